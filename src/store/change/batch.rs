@@ -77,15 +77,21 @@ impl<'a> Load<'a> {
     /// Adds changes; false if there are too many, or if a Redis key would change twice.
     fn takes(&mut self, changes: &'a [Change], most_keys: usize) -> bool {
         let is_first = self.changed.is_empty();
-        self.keys += changes.iter().map(|change| change.seen.keys.len()).sum::<usize>();
-        self.bytes += changes.iter().map(|change| size(&change.seen)).sum::<u64>();
+        for change in changes {
+            self.keys += change.seen.keys.len();
+            self.bytes += size(&change.seen);
+        }
         let is_full = self.keys > most_keys || self.bytes > MOST_BYTES;
         if is_full && !is_first {
             return false;
         }
-        for target in changes.iter().flat_map(Change::targets) {
-            if !self.changed.insert(&target.redis_key) {
-                return false;
+        // The script compares all records of a call before it changes any, so it would not notice
+        // that an earlier change in the call affects the same key.
+        for change in changes {
+            for target in change.targets() {
+                if !self.changed.insert(&target.redis_key) {
+                    return false;
+                }
             }
         }
         true
@@ -93,7 +99,11 @@ impl<'a> Load<'a> {
 }
 
 fn size(seen: &Observation) -> u64 {
-    seen.keys.iter().map(|key| key.content.size().unwrap_or(key.content.read_bytes() as u64)).sum()
+    let mut bytes = 0;
+    for key in &seen.keys {
+        bytes += key.content.size().unwrap_or(key.content.read_bytes() as u64);
+    }
+    bytes
 }
 
 /// Changes that one call makes.
@@ -211,8 +221,10 @@ impl<'a> Batch<'a> {
     pub(in crate::store) fn elsewhere(&self) -> Vec<(usize, &'a KeyState)> {
         let mut elsewhere = Vec::new();
         for (index, asked) in self.asked.iter().enumerate() {
-            for sent in asked.sent().filter(|sent| !sent.is_with(asked)) {
-                elsewhere.push((index, sent.seen));
+            for sent in asked.sent() {
+                if !sent.is_with(asked) {
+                    elsewhere.push((index, sent.seen));
+                }
             }
         }
         elsewhere
@@ -240,7 +252,11 @@ impl<'a> Batch<'a> {
     pub(in crate::store) fn refuse(&mut self, is_unreachable: impl Fn(&[u8]) -> bool) {
         self.leave(|_, change| {
             let mut keys = change.seen.keys.iter();
-            keys.any(|key| is_unreachable(&key.redis_key)).then_some(Outcome::Refused)
+            if keys.any(|key| is_unreachable(&key.redis_key)) {
+                Some(Outcome::Refused)
+            } else {
+                None
+            }
         });
     }
 
@@ -391,21 +407,27 @@ impl Sent<'_> {
                 }
                 bytes
             }
-            Content::Hash(_) | Content::Other(_) => {
-                self.seen.checksum.map_or_else(Vec::new, |sum| sum.to_vec())
-            }
+            Content::Hash(_) | Content::Other(_) => match self.seen.checksum {
+                Some(checksum) => checksum.to_vec(),
+                None => Vec::new(),
+            },
             Content::Absent => Vec::new(),
         }
     }
 
+    /// The checksum of a value that was read in part. A value that was read whole is compared by its
+    /// bytes.
     fn checksum(&self) -> Option<[u8; 8]> {
-        self.seen.checksum.filter(|_| !self.seen.content.is_whole())
+        if self.seen.content.is_whole() { None } else { self.seen.checksum }
     }
 
     /// The rule for the script, in the format that the script's header describes.
     fn rule(&self) -> String {
         let deadline = self.seen.deadline;
-        let at = deadline.millis().map_or_else(|| "-1".to_owned(), |at| at.to_string());
+        let at = match deadline.millis() {
+            Some(at) => at.to_string(),
+            None => "-1".to_owned(),
+        };
         let is_whole_string =
             self.seen.content.is_whole() && self.seen.content.other_type().is_none();
         // Most records have this short rule, because a purge sends a million of them.

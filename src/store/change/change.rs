@@ -41,9 +41,8 @@ impl Change {
 
     /// True if the Redis keys existed, and enough of the record was read to compare it.
     pub(super) fn can_be_compared(&self) -> bool {
-        let is_there = |key: &KeyState| key.content != Content::Absent;
         !self.changed.is_empty()
-            && self.targets().all(is_there)
+            && self.targets().all(|key| key.content != Content::Absent)
             && self.seen.keys.iter().all(KeyState::is_comparable)
     }
 }

@@ -72,16 +72,17 @@ impl<'a> IdentityCommands<'a> {
     pub(super) fn commands(&self) -> Vec<Words> {
         let mut commands = Vec::new();
         for (index, key) in self.seen.keys.iter().enumerate() {
-            let of_key = |command: &str| vec![command.as_bytes().to_vec(), key.redis_key.clone()];
-            commands.push(of_key(if self.reads_dump(index) { "DUMP" } else { "GET" }));
-            commands.push(of_key("TYPE"));
-            commands.push(of_key("PTTL"));
+            let redis_key = &key.redis_key;
+            let value_command = if self.reads_dump(index) { "DUMP" } else { "GET" };
+            commands.push(command_for(value_command, redis_key));
+            commands.push(command_for("TYPE", redis_key));
+            commands.push(command_for("PTTL", redis_key));
             commands.push(match self.deadline {
-                DeadlineCommand::PexpireTime => of_key("PEXPIRETIME"),
+                DeadlineCommand::PexpireTime => command_for("PEXPIRETIME", redis_key),
                 DeadlineCommand::TimeAndPttl => vec![b"TIME".to_vec()],
             });
             if self.is_hash(index) {
-                commands.push(of_key("HGETALL"));
+                commands.push(command_for("HGETALL", redis_key));
             }
         }
         commands
@@ -137,13 +138,21 @@ impl<'a> IdentityCommands<'a> {
         let mut replies = replies.into_iter();
         let mut keys = Vec::with_capacity(self.seen.keys.len());
         for (index, seen) in self.seen.keys.iter().enumerate() {
-            let mut next = || replies.next().ok_or_else(|| self.client.unexpected("GET"));
-            let value = next()?;
-            let kind = self.no_error(next()?)?;
-            let pttl = self.no_error(next()?)?;
-            let moment = self.no_error(next()?)?;
-            let fields = if self.is_hash(index) { Some(next()?) } else { None };
-            let pttl = reply::integer(&pttl).ok_or_else(|| self.client.unexpected("PTTL"))?;
+            // The value's reply is checked last, because a value of another type answers WRONGTYPE.
+            let value = self.next_reply(&mut replies)?;
+            let kind = self.next_reply(&mut replies)?;
+            let kind = self.no_error(kind)?;
+            let pttl = self.next_reply(&mut replies)?;
+            let pttl = self.no_error(pttl)?;
+            let moment = self.next_reply(&mut replies)?;
+            let moment = self.no_error(moment)?;
+            let mut fields = None;
+            if self.is_hash(index) {
+                fields = Some(self.next_reply(&mut replies)?);
+            }
+            let Some(pttl) = reply::integer(&pttl) else {
+                return Err(self.client.unexpected("PTTL"));
+            };
             let deadline = self.deadline(moment, pttl)?;
             let mut checksum = None;
             let content = match value {
@@ -171,17 +180,21 @@ impl<'a> IdentityCommands<'a> {
         Ok(Observation { server_ms: self.seen.server_ms, keys, atomic: true })
     }
 
+    fn next_reply(&self, replies: &mut impl Iterator<Item = Value>) -> Result<Value, StoreError> {
+        replies.next().ok_or_else(|| self.client.unexpected("GET"))
+    }
+
     fn deadline(&self, moment: Value, pttl: i64) -> Result<Deadline, StoreError> {
-        let (told, command) = match self.deadline {
-            DeadlineCommand::PexpireTime => {
-                (reply::integer(&moment).map(Deadline::from_pexpiretime), "PEXPIRETIME")
-            }
-            DeadlineCommand::TimeAndPttl => {
-                let now = reply::millis(moment);
-                (now.map(|now| Deadline::from_pttl(pttl, Some(now), Some(now))), "TIME")
-            }
-        };
-        told.ok_or_else(|| self.client.unexpected(command))
+        match self.deadline {
+            DeadlineCommand::PexpireTime => match reply::integer(&moment) {
+                Some(at) => Ok(Deadline::from_pexpiretime(at)),
+                None => Err(self.client.unexpected("PEXPIRETIME")),
+            },
+            DeadlineCommand::TimeAndPttl => match reply::millis(moment) {
+                Some(now) => Ok(Deadline::from_pttl(pttl, Some(now), Some(now))),
+                None => Err(self.client.unexpected("TIME")),
+            },
+        }
     }
 
     fn is_hash(&self, index: usize) -> bool {
@@ -199,6 +212,11 @@ impl<'a> IdentityCommands<'a> {
             reply => Ok(reply),
         }
     }
+}
+
+/// The words of a command whose only argument is a Redis key.
+fn command_for(command: &str, redis_key: &[u8]) -> Words {
+    vec![command.as_bytes().to_vec(), redis_key.to_vec()]
 }
 
 /// The reply of HGETALL, in either protocol version; `None` if it is not a hash.

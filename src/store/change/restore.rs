@@ -48,49 +48,47 @@ impl Writer {
         }
         // No script can check both keys of a record in two slots, so they are read right before the
         // restore.
-        let some: Vec<_> = parted.iter().map(|index| records[*index].clone()).collect();
+        let parted_records: Vec<_> = parted.iter().map(|index| records[*index].clone()).collect();
+        let predictions = client.would_restore(&parted_records).await?;
         let mut later = Vec::new();
-        for (index, predicted) in parted.into_iter().zip(client.would_restore(&some).await?) {
-            let comes =
-                |outcome: &KeyResult| outcome.as_ref().is_ok_and(|outcome| outcome.is_back());
-            if !predicted.iter().any(comes) {
+        for (index, predicted) in parted.into_iter().zip(predictions) {
+            if !predicted.iter().any(is_restored) {
                 outcomes[index] = predicted.into_iter().map(Some).collect();
                 continue;
             }
             // Each of its Redis keys needs its own call. The result is restored first, because a
             // lock that is restored alone would block requests without a reason.
-            let mut of_record = records[index].keys.iter().copied().enumerate().rev();
-            let call = |(first, key)| RestoreCall {
-                index,
-                first,
-                record: Return { keys: vec![key], bars: Vec::new() },
-            };
-            calls.extend(of_record.next().map(call));
-            later.extend(of_record.map(call));
+            for (first, key) in records[index].keys.iter().enumerate().rev() {
+                let record = Return { keys: vec![*key], bars: Vec::new() };
+                let call = RestoreCall { index, first, record };
+                let is_result = first + 1 == records[index].keys.len();
+                if is_result { calls.push(call) } else { later.push(call) }
+            }
         }
         self.bring(&calls, &mut outcomes).await;
         for call in later {
             // If the result was not restored, the lock is not sent.
-            let behind = match &outcomes[call.index][call.first + 1] {
+            match outcomes[call.index][call.first + 1].clone() {
                 Some(Ok(RestoreOutcome::Present | RestoreOutcome::Barred)) => {
-                    Some(Ok(RestoreOutcome::Barred))
+                    outcomes[call.index][call.first] = Some(Ok(RestoreOutcome::Barred));
                 }
-                Some(Err(error)) => Some(Err(error.clone())),
-                _ => None,
-            };
-            match behind {
-                Some(behind) => outcomes[call.index][call.first] = Some(behind),
-                None => self.bring(std::slice::from_ref(&call), &mut outcomes).await,
+                Some(Err(error)) => outcomes[call.index][call.first] = Some(Err(error)),
+                _ => self.bring(std::slice::from_ref(&call), &mut outcomes).await,
             }
         }
-        let missing = || Err(client.unexpected("EVAL"));
-        let mut all = Vec::with_capacity(outcomes.len());
+        let mut results = Vec::with_capacity(outcomes.len());
         for of_record in outcomes {
-            all.push(
-                of_record.into_iter().map(|outcome| outcome.unwrap_or_else(missing)).collect(),
-            );
+            let mut result = Vec::with_capacity(of_record.len());
+            for outcome in of_record {
+                // A key without an outcome got no reply from the script.
+                result.push(match outcome {
+                    Some(outcome) => outcome,
+                    None => Err(client.unexpected("EVAL")),
+                });
+            }
+            results.push(result);
         }
-        Ok(all)
+        Ok(results)
     }
 
     /// Sends calls in one round trip, and notes the outcome of each Redis key.
@@ -99,24 +97,29 @@ impl Writer {
         let replies = client.ask_each(&returns(calls.iter().map(|call| &call.record))).await;
         let mut lost = Vec::new();
         for (call, reply) in calls.iter().zip(replies) {
-            let became = match reply.map(|reply| client.outcome(reply, &call.record)) {
-                Ok(Ok(outcomes)) => outcomes.into_iter().map(Ok).collect(),
+            let reply = match reply {
+                Ok(reply) => reply,
                 Err(error) if error.is_without_effect() || is_of_restore(&error) => {
-                    vec![Err(error.naming(RIGHTS)); call.record.keys.len()]
+                    let refused = vec![Err(error.naming(RIGHTS)); call.record.keys.len()];
+                    call.note(refused, outcomes);
+                    continue;
                 }
-                // A server that answers unexpectedly is not Redis, so the outcome is unknown.
-                Ok(Err(error)) | Err(error) => {
+                Err(error) => {
                     lost.push((call, error));
                     continue;
                 }
             };
-            call.note(became, outcomes);
-        }
-        if let Some((_, why)) = lost.first() {
-            let some: Vec<_> = lost.iter().map(|(call, _)| &call.record).collect();
-            for ((call, _), became) in lost.iter().zip(self.found_back(&some, why).await) {
-                call.note(became, outcomes);
+            match client.outcome(reply, &call.record) {
+                Ok(restored) => call.note(restored.into_iter().map(Ok).collect(), outcomes),
+                // A server that answers unexpectedly is not Redis, so the outcome is unknown.
+                Err(error) => lost.push((call, error)),
             }
+        }
+        let Some((_, why)) = lost.first() else { return };
+        let lost_records: Vec<_> = lost.iter().map(|(call, _)| &call.record).collect();
+        let read_back = self.found_back(&lost_records, why).await;
+        for ((call, _), became) in lost.iter().zip(read_back) {
+            call.note(became, outcomes);
         }
     }
 
@@ -132,24 +135,26 @@ impl Writer {
         }
         let mut now = vec![CurrentKey::Unread; redis_keys.len()];
         if let Ok(client) = self.reconnect().await {
+            // Each master is read separately, so that one that does not answer leaves only its own
+            // keys unread.
             for indexes in client.by_master(&redis_keys) {
-                let some: Vec<_> = indexes.iter().map(|index| redis_keys[*index]).collect();
-                for (index, found) in
-                    indexes.iter().zip(found(&client, &some).await.unwrap_or_default())
-                {
-                    now[*index] = found;
+                let of_master: Vec<_> = indexes.iter().map(|index| redis_keys[*index]).collect();
+                let Ok(current) = read_current(&client, &of_master).await else { continue };
+                for (index, key) in indexes.into_iter().zip(current) {
+                    now[index] = key;
                 }
             }
         }
         let mut rest = &now[..];
-        let mut told: Vec<Vec<Option<RestoreOutcome>>> = Vec::with_capacity(lost.len());
+        let mut read_back: Vec<Vec<Option<RestoreOutcome>>> = Vec::with_capacity(lost.len());
+        let mut unknown_records = 0;
         for record in lost {
-            let (found, more) = rest.split_at(record.keys.len());
+            let (current, more) = rest.split_at(record.keys.len());
             rest = more;
-            let any_there = found.iter().any(|found| matches!(found, CurrentKey::There(..)));
-            let mut of_record = Vec::with_capacity(found.len());
-            for (key, found) in record.keys.iter().zip(found) {
-                of_record.push(match found {
+            let any_there = current.iter().any(|key| matches!(key, CurrentKey::There(..)));
+            let mut of_record = Vec::with_capacity(current.len());
+            for (key, current) in record.keys.iter().zip(current) {
+                of_record.push(match current {
                     CurrentKey::There(dump, seen) if is_back(&key.saved, dump, seen) => {
                         Some(RestoreOutcome::FoundBack(outlook::left(&key.saved, None)))
                     }
@@ -158,19 +163,21 @@ impl Writer {
                     CurrentKey::Absent | CurrentKey::Unread => None,
                 });
             }
-            told.push(of_record);
+            unknown_records += usize::from(of_record.contains(&None));
+            read_back.push(of_record);
         }
-        let unknown = told.iter().filter(|of_record| of_record.iter().any(Option::is_none)).count();
-        let what = format!("the return of {unknown} of {} records", lost.len());
+        let what = format!("the return of {unknown_records} of {} records", lost.len());
         let unknown = self.outcome_unknown(what, why);
-        let mut results = Vec::with_capacity(told.len());
-        for of_record in told {
-            results.push(
-                of_record
-                    .into_iter()
-                    .map(|outcome| outcome.ok_or_else(|| unknown.clone()))
-                    .collect(),
-            );
+        let mut results = Vec::with_capacity(read_back.len());
+        for of_record in read_back {
+            let mut result: RestoreResult = Vec::with_capacity(of_record.len());
+            for outcome in of_record {
+                result.push(match outcome {
+                    Some(outcome) => Ok(outcome),
+                    None => Err(unknown.clone()),
+                });
+            }
+            results.push(result);
         }
         results
     }
@@ -269,13 +276,20 @@ enum CurrentKey {
     Unread,
 }
 
-async fn found(client: &Client, redis_keys: &[&[u8]]) -> Result<Vec<CurrentKey>, StoreError> {
+/// Reads the current content of Redis keys, all on one master.
+async fn read_current(
+    client: &Client,
+    redis_keys: &[&[u8]],
+) -> Result<Vec<CurrentKey>, StoreError> {
     let wanted: Vec<_> = redis_keys.iter().map(|redis_key| vec![redis_key.to_vec()]).collect();
     let seen = client.reader().read_for_change(&wanted, 0).await?;
     let dumps = client.dumps(redis_keys).await?;
     let mut all = Vec::with_capacity(redis_keys.len());
     for (dump, seen) in dumps.into_iter().zip(seen) {
-        let key = seen.ok().and_then(|mut seen| seen.keys.pop());
+        let key = match seen {
+            Ok(mut seen) => seen.keys.pop(),
+            Err(_) => None,
+        };
         all.push(match (dump, key) {
             (Some(dump), Some(key)) => CurrentKey::There(dump, key),
             (None, Some(_)) => CurrentKey::Absent,
@@ -288,9 +302,7 @@ async fn found(client: &Client, redis_keys: &[&[u8]]) -> Result<Vec<CurrentKey>,
 /// True if RESTORE rejected the bytes. The script then leaves no key of the record restored.
 fn is_of_restore(error: &StoreError) -> bool {
     let StoreError::Refused { why, .. } = error else { return false };
-    ["DUMP payload version or checksum are wrong", "Bad data format"]
-        .iter()
-        .any(|words| why.contains(words))
+    why.contains("DUMP payload version or checksum are wrong") || why.contains("Bad data format")
 }
 
 /// True if the Redis key has the value and the expiry that were sent. The value alone is not
@@ -311,7 +323,7 @@ fn brought_back<'a>(records: &[Return<'a>], became: &[RestoreResult]) -> Vec<&'a
     let mut back = Vec::new();
     for (record, became) in records.iter().zip(became) {
         for (key, outcome) in record.keys.iter().zip(became) {
-            if outcome.as_ref().is_ok_and(|outcome| outcome.is_back()) {
+            if is_restored(outcome) {
                 back.push(key.saved.redis_key.as_slice());
             }
         }
@@ -319,14 +331,19 @@ fn brought_back<'a>(records: &[Return<'a>], became: &[RestoreResult]) -> Vec<&'a
     back
 }
 
+fn is_restored(outcome: &KeyResult) -> bool {
+    outcome.as_ref().is_ok_and(|outcome| outcome.is_back())
+}
+
 /// The outcome of a record that was restored on one master and then on another.
 fn either(there: RestoreResult, here: RestoreResult) -> RestoreResult {
     let mut outcomes = Vec::with_capacity(here.len());
     for (there, here) in there.into_iter().zip(here) {
-        let was_back = there.as_ref().is_ok_and(|there| there.is_back());
+        // The second restore finds a key that was replicated, and reports it as present. The first
+        // outcome says more.
         let tells_nothing =
             matches!(here, Err(_) | Ok(RestoreOutcome::Present | RestoreOutcome::Barred));
-        outcomes.push(if was_back && tells_nothing { there } else { here });
+        outcomes.push(if is_restored(&there) && tells_nothing { there } else { here });
     }
     outcomes
 }

@@ -107,13 +107,12 @@ impl Writer {
         for key in &before.keys {
             commands.push(set(key, key.deadline.millis()));
         }
-        let outcome = self.execute_guarded(after, commands, &[]).await;
-        match outcome.map_err(|error| error.to_string())? {
-            GuardedOutcome::Made { reply, .. } => {
-                reply.map(|_| ()).map_err(|error| error.to_string())
-            }
-            GuardedOutcome::Changed => Err("the record changed meanwhile".to_owned()),
-            GuardedOutcome::Lost { why, .. } => Err(why.to_string()),
+        match self.execute_guarded(after, commands, &[]).await {
+            Ok(GuardedOutcome::Made { reply: Ok(_), .. }) => Ok(()),
+            Ok(GuardedOutcome::Made { reply: Err(error), .. }) => Err(error.to_string()),
+            Ok(GuardedOutcome::Changed) => Err("the record changed meanwhile".to_owned()),
+            Ok(GuardedOutcome::Lost { why, .. }) => Err(why.to_string()),
+            Err(error) => Err(error.to_string()),
         }
     }
 }

@@ -33,29 +33,24 @@ impl Writer {
             return self.send_apart(batch, action).await;
         }
         let Some(command) = batch.command(action) else { return Ok(None) };
-        let outcomes = match self.client().ask(&command).await {
+        let why = match self.client().ask(&command).await {
             Ok(value) => {
                 let letters = reply::bytes(value).unwrap_or_default();
-                let outcomes = batch::outcomes(&letters, action);
-                // A server that answers unexpectedly is not Redis, so the outcome is unknown.
-                outcomes
-                    .filter(|outcomes| outcomes.len() == batch.len())
-                    .ok_or_else(|| self.client().unexpected("EVAL"))
+                match batch::outcomes(&letters, action) {
+                    Some(outcomes) if outcomes.len() == batch.len() => {
+                        batch.set_outcomes(outcomes);
+                        return Ok(None);
+                    }
+                    // A server that answers unexpectedly is not Redis, so the outcome is unknown.
+                    _ => self.client().unexpected("EVAL"),
+                }
             }
             Err(error) if error.is_without_effect() => return Err(error.naming(RIGHTS)),
-            Err(error) => Err(error),
+            Err(error) => error,
         };
-        match outcomes {
-            Ok(outcomes) => {
-                batch.set_outcomes(outcomes);
-                Ok(None)
-            }
-            Err(why) => {
-                let (outcomes, error) = self.read_back(&batch.changes(), action, why).await;
-                batch.set_outcomes(outcomes);
-                Ok(Some(error))
-            }
-        }
+        let (outcomes, error) = self.read_back(&batch.changes(), action, why).await;
+        batch.set_outcomes(outcomes);
+        Ok(Some(error))
     }
 
     /// On a cluster: one call per change, with all calls to a node in one write. A node that
@@ -81,8 +76,12 @@ impl Writer {
         }
         let mut outcomes = Vec::with_capacity(batch.len());
         let mut lost = Vec::new();
-        let calls = |script: ScriptRef<'_>| batch.commands_apart(action, script);
-        let replies = self.client().ask_script_each(scripts::CHANGE_MANY_IF_SAME, calls).await?;
+        let replies = self
+            .client()
+            .ask_script_each(scripts::CHANGE_MANY_IF_SAME, |script: ScriptRef<'_>| {
+                batch.commands_apart(action, script)
+            })
+            .await?;
         for (index, reply) in replies.into_iter().enumerate() {
             outcomes.push(match reply.and_then(|value| self.only_outcome(value, action)) {
                 Ok(outcome) => outcome,
@@ -187,6 +186,8 @@ impl Writer {
         for change in changes {
             wanted.push(change.targets().map(|key| key.redis_key.clone()).collect::<Vec<_>>());
         }
+        // The absence of the keys shows a removal, and plain commands report it. For a TTL, the
+        // server's time is needed as well.
         let now = match self.reconnect().await {
             Ok(client) if action == KeyAction::Remove => {
                 client.reader().read_query(&wanted, KeyQuery::heads(ReadLimit::Bytes(1))).await
@@ -230,8 +231,9 @@ fn is_made(change: &Change, now: &Observation, action: KeyAction) -> bool {
     if key.content == Content::Absent || key.deadline.is_same(change.first().deadline) {
         return false;
     }
-    let given_at = key.deadline.millis().and_then(|at| at.checked_sub(ttl));
-    given_at.is_some_and(|given_at| (before..=now_ms).contains(&given_at))
+    let Some(expires_at) = key.deadline.millis() else { return false };
+    let Some(given_at) = expires_at.checked_sub(ttl) else { return false };
+    (before..=now_ms).contains(&given_at)
 }
 
 #[cfg(test)]

@@ -69,9 +69,13 @@ pub async fn connect(target: &Target) -> Result<Client, StoreError> {
         }
         None => target.clone(),
     };
-    let (topology, digests, deadlines, process) =
-        (Arc::default(), Arc::default(), Arc::default(), Arc::default());
-    Ok(Client { home: node::connect(&master).await?, topology, digests, deadlines, process })
+    Ok(Client {
+        home: node::connect(&master).await?,
+        topology: Arc::default(),
+        digests: Arc::default(),
+        deadlines: Arc::default(),
+        process: Arc::default(),
+    })
 }
 
 impl Client {
@@ -99,19 +103,18 @@ impl Client {
             if master.address == self.target().address {
                 return Ok(None);
             }
-            let (from, to) = (self.name(), master.to_string());
-            return Ok(Some(Failover { client: connect(&master).await?, from, to }));
+            return Ok(Some(Failover {
+                client: connect(&master).await?,
+                from: self.name(),
+                to: master.to_string(),
+            }));
         }
         let Some(before) = before else { return Ok(None) };
         // An error is ignored: without a new slot map, idemctl keeps the one it has.
         let _ = self.learn().await;
         let Some(now) = self.slot_map() else { return Ok(None) };
-        let taken = now.taken_over(before);
-        Ok(taken.map(|(from, to)| Failover {
-            client: self.clone(),
-            from: from.to_string(),
-            to: to.to_string(),
-        }))
+        let Some((from, to)) = now.taken_over(before) else { return Ok(None) };
+        Ok(Some(Failover { client: self.clone(), from: from.to_string(), to: to.to_string() }))
     }
 
     /// A client of the same servers on new connections, for a caller that lost a reply on this one.

@@ -6,7 +6,7 @@ use std::sync::PoisonError;
 use redis::Value;
 
 use super::client::Client;
-use crate::domain::record::{Content, Deadline, KeyState, Observation};
+use crate::domain::record::{Content, Deadline, Observation};
 use crate::store::connection::reply;
 use crate::store::error::StoreError;
 
@@ -29,8 +29,11 @@ impl Client {
         pipeline.cmd("PEXPIRETIME").arg(TRIED);
         let replies = self.ask_each(&pipeline).await;
         let [time, deadline] = &replies[..] else { return false };
-        let tells = matches!(time.as_ref().map(|time| reply::millis(time.clone())), Ok(Some(_)))
-            && is_known(deadline.as_ref());
+        let has_time = match time {
+            Ok(time) => reply::millis(time.clone()).is_some(),
+            Err(_) => false,
+        };
+        let tells = has_time && is_known(deadline.as_ref());
         if !replies.iter().any(|reply| reply.as_ref().is_err_and(StoreError::lost_the_reply)) {
             *self.deadlines.lock().unwrap_or_else(PoisonError::into_inner) = Some(tells);
         }
@@ -46,15 +49,20 @@ impl Client {
         &self,
         seen: impl IntoIterator<Item = &'a Observation>,
     ) -> Result<(), StoreError> {
-        let mut keys = seen.into_iter().flat_map(|seen| &seen.keys);
-        let is_unknown =
-            |key: &&KeyState| key.content != Content::Absent && key.deadline == Deadline::Unknown;
-        let Some(key) = keys.find(is_unknown) else { return Ok(()) };
-        let redis_key = key.redis_key.escape_ascii();
-        let why = format!(
-            "when {redis_key} expires has to be known for a change: +eval, and +pexpiretime or +time"
-        );
-        Err(StoreError::Permission { target: self.name(), why })
+        for seen in seen {
+            for key in &seen.keys {
+                if key.content == Content::Absent || key.deadline != Deadline::Unknown {
+                    continue;
+                }
+                let redis_key = key.redis_key.escape_ascii();
+                let why = format!(
+                    "when {redis_key} expires has to be known for a change: +eval, and \
+                    +pexpiretime or +time"
+                );
+                return Err(StoreError::Permission { target: self.name(), why });
+            }
+        }
+        Ok(())
     }
 }
 

@@ -43,12 +43,13 @@ impl Node {
     pub(in crate::store) async fn ask(&self, command: &Cmd) -> Result<Value, StoreError> {
         let mut pipeline = redis::pipe();
         pipeline.add_command(command.clone());
-        let mut replies = self.ask_all(pipeline).await?;
-        let unexpected = || StoreError::UnexpectedReply {
-            target: self.target.to_string(),
-            asked: "a command".to_owned(),
-        };
-        replies.pop().unwrap_or_else(|| Err(unexpected()))
+        match self.ask_all(pipeline).await?.pop() {
+            Some(reply) => reply,
+            None => Err(StoreError::UnexpectedReply {
+                target: self.target.to_string(),
+                asked: "a command".to_owned(),
+            }),
+        }
     }
 
     /// Sends commands in one write and returns a reply or an error for each.
@@ -93,11 +94,14 @@ impl Node {
             Ok(replies) => replies,
             Err(error) => return Err(self.explain_error(error).await),
         };
-        let reply = |value| match value {
-            Value::ServerError(error) => Err(self.error(&error.into())),
-            value => Ok(value),
-        };
-        Ok(replies.into_iter().map(reply).collect())
+        let mut results = Vec::with_capacity(count);
+        for reply in replies {
+            results.push(match reply {
+                Value::ServerError(error) => Err(self.error(&error.into())),
+                value => Ok(value),
+            });
+        }
+        Ok(results)
     }
 
     /// The client options to set with the first commands, unless the server refused them before:
@@ -112,15 +116,19 @@ impl Node {
             hello.cmd("HELLO");
             let reply = self.send(&hello).await?.pop();
             // The server closes or rejects this connection, so further commands would fail as well.
-            if let Some(Err(error)) =
-                reply.as_ref().filter(|reply| reply.as_ref().is_err_and(StoreError::turns_away))
+            if let Some(Err(error)) = &reply
+                && error.turns_away()
             {
                 return Err(error.clone());
             }
             self.target.client_options.met(reply.and_then(Result::ok));
         }
-        let mut greeting = vec![ClientOption::Name, ClientOption::NoTouch];
-        greeting.retain(|option| self.target.client_options.does(*option));
+        let mut greeting = Vec::new();
+        for option in [ClientOption::Name, ClientOption::NoTouch] {
+            if self.target.client_options.does(option) {
+                greeting.push(option);
+            }
+        }
         Ok(greeting)
     }
 

@@ -64,9 +64,11 @@ impl Client {
         by_epoch.sort_by_key(|(_, line)| line.epoch);
         let mut corrected = SlotMap::clone(&map);
         for (node, line) in by_epoch {
-            for slot in line.slots.iter().flat_map(|(first, last)| *first..=*last) {
-                if corrected.master(slot) != Some(node) {
-                    corrected.moved(slot, node.clone());
+            for (first, last) in &line.slots {
+                for slot in *first..=*last {
+                    if corrected.master(slot) != Some(node) {
+                        corrected.moved(slot, node.clone());
+                    }
                 }
             }
             for (slot, to) in &line.migrating {
@@ -107,18 +109,20 @@ impl Client {
             let answers = join_all(to_ask.iter().map(|node| self.nodes_as_seen_by(node))).await;
             let mut others: Vec<(String, Target)> = Vec::new();
             for (node, answer) in to_ask.iter().zip(answers) {
-                let lines = answer.unwrap_or_else(|error| {
-                    silent.push(error);
-                    Vec::new()
-                });
-                let (own, named): (Vec<NodeLine>, Vec<NodeLine>) =
-                    lines.into_iter().partition(|line| line.is_self);
-                for line in own {
-                    views.entry(line.id.clone()).or_insert((node.clone(), line));
-                }
-                for line in named.into_iter().filter(|line| line.is_master) {
-                    let place = target(&line, node, map.addresses());
-                    others.push((line.id, place));
+                let lines = match answer {
+                    Ok(lines) => lines,
+                    Err(error) => {
+                        silent.push(error);
+                        continue;
+                    }
+                };
+                for line in lines {
+                    if line.is_self {
+                        views.entry(line.id.clone()).or_insert((node.clone(), line));
+                    } else if line.is_master {
+                        let other = target(&line, node, map.addresses());
+                        others.push((line.id, other));
+                    }
                 }
             }
             asked.append(&mut to_ask);
@@ -144,18 +148,22 @@ impl Client {
         slot: u16,
         most: usize,
     ) -> Result<Option<Vec<Vec<u8>>>, StoreError> {
-        let command = |name: &str| redis::cmd("CLUSTER").arg(name).arg(slot).to_owned();
         let asked = self.node(node).await?;
-        let count = asked.ask(&command("COUNTKEYSINSLOT")).await?;
-        let count =
-            reply::integer(&count).ok_or_else(|| self.unexpected("CLUSTER COUNTKEYSINSLOT"))?;
-        if usize::try_from(count).map_or(true, |count| count > most) {
-            return Ok(None);
+        let count = asked.ask(redis::cmd("CLUSTER").arg("COUNTKEYSINSLOT").arg(slot)).await?;
+        let Some(count) = reply::integer(&count) else {
+            return Err(self.unexpected("CLUSTER COUNTKEYSINSLOT"));
+        };
+        match usize::try_from(count) {
+            Ok(count) if count <= most => {}
+            _ => return Ok(None),
         }
         // A key that is created after the count is created on the target node of the migration, so
         // it cannot exceed `most`.
-        let names = asked.ask(command("GETKEYSINSLOT").arg(most)).await?;
-        let names = reply::array(names).ok_or_else(|| self.unexpected("CLUSTER GETKEYSINSLOT"))?;
+        let names =
+            asked.ask(redis::cmd("CLUSTER").arg("GETKEYSINSLOT").arg(slot).arg(most)).await?;
+        let Some(names) = reply::array(names) else {
+            return Err(self.unexpected("CLUSTER GETKEYSINSLOT"));
+        };
         Ok(Some(names.into_iter().filter_map(reply::bytes).collect()))
     }
 
@@ -186,7 +194,9 @@ impl Client {
 
     async fn nodes_as_seen_by(&self, node: &Target) -> Result<Vec<NodeLine>, StoreError> {
         let answer = self.node(node).await?.ask(redis::cmd("CLUSTER").arg("NODES")).await?;
-        let text = reply::bytes(answer).ok_or_else(|| self.unexpected("CLUSTER NODES"))?;
+        let Some(text) = reply::bytes(answer) else {
+            return Err(self.unexpected("CLUSTER NODES"));
+        };
         Ok(String::from_utf8_lossy(&text).lines().filter_map(line).collect())
     }
 }
@@ -194,12 +204,14 @@ impl Client {
 /// The target for a line's node, with the settings of `like`. A cluster names its nodes by address
 /// or by hostname; `addresses` shows which.
 fn target(line: &NodeLine, like: &Target, addresses: &[Address]) -> Target {
-    let is_used = |hostname: &&String| {
-        addresses
-            .iter()
-            .any(|address| matches!(address, Address::Tcp(host, _) if host == *hostname))
-    };
-    let host = line.hostname.as_ref().filter(is_used).unwrap_or(&line.host);
+    let mut host = &line.host;
+    if let Some(hostname) = &line.hostname {
+        for known in addresses {
+            if matches!(known, Address::Tcp(name, _) if name == hostname) {
+                host = hostname;
+            }
+        }
+    }
     address(like, Some(host.clone()), line.port)
 }
 
@@ -209,39 +221,43 @@ fn target(line: &NodeLine, like: &Target, addresses: &[Address]) -> Target {
 fn line(text: &str) -> Option<NodeLine> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let [id, place, flags, _, _, _, epoch, _, slots @ ..] = &words[..] else { return None };
-    let (place, named) = place.split_once(',').unwrap_or((place, ""));
+    let (place, names) = place.split_once(',').unwrap_or((place, ""));
     let (host, port) = place.split('@').next()?.rsplit_once(':')?;
+    // Fields such as `shard-id=...` may follow the hostname, which may be empty.
+    let name = names.split(',').next().unwrap_or_default();
+    let is_hostname = !name.is_empty() && !name.contains('=');
     let flags: Vec<&str> = flags.split(',').collect();
-    let has = |flag: &str| flags.contains(&flag);
+    let can_be_asked = !flags.iter().any(|flag| ["fail", "handshake", "noaddr"].contains(flag));
     let mut line = NodeLine {
         id: (*id).to_owned(),
         host: host.to_owned(),
         port: port.parse().ok()?,
-        hostname: named
-            .split(',')
-            .next()
-            .filter(|name| !name.is_empty() && !name.contains('='))
-            .map(str::to_owned),
-        is_self: has("myself"),
-        is_master: has("master") && !has("fail") && !has("handshake") && !has("noaddr"),
+        hostname: if is_hostname { Some(name.to_owned()) } else { None },
+        is_self: flags.contains(&"myself"),
+        is_master: flags.contains(&"master") && can_be_asked,
         epoch: epoch.parse().ok()?,
         slots: Vec::new(),
         migrating: Vec::new(),
     };
     for word in slots {
-        let bracketed = word.strip_prefix('[').and_then(|word| word.strip_suffix(']'));
-        if let Some((slot, to)) = bracketed.and_then(|word| word.split_once("->-")) {
-            line.migrating.push((slot_number(slot)?, to.to_owned()));
-        } else if bracketed.is_none() {
-            let (first, last) = word.split_once('-').unwrap_or((word, word));
-            line.slots.push((slot_number(first)?, slot_number(last)?));
+        if let Some(word) = word.strip_prefix('[')
+            && let Some(migration) = word.strip_suffix(']')
+        {
+            // A slot that this node is importing is skipped. The line of the other node lists it.
+            if let Some((slot, to)) = migration.split_once("->-") {
+                line.migrating.push((slot_number(slot)?, to.to_owned()));
+            }
+            continue;
         }
+        let (first, last) = word.split_once('-').unwrap_or((word, word));
+        line.slots.push((slot_number(first)?, slot_number(last)?));
     }
     Some(line)
 }
 
 fn slot_number(text: &str) -> Option<u16> {
-    text.parse().ok().filter(|slot| *slot < hash_slot::SLOTS)
+    let slot = text.parse().ok()?;
+    if slot < hash_slot::SLOTS { Some(slot) } else { None }
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 //! because Redis checks the rights for a command when it queues the command after MULTI, and
 //! DISCARD drops the queue.
 
+use redis::Value;
+
 use super::client::Client;
 use crate::store::connection::{Connection, client_options, pack};
 use crate::store::error::StoreError;
@@ -32,14 +34,11 @@ impl Client {
             }
             Err(error) => return Err(error),
         };
-        let told = |field: &str| {
-            client_options::told(reply.clone(), field).unwrap_or_else(|| "unknown".to_owned())
-        };
         Ok(Some(Greeting {
-            server: told("server"),
-            version: told("version"),
-            mode: told("mode"),
-            role: told("role"),
+            server: field_of(&reply, "server"),
+            version: field_of(&reply, "version"),
+            mode: field_of(&reply, "mode"),
+            role: field_of(&reply, "role"),
         }))
     }
 
@@ -76,4 +75,9 @@ impl Client {
         connection.exchange(&pack(["DISCARD"])).await?;
         Ok(refusals)
     }
+}
+
+/// A field of the reply to HELLO; `unknown` if the reply does not contain it.
+fn field_of(greeting: &Value, name: &str) -> String {
+    client_options::told(greeting.clone(), name).unwrap_or_else(|| "unknown".to_owned())
 }

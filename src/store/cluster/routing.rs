@@ -80,9 +80,14 @@ impl Client {
         commands: &Pipeline,
     ) -> Result<Vec<ClientReply>, StoreError> {
         let replies = self.ask_each(commands).await;
-        let is_of_all = |error: &&StoreError| error.lost_the_reply() || error.wants_slots();
-        let lost = replies.iter().filter_map(|reply| reply.as_ref().err()).find(is_of_all);
-        lost.cloned().map_or(Ok(replies), Err)
+        for reply in &replies {
+            if let Err(error) = reply
+                && (error.lost_the_reply() || error.wants_slots())
+            {
+                return Err(error.clone());
+            }
+        }
+        Ok(replies)
     }
 
     /// Like [`Self::ask_all`], but if a node does not answer, only its commands get the error.
@@ -93,21 +98,25 @@ impl Client {
             _ => all(self.home.ask_all(pipeline(commands.iter().copied())).await, commands.len()),
         };
         // Only a cluster node answers CROSSSLOT, so the topology has to be learned now.
-        let apart = |reply: &ClientReply| matches!(reply, Err(StoreError::Refused { code, .. }) if code == "CROSSSLOT");
-        if replies.iter().any(apart)
+        if replies.iter().any(is_cross_slot)
             && !self.is_cluster()
             && let Err(why) = self.learn().await
         {
-            replies
-                .iter_mut()
-                .filter(|reply| apart(reply))
-                .for_each(|reply| *reply = Err(why.clone()));
+            for reply in &mut replies {
+                if is_cross_slot(reply) {
+                    *reply = Err(why.clone());
+                }
+            }
         }
         for _ in 0..MOST_REDIRECTS {
-            let is_redirect =
-                |reply: &ClientReply| reply.as_ref().is_err_and(StoreError::is_redirect);
-            let astray: Vec<_> =
-                (0..replies.len()).filter(|index| is_redirect(&replies[*index])).collect();
+            let mut astray = Vec::new();
+            for (index, reply) in replies.iter().enumerate() {
+                if let Err(error) = reply
+                    && error.is_redirect()
+                {
+                    astray.push(index);
+                }
+            }
             if astray.is_empty() {
                 return replies;
             }
@@ -128,22 +137,28 @@ impl Client {
         let mut replies: Vec<Option<ClientReply>> = vec![None; commands.len()];
         let mut groups: Vec<(&Target, Vec<usize>)> = Vec::new();
         for (index, command) in commands.iter().enumerate() {
-            let redis_key = slot_map::key_of(command);
-            let node = redis_key
-                .map_or(Some(self.target()), |redis_key| map.master(hash_slot::of(redis_key)));
-            match (node, groups.iter_mut().find(|(target, _)| Some(*target) == node)) {
-                (Some(_), Some((_, indexes))) => indexes.push(index),
-                (Some(node), None) => groups.push((node, vec![index])),
-                (None, _) => {
-                    replies[index] = Some(Err(self.unserved(redis_key.unwrap_or_default())))
-                }
+            // Any node may answer a command without a key, so the node that the user named does.
+            let node = match slot_map::key_of(command) {
+                None => self.target(),
+                Some(redis_key) => match map.master(hash_slot::of(redis_key)) {
+                    Some(master) => master,
+                    None => {
+                        replies[index] = Some(Err(self.unserved(redis_key)));
+                        continue;
+                    }
+                },
+            };
+            match groups.iter_mut().find(|(target, _)| *target == node) {
+                Some((_, indexes)) => indexes.push(index),
+                None => groups.push((node, vec![index])),
             }
         }
-        let asked = groups.iter().map(|(target, indexes)| {
-            let commands = pipeline(indexes.iter().map(|index| commands[*index]));
-            self.ask_node(target, commands, indexes.len())
-        });
-        for ((_, indexes), answered) in groups.iter().zip(join_all(asked).await) {
+        let mut requests = Vec::with_capacity(groups.len());
+        for (target, indexes) in &groups {
+            let of_node = pipeline(indexes.iter().map(|index| commands[*index]));
+            requests.push(self.ask_node(target, of_node, indexes.len()));
+        }
+        for ((_, indexes), answered) in groups.iter().zip(join_all(requests).await) {
             for (index, reply) in indexes.iter().zip(answered) {
                 replies[*index] = Some(reply);
             }
@@ -170,33 +185,43 @@ impl Client {
     /// Follows the redirects of the commands at `astray`.
     async fn send_on(&self, commands: &[&Cmd], astray: &[usize], replies: &mut [ClientReply]) {
         if let Err(why) = self.learn_after_redirect().await {
-            astray.iter().for_each(|index| replies[*index] = Err(why.clone()));
+            for index in astray {
+                replies[*index] = Err(why.clone());
+            }
             return;
         }
         let mut silent: Vec<(Target, StoreError)> = Vec::new();
         for index in astray {
             let Err(StoreError::Refused { code, why, .. }) = &replies[*index] else { continue };
             let redis_key = slot_map::key_of(commands[*index]).unwrap_or_default();
-            replies[*index] = match self.route(code, why, redis_key).await {
-                // Fail at once for a node that already timed out, so that idemctl waits only once
-                // per node.
-                Ok(route) => match silent.iter().find(|(known, _)| *known == route.node) {
-                    Some((_, error)) => Err(error.clone()),
-                    None => {
-                        let mut asking = redis::pipe();
-                        if route.asking {
-                            asking.cmd("ASKING").ignore();
-                        }
-                        asking.add_command(commands[*index].clone());
-                        let reply = self.ask_node(&route.node, asking, 1).await.pop();
-                        let reply = reply.unwrap_or_else(|| Err(self.unexpected("a command")));
-                        let lost = reply.as_ref().err().filter(|error| error.lost_the_reply());
-                        silent.extend(lost.map(|error| (route.node, error.clone())));
-                        reply
-                    }
-                },
-                Err(error) => Err(error),
+            let route = match self.route(code, why, redis_key).await {
+                Ok(route) => route,
+                Err(error) => {
+                    replies[*index] = Err(error);
+                    continue;
+                }
             };
+            // Fail at once for a node that already timed out, so that idemctl waits only once per
+            // node.
+            if let Some((_, error)) = silent.iter().find(|(known, _)| *known == route.node) {
+                replies[*index] = Err(error.clone());
+                continue;
+            }
+            let mut asking = redis::pipe();
+            if route.asking {
+                asking.cmd("ASKING").ignore();
+            }
+            asking.add_command(commands[*index].clone());
+            let reply = match self.ask_node(&route.node, asking, 1).await.pop() {
+                Some(reply) => reply,
+                None => Err(self.unexpected("a command")),
+            };
+            if let Err(error) = &reply
+                && error.lost_the_reply()
+            {
+                silent.push((route.node, error.clone()));
+            }
+            replies[*index] = reply;
         }
     }
 
@@ -212,6 +237,7 @@ impl Client {
                 Route { node, asking: false }
             }
             ("ASK", Some((_, node))) => Route { node, asking: true },
+            // TRYAGAIN names no node. The slot is being moved, so its keys may soon be on one node.
             _ => {
                 tokio::time::sleep(PAUSE).await;
                 Route { node: self.master_of(redis_key).await?, asking: false }
@@ -229,6 +255,11 @@ pub(in crate::store) fn half_moved(error: &StoreError, redis_key: &[u8]) -> Stor
         "slot {slot} is being moved, and a command of several keys has to wait until that is done"
     );
     StoreError::Refused { target: target.clone(), code: "TRYAGAIN".to_owned(), why, place: *place }
+}
+
+/// True if a node refused a command because its keys are in different slots.
+fn is_cross_slot(reply: &ClientReply) -> bool {
+    matches!(reply, Err(StoreError::Refused { code, .. }) if code == "CROSSSLOT")
 }
 
 /// The replies of one node, or its error once per command if it did not answer.

@@ -23,23 +23,28 @@ impl SlotMap {
     /// Parses the reply of `CLUSTER SLOTS`; `None` for any other reply. A node without an address
     /// is the node that was asked.
     pub(in crate::store) fn parse(slots: Value, asked: &Target) -> Option<Self> {
-        let owners = vec![None; usize::from(hash_slot::SLOTS)];
-        let mut map =
-            Self { masters: Vec::new(), addresses: Vec::new(), ids: BTreeSet::new(), owners };
+        let mut map = Self {
+            masters: Vec::new(),
+            addresses: Vec::new(),
+            ids: BTreeSet::new(),
+            owners: vec![None; usize::from(hash_slot::SLOTS)],
+        };
         for range in reply::array(slots)? {
             let mut range = reply::array(range)?.into_iter();
-            let (first, last) = (reply::integer(&range.next()?)?, reply::integer(&range.next()?)?);
+            let first = usize::try_from(reply::integer(&range.next()?)?).ok()?;
+            let last = usize::try_from(reply::integer(&range.next()?)?).ok()?;
             let mut master = reply::array(range.next()?)?.into_iter();
-            let (host, port) = (reply::word(master.next()?), reply::integer(&master.next()?)?);
-            map.ids.extend(master.next().and_then(reply::word));
-            let master = address(asked, host, u16::try_from(port).ok()?);
+            let host = reply::word(master.next()?);
+            let port = u16::try_from(reply::integer(&master.next()?)?).ok()?;
+            map.add_id(master.next());
+            let master = address(asked, host, port);
             map.announced(&master);
             for replica in range {
                 map.add_replica(replica, asked);
             }
             let owner = map.index_of(master);
-            let range = usize::try_from(first).ok()?..=usize::try_from(last).ok()?;
-            map.owners.get_mut(range)?.fill(Some(owner));
+            // A range beyond the last slot is not from Redis, so the whole reply is rejected.
+            map.owners.get_mut(first..=last)?.fill(Some(owner));
         }
         Some(map)
     }
@@ -47,14 +52,21 @@ impl SlotMap {
     /// Adds a replica's address and id, if the reply has them.
     fn add_replica(&mut self, replica: Value, asked: &Target) {
         let mut replica = reply::array(replica).unwrap_or_default().into_iter();
-        let (host, port) = (
-            replica.next().and_then(reply::word),
-            replica.next().as_ref().and_then(reply::integer),
-        );
-        if let Some(port) = port.and_then(|port| u16::try_from(port).ok()) {
+        let host = replica.next().and_then(reply::word);
+        let port = replica.next().as_ref().and_then(reply::integer);
+        if let Some(port) = port
+            && let Ok(port) = u16::try_from(port)
+        {
             self.announced(&address(asked, host, port));
         }
-        self.ids.extend(replica.next().and_then(reply::word));
+        self.add_id(replica.next());
+    }
+
+    /// Adds the id of a node, if the reply has one.
+    fn add_id(&mut self, id: Option<Value>) {
+        if let Some(id) = id.and_then(reply::word) {
+            self.ids.insert(id);
+        }
     }
 
     fn announced(&mut self, node: &Target) {
@@ -78,7 +90,8 @@ impl SlotMap {
     }
 
     pub(in crate::store) fn master(&self, slot: u16) -> Option<&Target> {
-        self.owners[usize::from(slot)].map(|owner| &self.masters[owner])
+        let owner = self.owners[usize::from(slot)]?;
+        Some(&self.masters[owner])
     }
 
     /// The slots that no node serves.
@@ -113,16 +126,23 @@ impl SlotMap {
         &'a self,
         before: &'a Self,
     ) -> Option<(&'a Target, &'a Target)> {
-        let slots = (0..hash_slot::SLOTS).filter(|slot| self.master(*slot) != before.master(*slot));
-        let places = slots.filter_map(|slot| Some((before.master(slot)?, self.master(slot)?)));
-        places.into_iter().find(|(old, _)| !self.masters.contains(old))
+        for slot in 0..hash_slot::SLOTS {
+            let (Some(old), Some(new)) = (before.master(slot), self.master(slot)) else {
+                continue;
+            };
+            if old != new && !self.masters.contains(old) {
+                return Some((old, new));
+            }
+        }
+        None
     }
 
     fn index_of(&mut self, master: Target) -> usize {
-        self.masters.iter().position(|known| *known == master).unwrap_or_else(|| {
-            self.masters.push(master);
-            self.masters.len() - 1
-        })
+        if let Some(index) = self.masters.iter().position(|known| *known == master) {
+            return index;
+        }
+        self.masters.push(master);
+        self.masters.len() - 1
     }
 }
 
@@ -130,18 +150,23 @@ impl SlotMap {
 /// `like`.
 pub(in crate::store) fn redirect(why: &str, like: &Target) -> Option<(u16, Target)> {
     let mut words = why.split_whitespace();
-    let slot = words.next()?.parse().ok().filter(|slot| *slot < hash_slot::SLOTS)?;
+    let slot = words.next()?.parse().ok()?;
+    if slot >= hash_slot::SLOTS {
+        return None;
+    }
+    // At the last colon, because an IPv6 address contains colons as well.
     let (host, port) = words.next()?.rsplit_once(':')?;
     Some((slot, address(like, Some(host.to_owned()), port.parse().ok()?)))
 }
 
 /// A node of the same cluster as `like`, on the host of `like` if the server names none.
 pub(super) fn address(like: &Target, host: Option<String>, port: u16) -> Target {
-    let own = match &like.address {
-        Address::Tcp(host, _) => host.clone(),
-        Address::Unix(_) | Address::Service(_) => "127.0.0.1".to_owned(),
+    // An empty host and `?` both mean that the server names none.
+    let host = match (host, &like.address) {
+        (Some(host), _) if !host.is_empty() && host != "?" => host,
+        (_, Address::Tcp(own, _)) => own.clone(),
+        (_, Address::Unix(_) | Address::Service(_)) => "127.0.0.1".to_owned(),
     };
-    let host = host.filter(|host| !host.is_empty() && host != "?").unwrap_or(own);
     Target { address: Address::Tcp(host, port), ..like.clone() }
 }
 
@@ -155,7 +180,7 @@ pub(in crate::store) fn key_of(command: &Cmd) -> Option<&[u8]> {
     match name.as_slice() {
         b"EVAL" | b"EVALSHA" | b"EVAL_RO" | b"EVALSHA_RO" => {
             let count = words.nth(1)?;
-            words.next().filter(|_| count != b"0")
+            if count == b"0" { None } else { words.next() }
         }
         b"MEMORY" | b"OBJECT" => words.nth(1),
         b"TIME" | b"SCRIPT" | b"INFO" | b"ROLE" | b"PING" | b"CLUSTER" | b"CLIENT" | b"CONFIG" => {

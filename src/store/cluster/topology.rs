@@ -45,22 +45,21 @@ impl Client {
     pub async fn may_be_watched(&self) -> bool {
         let asked =
             self.home.ask(redis::cmd("PUBSUB").arg("NUMSUB").arg("__sentinel__:hello")).await;
-        let listeners =
-            asked.ok().and_then(reply::array).and_then(|reply| reply::integer(reply.get(1)?));
-        listeners != Some(0) || self.may_be_replicated().await
+        let subscribers = match asked {
+            Ok(reply) => subscribers(reply),
+            Err(_) => None,
+        };
+        subscribers != Some(0) || self.may_be_replicated().await
     }
 
     /// False if the server reports that it is a master without replicas.
     async fn may_be_replicated(&self) -> bool {
-        let role = self.home.ask(&redis::cmd("ROLE")).await.ok().and_then(reply::array);
-        let Some([kind, _, replicas]) =
-            role.and_then(|role| <[redis::Value; 3]>::try_from(role).ok())
-        else {
-            return true;
-        };
-        let is_master = reply::word(kind).is_some_and(|kind| kind == "master");
-        let has_replicas = reply::array(replicas).is_none_or(|replicas| !replicas.is_empty());
-        !is_master || has_replicas
+        let Ok(role) = self.home.ask(&redis::cmd("ROLE")).await else { return true };
+        let Some(parts) = reply::array(role) else { return true };
+        let Ok([kind, _, replicas]) = <[redis::Value; 3]>::try_from(parts) else { return true };
+        let is_master = reply::word(kind).as_deref() == Some("master");
+        let Some(replicas) = reply::array(replicas) else { return true };
+        !is_master || !replicas.is_empty()
     }
 
     /// The node that serves a Redis key.
@@ -71,12 +70,10 @@ impl Client {
         if matches!(self.known(), Topology::Unknown) {
             self.learn().await?;
         }
-        match self.known() {
-            Topology::Cluster(map, _) => map
-                .master(hash_slot::of(redis_key))
-                .cloned()
-                .ok_or_else(|| self.unserved(redis_key)),
-            _ => Ok(self.target().clone()),
+        let Topology::Cluster(map, _) = self.known() else { return Ok(self.target().clone()) };
+        match map.master(hash_slot::of(redis_key)) {
+            Some(master) => Ok(master.clone()),
+            None => Err(self.unserved(redis_key)),
         }
     }
 
@@ -84,12 +81,11 @@ impl Client {
     /// master of the cluster.
     pub async fn playground(&self, server: &Writable) -> Result<Writable, StoreError> {
         let mut masters = self.masters().await?;
-        let named = masters.iter().position(|master| master == self.target()).unwrap_or(0);
         if masters.is_empty() {
-            Err(self.unserved(b""))
-        } else {
-            Ok(server.instead(masters.swap_remove(named)))
+            return Err(self.unserved(b""));
         }
+        let named = masters.iter().position(|master| master == self.target()).unwrap_or(0);
+        Ok(server.instead(masters.swap_remove(named)))
     }
 
     /// True if, by the known slot map, this node serves all of these Redis keys.
@@ -105,14 +101,20 @@ impl Client {
     /// The indexes of these Redis keys, grouped by the node that serves them in the known slot map.
     pub(in crate::store) fn by_master(&self, redis_keys: &[&[u8]]) -> Vec<Vec<usize>> {
         let map = self.slot_map();
-        let node = |index: &usize| {
-            map.as_ref().and_then(|map| map.master(hash_slot::of(redis_keys[*index])))
-        };
         let mut groups: Vec<Vec<usize>> = Vec::new();
-        for index in 0..redis_keys.len() {
-            match groups.iter_mut().find(|group| node(&group[0]) == node(&index)) {
-                Some(group) => group.push(index),
-                None => groups.push(vec![index]),
+        // The master of each group. All keys without a known master form one group.
+        let mut masters: Vec<Option<&Target>> = Vec::new();
+        for (index, redis_key) in redis_keys.iter().enumerate() {
+            let master = match &map {
+                Some(map) => map.master(hash_slot::of(redis_key)),
+                None => None,
+            };
+            match masters.iter().position(|known| *known == master) {
+                Some(group) => groups[group].push(index),
+                None => {
+                    groups.push(vec![index]);
+                    masters.push(master);
+                }
             }
         }
         groups
@@ -140,10 +142,10 @@ impl Client {
     pub(in crate::store) async fn learn(&self) -> Result<(), StoreError> {
         let reply = self.home.ask(redis::cmd("CLUSTER").arg("SLOTS")).await;
         let map = match reply {
-            Ok(slots) => Some(
-                SlotMap::parse(slots, self.target())
-                    .ok_or_else(|| self.unexpected("CLUSTER SLOTS"))?,
-            ),
+            Ok(slots) => match SlotMap::parse(slots, self.target()) {
+                Some(map) => Some(map),
+                None => return Err(self.unexpected("CLUSTER SLOTS")),
+            },
             Err(error) if error.lost_the_reply() => return Err(error),
             // A busy server does not say whether it is a cluster node. If idemctl took it for a
             // single server, it would miss the keys of the other nodes.
@@ -186,8 +188,10 @@ impl Client {
         if self.is_cluster() {
             return Ok(true);
         }
-        let master =
-            self.own_master().await.map_or_else(String::new, |master| format!(" of {master}"));
+        let master = match self.own_master().await {
+            Some(master) => format!(" of {master}"),
+            None => String::new(),
+        };
         Err(StoreError::Refused {
             target: self.name(),
             code: "READONLY".to_owned(),
@@ -205,9 +209,9 @@ impl Client {
     async fn is_replica(&self) -> Result<Option<bool>, StoreError> {
         match self.home.ask(&redis::cmd("HELLO")).await {
             Ok(greeting) => {
-                let is_replica = client_options::told(greeting.clone(), "role")
-                    .is_some_and(|role| role != "master");
-                let is_node = client_options::mode(greeting).is_some_and(|mode| mode == "cluster");
+                let role = client_options::told(greeting.clone(), "role");
+                let is_replica = role.is_some_and(|role| role != "master");
+                let is_node = client_options::mode(greeting).as_deref() == Some("cluster");
                 return Ok(Some(is_replica && !is_node));
             }
             Err(error) if error.lost_the_reply() => return Err(error),
@@ -216,9 +220,11 @@ impl Client {
         }
         match self.home.ask(&redis::cmd("ROLE")).await {
             Ok(role) => {
-                let role =
-                    reply::array(role).and_then(|parts| reply::word(parts.into_iter().next()?));
-                Ok(role.map(|role| role == "slave"))
+                let Some(parts) = reply::array(role) else { return Ok(None) };
+                match parts.into_iter().next().and_then(reply::word) {
+                    Some(kind) => Ok(Some(kind == "slave")),
+                    None => Ok(None),
+                }
             }
             Err(error) if error.lost_the_reply() => Err(error),
             Err(_) => Ok(None),
@@ -227,9 +233,10 @@ impl Client {
 
     /// The address of this server's master, if the user may ask for it.
     async fn own_master(&self) -> Option<String> {
-        let mut parts =
-            reply::array(self.home.ask(&redis::cmd("ROLE")).await.ok()?)?.into_iter().skip(1);
-        let (host, port) = (reply::word(parts.next()?)?, reply::integer(&parts.next()?)?);
+        let role = self.home.ask(&redis::cmd("ROLE")).await.ok()?;
+        let mut parts = reply::array(role)?.into_iter().skip(1);
+        let host = reply::word(parts.next()?)?;
+        let port = reply::integer(&parts.next()?)?;
         Some(format!("{host}:{port}"))
     }
 
@@ -254,11 +261,12 @@ impl Client {
         let info = self.home.ask(redis::cmd("INFO").arg("replication")).await;
         if let Some(info) = info.ok().and_then(reply::word) {
             let is_cut_off = info.contains("role:slave") && !info.contains("master_link_status:up");
-            return is_cut_off.then(|| {
-                format!(
-                    "{name} is a replica that is cut off from its master, so its data may be old"
-                )
-            });
+            if !is_cut_off {
+                return None;
+            }
+            return Some(format!(
+                "{name} is a replica that is cut off from its master, so its data may be old"
+            ));
         }
         let what = match self.is_replica().await {
             Ok(Some(false)) => return None,
@@ -271,26 +279,30 @@ impl Client {
     fn is_behind_by_role(&self, role: redis::Value) -> Option<String> {
         let mut parts = reply::array(role)?.into_iter();
         let role = reply::word(parts.next()?)?;
-        let (host, port) = (reply::word(parts.next()?)?, reply::integer(&parts.next()?)?);
+        let host = reply::word(parts.next()?)?;
+        let port = reply::integer(&parts.next()?)?;
         let link = reply::word(parts.next()?)?;
-        let is_cut_off = role == "slave" && link != "connected";
+        if role != "slave" || link == "connected" {
+            return None;
+        }
         let name = self.name();
-        is_cut_off.then(|| {
-            format!(
-                "{name} is a replica that is cut off from its master {host}:{port}, so its data may \
-                be old"
-            )
-        })
+        Some(format!(
+            "{name} is a replica that is cut off from its master {host}:{port}, so its data may \
+            be old"
+        ))
     }
 
     /// True if HELLO reports a cluster node, or INFO if the user may not send HELLO.
     async fn says_it_is_a_node(&self) -> bool {
-        let greeting = self.home.ask(&redis::cmd("HELLO")).await;
-        if let Some(mode) = greeting.ok().and_then(client_options::mode) {
+        if let Ok(greeting) = self.home.ask(&redis::cmd("HELLO")).await
+            && let Some(mode) = client_options::mode(greeting)
+        {
             return mode == "cluster";
         }
-        let info = self.home.ask(redis::cmd("INFO").arg("cluster")).await;
-        info.ok().and_then(reply::word).is_some_and(|info| info.contains("cluster_enabled:1"))
+        let Ok(info) = self.home.ask(redis::cmd("INFO").arg("cluster")).await else {
+            return false;
+        };
+        reply::word(info).is_some_and(|info| info.contains("cluster_enabled:1"))
     }
 
     pub(super) fn needs_slots(&self) -> StoreError {
@@ -304,8 +316,8 @@ impl Client {
         let replicas = reply::array(reply::array(role)?.into_iter().nth(2)?)?;
         for replica in replicas {
             let mut parts = reply::array(replica)?.into_iter();
-            let (host, port) =
-                (reply::word(parts.next()?)?, reply::word(parts.next()?)?.parse().ok()?);
+            let host = reply::word(parts.next()?)?;
+            let port = reply::word(parts.next()?)?.parse().ok()?;
             let target = Target { address: Address::Tcp(host, port), ..master.clone() };
             if node::connect(&target).await.is_ok() {
                 return Some(target);
@@ -323,6 +335,12 @@ impl Client {
             place: RefusedAt::Command,
         }
     }
+}
+
+/// The number of subscribers in the reply to PUBSUB NUMSUB for one channel.
+fn subscribers(reply: redis::Value) -> Option<i64> {
+    let parts = reply::array(reply)?;
+    reply::integer(parts.get(1)?)
 }
 
 /// True if a server does not list the nodes although it may be a cluster node: the user may not

@@ -27,7 +27,7 @@ impl ScanCursor {
 
     /// The cursor of the next page; `None` at the end.
     pub(in crate::store) fn cursor(&self) -> Option<&[u8]> {
-        (!self.ended).then_some(&self.cursor)
+        if self.ended { None } else { Some(&self.cursor) }
     }
 
     /// Notes the COUNT of the next page. True if DBSIZE must be sent before it.

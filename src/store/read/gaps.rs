@@ -48,10 +48,14 @@ impl Gaps {
     ) -> Result<(Vec<Target>, Option<Arc<SlotMap>>, Self), StoreError> {
         let masters = client.masters().await?;
         let map = client.slot_map();
+        let unserved = match &map {
+            Some(map) => map.unserved(),
+            None => Vec::new(),
+        };
         let gaps = Self {
             masters: masters.len(),
             is_cluster: map.is_some(),
-            unserved: map.as_ref().map(|map| map.unserved()).unwrap_or_default(),
+            unserved,
             nodes: Vec::new(),
             doubts: Vec::new(),
             records: BTreeMap::new(),
@@ -89,8 +93,14 @@ impl Gaps {
 
     /// True if one of these nodes does not answer and is left out.
     pub(in crate::store) fn has_missed(&self, nodes: &[String]) -> bool {
-        let mut unreachable = self.nodes.iter().filter_map(StoreError::silent_server);
-        unreachable.any(|server| nodes.iter().any(|node| node == server))
+        for error in &self.nodes {
+            if let Some(server) = error.silent_server()
+                && nodes.iter().any(|node| node == server)
+            {
+                return true;
+            }
+        }
+        false
     }
 
     /// Leaves out a record because of an error that concerns only this record, or its node if the
@@ -118,15 +128,10 @@ impl Gaps {
 
     /// Closes the gaps of nodes whose slots other nodes serve now: these nodes are read again.
     pub(in crate::store) fn forget_replaced(&mut self, before: &SlotMap, now: &SlotMap) {
-        let is_master = |map: &SlotMap, server: &str| {
-            map.masters().iter().any(|master| master.to_string() == server)
-        };
-        let is_replaced = |server: &str| {
-            is_master(before, server)
-                && !is_master(now, server)
-                && before.slots_of(server).iter().all(|slot| now.master(*slot).is_some())
-        };
-        self.nodes.retain(|error| !error.silent_server().is_some_and(is_replaced));
+        self.nodes.retain(|error| match error.silent_server() {
+            Some(server) => !is_replaced(server, before, now),
+            None => true,
+        });
     }
 
     /// Closes the gaps of slots that are about to be read again on the nodes of this slot map.
@@ -168,15 +173,24 @@ impl Gaps {
         if count == 1 {
             return Some(format!("1 record could not be read: {}: {why}", first.escape_ascii()));
         }
-        let names: Vec<_> = self
-            .records
-            .keys()
-            .take(MOST_IN_MESSAGE)
-            .map(|key| key.escape_ascii().to_string())
-            .collect();
+        let mut names = Vec::new();
+        for redis_key in self.records.keys().take(MOST_IN_MESSAGE) {
+            names.push(redis_key.escape_ascii().to_string());
+        }
         let rest = if count > names.len() as u64 { ", ..." } else { "" };
         Some(format!("{count} records could not be read: {}{rest}: {why}", names.join(", ")))
     }
+}
+
+/// True if a server was a master before, and other nodes serve all of its slots now.
+fn is_replaced(server: &str, before: &SlotMap, now: &SlotMap) -> bool {
+    is_master(server, before)
+        && !is_master(server, now)
+        && before.slots_of(server).iter().all(|slot| now.master(*slot).is_some())
+}
+
+fn is_master(server: &str, map: &SlotMap) -> bool {
+    map.masters().iter().any(|master| master.to_string() == server)
 }
 
 #[cfg(test)]

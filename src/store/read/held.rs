@@ -21,9 +21,10 @@ impl RecordReader {
         for master in masters {
             let client = connect(&master).await?;
             let size = client.ask(&redis::cmd("DBSIZE")).await?;
-            held += reply::integer(&size)
-                .and_then(|size| u64::try_from(size).ok())
-                .ok_or_else(|| client.unexpected("DBSIZE"))?;
+            let Some(size) = reply::integer(&size) else {
+                return Err(client.unexpected("DBSIZE"));
+            };
+            held += u64::try_from(size).map_err(|_| client.unexpected("DBSIZE"))?;
         }
         Ok(held)
     }
@@ -37,8 +38,12 @@ impl RecordReader {
         let own = self.client().target();
         let info = self.client().ask(redis::cmd("INFO").arg("keyspace")).await?;
         let text = reply::bytes(info).ok_or_else(|| self.client().unexpected("INFO"))?;
-        let mut numbers: Vec<_> =
-            String::from_utf8_lossy(&text).lines().filter_map(database).map(|(db, _)| db).collect();
+        let mut numbers = Vec::new();
+        for line in String::from_utf8_lossy(&text).lines() {
+            if let Some((db, _)) = database(line) {
+                numbers.push(db);
+            }
+        }
         if numbers.is_empty() {
             numbers.push(own.db);
         }
@@ -54,13 +59,19 @@ impl RecordReader {
     /// server does not report it.
     pub async fn keys_elsewhere(&self) -> Vec<(i64, u64)> {
         let own = self.client().target().db;
+        let mut others = Vec::new();
         let info = self.client().ask(redis::cmd("INFO").arg("keyspace")).await;
-        let text = info
-            .ok()
-            .and_then(reply::bytes)
-            .map(|text| String::from_utf8_lossy(&text).into_owned());
-        let others = text.iter().flat_map(|text| text.lines()).filter_map(database);
-        others.filter(|(db, keys)| *db != own && *keys > 0).collect()
+        let Ok(info) = info else { return others };
+        let Some(text) = reply::bytes(info) else { return others };
+        for line in String::from_utf8_lossy(&text).lines() {
+            if let Some((db, keys)) = database(line)
+                && db != own
+                && keys > 0
+            {
+                others.push((db, keys));
+            }
+        }
+        others
     }
 }
 

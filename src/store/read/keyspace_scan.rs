@@ -125,8 +125,12 @@ impl KeyspaceScan {
         &mut self,
         seen: impl Iterator<Item = &mut Observation>,
     ) -> Result<(), StoreError> {
-        let cut: Vec<_> =
-            seen.filter(|seen| seen.keys.iter().any(|key| !key.content.is_whole())).collect();
+        let mut cut = Vec::new();
+        for seen in seen {
+            if seen.keys.iter().any(|key| !key.content.is_whole()) {
+                cut.push(seen);
+            }
+        }
         // From a quarter of the page on, the following pages include all lengths, which saves a
         // round trip per page.
         self.nodes.bring_lengths(cut.len() * 4 > self.page_records);
@@ -146,10 +150,7 @@ impl KeyspaceScan {
         let mut memory = Vec::with_capacity(records.len());
         for (redis_keys, seen) in records.iter().zip(read) {
             memory.push(match seen {
-                Ok(seen) => {
-                    let present = seen.keys.iter().filter(|key| key.content != Content::Absent);
-                    present.map(|key| key.memory).sum()
-                }
+                Ok(seen) => memory_of(&seen),
                 Err(error) if error.is_permission() => None,
                 Err(error) => {
                     self.nodes.miss_record(&redis_keys[0], error)?;
@@ -314,9 +315,9 @@ impl KeyspaceScan {
                 if holds(is_owned, &record) && wanted(&record.key) {
                     let present =
                         record.seen.keys.iter().filter(|key| key.content != Content::Absent);
-                    // The schema that owns the lock reports it.
-                    let is_reported = of_lock.is_some() && present.count() == 1;
-                    if !is_reported && coverage.claims(&record) {
+                    // If the record is nothing but that lock, the schema that owns it reports it.
+                    let is_reported_by_owner = of_lock.is_some() && present.count() == 1;
+                    if !is_reported_by_owner && coverage.claims(&record) {
                         records.push(record);
                     }
                 }
@@ -517,13 +518,27 @@ impl KeyspaceScan {
                 }
             }
         }
+        // `retain` visits the records in order, so `index` is the index of each.
         let mut index = 0;
         records.retain(|(_, seen)| {
+            let is_unread = unread.contains(&index);
             index += 1;
-            !seen.is_absent() && !unread.contains(&(index - 1))
+            !seen.is_absent() && !is_unread
         });
         Ok(())
     }
+}
+
+/// The memory of a record's existing Redis keys; `None` if the server does not report it for one of
+/// them.
+fn memory_of(seen: &Observation) -> Option<u64> {
+    let mut bytes = 0;
+    for key in &seen.keys {
+        if key.content != Content::Absent {
+            bytes += key.memory?;
+        }
+    }
+    Some(bytes)
 }
 
 /// True if the part of a record's values that was not read decides whose record it is.

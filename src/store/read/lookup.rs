@@ -93,7 +93,10 @@ impl LookupResult {
 
     /// Why more records may exist: a node of a cluster does not answer.
     pub fn unreachable(&self) -> Option<&StoreError> {
-        self.unread.as_ref().filter(|error| !error.is_permission())
+        match &self.unread {
+            Some(error) if !error.is_permission() => Some(error),
+            _ => None,
+        }
     }
 }
 

@@ -27,9 +27,16 @@ pub struct ScanOptions {
 impl ScanOptions {
     /// The COUNT of a page for one of this many masters, unless the server is distant.
     fn page(self, masters: usize) -> usize {
-        let asked = self.page.and_then(|page| usize::try_from(page).ok());
+        if let Some(page) = self.page
+            && let Ok(page) = usize::try_from(page)
+        {
+            return page;
+        }
         let usual = (USUAL / masters.max(1)).max(LEAST);
-        asked.unwrap_or_else(|| self.rate.map_or(usual, |rate| rate.at_a_time(usual)))
+        match self.rate {
+            Some(rate) => rate.at_a_time(usual),
+            None => usual,
+        }
     }
 
     /// The largest page. A size that the operator sets is never changed.

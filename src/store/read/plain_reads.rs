@@ -115,13 +115,18 @@ impl RecordReader {
         }
         let mut counts: Vec<Option<u64>> = Vec::with_capacity(redis_keys.len());
         for reply in self.ask_known(&pipeline).await {
-            counts.push(reply.and_then(|count| unsigned(&count)));
+            counts.push(match reply {
+                Some(count) => unsigned(&count),
+                None => None,
+            });
         }
 
         let mut pipeline = redis::pipe();
         let mut few = Vec::new();
         for (index, count) in counts.iter().enumerate() {
-            if count.is_some_and(|count| count <= MOST_FIELDS) {
+            if let Some(count) = count
+                && *count <= MOST_FIELDS
+            {
                 pipeline.add(&[b"HKEYS", &redis_keys[index]]);
                 few.push(index);
             }
@@ -129,7 +134,8 @@ impl RecordReader {
         // Each name with the index of its hash.
         let mut names: Vec<(usize, Vec<u8>)> = Vec::new();
         for (index, reply) in few.into_iter().zip(self.ask_known(&pipeline).await) {
-            for name in reply.and_then(reply::array).unwrap_or_default() {
+            let Some(reply) = reply else { continue };
+            for name in reply::array(reply).unwrap_or_default() {
                 if let Some(name) = reply::bytes(name) {
                     names.push((index, name));
                 }
@@ -142,7 +148,9 @@ impl RecordReader {
         }
         let mut fields: Vec<(usize, Field)> = Vec::with_capacity(names.len());
         for ((index, name), reply) in names.into_iter().zip(self.ask_known(&pipeline).await) {
-            if let Some(length) = reply.and_then(|length| unsigned(&length)) {
+            if let Some(reply) = reply
+                && let Some(length) = unsigned(&reply)
+            {
                 fields.push((index, Field { name, head: Vec::new(), length }));
             }
         }

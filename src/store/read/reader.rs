@@ -278,10 +278,13 @@ impl RecordReader {
             let keeps_idle_times = self.keeps_idle_times();
             let mut read = Vec::with_capacity(units.len());
             for (reply, redis_keys) in replies.into_iter().zip(&units) {
-                let seen = reply.and_then(|reply| {
-                    observation(reply, redis_keys, keeps_idle_times)
-                        .ok_or_else(|| self.client.unexpected(command))
-                });
+                let seen = match reply {
+                    Ok(reply) => match observation(reply, redis_keys, keeps_idle_times) {
+                        Some(seen) => Ok(seen),
+                        None => Err(self.client.unexpected(command)),
+                    },
+                    Err(error) => Err(error),
+                };
                 read.push((redis_keys.len(), seen));
             }
             self.read_far_deadlines(&mut read).await;
@@ -347,32 +350,19 @@ impl RecordReader {
         head: ReadLimit,
         detail: ReadDetail,
     ) -> Vec<Result<Value, StoreError>> {
-        let head_length = match head {
-            ReadLimit::Bytes(bytes) => i64::try_from(bytes).unwrap_or(i64::MAX),
-            ReadLimit::Whole => -1,
-        };
-        let calls = |script: ScriptRef<'_>| {
-            let mut calls: Vec<Cmd> = Vec::with_capacity(units.len());
-            for redis_keys in units {
-                let mut call = match script {
-                    ScriptRef::Text => redis::cmd(command).arg(scripts::READ_RECORDS).to_owned(),
-                    ScriptRef::Digest(digest) => {
-                        redis::cmd(&command.replace("EVAL", "EVALSHA")).arg(digest).to_owned()
-                    }
-                };
-                call.arg(redis_keys.len()).arg(redis_keys).arg(head_length).arg(detail.as_arg());
-                calls.push(call);
-            }
-            calls
-        };
         // Only a read before a change loads the script, because a read-only command must leave
         // nothing on the server.
         if detail == ReadDetail::Checksums && units.len() > FEW_CALLS {
-            let replies = self.client.ask_script_each(scripts::READ_RECORDS, calls).await;
+            let replies = self
+                .client
+                .ask_script_each(scripts::READ_RECORDS, |script: ScriptRef<'_>| {
+                    read_calls(command, script, units, head, detail)
+                })
+                .await;
             return replies.unwrap_or_else(|error| vec![Err(error); units.len()]);
         }
         let mut pipeline = Pipeline::with_capacity(units.len());
-        for call in calls(ScriptRef::Text) {
+        for call in read_calls(command, ScriptRef::Text, units, head, detail) {
             pipeline.add_command(call);
         }
         self.client.ask_each(&pipeline).await
@@ -390,6 +380,32 @@ impl RecordReader {
             _ => None,
         }
     }
+}
+
+/// The calls of the read script, one for each of these units.
+fn read_calls(
+    command: &str,
+    script: ScriptRef<'_>,
+    units: &[Vec<Vec<u8>>],
+    head: ReadLimit,
+    detail: ReadDetail,
+) -> Vec<Cmd> {
+    let head_length = match head {
+        ReadLimit::Bytes(bytes) => i64::try_from(bytes).unwrap_or(i64::MAX),
+        ReadLimit::Whole => -1,
+    };
+    let mut calls: Vec<Cmd> = Vec::with_capacity(units.len());
+    for redis_keys in units {
+        let mut call = match script {
+            ScriptRef::Text => redis::cmd(command).arg(scripts::READ_RECORDS).to_owned(),
+            ScriptRef::Digest(digest) => {
+                redis::cmd(&command.replace("EVAL", "EVALSHA")).arg(digest).to_owned()
+            }
+        };
+        call.arg(redis_keys.len()).arg(redis_keys).arg(head_length).arg(detail.as_arg());
+        calls.push(call);
+    }
+    calls
 }
 
 /// Combines the Redis keys of each record. A record that was read in several steps is not atomic.

@@ -55,7 +55,7 @@ impl SampledNode {
         let mut pipeline = redis::pipe();
         pipeline.cmd("DBSIZE");
         let size = match client.ask_node(&node, pipeline, 1).await.pop() {
-            Some(Ok(size)) => reply::integer(&size).and_then(|size| u64::try_from(size).ok()),
+            Some(Ok(size)) => key_count(&size),
             Some(Err(error)) if !error.lost_the_reply() => None,
             Some(Err(error)) => return Err(error),
             None => None,
@@ -106,7 +106,10 @@ impl SampledNode {
         }
         scan.arg("COUNT").arg(page);
         let mut replies = client.ask_node(&self.node, pipeline, 2).await.into_iter();
-        let size = replies.next().and_then(Result::ok).and_then(|size| reply::integer(&size));
+        let size = match replies.next() {
+            Some(Ok(size)) => key_count(&size),
+            _ => None,
+        };
         let (next, keys) = match replies.next() {
             Some(Ok(reply)) => parsed(reply).ok_or_else(|| client.unexpected("SCAN"))?,
             Some(Err(error)) if self.may_go_through(&error) => {
@@ -155,18 +158,26 @@ impl SampledNode {
         cursor: &[u8],
         asked: usize,
         received: usize,
-        size: Option<i64>,
+        size: Option<u64>,
     ) -> Result<(), StoreError> {
         let SampleMethod::Through(scan) = &mut self.method else { return Ok(()) };
-        let endless = |why| StoreError::NotRedis {
+        let mut progress = Ok(());
+        if scan.ask(asked) {
+            progress = scan.there_are(size);
+        }
+        if progress.is_ok() {
+            progress = scan.turn(cursor, received);
+        }
+        progress.map_err(|why| StoreError::NotRedis {
             target: self.node.to_string(),
             why: format!("its SCAN has no end: {why}"),
-        };
-        if scan.ask(asked) {
-            scan.there_are(size.and_then(|size| u64::try_from(size).ok())).map_err(endless)?;
-        }
-        scan.turn(cursor, received).map_err(endless)
+        })
     }
+}
+
+/// The number in the reply to DBSIZE.
+fn key_count(reply: &Value) -> Option<u64> {
+    u64::try_from(reply::integer(reply)?).ok()
 }
 
 /// The next cursor and the Redis keys of a page.

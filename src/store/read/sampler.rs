@@ -239,7 +239,10 @@ impl Sampler {
 
 /// How many Redis keys a page has.
 fn page(rate: Option<Rate>) -> usize {
-    rate.map_or(PAGE, |rate| rate.at_a_time(PAGE))
+    match rate {
+        Some(rate) => rate.at_a_time(PAGE),
+        None => PAGE,
+    }
 }
 
 /// How many Redis keys of a node are sampled. This is its share by `size` of all keys, or all of

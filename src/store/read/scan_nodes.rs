@@ -154,7 +154,10 @@ impl Nodes {
                 if self.next_round().await? {
                     continue;
                 }
-                return self.gaps.error().map_or(Ok(None), Err);
+                return match self.gaps.error() {
+                    Some(error) => Err(error),
+                    None => Ok(None),
+                };
             };
             match source.pages.next(catalog, &wanted).await {
                 Ok(Some(mut page)) => {
@@ -163,6 +166,7 @@ impl Nodes {
                     });
                     page.elsewhere
                         .retain(|(record, key_index)| self.is_wanted(&source, record, *key_index));
+                    // A later round reads nodes again, whose other keys were counted before.
                     if self.moved.is_some() {
                         page.returned = page.found.len() + page.elsewhere.len();
                     }
@@ -192,10 +196,13 @@ impl Nodes {
             return true;
         }
         let slot = hash_slot::of(&record.redis_keys[key_index]);
-        if self.moved.as_ref().is_some_and(|moved| !moved.contains(&slot)) {
+        if let Some(moved) = &self.moved
+            && !moved.contains(&slot)
+        {
             return false;
         }
         let is_own = source.own.get(usize::from(slot)).is_none_or(|is_own| *is_own);
+        // Only these records are looked up, because a lookup builds the set of its slot's records.
         let may_be_twice = self.moved.is_some() || !is_own || self.returned.is_of_two_nodes(record);
         !(may_be_twice && self.returned.has(record))
     }
@@ -211,7 +218,8 @@ impl Nodes {
         }
         let names: Vec<Vec<u8>> = self.names.drain(..PAGE.min(self.names.len())).collect();
         let mut page = ScanPage { read: names.len(), ..ScanPage::default() };
-        for place in names.iter().filter_map(|name| locate::for_redis_key(catalog, name)) {
+        for name in &names {
+            let Some(place) = locate::for_redis_key(catalog, name) else { continue };
             if locate::is_wanted(catalog, &place.0, &wanted) && !self.returned.has(&place.0) {
                 page.elsewhere.push(place);
             }
@@ -221,20 +229,22 @@ impl Nodes {
     }
 
     async fn connect(&mut self, nodes: Vec<Target>) {
-        let masters = self.map.as_ref().map(|_| self.gaps.masters());
+        let masters = if self.map.is_some() { Some(self.gaps.masters()) } else { None };
         for master in nodes {
-            let owns =
-                |slot: u16| self.map.as_ref().is_some_and(|map| map.master(slot) == Some(&master));
-            let own: Vec<bool> =
-                masters.iter().flat_map(|_| (0..hash_slot::SLOTS).map(owns)).collect();
+            let mut own = Vec::new();
+            if let Some(map) = &self.map {
+                for slot in 0..hash_slot::SLOTS {
+                    own.push(map.master(slot) == Some(&master));
+                }
+            }
             // If no replica answers, the master is read.
-            let replica = if self.scan_options.from_replicas {
-                self.client.replica_of(&master).await
-            } else {
-                None
-            };
+            let mut sources = Vec::new();
+            if self.scan_options.from_replicas {
+                sources.extend(self.client.replica_of(&master).await);
+            }
+            sources.push(master);
             let mut last = None;
-            for node in replica.into_iter().chain([master]) {
+            for node in sources {
                 match NodePages::open(&node, &self.pattern, self.head, self.scan_options, masters)
                     .await
                 {
@@ -267,29 +277,35 @@ impl Nodes {
         let moved: HashSet<u16> = now.moved_since(&before).into_iter().collect();
         // A node that took over from an unreachable master has its keys.
         self.gaps.forget_replaced(&before, &now);
-        let has_moved = |node: &&Target| moved.iter().any(|slot| now.master(*slot) == Some(*node));
-        let nodes: Vec<_> = now.masters().iter().filter(has_moved).cloned().collect();
+        // Only a node that received slots has keys that were not read yet.
+        let mut nodes = Vec::new();
+        for master in now.masters() {
+            if moved.iter().any(|slot| now.master(*slot) == Some(master)) {
+                nodes.push(master.clone());
+            }
+        }
         if nodes.is_empty() {
             return Ok(!self.names.is_empty());
         }
         if self.rounds == MOST_ROUNDS {
             // Slots that move now but were scanned before this round are complete. Slots that this
             // round scanned and that moved again are not.
-            if self.moved.as_ref().is_some_and(|sought| sought.is_disjoint(&moved)) {
+            if let Some(scanned) = &self.moved
+                && scanned.is_disjoint(&moved)
+            {
                 return Ok(!self.names.is_empty());
             }
-            let (code, why) =
-                ("MOVED".to_owned(), "slots go on moving from node to node".to_owned());
             self.gaps.miss_node(StoreError::Refused {
                 target: nodes[0].to_string(),
-                code,
-                why,
+                code: "MOVED".to_owned(),
+                why: "slots go on moving from node to node".to_owned(),
                 place: RefusedAt::Command,
             });
             return Ok(false);
         }
         self.gaps.forget_slots(&moved, &now);
-        (self.map, self.moved) = (Some(now), Some(moved));
+        self.map = Some(now);
+        self.moved = Some(moved);
         self.rounds += 1;
         self.connect(nodes).await;
         Ok(true)
@@ -301,36 +317,42 @@ impl Nodes {
         let gaps = &self.gaps;
         let heard = self.client.ask_each_master(|node| gaps.has_missed(&[node.to_string()])).await;
         for error in heard.silent {
-            match error {
-                error if error.is_permission() => {
-                    self.gaps.doubt(
-                        "a slot may have moved unseen while it was read: to tell takes +cluster|nodes".to_owned(),
-                    );
-                }
-                error => self.gaps.miss_node(error),
+            if error.is_permission() {
+                self.gaps.doubt(
+                    "a slot may have moved unseen while it was read: to tell takes +cluster|nodes"
+                        .to_owned(),
+                );
+            } else {
+                self.gaps.miss_node(error);
             }
         }
-        for moving in heard.moving {
-            if !self.listed.insert((moving.slot, moving.from.to_string())) {
+        for MovingSlot { slot, from, to } in heard.moving {
+            // Every round lists the slots that move, but a slot's keys are read once.
+            if !self.listed.insert((slot, from.to_string())) {
                 continue;
             }
-            for node in [&moving.from, &moving.to] {
-                let names = self.client.keys_in_slot(node, moving.slot, MOST_MOVING).await;
-                let MovingSlot { slot, from, to } = &moving;
-                let doubt = |why: String| {
-                    format!("slot {slot} is being moved from {from} to {to}, and {why}")
+            for node in [&from, &to] {
+                let why = match self.client.keys_in_slot(node, slot, MOST_MOVING).await {
+                    Ok(Some(names)) => {
+                        self.names.extend(names);
+                        continue;
+                    }
+                    Ok(None) => format!(
+                        "has more than {MOST_MOVING} keys: some that moved while the others were \
+                        read may be missing"
+                    ),
+                    Err(error) if error.is_permission() => {
+                        "which keys it has is not known: to tell takes +cluster|countkeysinslot \
+                        +cluster|getkeysinslot"
+                            .to_owned()
+                    }
+                    Err(error) => {
+                        self.gaps.miss_node(error);
+                        continue;
+                    }
                 };
-                match names {
-                    Ok(Some(names)) => self.names.extend(names),
-                    Ok(None) => self.gaps.doubt(doubt(format!(
-                        "has more than {MOST_MOVING} keys: some that moved while the others were read may be missing"
-                    ))),
-                    Err(error) if error.is_permission() => self.gaps.doubt(doubt(
-                        "which keys it has is not known: to tell takes +cluster|countkeysinslot +cluster|getkeysinslot"
-                            .to_owned(),
-                    )),
-                    Err(error) => self.gaps.miss_node(error),
-                }
+                self.gaps
+                    .doubt(format!("slot {slot} is being moved from {from} to {to}, and {why}"));
             }
         }
     }
@@ -341,11 +363,16 @@ impl Nodes {
         places: Vec<(Candidate, usize)>,
     ) -> BTreeMap<Vec<String>, Vec<(Candidate, usize)>> {
         let map = self.client.slot_map();
-        let owner =
-            |redis_key: &Vec<u8>| Some(map.as_ref()?.master(hash_slot::of(redis_key))?.to_string());
         let mut groups: BTreeMap<_, Vec<_>> = BTreeMap::new();
         for place in places {
-            let owners = place.0.redis_keys.iter().filter_map(owner).collect();
+            let mut owners = Vec::new();
+            if let Some(map) = &map {
+                for redis_key in &place.0.redis_keys {
+                    if let Some(master) = map.master(hash_slot::of(redis_key)) {
+                        owners.push(master.to_string());
+                    }
+                }
+            }
             groups.entry(owners).or_default().push(place);
         }
         groups
@@ -395,7 +422,9 @@ impl ReturnedRecords {
     fn note(&mut self, record: &Candidate) {
         let (slot, hash) = self.slot_and_hash(record);
         match self.asked_for.get_mut(&slot) {
-            Some(records) => drop(records.insert(hash)),
+            Some(records) => {
+                records.insert(hash);
+            }
             None => self.records[usize::from(slot)].push(hash),
         }
     }

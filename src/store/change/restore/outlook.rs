@@ -52,13 +52,13 @@ impl Client {
         reply: Value,
         record: &Return<'_>,
     ) -> Result<Vec<RestoreOutcome>, StoreError> {
-        let unexpected = || self.unexpected("EVAL");
-        let mut reply = reply::array(reply).ok_or_else(unexpected)?.into_iter();
-        let letters = reply.next().and_then(reply::bytes).ok_or_else(unexpected)?;
-        let now = reply.next().as_ref().and_then(reply::integer).ok_or_else(unexpected)?;
+        let Some((letters, now)) = letters_and_time(reply) else {
+            return Err(self.unexpected("EVAL"));
+        };
+        // The script replies -1 if the user may not send TIME.
         let now = u64::try_from(now).ok();
         if letters.len() != record.keys.len() {
-            return Err(unexpected());
+            return Err(self.unexpected("EVAL"));
         }
         let mut outcomes = Vec::with_capacity(letters.len());
         for (letter, key) in letters.iter().zip(&record.keys) {
@@ -67,7 +67,7 @@ impl Client {
                 b'P' => RestoreOutcome::Present,
                 b'B' => RestoreOutcome::Barred,
                 b'E' => RestoreOutcome::Expired,
-                _ => return Err(unexpected()),
+                _ => return Err(self.unexpected("EVAL")),
             });
         }
         Ok(outcomes)
@@ -81,28 +81,49 @@ impl Writer {
     }
 }
 
+/// The parts of the script's reply: a letter for each Redis key, and the server's time.
+fn letters_and_time(reply: Value) -> Option<(Vec<u8>, i64)> {
+    let mut parts = reply::array(reply)?.into_iter();
+    let letters = reply::bytes(parts.next()?)?;
+    let now = reply::integer(&parts.next()?)?;
+    Some((letters, now))
+}
+
 /// The milliseconds that a Redis key has left; `None` if it never expires. If the server's time is
 /// unknown, the time that was left at the backup.
 pub(super) fn left(saved: &Saved, now_ms: Option<u64>) -> Option<u64> {
     let at = saved.expires_at_ms?;
-    now_ms.map_or(saved.ttl_ms, |now| Some(at.saturating_sub(now)))
+    match now_ms {
+        Some(now) => Some(at.saturating_sub(now)),
+        None => saved.ttl_ms,
+    }
 }
 
 /// What the script would do with a record in its current state, by the rule of
 /// `restore_if_absent.lua`.
 fn predict(record: &Return<'_>, seen: &[Observation]) -> Vec<RestoreOutcome> {
-    let is_there = |seen: &Observation| seen.keys.iter().any(|key| key.content != Content::Absent);
-    let is_blocked = seen.iter().any(is_there);
+    let is_blocked = seen.iter().any(exists);
     let mut outcomes = Vec::with_capacity(record.keys.len());
     for (key, seen) in record.keys.iter().zip(seen) {
-        let is_over =
-            key.saved.expires_at_ms.zip(seen.server_ms).is_some_and(|(at, now)| at <= now);
-        outcomes.push(match is_there(seen) {
-            _ if is_over => RestoreOutcome::Expired,
-            true => RestoreOutcome::Present,
-            false if is_blocked => RestoreOutcome::Barred,
-            false => RestoreOutcome::Restored(left(&key.saved, seen.server_ms)),
+        let is_over = match (key.saved.expires_at_ms, seen.server_ms) {
+            (Some(at), Some(now)) => at <= now,
+            _ => false,
+        };
+        // In the order of the script, which reports an expired key even if a value is there.
+        outcomes.push(if is_over {
+            RestoreOutcome::Expired
+        } else if exists(seen) {
+            RestoreOutcome::Present
+        } else if is_blocked {
+            RestoreOutcome::Barred
+        } else {
+            RestoreOutcome::Restored(left(&key.saved, seen.server_ms))
         });
     }
     outcomes
+}
+
+/// True if any of the Redis keys exists.
+fn exists(seen: &Observation) -> bool {
+    seen.keys.iter().any(|key| key.content != Content::Absent)
 }
