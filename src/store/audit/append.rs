@@ -35,18 +35,20 @@ impl Lines {
 
 /// Appends lines in one write, and waits until they are on the disk.
 pub fn append(path: &Path, Lines(mut lines): Lines) -> Result<(), StoreError> {
-    let wrong = |error: io::Error| file_error(path, &error);
     let mut file = open(path)?;
     wait_for_turn(&file);
-    if is_torn(&mut file).map_err(wrong)? {
+    if is_torn(&mut file).map_err(|error| file_error(path, &error))? {
         lines.insert(0, b'\n');
     }
     // One write, so that two operators' lines never mix.
-    let written = file.write_all(&lines);
+    let mut written = file.write_all(&lines);
     // If this fails, closing the file releases the lock.
     let _ = file.unlock();
     // Synced after the unlock, so that no run waits for the sync of another.
-    written.and_then(|()| file.sync_data()).map_err(wrong)
+    if written.is_ok() {
+        written = file.sync_data();
+    }
+    written.map_err(|error| file_error(path, &error))
 }
 
 /// Waits until no other idemctl is writing, because its half-written line would look like a torn
@@ -75,14 +77,15 @@ fn is_torn(file: &mut File) -> io::Result<bool> {
 
 /// Checks before a change that the log can be written after it.
 pub fn prepare(path: &Path) -> Result<(), StoreError> {
-    open(path).map(drop)
+    open(path)?;
+    Ok(())
 }
 
 fn open(path: &Path) -> Result<File, StoreError> {
-    let wrong = |error: io::Error| file_error(path, &error);
-    create_folder(path).map_err(wrong)?;
+    create_folder(path).map_err(|error| file_error(path, &error))?;
     let mut options = OpenOptions::new();
+    // Read as well, because the end of the last line is checked.
     options.read(true).append(true).create(true);
     private(&mut options);
-    options.open(path).map_err(wrong)
+    options.open(path).map_err(|error| file_error(path, &error))
 }

@@ -49,10 +49,12 @@ impl Log {
     /// The log exists but cannot be read.
     pub fn open(path: &Path) -> io::Result<Option<Self>> {
         match files::open_regular(path) {
-            Ok(file) => {
-                let (lines, bytes) = (BufReader::new(file), Vec::new());
-                Ok(Some(Self { lines, bytes, line: 0, damaged: Damaged::default() }))
-            }
+            Ok(file) => Ok(Some(Self {
+                lines: BufReader::new(file),
+                bytes: Vec::new(),
+                line: 0,
+                damaged: Damaged::default(),
+            })),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
@@ -156,6 +158,7 @@ pub fn operation_of_backup(path: &Path, file: &str) -> io::Result<Option<String>
     let Some(mut log) = Log::open(path)? else { return Ok(None) };
     let mut last = None;
     while let Some(entry) = log.next_entry()? {
+        // A restore names the backup as well, but does not leave its keys absent.
         let is_removal = entry.after.as_ref().is_some_and(KeyIdentity::is_absent);
         if is_removal && entry.backup.as_deref() == Some(file) {
             last = Some(entry.op.into_owned());
@@ -169,7 +172,8 @@ pub fn operation_of_backup(path: &Path, file: &str) -> io::Result<Option<String>
 /// # Errors
 /// The log exists but cannot be read.
 pub fn extended(path: &Path) -> io::Result<Left> {
-    let (Some(mut log), mut left) = (Log::open(path)?, Left::new()) else { return Ok(Left::new()) };
+    let mut left = Left::new();
+    let Some(mut log) = Log::open(path)? else { return Ok(left) };
     while let Some(entry) = log.next_entry_with(EXTENDED)? {
         if entry.command == "extend" {
             left.entry(entry.redis_key_bytes()).or_default().extend(entry.after);
@@ -194,7 +198,9 @@ fn parse(line: &[u8]) -> Option<LogLine> {
             (LogLine::Mark(mark), at)
         }
     };
-    humantime::parse_rfc3339(&at).ok().map(|_| line)
+    // A line without a valid time counts as damaged.
+    humantime::parse_rfc3339(&at).ok()?;
+    Some(line)
 }
 
 /// Passes each change of the log to `take`, with its operation. `None` if there is no log.

@@ -55,7 +55,10 @@ impl Saved {
         let Some(text) = payload::string_in(&self.dump) else {
             return KeyIdentity::of_dump(&self.dump, self.expires_at_ms);
         };
-        let deadline = self.expires_at_ms.map_or(Deadline::Never, Deadline::At);
+        let deadline = match self.expires_at_ms {
+            Some(at) => Deadline::At(at),
+            None => Deadline::Never,
+        };
         KeyIdentity::of(&KeyState::new(
             &self.redis_key,
             Content::text(text.to_vec()),
@@ -100,8 +103,10 @@ impl<'a> BackupEntry<'a> {
             entry.keys.push((role_of(seen, key_index), saved));
         }
         for (key_index, key) in seen.keys.iter().enumerate() {
-            if let Some(is) = role_of(seen, key_index).filter(|_| !is_saved[key_index]) {
-                entry.beside.push(Beside::of(is, key));
+            if let Some(role) = role_of(seen, key_index)
+                && !is_saved[key_index]
+            {
+                entry.beside.push(Beside::of(role, key));
             }
         }
         entry
@@ -140,7 +145,7 @@ impl Beside {
     /// lock, both are restored as they were.
     pub fn bars(&self) -> Option<&[u8]> {
         let is_barred = self.role == Role::Lock || !self.there;
-        is_barred.then_some(self.redis_key.as_slice())
+        if is_barred { Some(&self.redis_key) } else { None }
     }
 }
 

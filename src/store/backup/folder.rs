@@ -66,6 +66,7 @@ impl Folder {
                 Err(why) => found.others.push((path, why)),
             }
         }
+        // The path orders files that were written at the same time.
         found
             .backups
             .sort_by(|one, other| (one.modified, &one.path).cmp(&(other.modified, &other.path)));
@@ -80,20 +81,19 @@ impl BackupFile {
     /// # Errors
     /// Why the file was not removed.
     pub(crate) fn remove(&self) -> Result<(), String> {
-        let told = |error: io::Error| error.to_string();
         // The user decided about the file as it was listed.
-        let metadata = self.path.symlink_metadata().map_err(told)?;
+        let metadata = self.path.symlink_metadata().map_err(|error| error.to_string())?;
         let is_same = metadata.is_file()
             && metadata.len() == self.bytes
             && modified(&metadata) == self.modified;
         if !is_same {
             return Err("it changed since it was shown".to_owned());
         }
-        let file = File::open(&self.path).map_err(told)?;
+        let file = File::open(&self.path).map_err(|error| error.to_string())?;
         if is_locked(&file) {
             return Err("its operation has not ended yet".to_owned());
         }
-        fs::remove_file(&self.path).map_err(told)
+        fs::remove_file(&self.path).map_err(|error| error.to_string())
     }
 }
 
@@ -106,10 +106,13 @@ fn look(path: &Path) -> Result<BackupFile, String> {
     if !metadata.is_file() {
         return Err("it is not a regular file".to_owned());
     }
-    let (mut redis_keys, mut from) = (0, None);
+    let mut redis_keys = 0;
+    let mut from = None;
     let reader = BackupReader::open(path, |held| {
         redis_keys += held.keys.len() as u64;
-        from = from.take().or_else(|| held.from.as_deref().cloned());
+        if from.is_none() {
+            from = held.from.as_deref().cloned();
+        }
     });
     let reader = reader.map_err(|error| error.to_string())?;
     if reader.is_blank() {
@@ -117,6 +120,7 @@ fn look(path: &Path) -> Result<BackupFile, String> {
     }
     let damage = reader.damage();
     let gap = damage.middle.as_ref().or(damage.tail.as_ref());
+    // Checked first, because a file that is still being written has no closing line yet.
     let state = match gap {
         _ if is_being_written(path) => BackupState::BeingWritten,
         Some(gap) => BackupState::Damaged(format!("{}: {}", gap.words(), gap.why)),
@@ -130,12 +134,11 @@ fn look(path: &Path) -> Result<BackupFile, String> {
             ),
         },
     };
-    let (by, modified) = (reader.by().cloned(), modified(&metadata));
     Ok(BackupFile {
         path: path.to_owned(),
         bytes: metadata.len(),
-        modified,
-        by,
+        modified: modified(&metadata),
+        by: reader.by().cloned(),
         from,
         redis_keys,
         state,

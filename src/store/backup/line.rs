@@ -104,14 +104,12 @@ impl<'a> EntryLine<'a> {
                 there: beside.there,
             });
         }
-        Rest {
-            schema: &about.schema,
-            // An owned text means that the bytes are not valid UTF-8.
-            key_base64: matches!(key, Cow::Owned(_)).then(|| STANDARD.encode(&about.key)),
-            key,
-            state: about.state,
-            beside: fields,
-        }
+        // An owned text means that the bytes are not valid UTF-8.
+        let key_base64 = match key {
+            Cow::Owned(_) => Some(STANDARD.encode(&about.key)),
+            Cow::Borrowed(_) => None,
+        };
+        Rest { schema: &about.schema, key_base64, key, state: about.state, beside: fields }
     }
 }
 

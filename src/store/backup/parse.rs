@@ -138,14 +138,14 @@ pub(super) fn parse(bytes: &[u8]) -> Result<BackupLine, LineFault> {
     if let Some(end) = fields.end {
         return Ok(BackupLine::End(end));
     }
-    match &fields.void {
-        Some(void) => void
-            .iter()
-            .map(|text| decode("void", text))
-            .collect::<Result<_, _>>()
-            .map(BackupLine::Void),
-        None => held(fields).map(|held| BackupLine::Held(Box::new(held))),
+    if let Some(void) = &fields.void {
+        let mut redis_keys = Vec::with_capacity(void.len());
+        for text in void {
+            redis_keys.push(decode("void", text)?);
+        }
+        return Ok(BackupLine::Void(redis_keys));
     }
+    Ok(BackupLine::Held(Box::new(held(fields)?)))
 }
 
 /// True if these bytes are the beginning of a line, however short.
@@ -168,12 +168,16 @@ fn unreadable(bytes: &[u8], error: &serde_json::Error) -> LineFault {
 /// counts as another format, because a newer one may have another kind of checksum.
 fn other_version(bytes: &[u8]) -> Option<LineFault> {
     let fields: FormatFields = serde_json::from_slice(bytes).ok()?;
-    let format = fields.format.filter(|format| ![FORMAT_1, FORMAT].contains(format))?;
+    let format = fields.format?;
+    if [FORMAT_1, FORMAT].contains(&format) {
+        return None;
+    }
     if fields.crc64.is_some() && !integrity::is_sealed(bytes) {
         return None;
     }
     Some(LineFault::OtherVersion(format!(
-        "this idemctl reads backups of formats {FORMAT_1} and {FORMAT}, and a newer one wrote format {format}"
+        "this idemctl reads backups of formats {FORMAT_1} and {FORMAT}, and a newer one wrote \
+        format {format}"
     )))
 }
 
@@ -196,7 +200,6 @@ fn held(fields: Fields) -> Result<Held, LineFault> {
     }
     if fields.format == Some(FORMAT_1) {
         // A line of format 1 names only the role of the other Redis key.
-        let other_role = others.first().map(|other| other.role);
         let mut key = held_key(KeyFields {
             redis_key_base64: fields.redis_key_base64,
             dump_base64: fields.dump_base64,
@@ -204,8 +207,11 @@ fn held(fields: Fields) -> Result<Held, LineFault> {
             expires_at_ms: fields.expires_at_ms,
             role: None,
         })?;
-        key.role =
-            other_role.map(|other| if other == Role::Lock { Role::Result } else { Role::Lock });
+        key.role = match others.first() {
+            Some(other) if other.role == Role::Lock => Some(Role::Result),
+            Some(_) => Some(Role::Lock),
+            None => None,
+        };
         keys.push(key);
     }
     if keys.is_empty() {
@@ -213,7 +219,8 @@ fn held(fields: Fields) -> Result<Held, LineFault> {
     }
     let key = match (fields.key_base64, fields.key) {
         (Some(key), _) => decode("key_base64", &key)?,
-        (None, key) => key.ok_or_else(|| missing("key"))?.into_bytes(),
+        (None, Some(key)) => key.into_bytes(),
+        (None, None) => return Err(missing("key")),
     };
     Ok(Held {
         schema: fields.schema.unwrap_or_default(),
@@ -226,8 +233,11 @@ fn held(fields: Fields) -> Result<Held, LineFault> {
 }
 
 fn held_key(fields: KeyFields) -> Result<HeldKey, LineFault> {
-    let redis_key = fields.redis_key_base64.ok_or_else(|| missing("redis_key_base64"))?;
-    let dump = decode("dump_base64", &fields.dump_base64.ok_or_else(|| missing("dump_base64"))?)?;
+    let Some(redis_key) = fields.redis_key_base64 else {
+        return Err(missing("redis_key_base64"));
+    };
+    let Some(dump) = fields.dump_base64 else { return Err(missing("dump_base64")) };
+    let dump = decode("dump_base64", &dump)?;
     if !integrity::holds(&dump) {
         let why = "the line is damaged: the checksum in `dump_base64` is wrong";
         return Err(LineFault::Damaged(why.to_owned()));
@@ -238,14 +248,21 @@ fn held_key(fields: KeyFields) -> Result<HeldKey, LineFault> {
     let redis_key = decode("redis_key_base64", &redis_key)?;
     let saved =
         Saved { redis_key, dump, ttl_ms: fields.ttl_ms, expires_at_ms: fields.expires_at_ms };
-    Ok(HeldKey { role: fields.role.as_deref().map(role).transpose()?, saved })
+    let role = match &fields.role {
+        Some(name) => Some(role(name)?),
+        None => None,
+    };
+    Ok(HeldKey { role, saved })
 }
 
 fn role(name: &str) -> Result<Role, LineFault> {
-    let known = [Role::Lock, Role::Result].into_iter().find(|role| role.as_str() == name);
-    known.ok_or_else(|| {
-        LineFault::OtherVersion(format!("`{name}` is a role that this idemctl does not know"))
-    })
+    for role in [Role::Lock, Role::Result] {
+        if role.as_str() == name {
+            return Ok(role);
+        }
+    }
+    // The checksum was right, so a newer idemctl wrote the name.
+    Err(LineFault::OtherVersion(format!("`{name}` is a role that this idemctl does not know")))
 }
 
 fn beside(fields: ReadBesideFields) -> Result<Beside, LineFault> {
@@ -257,7 +274,7 @@ fn beside(fields: ReadBesideFields) -> Result<Beside, LineFault> {
 }
 
 fn decode(name: &str, text: &str) -> Result<Vec<u8>, LineFault> {
-    let wrong =
-        |error| LineFault::Damaged(format!("the line is damaged: `{name}` is not base64: {error}"));
-    STANDARD.decode(text).map_err(wrong)
+    STANDARD.decode(text).map_err(|error| {
+        LineFault::Damaged(format!("the line is damaged: `{name}` is not base64: {error}"))
+    })
 }

@@ -25,8 +25,10 @@ pub(in crate::store) const LONGEST: usize = (1 << 14) - 1;
 
 /// The payload for a string; `None` for one that is longer than [`LONGEST`].
 pub(in crate::store) fn of_string(text: &[u8]) -> Option<Vec<u8>> {
-    let length = u16::try_from(text.len()).ok().filter(|_| text.len() <= LONGEST)?;
-    let [high, low] = length.to_be_bytes();
+    if text.len() > LONGEST {
+        return None;
+    }
+    let [high, low] = u16::try_from(text.len()).ok()?.to_be_bytes();
     let mut payload = Vec::with_capacity(text.len() + 3 + END);
     payload.push(STRING);
     match text.len() {
@@ -54,7 +56,7 @@ pub(super) fn string_in(payload: &[u8]) -> Option<&[u8]> {
         _ => return None,
     };
     let (text, end) = rest.split_at_checked(length)?;
-    (kind == STRING && end.len() == END).then_some(text)
+    if kind == STRING && end.len() == END { Some(text) } else { None }
 }
 
 #[cfg(test)]

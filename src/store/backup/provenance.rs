@@ -15,16 +15,19 @@ impl Client {
     pub async fn provenance(&self) -> Result<Provenance, StoreError> {
         self.masters().await?;
         let target = self.target();
-        let cluster: Vec<_> =
-            self.slot_map().iter().flat_map(|map| map.ids()).map(str::to_owned).collect();
-        let service = target.sentinels.as_ref().map(|sentinels| Service {
-            name: sentinels.service.clone(),
-            sentinels: sentinels
-                .addresses
-                .iter()
-                .map(|(host, port)| format!("{host}:{port}"))
-                .collect(),
-        });
+        let mut cluster = Vec::new();
+        if let Some(map) = self.slot_map() {
+            cluster.extend(map.ids().map(str::to_owned));
+        }
+        let mut service = None;
+        if let Some(sentinels) = &target.sentinels {
+            let mut addresses = Vec::with_capacity(sentinels.addresses.len());
+            for (host, port) in &sentinels.addresses {
+                addresses.push(format!("{host}:{port}"));
+            }
+            service = Some(Service { name: sentinels.service.clone(), sentinels: addresses });
+        }
+        // The run id would be that of only one node of a cluster.
         let process = if cluster.is_empty() { self.process().await? } else { Process::default() };
         let Process { run_id, uptime } = process;
         let address = target.address.to_string();
@@ -41,16 +44,23 @@ impl Client {
     }
 
     async fn process(&self) -> Result<Process, StoreError> {
-        let asked = self.process.get_or_try_init(|| async {
-            match self.ask(redis::cmd("INFO").arg("server")).await {
-                Ok(info) => Ok(reply::word(info).as_deref().map(Process::of).unwrap_or_default()),
-                Err(error) if error.lost_the_reply() => Err(error),
-                // The user may not ask, or the server does not report it. TIME shows whether the
-                // server refuses everything.
-                Err(_) => self.ask(&redis::cmd("TIME")).await.map(|_| Process::default()),
+        self.process.get_or_try_init(|| self.ask_for_process()).await.cloned()
+    }
+
+    async fn ask_for_process(&self) -> Result<Process, StoreError> {
+        match self.ask(redis::cmd("INFO").arg("server")).await {
+            Ok(info) => match reply::word(info) {
+                Some(info) => Ok(Process::of(&info)),
+                None => Ok(Process::default()),
+            },
+            Err(error) if error.lost_the_reply() => Err(error),
+            // The user may not ask, or the server does not report it. TIME shows whether the server
+            // refuses everything.
+            Err(_) => {
+                self.ask(&redis::cmd("TIME")).await?;
+                Ok(Process::default())
             }
-        });
-        asked.await.cloned()
+        }
     }
 }
 

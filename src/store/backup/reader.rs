@@ -52,9 +52,8 @@ impl BackupReader {
     /// The file cannot be read, is not a backup, or has a format that this version of idemctl does
     /// not read.
     pub fn open(path: &Path, mut look: impl FnMut(&Held)) -> Result<Self, BackupError> {
-        let of_file = |error: io::Error| Stopped::from(error).at(path);
-        let mut first_pass =
-            Pass::over(files::open_regular(path).map_err(of_file)?, Arc::default());
+        let file = files::open_regular(path).map_err(|error| Stopped::File(error).at(path))?;
+        let mut first_pass = Pass::over(file, Arc::default());
         let mut taken_back = HashSet::new();
         // The entries that may still be withdrawn, at most as many as are written at a time. Their
         // DUMPs are not needed here.
@@ -62,31 +61,44 @@ impl BackupReader {
         while let Some(line) = first_pass.next_line().map_err(|stopped| stopped.at(path))? {
             match line {
                 BackupLine::Held(mut held) => {
-                    held.keys.iter_mut().for_each(|key| key.saved.dump = Vec::new());
+                    for key in &mut held.keys {
+                        key.saved.dump = Vec::new();
+                    }
                     pending.push_back((first_pass.line, *held));
                 }
                 BackupLine::Void(redis_keys) => {
                     for redis_key in redis_keys {
-                        let is_of = |(_, held): &(u64, Held)| held.has(&redis_key);
-                        if let Some(last) = pending.iter().rposition(is_of) {
-                            taken_back.extend(pending.remove(last).map(|(line, _)| line));
+                        // Only the last entry of a key is withdrawn, because earlier ones belong to
+                        // other changes.
+                        let last = pending.iter().rposition(|(_, held)| held.has(&redis_key));
+                        if let Some(last) = last
+                            && let Some((line, _)) = pending.remove(last)
+                        {
+                            taken_back.insert(line);
                         }
                     }
                 }
                 BackupLine::From(_) | BackupLine::End(_) => {}
             }
-            if pending.len() > MOST_SAVED {
-                pending.pop_front().iter().for_each(|(_, held)| look(held));
+            if pending.len() > MOST_SAVED
+                && let Some((_, held)) = pending.pop_front()
+            {
+                look(&held);
             }
         }
-        pending.iter().for_each(|(_, held)| look(held));
+        for (_, held) in &pending {
+            look(held);
+        }
         let closing = first_pass.closing();
         let Pass { lines, whole, damage, by, .. } = first_pass;
-        if let Some(gap) = damage.tail.as_ref().filter(|gap| whole == 0 && gap.may_have_held) {
+        if whole == 0
+            && let Some(gap) = &damage.tail
+            && gap.may_have_held
+        {
             return Err(Stopped::Line(gap.first, gap.why.clone()).at(path));
         }
         let mut file = lines.into_inner();
-        file.rewind().map_err(of_file)?;
+        file.rewind().map_err(|error| Stopped::File(error).at(path))?;
         let pass = Pass::over(file, Arc::new(taken_back));
         Ok(Self { pass, path: path.to_owned(), damage, by, is_blank: whole == 0, closing })
     }
@@ -183,30 +195,30 @@ impl Pass {
     fn next_line(&mut self) -> Result<Option<BackupLine>, Stopped> {
         while let Some(LineRead { bytes, is_ended }) = read_line(&mut self.lines)? {
             self.line += 1;
-            let parsed = bytes.and_then(|bytes| Ok((parse::parse(&bytes)?, bytes)));
-            // idemctl writes nothing after the closing line, so this line does not belong to the
-            // backup.
-            let parsed = match parsed {
-                Ok(_) if self.end.is_some() => Err(LineFault::Behind),
-                parsed => parsed,
-            };
-            match parsed {
-                Ok((line, bytes)) => {
-                    self.whole += 1;
-                    // A damaged line before the closing line cannot have withdrawn an entry after
-                    // it, so it counts as the end of the file.
-                    if !matches!(line, BackupLine::End(_)) {
-                        self.damage.is_followed();
+            let fault = match bytes {
+                Ok(bytes) => match parse::parse(&bytes) {
+                    // idemctl writes nothing after the closing line, so this line does not belong
+                    // to the backup.
+                    Ok(_) if self.end.is_some() => LineFault::Behind,
+                    Ok(line) => {
+                        self.whole += 1;
+                        // A damaged line before the closing line cannot have withdrawn an entry
+                        // after it, so it counts as the end of the file.
+                        if !matches!(line, BackupLine::End(_)) {
+                            self.damage.is_followed();
+                        }
+                        return Ok(Some(self.take(line, &bytes)));
                     }
-                    return Ok(Some(self.take(line, &bytes)));
-                }
-                Err(LineFault::OtherVersion(why)) => return Err(Stopped::Line(self.line, why)),
-                Err(fault) => {
-                    self.damage.add(self.line, &fault, is_ended);
-                    // The damaged line may have stated where the following entries were backed up.
-                    self.from = None;
-                }
+                    Err(fault) => fault,
+                },
+                Err(fault) => fault,
+            };
+            if let LineFault::OtherVersion(why) = fault {
+                return Err(Stopped::Line(self.line, why));
             }
+            self.damage.add(self.line, &fault, is_ended);
+            // The damaged line may have stated where the following entries were backed up.
+            self.from = None;
         }
         Ok(None)
     }
@@ -223,7 +235,10 @@ impl Pass {
                 let (from, by) = said.as_ref();
                 let taken_at = by.as_ref().map(|by| by.at.clone());
                 self.from = Some(Arc::new(Provenance { taken_at, ..from.clone() }));
-                self.by = self.by.take().or_else(|| by.clone());
+                // A run repeats its name with each place, so the first is enough.
+                if self.by.is_none() {
+                    self.by = by.clone();
+                }
                 self.count.add(bytes, 0);
             }
             BackupLine::Void(_) => self.count.add(bytes, 0),
@@ -272,6 +287,7 @@ fn read_line(lines: &mut impl BufRead) -> io::Result<Option<LineRead>> {
     let mut bytes = Vec::new();
     lines.take(LONGEST_LINE).read_until(b'\n', &mut bytes)?;
     let is_ended = bytes.pop_if(|last| *last == b'\n').is_some();
+    // After a crash, NULs of disk blocks that were never written may follow a truncated line.
     while !is_ended && bytes.pop_if(|last| *last == 0).is_some() {}
     Ok(Some(LineRead { bytes: Ok(bytes), is_ended }))
 }

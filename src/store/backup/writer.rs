@@ -47,16 +47,7 @@ impl Backup {
     /// # Errors
     /// The file exists already, or cannot be created.
     pub fn create(path: &Path) -> Result<Self, StoreError> {
-        let wrong = |error: std::io::Error| file_error(path, &error);
-        create_folder(path).map_err(wrong)?;
-        let mut options = OpenOptions::new();
-        options.write(true).create_new(true);
-        private(&mut options);
-        let file = options.open(path).map_err(wrong)?;
-        // The file's name must also survive a crash.
-        let folder =
-            path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        File::open(folder).and_then(|folder| folder.sync_all()).map_err(wrong)?;
+        let file = create_private(path).map_err(|error| file_error(path, &error))?;
         // The lock protects the backup from a cleanup while it is being written. On a file system
         // without locks, only its age protects it.
         let _ = file.try_lock();
@@ -121,7 +112,8 @@ impl Backup {
 
     /// Writes on a thread of its own, because a disk may be slow.
     async fn write_synced(&self, lines: Vec<u8>) -> std::io::Result<()> {
-        let (mut file, at) = (self.file.try_clone()?, self.length);
+        let mut file = self.file.try_clone()?;
+        let at = self.length;
         let written = tokio::task::spawn_blocking(move || {
             write(&mut file, at, &lines)?;
             file.sync_data()
@@ -159,8 +151,10 @@ impl Backup {
         if self.changed > 0 {
             let mut line = Vec::new();
             line::write(&mut line, &ClosingLine::new(self.count));
-            let written =
-                write(&mut self.file, self.length, &line).and_then(|()| self.file.sync_data());
+            let mut written = write(&mut self.file, self.length, &line);
+            if written.is_ok() {
+                written = self.file.sync_data();
+            }
             if written.is_err() {
                 self.cut();
             }
@@ -188,6 +182,22 @@ impl Backup {
 fn write(file: &mut File, at: u64, lines: &[u8]) -> std::io::Result<()> {
     file.seek(SeekFrom::Start(at))?;
     file.write_all(lines)
+}
+
+/// Creates a new file that only its owner can read, and the folders above it.
+fn create_private(path: &Path) -> std::io::Result<File> {
+    create_folder(path)?;
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    private(&mut options);
+    let file = options.open(path)?;
+    // The file's name must also survive a crash.
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    File::open(folder)?.sync_all()?;
+    Ok(file)
 }
 
 pub(in crate::store) fn create_folder(path: &Path) -> std::io::Result<()> {

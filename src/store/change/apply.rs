@@ -60,13 +60,18 @@ impl Writer {
                 // The node that did not answer is the replaced one, so the failover is the better
                 // explanation.
                 Err(error) if attempt.has_failed_over => {
-                    let error = StoreError::worse(unreachable, Some(error));
-                    return (outcomes, error.map_or(Ok(()), Err));
+                    return match StoreError::worse(unreachable, Some(error)) {
+                        Some(error) => (outcomes, Err(error)),
+                        None => (outcomes, Ok(())),
+                    };
                 }
                 Err(error) => return (outcomes, Err(StoreError::worst_of(unreachable, error))),
             }
         }
-        (outcomes, unreachable.map_or(Ok(()), Err))
+        match unreachable {
+            Some(error) => (outcomes, Err(error)),
+            None => (outcomes, Ok(())),
+        }
     }
 
     /// True if the other masters, or slots, of a cluster can be changed after this error of
@@ -197,7 +202,10 @@ impl ChangeAttempt for BatchAttempt<'_, '_> {
         if self.outcomes.contains(&Outcome::Unknown) {
             ended = StoreError::worse(stopped, ended);
         }
-        ended.map_or(Ok(()), Err)
+        match ended {
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
     }
 }
 
@@ -291,6 +299,7 @@ impl BatchAttempt<'_, '_> {
         for (index, (change, outcome)) in self.changes.iter().zip(&self.outcomes).enumerate() {
             let may_be_done = outcome.is_done() || *outcome == Outcome::Unknown;
             let slot = hash_slot::of(change.redis_key());
+            // Outside a cluster there are no slot maps, and the only master was replaced.
             let has_moved = match (before, &now) {
                 (Some(before), Some(now)) => before.master(slot) != now.master(slot),
                 _ => true,

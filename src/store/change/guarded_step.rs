@@ -273,20 +273,23 @@ impl<'a> GuardedAttempt<'a> {
                 self.outcome = GuardedOutcome::Changed;
                 return Ok(());
             }
-            Ok(value) => {
-                let count = self.commands.len() + reads.len();
-                let replies = reply::array(value).filter(|replies| replies.len() == count);
-                replies.ok_or_else(|| client.unexpected("EXEC"))
-            }
+            Ok(value) => match reply::array(value) {
+                Some(replies) if replies.len() == self.commands.len() + reads.len() => Ok(replies),
+                _ => Err(client.unexpected("EXEC")),
+            },
             Err(error) if error.is_without_effect() => return Err(error),
             Err(why) => Err(why),
         };
-        let after = executed.and_then(|mut replies| {
-            let after = identity.observation(replies.split_off(self.commands.len()))?;
-            Ok((replies, after))
-        });
-        let (mut replies, after) = match after {
-            Ok(read) => read,
+        // From here on, an error does not show that nothing was done, so the record is read back.
+        let observed = match executed {
+            Ok(mut replies) => {
+                let of_reads = replies.split_off(self.commands.len());
+                identity.observation(of_reads).map(|after| (replies, after))
+            }
+            Err(why) => Err(why),
+        };
+        let (mut replies, after) = match observed {
+            Ok(observed) => observed,
             Err(why) => {
                 self.set_lost(writer, why, route.node.to_string()).await;
                 return Ok(());

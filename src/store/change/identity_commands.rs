@@ -221,13 +221,19 @@ fn command_for(command: &str, redis_key: &[u8]) -> Words {
 
 /// The reply of HGETALL, in either protocol version; `None` if it is not a hash.
 fn fields_of(reply: Value) -> Option<Content> {
-    let words = match reply {
-        Value::Map(pairs) => pairs.into_iter().flat_map(|(name, value)| [name, value]).collect(),
-        other => reply::array(other)?,
-    };
-    let mut fields = Vec::with_capacity(words.len());
-    for word in words {
-        fields.push(reply::bytes(word)?);
+    let mut fields = Vec::new();
+    match reply {
+        Value::Map(pairs) => {
+            for (name, value) in pairs {
+                fields.push(reply::bytes(name)?);
+                fields.push(reply::bytes(value)?);
+            }
+        }
+        other => {
+            for word in reply::array(other)? {
+                fields.push(reply::bytes(word)?);
+            }
+        }
     }
     Some(Content::hash(fields))
 }

@@ -147,7 +147,10 @@ impl Writer {
     pub(super) fn outcome_unknown(&self, what: String, why: &StoreError) -> StoreError {
         // In a cluster, the node that did not answer, which need not be the one that the user
         // named.
-        let target = why.silent_server().map_or_else(|| self.name(), str::to_owned);
+        let target = match why.silent_server() {
+            Some(server) => server.to_owned(),
+            None => self.name(),
+        };
         StoreError::OutcomeUnknown { target, what, why: why.to_string() }
     }
 
@@ -156,7 +159,10 @@ impl Writer {
     /// # Errors
     /// They did not have it; the step remains made.
     pub fn replicas_have_it(&self) -> Result<(), StoreError> {
-        self.behind.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
+        match self.behind.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            Some(behind) => Err(behind),
+            None => Ok(()),
+        }
     }
 
     /// Waits for the replicas of a step that was made on its own connection, because WAIT counts

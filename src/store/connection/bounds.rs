@@ -58,7 +58,8 @@ impl Bounds {
     /// Records that the next reply was read as a whole.
     pub(super) fn took_reply(&mut self) {
         self.ahead.pop_front();
-        (self.missing, self.read) = (0, 0);
+        self.missing = 0;
+        self.read = 0;
     }
 
     /// How many bytes the reply that is read token by token may still have.
@@ -90,8 +91,11 @@ impl Bounds {
 fn most(words: &[&[u8]]) -> usize {
     let Some(command) = words.first() else { return WHOLE };
     match *command {
-        b"GETRANGE" => part(words)
-            .map_or(WHOLE, |bytes| bytes.saturating_add(2 * resp::LONGEST_LINE).min(WHOLE)),
+        // Besides the requested bytes, there is room for the length in front of them, or an error.
+        b"GETRANGE" => match part(words) {
+            Some(bytes) => bytes.saturating_add(2 * resp::LONGEST_LINE).min(WHOLE),
+            None => WHOLE,
+        },
         b"CLUSTER" if words.get(1).is_some_and(|word| *word == b"GETKEYSINSLOT") => WHOLE,
         b"CLUSTER" => SLOTS,
         // The replies to these commands contain neither a value nor a key name.
@@ -107,8 +111,11 @@ fn most(words: &[&[u8]]) -> usize {
 /// The number of bytes that `GETRANGE key from to` requests, if both ends are given.
 fn part(words: &[&[u8]]) -> Option<usize> {
     let [_, _, from, to] = words else { return None };
-    let number = |word: &[u8]| std::str::from_utf8(word).ok()?.parse::<usize>().ok();
     Some(number(to)?.saturating_sub(number(from)?).saturating_add(1))
+}
+
+fn number(word: &[u8]) -> Option<usize> {
+    std::str::from_utf8(word).ok()?.parse().ok()
 }
 
 /// The slowest accepted rate of a long reply, in bytes per second.

@@ -57,12 +57,17 @@ impl ClientOptions {
     /// Records the server's reply to HELLO. A server of unknown kind does not get requests that
     /// might harm it.
     pub(in crate::store) fn met(&self, greeting: Option<Value>) {
-        let role = greeting.clone().and_then(|greeting| told(greeting, "role"));
-        if role.is_some_and(|role| role == "master") {
+        let mut role = None;
+        let mut kind = None;
+        if let Some(greeting) = greeting {
+            role = told(greeting.clone(), "role");
+            kind = mode(greeting);
+        }
+        if role.as_deref() == Some("master") {
             self.0.was_master_at.get_or_init(Instant::now);
         }
-        let mode = greeting.and_then(mode);
-        self.0.may_no_touch.store(mode.is_some_and(|mode| mode != "cluster"), Ordering::Relaxed);
+        let is_safe = kind.is_some_and(|kind| kind != "cluster");
+        self.0.may_no_touch.store(is_safe, Ordering::Relaxed);
     }
 
     /// True if the server said a moment ago that it is a master. A short command then need not ask
@@ -137,10 +142,25 @@ pub(in crate::store) fn mode(greeting: Value) -> Option<String> {
 
 /// A field of the reply to HELLO, e.g. `role`, which is `master` or `replica`.
 pub(in crate::store) fn told(greeting: Value, field: &str) -> Option<String> {
-    let parts = match greeting {
-        Value::Map(pairs) => pairs.into_iter().flat_map(|(name, value)| [name, value]).collect(),
-        other => reply::array(other).unwrap_or_default(),
-    };
-    let words: Vec<_> = parts.into_iter().map(reply::word).collect();
-    words.windows(2).find(|pair| pair[0].as_deref() == Some(field)).and_then(|pair| pair[1].clone())
+    let mut words = Vec::new();
+    match greeting {
+        Value::Map(pairs) => {
+            for (name, value) in pairs {
+                words.push(reply::word(name));
+                words.push(reply::word(value));
+            }
+        }
+        // Protocol version 2 has no maps, so names and values follow each other.
+        other => {
+            for part in reply::array(other).unwrap_or_default() {
+                words.push(reply::word(part));
+            }
+        }
+    }
+    for pair in words.windows(2) {
+        if pair[0].as_deref() == Some(field) {
+            return pair[1].clone();
+        }
+    }
+    None
 }

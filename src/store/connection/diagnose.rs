@@ -40,21 +40,16 @@ pub(in crate::store) async fn explain_error(target: &Target, error: StoreError) 
     }
     let limit = target.connect_timeout.min(target.timeout);
     if target.is_tls() {
-        return tokio::time::timeout(limit, last_words(target))
-            .await
-            .ok()
-            .flatten()
-            .unwrap_or(error);
+        return match tokio::time::timeout(limit, last_words(target)).await {
+            Ok(Some(explained)) => explained,
+            _ => error,
+        };
     }
+    let mut words = Vec::new();
     // Skip this for a server that timed out, because a slow server would time out again.
-    let words = match is_silent {
-        true => Vec::new(),
-        false => tokio::time::timeout(limit, first_words(target))
-            .await
-            .ok()
-            .and_then(Result::ok)
-            .unwrap_or_default(),
-    };
+    if !is_silent && let Ok(Ok(received)) = tokio::time::timeout(limit, first_words(target)).await {
+        words = received;
+    }
     if !words.is_empty() && !from_tls::is_record(&words) {
         return said(target, &words, error);
     }

@@ -41,10 +41,9 @@ impl Sentinels {
             for sentinel in &sentinels {
                 let error = match self.named_by(sentinel, like).await {
                     Ok(Some(named)) => {
-                        let known = turned_down.as_ref().filter(|(known, _)| *known == named);
-                        let refusal = match known {
-                            Some((_, error)) => Some(error.clone()),
-                            None => self.agrees(&named, sentinel).await.err(),
+                        let refusal = match &turned_down {
+                            Some((known, error)) if *known == named => Some(error.clone()),
+                            _ => self.agrees(&named, sentinel).await.err(),
                         };
                         let Some(error) = refusal else { return Ok(named) };
                         turned_down = Some((named, error.clone()));
@@ -108,9 +107,9 @@ impl Sentinels {
         let [StepReply::Text(host), StepReply::Text(port)] = parts.as_slice() else {
             return Ok(None);
         };
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let port = text(port).parse().unwrap_or(0);
-        Ok(Some(Target { address: Address::Tcp(text(host), port), ..like.clone() }))
+        let host = String::from_utf8_lossy(host).into_owned();
+        let port = String::from_utf8_lossy(port).parse().unwrap_or(0);
+        Ok(Some(Target { address: Address::Tcp(host, port), ..like.clone() }))
     }
 
     /// Checks that the server named by a Sentinel reports that it is a master.

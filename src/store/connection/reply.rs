@@ -33,7 +33,7 @@ pub(in crate::store) fn array(value: Value) -> Option<Vec<Value>> {
 
 /// The word of a string reply.
 pub(in crate::store) fn word(value: Value) -> Option<String> {
-    bytes(value).and_then(|bytes| String::from_utf8(bytes).ok())
+    String::from_utf8(bytes(value)?).ok()
 }
 
 /// The reply of TIME, in milliseconds since the epoch.
@@ -50,13 +50,21 @@ pub(in crate::store) fn step_reply(value: Value) -> StepReply {
         Value::Int(number) => StepReply::Integer(number),
         Value::Array(items) => StepReply::Array(items.into_iter().map(step_reply).collect()),
         // As an array, which is how protocol version 2 sends it and how schemas describe it.
-        Value::Map(pairs) => StepReply::Array(
-            pairs.into_iter().flat_map(|(name, value)| [name, value]).map(step_reply).collect(),
-        ),
+        Value::Map(pairs) => {
+            let mut items = Vec::with_capacity(2 * pairs.len());
+            for (name, value) in pairs {
+                items.push(step_reply(name));
+                items.push(step_reply(value));
+            }
+            StepReply::Array(items)
+        }
         Value::ServerError(error) => StepReply::Error {
             code: error.code().to_owned(),
             message: error.details().unwrap_or_default().to_owned(),
         },
-        other => bytes(other).map_or(StepReply::Nil, StepReply::Text),
+        other => match bytes(other) {
+            Some(text) => StepReply::Text(text),
+            None => StepReply::Nil,
+        },
     }
 }

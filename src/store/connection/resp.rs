@@ -115,18 +115,24 @@ fn bulk(buffer: &[u8], start: usize, length: usize) -> Result<Option<(Token, usi
 }
 
 fn integer(text: &[u8]) -> Result<i64, Unreadable> {
-    let (negative, digits) = text.strip_prefix(b"-").map_or((false, text), |digits| (true, digits));
+    let is_negative = text.starts_with(b"-");
+    let digits = if is_negative { &text[1..] } else { text };
     if digits.is_empty() {
         return Err(Malformed);
     }
-    // Digits are subtracted for a negative number, because the smallest number has no positive
-    // counterpart.
-    let number = digits.iter().try_fold(0_i64, |number, byte| {
-        let digit = byte.is_ascii_digit().then(|| i64::from(byte - b'0'))?;
-        let tens = number.checked_mul(10)?;
-        if negative { tens.checked_sub(digit) } else { tens.checked_add(digit) }
-    });
-    number.ok_or(Malformed)
+    let mut number: i64 = 0;
+    for byte in digits {
+        if !byte.is_ascii_digit() {
+            return Err(Malformed);
+        }
+        let digit = i64::from(byte - b'0');
+        let tens = number.checked_mul(10).ok_or(Malformed)?;
+        // Digits are subtracted for a negative number, because the smallest number has no positive
+        // counterpart.
+        let next = if is_negative { tens.checked_sub(digit) } else { tens.checked_add(digit) };
+        number = next.ok_or(Malformed)?;
+    }
+    Ok(number)
 }
 
 /// Appends a command in its wire format.

@@ -23,12 +23,15 @@ impl Sentinels {
             return Err("the URL names no service: redis-sentinel://host:26379,host:26379/SERVICE"
                 .to_owned());
         }
-        // The error does not repeat the text, which contains the log-in if its `@` was forgotten.
-        let which = |(index, text)| {
-            address(text)
-                .ok_or_else(|| format!("address {} is no Sentinel's: write host:26379", index + 1))
-        };
-        let addresses = hosts.split(',').enumerate().map(which).collect::<Result<_, _>>()?;
+        let mut addresses = Vec::new();
+        for (index, text) in hosts.split(',').enumerate() {
+            // The error does not repeat the text, which contains the log-in if its `@` was
+            // forgotten.
+            let Some(host_and_port) = address(text) else {
+                return Err(format!("address {} is no Sentinel's: write host:26379", index + 1));
+            };
+            addresses.push(host_and_port);
+        }
         Ok(Self { addresses, service: service.to_owned(), user: None, password: None })
     }
 }
@@ -50,10 +53,16 @@ impl fmt::Display for Sentinels {
 
 fn address(text: &str) -> Option<(String, u16)> {
     let (host, port) = text.rsplit_once(':')?;
-    let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    let port = port.parse().ok()?;
+    // An IPv6 address is written in brackets, because it contains colons.
+    if let Some(rest) = host.strip_prefix('[')
+        && let Some(bare) = rest.strip_suffix(']')
+        && !bare.is_empty()
+    {
+        return Some((bare.to_owned(), port));
+    }
     let is_name = !host.is_empty() && !host.contains([':', '%', '@', '[', ']']);
-    let host = bare.filter(|host| !host.is_empty()).or(is_name.then_some(host))?;
-    Some((host.to_owned(), port.parse().ok()?))
+    if is_name { Some((host.to_owned(), port)) } else { None }
 }
 
 #[cfg(test)]

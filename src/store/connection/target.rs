@@ -83,7 +83,8 @@ impl Target {
             });
         }
         let mut parsed = redis::parse_redis_url(url).ok_or(
-            "the URL is not a Redis URL: write redis://host:6379/0, rediss://host:6379/0 for TLS or unix:///path/to/socket",
+            "the URL is not a Redis URL: write redis://host:6379/0, rediss://host:6379/0 for TLS \
+            or unix:///path/to/socket",
         )?;
         let insecure = match parsed.fragment() {
             None => false,
@@ -103,19 +104,25 @@ impl Target {
             _ if insecure => return Err("#insecure is for TLS: rediss://".to_owned()),
             _ => None,
         };
-        let rest = parsed.as_str().split_once(':').map_or("", |(_, rest)| rest);
         // The crate parses only the address and the log-in; idemctl handles TLS itself.
-        let plain = if tls.is_some() { format!("redis:{rest}") } else { parsed.to_string() };
+        let plain = match parsed.as_str().split_once(':') {
+            Some((_, rest)) if tls.is_some() => format!("redis:{rest}"),
+            _ => parsed.to_string(),
+        };
         let info = <url_info::ConnectionInfo as url_info::FromUrl>::from_url(&plain)?;
-        let (user, password) = (info.user, info.password);
-        Ok(Self { db: db.unwrap_or(info.db), user, password, tls, ..Self::new(info.address) })
+        Ok(Self {
+            db: db.unwrap_or(info.db),
+            user: info.user,
+            password: info.password,
+            tls,
+            ..Self::new(info.address)
+        })
     }
 
     /// Parses a service whose Sentinels name the master,
     /// `[user[:password]@]host:port,host:port/service[/db]`. The log-in is that of the servers.
     fn of_service(rest: &str) -> Result<Self, String> {
-        let (log_in, hosts) =
-            rest.rsplit_once('@').map_or(("", rest), |(log_in, hosts)| (log_in, hosts));
+        let (log_in, hosts) = rest.rsplit_once('@').unwrap_or(("", rest));
         let sentinels = Sentinels::parse(hosts)?;
         if sentinels.service.contains('?') {
             return Err(
@@ -123,15 +130,14 @@ impl Target {
                     .to_owned(),
             );
         }
-        let (service, db) = match sentinels.service.split_once('/') {
-            Some((service, db)) => {
-                let db = db
-                    .parse()
-                    .map_err(|_| "behind the service stands a database's number".to_owned())?;
-                (service.to_owned(), db)
-            }
-            None => (sentinels.service.clone(), 0),
-        };
+        let mut service = sentinels.service.clone();
+        let mut db = 0;
+        if let Some((name, number)) = sentinels.service.split_once('/') {
+            db = number
+                .parse()
+                .map_err(|_| "behind the service stands a database's number".to_owned())?;
+            service = name.to_owned();
+        }
         // Let the crate parse the log-in, because it knows the syntax.
         let at = if log_in.is_empty() { String::new() } else { format!("{log_in}@") };
         let like = Self::parse(&format!("redis://{at}127.0.0.1"))?;
@@ -175,8 +181,10 @@ mod query {
                 ));
             }
             if name == "db" {
-                let number = value.parse().ok().filter(|number: &i64| *number >= 0);
-                db = Some(number.ok_or("after ?db= stands a database's number")?);
+                match value.parse::<i64>() {
+                    Ok(number) if number >= 0 => db = Some(number),
+                    _ => return Err("after ?db= stands a database's number".to_owned()),
+                }
             }
             seen.push(name);
         }
@@ -213,7 +221,8 @@ mod url_info {
     impl FromUrl for ConnectionInfo {
         fn from_url(url: &str) -> Result<Self, String> {
             let info = url.into_connection_info().map_err(|_| {
-                "the URL cannot be read: is the database a number, and are special characters in the password %-escaped?"
+                "the URL cannot be read: is the database a number, and are special characters in \
+                the password %-escaped?"
             })?;
             let address = match info.addr() {
                 ConnectionAddr::Tcp(host, port) => Address::Tcp(host.clone(), *port),
@@ -221,10 +230,15 @@ mod url_info {
                 _ => return Err("this kind of URL is not supported".to_owned()),
             };
             let redis = info.redis_settings();
+            // A URL such as `redis://:password@host` names no user.
+            let user = match redis.username() {
+                Some(user) if !user.is_empty() => Some(user.to_owned()),
+                _ => None,
+            };
             Ok(Self {
                 address,
                 db: redis.db(),
-                user: redis.username().filter(|user| !user.is_empty()).map(str::to_owned),
+                user,
                 password: redis.password().map(str::to_owned),
             })
         }

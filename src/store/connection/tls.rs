@@ -87,13 +87,9 @@ impl fmt::Debug for Tls {
 
 fn config(options: &TlsOptions) -> Result<ClientConfig, StoreError> {
     let provider: Arc<CryptoProvider> = Arc::new(ring::default_provider());
-    let wrong = |what: &str, error: &Error| StoreError::TlsFile {
-        what: what.to_owned(),
-        why: error.to_string(),
-    };
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])
-        .map_err(|error| wrong("TLS", &error))?;
+        .map_err(|error| StoreError::TlsFile { what: "TLS".to_owned(), why: error.to_string() })?;
     let builder = if options.insecure {
         builder.dangerous().with_custom_certificate_verifier(Arc::new(Anybody::new(&provider)))
     } else {
@@ -101,15 +97,14 @@ fn config(options: &TlsOptions) -> Result<ClientConfig, StoreError> {
     };
     match (&options.cert, &options.key) {
         (Some(cert), Some(key)) => {
-            let shown = format!("{} with {}", cert.display(), key.display());
-            builder.with_client_auth_cert(certificates(cert)?, private_key(key)?).map_err(|error| {
-                match error {
-                    Error::InconsistentKeys(_) => StoreError::TlsFile {
-                        what: shown,
-                        why: "the key is not the certificate's".to_owned(),
-                    },
-                    error => wrong(&shown, &error),
-                }
+            let what = format!("{} with {}", cert.display(), key.display());
+            let built = builder.with_client_auth_cert(certificates(cert)?, private_key(key)?);
+            built.map_err(|error| {
+                let why = match error {
+                    Error::InconsistentKeys(_) => "the key is not the certificate's".to_owned(),
+                    error => error.to_string(),
+                };
+                StoreError::TlsFile { what, why }
             })
         }
         _ => Ok(builder.with_no_client_auth()),
@@ -174,17 +169,24 @@ pub(super) fn roots(options: &TlsOptions) -> Result<RootCertStore, StoreError> {
     }
     if let Some(folder) = &options.cacertdir {
         let entries = fs::read_dir(folder).map_err(|error| wrong(folder, error.to_string()))?;
-        for file in
-            entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| path.is_file())
-        {
+        for entry in entries {
+            let Ok(entry) = entry else { continue };
+            let file = entry.path();
             // Skip files without certificates, because such folders contain other files as well.
-            roots.add_parsable_certificates(certificates(&file).unwrap_or_default());
+            if file.is_file()
+                && let Ok(certificates) = certificates(&file)
+            {
+                roots.add_parsable_certificates(certificates);
+            }
         }
     }
     if options.cacert.is_none() && options.cacertdir.is_none() {
         let found = rustls_native_certs::load_native_certs();
         roots.add_parsable_certificates(found.certs);
-        if let (true, Some(error)) = (roots.is_empty(), found.errors.first()) {
+        // Errors are ignored as long as some of the system's certificates could be read.
+        if roots.is_empty()
+            && let Some(error) = found.errors.first()
+        {
             return Err(system(&error.to_string()));
         }
     }
@@ -213,14 +215,15 @@ pub(super) fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, 
 /// The private key of a PEM file.
 pub(super) fn private_key(file: &Path) -> Result<PrivateKeyDer<'static>, StoreError> {
     let pem = read(file)?;
-    let encrypted = || String::from_utf8_lossy(&pem).contains("ENCRYPTED");
-    PrivateKeyDer::from_pem_slice(&pem).map_err(|error| match error {
-        PemError::NoItemsFound if encrypted() => wrong(
-            file,
-            "the key is encrypted: `openssl pkey -in FILE -out FILE` writes it without a passphrase".to_owned(),
-        ),
-        error => wrong(file, in_words(&error, "private key")),
-    })
+    match PrivateKeyDer::from_pem_slice(&pem) {
+        Ok(key) => Ok(key),
+        Err(PemError::NoItemsFound) if String::from_utf8_lossy(&pem).contains("ENCRYPTED") => {
+            let why = "the key is encrypted: `openssl pkey -in FILE -out FILE` writes it without \
+                a passphrase";
+            Err(wrong(file, why.to_owned()))
+        }
+        Err(error) => Err(wrong(file, in_words(&error, "private key"))),
+    }
 }
 
 fn read(file: &Path) -> Result<Vec<u8>, StoreError> {

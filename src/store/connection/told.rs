@@ -16,10 +16,12 @@ const OPTIONS: [&str; 10] =
 
 /// A command as `--debug` shows it.
 pub(super) fn told(words: &[Vec<u8>]) -> Vec<Vec<u8>> {
-    let name = words.first().map(|name| name.to_ascii_uppercase()).unwrap_or_default();
-    let name = String::from_utf8_lossy(&name);
-    let logs_in = |word: &Vec<u8>| word.eq_ignore_ascii_case(b"AUTH");
-    let login = words.iter().position(logs_in).filter(|_| ["AUTH", "HELLO"].contains(&&*name));
+    let name = name_of(words);
+    // HELLO may contain the log-in after its option AUTH.
+    let mut login = None;
+    if name == "AUTH" || name == "HELLO" {
+        login = words.iter().position(|word| word.eq_ignore_ascii_case(b"AUTH"));
+    }
     let mut told = Vec::new();
     for (index, word) in words.iter().enumerate().take(MOST_WORDS) {
         told.push(match login {
@@ -42,8 +44,7 @@ pub(super) fn told_error(error: &[u8], words: &[Vec<u8>]) -> Vec<u8> {
         text.truncate(at + REPEATS.len());
         text.push_str(" (hidden)");
     }
-    let name = words.first().map(|name| name.to_ascii_uppercase()).unwrap_or_default();
-    let name = String::from_utf8_lossy(&name);
+    let name = name_of(words);
     for (index, word) in words.iter().enumerate() {
         // Shorter words are skipped, because they often occur by coincidence.
         if word.len() >= 4
@@ -54,6 +55,14 @@ pub(super) fn told_error(error: &[u8], words: &[Vec<u8>]) -> Vec<u8> {
         }
     }
     text.into_bytes()
+}
+
+/// The command's name in capitals.
+fn name_of(words: &[Vec<u8>]) -> String {
+    match words.first() {
+        Some(name) => String::from_utf8_lossy(&name.to_ascii_uppercase()).into_owned(),
+        None => String::new(),
+    }
 }
 
 /// A word's length and hash.
@@ -102,19 +111,21 @@ fn is_shown(name: &str, words: &[Vec<u8>], index: usize) -> bool {
 
 /// True for an option, and for the number after an option that takes one.
 fn is_option(words: &[Vec<u8>], index: usize) -> bool {
-    let is_one_of = |word: &[u8], options: &[&str]| {
-        options.iter().any(|option| word.eq_ignore_ascii_case(option.as_bytes()))
-    };
     let is_number = words[index].iter().all(u8::is_ascii_digit);
     let is_expiry = index > 1 && is_one_of(&words[index - 1], &["PX", "EX", "PXAT", "EXAT"]);
     is_one_of(&words[index], &OPTIONS) || is_number && is_expiry
 }
 
+fn is_one_of(word: &[u8], options: &[&str]) -> bool {
+    options.iter().any(|option| word.eq_ignore_ascii_case(option.as_bytes()))
+}
+
 /// True if the word is one of a script's keys, by the script's number of keys.
 fn is_script_key(words: &[Vec<u8>], index: usize) -> bool {
-    let count =
-        words.get(2).and_then(|count| std::str::from_utf8(count).ok()?.parse::<usize>().ok());
-    index >= 3 && count.is_some_and(|count| index - 3 < count)
+    let Some(count) = words.get(2) else { return false };
+    let Ok(count) = std::str::from_utf8(count) else { return false };
+    let Ok(count) = count.parse::<usize>() else { return false };
+    index >= 3 && index - 3 < count
 }
 
 #[cfg(test)]

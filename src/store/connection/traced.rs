@@ -27,8 +27,14 @@ pub(super) struct Traced {
 
 impl Traced {
     pub(super) fn around(socket: Box<dyn Socket>, trace: &Trace, server: String) -> Self {
-        let (asked, answered) = (Vec::new(), Vec::new());
-        Self { socket, trace: trace.clone(), server, asked, answered, waiting: VecDeque::new() }
+        Self {
+            socket,
+            trace: trace.clone(),
+            server,
+            asked: Vec::new(),
+            answered: Vec::new(),
+            waiting: VecDeque::new(),
+        }
     }
 
     fn sent(&mut self, bytes: &[u8]) {
@@ -50,8 +56,13 @@ impl Traced {
                     _ => None,
                 };
                 let micros = u64::try_from(since.elapsed().as_micros()).unwrap_or(u64::MAX);
-                let (server, words) = (self.server.clone(), told::told(&words));
-                self.trace.tell(&Exchange { server, words, micros, bytes: end, error });
+                self.trace.tell(&Exchange {
+                    server: self.server.clone(),
+                    words: told::told(&words),
+                    micros,
+                    bytes: end,
+                    error,
+                });
             }
             self.answered.drain(..end);
         }

@@ -146,7 +146,6 @@ impl From<StoreError> for NotOpen {
 /// The server is unreachable, times out, does not speak TLS, or has an untrusted certificate.
 pub(in crate::store) async fn open(target: &Target) -> Result<Box<dyn Socket>, NotOpen> {
     let limit = target.connect_timeout;
-    let lost = |error: io::Error| StoreError::from_redis(&error.into(), &target.to_string(), limit);
     match &target.address {
         Address::Unix(path) => match in_time(limit, UnixStream::connect(path)).await {
             Ok(stream) => Ok(Box::new(stream)),
@@ -154,23 +153,29 @@ pub(in crate::store) async fn open(target: &Target) -> Result<Box<dyn Socket>, N
                 let why = "there is no such socket".to_owned();
                 Err(StoreError::Unreachable { target: target.to_string(), why }.into())
             }
-            Err(error) => Err(lost(error).into()),
+            Err(error) => Err(not_connected(target, error).into()),
         },
         // A client resolves the service before it connects.
         Address::Service(_) => {
-            Err(lost(io::Error::other("Sentinels name a server, and are none")).into())
+            let error = io::Error::other("Sentinels name a server, and are none");
+            Err(not_connected(target, error).into())
         }
         Address::Tcp(host, port) => {
+            let connecting = TcpStream::connect((host.as_str(), *port));
             let stream =
-                in_time(limit, TcpStream::connect((host.as_str(), *port))).await.map_err(lost)?;
+                in_time(limit, connecting).await.map_err(|error| not_connected(target, error))?;
             // Otherwise a small request could wait until the server acknowledges the previous one.
-            stream.set_nodelay(true).map_err(lost)?;
+            stream.set_nodelay(true).map_err(|error| not_connected(target, error))?;
             match &target.tls {
                 None => Ok(Box::new(stream)),
                 Some(tls) => Ok(Box::new(shake_hands(target, tls, host, stream).await?)),
             }
         }
     }
+}
+
+fn not_connected(target: &Target, error: io::Error) -> StoreError {
+    StoreError::from_redis(&error.into(), &target.to_string(), target.connect_timeout)
 }
 
 async fn shake_hands(

@@ -15,7 +15,8 @@ fn missing(why: &str) -> Option<String> {
     // For example "User ops has no permissions to run the 'config|get' command", also inside a
     // script.
     if let Some((_, rest)) = why.split_once("permissions to run the '") {
-        return rest.split('\'').next().map(|command| format!("+{command}"));
+        let command = rest.split('\'').next()?;
+        return Some(format!("+{command}"));
     }
     let of_keys = ["access one of the keys", "access a key", "access at least one of the keys"];
     if of_keys.iter().any(|words| why.contains(words)) {
@@ -25,7 +26,7 @@ fn missing(why: &str) -> Option<String> {
         return Some("a &PATTERN that matches the channel".to_owned());
     }
     // Redis 6.2 and 7.0 do not name the command.
-    why.contains("can't run this command").then(|| OF_SCRIPT.to_owned())
+    if why.contains("can't run this command") { Some(OF_SCRIPT.to_owned()) } else { None }
 }
 
 #[cfg(test)]

@@ -38,14 +38,19 @@ impl StoreError {
 
     /// Converts an error of the client crate.
     pub fn from_redis(error: &RedisError, target: &str, timeout: Duration) -> Self {
-        if let Some(trouble) = io_error(error).and_then(|error| from_tls::trouble(target, error)) {
+        let io_error = io_error(error);
+        if let Some(io_error) = io_error
+            && let Some(trouble) = from_tls::trouble(target, io_error)
+        {
             return trouble;
         }
         let target = target.to_owned();
         if error.is_timeout() {
             return Self::TimedOut { target, seconds: timeout.as_secs_f64() };
         }
-        if io_error(error).is_some_and(|error| error.kind() == io::ErrorKind::InvalidData) {
+        if let Some(io_error) = io_error
+            && io_error.kind() == io::ErrorKind::InvalidData
+        {
             return Self::NotRedis {
                 target,
                 why: "its reply is not in the Redis protocol".to_owned(),
@@ -60,10 +65,14 @@ impl StoreError {
                 why: "its reply is not in the Redis protocol".to_owned(),
             };
         }
-        let (code, why) = (error.code().unwrap_or("ERR"), error.detail().unwrap_or_default());
-        let place = if is_of_script(why) { RefusedAt::Script } else { RefusedAt::Command };
-        let (code, why) = out_of_script(why).unwrap_or((code, why));
-        let (code, why) = (printable(code), printable(why));
+        let message = error.detail().unwrap_or_default();
+        let place = if is_of_script(message) { RefusedAt::Script } else { RefusedAt::Command };
+        let (code, why) = match out_of_script(message) {
+            Some(inside) => inside,
+            None => (error.code().unwrap_or("ERR"), message),
+        };
+        let code = printable(code);
+        let why = printable(why);
         let wrong_login = matches!(code.as_str(), "NOAUTH" | "WRONGPASS")
             || error.kind() == ErrorKind::AuthenticationFailed;
         if wrong_login || (code == "ERR" && why.contains("AUTH")) {
@@ -133,7 +142,7 @@ pub(in crate::store) fn out_of_script(why: &str) -> Option<(&str, &str)> {
     let is_code = !code.is_empty()
         && code.bytes().all(|byte| byte.is_ascii_uppercase())
         && !REDIRECTS.contains(&code);
-    is_code.then_some((code, rest))
+    if is_code { Some((code, rest)) } else { None }
 }
 
 /// True for an error inside a script, which Redis 6.2 marks at the beginning and later versions at
@@ -145,16 +154,18 @@ fn is_of_script(why: &str) -> bool {
 /// Recognises the errors of Redis 6.2, 7.0 and later when a script runs a command that its user may
 /// not run.
 fn is_script_not_permitted(why: &str) -> bool {
-    ["NOPERM", "The user executing the script", "ACL failure in script"]
-        .iter()
-        .any(|words| why.contains(words))
+    why.contains("NOPERM")
+        || why.contains("The user executing the script")
+        || why.contains("ACL failure in script")
 }
 
 /// The I/O error that the client crate wraps in a shared pointer.
 fn io_error(error: &RedisError) -> Option<&io::Error> {
     let source = std::error::Error::source(error)?;
-    let shared = source.downcast_ref::<Arc<dyn std::error::Error + Send + Sync>>();
-    shared.map_or_else(|| source.downcast_ref(), |shared| shared.downcast_ref())
+    match source.downcast_ref::<Arc<dyn std::error::Error + Send + Sync>>() {
+        Some(shared) => shared.downcast_ref(),
+        None => source.downcast_ref(),
+    }
 }
 
 fn io_reason(error: &RedisError) -> String {
@@ -169,8 +180,11 @@ fn io_reason(error: &RedisError) -> String {
 
 /// True for an error about the server or the user.
 pub(in crate::store) fn is_refusal(error: &ServerError) -> bool {
-    let inside = error.details().and_then(out_of_script).map(|(code, _)| code);
-    REFUSALS.contains(&inside.unwrap_or(error.code()))
+    let code = match error.details().and_then(out_of_script) {
+        Some((code, _)) => code,
+        None => error.code(),
+    };
+    REFUSALS.contains(&code)
 }
 
 #[cfg(test)]

@@ -12,36 +12,35 @@ const ISSUER: &str = "pass the issuer's certificate with --cacert FILE; without 
 const NAME: &str = "connect with one of these names, or choose one of them with --sni";
 const SERVER: &str =
     "check the clock of this machine; if it is right, replace the server's certificate";
+const NO_COMMON_VERSION: &str = "it supports no TLS version that idemctl supports";
 const VERSION: &str = "idemctl supports TLS 1.2 and 1.3";
 
 /// The TLS error inside an I/O error; `None` if there is none, or if the peer did not speak TLS.
 pub(in crate::store) fn trouble(target: &str, error: &io::Error) -> Option<StoreError> {
     let error = error.get_ref()?.downcast_ref::<Error>()?;
-    let tls = |why: String, hint| StoreError::Tls { target: target.to_owned(), why, hint };
-    Some(match error {
+    let target = target.to_owned();
+    let (why, hint) = match error {
         Error::InvalidMessage(
             InvalidMessage::InvalidContentType | InvalidMessage::UnknownProtocolVersion,
         ) => {
             return None;
         }
-        Error::InvalidCertificate(error) => {
-            let (why, hint) = certificate(error);
-            tls(why, hint)
+        Error::InvalidCertificate(error) => certificate(error),
+        Error::AlertReceived(alert) => {
+            if let Some(why) = refuses_client(*alert) {
+                return Some(StoreError::ClientCertificate { target, why: why.to_owned() });
+            }
+            match alert {
+                AlertDescription::ProtocolVersion => (NO_COMMON_VERSION.to_owned(), VERSION),
+                alert => (format!("it replied with the alert {alert:?}"), VERSION),
+            }
         }
-        Error::AlertReceived(alert) => match refuses_client(*alert) {
-            Some(why) => {
-                StoreError::ClientCertificate { target: target.to_owned(), why: why.to_owned() }
-            }
-            None if *alert == AlertDescription::ProtocolVersion => {
-                tls("it supports no TLS version that idemctl supports".to_owned(), VERSION)
-            }
-            None => tls(format!("it replied with the alert {alert:?}"), VERSION),
-        },
         Error::PeerIncompatible(PeerIncompatible::ServerDoesNotSupportTls12Or13) => {
-            tls("it supports no TLS version that idemctl supports".to_owned(), VERSION)
+            (NO_COMMON_VERSION.to_owned(), VERSION)
         }
-        other => tls(other.to_string(), VERSION),
-    })
+        other => (other.to_string(), VERSION),
+    };
+    Some(StoreError::Tls { target, why, hint })
 }
 
 /// True if the bytes begin like a TLS record: an alert or a handshake message.
@@ -110,18 +109,20 @@ fn certificate(error: &CertificateError) -> (String, &'static str) {
 
 /// The plain form of names such as `DnsName("a")` and `IpAddress(127.0.0.1)`.
 fn bare(presented: &str) -> String {
-    let inside =
-        presented.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')')).unwrap_or(presented);
-    inside.trim_matches('"').to_owned()
+    let mut name = presented;
+    if let Some((_, rest)) = presented.split_once('(')
+        && let Some(inside) = rest.strip_suffix(')')
+    {
+        name = inside;
+    }
+    name.trim_matches('"').to_owned()
 }
 
 fn day(seconds: u64) -> String {
     // The time comes from the peer's certificate and may be out of range. The formatter panics
     // after the year 9999.
-    let time = humantime::format_rfc3339_seconds(
-        UNIX_EPOCH + Duration::from_secs(seconds.min(253_402_300_799)),
-    )
-    .to_string();
+    let time = UNIX_EPOCH + Duration::from_secs(seconds.min(253_402_300_799));
+    let time = humantime::format_rfc3339_seconds(time).to_string();
     time.split('T').next().unwrap_or_default().to_owned()
 }
 

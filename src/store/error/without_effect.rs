@@ -36,7 +36,7 @@ impl StoreError {
                     WORDS.iter().any(|words| why.starts_with(words))
                 }
                 RefusedAt::Command => {
-                    BEFORE_EXECUTION.iter().chain(&REFUSALS).any(|known| known == code)
+                    BEFORE_EXECUTION.contains(&code.as_str()) || REFUSALS.contains(&code.as_str())
                 }
                 RefusedAt::Script => IN_SCRIPT.contains(&code.as_str()),
             },

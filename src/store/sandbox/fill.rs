@@ -42,7 +42,8 @@ impl Sandbox {
         let mut entries = entries.peekable();
         while entries.peek().is_some() {
             let mut pipeline = redis::pipe();
-            let (mut keys, mut bytes) = (0, 0);
+            let mut keys = 0;
+            let mut bytes = 0;
             while let Some(entry) = entries.next_if(|_| keys < BATCH && bytes < BATCH_BYTES) {
                 keys += 1;
                 bytes += add(&mut pipeline, entry);

@@ -120,20 +120,16 @@ impl Sandbox {
         let program = find(path).ok_or(SandboxError::NoProgram)?;
         let mut sandbox = Self::spawn(&program, &room_for_a_socket(temp_dir), setup)
             .map_err(|why| SandboxError::System { folder: temp_dir.display().to_string(), why })?;
-        let not_serving = |last_words| SandboxError::NotServing {
-            program: program.path.display().to_string(),
-            last_words,
-        };
         let socket = sandbox.socket.clone();
-        tokio::select! {
-            last_words = sandbox.ended() => Err(not_serving(last_words)),
+        let last_words = tokio::select! {
+            last_words = sandbox.ended() => last_words,
             is_up = tokio::time::timeout(PATIENCE, until_it_answers(&socket)) => match is_up {
-                Ok(()) => Ok(sandbox),
-                Err(_) => {
-                    Err(not_serving(format!("it does not answer within {}s", PATIENCE.as_secs())))
-                }
+                Ok(()) => return Ok(sandbox),
+                Err(_) => format!("it does not answer within {}s", PATIENCE.as_secs()),
             },
-        }
+        };
+        let program = program.path.display().to_string();
+        Err(SandboxError::NotServing { program, last_words })
     }
 
     fn spawn(program: &Program, temp_dir: &Path, setup: &Setup) -> io::Result<Self> {
@@ -326,17 +322,28 @@ const CHECKERS: [&str; 2] = ["valkey-check-rdb", "redis-check-rdb"];
 
 /// The first server program in these folders.
 pub(super) fn find(folders: &[PathBuf]) -> Option<Program> {
-    let first = |names: [&str; 2]| {
-        folders
-            .iter()
-            .flat_map(|folder| names.map(|name| folder.join(name)))
-            .find(|path| is_program(path))
-    };
-    let found =
-        |path: PathBuf, by_name| Some(Program { path: std::path::absolute(path).ok()?, by_name });
-    first(SERVERS)
-        .and_then(|path| found(path, false))
-        .or_else(|| first(CHECKERS).and_then(|path| found(path, true)))
+    // A checker serves only where no server is.
+    for (names, by_name) in [(SERVERS, false), (CHECKERS, true)] {
+        let Some(path) = first_program(folders, names) else { continue };
+        // The guard starts it from another folder.
+        if let Ok(path) = std::path::absolute(path) {
+            return Some(Program { path, by_name });
+        }
+    }
+    None
+}
+
+/// The first program with one of these names.
+fn first_program(folders: &[PathBuf], names: [&str; 2]) -> Option<PathBuf> {
+    for folder in folders {
+        for name in names {
+            let path = folder.join(name);
+            if is_program(&path) {
+                return Some(path);
+            }
+        }
+    }
+    None
 }
 
 fn is_program(path: &Path) -> bool {
