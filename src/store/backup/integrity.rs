@@ -150,7 +150,11 @@ impl Damage {
     }
 
     pub fn lines(&self) -> u64 {
-        self.gaps().map(|gap| gap.lines).sum()
+        let mut lines = 0;
+        for gap in self.gaps() {
+            lines += gap.lines;
+        }
+        lines
     }
 
     /// True if an unusable line may have contained a Redis key that was changed.
@@ -166,6 +170,7 @@ impl Damage {
     pub(super) fn add(&mut self, line: u64, fault: &LineFault, is_ended: bool) {
         let may_have_held = match fault {
             LineFault::Blank => false,
+            // A crash truncates only the last line, and its record was not changed yet.
             LineFault::Cut => is_ended,
             LineFault::OtherVersion(_)
             | LineFault::Foreign

@@ -121,6 +121,7 @@ impl Default for BesideList {
 pub(super) fn parse(bytes: &[u8]) -> Result<BackupLine, LineFault> {
     let fields: Fields = match serde_json::from_slice(bytes) {
         Ok(fields) => fields,
+        // The fields of another format may have other types, so the format is checked first.
         Err(error) => return Err(other_version(bytes).unwrap_or_else(|| unreadable(bytes, &error))),
     };
     if fields.format.is_none() {
@@ -218,6 +219,7 @@ fn held(fields: Fields) -> Result<Held, LineFault> {
         return Err(missing("keys"));
     }
     let key = match (fields.key_base64, fields.key) {
+        // In this case, `key` is only an approximation, because the bytes are not UTF-8.
         (Some(key), _) => decode("key_base64", &key)?,
         (None, Some(key)) => key.into_bytes(),
         (None, None) => return Err(missing("key")),

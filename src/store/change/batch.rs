@@ -164,6 +164,7 @@ impl<'a> Batch<'a> {
     /// does not match the value that was read.
     pub(in crate::store) fn dumped(&mut self, dumps: &mut impl Iterator<Item = Option<Vec<u8>>>) {
         for asked in &mut self.asked {
+            // A record is gone only if all of its Redis keys are.
             let mut outcome = Outcome::Absent;
             for (key_index, saved) in asked.change.backed_up.iter().zip(&mut asked.saved) {
                 let seen = &asked.change.seen.keys[*key_index];
@@ -173,6 +174,7 @@ impl<'a> Batch<'a> {
                 }
                 let Some(dump) = dumps.next().flatten() else { continue };
                 outcome = Outcome::Changed;
+                // The backup must hold the value that was shown, and the checksum of a DUMP ends it.
                 if seen.checksum.is_none_or(|sum| dump.ends_with(&sum)) {
                     *saved = Some(Saved::of(seen, dump));
                 }
@@ -197,8 +199,11 @@ impl<'a> Batch<'a> {
         if self.asked.is_empty() {
             return None;
         }
-        let sent = self.asked.iter().flat_map(RequestedChange::sent);
-        Some(call(action, ScriptRef::Text, sent.collect()))
+        let mut sent = Vec::new();
+        for asked in &self.asked {
+            asked.add_sent(&mut sent);
+        }
+        Some(call(action, ScriptRef::Text, &sent))
     }
 
     /// The commands for a cluster: one call per change. A call compares only the Redis keys in the
@@ -209,9 +214,12 @@ impl<'a> Batch<'a> {
         script: ScriptRef<'_>,
     ) -> Vec<Cmd> {
         let mut commands = Vec::with_capacity(self.asked.len());
+        let mut sent = Vec::new();
         for asked in &self.asked {
-            let here = asked.sent().filter(|sent| sent.is_with(asked));
-            commands.push(call(action, script, here.collect()));
+            sent.clear();
+            asked.add_sent(&mut sent);
+            sent.retain(|sent| sent.is_with(asked));
+            commands.push(call(action, script, &sent));
         }
         commands
     }
@@ -220,8 +228,11 @@ impl<'a> Batch<'a> {
     /// with the index of its change among the requested ones.
     pub(in crate::store) fn elsewhere(&self) -> Vec<(usize, &'a KeyState)> {
         let mut elsewhere = Vec::new();
+        let mut all = Vec::new();
         for (index, asked) in self.asked.iter().enumerate() {
-            for sent in asked.sent() {
+            all.clear();
+            asked.add_sent(&mut all);
+            for sent in &all {
                 if !sent.is_with(asked) {
                     elsewhere.push((index, sent.seen));
                 }
@@ -333,19 +344,19 @@ pub(in crate::store) fn outcomes(reply: &[u8], action: KeyAction) -> Option<Vec<
 }
 
 /// A call that changes some records.
-fn call(action: KeyAction, script: ScriptRef<'_>, sent: Vec<Sent<'_>>) -> Cmd {
+fn call(action: KeyAction, script: ScriptRef<'_>, sent: &[Sent<'_>]) -> Cmd {
     let mut command = match script {
         ScriptRef::Text => redis::cmd("EVAL").arg(scripts::CHANGE_MANY_IF_SAME).to_owned(),
         ScriptRef::Digest(digest) => redis::cmd("EVALSHA").arg(digest).to_owned(),
     };
     command.arg(sent.len());
-    for key in &sent {
+    for key in sent {
         command.arg(&key.seen.redis_key);
     }
-    for key in &sent {
+    for key in sent {
         command.arg(key.head());
     }
-    for key in &sent {
+    for key in sent {
         command.arg(key.rule());
     }
     match action {
@@ -361,16 +372,18 @@ impl<'a> RequestedChange<'a> {
         !self.saved.is_empty() && self.saved.iter().all(Option::is_some)
     }
 
-    /// The record's Redis keys in the order of the script, those that change first.
-    fn sent(&self) -> impl Iterator<Item = Sent<'a>> {
+    /// Adds the record's Redis keys in the order of the script, those that change first.
+    fn add_sent(&self, sent: &mut Vec<Sent<'a>>) {
         let change = self.change;
-        let targets = change.changed.iter().enumerate().map(|(index, key_index)| Sent {
-            seen: &change.seen.keys[*key_index],
-            part: if index == 0 { Part::First } else { Part::Changes },
-        });
-        let all = change.seen.keys.iter().enumerate();
-        let others = all.filter(|(key_index, _)| !change.changed.contains(key_index));
-        targets.chain(others.map(|(_, seen)| Sent { seen, part: Part::Compared }))
+        for (index, key_index) in change.changed.iter().enumerate() {
+            let part = if index == 0 { Part::First } else { Part::Changes };
+            sent.push(Sent { seen: &change.seen.keys[*key_index], part });
+        }
+        for (key_index, seen) in change.seen.keys.iter().enumerate() {
+            if !change.changed.contains(&key_index) {
+                sent.push(Sent { seen, part: Part::Compared });
+            }
+        }
     }
 }
 

@@ -188,6 +188,7 @@ impl ChangeAttempt for GuardedAttempt<'_> {
                 sent => return sent,
             }
         }
+        // The last try does not follow another redirect, because the slot is still being moved.
         match self.send_to(writer, &route).await {
             Err(error) if error.is_redirect() => Err(half_moved(&error, keys[0])),
             sent => sent,

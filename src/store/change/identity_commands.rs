@@ -56,6 +56,7 @@ impl<'a> IdentityCommands<'a> {
         seen: &'a Observation,
         hashes: &'a [usize],
     ) -> Result<Self, StoreError> {
+        // Tried on each node, because nodes of a cluster may run different versions.
         let tried = match connection.exchange(&pack(["PEXPIRETIME", TRIED])).await? {
             Value::ServerError(error) => Err(client.error(&error.into())),
             value => Ok(value),

@@ -40,16 +40,11 @@ impl PriorValue {
             Self::Nothing => Some(vec![b"DEL".to_vec(), key]),
             Self::Until(at) => Some(set(now, *at)),
             Self::Dump(dump, at) => {
+                // RESTORE takes 0 for a key that never expires.
                 let at = at.unwrap_or(0).to_string().into_bytes();
-                let words = [
-                    b"RESTORE".to_vec(),
-                    key,
-                    at,
-                    dump.clone(),
-                    b"REPLACE".to_vec(),
-                    b"ABSTTL".to_vec(),
-                ];
-                Some(words.into())
+                let mut words = vec![b"RESTORE".to_vec(), key, at, dump.clone()];
+                words.extend([b"REPLACE".to_vec(), b"ABSTTL".to_vec()]);
+                Some(words)
             }
         }
     }

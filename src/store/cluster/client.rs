@@ -125,11 +125,13 @@ impl Client {
         let again = connect(self.target()).await;
         let Topology::Cluster(map, _) = self.known() else { return again };
         let mut client = again;
-        for master in map.masters().iter().filter(|master| *master != self.target()) {
+        for master in map.masters() {
             if client.is_ok() {
                 break;
             }
-            client = connect(master).await;
+            if master != self.target() {
+                client = connect(master).await;
+            }
         }
         let client = client?;
         client.learn().await?;

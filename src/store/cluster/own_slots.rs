@@ -101,8 +101,12 @@ impl Client {
     ) -> BTreeMap<String, (Target, NodeLine)> {
         let mut views: BTreeMap<String, (Target, NodeLine)> = BTreeMap::new();
         let mut asked: Vec<Target> = Vec::new();
-        let mut to_ask: Vec<Target> =
-            map.masters().iter().filter(|node| !is_known_silent(node)).cloned().collect();
+        let mut to_ask: Vec<Target> = Vec::new();
+        for master in map.masters() {
+            if !is_known_silent(master) {
+                to_ask.push(master.clone());
+            }
+        }
         // `CLUSTER SLOTS` omits masters without slots, so idemctl learns of them from the other
         // masters.
         while !to_ask.is_empty() {

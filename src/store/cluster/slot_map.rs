@@ -104,9 +104,13 @@ impl SlotMap {
         let Some(index) = self.masters.iter().position(|known| known.to_string() == master) else {
             return Vec::new();
         };
-        (0..hash_slot::SLOTS)
-            .filter(|slot| self.owners[usize::from(*slot)] == Some(index))
-            .collect()
+        let mut slots = Vec::new();
+        for slot in 0..hash_slot::SLOTS {
+            if self.owners[usize::from(slot)] == Some(index) {
+                slots.push(slot);
+            }
+        }
+        slots
     }
 
     /// Records that the slot now belongs to this node.
@@ -182,6 +186,7 @@ pub(in crate::store) fn key_of(command: &Cmd) -> Option<&[u8]> {
             let count = words.nth(1)?;
             if count == b"0" { None } else { words.next() }
         }
+        // Their key follows a subcommand.
         b"MEMORY" | b"OBJECT" => words.nth(1),
         b"TIME" | b"SCRIPT" | b"INFO" | b"ROLE" | b"PING" | b"CLUSTER" | b"CLIENT" | b"CONFIG" => {
             None

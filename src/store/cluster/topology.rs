@@ -154,6 +154,7 @@ impl Client {
             Err(error) if does_not_tell(&error) && self.says_it_is_a_node().await => {
                 return Err(self.needs_slots());
             }
+            // Any other error means that the server is not a node of a cluster.
             Err(_) => None,
         };
         self.change(|topology| {
@@ -211,6 +212,7 @@ impl Client {
             Ok(greeting) => {
                 let role = client_options::told(greeting.clone(), "role");
                 let is_replica = role.is_some_and(|role| role != "master");
+                // In a cluster, changes are sent to the masters.
                 let is_node = client_options::mode(greeting).as_deref() == Some("cluster");
                 return Ok(Some(is_replica && !is_node));
             }

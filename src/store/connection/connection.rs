@@ -218,6 +218,7 @@ impl Connection {
             self.queue_mark();
             self.owed += 1;
         }
+        // Each write has the whole timeout.
         self.patience = Patience::default();
         let mut replies = Vec::new();
         for number in 0..stale + count {
@@ -364,6 +365,7 @@ impl Connection {
 
     /// The error in an error reply.
     pub(in crate::store) fn refusal(&self, text: Range<usize>) -> StoreError {
+        // A whole line again, because the crate parses the code and the message of an error.
         let line = [b"-", self.bytes(text), b"\r\n"].concat();
         match redis::parse_redis_value(&line) {
             Ok(Value::ServerError(error)) => self.lost(&error.into()),

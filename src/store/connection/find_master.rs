@@ -153,6 +153,9 @@ fn of_sentinel(error: StoreError) -> StoreError {
 
 /// True for errors that occur while a failover is in progress.
 fn is_passing(error: &StoreError) -> bool {
-    error.lost_the_reply()
-        || matches!(error, StoreError::Refused { code, .. } if code == "READONLY" || code == "LOADING")
+    match error {
+        // The named server is still a replica, or is starting.
+        StoreError::Refused { code, .. } => code == "READONLY" || code == "LOADING",
+        error => error.lost_the_reply(),
+    }
 }

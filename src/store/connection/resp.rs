@@ -47,6 +47,7 @@ pub(in crate::store) fn token(
     most: usize,
 ) -> Result<Option<(Token, usize)>, Unreadable> {
     let Some(line) = buffer[at..].find_byte(b'\n') else {
+        // A line without an end must not fill the memory.
         return if buffer.len() - at > LONGEST_LINE { Err(Malformed) } else { Ok(None) };
     };
     let next = at + line + 1;
@@ -58,6 +59,7 @@ pub(in crate::store) fn token(
         b':' => Token::Integer(integer(text)?),
         b'*' => match integer(text)? {
             -1 => Token::Nil,
+            // Rejected by the header alone, before the elements arrive.
             count => match usize::try_from(count).map_err(|_| Malformed)? {
                 count if count > most / SHORTEST => return Err(TooLarge),
                 count => Token::Array(count),
@@ -107,10 +109,10 @@ impl Arriving {
 
 fn bulk(buffer: &[u8], start: usize, length: usize) -> Result<Option<(Token, usize)>, Unreadable> {
     let end = start.checked_add(length).ok_or(Malformed)?;
-    match buffer.get(end..).and_then(|rest| rest.get(..2)) {
-        None => Ok(None),
-        Some(b"\r\n") => Ok(Some((Token::Text(start..end), end + 2))),
-        Some(_) => Err(Malformed),
+    match buffer.get(end..) {
+        Some([b'\r', b'\n', ..]) => Ok(Some((Token::Text(start..end), end + 2))),
+        Some([_, _, ..]) => Err(Malformed),
+        Some([] | [_]) | None => Ok(None),
     }
 }
 

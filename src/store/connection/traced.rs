@@ -47,7 +47,9 @@ impl Traced {
 
     fn received(&mut self, bytes: &[u8]) {
         self.answered.extend_from_slice(bytes);
+        // Without a limit, because the connection checks the size of each reply.
         while let Ok(Some(end)) = Arriving::new(usize::MAX).end(&self.answered) {
+            // A server that rejects a client sends its reason without a command.
             if let Some((words, since)) = self.waiting.pop_front() {
                 let error = match resp::token(&self.answered, 0, usize::MAX) {
                     Ok(Some((Token::Error(text), _))) => {

@@ -67,8 +67,8 @@ impl Transport {
     /// The peer closed the stream, or it broke.
     pub(super) async fn has_more(&mut self) -> io::Result<bool> {
         if let Some(socket) = self.socket.plain() {
-            // Asked directly, because the runtime would take more system calls. It never waits, because
-            // the runtime made the socket non-blocking.
+            // Asked directly, because the runtime would take more system calls. It never waits,
+            // because the runtime made the socket non-blocking.
             return match recv(socket, &mut [0; 1], RecvFlags::PEEK) {
                 Ok((_, 0)) => Err(io::ErrorKind::UnexpectedEof.into()),
                 Ok(_) => Ok(true),

@@ -7,12 +7,14 @@ use rustls::{AlertDescription, CertificateError, Error, InvalidMessage, PeerInco
 
 use super::error::StoreError;
 
-const ISSUER: &str = "pass the issuer's certificate with --cacert FILE; without it idemctl uses the \
-    system's certificates";
+const ISSUER: &str = "pass the issuer's certificate with --cacert FILE; without it idemctl uses \
+    the system's certificates";
 const NAME: &str = "connect with one of these names, or choose one of them with --sni";
 const SERVER: &str =
     "check the clock of this machine; if it is right, replace the server's certificate";
 const NO_COMMON_VERSION: &str = "it supports no TLS version that idemctl supports";
+const OWN_CERTIFICATE: &str = "give the server its own certificate, signed by that issuer, with \
+    the server's names as subjectAltName";
 const VERSION: &str = "idemctl supports TLS 1.2 and 1.3";
 
 /// The TLS error inside an I/O error; `None` if there is none, or if the peer did not speak TLS.
@@ -72,17 +74,25 @@ fn refuses_client(alert: AlertDescription) -> Option<&'static str> {
 
 fn certificate(error: &CertificateError) -> (String, &'static str) {
     match error {
-        CertificateError::UnknownIssuer => ("the issuer of its certificate is not trusted".to_owned(), ISSUER),
-        CertificateError::NotValidForNameContext { expected, presented } if presented.is_empty() => {
-            let expected = expected.to_str();
-            (format!("its certificate is not for {expected}, because it contains no host name \
-                (subjectAltName)"), SERVER)
+        CertificateError::UnknownIssuer => {
+            ("the issuer of its certificate is not trusted".to_owned(), ISSUER)
         }
         CertificateError::NotValidForNameContext { expected, presented } => {
+            let expected = expected.to_str();
+            if presented.is_empty() {
+                let why = format!(
+                    "its certificate is not for {expected}, because it contains no host name \
+                    (subjectAltName)"
+                );
+                return (why, SERVER);
+            }
             let names: Vec<_> = presented.iter().map(|name| bare(name)).collect();
-            (format!("its certificate is not for {} but for {}", expected.to_str(), names.join(", ")), NAME)
+            let names = names.join(", ");
+            (format!("its certificate is not for {expected} but for {names}"), NAME)
         }
-        CertificateError::NotValidForName => ("its certificate is for another name".to_owned(), NAME),
+        CertificateError::NotValidForName => {
+            ("its certificate is for another name".to_owned(), NAME)
+        }
         CertificateError::ExpiredContext { not_after, .. } => {
             (format!("its certificate expired on {}", day(not_after.as_secs())), SERVER)
         }
@@ -99,10 +109,11 @@ fn certificate(error: &CertificateError) -> (String, &'static str) {
         ),
         CertificateError::Other(error) if error.to_string().contains("CaUsedAsEndEntity") => (
             "it sends an issuer's certificate (CA:TRUE) as its own".to_owned(),
-            "give the server its own certificate, signed by that issuer, with the server's names as \
-            subjectAltName",
+            OWN_CERTIFICATE,
         ),
-        CertificateError::BadSignature => ("the signature of its certificate is invalid".to_owned(), ISSUER),
+        CertificateError::BadSignature => {
+            ("the signature of its certificate is invalid".to_owned(), ISSUER)
+        }
         other => (format!("its certificate cannot be trusted: {other}"), ISSUER),
     }
 }

@@ -75,7 +75,8 @@ fn refused(code: &str, why: &str) -> Option<&'static str> {
     Some(match code {
         "LOADING" | "BUSY" | "MASTERDOWN" | "CLUSTERDOWN" | "ASK" | "MOVED" => "try again shortly",
         "TRYAGAIN" => {
-            "try again when the slot has moved; `redis-cli --cluster fix` ends a move that was interrupted"
+            "try again when the slot has moved; `redis-cli --cluster fix` ends a move that was \
+            interrupted"
         }
         "READONLY" => "this server is a replica; connect to its master",
         "OOM" => "the server is out of memory; free some, or raise maxmemory",

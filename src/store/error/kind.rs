@@ -128,13 +128,19 @@ impl StoreError {
     /// True if a cluster node does not serve the slot of this Redis key. Another node may, now or
     /// later, or none.
     pub fn is_of_the_slot(&self) -> bool {
-        self.is_redirect()
-            || matches!(self, Self::Refused { code, why, .. } if code == "CLUSTERDOWN" && why.contains("slot"))
+        match self {
+            // A node also answers CLUSTERDOWN, with another message, if the whole cluster is down.
+            Self::Refused { code, why, .. } if code == "CLUSTERDOWN" => why.contains("slot"),
+            error => error.is_redirect(),
+        }
     }
 
     /// True if the server does not know the command.
     pub fn is_unknown_command(&self) -> bool {
-        matches!(self, Self::Refused { why, .. } if why.to_ascii_lowercase().contains("unknown command"))
+        match self {
+            Self::Refused { why, .. } => why.to_ascii_lowercase().contains("unknown command"),
+            _ => false,
+        }
     }
 
     /// True if no reply was received.

@@ -169,6 +169,7 @@ impl ScanBounds {
     /// Takes the number of existing keys; `None` if the user may not ask.
     fn there_are(&mut self, keys: Option<u64>) -> Result<(), &'static str> {
         self.asks_at = self.asks_at.saturating_mul(2).max(SLACK / 2);
+        // If the user may not ask, the other limits still apply.
         self.most_there = self.most_there.max(keys.unwrap_or(u64::MAX));
         let most = self.most_there.saturating_mul(FACTOR).saturating_add(SLACK);
         if self.keys > most { Err("it returns many times the keys that exist") } else { Ok(()) }
@@ -176,6 +177,7 @@ impl ScanBounds {
 
     /// Takes a page: its cursor, the next cursor, its COUNT, and its number of Redis keys.
     fn page(&mut self, from: &[u8], to: &[u8], count: u64, keys: u64) -> Result<(), &'static str> {
+        // A scan of a single page ends with the cursor with which it began.
         if to == b"0" {
             return Ok(());
         }

@@ -92,8 +92,8 @@ impl RecordReader {
     }
 
     /// Reads records with the checksums of their values. A checksum takes the server a DUMP, and
-    /// all commands of one write keep other clients waiting. So one write asks for [`MOST_CHECKSUM_BYTES`]
-    /// bytes of values.
+    /// all commands of one write keep other clients waiting. So one write asks for
+    /// [`MOST_CHECKSUM_BYTES`] bytes of values.
     async fn read_with_checksums(
         &mut self,
         records: &[Vec<Vec<u8>>],
@@ -149,8 +149,13 @@ impl RecordReader {
         }
         let mut numbers = Vec::with_capacity(redis_keys.len());
         for reply in self.client().ask_each(&pipeline).await {
-            let number = reply.ok().as_ref().and_then(reply::integer);
-            numbers.push(number.and_then(|number| u64::try_from(number).ok()));
+            let mut number = None;
+            if let Ok(reply) = reply
+                && let Some(integer) = reply::integer(&reply)
+            {
+                number = u64::try_from(integer).ok();
+            }
+            numbers.push(number);
         }
         numbers
     }

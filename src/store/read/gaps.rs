@@ -116,6 +116,7 @@ impl Gaps {
         if !self.is_cluster {
             return Err(why);
         }
+        // A node that does not answer is reported once, and not with each of its records.
         if why.silent_server().is_some() {
             self.miss_node(why);
         } else if self.records.len() < MOST_NAMED || self.records.contains_key(redis_key) {
@@ -164,7 +165,10 @@ impl Gaps {
         }
         parts.extend(self.doubts.iter().cloned());
         parts.extend(self.unread_records());
-        if parts.is_empty() { None } else { Some(StoreError::Missed { why: parts.join("; ") }) }
+        if parts.is_empty() {
+            return None;
+        }
+        Some(StoreError::Missed { why: parts.join("; ") })
     }
 
     fn unread_records(&self) -> Option<String> {

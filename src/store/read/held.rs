@@ -15,6 +15,7 @@ impl RecordReader {
     pub async fn keys_held(&self) -> Result<u64, StoreError> {
         let mut held = 0;
         let (masters, _, gaps) = Gaps::open(self.client()).await?;
+        // A sum without the keys of these slots would be too small.
         if let Some(unserved) = gaps.error() {
             return Err(unserved);
         }

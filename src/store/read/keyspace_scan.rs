@@ -260,7 +260,7 @@ impl KeyspaceScan {
         wanted: impl Fn(&[u8]) -> bool,
     ) -> Result<Option<Vec<Record>>, StoreError> {
         let Some(page) = self.next(decoding.catalog, &wanted).await? else { return Ok(None) };
-        self.decode(decoding, page, &wanted).await.map(Some)
+        Ok(Some(self.decode(decoding, page, &wanted).await?))
     }
 
     /// The records of these candidates, each read as [`KeyspaceScan::next_records`] reads those of
@@ -326,9 +326,11 @@ impl KeyspaceScan {
             if again.is_empty() {
                 return Ok(records);
             }
-            let redis_keys: Vec<_> =
-                again.iter().map(|candidate| candidate.redis_keys.clone()).collect();
-            let longer = self.read_longer(&redis_keys).await?;
+            let mut wanted_again = Vec::with_capacity(again.len());
+            for candidate in &again {
+                wanted_again.push(candidate.redis_keys.clone());
+            }
+            let longer = self.read_longer(&wanted_again).await?;
             read = Vec::with_capacity(again.len());
             for (candidate, seen) in again.into_iter().zip(longer) {
                 // A record that can no longer be read has already been reported.
@@ -438,6 +440,7 @@ impl KeyspaceScan {
     ) -> Result<Vec<(Candidate, Observation)>, StoreError> {
         let mut records = Vec::new();
         for (owners, places) in self.nodes.by_owners(places) {
+            // Each of these records would wait for the same timeout.
             if self.nodes.has_missed(&owners) {
                 continue;
             }

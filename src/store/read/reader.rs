@@ -179,7 +179,7 @@ impl RecordReader {
                 Ok(all) => read.extend(split_by_record(call, all)),
                 // Do not ask a node again that did not answer.
                 Err(error) if error.lost_the_reply() => {
-                    read.extend(call.iter().map(|_| Err(error.clone())));
+                    read.extend(vec![Err(error); call.len()]);
                 }
                 // The user may not read one of the records, or another node serves it.
                 Err(_) => {

@@ -99,6 +99,7 @@ impl Sampler {
         {
             return Err(client.explain_error(error).await);
         }
+        // Unknown if one of the nodes does not report its number.
         let there = nodes.iter().map(|node| node.size).sum();
         Ok(Self {
             reader,

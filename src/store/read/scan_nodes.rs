@@ -174,6 +174,7 @@ impl Nodes {
                     return Ok(Some(page));
                 }
                 Ok(None) => {}
+                // The other nodes can still be read.
                 Err(error) if self.gaps.masters() > 1 => self.gaps.miss_node(error),
                 Err(error) => return Err(error),
             }

