@@ -121,10 +121,12 @@ fn look(path: &Path) -> Result<BackupFile, String> {
     let damage = reader.damage();
     let gap = damage.middle.as_ref().or(damage.tail.as_ref());
     // Checked first, because a file that is still being written has no closing line yet.
-    let state = match gap {
-        _ if is_being_written(path) => BackupState::BeingWritten,
-        Some(gap) => BackupState::Damaged(format!("{}: {}", gap.words(), gap.why)),
-        None => match reader.closing() {
+    let state = if is_being_written(path) {
+        BackupState::BeingWritten
+    } else if let Some(gap) = gap {
+        BackupState::Damaged(format!("{}: {}", gap.words(), gap.why))
+    } else {
+        match reader.closing() {
             Closing::Whole | Closing::NotOfItsFormat => BackupState::Complete,
             Closing::Missing => BackupState::Unended(
                 "its run was killed, its disk was full, or the file is truncated".to_owned(),
@@ -132,7 +134,7 @@ fn look(path: &Path) -> Result<BackupFile, String> {
             Closing::Differs => BackupState::Damaged(
                 "its number of lines differs from the one in its closing line".to_owned(),
             ),
-        },
+        }
     };
     Ok(BackupFile {
         path: path.to_owned(),

@@ -122,7 +122,12 @@ pub(super) fn parse(bytes: &[u8]) -> Result<BackupLine, LineFault> {
     let fields: Fields = match serde_json::from_slice(bytes) {
         Ok(fields) => fields,
         // The fields of another format may have other types, so the format is checked first.
-        Err(error) => return Err(other_version(bytes).unwrap_or_else(|| unreadable(bytes, &error))),
+        Err(error) => {
+            return Err(match other_version(bytes) {
+                Some(fault) => fault,
+                None => unreadable(bytes, &error),
+            });
+        }
     };
     if fields.format.is_none() {
         return Err(LineFault::Foreign);
@@ -263,7 +268,7 @@ fn role(name: &str) -> Result<Role, LineFault> {
             return Ok(role);
         }
     }
-    // The checksum was right, so a newer idemctl wrote the name.
+    // The line has the right checksum, so a newer idemctl wrote this name.
     Err(LineFault::OtherVersion(format!("`{name}` is a role that this idemctl does not know")))
 }
 

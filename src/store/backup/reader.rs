@@ -99,6 +99,7 @@ impl BackupReader {
         }
         let mut file = lines.into_inner();
         file.rewind().map_err(|error| Stopped::File(error).at(path))?;
+        // The second pass knows which entries a later line withdraws.
         let pass = Pass::over(file, Arc::new(taken_back));
         Ok(Self { pass, path: path.to_owned(), damage, by, is_blank: whole == 0, closing })
     }

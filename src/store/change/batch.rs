@@ -81,6 +81,7 @@ impl<'a> Load<'a> {
             self.keys += change.seen.keys.len();
             self.bytes += size(&change.seen);
         }
+        // At least one change is taken, because a single record may exceed the limits.
         let is_full = self.keys > most_keys || self.bytes > MOST_BYTES;
         if is_full && !is_first {
             return false;
@@ -328,6 +329,7 @@ pub(in crate::store) fn outcomes(reply: &[u8], action: KeyAction) -> Option<Vec<
         Some(moment) if action.ttl().is_some() => {
             Outcome::Expires(std::str::from_utf8(moment).ok()?.parse().ok()?)
         }
+        // A removal never replies with a time.
         Some(_) => return None,
     };
     let mut outcomes = Vec::with_capacity(letters.len());

@@ -335,6 +335,7 @@ async fn node_of(writer: &Writer, keys: &[&[u8]]) -> Result<Target, StoreError> 
 /// The whole current record; `None` if it cannot be read.
 async fn read_back(writer: &Writer, seen: &Observation) -> Option<Observation> {
     let client = writer.reconnect().await.ok()?;
-    let keys = seen.keys.iter().map(|key| key.redis_key.clone()).collect();
-    client.reader().read(&[keys], ReadLimit::Whole).await.ok()?.pop()?.ok()
+    let redis_keys = seen.keys.iter().map(|key| key.redis_key.clone()).collect();
+    let mut read = client.reader().read(&[redis_keys], ReadLimit::Whole).await.ok()?;
+    read.pop()?.ok()
 }

@@ -244,6 +244,7 @@ impl RestoreCall<'_> {
 /// One call of the script for each record.
 fn returns<'a>(wanted: impl Iterator<Item = &'a Return<'a>>) -> redis::Pipeline {
     let mut pipeline = redis::pipe();
+    // A bar has an empty payload and no deadline. The script only checks that it is absent.
     for record in wanted {
         let all: Vec<_> = record.all().collect();
         pipeline.cmd("EVAL").arg(scripts::RESTORE_IF_ABSENT).arg(all.len());

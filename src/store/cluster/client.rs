@@ -156,6 +156,7 @@ impl Client {
             let Some(node) = self.reached(&master) else { continue };
             let have = match node.ask(redis::cmd("WAIT").arg(wanted).arg(millis(wait))).await {
                 Ok(have) => reply::integer(&have).unwrap_or(0),
+                // Without a reply, no replica is known to have the changes.
                 Err(error) if error.lost_the_reply() => 0,
                 Err(error) => return Err(error),
             };

@@ -314,9 +314,11 @@ impl Client {
     /// A replica of this master that is in sync and reachable; `None` if there is none or the user
     /// may not ask.
     pub(in crate::store) async fn replica_of(&self, master: &Target) -> Option<Target> {
-        let role = self.node(master).await.ok()?.ask(&redis::cmd("ROLE")).await.ok()?;
-        let replicas = reply::array(reply::array(role)?.into_iter().nth(2)?)?;
-        for replica in replicas {
+        let node = self.node(master).await.ok()?;
+        let role = node.ask(&redis::cmd("ROLE")).await.ok()?;
+        // The third part of a master's reply lists the replicas that are in sync.
+        let replicas = reply::array(role)?.into_iter().nth(2)?;
+        for replica in reply::array(replicas)? {
             let mut parts = reply::array(replica)?.into_iter();
             let host = reply::word(parts.next()?)?;
             let port = reply::word(parts.next()?)?.parse().ok()?;

@@ -39,6 +39,7 @@ impl StoreError {
     /// Converts an error of the client crate.
     pub fn from_redis(error: &RedisError, target: &str, timeout: Duration) -> Self {
         let io_error = io_error(error);
+        // A TLS error arrives as an I/O error, and explains more.
         if let Some(io_error) = io_error
             && let Some(trouble) = from_tls::trouble(target, io_error)
         {

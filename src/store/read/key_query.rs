@@ -273,8 +273,10 @@ fn type_of(reply: Value) -> Option<Content> {
 
 /// A hash, by the reply to HGETALL.
 fn fields_of(reply: Value) -> Option<Content> {
-    let words: Vec<Vec<u8>> =
-        reply::array(reply)?.into_iter().map(reply::bytes).collect::<Option<_>>()?;
+    let mut words = Vec::new();
+    for word in reply::array(reply)? {
+        words.push(reply::bytes(word)?);
+    }
     // A hash has at least one field.
     if words.is_empty() { Some(Content::Absent) } else { Some(Content::hash(words)) }
 }
@@ -376,7 +378,8 @@ impl<'a> PipelineReplies<'a> {
 
     /// The next reply if it is a number.
     pub(in crate::store) fn next_number(&mut self) -> Option<i64> {
-        self.replies.next()?.ok().as_ref().and_then(reply::integer)
+        let reply = self.replies.next()?.ok()?;
+        reply::integer(&reply)
     }
 }
 

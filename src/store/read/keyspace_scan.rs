@@ -277,6 +277,8 @@ impl KeyspaceScan {
         self.decode(decoding, read, &|_: &[u8]| true).await
     }
 
+    /// The records of candidates that were read. This reads more of a value if its beginning does
+    /// not decide which record it is.
     async fn decode(
         &mut self,
         decoding: RecordRecognizer<'_>,

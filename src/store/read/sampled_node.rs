@@ -56,6 +56,7 @@ impl SampledNode {
         pipeline.cmd("DBSIZE");
         let size = match client.ask_node(&node, pipeline, 1).await.pop() {
             Some(Ok(size)) => key_count(&size),
+            // Without a number, the node is sampled from the beginning of its table.
             Some(Err(error)) if !error.lost_the_reply() => None,
             Some(Err(error)) => return Err(error),
             None => None,
@@ -184,6 +185,9 @@ fn key_count(reply: &Value) -> Option<u64> {
 fn parsed(page: Value) -> Option<(Vec<u8>, Vec<Vec<u8>>)> {
     let mut parts = reply::array(page)?.into_iter();
     let cursor = reply::bytes(parts.next()?)?;
-    let keys = reply::array(parts.next()?)?.into_iter().map(reply::bytes).collect::<Option<_>>()?;
+    let mut keys = Vec::new();
+    for key in reply::array(parts.next()?)? {
+        keys.push(reply::bytes(key)?);
+    }
     Some((cursor, keys))
 }

@@ -123,6 +123,7 @@ impl Sampler {
         sleep_until(self.due).await;
         let Some(mut node) = self.nodes.pop_front() else { return self.end() };
         match node.next(self.reader.client(), page(self.rate), &mut self.random).await {
+            // This node is done, but the others may have more.
             Ok(None) => Ok(Some(Vec::new())),
             Ok(Some(keys)) => {
                 self.nodes.push_back(node);

@@ -225,6 +225,7 @@ impl NodePages {
         if !self.scanning {
             return Ok(());
         }
+        // Read before the next page is requested, because that page has a COUNT of its own.
         let passed = self.cursor.count();
         let mut keys = self.read_scan(catalog, wanted).await?;
         self.ask_for_page();

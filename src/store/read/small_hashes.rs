@@ -61,6 +61,7 @@ impl SmallHashes {
             return;
         }
         self.awaited = places;
+        // A copy, because `probe` may change while the replies are read.
         self.probed = self.probe.clone();
         for (candidate, _) in &self.awaited {
             QUERY.ask(stream, &candidate.redis_keys);
@@ -116,10 +117,7 @@ impl SmallHashes {
                 let has_ttl = seen.keys[0].deadline != Deadline::Never;
                 // A hash without a TTL of its own expires with the last of its fields.
                 if !has_ttl && self.fields_expire && !field_stays {
-                    self.probe = match hash.fields.first() {
-                        Some(field) => Some(field.name.clone()),
-                        None => None,
-                    };
+                    self.probe = hash.fields.first().map(|field| field.name.clone());
                     return Ok(None);
                 }
             }

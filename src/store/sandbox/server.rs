@@ -157,6 +157,7 @@ impl Sandbox {
         let (tell, ended) = oneshot::channel();
         if let Some(words) = guard.stdout.take() {
             std::thread::spawn(move || {
+                // This fails only if the sandbox was dropped, and then no caller reads the lines.
                 let _ = tell.send(last_lines(words));
             });
         }
@@ -198,6 +199,7 @@ impl Sandbox {
                 b'/' | b'-' | b'_' | b'.' | b'~' => url.push(char::from(*byte)),
                 byte if byte.is_ascii_alphanumeric() => url.push(char::from(*byte)),
                 byte => {
+                    // Text written to memory cannot fail.
                     let _ = write!(url, "%{byte:02X}");
                 }
             }
@@ -323,7 +325,7 @@ const CHECKERS: [&str; 2] = ["valkey-check-rdb", "redis-check-rdb"];
 
 /// The first server program in these folders.
 pub(super) fn find(folders: &[PathBuf]) -> Option<Program> {
-    // A checker serves only where no server is.
+    // A checker is used only if no folder has a server program.
     for (names, by_name) in [(SERVERS, false), (CHECKERS, true)] {
         let Some(path) = first_program(folders, names) else { continue };
         // The guard starts it from another folder.
