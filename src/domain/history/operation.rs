@@ -1,5 +1,6 @@
 //! Operations: the changes of one run of a command, collected from the lines of the audit log.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use serde::Serialize;
@@ -90,7 +91,7 @@ impl Operations {
             operation.is_told = true;
             // The changes of an undo may name another backup than its beginning: the one that they
             // restore.
-            operation.backup = entry.backup.as_ref().map(ToString::to_string);
+            operation.backup = owned_text(entry.backup.as_ref());
         }
         operation.note_place(entry.from.as_ref());
         operation.redis_keys += u64::from(entry.what != LEFT_ALONE);
@@ -106,6 +107,7 @@ impl Operations {
     /// Adds the next line of the log that marks a beginning or an end.
     pub(crate) fn add_mark(&mut self, mark: &Mark<'_>) {
         match mark {
+            // A run writes its beginning once, so a second one belongs to another run.
             Mark::Begin(begin) if self.places.contains_key(begin.op.as_ref()) => {
                 self.ambiguous.insert(begin.op.to_string());
             }
@@ -120,7 +122,7 @@ impl Operations {
                     EndState::Ended => OperationState::Ended,
                     EndState::Interrupted => OperationState::Interrupted,
                 });
-                self.all[place].why = why.as_ref().map(ToString::to_string);
+                self.all[place].why = owned_text(why.as_ref());
                 self.note_undone(place);
             }
         }
@@ -130,10 +132,8 @@ impl Operations {
     /// it was undone in full.
     fn note_undone(&mut self, place: usize) {
         let undo = &self.all[place];
-        let Some(undone) = undo.undoes.as_ref().and_then(|undoes| self.places.get(undoes).copied())
-        else {
-            return;
-        };
+        let Some(undoes) = &undo.undoes else { return };
+        let Some(undone) = self.places.get(undoes).copied() else { return };
         if !undo.is_told {
             return;
         }
@@ -142,8 +142,14 @@ impl Operations {
         // does not.
         let is_whole = !undo.is_part && matches!(undo.state, Some(OperationState::Ended) | None);
         let undone = &mut self.all[undone];
-        undone.undone_by = is_whole.then(|| by.clone());
-        undone.partly_undone_by = (!is_whole).then_some(by);
+        // Only the last undo counts, so one of the two is cleared.
+        if is_whole {
+            undone.undone_by = Some(by);
+            undone.partly_undone_by = None;
+        } else {
+            undone.undone_by = None;
+            undone.partly_undone_by = Some(by);
+        }
     }
 
     fn push(&mut self, operation: Operation) -> usize {
@@ -175,6 +181,7 @@ impl Operations {
 
     /// The same operations as [`Operations::all`], by value.
     pub(crate) fn into_all(mut self) -> Vec<Operation> {
+        // Without changes there is nothing to show and nothing to undo.
         self.all.retain(Operation::may_have_changed);
         self.all
     }
@@ -183,38 +190,40 @@ impl Operations {
 impl Operation {
     /// An operation without a recorded beginning, from its first change.
     fn from_change(first: &AuditEntry<'_>) -> Self {
+        // idemctl 0.2 wrote no line for the end of an operation, so a missing end means nothing.
+        let state = if first.is_of_older_version() { None } else { Some(OperationState::Unended) };
         Self {
             op: first.op.to_string(),
             at: first.at.to_string(),
             who: first.who.to_string(),
-            sudo_user: first.sudo_user.as_ref().map(ToString::to_string),
+            sudo_user: owned_text(first.sudo_user.as_ref()),
             host: first.host.to_string(),
             server: first.server.to_string(),
             command: first.command.to_string(),
-            reason: first.reason.as_ref().map(ToString::to_string),
-            backup: first.backup.as_ref().map(ToString::to_string),
-            undoes: first.undoes.as_ref().map(ToString::to_string),
-            state: (!first.is_of_older_version()).then_some(OperationState::Unended),
+            reason: owned_text(first.reason.as_ref()),
+            backup: owned_text(first.backup.as_ref()),
+            undoes: owned_text(first.undoes.as_ref()),
+            state,
             ..Self::default()
         }
     }
 
     /// An operation of which only the beginning is known yet.
     fn from_beginning(begin: &Begin<'_>) -> Self {
-        let backup = begin.backup.as_ref().map(ToString::to_string);
+        let backup = owned_text(begin.backup.as_ref());
         Self {
             op: begin.op.to_string(),
             at: begin.at.to_string(),
             who: begin.who.to_string(),
-            sudo_user: begin.sudo_user.as_ref().map(ToString::to_string),
+            sudo_user: owned_text(begin.sudo_user.as_ref()),
             uid: begin.uid,
             host: begin.host.to_string(),
             server: begin.server.to_string(),
             command: begin.command.to_string(),
-            filters: begin.filters.as_ref().map(ToString::to_string),
-            reason: begin.reason.as_ref().map(ToString::to_string),
+            filters: owned_text(begin.filters.as_ref()),
+            reason: owned_text(begin.reason.as_ref()),
             backup: backup.clone(),
-            undoes: begin.undoes.as_ref().map(ToString::to_string),
+            undoes: owned_text(begin.undoes.as_ref()),
             begun_backup: backup,
             state: Some(OperationState::Unended),
             is_part: begin.part,
@@ -224,7 +233,9 @@ impl Operation {
     }
 
     fn note_place(&mut self, from: Option<&Provenance>) {
-        if let Some(from) = from.filter(|from| !self.places.contains(from)) {
+        if let Some(from) = from
+            && !self.places.contains(from)
+        {
             self.places.push(from.clone());
         }
     }
@@ -241,24 +252,32 @@ impl Operation {
     fn may_have(&self, entry: &AuditEntry<'_>) -> bool {
         let has_same_backup =
             self.command == "undo" || self.backup.as_deref() == entry.backup.as_deref();
-        let is_same_run =
-            self.who == entry.who && self.host == entry.host && self.command == entry.command;
-        let has_same_words = self.reason.as_deref() == entry.reason.as_deref();
-        let undoes_same = self.undoes.as_deref() == entry.undoes.as_deref();
-        is_same_run && has_same_words && has_same_backup && undoes_same
+        has_same_backup
+            && self.who == entry.who
+            && self.host == entry.host
+            && self.command == entry.command
+            && self.reason.as_deref() == entry.reason.as_deref()
+            && self.undoes.as_deref() == entry.undoes.as_deref()
     }
 
     /// True if it changed something on the server at this place, or with this name if the log
     /// contains no places.
     pub(crate) fn was_on(&self, here: &Provenance, server: &str) -> bool {
-        let is_here = |place: &Provenance| place.likeness(here) != Likeness::Elsewhere;
-        if self.places.is_empty() { self.server == server } else { self.places.iter().any(is_here) }
+        if self.places.is_empty() {
+            return self.server == server;
+        }
+        self.places.iter().any(|place| place.likeness(here) != Likeness::Elsewhere)
     }
 
     /// The operation as a phrase for people: `purge 1f2e…`.
     pub(crate) fn name(&self) -> String {
         format!("{} {}", self.command, self.op)
     }
+}
+
+/// A copy of a text that a line of the log may contain.
+fn owned_text(text: Option<&Cow<'_, str>>) -> Option<String> {
+    text.map(ToString::to_string)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use super::claim::Claim;
 use super::decode::{self, ClosedValue, Reading};
 use super::extended::Extended;
 use super::name::{KeyMeanings, Name};
-use super::observation::{Content, KeyState, Observation};
+use super::observation::{Content, Observation};
 use super::record::Record;
 use crate::domain::diagnosis::{self, FindingCode, OtherSchema, Thresholds};
 use crate::domain::schema::{Catalog, Schema, State};
@@ -46,8 +46,14 @@ impl Candidate {
 
     /// True if one of its schemas stores a hash there.
     pub(crate) fn keeps_hashes(&self) -> bool {
-        let mut cases = self.schemas.iter().flat_map(|schema| &schema.values);
-        cases.any(|case| case.encoding().other_type() == Some("hash"))
+        for schema in self.schemas.iter() {
+            for format in &schema.values {
+                if format.encoding().other_type() == Some("hash") {
+                    return true;
+                }
+            }
+        }
+        false
     }
 }
 
@@ -71,24 +77,34 @@ pub fn for_key(catalog: &Catalog, text: &[u8]) -> Vec<Candidate> {
 /// The candidate that a record's name means, even if its Redis keys also match another schema. The
 /// name itself gives the schema.
 pub(crate) fn for_name(catalog: &Catalog, name: &Name) -> Option<Candidate> {
-    let schema = catalog
-        .places()
-        .iter()
-        .find(|schema| name.is_under(schema) && schema.takes_key(&name.key))?;
-    let (redis_keys, schemas) = (schema.redis_keys(&name.key), Arc::from([Arc::clone(schema)]));
-    Some(Candidate { key: name.key.clone(), redis_keys, schemas, is_owned: true })
+    for schema in catalog.places() {
+        if name.is_under(schema) && schema.takes_key(&name.key) {
+            return Some(Candidate {
+                key: name.key.clone(),
+                redis_keys: schema.redis_keys(&name.key),
+                schemas: Arc::from([Arc::clone(schema)]),
+                is_owned: true,
+            });
+        }
+    }
+    None
 }
 
 /// Every candidate for the operator's text, with the one that it means as a record name first.
 pub(crate) fn for_meanings(catalog: &Catalog, meanings: &KeyMeanings) -> Vec<Candidate> {
-    let mut candidates: Vec<_> =
-        meanings.name.iter().filter_map(|name| for_name(catalog, name)).collect();
-    for candidate in meanings.keys.iter().flat_map(|key| for_key(catalog, key)) {
-        let is_known = |known: &Candidate| {
-            known.redis_keys == candidate.redis_keys && known.key == candidate.key
-        };
-        if !candidates.iter().any(is_known) {
-            candidates.push(candidate);
+    let mut candidates: Vec<Candidate> = Vec::new();
+    if let Some(name) = &meanings.name {
+        candidates.extend(for_name(catalog, name));
+    }
+    for key in &meanings.keys {
+        for candidate in for_key(catalog, key) {
+            // A text may mean the same record as a name and as a Redis key.
+            let is_known = candidates.iter().any(|known| {
+                known.redis_keys == candidate.redis_keys && known.key == candidate.key
+            });
+            if !is_known {
+                candidates.push(candidate);
+            }
         }
     }
     candidates
@@ -103,9 +119,9 @@ pub(crate) fn of_others(catalog: &Catalog, text: &[u8]) -> Vec<Candidate> {
 fn places(catalog: &Catalog, text: &[u8], is_owned: bool) -> Vec<Candidate> {
     let mut candidates: Vec<Candidate> = Vec::new();
     for schema in catalog.places() {
-        let full = schema.key_index_of(text).map(|(_, key)| key);
+        let key_in_redis_key = schema.key_index_of(text).map(|(_, key)| key);
         // The text may be a full Redis key, an idempotency key, or both.
-        for key in full.into_iter().chain([text]) {
+        for key in [key_in_redis_key, Some(text)].into_iter().flatten() {
             if !schema.takes_key(key) {
                 continue;
             }
@@ -124,25 +140,20 @@ pub(crate) fn redis_key_itself(redis_key: &[u8]) -> Candidate {
     Candidate { key: redis_key.to_vec(), redis_keys, schemas: Arc::from([]), is_owned: false }
 }
 
-/// The candidates for locks of other schemas at one of these Redis keys, each with the key's index
-/// there. The template of such a schema is less specific than that of the key's owner, and its
-/// locks are recognised by their bytes. None of these candidates is owned.
-fn locks_beneath<'a>(
-    catalog: &Catalog,
-    redis_keys: impl Iterator<Item = &'a [u8]>,
-) -> Vec<(Candidate, usize)> {
+/// The candidates for locks of other schemas at a Redis key, each with the key's index there. The
+/// template of such a schema is less specific than that of the key's owner, and its locks are
+/// recognised by their bytes. None of these candidates is owned.
+fn locks_beneath(catalog: &Catalog, redis_key: &[u8]) -> Vec<(Candidate, usize)> {
     let mut candidates = Vec::new();
-    for redis_key in redis_keys {
-        for (schema, key_index) in catalog.locks_beneath(redis_key) {
-            if let Some(key) = schema.keys[key_index].template.key_in(redis_key) {
-                let candidate = Candidate {
-                    key: key.to_vec(),
-                    redis_keys: schema.redis_keys(key),
-                    schemas: Arc::from([Arc::clone(schema)]),
-                    is_owned: false,
-                };
-                candidates.push((candidate, key_index));
-            }
+    for (schema, key_index) in catalog.locks_beneath(redis_key) {
+        if let Some(key) = schema.keys[key_index].template.key_in(redis_key) {
+            let candidate = Candidate {
+                key: key.to_vec(),
+                redis_keys: schema.redis_keys(key),
+                schemas: Arc::from([Arc::clone(schema)]),
+                is_owned: false,
+            };
+            candidates.push((candidate, key_index));
         }
     }
     candidates
@@ -150,8 +161,13 @@ fn locks_beneath<'a>(
 
 /// The candidates for locks of other schemas at a candidate's Redis keys.
 pub(crate) fn places_beneath(catalog: &Catalog, candidate: &Candidate) -> Vec<Candidate> {
-    let beneath = locks_beneath(catalog, candidate.redis_keys.iter().map(Vec::as_slice));
-    beneath.into_iter().map(|(place, _)| place).collect()
+    let mut places = Vec::new();
+    for redis_key in &candidate.redis_keys {
+        for (place, _) in locks_beneath(catalog, redis_key) {
+            places.push(place);
+        }
+    }
+    places
 }
 
 /// True if a candidate that is not owned may hold a lock that its schema recognises by its bytes.
@@ -173,10 +189,17 @@ pub(crate) fn may_be_lock_beneath(catalog: &Catalog, candidate: &Candidate) -> b
 /// scan looks for that schema's records.
 pub(crate) fn place_of_lock(catalog: &Catalog, record: &Record) -> Option<Candidate> {
     let Claim::LockOf(other) = &record.claim else { return None };
-    let present = record.seen.keys.iter().filter(|seen| seen.content != Content::Absent);
-    let redis_keys = present.map(|seen| seen.redis_key.as_slice());
-    let mut places = locks_beneath(catalog, redis_keys).into_iter().map(|(place, _)| place);
-    places.find(|place| place.schemas.iter().any(|schema| schema.name == *other))
+    for seen in &record.seen.keys {
+        if seen.content == Content::Absent {
+            continue;
+        }
+        for (place, _) in locks_beneath(catalog, &seen.redis_key) {
+            if place.schemas.iter().any(|schema| schema.name == *other) {
+                return Some(place);
+            }
+        }
+    }
+    None
 }
 
 /// True if the unread part of a record's values decides whether a closed format of its schema
@@ -194,8 +217,14 @@ pub(crate) fn may_be_closed_lock(record: &Record) -> bool {
 
 /// True if the unread part of a result decides whether it is another schema's lock.
 pub(crate) fn may_be_lock_of_another(catalog: &Catalog, record: &Record) -> bool {
-    open_results(record)
-        .any(|key| catalog.may_be_lock_of_another(&record.schema, &key.redis_key, &key.content))
+    for (key, reading) in record.seen.keys.iter().zip(&record.readings) {
+        if is_open_result(&record.schema, reading)
+            && catalog.may_be_lock_of_another(&record.schema, &key.redis_key, &key.content)
+        {
+            return true;
+        }
+    }
+    false
 }
 
 /// True if `wanted` accepts the idempotency key of a candidate, or that of a lock which may be at
@@ -215,19 +244,23 @@ pub(crate) fn is_wanted(
 pub fn for_redis_key(catalog: &Catalog, redis_key: &[u8]) -> Option<(Candidate, usize)> {
     let mut owners = catalog.scanned_owners(redis_key);
     let Some(first) = owners.next() else {
-        return locks_beneath(catalog, [redis_key].into_iter()).into_iter().next();
+        return locks_beneath(catalog, redis_key).into_iter().next();
     };
     let key = first.schema.keys[first.key_index].template.key_in(redis_key)?.to_vec();
     let redis_keys = first.schema.redis_keys(&key);
-    let is_alike =
-        |schema: &Arc<Schema>| first.alike.iter().any(|alike| Arc::ptr_eq(alike, schema));
-    // Different templates may still produce the same Redis keys.
-    let others = owners
-        .filter(|owner| !is_alike(&owner.schema) && owner.schema.redis_keys(&key) == redis_keys);
-    let mut others = others.map(|owner| Arc::clone(&owner.schema)).peekable();
-    let schemas = match others.peek() {
-        None => Arc::clone(&first.alike),
-        Some(_) => first.alike.iter().cloned().chain(others).collect(),
+    let mut others = Vec::new();
+    for owner in owners {
+        let is_alike = first.alike.iter().any(|alike| Arc::ptr_eq(alike, &owner.schema));
+        // Different templates may still produce the same Redis keys.
+        if !is_alike && owner.schema.redis_keys(&key) == redis_keys {
+            others.push(Arc::clone(&owner.schema));
+        }
+    }
+    // A scan calls this for every Redis key, so the usual list is shared and not copied.
+    let schemas = if others.is_empty() {
+        Arc::clone(&first.alike)
+    } else {
+        first.alike.iter().cloned().chain(others).collect()
     };
     Some((Candidate { key, redis_keys, schemas, is_owned: true }, first.key_index))
 }
@@ -264,16 +297,18 @@ pub(crate) fn records_in(
     } else if read.iter().any(|(_, readings)| is_readable(readings)) {
         read.retain(|(_, readings)| is_readable(readings));
     } else {
-        let owner = owner_of_unreadable(catalog, &read);
-        read = owner.map(|index| read.swap_remove(index)).into_iter().collect();
+        match owner_of_unreadable(catalog, &read) {
+            Some(index) => read = vec![read.swap_remove(index)],
+            None => return Vec::new(),
+        }
     }
 
-    // The last record takes the observation; the others copy it.
+    // The last record takes the observation, because a copy of a large value would cost memory.
     let last = read.pop();
     let mut records = Vec::with_capacity(read.len() + 1);
     for (schema, readings) in read {
-        let (key, seen) = (candidate.key.clone(), seen.clone());
-        records.push(record(catalog, schema, readings, key, seen, thresholds));
+        let key = candidate.key.clone();
+        records.push(record(catalog, schema, readings, key, seen.clone(), thresholds));
     }
     if let Some((schema, readings)) = last {
         records.push(record(catalog, schema, readings, candidate.key.clone(), seen, thresholds));
@@ -371,17 +406,23 @@ fn record(
 /// Drops the finding `excess-ttl` of a lock that an operator extended.
 fn forgive_extended(record: &mut Record, extended: &Extended) {
     // The audit log knows which locks were extended. It is read only if a lock has this finding.
-    let has_finding = record.findings.iter().any(|finding| finding.code == FindingCode::ExcessTtl);
-    if has_finding && record.lock().is_some_and(|lock| extended.has(lock)) {
+    if !record.findings.iter().any(|finding| finding.code == FindingCode::ExcessTtl) {
+        return;
+    }
+    let Some(lock) = record.lock() else { return };
+    if extended.has(lock) {
         record.is_extended = true;
         record.findings.retain(|finding| finding.code != FindingCode::ExcessTtl);
     }
 }
 
 fn owns_all(catalog: &Catalog, schema: &Schema, redis_keys: &[Vec<u8>]) -> bool {
-    redis_keys
-        .iter()
-        .all(|redis_key| catalog.owners(redis_key).any(|(owner, _)| owner.name == schema.name))
+    for redis_key in redis_keys {
+        if !catalog.owners(redis_key).any(|(owner, _)| owner.name == schema.name) {
+            return false;
+        }
+    }
+    true
 }
 
 fn add(
@@ -441,21 +482,23 @@ fn corrected_claim(
 /// The other schema that reads a result of this record as a lock, if nothing but the Redis key says
 /// that it is a result.
 fn lock_of_another<'a>(catalog: &'a Catalog, record: &Record) -> Option<&'a Arc<Schema>> {
-    open_results(record)
-        .find_map(|seen| catalog.lock_of_another(&record.schema, &seen.redis_key, &seen.content))
+    for (key, reading) in record.seen.keys.iter().zip(&record.readings) {
+        if !is_open_result(&record.schema, reading) {
+            continue;
+        }
+        let other = catalog.lock_of_another(&record.schema, &key.redis_key, &key.content);
+        if other.is_some() {
+            return other;
+        }
+    }
+    None
 }
 
-/// The Redis keys of a record whose values are results only because of the names of the keys.
-fn open_results(record: &Record) -> impl Iterator<Item = &KeyState> {
-    let keys = record.seen.keys.iter().zip(&record.readings);
-    let open = keys.filter(|(_, reading)| match reading.decoded() {
-        Some(value) => {
-            let format = &record.schema.values[value.format];
-            format.state == State::Completed && !format.is_closed()
-        }
-        None => false,
-    });
-    open.map(|(key, _)| key)
+/// True for a value that is a result only because of the name of its Redis key.
+fn is_open_result(schema: &Schema, reading: &Reading) -> bool {
+    let Some(value) = reading.decoded() else { return false };
+    let format = &schema.values[value.format];
+    format.state == State::Completed && !format.is_closed()
 }
 
 /// Why a value of this record belongs to another record: a template with more literal bytes claims
@@ -465,10 +508,9 @@ fn of_another_record(catalog: &Catalog, record: &Record) -> Option<String> {
     if record.schema.keys.len() < 2 {
         return None;
     }
-    let is_present = |seen: &KeyState| seen.content != Content::Absent;
-    let count = record.seen.keys.iter().filter(|seen| is_present(seen)).count();
+    let present = record.seen.keys.iter().filter(|seen| seen.content != Content::Absent).count();
     for (key_index, seen) in record.seen.keys.iter().enumerate() {
-        if !is_present(seen) {
+        if seen.content == Content::Absent {
             continue;
         }
         let is_of_record = match record.schema.key_index_of(&seen.redis_key) {
@@ -476,13 +518,13 @@ fn of_another_record(catalog: &Catalog, record: &Record) -> Option<String> {
             None => true,
         };
         // A record with one Redis key was found by that key, so that the schema owns it.
-        let is_of_schema = count < 2
+        let is_of_schema = present < 2
             || catalog.is_named()
             || catalog.owners(&seen.redis_key).any(|(owner, _)| owner.name == record.schema.name);
         if !is_of_record || !is_of_schema {
-            return Some(
-                "one of its Redis keys belongs to another record, whose key template is more specific".to_owned(),
-            );
+            let why = "one of its Redis keys belongs to another record, \
+                whose key template is more specific";
+            return Some(why.to_owned());
         }
     }
     None
@@ -507,11 +549,14 @@ fn other_schema(
 ) -> Option<OtherSchema> {
     if let Some(key_index) = readings.iter().position(|reading| reading.unread().is_some()) {
         let key = &seen.keys[key_index];
-        let writer = catalog.all().iter().find(|other| {
-            other.name != schema.name && reads_there(other, &key.redis_key, &key.content)
-        })?;
-        return Some(OtherSchema::WrittenBy(writer.name.clone()));
+        for other in catalog.all() {
+            if other.name != schema.name && reads_there(other, &key.redis_key, &key.content) {
+                return Some(OtherSchema::WrittenBy(other.name.clone()));
+            }
+        }
+        return None;
     }
+    // An operator who names the older release has said which one wrote the records.
     if catalog.is_named() {
         return None;
     }
@@ -534,8 +579,8 @@ fn has_template(schema: &Schema, redis_key: &[u8]) -> Option<usize> {
 }
 
 fn reads_there(schema: &Schema, redis_key: &[u8], content: &Content) -> bool {
-    has_template(schema, redis_key)
-        .is_some_and(|key_index| decode::decode_value(schema, key_index, content).is_own())
+    let Some(key_index) = has_template(schema, redis_key) else { return false };
+    decode::decode_value(schema, key_index, content).is_own()
 }
 
 #[cfg(test)]

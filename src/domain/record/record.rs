@@ -142,8 +142,8 @@ impl Record {
             return false;
         }
         // Another field was truncated; the owner is complete if its field is one of the whole ones.
-        let mut whole = hash.fields.iter().filter(|field| field.is_whole());
-        whole.any(|field| self.owner() == Some(&field.head))
+        let Some(owner) = self.owner() else { return false };
+        hash.fields.iter().any(|field| field.is_whole() && field.head == owner)
     }
 
     /// The fingerprint of the request, if the value holds one.
@@ -153,17 +153,21 @@ impl Record {
 
     /// The first value that contains its own expiry, and the rule for it.
     pub(crate) fn lapsing(&self) -> Option<(&Decoded, &ExpiresAt)> {
-        self.values().find_map(|value| {
-            let expires_at = self.schema.values[value.format].expires_at.as_ref()?;
-            value.expires_ms.map(|_| (value, expires_at))
-        })
+        for value in self.values() {
+            if let Some(expires_at) = &self.schema.values[value.format].expires_at
+                && value.expires_ms.is_some()
+            {
+                return Some((value, expires_at));
+            }
+        }
+        None
     }
 
     /// True if the lock's value contains its own expiry, in addition to any TTL of its Redis key.
     pub(crate) fn has_lapsing_lock(&self) -> bool {
-        self.readings[self.schema.lock_key_index()]
-            .decoded()
-            .is_some_and(|value| value.expires_ms.is_some())
+        let reading = &self.readings[self.schema.lock_key_index()];
+        let Some(value) = reading.decoded() else { return false };
+        value.expires_ms.is_some()
     }
 
     /// The stored response, decoded.
@@ -188,8 +192,13 @@ impl Record {
 
     /// The encoding of a value that is never decoded, only shown as it is; `None` for any other.
     pub(crate) fn shown_only(&self) -> Option<Encoding> {
-        let mut encodings = self.values().map(|value| self.schema.values[value.format].encoding());
-        encodings.find(|encoding| encoding.is_shown_only())
+        for value in self.values() {
+            let encoding = self.schema.values[value.format].encoding();
+            if encoding.is_shown_only() {
+                return Some(encoding);
+            }
+        }
+        None
     }
 
     /// Why a value cannot be read; `None` if all can.
@@ -221,7 +230,8 @@ impl Record {
     pub(crate) fn forget_cut_body(&mut self) {
         for reading in &mut self.readings {
             if let Reading::Value(value) = reading
-                && let Some(response) = value.response.as_mut().filter(|response| !response.whole)
+                && let Some(response) = &mut value.response
+                && !response.whole
             {
                 response.forget_body();
             }

@@ -27,47 +27,39 @@ impl Contradictions {
     /// Counts a record, if it contradicts a default TTL.
     pub(crate) fn note(&mut self, record: &Record) {
         self.note_lock(record);
-        self.note_key(
-            record,
-            TtlOf::Result,
-            record.result().filter(|_| record.state == State::Completed),
-        );
+        if record.state == State::Completed {
+            self.note_key(record, TtlOf::Result, record.result());
+        }
     }
 
     /// Notes the record's lock alone.
     pub(crate) fn note_lock(&mut self, record: &Record) {
-        let may_tell =
-            record.state != State::Unreadable && !record.is_extended && !record.has_lapsing_lock();
-        let lock = record.lock().filter(|_| may_tell);
-        self.note_key(record, TtlOf::Lock, lock);
+        // These locks show nothing about the service's TTL: another program may have written the
+        // value, an operator may have set the expiry, or the value holds the expiry that counts.
+        if record.state == State::Unreadable || record.is_extended || record.has_lapsing_lock() {
+            return;
+        }
+        self.note_key(record, TtlOf::Lock, record.lock());
     }
 
     fn note_key(&mut self, record: &Record, of: TtlOf, key: Option<&KeyState>) {
-        let (Some(Expiry::In(left)), Some(default)) =
-            (key.map(|key| key.expiry), record.schema.ttl(of))
-        else {
-            return;
-        };
-        let default_ms = age::millis(default);
+        let Some(key) = key else { return };
+        let Expiry::In(left) = key.expiry else { return };
+        let Some(default) = record.schema.ttl(of) else { return };
         if !contradicts(&record.schema, of, left) {
             return;
         }
-        // This runs for each of a million records: a name is copied the first time only.
-        let known = self
-            .found
-            .iter_mut()
-            .find(|(schema, ttl, _)| *schema == record.schema.name && *ttl == of);
-        match known {
-            Some((_, _, found)) => {
+        for (schema, ttl, found) in &mut self.found {
+            if *schema == record.schema.name && *ttl == of {
                 found.most_ms = found.most_ms.max(left);
                 found.records += 1;
-            }
-            None => {
-                let found = Contradiction { default_ms, most_ms: left, records: 1 };
-                let place = self.found.partition_point(|(schema, ..)| *schema < record.schema.name);
-                self.found.insert(place, (record.schema.name.clone(), of, found));
+                return;
             }
         }
+        // This runs for each of a million records: a name is copied the first time only.
+        let found = Contradiction { default_ms: age::millis(default), most_ms: left, records: 1 };
+        let place = self.found.partition_point(|(schema, ..)| *schema < record.schema.name);
+        self.found.insert(place, (record.schema.name.clone(), of, found));
     }
 
     /// Notes that only a sample of the records was read.
@@ -97,11 +89,13 @@ fn contradicts(schema: &Schema, of: TtlOf, left: u64) -> bool {
 /// True if a record whose Redis keys expire like this (`None`: not there) may be a lock that
 /// outlasts the default lock TTL of one of these schemas, so that its value has to be read.
 pub(crate) fn may_outlast(schemas: &[Arc<Schema>], expiries: &[Option<Expiry>]) -> bool {
-    schemas.iter().any(|schema| {
-        let expiry = expiries.get(schema.lock_key_index()).copied().flatten();
-        let left = expiry.and_then(Expiry::millis);
-        schema.has_locks() && left.is_some_and(|left| contradicts(schema, TtlOf::Lock, left))
-    })
+    for schema in schemas {
+        let Some(Some(Expiry::In(left))) = expiries.get(schema.lock_key_index()) else { continue };
+        if schema.has_locks() && contradicts(schema, TtlOf::Lock, *left) {
+            return true;
+        }
+    }
+    false
 }
 
 #[cfg(test)]

@@ -9,7 +9,8 @@
 pub fn matches(pattern: &[u8], text: &[u8]) -> bool {
     // Only the last `*` needs backtracking: an earlier one could match no more than the later one
     // allows.
-    let (mut p, mut t) = (0, 0);
+    let mut p = 0;
+    let mut t = 0;
     let mut star: Option<(usize, usize)> = None;
     while t < text.len() {
         if pattern.get(p) == Some(&b'*') {
@@ -35,8 +36,15 @@ fn match_one(pattern: &[u8], p: usize, byte: u8) -> Option<usize> {
     match *pattern.get(p)? {
         b'?' => Some(p + 1),
         b'[' => match_class(pattern, p, byte),
-        b'\\' if p + 1 < pattern.len() => (pattern[p + 1] == byte).then_some(p + 2),
-        literal => (literal == byte).then_some(p + 1),
+        b'\\' if p + 1 < pattern.len() => {
+            if pattern[p + 1] == byte {
+                Some(p + 2)
+            } else {
+                None
+            }
+        }
+        literal if literal == byte => Some(p + 1),
+        _ => None,
     }
 }
 
@@ -51,7 +59,9 @@ fn match_class(pattern: &[u8], open: usize, byte: u8) -> Option<usize> {
             found |= pattern[p + 1] == byte;
             p += 2;
         } else if p + 2 < pattern.len() && pattern[p + 1] == b'-' {
-            let (low, high) = (pattern[p].min(pattern[p + 2]), pattern[p].max(pattern[p + 2]));
+            // Redis swaps the ends of a range that is written backwards.
+            let low = pattern[p].min(pattern[p + 2]);
+            let high = pattern[p].max(pattern[p + 2]);
             found |= (low..=high).contains(&byte);
             p += 3;
         } else {
@@ -59,7 +69,10 @@ fn match_class(pattern: &[u8], open: usize, byte: u8) -> Option<usize> {
             p += 1;
         }
     }
-    (found != negated).then(|| (p + 1).min(pattern.len()))
+    if found == negated {
+        return None;
+    }
+    Some((p + 1).min(pattern.len()))
 }
 
 /// Rejects a pattern that Redis would accept, but that is probably a mistake.
@@ -68,14 +81,16 @@ fn match_class(pattern: &[u8], open: usize, byte: u8) -> Option<usize> {
 /// What is wrong: the pattern is empty, a class is never closed, or an escape at the end escapes
 /// nothing.
 pub(crate) fn check(pattern: &[u8]) -> Result<(), String> {
-    let wrong = |why: &str| Err(format!("the glob {why}"));
     if pattern.is_empty() {
-        return wrong("is empty");
+        return Err("the glob is empty".to_owned());
     }
-    let (mut p, mut in_class) = (0, false);
+    let mut p = 0;
+    let mut in_class = false;
     while p < pattern.len() {
         match pattern[p] {
-            b'\\' if p + 1 == pattern.len() => return wrong("ends in `\\`, which escapes nothing"),
+            b'\\' if p + 1 == pattern.len() => {
+                return Err("the glob ends in `\\`, which escapes nothing".to_owned());
+            }
             b'\\' => p += 1,
             b'[' if !in_class => in_class = true,
             b']' => in_class = false,
@@ -84,7 +99,7 @@ pub(crate) fn check(pattern: &[u8]) -> Result<(), String> {
         p += 1;
     }
     if in_class {
-        wrong("has a `[` that is never closed; `\\[` is the bracket itself")
+        Err("the glob has a `[` that is never closed; `\\[` is the bracket itself".to_owned())
     } else {
         Ok(())
     }

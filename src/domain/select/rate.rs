@@ -11,10 +11,10 @@ impl Rate {
     /// Parses `500` or `500/s`.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let number = text.strip_suffix("/s").unwrap_or(text);
-        number
-            .parse()
-            .map(Self)
-            .map_err(|_| "write a whole number a second above 0, e.g. 500/s".to_owned())
+        match number.parse() {
+            Ok(rate) => Ok(Self(rate)),
+            Err(_) => Err("write a whole number a second above 0, e.g. 500/s".to_owned()),
+        }
     }
 
     /// How many records to process at a time, so that the rate holds within each tenth of a second.

@@ -22,8 +22,10 @@ impl<T> Reservoir<T> {
             self.values.push(value);
             return;
         }
-        let place = usize::try_from(below(self.came)).ok();
-        if let Some(former) = place.and_then(|place| self.values.get_mut(place)) {
+        // A number beyond the sample leaves the sample as it is.
+        if let Ok(place) = usize::try_from(below(self.came))
+            && let Some(former) = self.values.get_mut(place)
+        {
             *former = value;
         }
     }

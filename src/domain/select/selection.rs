@@ -101,53 +101,75 @@ impl Selection {
         // A record of estimated age may be older or younger than it seems. Reads follow the same
         // rule as changes, so that `list` shows what `purge` removes, and its names can be piped
         // into commands that change records.
-        match record.age.filter(|age| age.evidence > Evidence::Estimated) {
-            Some(age) if range.contains(&age.millis) => Selected::Yes(()),
-            Some(_) => Selected::No,
-            None => Selected::Unproven(missing_age(record)),
+        let Some(age) = record.age else { return Selected::Unproven(missing_age(record)) };
+        if age.evidence == Evidence::Estimated {
+            return Selected::Unproven(missing_age(record));
         }
+        if range.contains(&age.millis) { Selected::Yes(()) } else { Selected::No }
     }
 
     fn selects_findings(&self, record: &Record) -> Selected {
-        let mut sought = record
-            .findings
-            .iter()
-            .filter(|finding| self.findings.contains(&finding.code))
-            .peekable();
-        let first = sought.peek().copied();
-        if self.findings.is_empty()
-            || sought.any(|finding| finding.evidence >= self.finding_evidence)
-        {
+        if self.findings.is_empty() {
             return Selected::Yes(());
         }
-        first.map_or(Selected::No, |finding| Selected::Unproven(missing_for(finding)))
+        let mut first_unproven = None;
+        for finding in &record.findings {
+            if !self.findings.contains(&finding.code) {
+                continue;
+            }
+            // One finding with enough evidence selects the record, whatever the others lack.
+            if finding.evidence >= self.finding_evidence {
+                return Selected::Yes(());
+            }
+            if first_unproven.is_none() {
+                first_unproven = Some(finding);
+            }
+        }
+        match first_unproven {
+            Some(finding) => Selected::Unproven(missing_for(finding)),
+            None => Selected::No,
+        }
     }
 
     fn passes_response(&self, response: Option<&Stored>) -> bool {
-        let status = response.and_then(|response| response.status);
-        let has_status = |status| self.statuses.iter().any(|class| class.contains(status));
-        let has =
-            |text: &Vec<u8>| response.is_some_and(|response| response.body().contains_str(text));
-        (self.statuses.is_empty() || status.is_some_and(has_status))
-            && self.body_contains.as_ref().is_none_or(has)
+        if !self.statuses.is_empty() {
+            let Some(status) = response.and_then(|response| response.status) else {
+                return false;
+            };
+            if !self.statuses.iter().any(|class| class.contains(status)) {
+                return false;
+            }
+        }
+        // The body comes last, because it may have to be decoded from base64.
+        let Some(text) = &self.body_contains else { return true };
+        let Some(response) = response else { return false };
+        response.body().contains_str(text)
     }
 
     fn passes_ttl(&self, expiry: Option<Expiry>) -> bool {
-        let below = |limit| matches!(expiry, Some(Expiry::In(left)) if left < limit);
-        let above = |limit| match expiry {
-            Some(Expiry::In(left)) => left > limit,
-            Some(Expiry::Never) => true,
-            None => false,
-        };
-        self.ttl_below.is_none_or(below)
-            && self.ttl_above.is_none_or(above)
-            && (!self.no_expiry || expiry == Some(Expiry::Never))
+        if let Some(limit) = self.ttl_below {
+            let Some(Expiry::In(left)) = expiry else { return false };
+            if left >= limit {
+                return false;
+            }
+        }
+        if let Some(limit) = self.ttl_above {
+            match expiry {
+                Some(Expiry::In(left)) if left <= limit => return false,
+                // A record without expiry has more time left than any limit.
+                Some(Expiry::In(_) | Expiry::Never) => {}
+                None => return false,
+            }
+        }
+        !self.no_expiry || expiry == Some(Expiry::Never)
     }
 }
 
 /// True if there is no pattern, or if the text exists and matches it.
 fn has_match(pattern: Option<&[u8]>, text: Option<&[u8]>) -> bool {
-    pattern.is_none_or(|pattern| text.is_some_and(|text| glob::matches(pattern, text)))
+    let Some(pattern) = pattern else { return true };
+    let Some(text) = text else { return false };
+    glob::matches(pattern, text)
 }
 
 #[cfg(test)]

@@ -20,20 +20,25 @@ impl FromStr for StatusClass {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let no_status =
-            || format!("`{text}` is no HTTP status: write one such as 201, or a class such as 5xx");
         let (digits, size) = match text.strip_suffix("xx").or_else(|| text.strip_suffix("XX")) {
             Some(class) => (class, 100),
             None => (text, 1),
         };
-        let is_plain = digits.bytes().all(|byte| byte.is_ascii_digit());
-        let number = digits.parse::<i64>().ok().filter(|_| is_plain).ok_or_else(no_status)?;
-        let least = number.checked_mul(size).ok_or_else(no_status)?;
+        // Rust would also parse a sign.
+        if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(no_status(text));
+        }
+        let Ok(number) = digits.parse::<i64>() else { return Err(no_status(text)) };
+        let Some(least) = number.checked_mul(size) else { return Err(no_status(text)) };
         if !(100..1_000).contains(&least) {
-            return Err(no_status());
+            return Err(no_status(text));
         }
         Ok(Self { least, most: least + size - 1 })
     }
+}
+
+fn no_status(text: &str) -> String {
+    format!("`{text}` is no HTTP status: write one such as 201, or a class such as 5xx")
 }
 
 #[cfg(test)]

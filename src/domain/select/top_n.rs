@@ -36,8 +36,8 @@ impl Top {
     pub(crate) fn add(&mut self, record: Record) {
         let number = number(self.order, &record);
         let is_last = number.is_none() != self.is_reversed;
-        self.kept
-            .insert((is_last, number.unwrap_or_default(), record.key.clone(), self.added), record);
+        let rank = (is_last, number.unwrap_or_default(), record.key.clone(), self.added);
+        self.kept.insert(rank, record);
         self.added += 1;
         if self.kept.len() > self.limit {
             if self.is_reversed {

@@ -30,8 +30,9 @@ impl Missing {
 /// The evidence that is missing for the age of a record: of its lock, or of its result.
 pub(crate) fn missing_age(record: &Record) -> Missing {
     let of = if record.state == State::Completed { TtlOf::Result } else { TtlOf::Lock };
-    let is_told_by_a_ttl = matches!(record.expiry(), Some(Expiry::In(_)));
-    if is_told_by_a_ttl && record.schema.ttl_evidence(of) == Evidence::Estimated {
+    // A TTL of the deployment helps only if the record expires, and only if it is not known yet.
+    let expires = matches!(record.expiry(), Some(Expiry::In(_)));
+    if expires && record.schema.ttl_evidence(of) == Evidence::Estimated {
         Missing::Ttl(of)
     } else {
         Missing::Age
@@ -68,8 +69,13 @@ impl Unproven {
 
     /// How many records were left out because this evidence is missing.
     pub(crate) fn count(&self, missing: Missing) -> u64 {
-        let of_missing = self.of_schemas.iter().filter(|((_, of), _)| *of == missing);
-        of_missing.map(|(_, left_out)| left_out.count).sum()
+        let mut count = 0;
+        for ((_, evidence), left_out) in &self.of_schemas {
+            if *evidence == missing {
+                count += left_out.count;
+            }
+        }
+        count
     }
 
     /// The records of each schema that were left out, by the schema's name.

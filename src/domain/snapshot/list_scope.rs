@@ -33,6 +33,7 @@ impl ListScope {
 
     /// Why the records of another scope cannot be compared with these; `None` if they can be.
     pub(crate) fn differs_from(&self, other: &Self) -> Option<String> {
+        // A server that does not identify itself may be any server, so only two known ones differ.
         if let (Some(these), Some(those)) = (&self.from, &other.from)
             && these.likeness(those) == Likeness::Elsewhere
         {
@@ -44,19 +45,18 @@ impl ListScope {
             );
         }
         if self.filters != other.filters {
-            let words = |filters: &Option<String>| {
-                filters.clone().unwrap_or_else(|| "no filter".to_owned())
-            };
-            let (these, those) = (words(&self.filters), words(&other.filters));
+            let these = self.filters.as_deref().unwrap_or("no filter");
+            let those = other.filters.as_deref().unwrap_or("no filter");
             return Some(format!("one was listed with {these}, the other with {those}"));
         }
-        let sorted = |schemas: &[String]| {
-            let mut sorted = schemas.to_vec();
-            sorted.sort();
-            sorted
-        };
-        if sorted(&self.schemas) != sorted(&other.schemas) {
-            let (these, those) = (self.schemas.join(","), other.schemas.join(","));
+        // The order in which schemas were named does not change which records were read.
+        let mut schemas = self.schemas.clone();
+        let mut other_schemas = other.schemas.clone();
+        schemas.sort();
+        other_schemas.sort();
+        if schemas != other_schemas {
+            let these = self.schemas.join(",");
+            let those = other.schemas.join(",");
             return Some(format!("one holds the records of {these}, the other those of {those}"));
         }
         None

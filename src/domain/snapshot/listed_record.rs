@@ -1,5 +1,6 @@
 //! A record as a stored list contains it.
 
+use std::borrow::Cow;
 use std::hash::{BuildHasher, Hash as _, Hasher as _};
 
 use base64::Engine as _;
@@ -67,27 +68,36 @@ pub(crate) enum SelectedEntry {
 impl ListedRecord {
     /// The line for a record that was just read.
     pub(crate) fn of(record: &Record) -> Self {
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let is_text = std::str::from_utf8(&record.key).is_ok();
+        // The text of a key that is not UTF-8 does not identify it, so its bytes are kept too.
+        let key_base64 = match std::str::from_utf8(&record.key) {
+            Ok(_) => None,
+            Err(_) => Some(STANDARD.encode(&record.key)),
+        };
+        let mut redis_keys = Vec::with_capacity(record.seen.keys.len());
+        let mut identity = Vec::with_capacity(record.seen.keys.len());
+        for key in &record.seen.keys {
+            redis_keys.push(lossy_text(&key.redis_key));
+            identity.push(KeyPrint::of(key));
+        }
+        let mut findings = Vec::with_capacity(record.findings.len());
+        for finding in &record.findings {
+            findings.push(ListedFinding { code: finding.code.as_str().to_owned() });
+        }
         Self {
             schema: record.schema.name.clone(),
-            key: text(&record.key),
-            key_base64: (!is_text).then(|| STANDARD.encode(&record.key)),
-            redis_keys: record.seen.keys.iter().map(|key| text(&key.redis_key)).collect(),
+            key: lossy_text(&record.key),
+            key_base64,
+            redis_keys,
             state: record.state.as_str().to_owned(),
-            owner: record.owner().map(text),
+            owner: record.owner().map(lossy_text),
             fingerprint: record.fingerprint().map(str::to_owned),
             response: record.stored().map(|response| ListedResponse { status: response.status }),
-            findings: record
-                .findings
-                .iter()
-                .map(|finding| ListedFinding { code: finding.code.as_str().to_owned() })
-                .collect(),
+            findings,
             age_ms: record.age.map(|age| age.millis),
             age_evidence: record.age.map(|age| age.evidence.as_str().to_owned()),
             lock_ttl_ms: record.lock().and_then(|key| key.expiry.millis()),
             result_ttl_ms: record.result().and_then(|key| key.expiry.millis()),
-            identity: record.seen.keys.iter().map(KeyPrint::of).collect(),
+            identity,
         }
     }
 
@@ -123,54 +133,85 @@ impl ListedRecord {
 
     /// True if the record's remaining time matches a selection.
     fn passes_ttl(&self, selection: &Selection) -> bool {
-        let is_there = self.identity.iter().flatten().next().is_some();
+        let exists = self.identity.iter().flatten().next().is_some();
         let left = match self.state.as_str() {
             "completed" => self.result_ttl_ms,
             _ => self.lock_ttl_ms,
         };
-        let stays = is_there && left.is_none() && self.ends_at_ms().is_none();
-        selection.ttl_below.is_none_or(|limit| left.is_some_and(|left| left < limit))
-            && selection
-                .ttl_above
-                .is_none_or(|limit| stays || left.is_some_and(|left| left > limit))
-            && (!selection.no_expiry || stays)
+        let never_expires = exists && left.is_none() && self.ends_at_ms().is_none();
+        if let Some(limit) = selection.ttl_below
+            && left.is_none_or(|left| left >= limit)
+        {
+            return false;
+        }
+        // A record without expiry has more time left than any limit.
+        if let Some(limit) = selection.ttl_above
+            && !never_expires
+            && left.is_none_or(|left| left <= limit)
+        {
+            return false;
+        }
+        !selection.no_expiry || never_expires
     }
 
     /// Whether a selection matches the record as it was in the snapshot. Fields that a list does
     /// not contain, such as bodies, are not compared.
     pub(crate) fn selected(&self, selection: &Selection) -> SelectedEntry {
-        let ages = selection.older_than.unwrap_or(0)..=selection.newer_than.unwrap_or(u64::MAX);
-        let asks_age = selection.older_than.is_some() || selection.newer_than.is_some();
-        let is_proven = self.age_evidence.as_deref() != Some(Evidence::Estimated.as_str());
         if !self.passes_but_for_age(selection) {
             return SelectedEntry::No;
         }
-        match self.age_ms.filter(|_| is_proven) {
-            _ if !asks_age => SelectedEntry::Yes,
-            Some(age) if ages.contains(&age) => SelectedEntry::Yes,
-            Some(_) => SelectedEntry::No,
-            None => SelectedEntry::AgeUnproven,
+        if selection.older_than.is_none() && selection.newer_than.is_none() {
+            return SelectedEntry::Yes;
         }
+        // As for records that were just read, an estimated age proves nothing.
+        let is_estimated = self.age_evidence.as_deref() == Some(Evidence::Estimated.as_str());
+        let Some(age) = self.age_ms else { return SelectedEntry::AgeUnproven };
+        if is_estimated {
+            return SelectedEntry::AgeUnproven;
+        }
+        let ages = selection.older_than.unwrap_or(0)..=selection.newer_than.unwrap_or(u64::MAX);
+        if ages.contains(&age) { SelectedEntry::Yes } else { SelectedEntry::No }
     }
 
     fn passes_but_for_age(&self, selection: &Selection) -> bool {
-        let has = |glob: &Option<Vec<u8>>, text: &Option<String>| {
-            let text = text.as_ref().map(String::as_bytes);
-            glob.as_ref().is_none_or(|glob| text.is_some_and(|text| glob::matches(glob, text)))
-        };
-        let key = self.key_base64.as_ref().and_then(|key| STANDARD.decode(key).ok());
-        let is_in = |state: &State| state.as_str() == self.state;
-        let has_status =
-            |class: &StatusClass| self.status().is_some_and(|status| class.contains(status));
-        let is_found =
-            |code: &FindingCode| self.findings.iter().any(|finding| finding.code == code.as_str());
-        selection.passes_key(key.as_deref().unwrap_or(self.key.as_bytes()))
-            && (selection.states.is_empty() || selection.states.iter().any(is_in))
-            && (selection.statuses.is_empty() || selection.statuses.iter().any(has_status))
-            && (selection.findings.is_empty() || selection.findings.iter().any(is_found))
-            && has(&selection.owner_glob, &self.owner)
-            && has(&selection.fingerprint_glob, &self.fingerprint)
+        let mut key = Cow::Borrowed(self.key.as_bytes());
+        // A line with damaged Base64 is selected by its escaped key.
+        if let Some(text) = &self.key_base64
+            && let Ok(bytes) = STANDARD.decode(text)
+        {
+            key = Cow::Owned(bytes);
+        }
+        selection.passes_key(&key)
+            && self.passes_state(&selection.states)
+            && self.passes_status(&selection.statuses)
+            && self.passes_findings(&selection.findings)
+            && matches_glob(selection.owner_glob.as_deref(), self.owner.as_deref())
+            && matches_glob(selection.fingerprint_glob.as_deref(), self.fingerprint.as_deref())
             && self.passes_ttl(selection)
+    }
+
+    fn passes_state(&self, states: &[State]) -> bool {
+        states.is_empty() || states.iter().any(|state| state.as_str() == self.state)
+    }
+
+    fn passes_status(&self, classes: &[StatusClass]) -> bool {
+        if classes.is_empty() {
+            return true;
+        }
+        let Some(status) = self.status() else { return false };
+        classes.iter().any(|class| class.contains(status))
+    }
+
+    fn passes_findings(&self, codes: &[FindingCode]) -> bool {
+        if codes.is_empty() {
+            return true;
+        }
+        for finding in &self.findings {
+            if codes.iter().any(|code| code.as_str() == finding.code) {
+                return true;
+            }
+        }
+        false
     }
 
     /// A hash of the record's identity, independent of its state. The same hasher gives the same
@@ -186,4 +227,16 @@ impl ListedRecord {
         }
         hasher.finish()
     }
+}
+
+/// Bytes as text; those that are not UTF-8 become replacement characters.
+fn lossy_text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// True if there is no glob pattern, or if the text exists and matches it.
+fn matches_glob(pattern: Option<&[u8]>, text: Option<&str>) -> bool {
+    let Some(pattern) = pattern else { return true };
+    let Some(text) = text else { return false };
+    glob::matches(pattern, text.as_bytes())
 }

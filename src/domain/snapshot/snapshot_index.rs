@@ -76,23 +76,21 @@ impl SnapshotIndex {
     /// if the selection matches it in neither snapshot.
     pub(crate) fn meet(&mut self, now: &ListedRecord, is_chosen: bool) -> Option<RecordMatch> {
         let now = self.kept(now, is_chosen);
-        match self.all.binary_search_by_key(&now.place, |kept| kept.place) {
-            Err(_) if !is_chosen => None,
-            Err(_) => self
-                .came
-                .insert(now.place)
-                .then_some(RecordMatch { what: Some(DifferenceKind::Came), before: None }),
-            Ok(index) => {
-                let (word, bit) = (index / 64, 1 << (index % 64));
-                let is_first = self.met[word] & bit == 0;
-                self.met[word] |= bit;
-                let before = self.all[index];
-                let what = before.compare(&now);
-                let is_chosen = is_chosen || before.content >> CHOSEN == 1;
-                (is_first && is_chosen)
-                    .then_some(RecordMatch { what, before: Some(STATES[before.state()]) })
+        let Ok(index) = self.all.binary_search_by_key(&now.place, |kept| kept.place) else {
+            // SCAN may return a key twice, so each new place counts once.
+            if !is_chosen || !self.came.insert(now.place) {
+                return None;
             }
+            return Some(RecordMatch { what: Some(DifferenceKind::Came), before: None });
+        };
+        let before = self.all[index];
+        let is_first = self.mark_met(index);
+        // A record that left the selection is a difference as well.
+        let is_selected = is_chosen || before.content >> CHOSEN == 1;
+        if !is_first || !is_selected {
+            return None;
         }
+        Some(RecordMatch { what: before.compare(&now), before: Some(STATES[before.state()]) })
     }
 
     /// True for a record of this snapshot that the other one does not have. Later calls for the
@@ -102,31 +100,39 @@ impl SnapshotIndex {
         let Ok(index) = self.all.binary_search_by_key(&place, |kept| kept.place) else {
             return false;
         };
-        let (word, bit) = (index / 64, 1 << (index % 64));
-        let is_gone = self.met[word] & bit == 0;
+        self.mark_met(index)
+    }
+
+    /// Notes that the other snapshot has this entry too; true if that was not noted before.
+    fn mark_met(&mut self, index: usize) -> bool {
+        let word = index / 64;
+        let bit = 1 << (index % 64);
+        let is_first = self.met[word] & bit == 0;
         self.met[word] |= bit;
-        is_gone
+        is_first
     }
 
     fn kept(&mut self, of: &ListedRecord, is_chosen: bool) -> SnapshotEntry {
         let state =
             STATES.iter().position(|state| *state == of.state).unwrap_or(STATES.len() - 1) as u64;
-        let prints = &of.identity;
-        let print = |index: usize| prints.get(index).and_then(Option::as_ref);
         let mut bytes = self.hasher.build_hasher();
-        for print in prints.iter().map(Option::as_ref) {
-            print.map(|print| (print.crc64, print.read)).hash(&mut bytes);
+        let mut within_ms = 0;
+        for print in &of.identity {
+            print.as_ref().map(|print| (print.crc64, print.read)).hash(&mut bytes);
+            if let Some(print) = print {
+                within_ms = within_ms.max(print.within_ms);
+            }
         }
         // The owner comes from the whole value, even if the print covers only the beginning.
         of.owner.hash(&mut bytes);
-        let within =
-            prints.iter().flatten().map(|print| print.within_ms).max().unwrap_or(0).min(255);
-        let ends = ends(print(0)) << 2 | ends(print(1));
-        let partial = |index: usize| print(index).filter(|print| !print.whole).map(|it| it.read);
-        let lengths = number_of([partial(0), partial(1)], &mut self.partial_lengths);
         let hash = bytes.finish() & ((1 << READ) - 1);
-        let at = [0, 1]
-            .map(|index| print(index).and_then(|print| print.expires_at_ms).unwrap_or(0) as u32);
+        // The entry has 8 bits for the uncertainty.
+        let within = within_ms.min(255);
+        let first = of.identity.first().and_then(Option::as_ref);
+        let second = of.identity.get(1).and_then(Option::as_ref);
+        let ends = ends(first) << 2 | ends(second);
+        let lengths =
+            number_of([partial_length(first), partial_length(second)], &mut self.partial_lengths);
         SnapshotEntry {
             place: of.place(&self.hasher),
             content: u64::from(is_chosen) << CHOSEN
@@ -135,7 +141,7 @@ impl SnapshotIndex {
                 | within << WITHIN
                 | lengths << READ
                 | hash,
-            at,
+            at: [low_expiry_bits(first), low_expiry_bits(second)],
         }
     }
 }
@@ -163,7 +169,24 @@ fn number_of(lengths: PartialLengths, known: &mut Vec<PartialLengths>) -> u64 {
 
 /// How a Redis key ends: 0 if it does not exist, 1 if it never expires, 2 if it expires.
 fn ends(print: Option<&KeyPrint>) -> u64 {
-    print.map_or(0, |print| 1 + u64::from(print.expires_at_ms.is_some()))
+    match print {
+        None => 0,
+        Some(print) => 1 + u64::from(print.expires_at_ms.is_some()),
+    }
+}
+
+/// How many bytes of a value were read; `None` if that was all of them, or if there is no value.
+fn partial_length(print: Option<&KeyPrint>) -> Option<u64> {
+    let print = print?;
+    if print.whole { None } else { Some(print.read) }
+}
+
+/// The lowest 32 bits of an expiry in milliseconds; 0 if there is none.
+fn low_expiry_bits(print: Option<&KeyPrint>) -> u32 {
+    match print.and_then(|print| print.expires_at_ms) {
+        Some(expires_at_ms) => expires_at_ms as u32,
+        None => 0,
+    }
 }
 
 impl SnapshotEntry {
@@ -172,25 +195,36 @@ impl SnapshotEntry {
     }
 
     fn compare(&self, now: &Self) -> Option<DifferenceKind> {
-        let part = |kept: &Self, from: u32, bits: u32| kept.content >> from & ((1 << bits) - 1);
-        let is = |from, bits| part(self, from, bits) == part(now, from, bits);
         if self.state() != now.state() {
             return Some(DifferenceKind::State);
         }
-        let within = part(self, WITHIN, 8) + part(now, WITHIN, 8);
-        let near = |index: usize| {
-            // The difference wraps with the 32 bits, so that expiries on both sides of the wrap
-            // still compare.
-            let apart = self.at[index].wrapping_sub(now.at[index]);
-            u64::from(apart.min(apart.wrapping_neg())) <= within
-        };
-        let is_same_length = is(READ, 9) && part(self, READ, 9) != OTHER_LENGTHS;
-        match (is_same_length, is(0, READ)) {
-            // The same number of bytes was read of both, so different hashes mean different values.
-            (true, false) => Some(DifferenceKind::Retaken),
-            _ if is(ENDS, 4) && near(0) && near(1) => None,
-            _ => Some(DifferenceKind::Renewed),
+        let lengths = self.part(READ, 9);
+        let is_same_length = lengths == now.part(READ, 9) && lengths != OTHER_LENGTHS;
+        // The same number of bytes was read of both, so different hashes mean different values.
+        if is_same_length && self.part(0, READ) != now.part(0, READ) {
+            return Some(DifferenceKind::Retaken);
         }
+        // Both reads may be off, so the uncertainties add up.
+        let within = self.part(WITHIN, 8) + now.part(WITHIN, 8);
+        let ends_alike = self.part(ENDS, 4) == now.part(ENDS, 4);
+        if ends_alike && self.is_near(now, 0, within) && self.is_near(now, 1, within) {
+            None
+        } else {
+            Some(DifferenceKind::Renewed)
+        }
+    }
+
+    /// This many bits of the content, from a bit on.
+    fn part(&self, from: u32, bits: u32) -> u64 {
+        self.content >> from & ((1 << bits) - 1)
+    }
+
+    /// True if the expiries of a Redis key differ by at most this many milliseconds.
+    fn is_near(&self, now: &Self, key_index: usize, within_ms: u64) -> bool {
+        // The difference wraps with the 32 bits, so that expiries on both sides of the wrap still
+        // compare.
+        let apart = self.at[key_index].wrapping_sub(now.at[key_index]);
+        u64::from(apart.min(apart.wrapping_neg())) <= within_ms
     }
 }
 

@@ -33,29 +33,29 @@ impl StatsDimension {
             Self::Owner => record.owner().map(<[u8]>::to_vec),
             Self::Prefix => prefix(record),
             Self::Status => {
-                record.stored().and_then(|response| Some(response.status?.to_string().into_bytes()))
+                let status = record.stored().and_then(|response| response.status);
+                status.map(|status| status.to_string().into_bytes())
             }
-            Self::Finding if !record.findings.is_empty() => {
-                return record
-                    .findings
-                    .iter()
-                    .map(|finding| Some(finding.code.as_str().as_bytes().to_vec()))
-                    .collect();
+            Self::Finding if record.findings.is_empty() => None,
+            Self::Finding => {
+                let mut groups = Vec::with_capacity(record.findings.len());
+                for finding in &record.findings {
+                    groups.push(Some(finding.code.as_str().as_bytes().to_vec()));
+                }
+                return groups;
             }
-            Self::Finding => None,
         };
         vec![group]
     }
 }
 
 fn prefix(record: &Record) -> Option<Vec<u8>> {
-    let seen = record.lock().or_else(|| record.result())?;
-    let end = seen
-        .redis_key
-        .rfind_byte(b':')
-        .map(|at| at + 1)
-        .or_else(|| seen.redis_key.rfind(&record.key));
-    end.map(|end| seen.redis_key[..end].to_vec())
+    let redis_key = &record.lock().or_else(|| record.result())?.redis_key;
+    let end = match redis_key.rfind_byte(b':') {
+        Some(colon) => colon + 1,
+        None => redis_key.rfind(&record.key)?,
+    };
+    Some(redis_key[..end].to_vec())
 }
 
 #[cfg(test)]

@@ -27,7 +27,9 @@ impl Histogram {
 
     /// Adds the counts of another histogram.
     pub(crate) fn merge(&mut self, other: &Self) {
-        self.counts.iter_mut().zip(other.counts).for_each(|(count, more)| *count += more);
+        for (count, more) in self.counts.iter_mut().zip(other.counts) {
+            *count += more;
+        }
     }
 
     /// The counts of the ranges up to each of [`BOUNDS`], and of the longer times.

@@ -46,8 +46,13 @@ pub(crate) struct Stats {
 impl Stats {
     /// Empty statistics by this dimension.
     pub(crate) fn new(by: StatsDimension) -> Self {
-        let (rows, findings, owners) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Self { by, rows, findings, owners, of_other_owners: 0 }
+        Self {
+            by,
+            rows: BTreeMap::new(),
+            findings: BTreeMap::new(),
+            owners: BTreeMap::new(),
+            of_other_owners: 0,
+        }
     }
 
     /// The dimension by which records are counted.
@@ -94,13 +99,21 @@ impl Stats {
     }
 
     fn places(&self, record: &Record) -> Vec<(String, StatsGroup)> {
-        let place = |group: Option<Vec<u8>>| {
-            let place =
-                (record.schema.name.clone(), group.map_or(StatsGroup::None, StatsGroup::Of));
-            let fits = self.rows.len() < MOST_GROUPS || self.rows.contains_key(&place);
-            if fits { place } else { (place.0, StatsGroup::Others) }
-        };
-        self.by.groups(record).into_iter().map(place).collect()
+        let groups = self.by.groups(record);
+        let mut places = Vec::with_capacity(groups.len());
+        for group in groups {
+            let group = match group {
+                Some(name) => StatsGroup::Of(name),
+                None => StatsGroup::None,
+            };
+            let mut place = (record.schema.name.clone(), group);
+            // There may be as many owners or prefixes as records, and memory must stay bounded.
+            if self.rows.len() >= MOST_GROUPS && !self.rows.contains_key(&place) {
+                place.1 = StatsGroup::Others;
+            }
+            places.push(place);
+        }
+        places
     }
 
     fn count_findings(&mut self, record: &Record) {
@@ -112,9 +125,12 @@ impl Stats {
     }
 
     fn count_owner(&mut self, record: &Record) {
-        let Some(owner) = record.owner().filter(|_| record.state == State::InProgress) else {
+        // A completed record may still contain its owner's token, but the owner holds no lock.
+        if record.state != State::InProgress {
             return;
-        };
+        }
+        let Some(owner) = record.owner() else { return };
+        // The owner is copied only once, because this runs for every record of a scan.
         if let Some(locks) = self.owners.get_mut(owner) {
             *locks += 1;
         } else if self.owners.len() < MOST_GROUPS {
@@ -131,10 +147,11 @@ impl Stats {
 
     /// The statistics of all rows together.
     pub(crate) fn total(&self) -> StatsRow {
-        self.rows.values().fold(StatsRow::default(), |mut total, row| {
+        let mut total = StatsRow::default();
+        for row in self.rows.values() {
             total.merge(row);
-            total
-        })
+        }
+        total
     }
 
     /// The owners with the most locks, and how many each holds, the most first. Owners beyond the
