@@ -47,10 +47,14 @@ pub(crate) fn of(
         State::Completed => (schema.result_key_index(), TtlOf::Result, AgeSource::ResultTtl),
         State::Absent | State::Unreadable => return None,
     };
-    let written = readings[key_index].decoded().and_then(|value| match state {
-        State::Completed => value.completed_ms.or(value.created_ms),
-        _ => value.created_ms,
-    });
+    let mut written = None;
+    if let Some(value) = readings[key_index].decoded() {
+        written = match state {
+            State::Completed => value.completed_ms.or(value.created_ms),
+            _ => value.created_ms,
+        };
+    }
+    // A time in the record is better evidence than a TTL, which the deployment may have changed.
     if let (Some(written), Some(now)) = (written, seen.server_ms) {
         return Some(Age {
             millis: now.saturating_sub(written),

@@ -27,30 +27,32 @@ pub(crate) enum Deadline {
 impl Deadline {
     /// Reads the reply of PEXPIRETIME; an absent key has no deadline.
     pub(crate) fn from_pexpiretime(at: i64) -> Self {
-        u64::try_from(at).map_or(Self::Never, Self::At)
+        match u64::try_from(at) {
+            Ok(at) => Self::At(at),
+            Err(_) => Self::Never,
+        }
     }
 
     /// Combines the reply of PTTL with the server's time before and after it.
     pub(crate) fn from_pttl(pttl: i64, before: Option<u64>, after: Option<u64>) -> Self {
         let Ok(left) = u64::try_from(pttl) else { return Self::Never };
         let (Some(before), Some(after)) = (before, after) else { return Self::Unknown };
-        let ends = |asked: u64| asked.saturating_add(left);
-        Self::Between(ends(before), ends(after))
+        // The server computed the time left at some time between the two.
+        Self::Between(before.saturating_add(left), after.saturating_add(left))
     }
 
     /// True if both readings can be of the same expiry. An unknown deadline equals no other one.
     /// All times beyond 2^53 ms are equal.
     pub(crate) fn is_same(self, other: Self) -> bool {
-        let near =
-            |(earliest, latest): (u64, u64)| (earliest.min(FARTHEST_MS), latest.min(FARTHEST_MS));
-        match (self.bounds().map(near), other.bounds().map(near)) {
-            (Some((earliest, latest)), Some((other_earliest, other_latest))) => {
-                let slack = if self.is_exact() && other.is_exact() { 0 } else { SLACK_MS };
-                earliest <= other_latest.saturating_add(slack)
-                    && other_earliest <= latest.saturating_add(slack)
-            }
-            _ => self == Self::Never && other == Self::Never,
-        }
+        let Some((earliest, latest)) = self.bounds() else {
+            return self == Self::Never && other == Self::Never;
+        };
+        let Some((other_earliest, other_latest)) = other.bounds() else { return false };
+        // PEXPIRETIME does not move. A computed expiry differs a little from one read to the next.
+        let slack = if self.is_exact() && other.is_exact() { 0 } else { SLACK_MS };
+        let latest = latest.min(FARTHEST_MS).saturating_add(slack);
+        let other_latest = other_latest.min(FARTHEST_MS).saturating_add(slack);
+        earliest.min(FARTHEST_MS) <= other_latest && other_earliest.min(FARTHEST_MS) <= latest
     }
 
     /// True if this is the expiry that idemctl printed earlier for this server.
@@ -77,7 +79,9 @@ impl Deadline {
     /// The time, or the middle of the interval; `None` if the key never expires, or the time is
     /// unknown.
     pub(crate) fn millis(self) -> Option<u64> {
-        self.bounds().map(|(earliest, latest)| earliest + latest.saturating_sub(earliest) / 2)
+        let (earliest, latest) = self.bounds()?;
+        // This is the middle without the sum of both, which could overflow.
+        Some(earliest + latest.saturating_sub(earliest) / 2)
     }
 
     fn bounds(self) -> Option<(u64, u64)> {

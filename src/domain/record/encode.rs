@@ -1,8 +1,6 @@
 //! Encodes a value as a service stores it: the text from `[write]`, packed by the codecs and
 //! encoding of the value format.
 
-use std::borrow::Cow;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
@@ -42,15 +40,16 @@ pub(crate) fn encode_fields(
         return Err("what is written is no JSON object, whose members are the fields of the hash"
             .to_owned());
     };
-    let field = |(name, value): (Cow<'_, str>, Json<'_>)| {
-        let value = match value {
+    let mut words = Vec::with_capacity(2 * members.len());
+    for (name, value) in members {
+        words.push(name.into_owned().into_bytes());
+        words.push(match value {
             Json::String(text) => text.into_owned().into_bytes(),
             Json::Bytes(bytes) => bytes.into_owned(),
             other => other.to_value().to_string().into_bytes(),
-        };
-        [name.into_owned().into_bytes(), value]
-    };
-    Ok(members.into_iter().flat_map(field).collect())
+        });
+    }
+    Ok(words)
 }
 
 /// The document, after its packed fields are packed.

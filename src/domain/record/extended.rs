@@ -24,8 +24,10 @@ impl Extended {
 
     /// True if the lock expires at the time that an operator gave it.
     pub(crate) fn has(&self, lock: &KeyState) -> bool {
-        let left = self.0.as_ref().and_then(|left| left.get(&lock.redis_key));
-        left.is_some_and(|left| left.iter().any(|left| left.ends_as(lock)))
+        let Some(left) = &self.0 else { return false };
+        let Some(identities) = left.get(&lock.redis_key) else { return false };
+        // A lock that a service renewed or acquired since then expires at another time.
+        identities.iter().any(|identity| identity.ends_as(lock))
     }
 }
 

@@ -7,7 +7,7 @@
 
 use super::deadline::Deadline;
 use super::key_identity::{KeyIdentity, Print};
-use super::observation::{KeyState, Observation};
+use super::observation::Observation;
 
 /// The state of a record when it was read, in a form that stays small even if the values are large.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,29 +38,40 @@ impl Identity {
 
     /// Compares with the current record, of whose values at least as much was read.
     pub(crate) fn compare(&self, now: &Observation) -> Comparison {
-        let pairs = || self.0.iter().zip(&now.keys);
-        if self.0.len() != now.keys.len() || !pairs().all(|(seen, now)| seen.value.is_of(now)) {
+        if self.0.len() != now.keys.len() {
             return Comparison::Changed;
         }
-        let same_deadline = |(seen, now): (&KeyIdentity, &KeyState)| {
-            seen.value == Print::Absent || seen.deadline.is_same(now.deadline)
-        };
-        if pairs().all(same_deadline) { Comparison::Same } else { Comparison::Renewed }
+        // All values come first: if one key was renewed and another holds other bytes, the record
+        // changed.
+        for (seen, now) in self.0.iter().zip(&now.keys) {
+            if !seen.value.is_of(now) {
+                return Comparison::Changed;
+            }
+        }
+        for (seen, now) in self.0.iter().zip(&now.keys) {
+            if seen.value != Print::Absent && !seen.deadline.is_same(now.deadline) {
+                return Comparison::Renewed;
+            }
+        }
+        Comparison::Same
     }
 
     /// True if the record changed as far as both reads can show. A deadline that one of them does
     /// not know counts as unchanged. That is good enough for output, and for a read that is
     /// repeated more exactly, but never for a change.
     pub(crate) fn differs(&self, now: &Observation) -> bool {
-        let pairs = || self.0.iter().zip(&now.keys);
-        let is_unknown = |(seen, now): (&KeyIdentity, &KeyState)| {
-            seen.value != Print::Absent
-                && [seen.deadline, now.deadline].contains(&Deadline::Unknown)
-        };
         match self.compare(now) {
             Comparison::Same => false,
-            Comparison::Renewed => !pairs().any(is_unknown),
             Comparison::Changed => true,
+            Comparison::Renewed => {
+                for (seen, now) in self.0.iter().zip(&now.keys) {
+                    let is_unknown = [seen.deadline, now.deadline].contains(&Deadline::Unknown);
+                    if seen.value != Print::Absent && is_unknown {
+                        return false;
+                    }
+                }
+                true
+            }
         }
     }
 }
@@ -69,13 +80,16 @@ impl Observation {
     /// True if a later read shows the same record. Both reads must be whole. For a value that is
     /// not a string, both must have the checksum.
     pub fn is_still(&self, later: &Self) -> bool {
-        let is_told = |key: &KeyState| {
-            key.content.is_whole() && (key.content.other_type().is_none() || key.is_comparable())
-        };
-        let is_told = |keys: &[KeyState]| keys.iter().all(is_told);
-        is_told(&self.keys)
-            && is_told(&later.keys)
-            && Identity::of(self).compare(later) == Comparison::Same
+        for key in self.keys.iter().chain(&later.keys) {
+            if !key.content.is_whole() {
+                return false;
+            }
+            // idemctl does not read all bytes of other types, so only the checksum covers them.
+            if key.content.other_type().is_some() && !key.is_comparable() {
+                return false;
+            }
+        }
+        Identity::of(self).compare(later) == Comparison::Same
     }
 }
 

@@ -35,10 +35,11 @@ pub(in crate::domain) fn parse_with_care(
 ) -> Result<Json<'static>, String> {
     let end = bytes.iter().position(|byte| *byte == 0);
     // cjson rejects a text with a zero byte among its first two as UTF-16 or UTF-32.
-    if end.is_some_and(|end| end < 2) && bytes.len() > 1 {
+    if matches!(end, Some(0 | 1)) && bytes.len() > 1 {
         return Err("it begins as UTF-16 or UTF-32 does".to_owned());
     }
-    let (text, whole) = (&bytes[..end.unwrap_or(bytes.len())], whole || end.is_some());
+    let text = &bytes[..end.unwrap_or(bytes.len())];
+    let whole = whole || end.is_some();
     let text = if whole { Cow::Borrowed(text) } else { Cow::Owned(close(text)) };
     let sound = sound(&text);
     if let Some(plain) = json::plain(sound.as_bytes(), true) {
@@ -50,13 +51,13 @@ pub(in crate::domain) fn parse_with_care(
             "an escape sequence in it stands for no character, or it is nested deeper than 1000"
                 .to_owned(),
         ),
-        Ok(_) => serde_json::from_str(&sound).map(scalar).map_err(|error| error.to_string()),
+        // A document that is neither an object nor an array matches no format, so a tree that may
+        // round its number is good enough.
+        Ok(_) => match serde_json::from_str::<serde_json::Value>(&sound) {
+            Ok(scalar) => Ok(Json::from(scalar)),
+            Err(error) => Err(error.to_string()),
+        },
     }
-}
-
-/// A document that is neither an object nor an array matches no format, so its value is not needed.
-fn scalar(value: serde_json::Value) -> Json<'static> {
-    Json::from(value)
 }
 
 /// Rewrites everything that cjson accepts and JSON forbids, in a form that JSON allows.
@@ -90,21 +91,27 @@ fn string(json: &[u8], sound: &mut String) -> usize {
         is_escaped = *byte == b'\\' && !is_escaped;
         closes
     });
-    let length = closing.map_or(json.len(), |at| at + 2);
+    let length = match closing {
+        Some(at) => at + 2,
+        None => json.len(),
+    };
     let mut is_escaped = false;
     // Like `from_utf8_lossy`, without its copy.
-    let characters = json[..length].utf8_chunks().flat_map(|chunk| {
-        let replacement = (!chunk.invalid().is_empty()).then_some(char::REPLACEMENT_CHARACTER);
-        chunk.valid().chars().chain(replacement)
-    });
-    for character in characters {
-        match character {
-            '\u{1}'..='\u{1f}' if !is_escaped => {
-                _ = write!(sound, "\\u{:04x}", u32::from(character))
+    for chunk in json[..length].utf8_chunks() {
+        for character in chunk.valid().chars() {
+            match character {
+                // Writing to a string cannot fail.
+                '\u{1}'..='\u{1f}' if !is_escaped => {
+                    _ = write!(sound, "\\u{:04x}", u32::from(character))
+                }
+                _ => sound.push(character),
             }
-            _ => sound.push(character),
+            is_escaped = !is_escaped && character == '\\';
         }
-        is_escaped = !is_escaped && character == '\\';
+        if !chunk.invalid().is_empty() {
+            sound.push(char::REPLACEMENT_CHARACTER);
+            is_escaped = false;
+        }
     }
     length
 }

@@ -49,6 +49,7 @@ impl KeyIdentity {
     /// A value that was restored from the output of DUMP, to expire at this time; `None` never
     /// expires.
     pub(crate) fn of_dump(dump: &[u8], expires_at_ms: Option<u64>) -> Self {
+        // A dump ends with the checksum of the whole value, which later reads can be compared with.
         let checksum = dump.last_chunk().copied();
         let value = match type_of_dump(dump) {
             Some(kind) => Print::Other { kind: kind.to_owned(), checksum },
@@ -56,7 +57,11 @@ impl KeyIdentity {
                 Print::Text { read: 0, length: None, checksum, digest: Sha256::digest(b"").into() }
             }
         };
-        Self { value, deadline: expires_at_ms.map_or(Deadline::Never, Deadline::At) }
+        let deadline = match expires_at_ms {
+            Some(at) => Deadline::At(at),
+            None => Deadline::Never,
+        };
+        Self { value, deadline }
     }
 
     pub(crate) fn is_absent(&self) -> bool {
@@ -89,6 +94,8 @@ impl KeyIdentity {
 
     /// True if the Redis key still has this identity. Unknown parts count as different.
     pub(crate) fn is_still(&self, now: &KeyState) -> bool {
+        // A read of only some bytes cannot show that the rest is the same, unless the server's
+        // checksum does.
         let is_told = match (&self.value, &now.content) {
             (Print::Text { checksum: Some(_), .. }, Content::Text { .. }) => now.checksum.is_some(),
             (Print::Text { read, length, .. }, Content::Text { length: now, .. }) => {
@@ -104,7 +111,7 @@ impl KeyIdentity {
 
     /// The identity for the audit log; `None` if the read was too inexact to compare with.
     pub(crate) fn written(self) -> Option<Self> {
-        (self.is_absent() || self.deadline.is_comparable()).then_some(self)
+        if self.is_absent() || self.deadline.is_comparable() { Some(self) } else { None }
     }
 }
 
@@ -180,7 +187,8 @@ struct WrittenIdentity {
 
 impl From<KeyIdentity> for WrittenIdentity {
     fn from(of: KeyIdentity) -> Self {
-        let (expires_at_ms, about) = (of.deadline.millis(), !of.deadline.is_exact());
+        let expires_at_ms = of.deadline.millis();
+        let about = !of.deadline.is_exact();
         let nothing = Self {
             kind: "none".to_owned(),
             sha256: None,
@@ -195,14 +203,19 @@ impl From<KeyIdentity> for WrittenIdentity {
             Print::Other { kind, checksum } => {
                 Self { kind, dump_checksum: checksum.map(|sum| hex(&sum)), ..nothing }
             }
-            Print::Text { read, length, checksum, digest } => Self {
-                kind: "string".to_owned(),
-                sha256: (read > 0 || length.is_some()).then(|| hex(&digest)),
-                read: Some(read).filter(|read| length != Some(*read as u64)),
-                bytes: length,
-                dump_checksum: checksum.map(|sum| hex(&sum)),
-                ..nothing
-            },
+            Print::Text { read, length, checksum, digest } => {
+                // No byte of a value restored from a DUMP was read, so there is nothing to hash.
+                let is_hashed = read > 0 || length.is_some();
+                let is_whole = length == Some(read as u64);
+                Self {
+                    kind: "string".to_owned(),
+                    sha256: if is_hashed { Some(hex(&digest)) } else { None },
+                    read: if is_whole { None } else { Some(read) },
+                    bytes: length,
+                    dump_checksum: checksum.map(|sum| hex(&sum)),
+                    ..nothing
+                }
+            }
         }
     }
 }
@@ -213,22 +226,32 @@ impl TryFrom<WrittenIdentity> for KeyIdentity {
     fn try_from(written: WrittenIdentity) -> Result<Self, String> {
         let WrittenIdentity { kind, sha256, read, bytes, dump_checksum, expires_at_ms, about } =
             written;
+        if kind == "none" {
+            return Ok(Self::ABSENT);
+        }
         let deadline = match expires_at_ms {
             None => Deadline::Never,
             Some(at) if about => Deadline::Between(at, at),
             Some(at) => Deadline::At(at),
         };
-        let value = match kind.as_str() {
-            "none" => return Ok(Self::ABSENT),
-            "string" => {
-                let whole = bytes.and_then(|bytes| usize::try_from(bytes).ok());
-                let checksum = dump_checksum.map(|sum| unhex(&sum)).transpose()?;
-                let digest =
-                    sha256.map_or_else(|| Ok(Sha256::digest(b"").into()), |text| unhex(&text))?;
-                Print::Text { read: read.or(whole).unwrap_or(0), length: bytes, checksum, digest }
-            }
-            _ => Print::Other { kind, checksum: dump_checksum.map(|sum| unhex(&sum)).transpose()? },
+        let checksum = match dump_checksum {
+            Some(sum) => Some(unhex(&sum)?),
+            None => None,
         };
+        if kind != "string" {
+            return Ok(Self { value: Print::Other { kind, checksum }, deadline });
+        }
+        let digest = match sha256 {
+            Some(text) => unhex(&text)?,
+            None => Sha256::digest(b"").into(),
+        };
+        // The log leaves out `read` if all bytes were read.
+        let read = match (read, bytes) {
+            (Some(read), _) => read,
+            (None, Some(bytes)) => usize::try_from(bytes).unwrap_or(0),
+            (None, None) => 0,
+        };
+        let value = Print::Text { read, length: bytes, checksum, digest };
         Ok(Self { value, deadline })
     }
 }
@@ -236,6 +259,7 @@ impl TryFrom<WrittenIdentity> for KeyIdentity {
 /// The type of a value that is not a string, from the first byte of its DUMP; empty for an unknown
 /// type.
 fn type_of_dump(dump: &[u8]) -> Option<&'static str> {
+    // A dump begins with the type number of the RDB format. Each encoding of a type has its own.
     match dump.first()? {
         0 => None,
         1 | 10 | 14 | 18 => Some("list"),

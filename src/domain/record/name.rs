@@ -73,43 +73,50 @@ impl Name {
     }
 
     fn before_key(&self) -> String {
-        let db = self.db.map(|db| format!("{db}/")).unwrap_or_default();
-        let is_bare = !self.schema.is_empty()
-            && self
-                .schema
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
-            && !is_number(self.schema.as_bytes());
-        let schema = if is_bare { self.schema.clone() } else { quote(self.schema.as_bytes()) };
-        let prefix = self
-            .prefix
-            .as_ref()
-            .map(|prefix| format!("@{}", quote(prefix.as_bytes())))
-            .unwrap_or_default();
-        format!("{db}{schema}{prefix}/")
+        let mut text = match self.db {
+            Some(db) => format!("{db}/"),
+            None => String::new(),
+        };
+        let schema = self.schema.as_bytes();
+        let is_word =
+            schema.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte));
+        // A number without quotes would be read as a database.
+        if is_word && !schema.is_empty() && !is_number(schema) {
+            text.push_str(&self.schema);
+        } else {
+            text.push_str(&quote(schema));
+        }
+        if let Some(prefix) = &self.prefix {
+            text.push('@');
+            text.push_str(&quote(prefix.as_bytes()));
+        }
+        text.push('/');
+        text
     }
 
     /// Reads a name. `None` for any other text.
     pub(crate) fn parse(text: &[u8]) -> Option<ParsedName> {
-        let (db, rest) = match text.iter().position(|byte| *byte == b'/') {
-            Some(end) if is_number(&text[..end]) => {
-                (Some(std::str::from_utf8(&text[..end]).ok()?.parse().ok()?), &text[end + 1..])
-            }
-            _ => (None, text),
-        };
-        let (schema, rest) = if rest.starts_with(b"\"") {
+        let mut rest = text;
+        let mut db = None;
+        if let Some(end) = text.iter().position(|byte| *byte == b'/')
+            && is_number(&text[..end])
+        {
+            let digits = std::str::from_utf8(&text[..end]).ok()?;
+            db = Some(digits.parse().ok()?);
+            rest = &text[end + 1..];
+        }
+        let (schema, mut rest) = if rest.starts_with(b"\"") {
             unquote(rest)?
         } else {
             let end = rest.iter().position(|byte| b"/@".contains(byte))?;
             (rest[..end].to_vec(), &rest[end..])
         };
-        let (prefix, rest) = match rest.strip_prefix(b"@") {
-            None => (None, rest),
-            Some(rest) => {
-                let (prefix, rest) = unquote(rest)?;
-                (Some(String::from_utf8(prefix).ok()?), rest)
-            }
-        };
+        let mut prefix = None;
+        if let Some(quoted) = rest.strip_prefix(b"@") {
+            let (bytes, after) = unquote(quoted)?;
+            prefix = Some(String::from_utf8(bytes).ok()?);
+            rest = after;
+        }
         let rest = rest.strip_prefix(b"/")?;
         let is_quoted = rest.starts_with(b"\"");
         let key = if is_quoted {
@@ -125,10 +132,12 @@ impl Name {
         } else {
             rest.to_vec()
         };
-        let schema = String::from_utf8(schema).ok().filter(|schema| !schema.is_empty())?;
+        let schema = String::from_utf8(schema).ok()?;
         // Without quotes, a name that lost its key would mean the empty key.
-        (is_quoted || !key.is_empty())
-            .then_some(ParsedName { name: Self { db, schema, prefix, key }, is_quoted })
+        if schema.is_empty() || (key.is_empty() && !is_quoted) {
+            return None;
+        }
+        Some(ParsedName { name: Self { db, schema, prefix, key }, is_quoted })
     }
 }
 
@@ -163,15 +172,19 @@ impl Given {
 
     /// How the text can be read in a database: as a name, and as an idempotency key or a Redis key.
     pub(crate) fn meanings(&self, catalog: &Catalog, db: i64) -> KeyMeanings {
-        let knows = |name: &Name| catalog.all().iter().any(|schema| schema.name == name.schema);
-        let is_chosen =
-            |name: &Name| catalog.places().iter().any(|schema| schema.name == name.schema);
-        let Some(parsed) = Name::parse(&self.text).filter(|parsed| knows(&parsed.name)) else {
+        let Some(parsed) = Name::parse(&self.text) else {
             return KeyMeanings { name: None, keys: self.keys() };
         };
+        let name = &parsed.name;
+        // Many keys contain a slash, so only the name of a known schema makes a record's name.
+        if !catalog.all().iter().any(|schema| schema.name == name.schema) {
+            return KeyMeanings { name: None, keys: self.keys() };
+        }
+        let is_selected = catalog.places().iter().any(|schema| schema.name == name.schema);
+        let is_elsewhere = name.db.is_some_and(|name_db| name_db != db);
         // The name of a schema that is not selected, or of another database, means nothing here. In
         // particular it must not mean another record.
-        if !is_chosen(&parsed.name) || parsed.name.db.is_some_and(|of| of != db) {
+        if !is_selected || is_elsewhere {
             return KeyMeanings::default();
         }
         let keys = if parsed.is_quoted { Vec::new() } else { self.keys() };
@@ -180,6 +193,7 @@ impl Given {
 
     fn keys(&self) -> Vec<Vec<u8>> {
         let mut keys = vec![self.text.clone()];
+        // The key itself may end with CR, and idemctl cannot tell. Both keys are looked up.
         if self.has_cr {
             keys.push([&self.text[..], b"\r"].concat());
         }
@@ -196,7 +210,7 @@ pub(crate) struct KeyMeanings {
 }
 
 fn other_prefix(schema: &Schema) -> Option<&str> {
-    schema.is_elsewhere.then_some(schema.prefix.text.as_str())
+    if schema.is_elsewhere { Some(schema.prefix.text.as_str()) } else { None }
 }
 
 fn is_number(bytes: &[u8]) -> bool {
@@ -206,13 +220,17 @@ fn is_number(bytes: &[u8]) -> bool {
 /// True for text whose characters all print as themselves, and that does not begin with a quote.
 fn is_plain(bytes: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(bytes) else { return false };
-    let is_shown = |character: char| match character {
-        '"' | '\\' => false,
-        '\'' => true,
-        _ => character.escape_debug().count() == 1,
-    };
     // A space at either end is lost when the name is copied.
-    !text.is_empty() && text.trim() == text && text.chars().all(is_shown)
+    if text.is_empty() || text.trim() != text {
+        return false;
+    }
+    text.chars().all(prints_as_itself)
+}
+
+/// True for a character that needs no escape in double quotes.
+fn prints_as_itself(character: char) -> bool {
+    // `escape_debug` escapes the single quote as well.
+    character == '\'' || character.escape_debug().count() == 1
 }
 
 /// Bytes in double quotes, with the escapes of C: `\n`, `\r`, `\t`, `\"`, `\\`, and `\xHH` with
@@ -226,9 +244,7 @@ fn quote(bytes: &[u8]) -> String {
                 '\r' => quoted.push_str("\\r"),
                 '\t' => quoted.push_str("\\t"),
                 '"' | '\\' => quoted.extend(['\\', character]),
-                _ if character == '\'' || character.escape_debug().count() == 1 => {
-                    quoted.push(character)
-                }
+                _ if prints_as_itself(character) => quoted.push(character),
                 _ => push_hex(&mut quoted, character.encode_utf8(&mut [0; 4]).as_bytes()),
             }
         }
@@ -265,7 +281,8 @@ fn unquote(text: &[u8]) -> Option<(Vec<u8>, &[u8])> {
 }
 
 fn hex(digit: u8) -> Option<u8> {
-    char::from(digit).to_digit(16).and_then(|digit| u8::try_from(digit).ok())
+    let value = char::from(digit).to_digit(16)?;
+    u8::try_from(value).ok()
 }
 
 #[cfg(test)]

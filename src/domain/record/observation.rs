@@ -137,6 +137,7 @@ impl Field {
 
 impl Hash {
     pub(crate) fn new(mut fields: Vec<Field>, count: u64) -> Self {
+        // Redis returns fields in no fixed order, and equal hashes must compare equal.
         fields.sort_unstable();
         Self { fields, count }
     }
@@ -152,13 +153,20 @@ impl Hash {
 
     /// Names and values in turn, as far as they were read.
     pub(crate) fn into_words(self) -> Vec<Vec<u8>> {
-        self.fields.into_iter().flat_map(|field| [field.name, field.head]).collect()
+        let mut words = Vec::with_capacity(2 * self.fields.len());
+        for field in self.fields {
+            words.push(field.name);
+            words.push(field.head);
+        }
+        words
     }
 
     /// The bytes of names and values; `None` if fields were left out.
     pub(crate) fn bytes(&self) -> Option<u64> {
-        let all = self.fields.iter().map(|field| field.name.len() as u64 + field.length).sum();
-        self.has_all().then_some(all)
+        if !self.has_all() {
+            return None;
+        }
+        Some(self.fields.iter().map(|field| field.name.len() as u64 + field.length).sum())
     }
 }
 
@@ -237,7 +245,10 @@ impl Expiry {
 
     /// The time left from this time by the server's clock until a deadline.
     pub(crate) fn until(deadline: Deadline, now_ms: u64) -> Self {
-        deadline.millis().map_or(Self::Never, |at| Self::In(at.saturating_sub(now_ms)))
+        match deadline.millis() {
+            Some(at) => Self::In(at.saturating_sub(now_ms)),
+            None => Self::Never,
+        }
     }
 
     /// The milliseconds left, or `None` if it never expires.

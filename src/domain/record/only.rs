@@ -19,12 +19,15 @@ struct Word {
 
 impl Only {
     pub(crate) fn of<'a>(words: impl Iterator<Item = &'a [u8]>) -> Self {
-        let word = |text: &[u8]| Word {
-            text: text.to_vec(),
-            parsed: Name::parse(text),
-            names: Vec::new(),
-        };
-        Self { words: words.map(word).collect() }
+        let mut only = Self::default();
+        for text in words {
+            only.words.push(Word {
+                text: text.to_vec(),
+                parsed: Name::parse(text),
+                names: Vec::new(),
+            });
+        }
+        only
     }
 
     /// True if no word was given, so that every record is restored.
@@ -35,18 +38,35 @@ impl Only {
     /// Notes a record of the backup. All records must be noted before any is queried.
     pub(crate) fn note(&mut self, schema: &str, key: &[u8], redis_key: &[u8]) {
         for word in &mut self.words {
-            let is_known = |known: &Name| known.schema == schema && known.key == key;
-            if word.means(schema, key, redis_key) && !word.names.iter().any(is_known) {
-                let (schema, key) = (schema.to_owned(), key.to_vec());
-                word.names.push(Name { db: None, schema, prefix: None, key });
+            if !word.means(schema, key, redis_key) {
+                continue;
             }
+            // Each Redis key of a record is noted, and the record counts once.
+            if word.names.iter().any(|known| known.schema == schema && known.key == key) {
+                continue;
+            }
+            word.names.push(Name {
+                db: None,
+                schema: schema.to_owned(),
+                prefix: None,
+                key: key.to_vec(),
+            });
         }
     }
 
     /// True if a word that is not ambiguous names the record.
     pub(crate) fn holds(&self, schema: &str, key: &[u8], redis_key: &[u8]) -> bool {
-        let is_meant = |word: &Word| word.names.len() == 1 && word.means(schema, key, redis_key);
-        self.is_all() || self.words.iter().any(is_meant)
+        if self.is_all() {
+            return true;
+        }
+        for word in &self.words {
+            // A client may choose a key that also names another record, so an ambiguous word
+            // restores none.
+            if word.names.len() == 1 && word.means(schema, key, redis_key) {
+                return true;
+            }
+        }
+        false
     }
 
     /// The words that name more than one record each, and the records.
@@ -73,10 +93,16 @@ impl Only {
 
 impl Word {
     fn means(&self, schema: &str, key: &[u8], redis_key: &[u8]) -> bool {
-        let is_name = |parsed: &ParsedName| parsed.name.schema == schema && parsed.name.key == key;
-        let may_be_key = self.parsed.as_ref().is_none_or(|parsed| !parsed.is_quoted);
-        self.parsed.as_ref().is_some_and(is_name)
-            || may_be_key && (self.text == key || self.text == redis_key)
+        if let Some(parsed) = &self.parsed {
+            if parsed.name.schema == schema && parsed.name.key == key {
+                return true;
+            }
+            // A quoted text is always a name.
+            if parsed.is_quoted {
+                return false;
+            }
+        }
+        self.text == key || self.text == redis_key
     }
 }
 

@@ -17,13 +17,21 @@ pub(crate) const CONTENT_TYPE: &str = "content-type";
 
 impl Response {
     pub(crate) fn content_type(&self) -> Option<&str> {
-        let header = self.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case(CONTENT_TYPE));
-        header.map(|(_, kind)| kind.as_str())
+        for (name, kind) in &self.headers {
+            // HTTP does not distinguish upper and lower case in the names of headers.
+            if name.eq_ignore_ascii_case(CONTENT_TYPE) {
+                return Some(kind);
+            }
+        }
+        None
     }
 
     /// True unless a content type says that the body is not JSON.
     pub(crate) fn is_json(&self) -> bool {
-        self.content_type().is_none_or(|kind| kind.to_ascii_lowercase().contains("json"))
+        match self.content_type() {
+            Some(kind) => kind.to_ascii_lowercase().contains("json"),
+            None => true,
+        }
     }
 }
 

@@ -20,7 +20,7 @@ impl UnclaimedKey {
     /// Adds the selected schemas that exclude this Redis key.
     #[must_use]
     pub(crate) fn left_out_by(self, catalog: &Catalog) -> Self {
-        let mut left_out_by: Vec<_> = leaving_out(catalog, &self.seen.redis_key).collect();
+        let mut left_out_by = leaving_out(catalog, &self.seen.redis_key);
         // A schema is listed once for each of its prefixes.
         left_out_by.dedup();
         Self { left_out_by, ..self }
@@ -33,7 +33,7 @@ pub(crate) fn places(catalog: &Catalog, key: &[u8]) -> Vec<Vec<u8>> {
     let mut places = vec![key.to_vec()];
     for schema in catalog.places() {
         for redis_key in schema.redis_keys(key) {
-            if leaving_out(catalog, &redis_key).next().is_some() {
+            if !leaving_out(catalog, &redis_key).is_empty() {
                 places.push(redis_key);
             }
         }
@@ -45,10 +45,17 @@ pub(crate) fn places(catalog: &Catalog, key: &[u8]) -> Vec<Vec<u8>> {
 
 /// The selected schemas that exclude a Redis key. A schema without a fixed prefix counts only if
 /// the operator named it, because any Redis key may match it.
-fn leaving_out(catalog: &Catalog, redis_key: &[u8]) -> impl Iterator<Item = (String, Exclusion)> {
-    let asked =
-        catalog.places().iter().filter(|schema| catalog.takes_bare() || schema.has_prefix());
-    asked.filter_map(|schema| Some((schema.name.clone(), schema.leaves_out(redis_key)?)))
+fn leaving_out(catalog: &Catalog, redis_key: &[u8]) -> Vec<(String, Exclusion)> {
+    let mut leaving_out = Vec::new();
+    for schema in catalog.places() {
+        if !catalog.takes_bare() && !schema.has_prefix() {
+            continue;
+        }
+        if let Some(exclusion) = schema.leaves_out(redis_key) {
+            leaving_out.push((schema.name.clone(), exclusion));
+        }
+    }
+    leaving_out
 }
 
 /// The existing Redis keys of a candidate that does not hold a record.

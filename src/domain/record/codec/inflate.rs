@@ -26,19 +26,22 @@ pub(super) fn gzip(bytes: &[u8], most: usize) -> (Vec<u8>, InflateEnd) {
 /// The crate's reader does not distinguish truncated data from damaged data, so this drives the
 /// decoder itself.
 pub(super) fn zlib(bytes: &[u8], most: usize) -> (Vec<u8>, InflateEnd) {
-    let (mut decoder, mut opened) = (Decompress::new(true), Vec::new());
+    let mut decoder = Decompress::new(true);
+    let mut opened = Vec::new();
     let mut rest = bytes;
     loop {
         opened.reserve(CHUNK);
-        let (taken, given) = (decoder.total_in(), opened.len());
+        let taken_before = decoder.total_in();
+        let given_before = opened.len();
         let status = decoder.decompress_vec(rest, &mut opened, FlushDecompress::None);
-        let taken = usize::try_from(decoder.total_in() - taken).unwrap_or(rest.len());
+        let taken = usize::try_from(decoder.total_in() - taken_before).unwrap_or(rest.len());
         rest = rest.get(taken..).unwrap_or_default();
         let end = match status {
             Err(why) => InflateEnd::Damaged(why.to_string()),
             _ if opened.len() > most => InflateEnd::Full,
             Ok(Status::StreamEnd) => InflateEnd::Reached,
-            Ok(_) if taken == 0 && opened.len() == given => InflateEnd::Cut,
+            // Without progress the decoder waits for input that was not read.
+            Ok(_) if taken == 0 && opened.len() == given_before => InflateEnd::Cut,
             Ok(_) => continue,
         };
         opened.truncate(most);
@@ -47,7 +50,8 @@ pub(super) fn zlib(bytes: &[u8], most: usize) -> (Vec<u8>, InflateEnd) {
 }
 
 fn drain(mut from: impl Read, most: usize) -> (Vec<u8>, InflateEnd) {
-    let (mut opened, mut chunk) = (Vec::new(), [0; CHUNK]);
+    let mut opened = Vec::new();
+    let mut chunk = [0; CHUNK];
     loop {
         let end = match from.read(&mut chunk) {
             Ok(0) => InflateEnd::Reached,

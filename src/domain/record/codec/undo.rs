@@ -84,14 +84,17 @@ fn one(codec: &Codec, bytes: &[u8], whole: bool) -> Result<(Vec<u8>, bool), Stri
 fn hex(text: &[u8]) -> (Vec<u8>, InflateEnd) {
     let mut bytes = Vec::with_capacity(text.len() / 2);
     for pair in text.chunks(2) {
-        let digit = |at: usize| pair.get(at).map(|letter| char::from(*letter).to_digit(16));
-        match (digit(0), digit(1)) {
-            (Some(Some(high)), Some(Some(low))) => bytes.extend(u8::try_from(high * 16 + low)),
-            (Some(Some(_)), None) => return (bytes, InflateEnd::Cut),
-            _ => return (bytes, InflateEnd::Damaged("a letter in it is no hex digit".to_owned())),
-        }
+        let Some(high) = char::from(pair[0]).to_digit(16) else { return (bytes, no_hex()) };
+        // A read may end between the two digits of a byte.
+        let Some(second) = pair.get(1) else { return (bytes, InflateEnd::Cut) };
+        let Some(low) = char::from(*second).to_digit(16) else { return (bytes, no_hex()) };
+        bytes.extend(u8::try_from(high * 16 + low));
     }
     (bytes, InflateEnd::Reached)
+}
+
+fn no_hex() -> InflateEnd {
+    InflateEnd::Damaged("a letter in it is no hex digit".to_owned())
 }
 
 /// Undoes base64 of both alphabets, padded or not.

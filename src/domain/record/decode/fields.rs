@@ -18,10 +18,12 @@ pub(super) fn decode_fields(
     source: FieldSource<'_>,
 ) -> Decoded {
     let fields = &format.fields;
-    let blob = match (&fields.blob, source.document) {
-        (Some(path), Some(document)) => document.pointer(path).map(|blob| blob.to_value()),
-        _ => None,
-    };
+    let mut blob = None;
+    if let Some(path) = &fields.blob
+        && let Some(document) = source.document
+    {
+        blob = document.pointer(path).map(|pointer| pointer.to_value());
+    }
     Decoded {
         format: index,
         conformance,
@@ -54,7 +56,8 @@ impl FieldSource<'_> {
         let path = path?;
         match self.document {
             // An empty path means the whole text.
-            None => path.is_empty().then_some(Cow::Borrowed(self.head)),
+            None if path.is_empty() => Some(Cow::Borrowed(self.head)),
+            None => None,
             Some(document) => match document.pointer(path)? {
                 Json::Null => None,
                 Json::String(Cow::Borrowed(text)) => Some(Cow::Borrowed(text.as_bytes())),
@@ -126,7 +129,10 @@ pub(super) fn millis(text: &[u8], unit: Timestamp) -> Option<u64> {
             clippy::cast_sign_loss,
             reason = "a negative or huge time saturates"
         )]
-        Timestamp::Seconds => text.parse::<f64>().ok().map(|seconds| (seconds * 1000.0) as u64),
+        Timestamp::Seconds => {
+            let seconds: f64 = text.parse().ok()?;
+            Some((seconds * 1000.0) as u64)
+        }
         Timestamp::Ticks => text.parse().ok().map(ticks::to_ms),
         Timestamp::Rfc3339 => {
             let time = humantime::parse_rfc3339_weak(text).ok()?;

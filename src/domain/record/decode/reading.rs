@@ -37,7 +37,8 @@ impl Reading {
             KeyIs::Unreadable => self.unread().is_some(),
             KeyIs::WrongType => matches!(self, Self::WrongType(_)),
             KeyIs::Value(format) => {
-                matches!(self, Self::Value(decoded) if decoded.format == *format && decoded.lapsed.is_none())
+                let Self::Value(decoded) = self else { return false };
+                decoded.format == *format && decoded.lapsed.is_none()
             }
         }
     }
@@ -50,7 +51,7 @@ impl Reading {
 
     /// How the next request treats a value whose own expiry has passed; `None` for any other value.
     pub(crate) fn lapsed(&self) -> Option<PastExpiry> {
-        self.decoded().and_then(|value| value.lapsed)
+        self.decoded()?.lapsed
     }
 
     /// Why the value has none of the schema's formats; `None` if it has one, or is absent.

@@ -41,7 +41,8 @@ impl Stored {
     ) -> Self {
         let headers = match found {
             Some(Json::Raw(text)) => StoredHeaders::Text(text.into_owned()),
-            other => StoredHeaders::Read(other.map(|found| headers(&found)).unwrap_or_default()),
+            Some(other) => StoredHeaders::Read(headers(&other)),
+            None => StoredHeaders::Read(Vec::new()),
         };
         let body = body.map(Cow::into_owned).unwrap_or_default();
         Self {
@@ -64,8 +65,9 @@ impl Stored {
             StoredHeaders::Text(text) => headers(&shallow(text)),
             StoredHeaders::Read(headers) => headers.clone(),
         };
-        headers
-            .extend(self.content_type.iter().map(|kind| (CONTENT_TYPE.to_owned(), kind.clone())));
+        if let Some(kind) = &self.content_type {
+            headers.push((CONTENT_TYPE.to_owned(), kind.clone()));
+        }
         Response { status: self.status, headers, body: self.body().into_owned(), whole: self.whole }
     }
 

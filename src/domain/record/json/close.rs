@@ -78,7 +78,7 @@ impl JsonScan {
             (Some((start, left)), _) => {
                 let left =
                     if left == 1 && byte == b'u' && index == start + 1 { 4 } else { left - 1 };
-                self.escape = (left > 0).then_some((start, left));
+                self.escape = if left > 0 { Some((start, left)) } else { None };
             }
             (None, b'\\') => self.escape = Some((index, 1)),
             (None, b'"') => {
@@ -99,7 +99,11 @@ impl JsonScan {
     fn finish(&self, head: &[u8]) -> Vec<u8> {
         let mut closed;
         if self.in_string && self.value_string {
-            let end = self.escape.map_or(head.len(), |(start, _)| start);
+            // Half an escape sequence would make the closing quote part of the string.
+            let end = match self.escape {
+                Some((start, _)) => start,
+                None => head.len(),
+            };
             closed = without_lone_surrogate(&head[..end]).to_vec();
             closed.push(b'"');
             closed.extend(self.open.iter().rev());

@@ -15,11 +15,11 @@ const FEW_MEMBERS: usize = 64;
 /// members stay text.
 pub(crate) fn shallow(text: &str) -> Json<'_> {
     let mut reader = JsonReader { scan: Scanner::new(text) };
-    match reader.scan.after_space() {
+    let document = match reader.scan.after_space() {
         Some(b'{') => reader.object(),
         _ => reader.array(),
-    }
-    .unwrap_or(Json::Null)
+    };
+    document.unwrap_or(Json::Null)
 }
 
 /// Reads an object or an array. With `whole` false the bytes may end anywhere: open containers are
@@ -36,12 +36,14 @@ pub(crate) fn plain(bytes: &[u8], whole: bool) -> Option<Json<'_>> {
     let mut reader = JsonReader { scan: Scanner::new(text) };
     let document = match reader.scan.after_space()? {
         b'{' => reader.object(),
+        // No schema's field is an item of an outermost array, so its items need not be read yet.
         b'[' => reader.raw(DEEPEST),
         _ => return None,
-    }
-    .ok()?;
-    let sound = if reader.scan.cut { !whole } else { reader.scan.after_space().is_none() };
-    sound.then_some(document)
+    };
+    let document = document.ok()?;
+    // Something behind the document is unusual, and so is a whole value without an end.
+    let is_sound = if reader.scan.cut { !whole } else { reader.scan.after_space().is_none() };
+    if is_sound { Some(document) } else { None }
 }
 
 struct JsonReader<'a> {
@@ -140,12 +142,10 @@ impl<'a> Members<'a> {
     fn put(&mut self, name: Cow<'a, str>, value: Json<'a>) {
         let count = self.members.len();
         if count == FEW_MEMBERS {
-            self.places = self
-                .members
-                .iter()
-                .enumerate()
-                .map(|(place, (name, _))| (name.clone(), place))
-                .collect();
+            self.places.reserve(count);
+            for (place, (name, _)) in self.members.iter().enumerate() {
+                self.places.insert(name.clone(), place);
+            }
         }
         let known = match count {
             ..FEW_MEMBERS => self.members.iter().position(|(known, _)| *known == name),

@@ -13,8 +13,7 @@ impl Json<'_> {
         let mut found = None;
         while !rest.is_empty() {
             rest = rest.strip_prefix('/')?;
-            let (step, after) =
-                rest.split_at(rest.bytes().position(|byte| byte == b'/').unwrap_or(rest.len()));
+            let (step, after) = split_step(rest);
             found = Some(match found {
                 None => self.child(step)?,
                 Some(value) => Self::into_child(value, step)?,
@@ -38,29 +37,41 @@ impl Json<'_> {
             *self = other.into_owned();
             return path.is_empty();
         };
-        let (step, after) =
-            rest.split_at(rest.bytes().position(|byte| byte == b'/').unwrap_or(rest.len()));
+        let (step, after) = split_step(rest);
         if let Self::Raw(text) = self {
             *self = shallow(text).into_owned();
         }
-        let child = match self {
+        match self {
             Self::Object(members) => {
                 let name = unescaped_step(step);
-                members.iter_mut().find(|(known, _)| *known == name).map(|(_, value)| value)
+                for (known, value) in members {
+                    if *known == name {
+                        return value.put(after, other);
+                    }
+                }
+                false
             }
-            Self::Array(items) => index(step).and_then(|index| items.get_mut(index)),
-            _ => None,
-        };
-        child.is_some_and(|child| child.put(after, other))
+            Self::Array(items) => {
+                let Some(index) = index(step) else { return false };
+                let Some(item) = items.get_mut(index) else { return false };
+                item.put(after, other)
+            }
+            _ => false,
+        }
     }
 
     fn child(&self, step: &str) -> Option<Json<'_>> {
         match self {
             Self::Object(members) => {
                 let name = unescaped_step(step);
-                members.iter().find(|(known, _)| *known == name).map(|(_, value)| value.by_ref())
+                for (known, value) in members {
+                    if *known == name {
+                        return Some(value.by_ref());
+                    }
+                }
+                None
             }
-            Self::Array(items) => items.get(index(step)?).map(Json::by_ref),
+            Self::Array(items) => Some(items.get(index(step)?)?.by_ref()),
             Self::Raw(text) => Self::into_child(shallow(text), step),
             _ => None,
         }
@@ -70,7 +81,12 @@ impl Json<'_> {
         match value {
             Json::Object(members) => {
                 let name = unescaped_step(step);
-                members.into_iter().find(|(known, _)| *known == name).map(|(_, value)| value)
+                for (known, value) in members {
+                    if known == name {
+                        return Some(value);
+                    }
+                }
+                None
             }
             Json::Array(items) => items.into_iter().nth(index(step)?),
             Json::Raw(Cow::Borrowed(text)) => Self::into_child(shallow(text), step),
@@ -79,9 +95,18 @@ impl Json<'_> {
     }
 }
 
+/// The first step of a pointer without its first slash, and the rest.
+fn split_step(pointer: &str) -> (&str, &str) {
+    match pointer.find('/') {
+        Some(end) => pointer.split_at(end),
+        None => (pointer, ""),
+    }
+}
+
 /// The member name for a step of a pointer.
 fn unescaped_step(step: &str) -> Cow<'_, str> {
     if step.as_bytes().contains(&b'~') {
+        // `~01` is the text `~1`, so `~0` has to be replaced last.
         Cow::Owned(step.replace("~1", "/").replace("~0", "~"))
     } else {
         Cow::Borrowed(step)
@@ -90,5 +115,6 @@ fn unescaped_step(step: &str) -> Cow<'_, str> {
 
 /// The array index for a step of a pointer.
 fn index(step: &str) -> Option<usize> {
+    // RFC 6901 allows no leading zero and no sign, both of which Rust would parse.
     if step == "0" || !step.starts_with(['0', '+']) { step.parse().ok() } else { None }
 }

@@ -29,7 +29,8 @@ impl Open {
         if self.depth >= most.min(DEEPEST) {
             return Err(ParseError::Odd);
         }
-        let (word, bit) = (&mut self.objects[self.depth / 64], 1 << (self.depth % 64));
+        let word = &mut self.objects[self.depth / 64];
+        let bit = 1 << (self.depth % 64);
         *word = if is_object { *word | bit } else { *word & !bit };
         self.depth += 1;
         Ok(())
@@ -226,19 +227,29 @@ impl<'a> Scanner<'a> {
 /// The length of the escape sequence at the beginning. A truncated one, or one that encodes no
 /// character, is left to the careful reader.
 fn escape(bytes: &[u8]) -> ParseResult<usize> {
-    let code = |at: usize| -> Option<u32> {
-        let digits = bytes.get(at..at + 6)?.strip_prefix(b"\\u")?;
-        digits.iter().try_fold(0, |code, digit| Some(code * 16 + char::from(*digit).to_digit(16)?))
-    };
     match bytes.get(1) {
         Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(2),
-        Some(b'u') => match (code(0).ok_or(ParseError::Odd)?, code(6)) {
-            (0xd800..=0xdbff, Some(0xdc00..=0xdfff)) => Ok(12),
-            (0xd800..=0xdfff, _) => Err(ParseError::Odd),
-            _ => Ok(6),
-        },
+        Some(b'u') => {
+            let code = code_unit(bytes, 0).ok_or(ParseError::Odd)?;
+            match (code, code_unit(bytes, 6)) {
+                // A character beyond 16 bits takes two escape sequences.
+                (0xd800..=0xdbff, Some(0xdc00..=0xdfff)) => Ok(12),
+                (0xd800..=0xdfff, _) => Err(ParseError::Odd),
+                _ => Ok(6),
+            }
+        }
         _ => Err(ParseError::Odd),
     }
+}
+
+/// The number in the `\uXXXX` at this place; `None` for any other bytes.
+fn code_unit(bytes: &[u8], at: usize) -> Option<u32> {
+    let digits = bytes.get(at..at + 6)?.strip_prefix(b"\\u")?;
+    let mut code = 0;
+    for digit in digits {
+        code = code * 16 + char::from(*digit).to_digit(16)?;
+    }
+    Some(code)
 }
 
 fn unescape<'a>(text: &str) -> ParseResult<Cow<'a, str>> {

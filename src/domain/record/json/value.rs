@@ -30,30 +30,31 @@ impl Json<'_> {
             Self::Bytes(bytes) => Json::Bytes(Cow::Borrowed(bytes)),
             Self::Raw(text) => Json::Raw(Cow::Borrowed(text)),
             Self::Array(items) => Json::Array(items.iter().map(Json::by_ref).collect()),
-            Self::Object(members) => Json::Object(
-                members
-                    .iter()
-                    .map(|(name, value)| (Cow::Borrowed(&**name), value.by_ref()))
-                    .collect(),
-            ),
+            Self::Object(members) => {
+                let mut borrowed = Vec::with_capacity(members.len());
+                for (name, value) in members {
+                    borrowed.push((Cow::Borrowed(&**name), value.by_ref()));
+                }
+                Json::Object(borrowed)
+            }
         }
     }
 
     /// The value, with every text copied.
     pub(in crate::domain) fn into_owned(self) -> Json<'static> {
-        let owned = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
         match self {
             Json::Null => Json::Null,
             Json::Bool(flag) => Json::Bool(flag),
-            Json::Number(text) => Json::Number(owned(text)),
-            Json::String(text) => Json::String(owned(text)),
+            Json::Number(text) => Json::Number(owned_text(text)),
+            Json::String(text) => Json::String(owned_text(text)),
             Json::Bytes(bytes) => Json::Bytes(Cow::Owned(bytes.into_owned())),
-            Json::Raw(text) => Json::Raw(owned(text)),
+            Json::Raw(text) => Json::Raw(owned_text(text)),
+            // Collecting from `into_iter` reuses the memory of the vector.
             Json::Array(items) => Json::Array(items.into_iter().map(Json::into_owned).collect()),
             Json::Object(members) => Json::Object(
                 members
                     .into_iter()
-                    .map(|(name, value)| (owned(name), value.into_owned()))
+                    .map(|(name, value)| (owned_text(name), value.into_owned()))
                     .collect(),
             ),
         }
@@ -88,6 +89,10 @@ impl Json<'_> {
             ),
         }
     }
+}
+
+fn owned_text(text: Cow<'_, str>) -> Cow<'static, str> {
+    Cow::Owned(text.into_owned())
 }
 
 impl From<Value> for Json<'_> {

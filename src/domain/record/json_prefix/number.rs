@@ -26,12 +26,14 @@ fn length(json: &[u8]) -> usize {
     let word = json.iter().position(|byte| !may_begin(*byte)).unwrap_or(json.len());
     let is_nan = json[..word].to_ascii_lowercase().ends_with(b"nan");
     // NaN may be followed by text in parentheses.
-    match json[word..].strip_prefix(b"(").filter(|_| is_nan) {
-        None => word,
-        Some(inside) => {
-            let end = inside.iter().position(|byte| !byte.is_ascii_alphanumeric() && *byte != b'_');
-            end.filter(|end| inside[*end] == b')').map_or(word, |end| word + end + 2)
-        }
+    let Some(inside) = json[word..].strip_prefix(b"(") else { return word };
+    if !is_nan {
+        return word;
+    }
+    let end = inside.iter().position(|byte| !byte.is_ascii_alphanumeric() && *byte != b'_');
+    match end {
+        Some(end) if inside[end] == b')' => word + end + 2,
+        _ => word,
     }
 }
 
@@ -49,10 +51,14 @@ fn value(word: &str) -> Option<f64> {
         _ => (1.0, word),
     };
     let lower = digits.to_ascii_lowercase();
-    let inside = lower.strip_prefix("nan").map(|rest| rest.strip_prefix('(').unwrap_or(rest));
+    let mut is_nan = false;
+    if let Some(rest) = lower.strip_prefix("nan") {
+        let inside = rest.strip_prefix('(').unwrap_or(rest);
+        is_nan = inside.is_empty() || inside.ends_with(')');
+    }
     let number = match lower.as_str() {
         "inf" | "infinity" => f64::INFINITY,
-        _ if inside.is_some_and(|rest| rest.is_empty() || rest.ends_with(')')) => f64::NAN,
+        _ if is_nan => f64::NAN,
         _ => match lower.strip_prefix("0x") {
             Some(hex) => hexadecimal(hex)?,
             None => decimal(&lower)?,
@@ -63,8 +69,10 @@ fn value(word: &str) -> Option<f64> {
 
 fn decimal(text: &str) -> Option<f64> {
     // Rust would also parse the words handled above, and a second sign.
-    text.starts_with(|first: char| first.is_ascii_digit() || first == '.')
-        .then(|| text.parse().ok())?
+    if !text.starts_with(|first: char| first.is_ascii_digit() || first == '.') {
+        return None;
+    }
+    text.parse().ok()
 }
 
 fn hexadecimal(text: &str) -> Option<f64> {
@@ -76,10 +84,11 @@ fn hexadecimal(text: &str) -> Option<f64> {
     if before.is_empty() && after.is_empty() {
         return None;
     }
-    let digits = before.chars().chain(after.chars());
-    let number = digits
-        .map(|digit| digit.to_digit(16))
-        .try_fold(0.0, |sum, digit| Some(sum * 16.0 + f64::from(digit?)))?;
+    let mut number = 0.0;
+    for digit in before.chars().chain(after.chars()) {
+        number = number * 16.0 + f64::from(digit.to_digit(16)?);
+    }
+    // Each hexadecimal place after the point divides by 2^4.
     let places = i32::try_from(after.len()).ok()?.checked_mul(4)?;
     Some(number * f64::from(exponent.saturating_sub(places)).exp2())
 }
@@ -90,6 +99,7 @@ fn whole(text: &str) -> Option<i32> {
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
+    // An exponent of this size makes any number infinite or zero.
     let size = digits.parse().unwrap_or(100_000);
     Some(if text.starts_with('-') { -size } else { size })
 }

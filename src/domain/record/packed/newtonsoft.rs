@@ -16,10 +16,17 @@ const VALUES: &str = "$values";
 
 /// The lists and dictionaries of .NET Core, by their content. .NET finds these types without a
 /// version and in no other assembly.
-const LIST_OF_TEXTS: &str = "System.Collections.Generic.List`1[[System.String, System.Private.CoreLib]], System.Private.CoreLib";
-const LIST: &str = "System.Collections.Generic.List`1[[System.Object, System.Private.CoreLib]], System.Private.CoreLib";
-const DICTIONARY_OF_LISTS: &str = "System.Collections.Generic.Dictionary`2[[System.String, System.Private.CoreLib],[System.Collections.Generic.List`1[[System.String, System.Private.CoreLib]], System.Private.CoreLib]], System.Private.CoreLib";
-const DICTIONARY: &str = "System.Collections.Generic.Dictionary`2[[System.String, System.Private.CoreLib],[System.Object, System.Private.CoreLib]], System.Private.CoreLib";
+const LIST_OF_TEXTS: &str = "System.Collections.Generic.List`1\
+    [[System.String, System.Private.CoreLib]], System.Private.CoreLib";
+const LIST: &str = "System.Collections.Generic.List`1\
+    [[System.Object, System.Private.CoreLib]], System.Private.CoreLib";
+const DICTIONARY_OF_LISTS: &str = "System.Collections.Generic.Dictionary`2\
+    [[System.String, System.Private.CoreLib],\
+    [System.Collections.Generic.List`1[[System.String, System.Private.CoreLib]], \
+    System.Private.CoreLib]], System.Private.CoreLib";
+const DICTIONARY: &str = "System.Collections.Generic.Dictionary`2\
+    [[System.String, System.Private.CoreLib],\
+    [System.Object, System.Private.CoreLib]], System.Private.CoreLib";
 
 /// Reads the JSON without the types. With `whole` false the bytes may end anywhere.
 ///
@@ -31,7 +38,7 @@ pub(crate) fn parse(bytes: &[u8], whole: bool) -> Result<Json<'_>, String> {
 
 /// True if the outermost object or list has a type.
 pub(crate) fn has_type(document: &Value) -> bool {
-    document.get(TYPE).is_some_and(Value::is_string)
+    matches!(document.get(TYPE), Some(Value::String(_)))
 }
 
 fn untyped(document: Json<'_>) -> Result<Json<'_>, String> {
@@ -52,8 +59,11 @@ fn untyped(document: Json<'_>) -> Result<Json<'_>, String> {
                 Some((name, items)) if name == VALUES && members.is_empty() => untyped(items)?,
                 last => {
                     members.extend(last);
-                    let member = |(name, value)| Ok((name, untyped(value)?));
-                    Json::Object(members.into_iter().map(member).collect::<Result<_, String>>()?)
+                    for (_, value) in &mut members {
+                        let typed = std::mem::replace(value, Json::Null);
+                        *value = untyped(typed)?;
+                    }
+                    Json::Object(members)
                 }
             }
         }
@@ -67,7 +77,8 @@ fn untyped(document: Json<'_>) -> Result<Json<'_>, String> {
 /// # Errors
 /// Why .NET would read a different document, for people.
 pub(crate) fn write(document: &Json<'_>) -> Result<Vec<u8>, String> {
-    typed(document.to_value()).map(|typed| typed.to_string().into_bytes())
+    let value = typed(document.to_value())?;
+    Ok(value.to_string().into_bytes())
 }
 
 fn typed(value: Value) -> Result<Value, String> {
@@ -103,12 +114,16 @@ fn member((name, value): (String, Value)) -> Result<(String, Value), String> {
 }
 
 fn with_type(kind: &str, members: impl IntoIterator<Item = (String, Value)>) -> Value {
-    let first = (TYPE.to_owned(), Value::from(kind));
-    Value::Object([first].into_iter().chain(members).collect::<Map<_, _>>())
+    let mut object = Map::new();
+    // Newtonsoft.Json reads the type only if it is the first member.
+    object.insert(TYPE.to_owned(), Value::from(kind));
+    object.extend(members);
+    Value::Object(object)
 }
 
 fn is_list_of_texts(value: &Value) -> bool {
-    value.as_array().is_some_and(|items| items.iter().all(Value::is_string))
+    let Value::Array(items) = value else { return false };
+    items.iter().all(Value::is_string)
 }
 
 #[cfg(test)]

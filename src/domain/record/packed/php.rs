@@ -110,15 +110,20 @@ fn object<'a>(reader: &mut PackedReader<'a>) -> UnpackResult<Json<'a>> {
     let class = string(reader)?;
     let mut members = vec![(Cow::Borrowed(CLASS), class)];
     if !reader.cut {
-        let properties = |reader: &mut PackedReader<'a>, members: &mut _| {
-            reader.expect(b":")?;
-            let count = length(reader)?;
-            elements(reader, count, members, |key| Ok(bare(name(key)?)))
-        };
         let read = properties(reader, &mut members);
         or_cut(reader, read)?;
     }
     Ok(Json::Object(members))
+}
+
+/// The number of an object's properties, and the properties.
+fn properties<'a>(
+    reader: &mut PackedReader<'a>,
+    members: &mut Vec<(Cow<'a, str>, Json<'a>)>,
+) -> UnpackResult<()> {
+    reader.expect(b":")?;
+    let count = length(reader)?;
+    elements(reader, count, members, |key| Ok(bare(name(key)?)))
 }
 
 /// The part that was read before the bytes ended is kept.
@@ -167,17 +172,22 @@ fn of_its_own_form<'a>(reader: &mut PackedReader<'a>) -> UnpackResult<Json<'a>> 
     let class = string(reader)?;
     let mut members = vec![(Cow::Borrowed(CLASS), class)];
     if !reader.cut {
-        let mut data = || {
-            reader.expect(b":")?;
-            let length = length(reader)?;
-            reader.expect(b"{")?;
-            members.push((Cow::Borrowed("data"), reader.text_or_bytes(length)));
-            if reader.cut { Ok(()) } else { reader.expect(b"}") }
-        };
-        let read = data();
+        let read = own_data(reader, &mut members);
         or_cut(reader, read)?;
     }
     Ok(Json::Object(members))
+}
+
+/// The bytes that a class wrote, with their length before them.
+fn own_data<'a>(
+    reader: &mut PackedReader<'a>,
+    members: &mut Vec<(Cow<'a, str>, Json<'a>)>,
+) -> UnpackResult<()> {
+    reader.expect(b":")?;
+    let length = length(reader)?;
+    reader.expect(b"{")?;
+    members.push((Cow::Borrowed("data"), reader.text_or_bytes(length)));
+    if reader.cut { Ok(()) } else { reader.expect(b"}") }
 }
 
 #[cfg(test)]

@@ -26,19 +26,30 @@ fn pack(document: &Json<'_>, to: &mut Vec<u8>) -> Result<(), String> {
         Json::Null => told(encode::write_nil(to)),
         Json::Bool(flag) => told(encode::write_bool(to, *flag)),
         Json::Number(text) => pack_number(text, to),
-        Json::String(text) => length(text.len()).and_then(|_| told(encode::write_str(to, text))),
-        Json::Bytes(bytes) => length(bytes.len()).and_then(|_| told(encode::write_bin(to, bytes))),
+        // The crate truncates a length that is too large, so it is checked before.
+        Json::String(text) => {
+            length(text.len())?;
+            told(encode::write_str(to, text))
+        }
+        Json::Bytes(bytes) => {
+            length(bytes.len())?;
+            told(encode::write_bin(to, bytes))
+        }
         Json::Raw(_) => pack(&document.to_value().into(), to),
         Json::Array(items) => {
             told(encode::write_array_len(to, length(items.len())?))?;
-            items.iter().try_for_each(|item| pack(item, to))
+            for item in items {
+                pack(item, to)?;
+            }
+            Ok(())
         }
         Json::Object(members) => {
             told(encode::write_map_len(to, length(members.len())?))?;
-            members.iter().try_for_each(|(name, value)| {
+            for (name, value) in members {
                 told(encode::write_str(to, name))?;
-                pack(value, to)
-            })
+                pack(value, to)?;
+            }
+            Ok(())
         }
     }
 }
@@ -57,7 +68,10 @@ fn length(length: usize) -> Result<u32, String> {
 }
 
 fn told<T>(written: Result<T, impl Display>) -> Result<(), String> {
-    written.map(|_| ()).map_err(|why| why.to_string())
+    match written {
+        Ok(_) => Ok(()),
+        Err(why) => Err(why.to_string()),
+    }
 }
 
 /// The document as PHP's `serialize` writes an array, or an object if its first member is a class.
