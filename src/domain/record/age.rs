@@ -54,7 +54,7 @@ pub(crate) fn of(
             _ => value.created_ms,
         };
     }
-    // A time in the record is better evidence than a TTL, which the deployment may have changed.
+    // A time in the record is certain, whereas a TTL may be only the schema's default.
     if let (Some(written), Some(now)) = (written, seen.server_ms) {
         return Some(Age {
             millis: now.saturating_sub(written),
@@ -63,6 +63,7 @@ pub(crate) fn of(
         });
     }
     let Expiry::In(left) = seen.keys[key_index].expiry else { return None };
+    // With more time left than the TTL allows, the record has another TTL and an unknown age.
     let millis = millis(schema.ttl(ttl)?).checked_sub(left)?;
     Some(Age { millis, source, evidence: schema.ttl_evidence(ttl) })
 }

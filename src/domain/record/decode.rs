@@ -36,6 +36,7 @@ pub fn decode_value(schema: &Schema, key_index: usize, content: &Content) -> Rea
     if formats_of(schema, key_index, kind).next().is_none() {
         return Reading::WrongType(kind.unwrap_or("string").to_owned());
     }
+    // The fields of a hash that has too many of them are not read.
     if let Content::Hash(hash) = content
         && hash.fields.is_empty()
         && hash.count > 0
@@ -133,6 +134,7 @@ impl TestedFormats {
     /// The reading of a value that no format fits exactly. It is the first format that fits with
     /// deviations, or else the reason why none fits.
     fn without_exact_format(self, schema: &Schema, views: Views<'_>) -> Reading {
+        // The unread part may still show that the value has one of these formats.
         if !self.open.is_empty() {
             return Reading::Undecided;
         }

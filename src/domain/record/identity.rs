@@ -84,7 +84,7 @@ impl Observation {
             if !key.content.is_whole() {
                 return false;
             }
-            // idemctl does not read all bytes of other types, so only the checksum covers them.
+            // The identity of other types contains no bytes, so only the checksum covers them.
             if key.content.other_type().is_some() && !key.is_comparable() {
                 return false;
             }

@@ -126,6 +126,7 @@ fn places(catalog: &Catalog, text: &[u8], is_owned: bool) -> Vec<Candidate> {
                 continue;
             }
             let redis_keys = schema.redis_keys(key);
+            // If the operator named schemas, the most specific template need not win.
             let owned = catalog.is_named() || owns_all(catalog, schema, &redis_keys);
             if owned == is_owned {
                 add(&mut candidates, schema, key, redis_keys, is_owned);
@@ -432,6 +433,7 @@ fn add(
     redis_keys: Vec<Vec<u8>>,
     is_owned: bool,
 ) {
+    // Schemas with the same Redis keys share a candidate, so that the keys are read once.
     for same in candidates.iter_mut() {
         if same.redis_keys == redis_keys && same.key == key {
             if !same.schemas.iter().any(|known| Arc::ptr_eq(known, schema)) {
@@ -455,15 +457,16 @@ fn corrected_claim(
         // If its bytes prove that it is a lock, it cannot be a result of another schema.
         let may_be_result = match reading.decoded() {
             Some(value) => {
-                !record.schema.values[value.format].is_closed() || value.conformance.deviates()
+                let format = &record.schema.values[value.format];
+                !format.is_closed() || value.conformance.deviates()
             }
             None => reading.unread().is_some(),
         };
-        if may_be_result
-            && let Some(other) =
-                catalog.result_of_another(&record.schema, &lock.redis_key, &lock.content)
-        {
-            return Some(Claim::ResultOf(other.name.clone()));
+        if may_be_result {
+            let other = catalog.result_of_another(&record.schema, &lock.redis_key, &lock.content);
+            if let Some(other) = other {
+                return Some(Claim::ResultOf(other.name.clone()));
+            }
         }
     }
     if let Some(why) = of_another_record(catalog, record) {

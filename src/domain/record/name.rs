@@ -176,7 +176,7 @@ impl Given {
             return KeyMeanings { name: None, keys: self.keys() };
         };
         let name = &parsed.name;
-        // Many keys contain a slash, so only the name of a known schema makes a record's name.
+        // An idempotency key may contain a slash too, so only a known schema makes a record's name.
         if !catalog.all().iter().any(|schema| schema.name == name.schema) {
             return KeyMeanings { name: None, keys: self.keys() };
         }

@@ -67,6 +67,7 @@ impl KeyState {
 
     /// True if a later read shows the same Redis key, as far as both reads can show it.
     pub(crate) fn is_as(&self, later: &Self) -> bool {
+        // An absent key has no expiry to compare.
         self.content == later.content
             && (self.content == Content::Absent || self.deadline.is_same(later.deadline))
     }

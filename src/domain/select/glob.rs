@@ -92,6 +92,7 @@ pub(crate) fn check(pattern: &[u8]) -> Result<(), String> {
                 return Err("the glob ends in `\\`, which escapes nothing".to_owned());
             }
             b'\\' => p += 1,
+            // Within a class, `[` is an ordinary character.
             b'[' if !in_class => in_class = true,
             b']' => in_class = false,
             _ => {}
@@ -116,6 +117,7 @@ pub(crate) fn has_literal(pattern: &[u8]) -> bool {
     while p < pattern.len() {
         match pattern[p] {
             b'*' | b'?' => p += 1,
+            // A class may match several bytes, so no single byte is certain.
             b'[' => p = class_end(pattern, p),
             _ => return true,
         }

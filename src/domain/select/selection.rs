@@ -75,11 +75,11 @@ impl Selection {
 
     /// Whether all filters accept the record.
     pub(crate) fn selects(&self, record: &Record) -> Selected {
-        if self.is_about(record) {
-            self.selects_age(record).and(self.selects_findings(record))
-        } else {
-            Selected::No
+        // Missing evidence matters only for records that all other filters accept.
+        if !self.is_about(record) {
+            return Selected::No;
         }
+        self.selects_age(record).and(self.selects_findings(record))
     }
 
     /// Whether the filters that need no TTL of the deployment accept the record. A record that they

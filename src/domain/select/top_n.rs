@@ -39,6 +39,7 @@ impl Top {
         let rank = (is_last, number.unwrap_or_default(), record.key.clone(), self.added);
         self.kept.insert(rank, record);
         self.added += 1;
+        // The new record may be the last one itself, so it is sorted in before one is dropped.
         if self.kept.len() > self.limit {
             if self.is_reversed {
                 self.kept.pop_first()

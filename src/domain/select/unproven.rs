@@ -63,6 +63,7 @@ impl Unproven {
     pub(crate) fn add(&mut self, record: &Record, missing: Missing) {
         let left_out = self.of_schemas.entry((record.schema.name.clone(), missing)).or_default();
         left_out.count += 1;
+        // `None` is less than any time, so a record without expiry leaves the maximum as it is.
         let left_ms = record.expiry().and_then(|expiry| expiry.millis());
         left_out.longest_ms = left_out.longest_ms.max(left_ms);
     }

@@ -125,7 +125,10 @@ impl ListedRecord {
             _ => return None,
         };
         let mut prints = self.identity.iter().flatten();
-        let (only, None) = (prints.next()?, prints.next()) else { return None };
+        let only = prints.next()?;
+        if prints.next().is_some() {
+            return None;
+        }
         // A list stores both the absolute expiry and the remaining TTL. Their difference is the
         // time of the read.
         only.expires_at_ms?.checked_sub(ttl)

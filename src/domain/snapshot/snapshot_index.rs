@@ -85,7 +85,7 @@ impl SnapshotIndex {
         };
         let before = self.all[index];
         let is_first = self.mark_met(index);
-        // A record that left the selection is a difference as well.
+        // A record that the selection matched only in the first snapshot counts as well.
         let is_selected = is_chosen || before.content >> CHOSEN == 1;
         if !is_first || !is_selected {
             return None;

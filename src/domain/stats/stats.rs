@@ -78,6 +78,7 @@ impl Stats {
             for place in self.places(record) {
                 let row = self.rows.entry(place).or_default();
                 row.add(record);
+                // A record of several groups is sampled if one of them still needs samples.
                 is_light |= row.weighed() < MOST_WEIGHED;
             }
             let of_page = sampled.entry((&record.schema.name, record.state.as_str())).or_default();
@@ -159,6 +160,7 @@ impl Stats {
     pub(crate) fn top_owners(&self, most: usize) -> Vec<(&[u8], u64)> {
         let mut owners: Vec<_> =
             self.owners.iter().map(|(owner, locks)| (owner.as_slice(), *locks)).collect();
+        // The name settles ties, so that the order is the same every time.
         owners.sort_by(|one, other| other.1.cmp(&one.1).then(one.0.cmp(other.0)));
         owners.truncate(most);
         owners

@@ -60,6 +60,7 @@ fn one(codec: &Codec, bytes: &[u8], whole: bool) -> Result<(Vec<u8>, bool), Stri
         Codec::Suffix(text) => suffix(bytes, text, whole),
     };
     let name = codec.word();
+    // No compressor writes zero bytes, so an empty value is an error unless more may follow.
     if bytes.is_empty() && codec.compresses() {
         return if whole {
             Err(format!("not {name}: nothing is there"))

@@ -1,6 +1,6 @@
 //! Applies codecs to a value, as the service does.
 
-use std::io::{Result as IoResult, Write as _};
+use std::io::{self, Write as _};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -34,13 +34,13 @@ fn one(codec: &Codec, bytes: &[u8]) -> Result<Vec<u8>, String> {
     })
 }
 
-fn gzip(bytes: &[u8]) -> IoResult<Vec<u8>> {
+fn gzip(bytes: &[u8]) -> io::Result<Vec<u8>> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     encoder.write_all(bytes)?;
     encoder.finish()
 }
 
-fn zlib(bytes: &[u8]) -> IoResult<Vec<u8>> {
+fn zlib(bytes: &[u8]) -> io::Result<Vec<u8>> {
     let mut encoder = ZlibEncoder::new(Vec::new(), Compression::default());
     encoder.write_all(bytes)?;
     encoder.finish()

@@ -95,6 +95,7 @@ fn headers(value: &Json<'_>) -> Vec<(String, String)> {
     let Json::Object(members) = value else { return Vec::new() };
     let mut headers = Vec::with_capacity(members.len());
     for (name, value) in members {
+        // Some services store a list of values for each header, others a single text.
         let values = match value.opened() {
             Json::Array(values) => values,
             _ => vec![value.opened()],

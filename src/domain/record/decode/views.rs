@@ -19,6 +19,7 @@ pub(super) fn undone<'a>(
 ) -> Vec<DecodedBytes<'a>> {
     let mut decoded: Vec<DecodedBytes<'_>> = Vec::new();
     for format in formats {
+        // Decompression may expand a value a thousand times, so each decoding is undone once.
         if !decoded.iter().any(|(known, _)| **known == format.decoding) {
             let plain = undo(&format.decoding.value.codecs, head, whole);
             decoded.push((&format.decoding, plain));

@@ -51,6 +51,7 @@ impl JsonScan {
         match byte {
             b'"' => {
                 self.in_string = true;
+                // In an object, a string is a member's name unless it follows a colon.
                 self.value_string = self.after_colon || self.open.last() != Some(&b'}');
             }
             b'{' | b'[' => {
@@ -99,7 +100,7 @@ impl JsonScan {
     fn finish(&self, head: &[u8]) -> Vec<u8> {
         let mut closed;
         if self.in_string && self.value_string {
-            // Half an escape sequence would make the closing quote part of the string.
+            // Half an escape sequence before the closing quote would not be valid JSON.
             let end = match self.escape {
                 Some((start, _)) => start,
                 None => head.len(),

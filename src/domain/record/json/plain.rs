@@ -36,7 +36,6 @@ pub(crate) fn plain(bytes: &[u8], whole: bool) -> Option<Json<'_>> {
     let mut reader = JsonReader { scan: Scanner::new(text) };
     let document = match reader.scan.after_space()? {
         b'{' => reader.object(),
-        // No schema's field is an item of an outermost array, so its items need not be read yet.
         b'[' => reader.raw(DEEPEST),
         _ => return None,
     };

@@ -145,6 +145,7 @@ impl<'a> Scanner<'a> {
         self.expect(b'"')?;
         let start = self.at;
         let mut is_escaped = false;
+        // memchr checks many bytes at a time. A scan spends much of its time in long strings.
         while let Some(plain) = memchr2(b'"', b'\\', &self.bytes[self.at..]) {
             self.pass_plain(plain)?;
             if self.bytes[self.at] == b'"' {
@@ -173,6 +174,7 @@ impl<'a> Scanner<'a> {
 
     pub(super) fn word(&mut self, word: &str) -> ParseResult<()> {
         let rest = &self.bytes[self.at..];
+        // The bytes may end within the word.
         if !word.as_bytes().starts_with(&rest[..rest.len().min(word.len())]) {
             return Err(ParseError::Odd);
         }
@@ -183,6 +185,7 @@ impl<'a> Scanner<'a> {
     pub(super) fn number(&mut self) -> ParseResult<&'a str> {
         let start = self.at;
         self.at += usize::from(self.bytes[start] == b'-');
+        // JSON allows no leading zero, but cjson does, so the careful reader has to read `01`.
         let leading_zero = self.bytes.get(self.at) == Some(&b'0');
         let whole = self.digits()?;
         if leading_zero && whole > 1 {

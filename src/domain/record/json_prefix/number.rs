@@ -99,7 +99,7 @@ fn whole(text: &str) -> Option<i32> {
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
-    // An exponent of this size makes any number infinite or zero.
+    // A larger exponent would give infinity or zero as well.
     let size = digits.parse().unwrap_or(100_000);
     Some(if text.starts_with('-') { -size } else { size })
 }

@@ -77,6 +77,7 @@ fn map<'a>(reader: &mut PackedReader<'a>, count: u64) -> UnpackResult<Json<'a>> 
 
 /// An application's own type: its raw bytes, because only the application knows their meaning.
 fn extension<'a>(reader: &mut PackedReader<'a>, length: u64) -> UnpackResult<Json<'a>> {
+    // The byte is the application's number for the type.
     reader.byte()?;
     Ok(Json::Bytes(Cow::Borrowed(reader.bytes(length))))
 }

@@ -43,6 +43,7 @@ pub(crate) fn has_type(document: &Value) -> bool {
 
 fn untyped(document: Json<'_>) -> Result<Json<'_>, String> {
     Ok(match document {
+        // Without a type in the text there is nothing to remove, so it need not be parsed.
         Json::Raw(text) if !text.contains(TYPE) => Json::Raw(text),
         // Items are separated by commas, so many commas mean many items.
         Json::Raw(text) if memchr::memchr_iter(b',', text.as_bytes()).count() > MOST_ITEMS => {

@@ -99,6 +99,7 @@ fn array<'a>(reader: &mut PackedReader<'a>) -> UnpackResult<Json<'a>> {
     let count = length(reader)?;
     let mut members = Vec::new();
     elements(reader, count, &mut members, |key| name(key))?;
+    // PHP has one type for lists and maps. The keys of a list are 0, 1, 2 and so on.
     let is_list = members.iter().enumerate().all(|(index, (key, _))| *key == index.to_string());
     Ok(match is_list {
         true => Json::Array(members.into_iter().map(|(_, value)| value).collect()),

@@ -55,11 +55,16 @@ fn pack(document: &Json<'_>, to: &mut Vec<u8>) -> Result<(), String> {
 }
 
 fn pack_number(text: &str, to: &mut Vec<u8>) -> Result<(), String> {
-    match (text.parse::<i64>(), text.parse::<u64>(), text.parse::<f64>()) {
-        (Ok(number), ..) => told(encode::write_sint(to, number)),
-        (_, Ok(number), _) => told(encode::write_uint(to, number)),
-        (.., Ok(number)) => told(encode::write_f64(to, number)),
-        _ => Err(format!("{text} is no number of MessagePack")),
+    // An integer type comes first, because a float would lose the last digits of a large number.
+    if let Ok(number) = text.parse::<i64>() {
+        return told(encode::write_sint(to, number));
+    }
+    if let Ok(number) = text.parse::<u64>() {
+        return told(encode::write_uint(to, number));
+    }
+    match text.parse::<f64>() {
+        Ok(number) => told(encode::write_f64(to, number)),
+        Err(_) => Err(format!("{text} is no number of MessagePack")),
     }
 }
 
