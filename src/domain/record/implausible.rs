@@ -60,7 +60,6 @@ fn other_unit(time_ms: u64, unit: Timestamp, now_ms: u64) -> Option<Timestamp> {
     let (other, other_ms) = match unit {
         Timestamp::Milliseconds => (Timestamp::Seconds, time_ms.saturating_mul(1_000)),
         Timestamp::Seconds => (Timestamp::Milliseconds, time_ms / 1_000),
-        // Nobody confuses these with a number of seconds or milliseconds.
         Timestamp::Rfc3339 | Timestamp::Ticks => return None,
     };
     if era(other_ms, now_ms).is_none() { Some(other) } else { None }

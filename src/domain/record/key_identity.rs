@@ -94,8 +94,7 @@ impl KeyIdentity {
 
     /// True if the Redis key still has this identity. Unknown parts count as different.
     pub(crate) fn is_still(&self, now: &KeyState) -> bool {
-        // A read of only some bytes cannot show that the rest is the same, unless the server's
-        // checksum does.
+        // A read of only some bytes shows that the rest is the same only with the checksum of DUMP.
         let is_told = match (&self.value, &now.content) {
             (Print::Text { checksum: Some(_), .. }, Content::Text { .. }) => now.checksum.is_some(),
             (Print::Text { read, length, .. }, Content::Text { length: now, .. }) => {

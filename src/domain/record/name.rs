@@ -193,7 +193,7 @@ impl Given {
 
     fn keys(&self) -> Vec<Vec<u8>> {
         let mut keys = vec![self.text.clone()];
-        // The key itself may end with CR, and idemctl cannot tell. Both keys are looked up.
+        // idemctl cannot know whether the CR belongs to the key, so it looks up both keys.
         if self.has_cr {
             keys.push([&self.text[..], b"\r"].concat());
         }

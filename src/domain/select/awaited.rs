@@ -37,12 +37,15 @@ impl AwaitedState {
         };
         let was_held = self.was_held;
         self.was_held = now.contains(&State::InProgress);
-        match came {
-            true => Awaited::Came,
-            // Only a lock that was seen before can have ended. A key that nobody has taken yet may
-            // still get a result.
-            false if until == State::Completed && now.is_empty() && was_held => Awaited::CannotCome,
-            false => Awaited::NotYet,
+        if came {
+            return Awaited::Came;
+        }
+        // Only a lock that was seen before can have ended. A key that no client has used yet may
+        // still get a result.
+        if until == State::Completed && now.is_empty() && was_held {
+            Awaited::CannotCome
+        } else {
+            Awaited::NotYet
         }
     }
 }

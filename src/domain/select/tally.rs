@@ -68,7 +68,11 @@ impl<K: Ord> Tally<K> {
 }
 
 fn older(one: Option<Age>, other: Option<Age>) -> Option<Age> {
-    one.into_iter().chain(other).max_by_key(|age| age.millis)
+    match (one, other) {
+        (Some(first), Some(second)) if first.millis > second.millis => one,
+        (_, Some(_)) => other,
+        (_, None) => one,
+    }
 }
 
 #[cfg(test)]

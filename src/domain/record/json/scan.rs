@@ -145,7 +145,7 @@ impl<'a> Scanner<'a> {
         self.expect(b'"')?;
         let start = self.at;
         let mut is_escaped = false;
-        // memchr checks many bytes at a time. A scan spends much of its time in long strings.
+        // memchr checks many bytes at a time, because a scan searches the strings of every record.
         while let Some(plain) = memchr2(b'"', b'\\', &self.bytes[self.at..]) {
             self.pass_plain(plain)?;
             if self.bytes[self.at] == b'"' {

@@ -12,11 +12,14 @@ pub(super) fn copy(json: &[u8], sound: &mut String) -> usize {
     let length = length(json);
     let word = String::from_utf8_lossy(&json[..length]);
     match value(&word) {
-        Some(number) if !is_json(&word) => match number.is_finite() {
-            true => sound.push_str(&serde_json::Value::from(number).to_string()),
+        Some(number) if !is_json(&word) => {
             // JSON has no infinity and no NaN.
-            false => sound.push_str("null"),
-        },
+            if number.is_finite() {
+                sound.push_str(&serde_json::Value::from(number).to_string());
+            } else {
+                sound.push_str("null");
+            }
+        }
         _ => sound.push_str(&word),
     }
     length

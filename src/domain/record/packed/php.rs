@@ -101,10 +101,11 @@ fn array<'a>(reader: &mut PackedReader<'a>) -> UnpackResult<Json<'a>> {
     elements(reader, count, &mut members, |key| name(key))?;
     // PHP has one type for lists and maps. The keys of a list are 0, 1, 2 and so on.
     let is_list = members.iter().enumerate().all(|(index, (key, _))| *key == index.to_string());
-    Ok(match is_list {
-        true => Json::Array(members.into_iter().map(|(_, value)| value).collect()),
-        false => Json::Object(members),
-    })
+    if is_list {
+        Ok(Json::Array(members.into_iter().map(|(_, value)| value).collect()))
+    } else {
+        Ok(Json::Object(members))
+    }
 }
 
 fn object<'a>(reader: &mut PackedReader<'a>) -> UnpackResult<Json<'a>> {
