@@ -143,8 +143,9 @@ impl Command {
             | Self::Man(_) => Unread::EndsQuietly,
             Self::Backup(args) if !args.deletes() => Unread::EndsQuietly,
             Self::Schema(args) if !args.judges() => Unread::EndsQuietly,
-            // They may go on for long, and change nothing.
+            // They may run for long, and change nothing.
             Self::Inspect(_) | Self::Diff(_) => Unread::Ends,
+            // A change has to be completed and logged, and a verdict is in the exit code.
             Self::Check(_)
             | Self::ForceUnlock(_)
             | Self::Extend(_)
@@ -193,14 +194,14 @@ pub fn command() -> clap::Command {
 /// Runs a command line and returns its exit code.
 pub fn main(words: impl Iterator<Item = OsString>) -> Exit {
     let words: Vec<OsString> = words.collect();
+    // For TAB, a shell runs idemctl with an incomplete command line, which clap must not parse.
     if completing::answered(&words) {
         return Exit::Done;
     }
     let words = familiar::in_own_words(words);
-    if let Some((_, asked)) =
-        words.split_first().filter(|(_, rest)| rest.first().is_some_and(|word| word == "help"))
-    {
-        return help::answer(&asked[1..]);
+    // idemctl answers `help` itself, because clap knows no topics.
+    if words.get(1).is_some_and(|word| word == "help") {
+        return help::answer(&words[2..]);
     }
     let Parsed { root, own, filters, selection, schemas } = match parse(&words) {
         Ok(parsed) => parsed,
@@ -211,9 +212,13 @@ pub fn main(words: impl Iterator<Item = OsString>) -> Exit {
     let mut ui = Ui::new(Color::from(display.color));
     ui.talk(display.talk());
     let environment = Environment::capture();
-    let mut invocation = match root.command.ignores_variables() {
-        true => Invocation::of(&root.options.connection, &environment.without_server()),
-        false => Invocation::of(&root.options.connection, &environment),
+    // Printed command lines repeat the server that a variable named, because the variable may be set
+    // for one command only. If the command ignores the variables, the printed lines do so too.
+    // Otherwise a pasted line would put load on that server.
+    let mut invocation = if root.command.ignores_variables() {
+        Invocation::of(&root.options.connection, &environment.without_server())
+    } else {
+        Invocation::of(&root.options.connection, &environment)
     };
     invocation.set_own(own);
     invocation.set_filters(filters);
@@ -234,7 +239,9 @@ pub fn main(words: impl Iterator<Item = OsString>) -> Exit {
     {
         ui.invocation_mut().heed_redis_url(url);
     }
-    settings.warnings().for_each(|warning| ui.warning(&warning));
+    for warning in settings.warnings() {
+        ui.warning(&warning);
+    }
     if root.options.display.debug {
         settings.trace(ui.trace());
     }
@@ -263,23 +270,30 @@ pub fn main(words: impl Iterator<Item = OsString>) -> Exit {
 /// that fails, it gets all commands.
 fn parse(words: &[OsString]) -> Result<Parsed, clap::Error> {
     let all = Command::augment_subcommands(clap::Command::new("all"));
-    let named =
-        all.get_subcommands().filter(|command| words.iter().any(|word| is_named(command, word)));
+    let mut named = Vec::new();
+    for command in all.get_subcommands() {
+        if words.iter().any(|word| is_named(command, word)) {
+            named.push(command);
+        }
+    }
     let short = Options::augment_args(clap::Command::new("idemctl"))
         .subcommand_required(true)
         .subcommands(named);
     // It is built once per run, and freeing its many small parts would take time.
     let mut short = ManuallyDrop::new(short);
-    let parsed = short.try_get_matches_from_mut(words).and_then(|matches| {
-        let root = Root::from_arg_matches(&matches)?;
-        let all = filters(&short, &matches, &[None, Some("Select"), Some("Schemas")]);
-        let selection = filters(&short, &matches, &[Some("Select")]);
-        let schemas = filters(&short, &matches, &[Some("Schemas")]);
-        Ok(Parsed { root, own: own_words(&short, &matches), filters: all, selection, schemas })
-    });
-    match parsed {
-        Ok(parsed) => return Ok(parsed),
-        // It names no command, so all commands would add nothing to it.
+    match short.try_get_matches_from_mut(words) {
+        Ok(matches) => {
+            if let Ok(root) = Root::from_arg_matches(&matches) {
+                return Ok(Parsed {
+                    root,
+                    own: own_words(&short, &matches),
+                    filters: filters(&short, &matches, &[None, Some("Select"), Some("Schemas")]),
+                    selection: filters(&short, &matches, &[Some("Select")]),
+                    schemas: filters(&short, &matches, &[Some("Schemas")]),
+                });
+            }
+        }
+        // `--version` names no command, so the other commands cannot change its output.
         Err(version) if version.kind() == ErrorKind::DisplayVersion => return Err(version),
         Err(_) => {}
     }
@@ -321,6 +335,7 @@ fn own_words(root: &clap::Command, matches: &clap::ArgMatches) -> Vec<String> {
         let given = as_given(argument, given);
         if argument.get_long().is_some() { words.extend(given) } else { positional.extend(given) }
     }
+    // Clients choose keys, so a key may look like an option.
     if positional.iter().any(|word| word.starts_with('-')) {
         words.push("--".to_owned());
     }
@@ -352,13 +367,16 @@ fn filters(
             continue;
         }
         let option = as_given(argument, given);
-        // The log contains no byte of a value.
-        let text = given.try_get_raw(id).ok().flatten().and_then(|mut values| values.next());
-        match text.filter(|_| id == "body_contains" && !option.is_empty()) {
-            Some(text) => {
-                words.extend(["--body-contains".to_owned(), format!("({} bytes)", text.len())])
-            }
-            None => words.extend(option),
+        // The audit log never contains the bytes of a value, so it gets only the length of the text.
+        if id == "body_contains"
+            && !option.is_empty()
+            && let Some(mut texts) = given.get_raw(id)
+            && let Some(text) = texts.next()
+        {
+            words.push("--body-contains".to_owned());
+            words.push(format!("({} bytes)", text.len()));
+        } else {
+            words.extend(option);
         }
     }
     words
@@ -403,11 +421,14 @@ fn settings(root: &Root, environment: Environment) -> Result<Settings, CommandEr
 }
 
 fn run(context: &mut Context, command: Command, connection: &ConnectionArgs) -> Result<Exit> {
+    // One thread, because races ran slower on several threads when this was measured on two cores.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let ended = runtime.block_on(async {
+        // At a file size limit, SIGXFSZ would kill idemctl between a change and its line in the log.
         outlive_file_size_limit()?;
         dispatch(context, command, connection).await
     });
+    // What was printed before an error still reaches stdout, but the error decides the exit code.
     let flushed = context.ui.flush();
     let exit = ended?;
     flushed?;
@@ -476,18 +497,18 @@ fn usage(mut error: clap::Error, words: &[OsString]) -> Exit {
     }
     familiar::keep_slips(&mut error);
     escape_arguments(&mut error);
-    let asked = error.kind() == ErrorKind::DisplayVersion;
     // A closed pipe, as in `--help | head`, is not an error.
     let _ = error.print();
-    match asked {
-        true => Exit::Done,
-        false if first_command(words).is_some_and(|command| command == "check") => {
-            let why = "the command line cannot be understood";
-            let _ = unknown(&mut Ui::new(Color::Never), why, Output::Table);
-            UNKNOWN
-        }
-        false => Exit::Usage,
+    if error.kind() == ErrorKind::DisplayVersion {
+        return Exit::Done;
     }
+    // Monitoring needs a line on stdout and an exit code of plugins in every case.
+    if first_command(words).is_some_and(|command| command == "check") {
+        let why = "the command line cannot be understood";
+        let _ = unknown(&mut Ui::new(Color::Never), why, Output::Table);
+        return UNKNOWN;
+    }
+    Exit::Usage
 }
 
 /// The server that an invalid command line names.
@@ -495,29 +516,29 @@ fn named_in(words: &[OsString]) -> Invocation {
     let options = Options::augment_args(clap::Command::new("idemctl"))
         .ignore_errors(true)
         .arg_required_else_help(false);
-    let named = options
-        .try_get_matches_from(words)
-        .and_then(|matches| ConnectionArgs::from_arg_matches(&matches));
-    named.map_or_else(
-        |_| Invocation::default(),
-        |args| Invocation::of(&args, &Environment::capture()),
-    )
+    let Ok(matches) = options.try_get_matches_from(words) else { return Invocation::default() };
+    let Ok(args) = ConnectionArgs::from_arg_matches(&matches) else {
+        return Invocation::default();
+    };
+    Invocation::of(&args, &Environment::capture())
 }
 
 /// Escapes the arguments in an error of clap, because they must not move the terminal's cursor.
 fn escape_arguments(error: &mut clap::Error) {
-    let escaped = |text: &String| escape::text(text.as_bytes());
-    let mut named = Vec::new();
+    let mut escaped = Vec::new();
     for (kind, value) in error.context() {
         match value {
-            ContextValue::String(text) => named.push((kind, ContextValue::String(escaped(text)))),
+            ContextValue::String(text) => {
+                escaped.push((kind, ContextValue::String(escape::text(text.as_bytes()))));
+            }
             ContextValue::Strings(texts) => {
-                named.push((kind, ContextValue::Strings(texts.iter().map(escaped).collect())));
+                let texts = texts.iter().map(|text| escape::text(text.as_bytes())).collect();
+                escaped.push((kind, ContextValue::Strings(texts)));
             }
             _ => {}
         }
     }
-    for (kind, value) in named {
+    for (kind, value) in escaped {
         error.insert(kind, value);
     }
 }

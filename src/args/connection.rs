@@ -155,7 +155,7 @@ pub(crate) struct TlsArgs {
 impl TlsArgs {
     /// A TLS option that has no effect without TLS.
     pub(crate) fn named(&self) -> Option<&'static str> {
-        let named = [
+        let options = [
             ("--cacert", self.cacert.is_some()),
             ("--cacertdir", self.cacertdir.is_some()),
             ("--cert", self.cert.is_some()),
@@ -163,6 +163,11 @@ impl TlsArgs {
             ("--sni", self.sni.is_some()),
             ("--insecure", self.insecure),
         ];
-        named.into_iter().find(|(_, named)| *named).map(|(name, _)| name)
+        for (name, is_given) in options {
+            if is_given {
+                return Some(name);
+            }
+        }
+        None
     }
 }

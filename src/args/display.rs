@@ -37,10 +37,12 @@ pub(crate) struct DisplayArgs {
 impl DisplayArgs {
     /// How much idemctl prints besides the data.
     pub(crate) fn talk(&self) -> Talk {
-        match (self.quiet, self.verbose) {
-            (true, _) => Talk::Quiet,
-            (_, true) => Talk::Verbose,
-            _ => Talk::Usual,
+        if self.quiet {
+            Talk::Quiet
+        } else if self.verbose {
+            Talk::Verbose
+        } else {
+            Talk::Usual
         }
     }
 }
@@ -153,14 +155,17 @@ impl From<Sort> for Order {
 
 /// Columns by the headings of csv, or by the shorter names that tables show.
 fn columns() -> impl TypedValueParser<Value = Column> {
-    let name = |column: &Column| {
-        PossibleValue::new(column.as_str()).aliases(column.aliases().iter().copied())
-    };
-    let named =
-        |name: &str, column: &&Column| column.as_str() == name || column.aliases().contains(&name);
-    PossibleValuesParser::new(Column::VARIANTS.iter().map(name)).try_map(move |given| {
-        let column = Column::VARIANTS.iter().find(|column| named(&given, column)).copied();
-        column.ok_or("there is no such column")
+    let mut names = Vec::with_capacity(Column::VARIANTS.len());
+    for column in Column::VARIANTS {
+        names.push(PossibleValue::new(column.as_str()).aliases(column.aliases().iter().copied()));
+    }
+    PossibleValuesParser::new(names).try_map(|given| {
+        for column in Column::VARIANTS {
+            if column.as_str() == given || column.aliases().contains(&given.as_str()) {
+                return Ok(*column);
+            }
+        }
+        Err("there is no such column")
     })
 }
 

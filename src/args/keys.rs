@@ -30,7 +30,10 @@ impl KeysArgs {
     }
 
     pub(crate) fn are_on_stdin(&self) -> bool {
-        let is_stdin = |file: &PathBuf| file.as_os_str() == "-";
-        self.keys.iter().any(|key| key == "-") || self.key_file.as_ref().is_some_and(is_stdin)
+        let is_file_stdin = match &self.key_file {
+            Some(file) => file.as_os_str() == "-",
+            None => false,
+        };
+        is_file_stdin || self.keys.iter().any(|key| key == "-")
     }
 }

@@ -39,11 +39,15 @@ pub struct SchemaArgs {
 impl SchemaArgs {
     /// The given option, if any, that applies to a single schema.
     pub(crate) fn of_one_schema(&self) -> Option<&'static str> {
-        let prefix = self.prefix.as_ref().map(|_| "--prefix");
-        let ttl = |ttl: Option<Duration>, of: TtlOf| ttl.map(|_| of.option());
-        prefix
-            .or_else(|| ttl(self.lock_ttl, TtlOf::Lock))
-            .or_else(|| ttl(self.result_ttl, TtlOf::Result))
+        if self.prefix.is_some() {
+            Some("--prefix")
+        } else if self.lock_ttl.is_some() {
+            Some(TtlOf::Lock.option())
+        } else if self.result_ttl.is_some() {
+            Some(TtlOf::Result.option())
+        } else {
+            None
+        }
     }
 }
 

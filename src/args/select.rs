@@ -89,7 +89,8 @@ impl SelectArgs {
         if let Some(text) = &self.body_contains
             && text.as_bytes().trim_ascii().is_empty()
         {
-            // Every body holds it: a variable that is not set must not choose everything.
+            // Every body contains an empty text, so a shell variable that is not set would select
+            // all responses.
             return Err(CommandError::usage("--body-contains: the text is empty"));
         }
         Ok(Selection {
@@ -149,24 +150,33 @@ impl FilterArgs {
             || self.key_glob.as_ref().is_some_and(|glob| !glob::is_everything(glob.as_bytes()))
     }
 
-    /// Says where `--match` seems to be meant for something else: for a Redis key, or for a part of a key.
+    /// The remark that `--match` seems to be meant for a Redis key, or for a part of a key.
     pub(crate) fn remark(&self, catalog: &Catalog) -> Option<String> {
         let pattern = self.key_glob.as_ref()?.as_bytes();
         let shown = escape::text(pattern);
-        let of_redis_key = catalog.chosen().iter().flat_map(|schema| &schema.keys).find_map(|key| {
-            let rest = pattern.strip_prefix(key.template.prefix()).filter(|_| !key.template.prefix().is_empty())?;
-            Some(format!(
-                "--match compares idempotency keys, and {shown} looks like a Redis key: --match '{}' has its idempotency key",
-                escape::text(rest)
-            ))
-        });
-        let without_wildcard = || {
-            let is_plain = !pattern.iter().any(|byte| b"*?[\\".contains(byte));
-            is_plain.then(|| {
-                format!("--match {shown} has no wildcard, so it means that one key: '*{shown}*' finds it as a part")
-            })
-        };
-        of_redis_key.or_else(without_wildcard)
+        for schema in catalog.chosen() {
+            for key in &schema.keys {
+                let prefix = key.template.prefix();
+                // Every key begins with an empty prefix, so it shows nothing about the pattern.
+                if prefix.is_empty() {
+                    continue;
+                }
+                if let Some(rest) = pattern.strip_prefix(prefix) {
+                    let rest = escape::text(rest);
+                    return Some(format!(
+                        "--match compares idempotency keys, and {shown} looks like a Redis key: \
+                        --match '{rest}' has its idempotency key"
+                    ));
+                }
+            }
+        }
+        if pattern.iter().any(|byte| b"*?[\\".contains(byte)) {
+            return None;
+        }
+        Some(format!(
+            "--match {shown} has no wildcard, so it means that one key: '*{shown}*' finds it as a \
+            part"
+        ))
     }
 }
 

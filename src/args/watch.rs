@@ -81,8 +81,7 @@ impl WatchArgs {
     /// In `--watch KEY`, clap takes the key as the interval. Returns that word if it is not a
     /// duration.
     pub(crate) fn take_key(&mut self) -> Option<OsString> {
-        let is_time = |word: &OsString| word.to_str().is_some_and(is_duration);
-        let word = self.watch.take_if(|word| !is_time(word))?;
+        let word = self.watch.take_if(|word| !word.to_str().is_some_and(is_duration))?;
         self.watch = Some("1s".into());
         Some(word)
     }

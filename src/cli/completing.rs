@@ -56,16 +56,16 @@ enum Offer {
 
 /// Handles a completion request of a shell, which sets COMPLETE.
 pub(super) fn answered(words: &[OsString]) -> bool {
-    let typed: Arc<[OsString]> =
-        words.iter().skip_while(|word| *word != "--").skip(1).cloned().collect();
-    let offering = || {
-        let root = super::command().subcommand(help_command());
-        offering(root, "", &typed)
+    // The completers see only the current word. The words after `--` name the server to ask.
+    let typed: Arc<[OsString]> = match words.iter().position(|word| word == "--") {
+        Some(separator) => words[separator + 1..].into(),
+        None => Arc::default(),
     };
+    let completion = CompleteEnv::with_factory(|| {
+        offering(super::command().subcommand(help_command()), "", &typed)
+    });
     // File names are relative to the shell's folder.
-    CompleteEnv::with_factory(offering)
-        .try_complete(words.to_vec(), Some(Path::new(".")))
-        .unwrap_or(false)
+    completion.try_complete(words.to_vec(), Some(Path::new("."))).unwrap_or(false)
 }
 
 /// The `help` command, which is answered before clap parses the command line.
@@ -159,23 +159,22 @@ fn offered(offer: Offer, typed: &[OsString], begun: &OsStr) -> Vec<CompletionCan
 fn values(offer: Offer, typed: &[OsString], begun: &str) -> Option<Vec<String>> {
     let matches = Root::command().ignore_errors(true).try_get_matches_from(typed).ok()?;
     let connection = ConnectionArgs::from_arg_matches(&matches).ok()?;
-    let file = || Settings::of_file(&connection, Environment::capture(), false).ok();
     match offer {
-        Offer::Contexts => Some(file()?.file().contexts().keys().cloned().collect()),
+        Offer::Contexts => {
+            Some(file_settings(&connection)?.file().contexts().keys().cloned().collect())
+        }
         Offer::Body => None,
         Offer::Help => Some(help::begun(&super::command(), typed)),
-        Offer::Backups => backups(&file()?),
-        Offer::Operations => operations(&file()?),
+        Offer::Backups => backups(&file_settings(&connection)?),
+        Offer::Operations => operations(&file_settings(&connection)?),
         Offer::Schemas | Offer::AllSchemas => {
-            let mut context = Context::new(file()?, Ui::new(Color::Never)).saying_nothing();
+            let settings = file_settings(&connection)?;
+            let mut context = Context::new(settings, Ui::new(Color::Never)).saying_nothing();
+            // The incomplete name after --schema is not a schema yet, and would be an error.
             let args = SchemaArgs { schema: Vec::new(), ..schemas(&matches) };
-            let mut names: Vec<_> = context
-                .catalog(&args)
-                .ok()?
-                .all()
-                .iter()
-                .map(|schema| schema.name.clone())
-                .collect();
+            let catalog = context.catalog(&args).ok()?;
+            let mut names: Vec<_> =
+                catalog.all().iter().map(|schema| schema.name.clone()).collect();
             if matches!(offer, Offer::AllSchemas) {
                 names.extend(all_schemas::libraries().map(str::to_owned));
                 names.sort();
@@ -189,6 +188,11 @@ fn values(offer: Offer, typed: &[OsString], begun: &str) -> Option<Vec<String>> 
             keys(settings, &schemas(&matches), &wanted)
         }
     }
+}
+
+/// The settings of the config file, for values that need no server.
+fn file_settings(connection: &ConnectionArgs) -> Option<Settings> {
+    Settings::of_file(connection, Environment::capture(), false).ok()
 }
 
 /// The schema options of the innermost command on the command line.
@@ -212,10 +216,15 @@ fn schemas(matches: &ArgMatches) -> SchemaArgs {
 /// The names of the backups in their default folder.
 fn backups(settings: &Settings) -> Option<Vec<String>> {
     let folder = settings.backup_dir().ok()?;
-    let files = std::fs::read_dir(folder)
-        .ok()?
-        .filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    let mut files: Vec<_> = files.filter(|file| file.ends_with(".jsonl")).collect();
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).ok()? {
+        let Ok(entry) = entry else { continue };
+        if let Ok(file) = entry.file_name().into_string()
+            && file.ends_with(".jsonl")
+        {
+            files.push(file);
+        }
+    }
     files.sort();
     Some(files)
 }
@@ -225,6 +234,7 @@ fn operations(settings: &Settings) -> Option<Vec<String>> {
     let mut log = Log::open(&settings.audit_log().ok()?).ok()??;
     let mut names = Vec::new();
     while let Some(entry) = log.next_entry().ok()? {
+        // The log has one line per Redis key, so an operation is on many lines.
         if names.last().map(String::as_str) != Some(&*entry.op) {
             names.push(entry.op.into_owned());
         }
@@ -240,6 +250,7 @@ struct OfferedKeys<'a> {
 
 /// Keys on the server with the typed prefix, as many as are found in time.
 fn keys(settings: Settings, schemas: &SchemaArgs, wanted: &OfferedKeys<'_>) -> Option<Vec<String>> {
+    // A completion never prompts, and a new temporary Redis holds no keys.
     if settings.asks_password() || settings.wants_sandbox() {
         return None;
     }
@@ -266,19 +277,24 @@ async fn find(
     let mut scan =
         KeyspaceScan::start(client.reader(), &catalog, head).await.ok()?.without_lengths();
     let thresholds = Thresholds::default();
-    let begins = |key: &[u8]| key.starts_with(wanted.begun.as_bytes());
+    let begun = wanted.begun.as_bytes();
     while found.len() < MOST_KEYS {
         let mut keys = Vec::new();
         if wanted.only_locks {
             let coverage = &mut Coverage::default();
             let decoding =
                 RecordRecognizer { catalog: &catalog, thresholds: &thresholds, coverage };
-            let page = scan.next_records(decoding, begins).await.ok()??;
-            let locks = page.into_iter().filter(|record| record.state != State::Completed);
-            keys.extend(locks.map(|record| record.key));
+            let page = scan.next_records(decoding, |key| key.starts_with(begun)).await.ok()??;
+            for record in page {
+                if record.state != State::Completed {
+                    keys.push(record.key);
+                }
+            }
         } else {
-            let page = scan.next(&catalog, begins).await.ok()??;
-            keys.extend(page.into_iter().map(|(candidate, _)| candidate.key));
+            let page = scan.next(&catalog, |key| key.starts_with(begun)).await.ok()??;
+            for (candidate, _) in page {
+                keys.push(candidate.key);
+            }
         }
         for key in keys {
             if let Ok(key) = String::from_utf8(key)
@@ -287,6 +303,7 @@ async fn find(
                 found.push(key);
             }
         }
+        // SCAN may return a key twice.
         found.sort();
         found.dedup();
     }
@@ -298,9 +315,11 @@ async fn find(
 /// inserts completions unquoted. A key such as `x$(reboot)` or `x --yes` must therefore never be
 /// offered.
 fn is_inert(word: &str) -> bool {
-    let is_plain =
-        |character: char| character.is_ascii_alphanumeric() || "_-./:@%+,=".contains(character);
-    !word.starts_with(['-', '=', '%', '@']) && word.chars().all(is_plain)
+    if word.starts_with(['-', '=', '%', '@']) {
+        return false;
+    }
+    word.chars()
+        .all(|character| character.is_ascii_alphanumeric() || "_-./:@%+,=".contains(character))
 }
 
 #[cfg(test)]

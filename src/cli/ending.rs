@@ -44,9 +44,11 @@ pub(super) fn report(ui: &mut Ui, error: &anyhow::Error, check: Option<Output>) 
     let message = format!("{error:#}");
     // The line of a check has the error, so stderr does not repeat it. The exception is a message
     // with `|`, which the line cannot have.
-    let is_told =
-        check.is_some_and(|output| unknown(ui, &message, output).is_ok() && !message.contains('|'));
-    if !is_told {
+    let mut is_reported = false;
+    if let Some(output) = check {
+        is_reported = unknown(ui, &message, output).is_ok() && !message.contains('|');
+    }
+    if !is_reported {
         ui.error(&message);
     }
     if let Some(hint) = exit::hint_of(error) {

@@ -55,7 +55,12 @@ const WATCH: &str = "`idemctl list --watch` and `idemctl inspect KEY --watch` re
 
 /// The hint for a command of another tool.
 pub(super) fn hint(command: &str) -> Option<&'static str> {
-    ELSEWHERE.iter().find(|(word, _)| *word == command).map(|(_, hint)| *hint)
+    for (word, hint) in ELSEWHERE {
+        if word == command {
+            return Some(hint);
+        }
+    }
+    None
 }
 
 /// Options of earlier versions: the command, the option, and its replacement.
@@ -83,7 +88,8 @@ pub(super) fn in_own_words(mut words: Vec<OsString>) -> Vec<OsString> {
         words[1] = "--version".into();
     }
     if words.len() > 1
-        && let Some(last) = words.last_mut().filter(|last| *last == "-h")
+        && let Some(last) = words.last_mut()
+        && *last == "-h"
     {
         *last = "--help".into();
     }
@@ -99,14 +105,12 @@ pub(super) fn keep_slips(error: &mut clap::Error) {
         (ContextKind::InvalidSubcommand, ContextKind::SuggestedSubcommand),
     ] {
         let Some(ContextValue::String(typed)) = error.get(wrong).cloned() else { continue };
-        let slips =
-            |value: &String| is_slip(&typed, value.split_whitespace().next().unwrap_or_default());
         match error.remove(suggested) {
-            Some(ContextValue::String(one)) if slips(&one) => {
+            Some(ContextValue::String(one)) if is_slip(&typed, &one) => {
                 drop(error.insert(suggested, ContextValue::String(one)))
             }
-            Some(ContextValue::Strings(several)) => {
-                let several: Vec<_> = several.into_iter().filter(slips).collect();
+            Some(ContextValue::Strings(mut several)) => {
+                several.retain(|suggestion| is_slip(&typed, suggestion));
                 if !several.is_empty() {
                     error.insert(suggested, ContextValue::Strings(several));
                 }
@@ -116,11 +120,12 @@ pub(super) fn keep_slips(error: &mut clap::Error) {
     }
 }
 
-/// True if the suggestion differs from the word by a typing error. Other similar words include
-/// opposites of the word.
-fn is_slip(typed: &str, suggested: &str) -> bool {
-    let (typed, suggested): (Vec<char>, Vec<char>) =
-        (typed.chars().collect(), suggested.chars().collect());
+/// True if the first word of the suggestion differs from the typed word by a typing error. Other
+/// similar words include opposites of the word.
+fn is_slip(typed: &str, suggestion: &str) -> bool {
+    let suggested = suggestion.split_whitespace().next().unwrap_or_default();
+    let typed: Vec<char> = typed.chars().collect();
+    let suggested: Vec<char> = suggested.chars().collect();
     // The Levenshtein distance, computed row by row.
     let mut row: Vec<usize> = (0..=suggested.len()).collect();
     for (above, typed) in typed.iter().enumerate() {
@@ -131,6 +136,7 @@ fn is_slip(typed: &str, suggested: &str) -> bool {
             row[column + 1] = replaced.min(diagonal + 1).min(row[column] + 1);
         }
     }
+    // Two edits, because two swapped letters count as two.
     row[suggested.len()] <= 2
 }
 

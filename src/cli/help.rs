@@ -52,7 +52,9 @@ fn show(page: &StyledStr) -> Exit {
     let mut ui = Ui::new(Color::Auto);
     let text = if ui.is_colored() { page.ansi().to_string() } else { page.to_string() };
     // A closed pipe, as in `--help | head`, is not an error.
-    let _ = ui.data(format!("{}\n", text.trim_end())).and_then(|()| ui.flush());
+    if ui.data(format!("{}\n", text.trim_end())).is_ok() {
+        let _ = ui.flush();
+    }
     Exit::Done
 }
 
@@ -66,8 +68,9 @@ fn asked(root: &Command, words: &[OsString]) -> Option<StyledStr> {
         return Some(topic);
     }
     let (command, name) = find(root, &words);
-    if name.split_whitespace().count() < words.iter().filter(|word| !word.starts_with('-')).count()
-    {
+    let asked = words.iter().filter(|word| !word.starts_with('-')).count();
+    // A word that names no command gets an error, not the page of the command before it.
+    if name.split_whitespace().count() < asked {
         return None;
     }
     Some(if name.is_empty() { of_root(command) } else { whole(command) })
@@ -76,8 +79,10 @@ fn asked(root: &Command, words: &[OsString]) -> Option<StyledStr> {
 /// The possible next words after `idemctl help`, if the last word is incomplete.
 pub(super) fn begun(root: &Command, typed: &[OsString]) -> Vec<String> {
     let words: Vec<_> = typed.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    let after = words.iter().skip_while(|word| *word != "help").skip(1);
-    let mut complete: Vec<_> = after.cloned().collect();
+    let mut complete = match words.iter().position(|word| word == "help") {
+        Some(help) => words[help + 1..].to_vec(),
+        None => Vec::new(),
+    };
     complete.pop();
     let (command, _) = find(root, &complete);
     let mut names = Vec::new();
@@ -85,7 +90,9 @@ pub(super) fn begun(root: &Command, typed: &[OsString]) -> Vec<String> {
         names.push(inner.get_name().to_owned());
     }
     if complete.is_empty() {
-        names.extend(topics::TOPICS.map(|(name, _)| name.to_owned()));
+        for (topic, _) in topics::TOPICS {
+            names.push(topic.to_owned());
+        }
     }
     names
 }
@@ -134,8 +141,10 @@ fn whole(command: &Command) -> StyledStr {
 }
 
 fn of_root(root: &Command) -> StyledStr {
-    let topics: String =
-        topics::TOPICS.iter().map(|(name, about)| format!("  {name:<12}  {about}\n")).collect();
+    let mut topics = String::new();
+    for (name, about) in topics::TOPICS {
+        topics.push_str(&format!("  {name:<12}  {about}\n"));
+    }
     let footer = format!(
         "`idemctl help TOPIC`:\n{topics}\n`idemctl COMMAND --help` summarises a command, `idemctl help COMMAND` describes it in detail."
     );
@@ -155,11 +164,12 @@ fn page(command: &Command, hidden: &[&str]) -> Command {
 fn shared(command: &Command) -> String {
     let mut lines = String::new();
     for topic in ["changes", "schemas", "scans", "connection", "output"] {
-        let names: Vec<_> = command
-            .get_arguments()
-            .filter(|option| topic_of(option) == Some(topic))
-            .map(name)
-            .collect();
+        let mut names = Vec::new();
+        for option in command.get_arguments() {
+            if topic_of(option) == Some(topic) {
+                names.push(name(option));
+            }
+        }
         if !names.is_empty() {
             lines.push_str(&format!("\n  {topic:<12}{}", few(&names)));
         }
@@ -169,7 +179,12 @@ fn shared(command: &Command) -> String {
 
 fn topic_of(option: &Arg) -> Option<&'static str> {
     let heading = option.get_help_heading()?;
-    SHARED.iter().find(|(shared, _)| *shared == heading).map(|(_, topic)| *topic)
+    for (shared, topic) in SHARED {
+        if shared == heading {
+            return Some(topic);
+        }
+    }
+    None
 }
 
 fn name(option: &Arg) -> String {
@@ -197,8 +212,10 @@ const EXAMPLES: &str = include_str!("examples.txt");
 
 /// The example command lines of a command, by its name after `idemctl`.
 pub(super) fn of(command: &str) -> impl Iterator<Item = &'static str> {
-    let below = EXAMPLES.lines().skip_while(move |line| *line != command).skip(1);
-    below.map_while(|line| line.strip_prefix("    "))
+    let mut lines = EXAMPLES.lines();
+    // The examples are the indented lines below the line with the command's name.
+    let _ = lines.find(|line| *line == command);
+    lines.map_while(|line| line.strip_prefix("    "))
 }
 
 /// The command and all its subcommands with their examples; `name` is its name after `idemctl`.

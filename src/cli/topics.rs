@@ -41,20 +41,27 @@ pub(super) fn page(root: &Command, topic: &str) -> Option<StyledStr> {
 }
 
 fn of_command(root: &Command, command: &str, heading: &str) -> String {
-    root.find_subcommand(command).map_or_else(String::new, |command| options(command, &[heading]))
+    match root.find_subcommand(command) {
+        Some(command) => options(command, &[heading]),
+        None => String::new(),
+    }
 }
 
 /// The options of a command under these headings.
 fn options(command: &Command, headings: &[&str]) -> String {
-    let is_asked =
-        |heading: Option<&str>| heading.is_some_and(|heading| headings.contains(&heading));
-    let bare = Command::new("options")
+    // clap renders the help of a whole command only, so the options get a command of their own.
+    let mut page = Command::new("options")
         .disable_help_flag(true)
         .max_term_width(100)
         .help_template("\n{all-args}");
-    let asked =
-        command.get_arguments().filter(|option| is_asked(option.get_help_heading())).cloned();
-    asked.fold(bare, Command::arg).render_help().ansi().to_string()
+    for option in command.get_arguments() {
+        if let Some(heading) = option.get_help_heading()
+            && headings.contains(&heading)
+        {
+            page = page.arg(option.clone());
+        }
+    }
+    page.render_help().ansi().to_string()
 }
 
 fn exit_codes() -> String {

@@ -1,4 +1,4 @@
-//! `idemctl backup`: which backups there are, and away with the old ones.
+//! `idemctl backup`: lists the backups, and deletes old ones.
 
 use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt as _;
@@ -100,12 +100,14 @@ fn list(context: &mut Context, output: Output) -> Result<Exit> {
             BackupState::Complete | BackupState::BeingWritten => {}
         }
     }
+    // A file that lost its first line does not look like a backup. The audit log still shows whether
+    // an operation saved records in it.
     let removed = if others.is_empty() { HashMap::new() } else { removed_into_files(context)? };
     for (file, why) in others {
-        let known = removed.get(&file.display().to_string());
-        let known = known
-            .map(|known| format!(", although the audit log shows that {known}"))
-            .unwrap_or_default();
+        let known = match removed.get(&file.display().to_string()) {
+            Some(known) => format!(", although the audit log shows that {known}"),
+            None => String::new(),
+        };
         let file = escape::text(file.as_os_str().as_bytes());
         context
             .ui
@@ -118,34 +120,36 @@ fn list(context: &mut Context, output: Output) -> Result<Exit> {
 
 /// Says why backups have no closing line, if the audit log knows it.
 fn explain_unended(context: &Context, backups: &mut [BackupFile]) -> Result<()> {
-    let is_unended = |backup: &BackupFile| matches!(backup.state, BackupState::Unended(_));
-    if !backups.iter().any(is_unended) {
+    // Without an unended backup there is no reason to read the whole audit log.
+    if !backups.iter().any(|backup| matches!(backup.state, BackupState::Unended(_))) {
         return Ok(());
     }
     let path = context.settings.audit_log()?;
     let read = log::each(&path, |_, _| {}).map_err(|error| {
         CommandError::usage(format!("cannot read the audit log {}: {error}", path.display()))
     })?;
-    let operations = read.map(|(operations, _)| operations.into_all()).unwrap_or_default();
+    let Some((operations, _)) = read else { return Ok(()) };
+    let operations = operations.into_all();
     for backup in backups {
-        let (BackupState::Unended(reason), Some(by)) = (&mut backup.state, &backup.by) else {
-            continue;
-        };
-        let operation = operations.iter().find(|operation| operation.op == by.op);
-        if let Some(why) = operation.and_then(|operation| operation.why.as_ref()) {
+        let BackupState::Unended(reason) = &mut backup.state else { continue };
+        let Some(by) = &backup.by else { continue };
+        if let Some(operation) = operations.iter().find(|operation| operation.op == by.op)
+            && let Some(why) = &operation.why
+        {
             *reason = format!("its operation stopped early: {why}");
         }
     }
     Ok(())
 }
 
-/// What the audit log says of each file into which something was removed: which operation, and how many Redis keys.
+/// What the audit log knows of each file in which removed Redis keys were saved: the operation, and
+/// the number of keys.
 fn removed_into_files(context: &Context) -> Result<HashMap<String, String>> {
     let path = context.settings.audit_log()?;
     let mut counts = HashMap::new();
     let read = log::each(&path, |entry, operation| {
         let is_removed = entry.after.as_ref().is_some_and(KeyIdentity::is_absent);
-        if let Some(file) = entry.backup.filter(|_| is_removed) {
+        if is_removed && let Some(file) = entry.backup {
             let count = counts.entry((file.to_string(), operation.name())).or_insert(0_u64);
             *count += 1;
         }
@@ -153,12 +157,13 @@ fn removed_into_files(context: &Context) -> Result<HashMap<String, String>> {
     read.map_err(|error| {
         CommandError::usage(format!("cannot read the audit log {}: {error}", path.display()))
     })?;
-    let mut told = HashMap::new();
+    let mut sentences = HashMap::new();
     for ((file, name), count) in counts {
+        let name = escape::again(&name);
         let keys = if count == 1 { "Redis key" } else { "Redis keys" };
-        told.insert(file, format!("{} saved {count} removed {keys} in it", escape::again(&name)));
+        sentences.insert(file, format!("{name} saved {count} removed {keys} in it"));
     }
-    Ok(told)
+    Ok(sentences)
 }
 
 fn prune(
@@ -171,11 +176,21 @@ fn prune(
     let (path, Folder { backups, .. }) = read(context)?;
     let since = context.now().checked_sub(older_than).unwrap_or(SystemTime::UNIX_EPOCH);
     let all = backups.len();
-    let old: Vec<_> = backups.into_iter().filter(|backup| backup.modified < since).collect();
-    let (busy, old): (Vec<_>, Vec<_>) =
-        old.into_iter().partition(|backup| backup.state == BackupState::BeingWritten);
+    let mut old = Vec::new();
+    let mut being_written = Vec::new();
+    for backup in backups {
+        if backup.modified >= since {
+            continue;
+        }
+        // Its operation is still running, and only this file can undo what it has removed.
+        if backup.state == BackupState::BeingWritten {
+            being_written.push(backup);
+        } else {
+            old.push(backup);
+        }
+    }
     show(context, output, &old)?;
-    for backup in busy {
+    for backup in being_written {
         let file = escape::text(backup.path.as_os_str().as_bytes());
         context.ui.status(&format!("{file} is kept, because its operation has not ended yet"));
     }
@@ -204,6 +219,7 @@ fn delete(context: &mut Context, old: &[BackupFile]) -> Result<Exit> {
     let mut deleted = Vec::with_capacity(old.len());
     let mut left = 0;
     for backup in old {
+        // A file that cannot be deleted does not keep the others, and leads to exit status 3.
         match backup.remove() {
             Ok(()) => deleted.push(backup.clone()),
             Err(why) => {
@@ -255,7 +271,11 @@ fn line(found: &BackupFile) -> backups::BackupSummary<'_> {
 
 /// How many, and how large together.
 fn total(found: &[BackupFile]) -> String {
-    let bytes = words::bytes(found.iter().map(|backup| backup.bytes).sum());
+    let mut bytes = 0;
+    for backup in found {
+        bytes += backup.bytes;
+    }
+    let bytes = words::bytes(bytes);
     let backups = if found.len() == 1 { "backup" } else { "backups" };
     format!("{} {backups} ({bytes})", found.len())
 }

@@ -39,7 +39,9 @@ pub struct Args {
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let record = change::find_record(context, &args.step).await?;
     let schema = record.schema.clone();
-    let step = schema.begin.as_ref().ok_or_else(|| change::undescribed(&schema, "begin"))?;
+    let Some(step) = &schema.begin else {
+        return Err(change::undescribed(&schema, "begin").into());
+    };
     change::check_ttls(&schema, step)?;
     let owner = change::owner_of_new_lock(&record, args.owner.as_deref(), false)?;
     let fingerprint = fingerprint(&args, &record)?;
@@ -68,6 +70,14 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     } else {
         "The service will not give the lock. Send the request anyway?"
     };
+    // A new owner may be a random UUID, which the operator needs to end the lock.
+    let mut afterwards = None;
+    if let Some(owner) = owner {
+        let owner = escape::text(owner);
+        afterwards = Some(format!(
+            "The lock belongs to {owner}. To complete or release it, pass --owner {owner}"
+        ));
+    }
     let step = ManualStep {
         step,
         report,
@@ -77,10 +87,8 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         takes_lock: false,
         key_index: schema.lock_key_index(),
         question,
-        afterwards: owner.map(|owner| {
-            let owner = escape::text(owner);
-            format!("The lock belongs to {owner}. To complete or release it, pass --owner {owner}")
-        }),
+        afterwards,
+        // Only a completion promises a replay, which has to be tried first.
         is_verified: true,
     };
     step.run(context, &args.step, |now| {
@@ -97,6 +105,7 @@ fn fingerprint(args: &Args, record: &Record) -> Result<String, CommandError> {
         ))
         .hint("omit --fingerprint")),
         Some(given) => Ok(given.clone()),
+        // With the stored hash, the request is a retry and not a mismatch.
         None => Ok(record.fingerprint().unwrap_or_default().to_owned()),
     }
 }
@@ -111,14 +120,14 @@ fn explain(context: &mut Context, report: &StepReport<'_>) {
         return;
     }
     let redis_key = escape::text(&report.record.seen.keys[schema.lock_key_index()].redis_key);
-    let owner = report
-        .owner
-        .map(|owner| format!(" for worker {}", escape::text(owner)))
-        .unwrap_or_default();
-    let until = schema
-        .ttl(TtlOf::Lock)
-        .map(|ttl| format!("for {}, or ", duration::short(age::millis(ttl))))
-        .unwrap_or_default();
+    let owner = match report.owner {
+        Some(owner) => format!(" for worker {}", escape::text(owner)),
+        None => String::new(),
+    };
+    let until = match schema.ttl(TtlOf::Lock) {
+        Some(ttl) => format!("for {}, or ", duration::short(age::millis(ttl))),
+        None => String::new(),
+    };
     context.ui.status(&format!(
         "This acquires the lock {redis_key}{owner}. Requests with this key are rejected \
         {until}until the lock is completed or released."

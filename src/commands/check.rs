@@ -25,7 +25,8 @@ use crate::scan::{Lengths, Scan, ScanEnd, ScanPlan, show_left_out};
 use crate::settings::Settings;
 use crate::store::{ReadLimit, RecordReader};
 
-/// The most records that are read to tell the schemas' own values from unrecognised ones.
+/// The most records that are read to tell the schemas' own values from unrecognised ones. The number
+/// is bounded because a check may run every minute.
 const SAMPLE: usize = 1_000;
 
 /// The most values that are read to find locks which outlast a default lock TTL. A result lives longer than a lock, so a
@@ -82,6 +83,8 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let selection = args.filter.selection()?;
     let reader = context.reader().await?.scanning(args.scan.scan_options());
     let interrupt = Interrupt::listen()?;
+    // Only a long beginning shows whether a long value can be decoded. Other findings are about
+    // locks, which are short.
     let head =
         if sought.codes.contains(&FindingCode::Unreadable) { LONG_HEAD_BYTES } else { LOCK_BYTES };
     let plan = ScanPlan {
@@ -91,6 +94,8 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         lengths: Lengths::None,
     };
     let progress = context.ui.progress("keys scanned");
+    // Reading a deadline does not touch the key, and the expiry of most keys already shows that they
+    // are not orphaned.
     let scan = Scan::start(reader.clone(), plan, &interrupt, progress).await?.deadlines_first();
     let most_outlasting = if reader.keeps_idle_times() { OUTLASTING_READS } else { 0 };
     let checking = Checking {
@@ -113,6 +118,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     if health.gap.is_none() && is_nothing && !may_be_empty {
         health.gap = nothing_covered(&reader).await?;
     }
+    // The keys of a schema that could not be read may be stuck locks, so the check cannot be OK.
     if health.gap.is_none() && !catalog.unreadable().is_empty() {
         health.gap = Some(format!(
             "no schema could be read from the files of {}",
@@ -136,24 +142,29 @@ fn named(context: &Context, catalog: &Catalog, args: &SchemaArgs) -> Option<Chec
     if !catalog.is_named() {
         return None;
     }
-    // A schema that is skipped, and one under another of its prefixes, is none to name.
+    // Skipped schemas are not named, and a schema with several prefixes is named once.
     let mut schemas: Vec<String> =
         catalog.scanned().iter().map(|schema| schema.name.clone()).collect();
     schemas.dedup();
-    let is_of_context = args.schema.is_empty();
-    let context = context.settings.context_name().filter(|_| is_of_context).map(str::to_owned);
-    Some(CheckedSchemas { schemas, context })
+    let mut named_by = None;
+    if args.schema.is_empty() {
+        named_by = context.settings.context_name().map(str::to_owned);
+    }
+    Some(CheckedSchemas { schemas, context: named_by })
 }
 
-/// The message that no Redis key of the server is any schema's; `None` if the server has no Redis keys.
+/// The message that no Redis key of the server matches a schema; `None` if the server has no Redis
+/// keys.
 async fn nothing_covered(reader: &RecordReader) -> Result<Option<String>> {
     let held = reader.keys_held().await?;
-    let why = format!(
+    if held == 0 {
+        return Ok(None);
+    }
+    Ok(Some(format!(
         "none of the {held} Redis keys of {} matches a schema; name the schemas of its services \
         with --schema",
         reader.name()
-    );
-    Ok((held > 0).then_some(why))
+    )))
 }
 
 /// A check under way: deadlines first, then the values that have to be read, and a sample of all.
@@ -180,9 +191,9 @@ impl Checking<'_> {
         let mut random = Rng::new();
         let mut unproven = Coverage::default();
         while let Some(page) = self.scan.next_deadlines().await {
+            let Sought { codes, thresholds, .. } = self.sought;
             let mut doubtful = Vec::new();
             for (candidate, expiries) in page {
-                let Sought { codes, thresholds, .. } = self.sought;
                 let has_to_be_read = orphan::has_to_be_read(
                     self.catalog,
                     self.selection,
@@ -200,7 +211,7 @@ impl Checking<'_> {
                 self.judge(doubtful, &mut unproven).await;
             }
         }
-        // The sample counts records again: what was counted while locks were judged would count twice.
+        // The sample counts these records again, so the counts made while judging locks are dropped.
         self.scan.take_coverage();
         let mut coverage = self.count_sample(sample).await;
         coverage.unproven = unproven.unproven;
@@ -213,6 +224,7 @@ impl Checking<'_> {
             ScanEnd::Incomplete(error) | ScanEnd::Failed(error) => Some(error.to_string()),
             ScanEnd::Interrupted => Some(format!("interrupted after {} keys", report.keys)),
         };
+        // A lock of unknown age may be overdue, so the check must not be OK.
         let compares_ages = self.sought.codes.contains(&FindingCode::Overdue);
         if health.gap.is_none() && compares_ages && self.undecided > 0 {
             let locks = if self.undecided == 1 {
@@ -283,8 +295,8 @@ impl Checking<'_> {
         while !candidates.is_empty() {
             let rest = candidates.split_off(candidates.len().min(AT_A_TIME));
             let some = std::mem::replace(&mut candidates, rest);
-            let is_about = |record: &Record| selection.is_about(record);
-            let Some(records) = self.scan.read_records(some, is_about).await else { break };
+            let read = self.scan.read_records(some, |record| selection.is_about(record)).await;
+            let Some(records) = read else { break };
             for record in records {
                 if !self.reads_outlasting() && self.selection.passes_key(&record.key) {
                     self.health.outlasting.note_lock(&record);
@@ -341,10 +353,17 @@ fn outnumbered(
         let Some(schema) = catalog.all().iter().find(|schema| schema.name == *name) else {
             continue;
         };
-        let alike = catalog.all().iter().filter(|other| other.has_templates_of(schema));
-        let own: u64 = alike.filter_map(|alike| own.get(&alike.name)).sum();
-        if *unrecognised > own {
-            outnumbered.push((name.clone(), own, *unrecognised));
+        // Releases of one service share their Redis keys, so their records count together.
+        let mut recognised = 0;
+        for other in catalog.all() {
+            if other.has_templates_of(schema)
+                && let Some(count) = own.get(&other.name)
+            {
+                recognised += count;
+            }
+        }
+        if *unrecognised > recognised {
+            outnumbered.push((name.clone(), recognised, *unrecognised));
         }
     }
     outnumbered
@@ -391,38 +410,40 @@ impl AlarmArgs {
     ) -> Result<Sought, CommandError> {
         let defaults = settings.check();
         thresholds.overdue = thresholds.overdue.or(defaults.overdue.map(|overdue| overdue.0));
-        // Every orphaned lock blocks a client, so it is OK only if the operator says so with --warning.
+        // Every orphaned lock blocks a client, so a check with one is OK only if --warning allows it.
         let default_warning = if self.critical > 1 { Some(1) } else { None };
         let warning = self.warning.or(default_warning);
         let mut limits = Limits { warning, critical: self.critical, ..Limits::default() };
         let schemas = catalog.scanned();
+        // A default TTL may not be the one that the deployment sets, and would raise false alarms.
         if schemas.iter().any(|schema| schema.states_ttl(TtlOf::Lock)) {
             limits.alarms.insert(FindingCode::ExcessTtl, Status::Warning);
         }
         if thresholds.overdue.is_some() {
             limits.alarms.insert(FindingCode::Overdue, Status::Warning);
         }
-        for alarm in
-            defaults.include.iter().map(|alarm| alarm.0).chain(self.include.iter().copied())
-        {
+        for alarm in &defaults.include {
+            limits.alarms.insert(alarm.0.code, alarm.0.status);
+        }
+        // The options come last, because they override the context.
+        for alarm in &self.include {
             limits.alarms.insert(alarm.code, alarm.status);
         }
         if limits.alarms.contains_key(&FindingCode::ExcessTtl) {
             needs_a_stated_lock_ttl("`excess-ttl` needs this deployment's lock TTL", &schemas)?;
         }
         let Some(overdue) = thresholds.overdue else {
-            return match limits.alarms.contains_key(&FindingCode::Overdue) {
-                true => Err(CommandError::usage(
+            if limits.alarms.contains_key(&FindingCode::Overdue) {
+                return Err(CommandError::usage(
                     "--include overdue needs the age from which a lock is overdue",
                 )
                 .hint(
                     "pass --overdue DURATION, or set it in the context: [contexts.NAME.check] \
                     overdue",
-                )),
-                false => {
-                    Ok(Sought { codes: limits.sought(), limits, thresholds: Thresholds::default() })
-                }
-            };
+                ));
+            }
+            let thresholds = Thresholds::default();
+            return Ok(Sought { codes: limits.sought(), limits, thresholds });
         };
         let thresholds =
             Thresholds { overdue_ms: Some(age::millis(overdue)), ..Thresholds::default() };

@@ -74,10 +74,13 @@ pub struct Args {
 }
 
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
+    // What the options alone can refuse is refused before the first connection.
     let given = given(context, &args)?;
     let record = change::find_record(context, &args.step).await?;
     let schema = record.schema.clone();
-    let step = schema.complete.as_ref().ok_or_else(|| change::undescribed(&schema, "complete"))?;
+    let Some(step) = &schema.complete else {
+        return Err(change::undescribed(&schema, "complete").into());
+    };
     change::check_ttls(&schema, step)?;
     let response = given.response(&schema).map_err(|misfit| CommandError {
         hint: misfit.hint,
@@ -101,8 +104,11 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         owner: if chosen.owner.is_empty() { None } else { Some(&chosen.owner[..]) },
         tried: None,
     };
+    // The schema's prediction is a promise to the operator, so the service's own scripts test it
+    // first, on a temporary local Redis.
     let trial = try_ahead(context, &report, step, &request, hold.as_ref()).await?;
     report.tried = trial.answer();
+    // Without a content type, the body may be any text, so idemctl only warns.
     if given.looks_like_broken_json() {
         context.ui.warning("the body looks like JSON, but is not valid JSON");
     }
@@ -134,6 +140,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
 /// The response that the options give.
 fn given(context: &mut Context, args: &Args) -> Result<ResponseInput, CommandError> {
     let body = args.body.as_deref().map(given_body::read).transpose()?;
+    // Stdin carried the body, so a question needs the terminal of the process.
     if args.body.as_deref().is_some_and(|body| body == "-") {
         context.ui.stdin_carries_data();
     }
@@ -235,8 +242,10 @@ fn explain(
 }
 
 fn response_in_words(response: &Response) -> String {
-    let mut parts: Vec<_> =
-        response.status.iter().map(|status| format!("status {status}")).collect();
+    let mut parts = Vec::new();
+    if let Some(status) = response.status {
+        parts.push(format!("status {status}"));
+    }
     match response.headers.len() {
         0 => {}
         1 => parts.push("1 header".to_owned()),

@@ -28,8 +28,8 @@ pub struct Args {
     shell: Shell,
 }
 
-/// Name of the shell
-fn asking(shell: Shell) -> Option<&'static dyn EnvCompleter> {
+/// The script that runs idemctl at each TAB; `None` for shells that get a static script.
+fn dynamic_script(shell: Shell) -> Option<&'static dyn EnvCompleter> {
     match shell {
         Shell::Bash => Some(&Bash),
         Shell::Zsh => Some(&Zsh),
@@ -40,16 +40,19 @@ fn asking(shell: Shell) -> Option<&'static dyn EnvCompleter> {
 
 pub fn run(context: &mut Context, args: Args, mut root: clap::Command) -> Result<Exit> {
     let mut script = Vec::new();
-    match asking(args.shell) {
+    match dynamic_script(args.shell) {
         Some(shell) => {
             shell.write_registration("COMPLETE", "idemctl", "idemctl", "idemctl", &mut script)?
         }
         None => clap_complete::generate(args.shell, &mut root, "idemctl", &mut script),
     }
     match args.shell {
+        // bash splits words at colons, which are in most keys, and clap_complete's script does not
+        // join the parts.
         Shell::Bash => script.extend_from_slice(include_bytes!("completions/joined_words.bash")),
         Shell::Zsh => {
-            // The line registers the function, and completes nothing: the first TAB, which loads the file, would do nothing else.
+            // zsh loads the file at the first TAB. This line only registers the function, so that TAB
+            // would offer nothing.
             if script.ends_with(ZSH_REGISTERS) {
                 script.truncate(script.len() - ZSH_REGISTERS.len());
             }

@@ -1,4 +1,4 @@
-//! `idemctl config`: what flags, variables and the config file come to.
+//! `idemctl config`: the effective settings from flags, variables and the config file.
 
 use anyhow::Result;
 use clap::{Args as ClapArgs, Subcommand};
@@ -36,12 +36,14 @@ enum ConfigSubcommand {
 
 pub fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let ConfigSubcommand::Show { origin, output } = args.what;
+    // Loading the schemas checks the settings for them, as every other command does.
     context.catalog(&SchemaArgs::default())?;
     let rows = context.settings.rows();
-    let settings: Vec<_> = rows
-        .iter()
-        .map(|row| Setting { name: &row.name, value: row.value.as_deref(), origin: &row.origin })
-        .collect();
+    let mut settings = Vec::with_capacity(rows.len());
+    for row in &rows {
+        let value = row.value.as_deref();
+        settings.push(Setting { name: &row.name, value, origin: &row.origin });
+    }
     context
         .show(output, "settings", &settings, |view| render::settings(&settings, origin, view))?;
     Ok(Exit::Done)

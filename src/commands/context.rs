@@ -73,7 +73,7 @@ impl Args {
         }
     }
 
-    /// True if the command creates the config file where there is none.
+    /// True if the command creates the config file if it does not exist.
     pub(crate) fn creates_file(&self) -> bool {
         matches!(self.what, ContextSubcommand::Set(_))
     }
@@ -81,7 +81,7 @@ impl Args {
 
 pub async fn run(context: &mut Context, args: Args, connection: &ConnectionArgs) -> Result<Exit> {
     if !matches!(args.what, ContextSubcommand::Test(_)) {
-        // The options for a server are written into a context, and are for no other command.
+        // The options for a server are saved in a context, so printed lines do not repeat them.
         let config =
             ConnectionArgs { config: connection.config.clone(), ..ConnectionArgs::default() };
         let environment = context.settings.environment().without_server();
@@ -99,19 +99,19 @@ pub async fn run(context: &mut Context, args: Args, connection: &ConnectionArgs)
 
 fn list(context: &mut Context, output: Output) -> Result<Exit> {
     let used = context.settings.context_name().map(str::to_owned);
-    let configs = context.settings.file().contexts().iter();
-    let contexts: Vec<_> =
-        configs.map(|(name, config)| named(name, config, used.as_deref() == Some(name))).collect();
-    let table = |view| match contexts.is_empty() {
-        true => String::new(),
-        false => render::contexts(&contexts, view),
-    };
-    context.show(output, "contexts", &contexts, table)?;
+    let mut contexts = Vec::new();
+    for (name, config) in context.settings.file().contexts() {
+        contexts.push(named(name, config, used.as_deref() == Some(name)));
+    }
+    context.show(output, "contexts", &contexts, |view| {
+        if contexts.is_empty() { String::new() } else { render::contexts(&contexts, view) }
+    })?;
     if contexts.is_empty() {
         context.ui.status("No contexts yet.");
         context.ui.hint("`idemctl context set NAME -u redis://HOST:PORT/DB` adds one");
     }
-    if let Some(missing) = used.filter(|used| !contexts.iter().any(|context| context.name == *used))
+    if let Some(missing) = used
+        && !contexts.iter().any(|context| context.name == missing)
     {
         context.ui.warning(&format!("the selected context `{missing}` does not exist"));
     }
@@ -120,9 +120,9 @@ fn list(context: &mut Context, output: Output) -> Result<Exit> {
 
 fn show(context: &mut Context, name: Option<String>, output: Output) -> Result<Exit> {
     let used = context.settings.context_name().map(str::to_owned);
-    let name = name
-        .or_else(|| used.clone())
-        .ok_or_else(|| CommandError::usage("no context is selected; pass a context's NAME"))?;
+    let Some(name) = name.or_else(|| used.clone()) else {
+        return Err(CommandError::usage("no context is selected; pass a context's NAME").into());
+    };
     let config = context.settings.file().context(&name)?;
     let named = [named(&name, config, used.as_ref() == Some(&name))];
     context.show(output, "contexts", &named, |view| render::context(&named[0], view))?;
@@ -132,6 +132,7 @@ fn show(context: &mut Context, name: Option<String>, output: Output) -> Result<E
 fn choose(context: &mut Context, name: &str) -> Result<Exit> {
     settings::use_context(context.settings.file(), name)?;
     context.ui.status(&format!("The default context is {name}."));
+    // The default has the lowest precedence, so the next command may still use another context.
     if let Some(used) = context.settings.overriding_context() {
         context.ui.warning(&format!("{used} overrides the default and selects the context"));
     }

@@ -1,4 +1,4 @@
-//! `idemctl detect`: whose keys an unknown Redis holds.
+//! `idemctl detect`: identifies the keys in an unknown Redis.
 
 use anyhow::Result;
 use clap::Args as ClapArgs;
@@ -51,11 +51,11 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let reader = context.reader().await?;
     let interrupt = Interrupt::listen()?;
     let wanted = usize::try_from(args.sample)?;
-    let started = interrupt
-        .unless_raised(Sampler::start(reader.clone(), wanted, Rng::new(), args.rate.rate))
-        .await;
-    let mut sampler =
-        started.ok_or_else(|| CommandError::interrupted("interrupted: nothing was read"))??;
+    let start = Sampler::start(reader.clone(), wanted, Rng::new(), args.rate.rate);
+    let Some(started) = interrupt.unless_raised(start).await else {
+        return Err(CommandError::interrupted("interrupted: nothing was read").into());
+    };
+    let mut sampler = started?;
     let (samples, end) = samples(context, &mut sampler, &interrupt).await;
     let is_complete = matches!(end, ScanEnd::Complete);
     let so_far = format!("{} Redis keys of {}", samples.len(), reader.name());
@@ -64,15 +64,17 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         return Ok(Exit::Partial);
     }
     let groups = detect::detect(&samples, &schemas);
-    let scale = DetectScope {
-        there: sampler.there.filter(|there| *there > samples.len() as u64),
-        sampled: samples.len(),
-    };
-    let all: Vec<_> = groups.into_iter().map(|group| scale.detected(group, &known)).collect();
-    show(context, args.output, &all, &scale)?;
-    say(context, &reader, &sampler, &scale, is_complete).await;
-    let has_line_to_adopt = all.iter().any(|detected| matches!(detected.next, Next::Adopt(..)));
-    if has_line_to_adopt && context.settings.context_name().is_none() {
+    // Without a larger total the sample is everything, and its counts are exact.
+    let total = sampler.there.filter(|there| *there > samples.len() as u64);
+    let scope = DetectScope { total, sampled: samples.len() };
+    let mut all = Vec::with_capacity(groups.len());
+    for group in groups {
+        all.push(scope.detected(group, &known));
+    }
+    show(context, args.output, &all, &scope)?;
+    report(context, &reader, &sampler, &scope, is_complete).await;
+    let can_adopt = all.iter().any(|detected| matches!(detected.next, Next::Adopt(..)));
+    if can_adopt && context.settings.context_name().is_none() {
         let line = context.ui.invocation().making_a_context();
         context.ui.hint(&format!(
             "`schema adopt` needs a context: run `{line}` first, then add --context NAME to the line"
@@ -98,80 +100,88 @@ async fn samples(
         progress.set_position(samples.len() as u64);
     };
     progress.finish_and_clear();
-    match sampler.missed() {
-        Some(missed) if matches!(end, ScanEnd::Complete) => (samples, ScanEnd::Incomplete(missed)),
-        _ => (samples, end),
+    // A node that could not be read does not end the sample, and is reported at its end.
+    if matches!(end, ScanEnd::Complete)
+        && let Some(missed) = sampler.missed()
+    {
+        return (samples, ScanEnd::Incomplete(missed));
     }
+    (samples, end)
 }
 
-/// How much of the keyspace was looked at.
+/// How much of the keyspace was sampled.
 struct DetectScope {
-    /// The Redis keys that there are, where more are there than were looked at.
-    there: Option<u64>,
+    /// The number of Redis keys on the server, if it is larger than the sample.
+    total: Option<u64>,
     sampled: usize,
 }
 
 impl DetectScope {
     fn detected(&self, group: KeyGroup, known: &Catalog) -> Detected {
         let sampled = group.sampled as u64;
-        let all = self.sampled.max(1) as u128;
-        let keys = self.there.map_or(sampled, |there| {
-            u64::try_from(u128::from(there) * u128::from(sampled) / all)
-                .unwrap_or(u64::MAX)
-                .max(sampled)
-        });
-        Detected { next: next(&group, known), group, keys, is_exact: self.there.is_none() }
+        let mut keys = sampled;
+        if let Some(total) = self.total {
+            // In 128 bits, because the product of two counts of keys may overflow.
+            let all_sampled = self.sampled.max(1) as u128;
+            let estimate = u128::from(total) * u128::from(sampled) / all_sampled;
+            keys = u64::try_from(estimate).unwrap_or(u64::MAX).max(sampled);
+        }
+        Detected { next: next(&group, known), group, keys, is_exact: self.total.is_none() }
     }
 
     fn all(&self) -> u64 {
-        self.there.unwrap_or(self.sampled as u64)
+        self.total.unwrap_or(self.sampled as u64)
     }
 }
 
 /// What has to be done for the other commands to read the group.
 fn next(group: &KeyGroup, known: &Catalog) -> Next {
     let Some(guess) = &group.guess else {
+        // `schema new` drafts schemas from strings and hashes only.
         let can_draft = ["string", "hash"].contains(&group.kind.as_str());
         return if can_draft { Next::Describe(group.glob()) } else { Next::Nothing };
     };
     let name = &guess.schema.name;
     let is_read = known.scanned_owners(&group.example).any(|owner| owner.schema.name == *name);
-    match is_read && group.confidence == Confidence::Is {
-        true => Next::Read(name.clone()),
-        false => Next::Adopt(name.clone(), guess.other_prefix().map(str::to_owned)),
+    if is_read && group.confidence == Confidence::Is {
+        return Next::Read(name.clone());
     }
+    Next::Adopt(name.clone(), guess.other_prefix().map(str::to_owned))
 }
 
 fn show(
     context: &mut Context,
     output: Output,
     all: &[Detected],
-    scale: &DetectScope,
+    scope: &DetectScope,
 ) -> Result<()> {
-    let fields: Vec<_> =
-        all.iter().map(|detected| render::fields(detected, context.ui.invocation())).collect();
+    let mut fields = Vec::with_capacity(all.len());
+    for detected in all {
+        fields.push(render::fields(detected, context.ui.invocation()));
+    }
     let of_all =
-        document::fields(serde_json::json!({ "sampled": scale.sampled, "keys": scale.all() }));
+        document::fields(serde_json::json!({ "sampled": scope.sampled, "keys": scope.all() }));
     let invocation = context.ui.invocation().clone();
     Ok(context.show_with(output, "groups", &fields, &of_all, |view| {
         render::text(all, &invocation, view)
     })?)
 }
 
-/// Says how much was looked at, and what was left out.
-async fn say(
+/// Reports how many keys were sampled, and what was left out.
+async fn report(
     context: &mut Context,
     reader: &RecordReader,
     sampler: &Sampler,
-    scale: &DetectScope,
+    scope: &DetectScope,
     is_complete: bool,
 ) {
-    let (sampled, server) = (scale.sampled, reader.name());
-    match scale.there {
-        Some(there) => {
-            context.ui.status(&format!("Sampled {sampled} of {there} Redis keys of {server}."))
+    let sampled = scope.sampled;
+    let server = reader.name();
+    match scope.total {
+        Some(total) => {
+            context.ui.status(&format!("Sampled {sampled} of {total} Redis keys of {server}."))
         }
-        // What could not be read may hold more.
+        // A node that could not be read may hold more keys.
         None if !is_complete => {
             context.ui.status(&format!("Sampled {sampled} Redis keys of {server}."))
         }
@@ -181,5 +191,7 @@ async fn say(
     if sampled == 0 {
         show_other_databases(context, reader).await;
     }
-    sampler.forbidden().iter().for_each(|forbidden| context.ui.warning(forbidden));
+    if let Some(forbidden) = &sampler.forbidden() {
+        context.ui.warning(forbidden);
+    }
 }

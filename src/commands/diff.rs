@@ -1,4 +1,4 @@
-//! `idemctl diff`: what happened to records between two moments.
+//! `idemctl diff`: what happened to records between two snapshots.
 
 mod snapshot;
 
@@ -70,14 +70,13 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     }
     // Both snapshots are restricted to the schemas that --schema names.
     let schemas = args.schemas.schema.clone();
-    let is_wanted = |listed_record: &ListedRecord| {
-        schemas.is_empty() || schemas.contains(&listed_record.schema)
-    };
-    let (mut known, mut summary) =
-        (SnapshotIndex::with_capacity(snapshot::count(&args.before)?), Summary::default());
+    // The lines are counted first, so that the index has its final size. A vector that grows needs
+    // more memory while it is copied.
+    let mut known = SnapshotIndex::with_capacity(snapshot::count(&args.before)?);
+    let mut summary = Summary::default();
     let mut unproven = 0;
     let before = records(&args.before, |listed_record| {
-        if !is_wanted(&listed_record) {
+        if !is_of_schemas(&listed_record, &schemas) {
             return Ok(());
         }
         let selected = listed_record.selected(&selection);
@@ -105,7 +104,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         is_unsure: false,
         knows_all: true,
     };
-    diff.heed(context, &args.before, &before);
+    diff.note_completeness(context, &args.before, &before);
     let interrupt = Interrupt::listen()?;
     let mut scanned = None;
     match &args.after {
@@ -114,12 +113,12 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
                 if interrupt.is_raised() {
                     return Err(interrupted().into());
                 }
-                if !is_wanted(&listed_record) {
+                if !is_of_schemas(&listed_record, &schemas) {
                     return Ok(());
                 }
                 diff.meet(context, &listed_record)
             })?;
-            diff.heed(context, file, &after);
+            diff.note_completeness(context, file, &after);
             if let (Some(before), Some(after)) = (&before.scope, &after.scope) {
                 check_scopes(&before.restricted_to(&schemas), &after.restricted_to(&schemas))?;
             }
@@ -128,22 +127,15 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
             scanned = Some(diff.meet_now(context, &args, before.scope.as_ref(), &interrupt).await?)
         }
     }
-    let miss = |diff: &mut Diff, context: &mut Context| {
-        records(&args.before, |listed_record| {
-            if !is_wanted(&listed_record) {
-                return Ok(());
-            }
-            diff.miss(context, &listed_record)
-        })
-    };
     let Some(report) = scanned else {
-        miss(&mut diff, context)?;
+        diff.miss_all(context, &args.before, &schemas)?;
         return diff.end(context);
     };
     if matches!(report.end, ScanEnd::Complete) {
-        miss(&mut diff, context)?;
+        diff.miss_all(context, &args.before, &schemas)?;
     } else {
-        // What the scan did not find may exist all the same, on a node that was not read or later in the keyspace.
+        // A record that the scan did not return may still exist, on a node that was not read or
+        // later in the keyspace.
         diff.is_complete = false;
         diff.knows_all = false;
     }
@@ -157,8 +149,13 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     Ok(Exit::Partial)
 }
 
-/// Every record of now, because filters choose the records that pass in either snapshot. A default TTL is compared with those
-/// that pass now.
+/// True if --schema names no schemas, or the record's.
+fn is_of_schemas(listed_record: &ListedRecord, schemas: &[String]) -> bool {
+    schemas.is_empty() || schemas.contains(&listed_record.schema)
+}
+
+/// Selects every current record, because filters select the records that match in either snapshot.
+/// Only those that match now are compared with a default TTL.
 struct EveryRecord(Selection);
 
 impl RecordFilter for EveryRecord {
@@ -173,35 +170,37 @@ impl RecordFilter for EveryRecord {
     }
 }
 
-/// The most differences that wait for the summary before them.
+/// The most differences that wait for the summary, which is printed before them. They are bounded so
+/// that memory does not grow with the number of differences.
 const MOST_HELD: usize = 10_000;
 
 struct Diff {
     known: SnapshotIndex,
     selection: Selection,
-    /// Records of each moment that the filter leaves out because nothing proves their age.
+    /// Records of each snapshot that the filter leaves out because their age is not proven.
     unproven: [u64; 2],
     summary: Summary,
     rows: DifferenceRows,
     /// Lines for people that wait for the summary, and for the widths of their columns.
     held: Vec<DifferenceLine>,
-    /// The widths of the columns once lines for people are shown as they come.
+    /// The widths of the columns, once lines for people are no longer held.
     layout: Option<DifferenceLayout>,
     counts: DifferenceCounts,
     output: Output,
-    /// When the second moment's last record was read, by its server's clock.
+    /// When the last record of the second snapshot was read, by its server's clock.
     at: Option<u64>,
-    /// False if a moment lacks records that may have been there.
+    /// False if a snapshot may lack records that existed.
     is_complete: bool,
-    /// True if a moment does not say whether it is complete.
+    /// True if a snapshot does not show whether it is complete.
     is_unsure: bool,
-    /// False if the second snapshot is a scan that is not complete: nobody knows which records are gone.
+    /// False if the second snapshot is a scan that is not complete, so that it is unknown which
+    /// records are gone.
     knows_all: bool,
 }
 
 impl Diff {
-    /// Heeds what a moment says of itself.
-    fn heed(&mut self, context: &mut Context, file: &Path, snapshot: &Snapshot) {
+    /// Notes whether a snapshot is complete, and warns if it is not.
+    fn note_completeness(&mut self, context: &mut Context, file: &Path, snapshot: &Snapshot) {
         let file = file.display();
         if let Some(limit) = snapshot.scope.as_ref().and_then(|scope| scope.limit) {
             self.is_complete = false;
@@ -232,6 +231,7 @@ impl Diff {
         }
     }
 
+    /// Compares a record of the second snapshot with the first one.
     fn meet(&mut self, context: &mut Context, now: &ListedRecord) -> Result<()> {
         self.at = self.at.max(now.read_at_ms());
         let selected = now.selected(&self.selection);
@@ -242,19 +242,22 @@ impl Diff {
             self.summary.add(now, 1);
         }
         self.counts.add(met.what);
-        match met.what {
-            Some(what) => {
-                let row = DifferenceRow {
-                    what,
-                    how: None,
-                    before: met.before,
-                    after: Some(&now.state),
-                    of: now,
-                };
-                self.show(context, &row)
+        let Some(what) = met.what else { return Ok(()) };
+        let row =
+            DifferenceRow { what, how: None, before: met.before, after: Some(&now.state), of: now };
+        self.show(context, &row)
+    }
+
+    /// Reports the records of the first snapshot that the second one does not have. The first
+    /// snapshot is read a second time, because the index does not keep whole records.
+    fn miss_all(&mut self, context: &mut Context, file: &Path, schemas: &[String]) -> Result<()> {
+        records(file, |listed_record| {
+            if !is_of_schemas(&listed_record, schemas) {
+                return Ok(());
             }
-            None => Ok(()),
-        }
+            self.miss(context, &listed_record)
+        })?;
+        Ok(())
     }
 
     fn miss(&mut self, context: &mut Context, then: &ListedRecord) -> Result<()> {
@@ -265,16 +268,9 @@ impl Diff {
         let how = how_it_went(then.ends_at_ms(), self.at);
         self.counts.add(Some(DifferenceKind::Went));
         self.counts.add_how(how);
-        self.show(
-            context,
-            &DifferenceRow {
-                what: DifferenceKind::Went,
-                how,
-                before: Some(&then.state),
-                after: None,
-                of: then,
-            },
-        )
+        let what = DifferenceKind::Went;
+        let row = DifferenceRow { what, how, before: Some(&then.state), after: None, of: then };
+        self.show(context, &row)
     }
 
     async fn meet_now(
@@ -292,14 +288,19 @@ impl Diff {
         }
         if let Some(before) = before {
             let from = context.client().await?.provenance().await.ok();
-            // All records of now are read: filters choose among those of both moments.
-            let filters = context.ui.invocation().selection().filter(|_| before.filters.is_some());
+            // The filters of this command apply to both snapshots, so they are compared only if the
+            // list was filtered, too.
+            let mut filters = None;
+            if before.filters.is_some() {
+                filters = context.ui.invocation().selection();
+            }
             let schemas = catalog.scanned_names();
             let now = ListScope { from, all_dbs: false, schemas, filters, limit: None };
             check_scopes(&before.restricted_to(&args.schemas.schema), &now)?;
         }
         let reader = context.reader().await?.scanning(args.scan.scan_options());
-        // As much is read as a list reads: otherwise long values and their findings could not be compared.
+        // Reads as much of each value as `list` does. Otherwise long values and their findings could
+        // not be compared.
         let plan = ScanPlan {
             catalog: &catalog,
             thresholds: Thresholds::default(),
@@ -348,7 +349,7 @@ impl Diff {
         Ok(())
     }
 
-    /// Whether both moments have all records; `None` if one of them does not say.
+    /// Whether both snapshots have all records; `None` if one of them does not show it.
     fn complete(&self) -> Option<bool> {
         if self.is_complete && self.is_unsure { None } else { Some(self.is_complete) }
     }
@@ -360,7 +361,7 @@ impl Diff {
             }
             Output::Jsonl => {}
             Output::Table => {
-                // Counts of what was read so far would look like records that went.
+                // The counts of an incomplete scan would look as if records were gone.
                 if self.knows_all {
                     context.ui.page(difference::summary_table(&self.summary, context.ui.view()))?;
                 }
@@ -390,10 +391,11 @@ impl Diff {
     }
 }
 
-/// Passes if two lists were to hold the same records: else what one of them was not to hold would seem to have come or gone.
+/// Passes if two lists have the same scope. Otherwise records outside the scope of one list would
+/// appear as added or gone.
 ///
 /// # Errors
-/// Usage: they were not.
+/// Usage: the scopes differ.
 fn check_scopes(before: &ListScope, after: &ListScope) -> Result<(), CommandError> {
     match before.differs_from(after) {
         None => Ok(()),

@@ -1,4 +1,5 @@
-//! `idemctl explore`: every order of the steps, with faults, and the shortest way to each harm.
+//! `idemctl explore`: every order of the steps, with faults, and the shortest history to each
+//! violation.
 
 mod explored;
 
@@ -28,7 +29,7 @@ use crate::sim::exploration::{ExplorationPlace, ExplorationTask};
 /// Larger than any accepted exploration.
 const LARGEST_ACCEPTED: u64 = 64 * 1024 * 1024;
 
-/// The idempotency key on a throw-away server, where it meets no other.
+/// The idempotency key on a temporary local Redis, which has no other keys.
 const PRIVATE_KEY: &[u8] = b"order-1";
 
 /// Explore every order of the steps of simultaneous requests, with faults
@@ -124,6 +125,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         return Err(CommandError::usage("--mix: two schemas need at least two workers").into());
     }
     let choice = explored::choose(context, &args.chosen, &args.schemas)?;
+    // After Ctrl-C and SIGTERM, the keys that explore created are still removed.
     let interrupt = Interrupt::listen()?;
     interrupt.heed_terminate()?;
     let (client, target) = context.arena("Exploring").await?;
@@ -134,8 +136,9 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         );
         return Err(stop.hint("pass --sandbox to explore on a temporary local Redis").into());
     }
-    let named = format!("idemctl-explore-{}", Uuid::new_v4().simple()).into_bytes();
-    let key = if is_private { PRIVATE_KEY } else { &named };
+    // On a server that others use, a random name keeps the key apart from every other key.
+    let unique = format!("idemctl-explore-{}", Uuid::new_v4().simple()).into_bytes();
+    let key = if is_private { PRIVATE_KEY } else { &unique };
     let place = ExplorationPlace { target: &target, key, is_private, interrupt: &interrupt };
     explored::permits(&args.chosen, args.faults, is_private)?;
     if args.chosen.replay.is_empty() {
@@ -159,6 +162,7 @@ async fn search(
         let explored = task.run(place).await;
         progress.inc(1);
         let explored = explored.inspect_err(|_| progress.finish_and_clear())?;
+        // If a step replies differently to the same state, the states that follow are wrong.
         if let Some(why) = &explored.unsteady {
             progress.finish_and_clear();
             let message = format!("{why}, so there is no result for {}", explored.name());
@@ -192,7 +196,10 @@ fn show(
     explorations: &[Exploration],
     accepted: Option<&AcceptedFrontiers>,
 ) -> Result<Exit> {
-    let differences = accepted.map(|accepted| accepted.differences(explorations));
+    let mut differences = None;
+    if let Some(accepted) = accepted {
+        differences = Some(accepted.differences(explorations));
+    }
     if let Some(picture) = picture(args, explorations) {
         context.ui.data(picture)?;
     } else {
@@ -210,34 +217,39 @@ fn show(
             render::text(shown, view)
         })?;
     }
-    let harmed = || explorations.iter().any(|exploration| !exploration.violations.is_empty());
-    let bad = differences.map_or_else(harmed, |differences| !differences.is_empty());
-    let complete = explorations.iter().all(|exploration| exploration.covered.complete);
-    Ok(match (bad, complete) {
-        (true, _) => Exit::No,
-        (false, true) => Exit::Done,
-        (false, false) => Exit::Partial,
-    })
+    // With --expect, known violations are accepted, and only differences count.
+    let is_bad = match &differences {
+        Some(differences) => !differences.is_empty(),
+        None => explorations.iter().any(|exploration| !exploration.violations.is_empty()),
+    };
+    if is_bad {
+        return Ok(Exit::No);
+    }
+    // An exploration that reached its limit may have missed a violation.
+    let is_complete = explorations.iter().all(|exploration| exploration.covered.complete);
+    Ok(if is_complete { Exit::Done } else { Exit::Partial })
 }
 
-/// Nothing but pictures of histories, where these are asked for.
+/// The diagrams of the histories, if these are requested. They are printed without other output.
 fn picture(args: &Args, explorations: &[Exploration]) -> Option<String> {
     let mut schedules = explorations.iter().flat_map(Exploration::schedules);
     match args.trace? {
         TraceStyle::Table => None,
-        TraceStyle::Mermaid => Some(
-            schedules
-                .map(|(title, lines)| render::mermaid(&title, lines))
-                .collect::<Vec<_>>()
-                .join("\n"),
-        ),
-        TraceStyle::Svg => Some(
-            schedules.next().map(|(title, lines)| render::svg(&title, lines)).unwrap_or_default(),
-        ),
+        TraceStyle::Mermaid => {
+            let mut diagrams = Vec::new();
+            for (title, lines) in schedules {
+                diagrams.push(render::mermaid(&title, lines));
+            }
+            Some(diagrams.join("\n"))
+        }
+        TraceStyle::Svg => match schedules.next() {
+            Some((title, lines)) => Some(render::svg(&title, lines)),
+            None => Some(String::new()),
+        },
     }
 }
 
-/// Plays histories again.
+/// Executes the histories of the given tokens.
 async fn replay(
     context: &mut Context,
     args: &Args,
@@ -247,7 +259,8 @@ async fn replay(
     let mut executed = Vec::new();
     for (token, services) in args.chosen.replay.iter().zip(&choice.programs) {
         if place.interrupt.is_raised() {
-            let (done, all) = (executed.len(), choice.programs.len());
+            let done = executed.len();
+            let all = choice.programs.len();
             return Err(CommandError::interrupted(format!(
                 "interrupted after {done} of {all} histories; all keys were removed"
             ))
@@ -266,6 +279,7 @@ async fn again(
     let task = ExplorationTask { workers: u8::try_from(token.workers.len())?, ..task.clone() };
     let mut server = task.connect(place).await?;
     let steps = task.retrace(token, &mut server).await?;
+    // The keys are removed before an error of the token ends the command.
     server.clear().await?;
     let steps = steps.map_err(|why| CommandError::usage(format!("--replay {token}: {why}")))?;
     let replayed = task.replay(token, &steps, place).await?;
@@ -273,11 +287,16 @@ async fn again(
 }
 
 fn task(args: &Args, services: &[Arc<Schema>], is_private: bool) -> Result<ExplorationTask> {
-    let executed = |schema: &Arc<Schema>| match is_private {
-        true => Arc::clone(schema),
-        false => Arc::new(schema.living_at_most(TEST_KEYS_LIVE)),
-    };
-    let program = ExplorationTask::program(services.iter().map(executed).collect())
+    let mut schemas = Vec::with_capacity(services.len());
+    for schema in services {
+        if is_private {
+            schemas.push(Arc::clone(schema));
+        } else {
+            // If idemctl is killed, its keys on a named server expire within minutes.
+            schemas.push(Arc::new(schema.living_at_most(TEST_KEYS_LIVE)));
+        }
+    }
+    let program = ExplorationTask::program(schemas)
         .map_err(|why| CommandError::usage(format!("{}: {why}", services[0].name)))?;
     Ok(ExplorationTask {
         program,
@@ -289,9 +308,13 @@ fn task(args: &Args, services: &[Arc<Schema>], is_private: bool) -> Result<Explo
 }
 
 fn accepted(file: &Path) -> Result<AcceptedFrontiers> {
-    let named = |why: String| CommandError::usage(format!("--expect: {}: {why}", file.display()));
-    let json =
-        files::read_or_receive(file, LARGEST_ACCEPTED).map_err(|error| named(error.to_string()))?;
-    Ok(AcceptedFrontiers::parse(&json)
-        .map_err(|why| named(why).hint("write it with `idemctl explore all -o json`"))?)
+    let shown = file.display();
+    let json = files::read_or_receive(file, LARGEST_ACCEPTED)
+        .map_err(|error| CommandError::usage(format!("--expect: {shown}: {error}")))?;
+    match AcceptedFrontiers::parse(&json) {
+        Ok(accepted) => Ok(accepted),
+        Err(why) => Err(CommandError::usage(format!("--expect: {shown}: {why}"))
+            .hint("write it with `idemctl explore all -o json`")
+            .into()),
+    }
 }

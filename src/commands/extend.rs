@@ -1,4 +1,4 @@
-//! `idemctl extend`: gives locks more time, while somebody finds out what became of their operations.
+//! `idemctl extend`: gives locks more time, while somebody finds out how their operations ended.
 
 use std::time::Duration;
 
@@ -65,6 +65,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     };
     let decide = |record: &Record| decide(record, millis);
     let mut locks = NamedLocks::find(context, &catalog, &lookup, keys, action, decide).await?;
+    // JSON is written once, after the change, because it reports the outcomes.
     if args.output == Output::Table {
         locks.show(context)?;
     }
@@ -87,12 +88,13 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     } else if possible > 0 {
         let them =
             if possible == 1 { "this lock".to_owned() } else { format!("these {possible} locks") };
+        // The value of a lock stays, so there is nothing to back up.
         let accounted = ChangeArgs { confirmed: args.confirmed.clone(), ..ChangeArgs::default() };
-        ended =
-            locks.change(context, &accounted, &format!("Extend {them} to {time} from now?")).await;
+        let question = format!("Extend {them} to {time} from now?");
+        ended = locks.change(context, &accounted, &question).await;
         locks.print_done(context);
     }
-    // What was changed is reported even if an error followed; if it was not confirmed, nothing was tried.
+    // Changes are reported even if an error followed. Without a confirmation, nothing was tried.
     if ended.is_ok() || locks.was_tried() {
         write_report(context, args.output, &locks.report())?;
     }
@@ -112,11 +114,10 @@ fn decide(record: &Record, millis: u64) -> LockDecision {
             duration::short(left)
         )),
         None => {
-            let left = record.seen.keys[key_index]
-                .expiry
-                .millis()
-                .map(duration::short)
-                .unwrap_or_default();
+            let left = match record.seen.keys[key_index].expiry.millis() {
+                Some(left) => duration::short(left),
+                None => String::new(),
+            };
             let extended = duration::short(millis);
             LockDecision::Possible(key_index, format!("{left} left, to become {extended}"))
         }

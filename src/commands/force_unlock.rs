@@ -83,16 +83,18 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     }
 }
 
-/// Unlocks the only key that was named, of which the whole record is shown.
+/// Unlocks the only key that was named, and shows its whole record.
 async fn unlock_one(context: &mut Context, args: &Args, mut locks: NamedLocks) -> Result<Exit> {
     let Some(lock) = locks.first_possible() else { return locks.exit() };
     let record = lock.record.clone();
     if args.output == Output::Table {
         let key_index = lock.key_index;
-        // The command line for scripts has to name the context that protects the server, by whichever address it is known.
+        // The command line for scripts needs --confirm with the context that protects the server,
+        // even if that context has the server under another address.
         context.learn_protection().await;
         explain(context, &record, key_index, args.change.confirmed.reason.as_deref())?;
     }
+    // The record is shown first, so that the operator sees which lock exists instead.
     if let Some(expected) = &args.expect
         && !expected.holds(&record)
     {
@@ -111,7 +113,10 @@ async fn unlock_one(context: &mut Context, args: &Args, mut locks: NamedLocks) -
     // A lock that was removed is reported even if an error followed.
     if locks.done() > 0 {
         write_record(context, args.output, &record, "unlocked", locks.backup())?;
-        let backup = locks.backup().map(|file| format!("; backup: {file}")).unwrap_or_default();
+        let backup = match locks.backup() {
+            Some(file) => format!("; backup: {file}"),
+            None => String::new(),
+        };
         context.ui.status(&format!("Unlocked {}{backup}", escape::key(&record.key)));
         read_back(context, &record).await;
     }
@@ -141,7 +146,7 @@ async fn unlock_several(context: &mut Context, args: &Args, mut locks: NamedLock
         ended = locks.change(context, &args.change, &format!("Remove {them}?")).await;
         locks.print_done(context);
     }
-    // What was changed is reported even if an error followed; if it was not confirmed, nothing was tried.
+    // Changes are reported even if an error followed. Without a confirmation, nothing was tried.
     if ended.is_ok() || locks.was_tried() {
         write_report(context, args.output, &locks.report())?;
     }
@@ -158,17 +163,20 @@ fn decide(record: &Record) -> LockDecision {
 
 /// How long the lock has been held, when it expires, and who holds it.
 fn shown_in_table(record: &Record, key_index: usize) -> String {
-    let what = match record.state {
-        State::Completed => "beside a result, ".to_owned(),
-        State::Unreadable => "unreadable, ".to_owned(),
-        _ => record.age.map(|age| format!("held {}, ", words::short_age(age))).unwrap_or_default(),
+    let what = match (record.state, record.age) {
+        (State::Completed, _) => "beside a result, ".to_owned(),
+        (State::Unreadable, _) => "unreadable, ".to_owned(),
+        (_, Some(age)) => format!("held {}, ", words::short_age(age)),
+        (_, None) => String::new(),
     };
     let left = match record.seen.keys[key_index].expiry {
         Expiry::Never => "no expiry".to_owned(),
         expiry => format!("{} left", words::expiry(expiry)),
     };
-    let owner =
-        record.owner().map(|owner| format!(", owner {}", escape::text(owner))).unwrap_or_default();
+    let owner = match record.owner() {
+        Some(owner) => format!(", owner {}", escape::text(owner)),
+        None => String::new(),
+    };
     format!("{what}{left}{owner}")
 }
 
@@ -201,18 +209,22 @@ fn explain(
         let name = name_of(record);
         let token = token.to_string();
         let mut words = vec!["force-unlock", &name, "--expect", &token];
-        match context.settings.context_name().filter(|_| context.settings.is_protected()) {
-            Some(name) => words.extend(["--confirm", name]),
-            None => words.push("--yes"),
+        // A protected context does not accept --yes alone.
+        match context.settings.context_name() {
+            Some(name) if context.settings.is_protected() => words.extend(["--confirm", name]),
+            _ => words.push("--yes"),
         }
-        words.extend(reason.into_iter().flat_map(|reason| ["--reason", reason]));
+        if let Some(reason) = reason {
+            words.extend(["--reason", reason]);
+        }
         let line = context.ui.invocation().command_line(words);
         context.ui.status(&format!("For scripts: `{line}`"));
     }
     Ok(())
 }
 
-/// Prints what is there now, because a request may have taken the lock again at once.
+/// Prints the current state, because a request may have acquired the lock again at once. If reading
+/// fails, prints nothing, because the lock was removed in any case.
 async fn read_back(context: &mut Context, record: &Record) {
     let Ok(mut reader) = context.reader().await else { return };
     let wanted = vec![record.schema.redis_keys(&record.key)];

@@ -20,7 +20,6 @@ use std::collections::HashSet;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use anyhow::Result;
 use clap::Args as ClapArgs;
@@ -31,17 +30,17 @@ use crate::context::key_file::KeyFile;
 use crate::context::{Context, interruptible};
 use crate::domain::diagnosis::OVERSIZED_BYTES;
 use crate::domain::record::{Given, Record, name};
-use crate::domain::schema::{Catalog, Schema};
+use crate::domain::schema::Catalog;
 use crate::exit::{CommandError, Exit};
 use crate::render::invocation::word;
 use crate::render::record_json::RecordJson;
 use crate::render::{escape, exploration, record, unclaimed_key};
 use crate::scan;
 use crate::store::read::lookup::{Lookup, LookupResult};
-use crate::store::{ReadLimit, RecordReader, StoreError};
+use crate::store::{ReadLimit, RecordReader};
 use crate::watch::{self, Watch};
 
-/// Bytes of a value that `--raw` shows unless `--full` asks for all: about a screen.
+/// Bytes of a value that `--raw` shows without `--full`, which is about a screen.
 const RAW_BYTES: usize = 4 * 1024;
 
 /// Bytes of a value that are read unless `--full` asks for all. Larger values have the finding
@@ -165,8 +164,8 @@ pub async fn run(context: &mut Context, mut args: Args) -> Result<Exit> {
     };
     if let Some(watch) = watch {
         let lookup = lookup(&args);
-        return follow::follow(context, &mut reader, &catalog, keys, &lookup, (&watch, &args))
-            .await;
+        let following = (&watch, &args);
+        return follow::follow(context, &mut reader, &catalog, keys, &lookup, following).await;
     }
     inspect(context, &args, &catalog, reader, keys, true).await
 }
@@ -195,7 +194,8 @@ async fn find_and_inspect(
     reader: RecordReader,
 ) -> Result<Exit> {
     if args.schemas.schema.is_empty() {
-        // Whoever searches for a key does not know whose it is: the context's list of schemas would hide it.
+        // A user who searches for a key does not know its schema, so the context's list of schemas
+        // could hide the key.
         catalog = catalog.of_all();
     }
     let mut found = find::find(context, args, text, &catalog, &reader).await?;
@@ -206,12 +206,13 @@ async fn find_and_inspect(
     let has_all_keys = found.are_complete();
     let shown = inspect(context, args, &catalog, reader.clone(), names, has_all_keys);
     let shown = interruptible(shown).await;
-    // That the scan is not complete weighs more than what became of the records that it found.
+    // That the scan is incomplete matters more than the exit code of the records that it found.
     found.require_complete(&reader)?;
     shown
 }
 
 fn lookup(args: &Args) -> Lookup {
+    // A body is written whole or not at all.
     let head = if args.full || args.body.is_some() {
         ReadLimit::Whole
     } else {
@@ -220,7 +221,8 @@ fn lookup(args: &Args) -> Lookup {
     Lookup { head, thresholds: args.thresholds.thresholds(), both: true }
 }
 
-/// Reads and shows the records of these keys. `has_all_keys` is false if a scan that was not complete found the keys.
+/// Reads and shows the records of these keys. `has_all_keys` is false if an incomplete scan found
+/// the keys.
 async fn inspect(
     context: &mut Context,
     args: &Args,
@@ -259,16 +261,19 @@ async fn inspect(
     if args.find.is_none() {
         other_schemas::hint(context, &mut reader, catalog, &lookup, (&found, &args.schemas)).await;
     }
+    // A replica without its master may show an old state, without any error.
     if let Some(why) = reader.is_behind().await {
         context.ui.warning(&why);
     }
+    // If no key exists, the user may have named the wrong database.
     if found.iter().all(|found| found.records.is_empty() && found.unclaimed.is_empty()) {
         scan::show_other_databases(context, &reader).await;
     }
     Ok(exit)
 }
 
-/// Drops keys that name only records which keys before them named, in other words.
+/// Drops each key whose records were all named by the keys before it, for example by a name and by a
+/// Redis key.
 fn keep_each_once(found: &mut Vec<LookupResult>) {
     let mut shown: HashSet<Vec<Vec<u8>>> = HashSet::new();
     found.retain(|found| {
@@ -281,14 +286,15 @@ fn keep_each_once(found: &mut Vec<LookupResult>) {
     });
 }
 
-/// Done if every key has a record.
+/// Done if every key has a record. An unreachable node counts first, then a missing permission,
+/// because a record may exist in the part that was not read.
 fn exit_of(found: &[LookupResult]) -> Exit {
     if found.iter().any(|found| found.unreachable().is_some()) {
         return Exit::Partial;
     }
     let missing: Vec<_> = found.iter().filter(|found| found.records.is_empty()).collect();
     if missing.iter().any(|found| found.unread.is_some()) {
-        // There may be a record where the user may not read.
+        // There may be a record among the keys that the user may not read.
         Exit::Permission
     } else if missing.len() == found.len() {
         Exit::No
@@ -350,8 +356,7 @@ async fn show(
     Ok(context.show_with(args.output, "records", &shown, &of_all, pages)?)
 }
 
-/// Reports what the records of a key do not show: that there is none, that there are several, or that some Redis keys were not
-/// read.
+/// Reports that a key has no record or several, or that some Redis keys were not read.
 fn report(context: &mut Context, catalog: &Catalog, reader: &RecordReader, found: &LookupResult) {
     let key = escape::text(&found.key);
     match found.records.len() {
@@ -391,14 +396,16 @@ fn report_no_record(
             ));
         }
     } else if !found.checked.is_empty() {
-        let unread = found.unread.as_ref();
-        let is_forbidden = unread.is_some_and(StoreError::is_permission);
+        let is_forbidden = match &found.unread {
+            Some(unread) => unread.is_permission(),
+            None => false,
+        };
         let part = if is_forbidden { " among the keys that this user may read" } else { "" };
         context.ui.status(&format!("{key}: no record on {}{part}", reader.name()));
         let checked: Vec<_> = found.checked.iter().map(|key| escape::text(key)).collect();
         context.ui.hint(&format!("checked {}", checked.join("  ")));
-        let lacks_prefix = |schema: &Arc<Schema>| schema.takes_prefix && !schema.has_prefix();
-        if catalog.chosen().iter().any(lacks_prefix) {
+        let mut schemas = catalog.chosen().iter();
+        if schemas.any(|schema| schema.takes_prefix && !schema.has_prefix()) {
             context.ui.hint("if your deployment puts a prefix before its keys, pass --prefix");
         }
     } else if found.unread.is_none() {
@@ -413,10 +420,11 @@ fn report_no_record(
         }
         context.ui.hint(&format!("keys of these schemas look like {}", templates.join("  ")));
     }
-    // If none of the Redis keys could be read, the warning about them says all.
+    // If none of the Redis keys could be read, the warning about them is enough.
 }
 
-/// What shows one of the records that a key names: its name, or, if several schemas read the same record, the schema.
+/// What to type to show one of the records that a key names. If several schemas read the same
+/// record, its name does not distinguish them, and --schema does.
 fn one_of(found: &LookupResult) -> String {
     let names = name::of_each(found.records.iter());
     if names.len() < found.records.len() {

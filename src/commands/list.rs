@@ -90,7 +90,9 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let is_table = matches!(args.show.output, Format::Table | Format::Wide);
     let watch = Watch::of(context, &args.follow, is_table)?.map(Watch::scanning);
     check_watch(&args, watch.as_ref(), &selection)?;
-    args.select.filter.remark(&catalog).iter().for_each(|remark| context.ui.status(remark));
+    if let Some(remark) = args.select.filter.remark(&catalog) {
+        context.ui.status(&remark);
+    }
     let databases = databases(context, &args).await?;
     let interrupt = Interrupt::listen()?;
     let listing = ListRun {
@@ -100,30 +102,34 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         databases: &databases,
         interrupt: &interrupt,
     };
-    let Some(watch) = watch else { return listing.run(context).await.map(|_| Exit::Done) };
-    let mut waiting = AwaitedState::default();
-    let judged = async |context: &mut Context| {
-        let states = listing.run(context).await?;
-        Ok(watch.until().map_or(Awaited::NotYet, |until| waiting.judge(until, &states)))
+    let Some(watch) = watch else {
+        listing.run(context).await?;
+        return Ok(Exit::Done);
     };
-    watch.follow(context, &interrupt, judged).await
+    let mut waiting = AwaitedState::default();
+    let list_again = async |context: &mut Context| {
+        let states = listing.run(context).await?;
+        match watch.until() {
+            Some(until) => Ok(waiting.judge(until, &states)),
+            None => Ok(Awaited::NotYet),
+        }
+    };
+    watch.follow(context, &interrupt, list_again).await
 }
 
 /// # Errors
-/// Usage: a watch that could never end as it should.
+/// Usage: a watch whose output never ends, or whose awaited state the filters exclude.
 fn check_watch(args: &Args, watch: Option<&Watch>, selection: &Selection) -> Result<()> {
     if watch.is_some() && args.show.output == Format::Json {
         return Err(watch::endless());
     }
-    let until = watch.and_then(Watch::until).filter(|until| *until != State::Absent);
-    match until.filter(|until| !selection.states.is_empty() && !selection.states.contains(until)) {
-        Some(until) => Err(CommandError::usage(format!(
-            "--until {}: --state excludes this state",
-            until.as_str()
-        ))
-        .into()),
-        None => Ok(()),
+    let Some(until) = watch.and_then(Watch::until) else { return Ok(()) };
+    // `absent` is reached when no selected record exists, so every --state goes with it.
+    if until == State::Absent || selection.states.is_empty() || selection.states.contains(&until) {
+        return Ok(());
     }
+    Err(CommandError::usage(format!("--until {}: --state excludes this state", until.as_str()))
+        .into())
 }
 
 /// A database whose records are listed; its number if several are.
@@ -137,8 +143,11 @@ async fn databases(context: &mut Context, args: &Args) -> Result<Vec<Database>> 
     if !args.all_dbs {
         return Ok(vec![Database { number: None, reader }]);
     }
-    let all = reader.of_all_databases().await?;
-    Ok(all.into_iter().map(|(number, reader)| Database { number: Some(number), reader }).collect())
+    let mut databases = Vec::new();
+    for (number, reader) in reader.of_all_databases().await? {
+        databases.push(Database { number: Some(number), reader });
+    }
+    Ok(databases)
 }
 
 /// What one listing needs; a watch lists again and again.
@@ -156,10 +165,12 @@ impl ListRun<'_> {
         let Args { show, reveal, all_dbs, null, .. } = self.args;
         let by_status = !self.selection.statuses.is_empty();
         let how = RowStyle { show, reveal: *reveal, all_dbs: *all_dbs, by_status, null: *null };
-        let from = match show.output {
-            Format::Json => context.client().await?.provenance().await.ok(),
-            _ => None,
-        };
+        // `diff` refuses lists of different servers. If the server does not identify itself, the list
+        // is still useful.
+        let mut from = None;
+        if show.output == Format::Json {
+            from = context.client().await?.provenance().await.ok();
+        }
         let mut rows = ListRows::new(context, how, kept(self.args));
         let mut states = Vec::new();
         let progress = context.ui.progress("keys scanned");
@@ -179,7 +190,7 @@ impl ListRun<'_> {
                     if !states.contains(&record.state) {
                         states.push(record.state);
                     }
-                    // A few bytes of a body are of no use: --full reads it.
+                    // Without --full, only the first bytes of the body were read, which are no use.
                     record.forget_cut_body();
                 }
                 rows.add(context, records)?;
@@ -221,19 +232,18 @@ impl ListRun<'_> {
         let keys = words::counted(report.keys, "key");
         let so_far = format!("{} among {keys} of {server}", words::counted(shown as u64, "record"));
         let is_for_people = matches!(self.args.show.output, Format::Table | Format::Wide);
+        // Only a complete scan can report that there are no records.
         if !matches!(report.end, ScanEnd::Complete) {
             return report.require_complete("the list is", &so_far);
         }
         if shown == 0 {
             let none = report.coverage.none_selected();
             context.ui.status(&format!("{none} among {keys} of {server}"));
-            match self.databases {
-                [Database { number: None, reader }] => {
-                    scan::explain_nothing(context, self.catalog, reader).await
-                }
-                _ => {
-                    coverage::left_out(self.catalog).iter().for_each(|line| context.ui.status(line))
-                }
+            if let [Database { number: None, reader }] = self.databases {
+                scan::explain_nothing(context, self.catalog, reader).await;
+            } else if let Some(line) = coverage::left_out(self.catalog) {
+                // --all-dbs has scanned the other databases, so they explain nothing.
+                context.ui.status(&line);
             }
         } else if is_for_people && let Some(limit) = rows.limit_reached() {
             let scanned = self.scanned(report.passed).await;
@@ -245,6 +255,7 @@ impl ListRun<'_> {
         } else if is_for_people {
             context.ui.status(&so_far);
         }
+        // A watch would repeat the hint each time.
         let without_room = rows.without_room();
         let is_watch = self.args.follow.interval()?.is_some();
         if shown > 0 && !is_watch && !without_room.is_empty() {
@@ -271,17 +282,20 @@ impl ListRun<'_> {
     /// The server's name for people.
     fn server(&self) -> String {
         let name = self.databases[0].reader.name();
-        match (self.args.all_dbs, name.rsplit_once('/')) {
-            (true, Some((server, _))) if self.databases.len() == 1 => {
-                format!("1 database of {server}")
-            }
-            (true, Some((server, _))) => format!("{} databases of {server}", self.databases.len()),
-            _ => name,
+        if !self.args.all_dbs {
+            return name;
+        }
+        // The name ends with the number of one database.
+        let Some((server, _)) = name.rsplit_once('/') else { return name };
+        match self.databases.len() {
+            1 => format!("1 database of {server}"),
+            count => format!("{count} databases of {server}"),
         }
     }
 }
 
-/// True when the lengths of values decide which records are shown: each length has to be asked for then.
+/// True if the lengths of values decide which records are shown. The length of every record is then
+/// read, and otherwise only those of the shown records, because each costs an extra command.
 fn chooses_by_size(args: &Args) -> bool {
     matches!(args.show.sort, Some(Sort::Size))
         || args.select.finding.contains(&FindingCode::Oversized)
@@ -290,6 +304,7 @@ fn chooses_by_size(args: &Args) -> bool {
 fn kept(args: &Args) -> RowLimit {
     let limit = args.limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
     match args.show.sort {
+        // Sorted rows are kept until the scan ends, so their number is limited by default.
         Some(sort) => RowLimit::Sorted(Order::from(sort), limit.unwrap_or(SORTED_ROWS)),
         None => RowLimit::First(limit.unwrap_or(usize::MAX)),
     }

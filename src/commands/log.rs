@@ -1,4 +1,4 @@
-//! `idemctl log`: what was changed from this machine, an operation a line.
+//! `idemctl log`: what was changed from this machine, one line per operation.
 
 mod one_operation;
 mod reading;
@@ -13,7 +13,6 @@ use self::one_operation::ShowOperation;
 use self::reading::{LogFilter, each, is_there, path, say_count, warn_of_damage};
 use crate::args::Output;
 use crate::context::Context;
-use crate::domain::history::Operation;
 use crate::exit::Exit;
 use crate::render::history;
 
@@ -59,7 +58,8 @@ pub fn run(context: &mut Context, args: Args) -> Result<Exit> {
 }
 
 fn operations(context: &mut Context, args: &Args) -> Result<Exit> {
-    let (path, filter) = (path(context)?, &args.filter);
+    let path = path(context)?;
+    let filter = &args.filter;
     let mut touched = HashSet::new();
     let read = each(&path, |entry, operation| {
         if filter.is_of(&entry) && !touched.contains(&operation.op) {
@@ -68,14 +68,21 @@ fn operations(context: &mut Context, args: &Args) -> Result<Exit> {
     })?;
     let Some((operations, damaged)) = read else { return nothing_yet(context, filter.output) };
     let now = context.now();
-    let is_wanted = |operation: &Operation| {
-        let is_command = args.command.as_ref().is_none_or(|name| *name == operation.command);
-        // Of one that was killed before it noted a change nobody knows which records it touched.
-        let is_touched =
-            touched.contains(&operation.op) || !operation.is_told && filter.only.is_none();
-        is_command && is_touched && filter.is_recent(&operation.at, now)
-    };
-    let wanted: Vec<_> = operations.into_all().into_iter().filter(is_wanted).collect();
+    let mut wanted = Vec::new();
+    for operation in operations.into_all() {
+        if let Some(command) = &args.command
+            && *command != operation.command
+        {
+            continue;
+        }
+        // If an operation was killed before its first line, it is unknown which records it touched.
+        let may_have_touched = !operation.is_told && filter.only.is_none();
+        if (touched.contains(&operation.op) || may_have_touched)
+            && filter.is_recent(&operation.at, now)
+        {
+            wanted.push(operation);
+        }
+    }
     let newest = &wanted[wanted.len().saturating_sub(filter.limit())..];
     let contexts = context.settings.context_places();
     let mut shown = Vec::with_capacity(newest.len());

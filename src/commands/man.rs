@@ -41,7 +41,7 @@ const ENVIRONMENT: [(&str, &str); 13] = [
     ("TMPDIR", "folder for the files of a temporary local Redis, /tmp by default"),
 ];
 
-/// The pages that are no command's, which are written by hand.
+/// The pages that do not describe a command, which are written by hand.
 const OTHERS: [(&str, &str); 4] = [
     ("idemctl-config.5", include_str!("../../man/idemctl-config.5")),
     ("idemctl-schema.5", include_str!("../../man/idemctl-schema.5")),
@@ -77,7 +77,7 @@ pub fn run(context: &mut Context, args: Args, root: clap::Command) -> Result<Exi
             .into());
         }
         let file = section.join(name);
-        // Others may write into the folder: a page is never written through a link that they left there.
+        // Other users may write into the folder, so a page is never written through a link in it.
         files::publish(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
     }
     context.ui.status(&format!(
@@ -95,25 +95,29 @@ fn section(name: &str) -> String {
 
 /// Every page with its file name.
 fn pages(root: clap::Command) -> std::io::Result<Vec<(String, Vec<u8>)>> {
-    // Built once and as a whole, so that the options of all commands are on each page.
+    // clap adds the options of all commands to each command when it builds the root.
     let mut root = root.disable_help_subcommand(true);
     root.build();
     let mut pages = Vec::new();
     add(&root, &mut pages)?;
-    pages.extend(OTHERS.map(|(name, text)| (name.to_owned(), text.as_bytes().to_vec())));
+    for (name, text) in OTHERS {
+        pages.push((name.to_owned(), text.as_bytes().to_vec()));
+    }
     Ok(pages)
 }
 
 fn add(command: &clap::Command, pages: &mut Vec<(String, Vec<u8>)>) -> std::io::Result<()> {
     let is_root = command.get_display_name().is_none_or(|name| name == "idemctl");
-    // The options that every command has stand on the first page.
+    // Only the first page has the options of all commands, which would make the others long.
     let shown = if is_root { command.clone() } else { without(command.clone(), &GLOBAL) };
     let man = Man::new(shown);
     pages.push((man.get_filename(), page(&man, command, is_root)?));
-    command
-        .get_subcommands()
-        .filter(|command| !command.is_hide_set())
-        .try_for_each(|command| add(command, pages))
+    for command in command.get_subcommands() {
+        if !command.is_hide_set() {
+            add(command, pages)?;
+        }
+    }
+    Ok(())
 }
 
 fn page(man: &Man, command: &clap::Command, is_root: bool) -> std::io::Result<Vec<u8>> {
@@ -135,7 +139,8 @@ fn page(man: &Man, command: &clap::Command, is_root: bool) -> std::io::Result<Ve
     Ok(tidy(&String::from_utf8_lossy(&page)).into_bytes())
 }
 
-/// The title line, with the day of the version: the pages of one version are the same whenever they are written.
+/// The title line. It has the date of the version, so that the pages of one version are always the
+/// same.
 fn title(command: &clap::Command) -> Roff {
     let name = command.get_display_name().unwrap_or(command.get_name());
     let mut roff = Roff::new();
@@ -146,7 +151,8 @@ fn title(command: &clap::Command) -> Roff {
     roff
 }
 
-/// The line of usage as `--help` has it: the options have a section of their own.
+/// The usage line of `--help`. The synopsis of clap_mangen lists every option, and the options have
+/// a section of their own.
 fn synopsis(command: &clap::Command) -> Roff {
     let usage = command.clone().render_usage().to_string();
     let mut roff = Roff::new();
@@ -157,13 +163,16 @@ fn synopsis(command: &clap::Command) -> Roff {
 fn examples(roff: &mut Roff, command: &clap::Command) {
     let Some(examples) = command.get_before_help() else { return };
     roff.control("SH", ["EXAMPLES"]).control("nf", []);
-    for line in examples.to_string().lines().filter_map(|line| line.strip_prefix("  ")) {
-        roff.text([roman(line)]);
+    for line in examples.to_string().lines() {
+        if let Some(example) = line.strip_prefix("  ") {
+            roff.text([roman(example)]);
+        }
     }
     roff.control("fi", []);
 }
 
-/// The page with one space where two breaks stand around an empty line, which `mandoc` warns of.
+/// The page with one vertical space in place of two breaks around an empty line, because `mandoc`
+/// warns about these.
 fn tidy(page: &str) -> String {
     page.replace(".br\n\n.br\n", ".sp\n")
 }
@@ -177,7 +186,9 @@ fn root_sections(roff: &mut Roff) {
     roff.text([roman("`idemctl sandbox -- COMMAND` returns the exit status of COMMAND.")]);
     for (title, items) in [("ENVIRONMENT", &ENVIRONMENT[..]), ("FILES", &FILES[..])] {
         roff.control("SH", [title]);
-        items.iter().for_each(|(name, meaning)| term(roff, name, meaning));
+        for (name, meaning) in items {
+            term(roff, name, meaning);
+        }
     }
 }
 
