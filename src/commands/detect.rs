@@ -191,7 +191,7 @@ async fn report(
     if sampled == 0 {
         show_other_databases(context, reader).await;
     }
-    if let Some(forbidden) = &sampler.forbidden() {
-        context.ui.warning(forbidden);
+    if let Some(forbidden) = sampler.forbidden() {
+        context.ui.warning(&forbidden);
     }
 }

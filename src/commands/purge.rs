@@ -1,4 +1,5 @@
-//! `idemctl purge`: many records, counted, confirmed by name, and removed as long as they are what was seen.
+//! `idemctl purge`: counts many records, asks for a name to confirm, and removes each record only if
+//! it has not changed since it was read.
 
 mod choice;
 mod limit;
@@ -70,20 +71,23 @@ pub struct Args {
 
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let only_shows = args.change.confirmed.dry_run;
-    // A percentage of all records can only be told if all of them are read.
+    // A percentage of all records is known only if all of them are read.
     let reads_all = args.limit.max_percent.is_some();
     let rule = PurgeRule::new(context, &args.choice, &args.schemas, &args.thresholds, reads_all)?;
     if let Some(remark) = args.choice.remark(&rule) {
         context.ui.status(&remark);
     }
     let key_file = args.choice.open_key_file(context)?;
+    // A dry run may select broadly, because it changes nothing.
     if !only_shows {
         rule.check_narrow(&args.choice, &args.schemas)?;
     }
+    // A dry run gets no connection that can change records.
     let leave = if only_shows { None } else { Some(&args.change.confirmed) };
     let scan_options = args.page.scan_options();
     let mut purge = BulkRun::open(context, &rule, leave, scan_options, key_file).await?;
 
+    // The limit holds for the second scan too, because more records may be selected by then.
     let mut limit = u64::MAX;
     if counts_first(context, &args) {
         purge.count(context, true).await?;
@@ -105,20 +109,23 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         audit_word: "purged",
         removes: true,
         rate: args.rate,
-        // Only a sweep waits whether a worker renews its lock: a purge is told which records to remove.
+        // Only a sweep waits, to see whether a worker renews its lock. In a purge, the operator
+        // decides which records to remove.
         grace: Duration::ZERO,
         owners: None,
         limit,
     };
     let ended = purge.change(context, &args.change, options).await;
     if purge.account.outcome == Ended::NothingTried {
-        return ended.map(|()| Exit::Done);
+        ended?;
+        return Ok(Exit::Done);
     }
     let exit = account(context, &args, &rule, &purge, ended).await?;
     exit_of(exit, &purge.found.coverage.named, purge.found.keys, args.choice.filters())
 }
 
-/// Keys that were not found, are ambiguous, or were left alone make what is done a part of what was asked for.
+/// The exit code of a purge of named keys. It is partial if a key was not found, is ambiguous, or was
+/// left alone.
 ///
 /// # Errors
 /// Usage: each of the given keys is ambiguous.
@@ -137,14 +144,16 @@ fn exit_of(exit: Exit, named: &NamedKeys, given: u64, is_filtered: bool) -> Resu
     Ok(exit)
 }
 
-/// True when somebody is to see, or an option to judge, how many records are chosen before any of them goes.
+/// True if a person or an option decides by the number of selected records, so that they are counted
+/// before any of them is removed.
 fn counts_first(context: &Context, args: &Args) -> bool {
     args.change.confirmed.dry_run
         || args.change.confirmed.asks_somebody(context)
         || args.limit.is_given()
 }
 
-/// Shows what is chosen, and says what its removal means. Only if the scan is complete there may be nothing.
+/// Shows the selected records, and the consequence of their removal. Only a complete scan can report
+/// that there are none.
 async fn show(
     context: &mut Context,
     args: &Args,
@@ -202,10 +211,10 @@ fn report(
     write_report(context, args.output, &change::purge(&purge.found.tally, covered, &purge.account))
 }
 
-/// Says how far the purge got, and of the records that were left alone, why.
+/// Reports how far the purge got, and why records were left alone.
 ///
 /// # Errors
-/// How the purge ended, which weighs more than a stdout that nobody reads.
+/// How the purge ended, which matters more than a stdout that cannot be written.
 async fn account(
     context: &mut Context,
     args: &Args,
@@ -215,12 +224,16 @@ async fn account(
 ) -> Result<Exit> {
     let account = &purge.account;
     let is_whole = account.outcome == Ended::Whole;
-    // What was counted before was shown then. If nothing could be read, nobody knows that there is nothing.
+    // Counted records were shown before the question. If nothing could be read, it is unknown
+    // whether there are records.
     let mut shown = Ok(());
     if !purge.is_counted && (ended.is_ok() || purge.found.keys > 0) {
         shown = show(context, args, rule, purge, is_whole).await;
     }
-    let shown = shown.and_then(|()| report(context, args, rule, purge));
+    // An error of stdout waits until the end, so that the outcome still reaches stderr.
+    if shown.is_ok() {
+        shown = report(context, args, rule, purge);
+    }
     let total = purge.found.tally.total();
     let mut so_far = format!("{} purged", words::counted(account.done, "record"));
     if purge.is_counted || is_whole {
@@ -254,7 +267,7 @@ async fn account(
         }
     }
     shown?;
-    // What was promised is not all done, and the same command does not do the rest.
+    // These records remain, and the same command would not remove them either.
     if !account.partly.is_empty() || account.too_large > 0 {
         return Ok(Exit::Partial);
     }

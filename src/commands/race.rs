@@ -1,4 +1,4 @@
-//! `idemctl race`: what many simultaneous requests with one idempotency key come to.
+//! `idemctl race`: the outcome of many simultaneous requests with one idempotency key.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -110,23 +110,29 @@ impl From<StrategyArg> for Strategy {
 }
 
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
-    let demonstrates =
-        |schema: &Schema| schema.origin == SchemaOrigin::BuiltIn && schema.begins_with_a_script();
-    let (schemas, _) =
-        context.schemas_to_play(&args.schemas, demonstrates, Schema::unplayable_because)?;
+    let (schemas, _) = context.schemas_to_play(
+        &args.schemas,
+        // Redis executes only a begin step of one script atomically, so the others are not expected
+        // to pass.
+        |schema| schema.origin == SchemaOrigin::BuiltIn && schema.begins_with_a_script(),
+        Schema::unplayable_because,
+    )?;
     let plan = plan(&args, &schemas)?;
+    // After Ctrl-C and SIGTERM, the test keys are still removed.
     let interrupt = Interrupt::listen()?;
     interrupt.heed_terminate()?;
     let (client, server) = context.arena("Racing").await?;
+    // Each worker has a connection of its own. On a shared one, Redis would execute the requests in
+    // the order of sending, and nothing would race.
     let mut connections =
         Connections::open(&client, &server, plan.concurrency).await.map_err(not_connected)?;
     let schemas = runnable(context, &client, schemas)?;
     let mut runs = Vec::new();
     for schema in &schemas {
         for strategy in strategies(&args.strategy) {
-            runs.push(
-                one_run(context, &mut connections, schema, strategy, &plan, &interrupt).await?,
-            );
+            let run =
+                one_run(context, &mut connections, schema, strategy, &plan, &interrupt).await?;
+            runs.push(run);
         }
     }
     let shown: Vec<_> = runs.iter().map(render::run).collect();
@@ -135,16 +141,20 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     Ok(exit(&runs))
 }
 
-/// The exit code of the schemas' own steps; other strategies are there to lose.
+/// The exit code of the schemas' own steps. The other strategies are expected to fail.
 fn exit(runs: &[RaceRun]) -> Exit {
-    let any = |verdict| {
-        runs.iter().any(|run| run.strategy == Strategy::Schema && run.verdict() == verdict)
-    };
-    match () {
-        () if any(RaceVerdict::NotAtomic) => Exit::No,
-        () if any(RaceVerdict::Void) => Exit::Partial,
-        () => Exit::Done,
+    let mut exit = Exit::Done;
+    for run in runs {
+        if run.strategy != Strategy::Schema {
+            continue;
+        }
+        match run.verdict() {
+            RaceVerdict::NotAtomic => return Exit::No,
+            RaceVerdict::Void => exit = Exit::Partial,
+            RaceVerdict::NoneSeen => {}
+        }
     }
+    exit
 }
 
 async fn one_run(
@@ -158,9 +168,8 @@ async fn one_run(
     let what = format!("{}, {}", schema.name, strategy.as_str());
     let progress =
         context.ui.progress_of(&format!("racing {what}: rounds"), Some(plan.rounds as u64));
-    let on_round = || progress.inc(1);
     let RaceResult { run, end, left_behind } =
-        sim::race(connections, schema, strategy, plan.clone(), interrupt, on_round).await;
+        sim::race(connections, schema, strategy, plan.clone(), interrupt, || progress.inc(1)).await;
     progress.finish_and_clear();
     if let Some(error) = &left_behind {
         context
@@ -193,12 +202,21 @@ fn runnable(
     if !client.is_cluster() {
         return Ok(schemas);
     }
-    let problem = |schema: &Schema| cluster_problem(schema, b"order-1");
-    let refused: Vec<_> =
-        schemas.iter().filter_map(|schema| Some((schema.name.clone(), problem(schema)?))).collect();
-    schemas.retain(|schema| problem(schema).is_none());
+    // A script whose keys are in several slots cannot run on a cluster. Any key shows whether a
+    // schema's templates keep them together.
+    let mut refused = Vec::new();
+    schemas.retain(|schema| match cluster_problem(schema, b"order-1") {
+        Some(why) => {
+            refused.push((schema.name.clone(), why));
+            false
+        }
+        None => true,
+    });
     if schemas.is_empty() {
-        let why = refused.first().map(|(name, why)| format!("{name}: {why}")).unwrap_or_default();
+        let why = match refused.first() {
+            Some((name, why)) => format!("{name}: {why}"),
+            None => String::new(),
+        };
         return Err(CommandError::usage(why)
             .hint("pass --sandbox to race on a temporary local Redis")
             .into());
@@ -211,7 +229,8 @@ fn runnable(
 
 fn strategies(args: &[StrategyArg]) -> Vec<Strategy> {
     let mut strategies = Vec::new();
-    for strategy in args.iter().copied().map(Strategy::from) {
+    for strategy in args {
+        let strategy = Strategy::from(*strategy);
         if !strategies.contains(&strategy) {
             strategies.push(strategy);
         }
@@ -222,6 +241,7 @@ fn strategies(args: &[StrategyArg]) -> Vec<Strategy> {
 }
 
 fn plan(args: &Args, schemas: &[Arc<Schema>]) -> Result<RacePlan> {
+    // A lock that expires during a round makes the round void.
     let too_short =
         schemas.iter().find(|schema| args.think_time >= schema.lock_ttl.min(TEST_KEYS_LIVE));
     if let Some(schema) = too_short {

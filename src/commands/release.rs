@@ -58,7 +58,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     if args.step.output == Output::Table {
         explain(context, &report);
     }
-    // A release stores no response.
+    // A release stores no response, but the request has a place for one.
     let response = Response::default();
     let question = if report.predicted == Meaning::Released {
         "Release this lock?"

@@ -1,4 +1,4 @@
-//! `idemctl restore`: brings back what a backup holds.
+//! `idemctl restore`: restores the records in a backup.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -62,6 +62,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     }
     is_part |= say_unknown(context, &only, &format!("{} holds", source.file));
     let mut rows = RestoredRows::new(args.output, args.change.dry_run);
+    // A dry run also refuses another server, so that it predicts what a restore would do.
     let ended = if args.change.dry_run {
         let client = context.client().await?;
         source.may_go_to(context, &client.provenance().await?, args.returns.elsewhere)?;
@@ -71,14 +72,13 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     } else {
         restore(context, &args, &of, &mut source, &mut rows).await?
     };
-    let shown = rows.close(
-        context,
-        matches!(ended, Ok(true)) && source.missing + source.left_out == 0,
-        source.left_out,
-    );
+    let holds_all = source.missing + source.left_out == 0;
+    let is_complete = matches!(ended, Ok(true)) && holds_all;
+    // How the restore ended matters more than a stdout that cannot be written.
+    let shown = rows.close(context, is_complete, source.left_out);
     finish(context, args.change.dry_run, &rows, ended, source.wanted + source.missing)?;
     shown?;
-    let is_whole = !is_part && rows.kept_away() + source.left_out + source.missing == 0;
+    let is_whole = !is_part && holds_all && rows.kept_away() == 0;
     Ok(if is_whole { Exit::Done } else { Exit::Partial })
 }
 
@@ -88,14 +88,12 @@ fn found(context: &Context, file: PathBuf) -> PathBuf {
     if !is_name || file.exists() {
         return file;
     }
-    let kept = context.settings.backup_dir().map(|folder| folder.join(&file));
-    match kept {
-        Ok(kept) if kept.is_file() => kept,
-        _ => file,
-    }
+    let Ok(folder) = context.settings.backup_dir() else { return file };
+    let kept = folder.join(&file);
+    if kept.is_file() { kept } else { file }
 }
 
-/// Asks for leave, and brings it all back. The inner result says how that ended.
+/// Asks, and restores the records. The inner result is how the restore ended.
 async fn restore(
     context: &mut Context,
     args: &Args,
@@ -110,15 +108,22 @@ async fn restore(
     trail.is_at(here);
     let question = format!("Restore {} Redis keys from {}?", source.wanted, args.file.display());
     args.change.confirm(context, &question, &writer.name())?;
+    // From here on, a signal ends the restore after the current batch, which is then in the log.
     let interrupt = Interrupt::listen()?;
     interrupt.heed_terminate()?;
     context.ui.begin_changes();
+    // Without this line, `undo` after a crash would revert the operation before.
     trail.begin(&writer.name(), Some(&source.file), context.now()).await?;
     let mut mode = Mode::Restores(&writer, &mut trail);
     let ended = bring_back(context, of, source, &mut mode, rows, &interrupt).await;
     if !matches!(ended, Ok(true)) || rows.may_go_on() {
         trail.stops_early();
     }
+    // The log gets its closing line in any case, but the error of the restore comes first.
     let noted = trail.end(context.now()).await;
-    Ok(ended.and_then(|whole| Ok(noted.map(|()| whole)?)))
+    Ok(match (ended, noted) {
+        (Err(error), _) => Err(error),
+        (Ok(_), Err(error)) => Err(error.into()),
+        (Ok(whole), Ok(())) => Ok(whole),
+    })
 }

@@ -47,7 +47,7 @@ pub struct Args {
 }
 
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
-    // The server has nothing to do with the one of the context.
+    // The context's schemas describe another server.
     let catalog = context.catalog_without_context(&args.schemas)?;
     let db = context.settings.target().db;
     let url = context.use_sandbox().await?.url(db);
@@ -57,8 +57,10 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
             catalog.is_named(),
             Schema::unwritten_because,
         )?;
-        // Nobody has to do anything about a schema that cannot be filled: the server is for trying out.
-        left_out.iter().for_each(|line| context.ui.detail(line));
+        // Only a detail, because the operator need not do anything about a schema without records.
+        for line in &left_out {
+            context.ui.detail(line);
+        }
         let target = context.settings.target().clone();
         let bar = context
             .ui
@@ -92,6 +94,7 @@ async fn open_shell(context: &mut Context, url: &str) -> Result<Exit> {
     context.ui.status(
         "Every `idemctl` command in this shell uses it. `exit` stops the shell and the server.",
     );
+    // A shell returns the exit code of its last command, which says nothing about the sandbox.
     run_command(url, &program, &words).await?;
     Ok(Exit::Done)
 }
@@ -113,13 +116,19 @@ async fn run_command(url: &str, program: &OsString, words: &[OsString]) -> Resul
         .map_err(|error| {
             CommandError::usage(format!("cannot run {}: {error}", program.display()))
         })?;
-    let pid = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+    let mut pid = None;
+    if let Some(id) = child.id()
+        && let Ok(id) = i32::try_from(id)
+    {
+        pid = Pid::from_raw(id);
+    }
     loop {
         let passed_on = tokio::select! {
             status = child.wait() => {
                 let status = status.with_context(|| format!("waiting for {}", program.display()))?;
                 return Ok(Exit::Command(exit_code(status)));
             }
+            // The terminal sends these two to the command as well, which decides what to do.
             _ = interrupted.recv() => None,
             _ = quit.recv() => None,
             _ = terminated.recv() => Some(Signal::TERM),
@@ -133,8 +142,13 @@ async fn run_command(url: &str, program: &OsString, words: &[OsString]) -> Resul
 }
 
 fn exit_code(status: ExitStatus) -> u8 {
-    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
-    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
+    let code = match (status.code(), status.signal()) {
+        (Some(code), _) => code,
+        // The convention of shells.
+        (None, Some(signal)) => 128 + signal,
+        (None, None) => return u8::MAX,
+    };
+    u8::try_from(code).unwrap_or(u8::MAX)
 }
 
 /// Says where the server is, and keeps it until Ctrl-C or SIGTERM.

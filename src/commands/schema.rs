@@ -106,7 +106,11 @@ fn list(
     output: Output,
     folder: SchemaFolderArgs,
 ) -> Result<Exit> {
-    let named = schemas::libraries().filter(|_| libraries).map(str::to_owned).collect();
+    // Schemas of libraries are loaded only if they are named.
+    let mut named = Vec::new();
+    if libraries {
+        named.extend(schemas::libraries().map(str::to_owned));
+    }
     let catalog =
         context.catalog(&SchemaArgs { schema: named, folder, ..SchemaArgs::default() })?;
     let schemas: Vec<_> = catalog.all().iter().map(|schema| render::schema(schema)).collect();

@@ -1,4 +1,4 @@
-//! `idemctl simulate`: every way idempotency fails, played through a schema's own steps.
+//! `idemctl simulate`: scenarios in which idempotency fails, executed with a schema's own steps.
 
 use std::path::{Path, PathBuf};
 
@@ -16,9 +16,7 @@ use crate::files;
 use crate::interrupt::Interrupt;
 use crate::render::simulation::{self as render, Simulation};
 use crate::render::style::Palette;
-use crate::sim::simulate::{
-    LocalServers, SCENARIOS, Scenario, Simulated, SimulationPlan, simulate,
-};
+use crate::sim::simulate::{LocalServers, SCENARIOS, Simulated, SimulationPlan, simulate};
 
 /// Larger than any matrix.
 const LARGEST_MATRIX: u64 = 64 * 1024 * 1024;
@@ -83,10 +81,11 @@ pub struct Args {
 }
 
 fn scenario_names() -> Vec<PossibleValue> {
-    let list = PossibleValue::new(LIST).help("show the scenarios");
-    let scenario =
-        |scenario: &Scenario| PossibleValue::new(scenario.story.name).help(scenario.story.summary);
-    [list].into_iter().chain(SCENARIOS.iter().map(scenario)).collect()
+    let mut names = vec![PossibleValue::new(LIST).help("show the scenarios")];
+    for scenario in SCENARIOS {
+        names.push(PossibleValue::new(scenario.story.name).help(scenario.story.summary));
+    }
+    names
 }
 
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
@@ -101,8 +100,12 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let accepted = args.expect.as_deref().map(accepted).transpose()?;
     let plan = plan(context, &args)?;
     let simulated = play(context, &plan).await?;
-    let differences = accepted.map(|accepted| accepted.differences(&simulated.cells));
+    let mut differences = None;
+    if let Some(accepted) = accepted {
+        differences = Some(accepted.differences(&simulated.cells));
+    }
     show(context, &args, &simulated.cells, differences.as_deref())?;
+    // With --expect, known failures are accepted, and only differences count.
     let bad = match &differences {
         Some(differences) => !differences.is_empty(),
         None => simulated.cells.iter().any(|cell| cell.judgement.verdict.is_bad()),
@@ -111,6 +114,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
 }
 
 async fn play(context: &mut Context, plan: &SimulationPlan) -> Result<Simulated> {
+    // After Ctrl-C and SIGTERM, the test keys are still removed.
     let interrupt = Interrupt::listen()?;
     interrupt.heed_terminate()?;
     let (client, server) = context.arena("Simulating").await?;
@@ -150,7 +154,10 @@ fn show(
     cells: &[Cell],
     differences: Option<&[MatrixDifference]>,
 ) -> Result<()> {
-    if let (Output::Jsonl, Some(differences)) = (args.output, differences) {
+    // JSON lines are the cells, so the differences go to stderr.
+    if let Some(differences) = differences
+        && args.output == Output::Jsonl
+    {
         context.ui.status(render::compared(differences, Palette::new(false)).trim_end());
     }
     let mut of_all = Map::new();
@@ -159,26 +166,33 @@ fn show(
             .insert("differences".to_owned(), differences.iter().map(render::difference).collect());
     }
     let values: Vec<_> = cells.iter().map(render::cell).collect();
-    let table =
-        |view| render::text(Simulation { cells, timeline: args.timeline, differences }, view);
-    Ok(context.show_with(args.output, "cells", &values, &of_all, table)?)
+    let simulation = Simulation { cells, timeline: args.timeline, differences };
+    context
+        .show_with(args.output, "cells", &values, &of_all, |view| render::text(simulation, view))?;
+    Ok(())
 }
 
 fn plan(context: &mut Context, args: &Args) -> Result<SimulationPlan> {
     let (schemas, catalog) =
         context.schemas_to_play(&args.schemas, |_| true, Schema::unplayable_because)?;
-    let wanted = |scenario: &&Scenario| {
-        args.all || args.scenarios.iter().any(|name| name == scenario.story.name)
-    };
-    let scenarios = SCENARIOS.iter().filter(wanted).copied().collect();
+    let mut scenarios = Vec::new();
+    for scenario in SCENARIOS {
+        if args.all || args.scenarios.iter().any(|name| name == scenario.story.name) {
+            scenarios.push(scenario);
+        }
+    }
     let repeat = usize::try_from(args.repeat)?;
     Ok(SimulationPlan { schemas, all: catalog.all().to_vec(), scenarios, repeat, seed: args.seed })
 }
 
 fn accepted(file: &Path) -> Result<AcceptedMatrix> {
-    let named = |why: String| CommandError::usage(format!("--expect: {}: {why}", file.display()));
-    let json =
-        files::read_or_receive(file, LARGEST_MATRIX).map_err(|error| named(error.to_string()))?;
-    Ok(AcceptedMatrix::parse(&json)
-        .map_err(|why| named(why).hint("write it with `idemctl simulate --all -o json`"))?)
+    let shown = file.display();
+    let json = files::read_or_receive(file, LARGEST_MATRIX)
+        .map_err(|error| CommandError::usage(format!("--expect: {shown}: {error}")))?;
+    match AcceptedMatrix::parse(&json) {
+        Ok(accepted) => Ok(accepted),
+        Err(why) => Err(CommandError::usage(format!("--expect: {shown}: {why}"))
+            .hint("write it with `idemctl simulate --all -o json`")
+            .into()),
+    }
 }

@@ -1,4 +1,4 @@
-//! `idemctl sweep`: the locks that nobody will release, found and removed after two looks.
+//! `idemctl sweep`: finds the locks that no worker will release, and removes them after two checks.
 
 mod orphans;
 
@@ -89,13 +89,14 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
             replica";
         return Err(CommandError::usage(message).into());
     }
-    // What never shows anything must not look like nothing to sweep.
+    // A dry run of a sweep that would be refused must not look as if there were nothing to sweep.
     if !only_shows || orphans.takes_unreadable() {
         orphans.check_narrow(&args.schemas)?;
     }
     let leave = if only_shows { None } else { Some(&args.change.confirmed) };
     let mut sweep = BulkRun::open(context, &orphans, leave, scan_options, None).await?;
 
+    // A lock that expires by itself is removed only if --owner-alive reports that its owner is dead.
     let asks_owners = args.owner_alive.is_some();
     sweep.count(context, asks_owners).await?;
     if let Some(forbidden) = &sweep.found.forbidden {
@@ -126,7 +127,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     account(context, &args, &orphans, &sweep, ended)
 }
 
-/// Shows the locks that were found, and says what becomes of them.
+/// Shows the locks that were found, and what will happen to them.
 async fn show(
     context: &mut Context,
     args: &Args,
@@ -137,7 +138,7 @@ async fn show(
     let catalog = &orphans.scope().catalog;
     let total = found.tally.total();
     let left = sweep.account.left_to_expire;
-    // A node that was not read may have such locks.
+    // A node that was not read may have such locks, so only a complete scan reports that none exist.
     if total == 0 && found.unreachable.is_none() {
         let none = if found.coverage.unproven.is_empty() {
             "no orphaned locks"
@@ -153,6 +154,7 @@ async fn show(
     } else if total > 0 && args.output == Output::Table {
         context.ui.page(change::orphans(&found.tally, context.ui.view()))?;
         context.ui.flush()?;
+        // The table shows three keys of each finding, and the operator has to see all before deciding.
         let is_preview =
             args.change.confirmed.dry_run || args.change.confirmed.asks_somebody(context);
         if is_preview
@@ -215,10 +217,10 @@ fn report(
     )
 }
 
-/// Says how far the sweep got, and of the locks that were left alone, why.
+/// Reports how far the sweep got, and why locks were left alone.
 ///
 /// # Errors
-/// How the sweep ended, which weighs more than a stdout that nobody reads.
+/// How the sweep ended, which matters more than a stdout that cannot be written.
 fn account(
     context: &mut Context,
     args: &Args,
@@ -228,8 +230,10 @@ fn account(
 ) -> Result<Exit> {
     let shown = report(context, args, orphans, sweep);
     let account = &sweep.account;
-    let backup =
-        account.backup.as_ref().map(|file| format!("; backup: {file}")).unwrap_or_default();
+    let backup = match &account.backup {
+        Some(file) => format!("; backup: {file}"),
+        None => String::new(),
+    };
     let total = sweep.found.tally.total();
     let locks = if total == 1 { "lock" } else { "locks" };
     let so_far = format!("{} of {total} {locks} done{backup}", account.done);
@@ -253,18 +257,21 @@ fn account(
     if account.owner_unknown > 0 {
         print_undecided(context, account);
     }
+    // Locks that the operator wanted to remove may be among these.
     if account.owner_unknown > 0 || account.too_large > 0 {
         return Ok(Exit::Partial);
     }
     Ok(exit_after(&sweep.found.coverage, &orphans.scope().catalog, true))
 }
 
-/// Says of how many locks --owner-alive decided nothing, with an example.
+/// Prints for how many locks --owner-alive gave no result, with an example.
 fn print_undecided(context: &mut Context, account: &Account) {
     let count = account.owner_unknown;
     let locks = if count == 1 { "lock" } else { "locks" };
-    let because =
-        account.owner_unknown_because.as_deref().map(|why| format!(" ({why})")).unwrap_or_default();
+    let because = match &account.owner_unknown_because {
+        Some(why) => format!(" ({why})"),
+        None => String::new(),
+    };
     context.ui.status(&format!(
         "Left unchanged: {count} {locks} for which --owner-alive gave no result{because}"
     ));

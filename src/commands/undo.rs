@@ -1,4 +1,4 @@
-//! `idemctl undo`: takes an operation of the audit log back.
+//! `idemctl undo`: undoes an operation of the audit log.
 
 mod changed_records;
 mod operation_to_undo;
@@ -24,7 +24,7 @@ use crate::interrupt::Interrupt;
 use crate::render::escape;
 use crate::store::{Client, Writer};
 
-/// Rows that a question has above it at most.
+/// The most rows of the preview above the question.
 const MOST_ROWS: u64 = 100;
 
 /// Undo an operation: restore every key that has not been modified since
@@ -63,6 +63,7 @@ pub struct Args {
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let catalog = context.catalog(&SchemaArgs::default())?;
     let dry_run = args.change.confirmed.dry_run;
+    // A dry run gets no connection that can change records.
     let writer = if dry_run { None } else { Some(context.writer(&args.change.confirmed).await?) };
     let client = context.client().await?;
     let here = match &writer {
@@ -73,9 +74,11 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         UndoneOperation::find(context, args.op.as_deref(), &args.returns, &here, &client.name())?;
     let allowed = undone.may_go_to(context, &here, args.returns.elsewhere);
     allowed.map_err(|stop| undone.lead_there(context, stop))?;
-    let is_part = say_ambiguous(context, &undone.only)?
-        | say_unknown(context, &undone.only, &format!("{} changed", undone.name()));
+    let has_ambiguous = say_ambiguous(context, &undone.only)?;
+    let has_unknown = say_unknown(context, &undone.only, &format!("{} changed", undone.name()));
+    let is_part = has_ambiguous || has_unknown;
     let of = KeysToRestore { args: &args.returns, only: &undone.only, but: undone.but.clone() };
+    // Every backup is checked before the first change, so that a damaged one stops the whole undo.
     let mut sources = Vec::with_capacity(undone.backups.len());
     for file in &undone.backups {
         let source = CheckedBackup::open(context, file, &of, Some(&undone.operation.op))?;
@@ -119,7 +122,7 @@ impl Undo<'_> {
         self.sources.iter().map(|source| source.missing).sum()
     }
 
-    /// True if the backups hold all that the operation removed, as far as anybody knows.
+    /// True if the backups hold all that the operation removed, according to the audit log.
     fn holds_all(&self) -> bool {
         self.missing() + self.left_out() == 0
     }
@@ -133,13 +136,14 @@ impl Undo<'_> {
         let mut rows = self.rows(true);
         let ended = self.predict(context, &mut rows).await;
         let whole = matches!(ended, Ok(true)) && self.holds_all();
+        // How the undo ended matters more than a stdout that cannot be written.
         let shown = rows.close(context, whole, self.left_out());
         finish(context, true, &rows, ended, rows.seen() + self.missing())?;
         shown?;
         Ok(self.exit(&rows))
     }
 
-    /// Shows what would be done, before anybody is asked; JSON says in the end what was.
+    /// Shows what would be done, before the question. JSON reports at the end what was done.
     async fn predict_and_show(&mut self, context: &mut Context) -> Result<RestoredRows> {
         let most = if self.args.output == Output::Table { MOST_ROWS } else { 0 };
         let mut rows = self.rows(true).showing(most);
@@ -155,7 +159,7 @@ impl Undo<'_> {
         Ok(rows)
     }
 
-    /// Ends without a question, for there is nothing to be taken back.
+    /// Ends without a question, because nothing can be undone.
     fn leave(&self, context: &mut Context, predicted: &RestoredRows) -> Result<Exit> {
         let mut rows = predicted.changed_nothing();
         rows.close(context, self.holds_all(), self.left_out())?;
@@ -165,11 +169,11 @@ impl Undo<'_> {
 
     async fn predict(&mut self, context: &mut Context, rows: &mut RestoredRows) -> Result<bool> {
         let client: &Client = self.reverter.client;
+        let interrupt = self.reverter.interrupt;
         for source in &mut self.sources {
-            let interrupt = self.reverter.interrupt;
-            if !bring_back(context, &self.of, source, &mut Mode::Looks(client), rows, interrupt)
-                .await?
-            {
+            let mut mode = Mode::Looks(client);
+            let whole = bring_back(context, &self.of, source, &mut mode, rows, interrupt).await?;
+            if !whole {
                 return Ok(false);
             }
         }
@@ -183,8 +187,10 @@ impl Undo<'_> {
         predicted: &RestoredRows,
     ) -> Result<Exit> {
         let operation = &self.reverter.undone.operation;
-        let reason =
-            operation.reason.as_ref().map(|reason| format!(", {reason}")).unwrap_or_default();
+        let reason = match &operation.reason {
+            Some(reason) => format!(", {reason}"),
+            None => String::new(),
+        };
         let question = format!(
             "Undo {} of {} by {}{reason}?",
             self.reverter.undone.name(),
@@ -193,15 +199,16 @@ impl Undo<'_> {
         );
         let question = escape::again(&question);
         self.args.change.confirmed.confirm(context, &question, &writer.name())?;
+        // From here on, a signal ends the undo after the current batch, which is then in the log.
         self.reverter.interrupt.heed_terminate()?;
         let is_part = !self.args.returns.keys.is_empty();
         let mut journal =
             Journal::open_undoing(context, &self.args.change, "undo", &operation.op, is_part)?;
-        // The table above said what comes; what is different in the end is in the counts.
+        // The preview showed the rows already, and the counts show what ended differently.
         let most = if self.args.output == Output::Table { 0 } else { u64::MAX };
         let mut rows = self.rows(false).showing(most);
         let ended = self.take_back(context, writer, &mut journal, &mut rows).await;
-        // What could not be reached can come back later: the next undo goes on with it.
+        // What could not be reached may be restored later, so the next undo continues this one.
         if !matches!(ended, Ok(true)) || rows.may_go_on() {
             journal.trail().stops_early();
         }
@@ -224,18 +231,14 @@ impl Undo<'_> {
         rows: &mut RestoredRows,
     ) -> Result<bool> {
         journal.begin(writer, context.now()).await?;
+        let interrupt = self.reverter.interrupt;
         for source in std::mem::take(&mut self.sources) {
+            // The preview has read the backup to its end.
             let mut source = source.again()?;
             let mut mode = Mode::Restores(writer, journal.trail());
-            let whole = bring_back(
-                context,
-                &self.of,
-                &mut source,
-                &mut mode,
-                rows,
-                self.reverter.interrupt,
-            )
-            .await;
+            let whole =
+                bring_back(context, &self.of, &mut source, &mut mode, rows, interrupt).await;
+            // The counts of every source are needed for the report, whatever its end.
             self.sources.push(source);
             if !whole? {
                 return Ok(false);

@@ -1,4 +1,4 @@
-//! How a record is completed: on what, in whose name, for which payload.
+//! How a record is completed: over which value, by which owner, for which payload.
 
 use anyhow::Result;
 
@@ -11,7 +11,7 @@ use crate::domain::step::Request;
 use crate::exit::{CommandError, Exit};
 use crate::render::escape;
 
-/// What the options of `complete` say.
+/// The options of `complete`.
 pub(super) struct CompleteRequest<'a> {
     /// What the operator permits besides completing a lock.
     pub(super) overrides: Overrides,
@@ -24,7 +24,7 @@ pub(super) struct CompleteRequest<'a> {
 pub(super) struct ChosenCompletion {
     /// What completing does to the record.
     pub(super) completion: Completion,
-    /// In whose name; empty if the schema knows no owners.
+    /// The owner; empty if the schema stores no owners.
     pub(super) owner: Vec<u8>,
     /// The hash of the payload that is stored with the result; empty if the schema keeps none.
     fingerprint: String,
@@ -75,6 +75,7 @@ impl ChosenCompletion {
             before: if *stored == Content::Absent { None } else { Some(stored) },
             ..Request::new(schema, &record.key, &self.owner, response)
         };
+        // Retries may fail without a field that the lock has and the service reads.
         let lost = manual::lost_fields(record, &request);
         if !lost.is_empty() {
             return Err(loses(record, &lost));
@@ -86,7 +87,7 @@ impl ChosenCompletion {
     /// True if the time is sent or stored.
     pub(super) fn needs_time(&self, schema: &Schema) -> bool {
         let sends_time = schema.complete.as_ref().is_some_and(|step| schema.sends_time(step));
-        // A lock that is taken for the step has a time of its own in it.
+        // The value of a lock that is taken for the step may contain the time.
         let takes_lock = self.completion != Completion::OfLock;
         sends_time || (takes_lock && schema.write.keeps_time())
     }
@@ -108,8 +109,8 @@ impl ChosenCompletion {
     }
 }
 
-/// Passes a result that can be written, and reads back as one: quotes in a key or a fingerprint may
-/// break the text that they are part of.
+/// Passes a result that can be written, and reads back as a result. Quotes in a key or a fingerprint
+/// may break the text that they are part of.
 ///
 /// # Errors
 /// Usage: why the result cannot be written or read.
@@ -183,8 +184,8 @@ fn refused(record: &Record, why: &Refusal) -> CommandError {
     }
 }
 
-/// The hash of the payload that is stored with the result: without it every retry would be told
-/// that its payload differs.
+/// The hash of the payload that is stored with the result. Without it, every retry would be rejected
+/// because its payload seems to differ.
 ///
 /// # Errors
 /// Usage: the option is missing, or the schema or the lock has no use for it.
@@ -197,7 +198,7 @@ fn fingerprint(
     let name = &schema.name;
     let stored = record.fingerprint();
     let keeps = schema.write.keeps_fingerprint();
-    // The locks of some services keep no hash: there the hash comes with the result.
+    // The locks of some services store no hash, so the hash comes with the result.
     let is_the_locks = completion == Completion::OfLock && schema.locks_keep_fingerprint();
     if let Some(given) = given {
         if !keeps {

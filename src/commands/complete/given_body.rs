@@ -1,4 +1,4 @@
-//! The body of a response, from where `--body` says.
+//! The body of a response, as `--body` gives it.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -7,21 +7,19 @@ use std::path::Path;
 use crate::exit::CommandError;
 use crate::files;
 
+/// The longest string that Redis stores by default (`proto-max-bulk-len`).
 const LARGEST: u64 = 512 * 1024 * 1024;
 
 /// Reads `@FILE`, `-` (stdin) or the text itself; `@@TEXT` is a text that begins with one `@`.
 pub(super) fn read(given: &OsStr) -> Result<Vec<u8>, CommandError> {
-    let wrong = |what: String, error: std::io::Error| {
-        CommandError::usage(format!("--body: cannot read {what}: {error}"))
-    };
     match given.as_bytes() {
         b"-" => files::up_to(std::io::stdin().lock(), LARGEST)
-            .map_err(|error| wrong("stdin".to_owned(), error)),
+            .map_err(|error| CommandError::usage(format!("--body: cannot read stdin: {error}"))),
         [b'@', text @ ..] if text.starts_with(b"@") => Ok(text.to_vec()),
         [b'@', file @ ..] => {
             let file = Path::new(OsStr::from_bytes(file));
             files::read_or_receive(file, LARGEST).map_err(|error| {
-                wrong(file.display().to_string(), error)
+                CommandError::usage(format!("--body: cannot read {}: {error}", file.display()))
                     .hint("to pass a text that begins with @, write @@TEXT")
             })
         }

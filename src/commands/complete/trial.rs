@@ -1,4 +1,4 @@
-//! The trial of a completion on a temporary local Redis, and what may be promised because of it.
+//! The trial of a completion on a temporary local Redis, and what idemctl may promise after it.
 
 use crate::context::Context;
 use crate::domain::record::{Expiry, Record};
@@ -9,7 +9,7 @@ use crate::sim::{Rehearsal, Rehearsed};
 
 /// A trial of the service's complete step, and of the begin step of the next request.
 pub(super) enum TrialOutcome {
-    /// There is nothing to promise.
+    /// Nothing is promised, so nothing has to be tried.
     NotNeeded,
     /// The steps were executed.
     Ran(Rehearsal),
@@ -18,13 +18,15 @@ pub(super) enum TrialOutcome {
 }
 
 impl TrialOutcome {
-    /// True if what the schema predicts of the next request was seen, or needs not be.
+    /// True if the trial confirmed what the schema predicts for the next request, or no trial is
+    /// needed.
     pub(super) fn verifies(&self, completed: &Record) -> bool {
         match self {
             Self::NotNeeded => true,
-            Self::Ran(_) => self
-                .answer()
-                .is_some_and(|means| is_as_predicted(means, completed.next_request.answer)),
+            Self::Ran(_) => match self.answer() {
+                Some(means) => is_as_predicted(means, completed.next_request.answer),
+                None => false,
+            },
             Self::NotRun(_) => false,
         }
     }
@@ -37,7 +39,7 @@ impl TrialOutcome {
         }
     }
 
-    /// When the result will expire, as far as that was seen.
+    /// When the result will expire, if the trial showed it.
     pub(super) fn lives(&self) -> Option<Expiry> {
         match self {
             Self::Ran(rehearsal) => rehearsal.lives,
@@ -45,7 +47,7 @@ impl TrialOutcome {
         }
     }
 
-    /// Prints what the next request gets with the record completed, as far as that was seen.
+    /// Prints what the next request gets after the completion, and whether that was tested.
     pub(super) fn print(&self, context: &mut Context, completed: &Record) {
         let then = words::then(completed);
         match self {

@@ -99,8 +99,9 @@ impl From<NameColorArg> for NameColor {
 }
 
 fn parse_ttl_of(text: &str) -> Result<(String, Duration), String> {
-    let (schema, ttl) =
-        text.split_once('=').ok_or("write SCHEMA=DURATION, with a name and a TTL such as 90s")?;
+    let Some((schema, ttl)) = text.split_once('=') else {
+        return Err("write SCHEMA=DURATION, with a name and a TTL such as 90s".to_owned());
+    };
     Ok((schema.to_owned(), parse_ttl_or_none(ttl)?))
 }
 
@@ -131,11 +132,15 @@ pub(super) fn set(
         schema_dir: args.schema_dir,
         ttls,
     };
+    // Checked before the file is written, because a wrong name would stop every command later.
     check_schemas(context, &name, &fields)?;
     let file = context.settings.file();
     let is_without_default = file.default_context().is_none();
     let written = settings::set_context(file, &name, connection, &fields)?;
-    let path = file.path().map(|path| path.display().to_string()).unwrap_or_default();
+    let path = match file.path() {
+        Some(path) => path.display().to_string(),
+        None => String::new(),
+    };
     if written.lines.is_empty() {
         context.ui.status(&format!(
             "Nothing to write, because context {name} in {path} has these settings already."
@@ -150,13 +155,14 @@ pub(super) fn set(
     if let Some(former) = written.former {
         context.ui.status(&format!("The previous file is kept as {}.", former.display()));
     }
+    // The password of the former server would go to the new one without the user noticing.
     if let Some(field) = written.login_kept {
         context
             .ui
             .warning(&format!("{field} is unchanged, and is sent to the new server from now on"));
     }
-    if let Some(pass_file) =
-        connection.pass_file.as_deref().filter(|pass_file| !pass_file.is_file())
+    if let Some(pass_file) = &connection.pass_file
+        && !pass_file.is_file()
     {
         context.ui.warning(&format!("{} does not exist yet", pass_file.display()));
     }
@@ -178,12 +184,18 @@ fn check_schemas(
     name: &str,
     fields: &ContextFields,
 ) -> Result<(), CommandError> {
-    let own =
-        context.settings.file().contexts().get(name).and_then(|config| config.schema_dir.clone());
-    let schema_dir = fields.schema_dir.clone().or(own);
+    let mut schema_dir = fields.schema_dir.clone();
+    if schema_dir.is_none()
+        && let Some(config) = context.settings.file().contexts().get(name)
+    {
+        schema_dir = config.schema_dir.clone();
+    }
     let schemas = context.all_schemas(&SchemaFolderArgs { schema_dir })?;
-    let named = fields.schemas.iter().chain(fields.ttls.iter().map(|(schema, ..)| schema));
     let known: Vec<_> = schemas.all().iter().map(|schema| schema.name.as_str()).collect();
+    let mut named: Vec<&String> = fields.schemas.iter().collect();
+    for (schema, ..) in &fields.ttls {
+        named.push(schema);
+    }
     for schema in named {
         if !known.contains(&schema.as_str()) {
             let stop = CommandError::usage(format!("there is no schema `{schema}`"));
@@ -208,14 +220,23 @@ pub(super) fn remove(context: &mut Context, args: &RemoveArgs) -> Result<Exit> {
         ))
         .into());
     }
-    let server = config.server().unwrap_or_else(|| "no server of its own".to_owned());
-    let kept = match (config.protected, config.read_only) {
-        (_, true) => ", read-only",
-        (true, false) => ", protected",
-        (false, false) => "",
+    // The question shows which protection the server would lose.
+    let server = match config.server() {
+        Some(server) => server,
+        None => "no server of its own".to_owned(),
     };
-    let path = file.path().map(|path| path.display().to_string()).unwrap_or_default();
-    let question = format!("Remove context {name} ({server}{kept}) from {path}?");
+    let protection = if config.read_only {
+        ", read-only"
+    } else if config.protected {
+        ", protected"
+    } else {
+        ""
+    };
+    let path = match file.path() {
+        Some(path) => path.display().to_string(),
+        None => String::new(),
+    };
+    let question = format!("Remove context {name} ({server}{protection}) from {path}?");
     if !args.yes && !context.ui.confirm(&question)? {
         return Err(CommandError::usage("not confirmed; nothing was removed").into());
     }

@@ -28,10 +28,11 @@ pub(super) struct Args {
     output: Output,
 }
 
-/// The key of the records that are asked for; no service has it.
+/// The idempotency key of the records that are read. No service uses it.
 const KEY: &[u8] = b"context-test";
 
-/// What idemctl sends to change records, by the commands of idemctl that send it. `KEY` stands for a Redis key.
+/// The commands that idemctl sends to change records, with the idemctl commands that send them. `KEY`
+/// stands for a Redis key.
 const CHANGES: [(&str, &str, &[&[&str]]); 3] = [
     (
         "remove",
@@ -58,10 +59,11 @@ const CHANGES: [(&str, &str, &[&[&str]]); 3] = [
 impl Args {
     /// The connection to test: that of the context that is named.
     pub(super) fn connection(&self, given: &ConnectionArgs) -> ConnectionArgs {
-        ConnectionArgs {
-            context: self.name.clone().or_else(|| given.context.clone()),
-            ..given.clone()
+        let mut connection = given.clone();
+        if self.name.is_some() {
+            connection.context.clone_from(&self.name);
         }
+        connection
     }
 }
 
@@ -141,38 +143,45 @@ impl ContextTest {
         let name = if greeting.server == "valkey" { "Valkey" } else { "Redis" };
         self.says("server", Some(true), format!("{place} answers: {name} {}", greeting.version));
         let masters = client.masters().await?;
-        let role = match masters.len() {
-            _ if client.is_cluster() => {
-                format!("{} of a cluster with {} masters", greeting.role, masters.len())
-            }
-            _ => format!("{} ({})", greeting.role, greeting.mode),
+        let role = if client.is_cluster() {
+            format!("{} of a cluster with {} masters", greeting.role, masters.len())
+        } else {
+            format!("{} ({})", greeting.role, greeting.mode)
         };
         self.says("role", Some(true), role);
         Ok(())
     }
 
-    /// Reads a record of each schema. Gives a Redis key that may be read.
+    /// Reads a record of each schema. Returns a Redis key that the user may read.
     async fn read(&mut self, context: &mut Context, client: &Client) -> Result<Option<Vec<u8>>> {
         let catalog = context.catalog(&SchemaArgs::default())?;
-        let (mut may, mut may_not, mut first, mut refusal) = (Vec::new(), Vec::new(), None, None);
+        let mut may = Vec::new();
+        let mut may_not = Vec::new();
+        let mut readable_key = None;
+        let mut refusal = None;
         for schema in catalog.chosen() {
             let redis_keys = schema.redis_keys(KEY);
             let seen =
                 client.reader().read(std::slice::from_ref(&redis_keys), ReadLimit::Bytes(0)).await;
-            let error = seen.map_or_else(Some, |seen| seen.into_iter().find_map(Result::err));
+            let error = match seen {
+                Ok(seen) => seen.into_iter().find_map(Result::err),
+                Err(error) => Some(error),
+            };
             if let Some(error) = error {
                 may_not.push(schema.name.as_str());
                 refusal = Some(error);
-            } else {
-                may.push(schema.name.as_str());
-                first = first.or_else(|| redis_keys.into_iter().next());
+                continue;
+            }
+            may.push(schema.name.as_str());
+            if readable_key.is_none() {
+                readable_key = redis_keys.into_iter().next();
             }
         }
         if !may.is_empty() {
             self.says("read", Some(true), format!("the records of {}", may.join(", ")));
         }
         if let Some(error) = refusal {
-            // Nobody asked for the schemas that a context does not list.
+            // A user needs no rights for schemas that the context does not list.
             if may.is_empty() || catalog.is_named() {
                 self.refused("read", &format!("the records of {}", may_not.join(", ")), &error)?;
             } else {
@@ -183,7 +192,7 @@ impl ContextTest {
                 );
             }
         }
-        Ok(first)
+        Ok(readable_key)
     }
 
     async fn change(&mut self, context: &Context, client: &Client, redis_key: &[u8]) -> Result<()> {
@@ -199,19 +208,22 @@ impl ContextTest {
             self.refused("change", "commands that change records", &error)?;
             return Ok(());
         }
-        // Without MULTI nothing more can be told.
+        // The commands are only queued between MULTI and DISCARD, so that nothing is changed. Without
+        // MULTI, no right can be tested.
         if let Some(error) = client.refusals(redis_key, &[]).await?.first() {
             self.refused("change", "commands that change records", error)?;
             return Ok(());
         }
         for (check, needed_by, commands) in CHANGES {
-            let mut words: Vec<Vec<&[u8]>> = Vec::new();
+            let mut sent: Vec<Vec<&[u8]>> = Vec::new();
             for command in commands {
-                let word =
-                    |word: &&'static str| if *word == "KEY" { redis_key } else { word.as_bytes() };
-                words.push(command.iter().map(word).collect());
+                let mut words = Vec::with_capacity(command.len());
+                for word in *command {
+                    words.push(if *word == "KEY" { redis_key } else { word.as_bytes() });
+                }
+                sent.push(words);
             }
-            match client.refusals(redis_key, &words).await?.first() {
+            match client.refusals(redis_key, &sent).await?.first() {
                 Some(error) => self.refused(check, needed_by, error)?,
                 None => self.says(
                     check,

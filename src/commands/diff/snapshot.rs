@@ -1,7 +1,7 @@
-//! A moment as a file: what `idemctl list -o json` wrote, or a record a line, as `-o jsonl` writes them.
+//! A snapshot in a file: a document of `idemctl list -o json`, or one record per line of `-o jsonl`.
 //!
-//! A document says at its end whether the list is complete. Lines do not: a list that was cut off between two of them looks
-//! whole.
+//! A document says at its end whether the list is complete. Lines do not, so a list that was cut off
+//! between two lines looks complete.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
@@ -15,22 +15,22 @@ use crate::domain::snapshot::{ListScope, ListedRecord};
 use crate::exit::CommandError;
 use crate::files::{self, Opened};
 
-/// The most bytes of a line: a list may show whole values.
+/// The most bytes of a line. It is large, because a list may contain whole values.
 const MOST_LINE: u64 = 1 << 30;
 
-/// What a moment says of itself.
+/// Whether a snapshot is complete, according to its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Completeness {
     Complete,
     /// The scan was cut off, or some records could not be read.
     Incomplete,
-    /// Nothing: `-o jsonl` wrote it.
+    /// The file does not show it, because `-o jsonl` wrote the file.
     Unknown,
-    /// Nothing, because the file is empty.
+    /// The file does not show it, because the file is empty.
     Empty,
 }
 
-/// What a moment says of itself: whether it is complete, and which records it was to hold, if it says so.
+/// What a snapshot contains: whether it is complete, and its scope, if the file has one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Snapshot {
     pub(super) completeness: Completeness,
@@ -43,31 +43,28 @@ impl Snapshot {
     }
 }
 
-/// Hands out each record of a moment, a file, a pipe, or stdin where the name is `-`. Memory does not depend on how many
-/// there are.
+/// Passes each record of a snapshot to `take`. The snapshot is a file, a pipe, or stdin if the name is
+/// `-`. Memory does not depend on the number of records.
 ///
 /// # Errors
-/// Usage: the file cannot be read, is no list, or is cut short; else that of `take`.
+/// Usage: the file cannot be read, is not a list, or is truncated; else the error of `take`.
 pub(super) fn records(
     path: &Path,
     mut take: impl FnMut(ListedRecord) -> Result<()>,
 ) -> Result<Snapshot> {
     let mut from = open(path)?;
     let mut line = Vec::new();
-    let read_line = |from: &mut Input, line: &mut Vec<u8>| {
-        files::read_line(from, b'\n', line, MOST_LINE).map_err(|error| unreadable(path, &error))
-    };
-    if read_line(&mut from, &mut line)? == 0 {
+    if read_line(path, &mut from, &mut line)? == 0 {
         return Ok(Snapshot::without_scope(Completeness::Empty));
     }
-    // The first line of a document is not the whole of a record.
+    // The first line of a document is not a whole record.
     if serde_json::from_slice::<ListedRecord>(&line).is_err() && opens_document(&line) {
         return document(path, line.chain(from), take);
     }
     let mut number = 1;
     loop {
         take(serde_json::from_slice(&line).map_err(|error| no_list(path, number, &error))?)?;
-        if read_line(&mut from, &mut line)? == 0 {
+        if read_line(path, &mut from, &mut line)? == 0 {
             return Ok(Snapshot::without_scope(Completeness::Unknown));
         }
         number += 1;
@@ -76,27 +73,32 @@ pub(super) fn records(
 
 type Input = BufReader<Box<dyn Read>>;
 
+/// Reads the next line into `line`, and returns its length; 0 at the end.
+fn read_line(path: &Path, from: &mut Input, line: &mut Vec<u8>) -> Result<usize, CommandError> {
+    files::read_line(from, b'\n', line, MOST_LINE).map_err(|error| unreadable(path, &error))
+}
+
 fn open(path: &Path) -> Result<Input, CommandError> {
     let from: Box<dyn Read> = match path.to_str() {
         Some("-") => Box::new(io::stdin()),
         _ => match files::open_or_receive(path).map_err(|error| unreadable(path, &error))? {
             Opened::File(file) => Box::new(file),
             Opened::Pipe(pipe) => Box::new(pipe),
-            // A line may be as long as a value, so that a device without end would fill the memory.
+            // A line may be as long as a value, so a device without an end would fill the memory.
             Opened::Device(_) => return Err(unreadable(path, &io::Error::other("it is a device"))),
         },
     };
     Ok(BufReader::with_capacity(1 << 16, from))
 }
 
-/// True for the first line of a document, whoever laid it out: its opening brace alone, or `"format"` behind it.
+/// True for the first line of a document in any layout: its opening brace alone, or with `"format"`.
 fn opens_document(line: &[u8]) -> bool {
     let Some(fields) = line.trim_ascii().strip_prefix(b"{") else { return false };
     let fields = fields.trim_ascii();
     fields.is_empty() || fields.starts_with(b"\"format\"")
 }
 
-/// Hands out the records of a document.
+/// Passes the records of a document to `take`.
 fn document(
     path: &Path,
     from: impl Read,
@@ -109,17 +111,18 @@ fn document(
             take(listed_record).map_err(|error| stopped = Some(error)).is_ok()
         },
     };
-    let snapshot = ListDocument { records }
-        .deserialize(&mut read)
-        .and_then(|snapshot| read.end().map(|()| snapshot));
-    match (snapshot, stopped) {
-        (_, Some(error)) => Err(error),
-        (Ok(snapshot), None) => Ok(snapshot),
-        (Err(error), None) => Err(no_list(path, error.line(), &error).into()),
+    let snapshot = ListDocument { records }.deserialize(&mut read);
+    // The error of `take` ended the reading, so it comes before the parser's own.
+    if let Some(error) = stopped {
+        return Err(error);
     }
+    let snapshot = snapshot.map_err(|error| no_list(path, error.line(), &error))?;
+    read.end().map_err(|error| no_list(path, error.line(), &error))?;
+    Ok(snapshot)
 }
 
-/// A list as a document, whose records are handed out while it is read. Its value is what it says of itself.
+/// A list as a document, whose records are passed on while it is read. Its value is the rest of the
+/// document.
 struct ListDocument<'a> {
     records: Records<'a>,
 }
@@ -140,7 +143,9 @@ impl<'de> Visitor<'de> for ListDocument<'_> {
     }
 
     fn visit_map<M: MapAccess<'de>>(mut self, mut fields: M) -> Result<Snapshot, M::Error> {
-        let (mut has_records, mut complete, mut scope) = (false, None, None);
+        let mut has_records = false;
+        let mut complete = None;
+        let mut scope = None;
         while let Some(name) = fields.next_key::<String>()? {
             match name.as_str() {
                 "records" => {
@@ -149,7 +154,7 @@ impl<'de> Visitor<'de> for ListDocument<'_> {
                 }
                 "complete" => complete = Some(fields.next_value::<bool>()?),
                 "scope" => scope = Some(fields.next_value::<ListScope>()?),
-                // It holds the records of some keys, not of a keyspace.
+                // Such a document has the records of some keys, and not of the keyspace.
                 "unclaimed" => return Err(M::Error::custom("`inspect` wrote it")),
                 _ => drop(fields.next_value::<IgnoredAny>()?),
             }
@@ -157,14 +162,15 @@ impl<'de> Visitor<'de> for ListDocument<'_> {
         if !has_records {
             return Err(M::Error::missing_field("records"));
         }
-        let complete = complete.ok_or_else(|| M::Error::missing_field("complete"))?;
+        // The field is at the end of a document, so a truncated list does not have it.
+        let Some(complete) = complete else { return Err(M::Error::missing_field("complete")) };
         let completeness = if complete { Completeness::Complete } else { Completeness::Incomplete };
         Ok(Snapshot { completeness, scope })
     }
 }
 
 struct Records<'a> {
-    /// False where no more is wanted.
+    /// False if no more records are wanted.
     take: &'a mut dyn FnMut(ListedRecord) -> bool,
 }
 
@@ -208,8 +214,8 @@ fn no_list(path: &Path, line: usize, error: &serde_json::Error) -> CommandError 
 /// # Errors
 /// Usage: the file cannot be read, or only once.
 pub(super) fn count(path: &Path) -> Result<usize, CommandError> {
-    let wrong = |error: io::Error| unreadable(path, &error);
-    let Opened::File(file) = files::open_or_receive(path).map_err(wrong)? else {
+    let opened = files::open_or_receive(path).map_err(|error| unreadable(path, &error))?;
+    let Opened::File(file) = opened else {
         return Err(CommandError::usage(format!(
             "{} must be a regular file, because it is read twice",
             path.display()
@@ -219,8 +225,9 @@ pub(super) fn count(path: &Path) -> Result<usize, CommandError> {
     let mut from = BufReader::with_capacity(1 << 16, file);
     let mut lines = 0;
     loop {
-        let buffer = from.fill_buf().map_err(wrong)?;
+        let buffer = from.fill_buf().map_err(|error| unreadable(path, &error))?;
         if buffer.is_empty() {
+            // The last line may have no line end.
             return Ok(lines + 1);
         }
         lines += memchr::memchr_iter(b'\n', buffer).count();

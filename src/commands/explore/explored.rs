@@ -1,4 +1,4 @@
-//! What is explored: which schemas, beside which.
+//! What is explored: single schemas, two schemas together, or the histories of tokens.
 
 use std::sync::Arc;
 
@@ -29,18 +29,24 @@ pub(super) struct ChosenArgs {
     pub(super) replay: Vec<ScheduleToken>,
 }
 
-/// The schemas to explore, each alone, or two beside each other.
+/// The programs to explore, each with one schema or with two.
 pub(super) struct ExploredPrograms {
     pub(super) programs: Vec<Vec<Arc<Schema>>>,
 }
 
 pub(super) fn assumptions() -> impl TypedValueParser<Value = Assumption> {
-    let names = Assumption::VARIANTS
-        .iter()
-        .map(|assumption| PossibleValue::new(assumption.as_str()).help(assumption.meaning()));
+    let mut names = Vec::with_capacity(Assumption::VARIANTS.len());
+    for assumption in Assumption::VARIANTS {
+        names.push(PossibleValue::new(assumption.as_str()).help(assumption.meaning()));
+    }
     PossibleValuesParser::new(names).map(|name| {
-        let named = Assumption::VARIANTS.iter().find(|assumption| assumption.as_str() == name);
-        named.copied().unwrap_or(Assumption::CriticalSection)
+        for assumption in Assumption::VARIANTS {
+            if assumption.as_str() == name {
+                return *assumption;
+            }
+        }
+        // The parser passes only the names above.
+        Assumption::CriticalSection
     })
 }
 
@@ -50,8 +56,11 @@ pub(super) fn choose(
     schemas: &SchemaArgs,
 ) -> Result<ExploredPrograms> {
     if !args.replay.is_empty() {
-        let programs = args.replay.iter().map(|token| of_token(context, schemas, &token.workers));
-        return Ok(ExploredPrograms { programs: programs.collect::<Result<_>>()? });
+        let mut programs = Vec::with_capacity(args.replay.len());
+        for token in &args.replay {
+            programs.push(of_token(context, schemas, &token.workers)?);
+        }
+        return Ok(ExploredPrograms { programs });
     }
     if let Some(mix) = &args.mix {
         let Some((old, new)) = mix.split_once(',') else {
@@ -65,7 +74,11 @@ pub(super) fn choose(
     let mut named = schemas.clone();
     named.schema.extend(args.names.iter().cloned());
     let (executed, _) = context.schemas_to_play(&named, |_| true, Schema::unexplorable_because)?;
-    Ok(ExploredPrograms { programs: executed.into_iter().map(|schema| vec![schema]).collect() })
+    let mut programs = Vec::with_capacity(executed.len());
+    for schema in executed {
+        programs.push(vec![schema]);
+    }
+    Ok(ExploredPrograms { programs })
 }
 
 /// The schemas of a token's workers.
@@ -74,6 +87,7 @@ fn of_token(
     args: &SchemaArgs,
     workers: &[String],
 ) -> Result<Vec<Arc<Schema>>> {
+    // The token may be typed by hand, so its workers are checked like --workers.
     if workers.len() > MOST_WORKERS {
         return Err(CommandError::usage(format!(
             "--replay: at most {MOST_WORKERS} workers are possible"
@@ -85,13 +99,13 @@ fn of_token(
         Some(second) => mixed(context, args, first, second)?,
         None => vec![one(&every(context, args)?, first)?],
     };
-    if let Some(third) =
-        workers.iter().find(|name| program.iter().all(|schema| schema.name != **name))
-    {
-        return Err(CommandError::usage(format!(
-            "--replay: workers can have at most two schemas, but `{third}` is a third"
-        ))
-        .into());
+    for name in workers {
+        if program.iter().all(|schema| schema.name != *name) {
+            return Err(CommandError::usage(format!(
+                "--replay: workers can have at most two schemas, but `{name}` is a third"
+            ))
+            .into());
+        }
     }
     Ok(program)
 }
@@ -103,7 +117,8 @@ fn mixed(
     new: &str,
 ) -> Result<Vec<Arc<Schema>>> {
     let catalog = every(context, args)?;
-    let (old, new) = (one(&catalog, old)?, one(&catalog, new)?);
+    let old = one(&catalog, old)?;
+    let new = one(&catalog, new)?;
     if old.name == new.name {
         return Err(CommandError::usage(format!(
             "--mix: name two different schemas, not {} twice",
@@ -111,6 +126,7 @@ fn mixed(
         ))
         .into());
     }
+    // Workers that use different Redis keys cannot affect each other.
     if !old.has_templates_of(&new) {
         let message = format!(
             "{} and {} cannot be mixed, because they use different Redis keys",
@@ -134,30 +150,42 @@ fn one(catalog: &Catalog, name: &str) -> Result<Arc<Schema>> {
 }
 
 fn named(catalog: &Catalog, name: &str) -> Result<Arc<Schema>> {
-    let known =
-        || catalog.all().iter().map(|schema| schema.name.clone()).collect::<Vec<_>>().join(", ");
-    let found = catalog.all().iter().find(|schema| schema.name == name).cloned();
-    Ok(found.ok_or_else(|| {
-        CommandError::usage(format!("there is no schema `{name}`"))
-            .hint(format!("schemas: {}", known()))
-    })?)
+    let mut known = Vec::new();
+    for schema in catalog.all() {
+        if schema.name == name {
+            return Ok(Arc::clone(schema));
+        }
+        known.push(schema.name.as_str());
+    }
+    Err(CommandError::usage(format!("there is no schema `{name}`"))
+        .hint(format!("schemas: {}", known.join(", ")))
+        .into())
 }
 
-/// What befalls a whole server is for throw-away ones.
-pub(super) fn permits(args: &ChosenArgs, faults: FaultBudget, is_private: bool) -> Result<()> {
-    let of_token = args.replay.iter().flat_map(|token| &token.acts).filter_map(|act| act.fault());
-    let mut faults = faults.faults().map(|(fault, _)| fault).chain(of_token);
-    match faults.find(|fault| matches!(fault, Fault::Evict | Fault::Failover)) {
-        Some(fault) if !is_private => {
+/// Passes unless a fault that affects a whole server would be applied to a server that others use.
+///
+/// # Errors
+/// Usage: which fault.
+pub(super) fn permits(args: &ChosenArgs, budget: FaultBudget, is_private: bool) -> Result<()> {
+    if is_private {
+        return Ok(());
+    }
+    let mut faults: Vec<Fault> = budget.faults().map(|(fault, _)| fault).collect();
+    // A history that is replayed has the faults of its token, whatever --faults allows.
+    for token in &args.replay {
+        faults.extend(token.acts.iter().filter_map(|act| act.fault()));
+    }
+    for fault in faults {
+        if matches!(fault, Fault::Evict | Fault::Failover) {
             let message = format!(
                 "{} is only possible on a temporary local Redis, because it affects the whole \
                 server",
                 fault.as_str()
             );
-            Err(CommandError::usage(message)
+            return Err(CommandError::usage(message)
                 .hint("pass --sandbox to explore on a temporary local Redis")
-                .into())
+                .into());
         }
-        _ => Ok(()),
     }
+    Ok(())
 }

@@ -1,4 +1,4 @@
-//! `--explain`: how records can have come to what they are.
+//! `--explain`: how records can have reached their state.
 
 use anyhow::Result;
 
@@ -33,7 +33,9 @@ pub(super) async fn pasts(
             return Err(CommandError::usage(format!("--explain: {why}")).into());
         }
         let past = interrupt.unless_raised(explain(record, &servers, &interrupt)).await;
-        let past = past.ok_or_else(|| CommandError::interrupted("interrupted"))?;
+        let Some(past) = past else {
+            return Err(CommandError::interrupted("interrupted").into());
+        };
         pasts.push(Some(past.map_err(|error| not_explained(record, error))?));
     }
     Ok(pasts)
@@ -43,7 +45,7 @@ fn not_explained(record: &Record, error: NotExplained) -> anyhow::Error {
     let message = format!("--explain: {}: {error}", record.schema.name);
     match error {
         NotExplained::NoServer(why) => {
-            // Without a hint the reason says all by itself.
+            // Without a hint, the reason alone explains the error.
             let error = match why.hint() {
                 Some(hint) => CommandError::new(Exit::Unreachable, message).hint(hint),
                 None => CommandError::new(Exit::Unreachable, why.to_string()),

@@ -1,4 +1,4 @@
-//! `idemctl inspect --find`: the records whose idempotency keys hold a text.
+//! `idemctl inspect --find`: the records whose idempotency keys contain a text.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,8 @@ use crate::render::{escape, listing::Listing, words};
 use crate::scan::{self, Lengths, Scan, ScanEnd, ScanPlan, ScanReport};
 use crate::store::{ReadLimit, RecordReader};
 
-/// Records after which the scan ends: nobody reads more than that, and a longer text finds fewer.
+/// The scan ends after this many records, because a person does not read more, and a longer text
+/// finds fewer.
 const MOST: usize = 20;
 
 /// What a scan found.
@@ -42,10 +43,10 @@ impl FoundKeys {
     }
 }
 
-/// Scans for the keys that hold a text, and lists them for people if they are several.
+/// Scans for the keys that contain a text, and lists them for people if there are several.
 ///
 /// # Errors
-/// No key holds the text; nothing was found, and the scan is not complete.
+/// No key contains the text; nothing was found, and the scan is not complete.
 pub(super) async fn find(
     context: &mut Context,
     args: &Args,
@@ -63,7 +64,7 @@ pub(super) async fn find(
     let reader = reader.clone().scanning(args.scan.scan_options());
     let mut scan =
         Scan::start(reader.clone(), plan, &interrupt, context.ui.progress("keys scanned")).await?;
-    // The name alone counts: a value that no schema writes is found as well.
+    // The search is for a key, so it also finds values that no schema recognises.
     scan = scan.with_unrecognised();
     let mut found: Vec<Record> = Vec::new();
     while found.len() <= MOST
@@ -83,6 +84,7 @@ pub(super) async fn find(
         return Err(nothing_found(context, args, text, catalog, &reader, report).await);
     }
     scan::explain_left_out(context, catalog);
+    // After a lost connection, the records cannot be read again.
     let can_read = !matches!(report.end, ScanEnd::Failed(_));
     if args.output != Output::Table && !can_read {
         return Ok(FoundKeys { names: None, report });
@@ -94,8 +96,11 @@ pub(super) async fn find(
                 "only the first {MOST} records are shown; use a longer text to find fewer"
             ));
         }
-        let names = names.into_iter().map(|name| Given::word(name.into_bytes())).collect();
-        return Ok(FoundKeys { names: Some(names), report });
+        let mut keys = Vec::with_capacity(names.len());
+        for name in names {
+            keys.push(Given::word(name.into_bytes()));
+        }
+        return Ok(FoundKeys { names: Some(keys), report });
     }
     let mut listing = Listing::new(context.ui.view(), &[]);
     listing.fit(&found, false);

@@ -22,11 +22,12 @@ struct Followed {
     key: Vec<u8>,
     /// The records at the read before; `None` before the first read.
     before: Option<Vec<Record>>,
-    /// Whether the state came that `--until` waits for.
+    /// Whether the state that `--until` waits for was reached.
     waiting: AwaitedState,
 }
 
-/// Shows the records, painted again at each read, or else each of their changes, until the watch is over.
+/// Shows the records until the watch ends. On a terminal, each read repaints them. Otherwise each
+/// change is printed.
 pub(super) async fn follow(
     context: &mut Context,
     reader: &mut RecordReader,
@@ -53,13 +54,11 @@ pub(super) async fn follow(
             if watch.paints() || is_changed {
                 show(context, followed, &now, (watch, args))?;
             }
-            let awaited = match watch.until() {
-                Some(until) => {
-                    let states: Vec<_> = now.iter().map(|record| record.state).collect();
-                    followed.waiting.judge(until, &states)
-                }
-                None => Awaited::NotYet,
-            };
+            let mut awaited = Awaited::NotYet;
+            if let Some(until) = watch.until() {
+                let states: Vec<_> = now.iter().map(|record| record.state).collect();
+                awaited = followed.waiting.judge(until, &states);
+            }
             all = all.and(awaited);
             followed.before = Some(now);
         }
@@ -80,12 +79,13 @@ fn known(found: LookupResult) -> Result<Vec<Record>> {
     }
 }
 
-/// True if more changed than the time that is left.
+/// True if more than the remaining time changed, which is different at each read.
 fn differs(before: &[Record], now: &[Record]) -> bool {
     if before.len() != now.len() {
         return true;
     }
     for (before, now) in before.iter().zip(now) {
+        // The absolute expiry is part of the identity, so a renewal is a change.
         if before.schema.name != now.schema.name || Identity::of(&before.seen).differs(&now.seen) {
             return true;
         }

@@ -9,10 +9,11 @@ use crate::render::{escape, words};
 use crate::store::RecordReader;
 use crate::store::read::lookup::{Lookup, LookupResult};
 
-/// Keys that are looked up again at most: each costs one more read.
+/// The most keys that are read under all schemas, because each costs one more read.
 const MOST: usize = 20;
 
-/// Says of each key without a record which other schema has one, if schemas were named. What cannot be read gives no hint.
+/// Prints for each key without a record which other schema has one, if schemas were named. If the
+/// read fails, there is no hint.
 pub(super) async fn hint(
     context: &mut Context,
     reader: &mut RecordReader,
@@ -31,14 +32,18 @@ pub(super) async fn hint(
     }
     let chosen: Vec<_> = catalog.chosen().iter().map(|schema| schema.name.clone()).collect();
     let Ok(others) = lookup.find(reader, &catalog.of_all(), missed).await else { return };
-    let by = match context.settings.context_name().filter(|_| args.schema.is_empty()) {
-        Some(name) => format!(" (context {})", escape::text(name.as_bytes())),
-        None => String::new(),
-    };
+    // A user may not know that the context names schemas.
+    let mut by = String::new();
+    if args.schema.is_empty()
+        && let Some(name) = context.settings.context_name()
+    {
+        by = format!(" (context {})", escape::text(name.as_bytes()));
+    }
     let was = if chosen.len() == 1 { "was" } else { "were" };
     for other in &others {
         for record in &other.records {
             let schema = &record.schema.name;
+            // An unrecognised value may belong to another program.
             if record.claim.is_unrecognised() || chosen.contains(schema) {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! `--request-body`: the keys that services make of a request's body.
+//! `--request-body`: the keys that services derive from the body of a request.
 
 use std::path::Path;
 
@@ -9,10 +9,12 @@ use crate::files;
 /// Larger than a request that a service would read to hash its body.
 const LARGEST: u64 = 64 * 1024 * 1024;
 
-/// The idempotency keys of a request with the body that stands in a file (`-`: stdin), under the schemas that make keys so.
+/// The idempotency keys of a request whose body is in a file (`-`: stdin), under the schemas that
+/// derive keys from bodies.
 ///
 /// # Errors
-/// Usage: the file cannot be read; no chosen schema makes a key of a body, or more than the body is in its keys.
+/// Usage: the file cannot be read; no chosen schema derives a key from a body; a key contains more
+/// than the body.
 pub(super) fn keys(catalog: &Catalog, file: &Path) -> Result<Vec<Vec<u8>>, CommandError> {
     let body = if file.as_os_str() == "-" {
         files::up_to(std::io::stdin().lock(), LARGEST)
@@ -24,7 +26,8 @@ pub(super) fn keys(catalog: &Catalog, file: &Path) -> Result<Vec<Vec<u8>>, Comma
     })?;
     let mut keys: Vec<Vec<u8>> = Vec::new();
     for schema in catalog.chosen() {
-        let Some(hash) = schema.key_hash.map(|hash| hash.of(&body)) else { continue };
+        let Some(key_hash) = schema.key_hash else { continue };
+        let hash = key_hash.of(&body);
         if let Some(groups) = schema.keys[0].template.groups() {
             let message = format!(
                 "--request-body: a key of {} is {groups}, but the body determines only {{key}}",
@@ -34,6 +37,7 @@ pub(super) fn keys(catalog: &Catalog, file: &Path) -> Result<Vec<Vec<u8>>, Comma
                 "{{key}} is {hash}; pass the whole key, or search with --find {hash}"
             )));
         }
+        // Several schemas may derive the same key.
         if !keys.contains(&hash.as_bytes().to_vec()) {
             keys.push(hash.into_bytes());
         }

@@ -6,27 +6,33 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 
 use crate::context::Context;
-use crate::domain::record::Record;
 use crate::exit::{CommandError, Exit};
 use crate::files;
 use crate::render::escape;
 use crate::store::read::lookup::LookupResult;
 
-/// Writes the body of the one record that holds a response; nothing where there is no record at all.
+/// Writes the body of the only record that contains a response. If no record exists, it writes
+/// nothing.
 ///
 /// # Errors
-/// No record holds a response, or several do; the file is there already, or cannot be written.
+/// No record contains a response, or several do; the file exists already, or cannot be written.
 pub(super) fn write(
     context: &mut Context,
     found: &[LookupResult],
     file: &Path,
     force: bool,
 ) -> Result<()> {
-    let records = found.iter().flat_map(|found| &found.records);
-    let responses = records.filter_map(Record::response);
-    let bodies: Vec<_> = responses.map(|response| response.body).collect();
+    let mut bodies = Vec::new();
+    for found in found {
+        for record in &found.records {
+            if let Some(response) = record.response() {
+                bodies.push(response.body);
+            }
+        }
+    }
     let body = match bodies.as_slice() {
         [body] => body,
+        // The exit code and the report on stderr say that there is no record.
         [] if found.iter().all(|found| found.records.is_empty()) => return Ok(()),
         [] => {
             return Err(
@@ -40,6 +46,7 @@ pub(super) fn write(
         }
     };
     if file.as_os_str() == "-" {
+        // A program gets the exact bytes. On a terminal, a client's bytes could move the cursor.
         if context.ui.out_is_terminal() {
             context.ui.data(for_terminal(body))?;
         } else {
@@ -62,7 +69,7 @@ pub(super) fn write(
     Ok(())
 }
 
-/// A body for a terminal: its lines as they are, and whatever else moves a cursor or sets a colour escaped.
+/// A body for a terminal. Line ends stay, and other control characters are escaped.
 fn for_terminal(body: &[u8]) -> String {
     let mut lines = Vec::new();
     for line in body.split(|byte| *byte == b'\n') {

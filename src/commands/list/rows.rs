@@ -1,4 +1,4 @@
-//! The rows of `list`: shown as they come, or the first of an order once all are known.
+//! The rows of `list`: shown page by page, or sorted after the scan.
 
 use std::io;
 
@@ -13,7 +13,8 @@ use crate::render::document::Streamed;
 use crate::render::listing::Listing;
 use crate::render::{record_json, words};
 
-/// The most rows of a table that wait until all are known, so that its columns fit all of them.
+/// The most rows of a table that are held until the scan ends, so that its columns fit all of them.
+/// They are bounded so that memory does not grow with the number of records.
 const MOST_HELD: usize = 10_000;
 
 /// Which rows are kept.
@@ -27,7 +28,7 @@ pub(super) struct RowStyle<'a> {
     pub(super) show: &'a ShowArgs,
     pub(super) reveal: bool,
     pub(super) all_dbs: bool,
-    /// True if the operator chose records by their status.
+    /// True if the operator selected records by their status.
     pub(super) by_status: bool,
     /// True if NUL ends each name.
     pub(super) null: bool,
@@ -44,35 +45,40 @@ pub(super) struct ListRows {
     document: Streamed,
     top: Option<Top>,
     is_sorted: bool,
-    /// Rows held back until all are known, so that columns without a value are left out and, on a terminal, problems come first;
-    /// `None` where rows are shown as they come.
+    /// Rows that are held until the scan ends, so that columns without a value are left out and, on a
+    /// terminal, problems come first; `None` if rows are shown page by page.
     held: Option<Vec<Record>>,
-    /// True once no more rows come.
+    /// True after the last page of the scan.
     knows_all: bool,
     limit: usize,
     shown: usize,
     cut: bool,
-    /// The last page, kept for its memory.
+    /// The text of the last page. The next page reuses its memory.
     page: String,
 }
 
 impl ListRows {
-    /// Rows, with the database of each where there are several.
+    /// Without rows yet. Rows show their database if several are listed.
     pub(super) fn new(context: &Context, how: RowStyle<'_>, kept: RowLimit) -> Self {
         let RowStyle { show, reveal, all_dbs, by_status, null } = how;
         let mut second = Vec::new();
         if all_dbs {
             second.push(Column::Db);
         }
-        // What records were chosen by is shown; columns for programs stay as they are.
+        // A table shows the field that selected the records. Programs always get the same columns.
         if by_status && show.output == Format::Table {
             second.push(Column::Status);
         }
-        let (limit, top) = match kept {
-            RowLimit::First(limit) => (limit, None),
-            RowLimit::Sorted(order, limit) => (limit, Some(Top::new(order, show.reverse, limit))),
+        let mut top = None;
+        let limit = match kept {
+            RowLimit::First(limit) => limit,
+            RowLimit::Sorted(order, limit) => {
+                top = Some(Top::new(order, show.reverse, limit));
+                limit
+            }
         };
-        let (view, output) = (context.ui.view(), show.output);
+        let view = context.ui.view();
+        let output = show.output;
         let mut columns = show.columns.clone();
         if columns.is_empty() {
             columns = [&second[..], &columns::ALL].concat();
@@ -86,9 +92,10 @@ impl ListRows {
             Format::Wide if show.columns.is_empty() => Listing::wide(view, &columns),
             _ => Listing::of(view, &columns),
         };
-        let waits = matches!(output, Format::Table | Format::Wide) && top.is_none();
+        let is_for_people = matches!(output, Format::Table | Format::Wide);
+        let held = if is_for_people && top.is_none() { Some(Vec::new()) } else { None };
         Self {
-            held: waits.then(Vec::new),
+            held,
             is_sorted: top.is_some(),
             output,
             has_header: !show.no_header,
@@ -118,18 +125,24 @@ impl ListRows {
 
     /// Rows that are shown, or will be.
     fn taken(&self) -> usize {
-        self.shown + self.held.as_ref().map_or(0, Vec::len)
+        match &self.held {
+            Some(held) => self.shown + held.len(),
+            None => self.shown,
+        }
     }
 
-    /// The most rows that the operator asked for, where the scan ended because of it.
+    /// The --limit, if the scan ended because of it.
     pub(super) fn limit_reached(&self) -> Option<usize> {
-        self.are_full().then_some(self.limit)
+        if self.are_full() { Some(self.limit) } else { None }
     }
 
-    /// The most rows that are shown, if there may be more records than these.
+    /// The limit of the rows, if there may be more records.
     pub(super) fn limit_that_cut(&self) -> Option<u64> {
-        let is_cut = self.are_full() || self.top.as_ref().is_some_and(Top::was_cut);
-        is_cut.then_some(self.limit as u64)
+        let is_cut = match &self.top {
+            Some(top) => top.was_cut(),
+            None => self.are_full(),
+        };
+        if is_cut { Some(self.limit as u64) } else { None }
     }
 
     /// The columns of `-o wide` that have values and no room on the terminal, by their headings.
@@ -149,10 +162,13 @@ impl ListRows {
         mut records: Vec<Record>,
     ) -> io::Result<()> {
         if let Some(top) = &mut self.top {
-            records.into_iter().for_each(|record| top.add(record));
+            for record in records {
+                top.add(record);
+            }
             return Ok(());
         }
         records.truncate(self.limit - self.taken());
+        // Only JSON shows advice. A table would compute it in vain for each record.
         if matches!(self.output, Format::Json | Format::Jsonl) {
             context.advise(&mut records);
         }
@@ -173,7 +189,7 @@ impl ListRows {
         self.show(context, &all)
     }
 
-    /// Shows what was kept until now, and closes the document with what the scan covered.
+    /// Shows the rows that were kept, and closes the document with what the scan covered.
     pub(super) fn close(
         &mut self,
         context: &mut Context,
@@ -182,10 +198,13 @@ impl ListRows {
     ) -> io::Result<()> {
         self.knows_all = true;
         if let Some(mut held) = self.held.take() {
+            // A person sees problems first. A program gets the order of the scan, as from the other
+            // formats.
             if context.ui.out_is_terminal() {
-                let worst =
-                    |record: &Record| record.findings.iter().map(|finding| finding.severity).max();
-                held.sort_by_key(|record| std::cmp::Reverse(worst(record)));
+                held.sort_by_key(|record| {
+                    let severities = record.findings.iter().map(|finding| finding.severity);
+                    std::cmp::Reverse(severities.max())
+                });
             }
             self.show(context, &held)?;
         }
@@ -218,7 +237,11 @@ impl ListRows {
             }
             Format::Csv => self.separated(context, records, Separated::csv(self.raw_csv))?,
             Format::Tsv => self.separated(context, records, Separated::tsv(self.raw_csv))?,
-            Format::Name => records.iter().try_for_each(|record| self.name(context, record))?,
+            Format::Name => {
+                for record in records {
+                    self.name(context, record)?;
+                }
+            }
             Format::Json => {
                 context.ui.data(self.document.before_value())?;
                 self.page =
@@ -233,12 +256,13 @@ impl ListRows {
             }
         }
         self.shown += records.len();
-        // Each page goes out at once: the first row is seen while the scan goes on.
+        // Each page is printed at once, so the first row appears while the scan continues.
         context.ui.flush()
     }
 
-    /// The record's name, which other commands read back. In quotes it names this record alone: without them it may also be the
-    /// key of another record, which a client chose. Raw bytes are for programs, and not for a terminal.
+    /// Prints the record's name, which other commands accept. Quotes make it name this record alone.
+    /// Without them it may also be the key of another record, because clients choose keys. Raw bytes
+    /// are for programs, and never for a terminal.
     fn name(&self, context: &mut Context, record: &Record) -> io::Result<()> {
         let name = Name::of(record);
         let is_raw = self.null && !context.ui.out_is_terminal();
@@ -247,7 +271,7 @@ impl ListRows {
         context.ui.data(name)
     }
 
-    /// Rows of fields for programs, below the names of the fields.
+    /// Prints rows of fields for programs, below the names of the fields.
     fn separated(
         &self,
         context: &mut Context,
@@ -255,14 +279,12 @@ impl ListRows {
         separated: Separated,
     ) -> io::Result<()> {
         if self.shown == 0 && self.has_header {
-            context.ui.data(
-                separated.row(self.columns.iter().map(|column| column.as_str().to_owned())),
-            )?;
+            let names = self.columns.iter().map(|column| column.as_str().to_owned());
+            context.ui.data(separated.row(names))?;
         }
         for record in records {
-            context
-                .ui
-                .data(separated.row(self.columns.iter().map(|column| column.plain(record))))?;
+            let cells = self.columns.iter().map(|column| column.plain(record));
+            context.ui.data(separated.row(cells))?;
         }
         Ok(())
     }

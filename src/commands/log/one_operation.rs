@@ -39,16 +39,18 @@ pub(super) fn run(context: &mut Context, args: &ShowOperation) -> Result<Exit> {
         Some(op) => op.clone(),
         None => last(&path)?,
     };
+    // The log is read once for the operation and its records, so a beginning that several operations
+    // share collects the records of all. It is then refused below.
     let mut records = Vec::new();
     let read = each(&path, |entry, operation| {
         if operation.op.starts_with(&op) && records.len() < limit {
             records.push(entry);
         }
     })?;
-    let no_such = || CommandError::new(Exit::No, format!("the audit log has no operation {op}"));
-    let (operations, damaged) = read.ok_or_else(no_such)?;
+    let unknown = CommandError::new(Exit::No, format!("the audit log has no operation {op}"));
+    let Some((operations, damaged)) = read else { return Err(unknown.into()) };
     let operation = match operations.named(&op).as_slice() {
-        [] => return Err(no_such().hint("`idemctl log` lists the operations").into()),
+        [] => return Err(unknown.hint("`idemctl log` lists the operations").into()),
         [one] => history::ShownOperation::of(one, is_there(one)),
         several => {
             let names: Vec<_> = several.iter().map(|operation| operation.op.as_str()).collect();
@@ -67,7 +69,9 @@ pub(super) fn run(context: &mut Context, args: &ShowOperation) -> Result<Exit> {
             context.ui.data(document::pretty(&document))?;
         }
         Output::Jsonl => {
-            records.iter().try_for_each(|record| context.ui.data(document::line(record)))?
+            for record in &records {
+                context.ui.data(document::line(record))?;
+            }
         }
     }
     context.ui.flush()?;
@@ -80,12 +84,13 @@ pub(super) fn run(context: &mut Context, args: &ShowOperation) -> Result<Exit> {
 
 /// The name of the last operation.
 fn last(path: &Path) -> Result<String, CommandError> {
-    let operations = each(path, |_, _| {})?.map(|(operations, _)| operations);
-    let name = operations.and_then(|operations| operations.last().map(|last| last.op.clone()));
-    name.ok_or_else(|| {
-        CommandError::new(
-            Exit::No,
-            "this user has changed nothing on this machine yet, so the audit log is empty",
-        )
-    })
+    if let Some((operations, _)) = each(path, |_, _| {})?
+        && let Some(last) = operations.last()
+    {
+        return Ok(last.op.clone());
+    }
+    Err(CommandError::new(
+        Exit::No,
+        "this user has changed nothing on this machine yet, so the audit log is empty",
+    ))
 }

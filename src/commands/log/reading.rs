@@ -1,4 +1,4 @@
-//! Reading the log: which part of it is meant, and what is said of it.
+//! Reads the audit log, and reports which part of it is shown.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt as _;
@@ -41,19 +41,26 @@ impl LogFilter {
     }
 
     pub(super) fn is_of(&self, entry: &AuditEntry<'_>) -> bool {
-        let key = self.only.as_ref().map(|key| escape::text(key.as_bytes()));
-        key.is_none_or(|key| [&entry.key, &entry.redis_key].contains(&&key))
+        let Some(key) = &self.only else { return true };
+        // The log has keys in the escaped form that idemctl shows.
+        let key = escape::text(key.as_bytes());
+        entry.key == key || entry.redis_key == key
     }
 
     pub(super) fn is_recent(&self, at: &str, now: SystemTime) -> bool {
-        let since = self.since.and_then(|since| now.checked_sub(since));
-        since.is_none_or(|since| humantime::parse_rfc3339(at).is_ok_and(|at| at >= since))
+        // A time before the clock's beginning includes every entry.
+        let Some(since) = self.since.and_then(|since| now.checked_sub(since)) else { return true };
+        match humantime::parse_rfc3339(at) {
+            Ok(at) => at >= since,
+            Err(_) => false,
+        }
     }
 }
 
-/// Whether an operation's backup is still there; `None` where the operation has none.
+/// Whether an operation's backup still exists; `None` if the operation has none.
 pub(super) fn is_there(operation: &Operation) -> Option<bool> {
-    operation.backup.as_ref().map(|file| Path::new(file).is_file())
+    let file = operation.backup.as_ref()?;
+    Some(Path::new(file).is_file())
 }
 
 pub(super) fn path(context: &Context) -> Result<PathBuf> {
@@ -69,7 +76,7 @@ pub(super) fn each(
     })
 }
 
-/// Warns of what the log holds and idemctl does not show.
+/// Warns about damaged lines, which idemctl does not show.
 pub(super) fn warn_of_damage(context: &mut Context, path: &Path, damaged: Damaged) {
     if let Some(first) = damaged.first {
         let path = escape::text(path.as_os_str().as_bytes());

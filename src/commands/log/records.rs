@@ -1,4 +1,4 @@
-//! `idemctl log --records`: a line for each Redis key that was changed.
+//! `idemctl log --records`: one line for each Redis key that was changed.
 
 use std::collections::VecDeque;
 
@@ -11,8 +11,11 @@ use crate::exit::Exit;
 use crate::render::audit;
 
 pub(super) fn run(context: &mut Context, filter: &LogFilter) -> Result<Exit> {
-    let (path, now) = (path(context)?, context.now());
-    let (mut newest, mut matching) = (VecDeque::new(), 0);
+    let path = path(context)?;
+    let now = context.now();
+    // The log is written oldest first and may be long, so only the newest entries are kept.
+    let mut newest = VecDeque::new();
+    let mut matching = 0;
     let read = each(&path, |entry, _| {
         if filter.is_of(&entry) && filter.is_recent(&entry.at, now) {
             matching += 1;
@@ -23,11 +26,12 @@ pub(super) fn run(context: &mut Context, filter: &LogFilter) -> Result<Exit> {
         }
     })?;
     let newest: Vec<_> = newest.into();
-    let table = |view| match newest.is_empty() {
-        true => String::new(),
-        false => audit::table(view, newest.iter().map(columns)),
-    };
-    context.show(filter.output, "changes", &newest, table)?;
+    context.show(filter.output, "changes", &newest, |view| {
+        if newest.is_empty() {
+            return String::new();
+        }
+        audit::table(view, newest.iter().map(columns))
+    })?;
     match read {
         None => context
             .ui

@@ -15,7 +15,7 @@ use crate::exit::CommandError;
 use crate::scan::RecordFilter;
 use crate::store::KeyAction;
 
-/// Bytes of the longest string that Redis keeps (`proto-max-bulk-len`).
+/// Bytes of the longest string that Redis stores by default (`proto-max-bulk-len`).
 const LONGEST_VALUE: usize = 512 << 20;
 
 /// The options that select records.
@@ -44,7 +44,7 @@ impl ChoiceArgs {
         KeyFile::of(&self.keys, context)
     }
 
-    /// What to say if `--match` seems to be meant for something else.
+    /// The remark if `--match` seems to be meant for a Redis key, or for a part of a key.
     pub(super) fn remark(&self, rule: &PurgeRule) -> Option<String> {
         self.select.filter.remark(&rule.scope.catalog)
     }
@@ -147,6 +147,7 @@ impl PurgeRule {
         } else {
             0
         };
+        // Each length costs a command, so it is read only if it decides what is selected.
         let lengths = selection.findings.contains(&FindingCode::Oversized);
         let scope = Scope { catalog, thresholds, least, lengths };
         Ok(Self { scope, selection, reads_all })
@@ -198,18 +199,23 @@ impl RecordFilter for PurgeRule {
     /// Every Redis key is removed, the lock first: if the result were first, a retry in between
     /// would find the lock alone and be rejected.
     fn select(&self, record: &Record) -> Selected<Self::Plan> {
-        // Such a Redis key is another program's, whatever its name says.
+        // A Redis key of another type belongs to another program, whatever its name is.
         if record.readings.iter().any(|reading| matches!(reading, Reading::WrongType(_))) {
             return Selected::No;
         }
         match self.selection.selects(record) {
             Selected::Yes(()) => {}
             Selected::No => return Selected::No,
+            // An estimated age never selects a record for a change.
             Selected::Unproven(missing) => return Selected::Unproven(missing),
         }
         let lock = record.schema.lock_key_index();
         let mut key_indexes = vec![lock];
-        key_indexes.extend((0..record.seen.keys.len()).filter(|key_index| *key_index != lock));
+        for key_index in 0..record.seen.keys.len() {
+            if key_index != lock {
+                key_indexes.push(key_index);
+            }
+        }
         Selected::Yes(Planned {
             group: (record.schema.name.clone(), record.state.as_str()),
             age: record.age,

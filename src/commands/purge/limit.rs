@@ -32,16 +32,10 @@ impl LimitArgs {
         if total == 0 {
             return Ok(0);
         }
-        let refuse = |allowed: u64, by: String| {
-            CommandError::usage(format!(
-                "{total} records are selected, but {by} allows {allowed}; nothing was changed"
-            ))
-            .hint("select fewer records, or allow more")
-        };
         let mut most = total;
         if let Some(max) = self.max {
             if total > max {
-                return Err(refuse(max, "--max".to_owned()));
+                return Err(too_many(total, max, "--max"));
             }
             most = max;
         }
@@ -54,10 +48,19 @@ impl LimitArgs {
         )]
         let part = (records as f64 * percent / 100.0) as u64;
         if total > part {
-            return Err(refuse(part, format!("--max-percent {percent} of {records}")));
+            let by = format!("--max-percent {percent} of {records}");
+            return Err(too_many(total, part, &by));
         }
         Ok(if self.max.is_some() { most.min(part) } else { part })
     }
+}
+
+/// That more records are selected than an option allows.
+fn too_many(total: u64, allowed: u64, by: &str) -> CommandError {
+    CommandError::usage(format!(
+        "{total} records are selected, but {by} allows {allowed}; nothing was changed"
+    ))
+    .hint("select fewer records, or allow more")
 }
 
 fn parse_count(text: &str) -> Result<u64, String> {
@@ -66,11 +69,10 @@ fn parse_count(text: &str) -> Result<u64, String> {
 
 /// Parses `5`, `0.5` or `5%`.
 fn parse_percent(text: &str) -> Result<f64, String> {
-    let number = text
-        .strip_suffix('%')
-        .unwrap_or(text)
-        .parse()
-        .ok()
-        .filter(|percent| (0.0..=100.0).contains(percent));
-    number.ok_or_else(|| "a percentage must be a number from 0 to 100".to_owned())
+    let number = text.strip_suffix('%').unwrap_or(text);
+    match number.parse() {
+        // This also refuses NaN, which no range contains.
+        Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(percent),
+        _ => Err("a percentage must be a number from 0 to 100".to_owned()),
+    }
 }

@@ -1,17 +1,17 @@
-//! A shell of the operator's own in which every idemctl works on the temporary server.
+//! The operator's own shell, in which every idemctl command uses the temporary server.
 
 use std::ffi::OsString;
 use std::io;
 use std::path::Path;
 
-/// What stands before the shell's prompt.
+/// The text before the shell's prompt.
 const MARK: &str = "(idemctl sandbox) ";
 
-/// The shell that the environment names, with its prompt marked, as a program and its arguments. Files that it needs are
-/// written into `folder`, which ends with the server.
+/// The program and the arguments of the shell in the environment, with a marked prompt. The files
+/// that it needs are written to `folder`, which is deleted with the server.
 ///
-/// The shell reads the files in which the operator set it up. The variables that name the server are set after them, because
-/// such a file may name another server.
+/// The shell reads the operator's own startup files. The variables that name the server are set after
+/// them, because such a file may name another server.
 ///
 /// # Errors
 /// The files cannot be written.
@@ -21,7 +21,7 @@ pub(super) fn command(
     url: &str,
 ) -> io::Result<(OsString, Vec<OsString>)> {
     let name = Path::new(shell).file_name().unwrap_or_default().to_string_lossy();
-    // The URL of a socket has no character that a shell takes for anything else.
+    // A socket's URL has no special characters of a shell, so single quotes are enough.
     let set = format!(
         "export IDEMCTL_URL='{url}' REDIS_URL='{url}'; unset IDEMCTL_CONTEXT REDISCLI_AUTH"
     );
@@ -32,6 +32,7 @@ pub(super) fn command(
             std::fs::write(&file, text)?;
             vec!["--rcfile".into(), file.into(), "-i".into()]
         }
+        // zsh has no option for another startup file, and reads .zshrc in ZDOTDIR.
         "zsh" => {
             let text = format!(
                 "ZDOTDIR=$HOME\n[[ ! -f ~/.zshrc ]] || . ~/.zshrc\n{set}\nPROMPT=\"{MARK}$PROMPT\"\n"
@@ -52,7 +53,7 @@ pub(super) fn command(
             );
             vec!["--init-command".into(), text.into(), "-i".into()]
         }
-        // A plain shell reads the file that ENV names.
+        // A POSIX shell reads the file that ENV names.
         _ => {
             let file = folder.join("shrc");
             std::fs::write(&file, format!("{set}\nPS1='{MARK}$ '\n"))?;

@@ -41,26 +41,30 @@ pub(super) async fn adopt(context: &mut Context, args: Args) -> Result<Exit> {
     let Args { name, prefix, yes, folder } = args;
     let args = SchemaArgs { folder, ..SchemaArgs::default() };
     let schemas = context.all_schemas(&args.folder)?;
-    let known =
-        || schemas.all().iter().map(|schema| schema.name.as_str()).collect::<Vec<_>>().join(", ");
     let deployed = schemas
         .deployed(&name, prefix.as_deref())
         .map_err(|error| context.settings.not_loaded(&error, &args))?;
     let Some(schema) = deployed else {
+        let known: Vec<_> = schemas.all().iter().map(|schema| schema.name.as_str()).collect();
+        let known = known.join(", ");
         let stop = CommandError::usage(format!("there is no schema `{name}`"));
         return Err(stop
-            .hint(format!("schemas: {}; to create one, run `idemctl schema new NAME`", known()))
+            .hint(format!("schemas: {known}; to create one, run `idemctl schema new NAME`"))
             .into());
     };
     let Some(used) = context.settings.context_name().map(str::to_owned) else {
         return Err(no_context(context));
     };
     let catalog = context.catalog(&args)?;
-    let there = catalog.all().iter().find(|there| there.name == name).cloned();
-    let is_read_unasked = there.is_some();
-    // The context may have stated a prefix before.
-    let is_bare = !schema.has_prefix() && there.as_ref().is_none_or(|there| !there.has_prefix());
-    // A schema without a fixed prefix is read only by its name, so every other one that the context reads needs its name, too.
+    let current = catalog.all().iter().find(|current| current.name == name).cloned();
+    let is_read_unasked = current.is_some();
+    // The context may have configured a prefix before.
+    let has_prefix = match &current {
+        Some(current) => current.has_prefix() || schema.has_prefix(),
+        None => schema.has_prefix(),
+    };
+    // A schema without a fixed prefix is read only if the context names it. Once the context names
+    // schemas, it has to name every other one that it reads, too.
     let mut beside = Vec::new();
     for read in catalog.all() {
         if read.has_prefix() || read.name == name {
@@ -70,12 +74,15 @@ pub(super) async fn adopt(context: &mut Context, args: Args) -> Result<Exit> {
     if !is_read_unasked {
         beside.push(name.clone());
     }
-    let beside = is_bare.then_some(&beside[..]);
+    let beside = if has_prefix { None } else { Some(&beside[..]) };
     let adoption = Adoption { schema: &name, prefix: prefix.as_deref(), beside, is_read_unasked };
-    // The context stays usable for the questions below.
+    // A copy, because the questions below change the context.
     let file = context.settings.file().clone();
     let adopted = settings::adopt(&file, &used, &adoption)?;
-    let path = file.path().map(|path| path.display().to_string()).unwrap_or_default();
+    let path = match file.path() {
+        Some(path) => path.display().to_string(),
+        None => String::new(),
+    };
     if adopted.lines.is_empty() {
         context.ui.status(&format!(
             "Nothing to write, because context {used} in {path} reads {name} already."
@@ -87,20 +94,23 @@ pub(super) async fn adopt(context: &mut Context, args: Args) -> Result<Exit> {
     for line in &adopted.lines {
         context.ui.status(&format!("  {}", escape::text(line.as_bytes())));
     }
-    if let Some(there) =
-        there.filter(|there| there.has_prefix() && !there.has_templates_of(&schema))
+    // Another prefix replaces the current one. Records under the current prefix are then no longer
+    // monitored, so the operator has to know about them before the question.
+    if let Some(current) = current
+        && current.has_prefix()
+        && !current.has_templates_of(&schema)
     {
-        say_unrecognised(context, &there).await?;
+        warn_of_unrecognised(context, &current).await?;
     }
     if !yes && !context.ui.confirm("Write these settings?")? {
         return Err(CommandError::usage("not confirmed, nothing was written").into());
     }
-    let former = adopted.save()?;
-    let former = former
-        .map(|former| format!("; the previous file is kept as {}", former.display()))
-        .unwrap_or_default();
+    let former = match adopted.save()? {
+        Some(former) => format!("; the previous file is kept as {}", former.display()),
+        None => String::new(),
+    };
     context.ui.status(&format!("Written{former}."));
-    if is_bare {
+    if !has_prefix {
         context.ui.status(&format!(
             "{name} has no fixed prefix, so `list` and `sweep` skip it unless --schema names it."
         ));
@@ -109,25 +119,31 @@ pub(super) async fn adopt(context: &mut Context, args: Args) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Says how many records the schema reads today, under the prefix that it will no longer have.
+/// Warns about the records that the schema reads now, under the prefix that it will no longer have.
 ///
 /// # Errors
 /// Interrupted.
-async fn say_unrecognised(context: &mut Context, there: &Schema) -> Result<()> {
-    let prefixes: Vec<_> =
-        there.keys.iter().map(|key| escape::text(key.template.prefix())).collect();
-    let (prefixes, name) = (prefixes.join(" and "), &there.name);
-    match count(context, there).await {
+async fn warn_of_unrecognised(context: &mut Context, current: &Schema) -> Result<()> {
+    let mut prefixes = Vec::with_capacity(current.keys.len());
+    for key in &current.keys {
+        prefixes.push(escape::text(key.template.prefix()));
+    }
+    let prefixes = prefixes.join(" and ");
+    let name = &current.name;
+    match count(context, current).await {
         Ok(0) => {}
         Ok(1) => {
             let text = format!("1 record under {prefixes} will no longer be recognised by {name}");
             context.ui.warning(&text);
         }
         Ok(records) => {
-            let text = format!("{records} records under {prefixes} will no longer be recognised by {name}");
+            let text = format!(
+                "{records} records under {prefixes} will no longer be recognised by {name}"
+            );
             context.ui.warning(&text);
         }
         Err(error) if exit::of(&error) == Exit::Interrupted => return Err(error),
+        // Adopting a schema changes only the config file, so it works without the server.
         Err(error) => context.ui.warning(&format!(
             "records under {prefixes} will no longer be recognised by {name}, and idemctl could not \
             count them: {error:#}"
@@ -136,7 +152,7 @@ async fn say_unrecognised(context: &mut Context, there: &Schema) -> Result<()> {
     Ok(())
 }
 
-/// How many records the server holds of a schema as the context has it.
+/// How many records of a schema, as the context configures it, the server has.
 async fn count(context: &mut Context, schema: &Schema) -> Result<u64> {
     let args = SchemaArgs { schema: vec![schema.name.clone()], ..SchemaArgs::default() };
     let catalog = context.catalog(&args)?;

@@ -9,8 +9,8 @@ use clap::Args as ClapArgs;
 use crate::args::{ScanArgs, SchemaFolderArgs};
 use crate::context::Context;
 use crate::domain::diagnosis::Thresholds;
+use crate::domain::record::Record;
 use crate::domain::record::implausible::{Era, ImplausibleTime, implausible_times};
-use crate::domain::record::{Reading, Record};
 use crate::domain::schema::{Catalog, State, Timestamp};
 use crate::exit::{CommandError, Exit};
 use crate::interrupt::Interrupt;
@@ -51,7 +51,7 @@ pub(super) async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let mut ended = Ok(());
     for report in &mut reports {
         let mut text = None;
-        // Another scan would end as the one before did. What was found in the files is reported all the same.
+        // Another scan would end in the same way. Errors in the files are still reported.
         if ended.is_ok()
             && let Some(counted) = count(context, report, &args.scan).await?
         {
@@ -66,10 +66,10 @@ pub(super) async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     Ok(if reports.iter().any(SchemaReport::is_wrong) { Exit::No } else { Exit::Done })
 }
 
-/// The folder that was named. A path goes before a name, because the shell completes paths.
+/// The folder that was named. A path takes precedence over a name, because the shell completes paths.
 ///
 /// # Errors
-/// Usage: there is no such folder, and no schema of the operator's own of this name.
+/// Usage: there is no such folder, and the operator has no schema of this name.
 fn folder(context: &Context, args: &Args) -> Result<PathBuf, CommandError> {
     if args.schema.exists() {
         return Ok(args.schema.clone());
@@ -77,14 +77,14 @@ fn folder(context: &Context, args: &Args) -> Result<PathBuf, CommandError> {
     let name = args.schema.display().to_string();
     let is_name = schemas::refuse_name(&name).is_ok();
     let own = context.settings.schema_dir(args.own.schema_dir.as_deref());
-    if let Some(own) = own.as_ref().filter(|_| is_name) {
+    if is_name && let Some(own) = &own {
         let folder = own.join(&name);
         if folder.is_dir() {
             return Ok(folder);
         }
     }
     let message = format!("{name} is neither a folder nor one of your own schemas");
-    let is_built_in = is_name && schemas::files_of(None, &name).is_ok_and(|files| files.is_some());
+    let is_built_in = is_name && matches!(schemas::files_of(None, &name), Ok(Some(_)));
     let hint = if is_built_in {
         format!("{name} is a built-in schema; to see it, run `idemctl schema show {name}`")
     } else {
@@ -96,17 +96,21 @@ fn folder(context: &Context, args: &Args) -> Result<PathBuf, CommandError> {
     Err(CommandError::usage(message).hint(hint))
 }
 
-/// Runs the steps of every schema that is sound so far on a private server.
+/// Runs the steps of every schema without errors so far on a temporary local Redis.
 async fn try_all(context: &mut Context, reports: &mut [SchemaReport]) -> Result<()> {
-    let has_steps = |report: &SchemaReport| {
-        report.schema.as_ref().is_some_and(|schema| schema.steps().next().is_some())
-    };
-    if !reports.iter().any(has_steps) {
+    let mut has_steps = false;
+    for report in reports.iter() {
+        if let Some(schema) = &report.schema {
+            has_steps |= schema.steps().next().is_some();
+        }
+    }
+    if !has_steps {
         return Ok(());
     }
     let environment = context.settings.environment();
     let sandbox = match Sandbox::start(&environment.path(), &environment.temp_dir()).await {
         Ok(sandbox) => sandbox,
+        // On a machine without Redis, the files can still be checked.
         Err(why @ SandboxError::NoProgram) => {
             context.ui.warning(&format!("the steps were not run: {why}"));
             return Ok(());
@@ -127,16 +131,16 @@ async fn try_all(context: &mut Context, reports: &mut [SchemaReport]) -> Result<
     Ok(())
 }
 
-/// What the schema finds on the server that the command line names; `None` where none is named.
+/// The records of the schema on the server that the command line names; `None` if it names none.
 async fn count(
     context: &mut Context,
     report: &SchemaReport,
     args: &ScanArgs,
 ) -> Result<Option<Counted>> {
-    let Some(schema) = report.schema.clone().filter(|_| context.settings.asks_for_its_server())
-    else {
+    if !context.settings.asks_for_its_server() {
         return Ok(None);
-    };
+    }
+    let Some(schema) = report.schema.clone() else { return Ok(None) };
     let name = schema.name.clone();
     let catalog = Catalog::new(vec![schema], &[name]).map_err(CommandError::usage)?;
     let reader = context.reader().await?.scanning(args.scan_options());
@@ -161,13 +165,13 @@ async fn count(
     }
     let report = scan.finish();
     report.show_coverage(context, &catalog);
-    let text = counts
-        .text(report.coverage.foreign.values().sum(), matches!(report.end, ScanEnd::Complete));
+    let unrecognised = report.coverage.foreign.values().sum();
+    let text = counts.text(unrecognised, matches!(report.end, ScanEnd::Complete));
     let so_far = format!("{} of {server}", words::counted(report.keys, "key"));
     Ok(Some(Counted { text, times, ended: report.require_complete("the count is", &so_far) }))
 }
 
-/// What a schema finds on a server.
+/// The records of a schema on a server.
 struct Counted {
     /// The records by their states: `40 keys: 24 completed, 16 in progress, 0 unreadable`.
     text: String,
@@ -225,8 +229,10 @@ struct Times {
 
 impl Times {
     fn add(&mut self, record: &Record, now_ms: u64) {
-        for decoded in record.readings.iter().filter_map(Reading::decoded) {
-            *self.records.entry(decoded.format).or_default() += 1;
+        for reading in &record.readings {
+            if let Some(decoded) = reading.decoded() {
+                *self.records.entry(decoded.format).or_default() += 1;
+            }
         }
         for time in implausible_times(record, now_ms) {
             let (count, _) =
@@ -257,7 +263,7 @@ impl Times {
     }
 }
 
-/// A line for each problem, as compilers write them, and a line for the verdict.
+/// One line per problem, in the format of compilers, and one line with the verdict.
 fn lines(report: &SchemaReport, counted: Option<&str>) -> String {
     let mut text = String::new();
     for problem in &report.problems {
@@ -265,10 +271,22 @@ fn lines(report: &SchemaReport, counted: Option<&str>) -> String {
         let what = &problem.what;
         text.push_str(&format!("{}:{}: {word}: {}\n", what.file, what.line, what.message));
     }
-    let name = report.name.clone().unwrap_or_else(|| report.folder.display().to_string());
+    // A message quotes the files, which may contain control characters. Line ends stay.
+    let mut lines = String::new();
+    for line in text.lines() {
+        lines.push_str(&escape::text(line.as_bytes()));
+        lines.push('\n');
+    }
+    // A schema that could not be read has no name.
+    let name = match &report.name {
+        Some(name) => name.clone(),
+        None => report.folder.display().to_string(),
+    };
+    let name = escape::text(name.as_bytes());
     let verdict = if report.is_wrong() { "wrong" } else { "ok" };
-    let counted = counted.map(|counted| format!(", {counted}")).unwrap_or_default();
-    // A message quotes what stands in the files, control characters included, but for its line ends.
-    let escaped = text.lines().map(|line| format!("{}\n", escape::text(line.as_bytes())));
-    escaped.chain([format!("{}: {verdict}{counted}\n", escape::text(name.as_bytes()))]).collect()
+    match counted {
+        Some(counted) => lines.push_str(&format!("{name}: {verdict}, {counted}\n")),
+        None => lines.push_str(&format!("{name}: {verdict}\n")),
+    }
+    lines
 }

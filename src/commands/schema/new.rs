@@ -16,16 +16,16 @@ use crate::render::{escape, words};
 use crate::schemas::{self, Files};
 use crate::store::{ReadLimit, Sampler};
 
-/// Matching keys of one master that are looked at to find each format.
+/// The most matching keys of one master among which each format is searched.
 const MOST_MATCHING: usize = 10_000;
 
-/// Samples that a draft is made from.
+/// The most samples for one draft.
 const MOST_SAMPLES: usize = 400;
 
-/// Samples that are read whole in one pipeline.
+/// Samples that are read in one pipeline.
 const AT_A_TIME: usize = 20;
 
-/// Bytes of a sample value that are read: no form takes more to tell.
+/// The most bytes of a sample value that are read. No format needs more to be recognised.
 const MOST: usize = 64 * 1024;
 
 /// Create a schema of your own from another schema or from Redis keys
@@ -52,14 +52,15 @@ pub(super) struct Args {
 
 pub(super) async fn new(context: &mut Context, args: Args) -> Result<Exit> {
     let own = context.settings.schema_dir(args.folder.schema_dir.as_deref());
-    let place = own.clone().or_else(|| context.settings.usual_schema_dir());
-    let place = place.ok_or_else(|| {
-        CommandError::usage(
+    let Some(place) = own.clone().or_else(|| context.settings.usual_schema_dir()) else {
+        return Err(CommandError::usage(
             "cannot choose a folder for schemas, because neither XDG_CONFIG_HOME nor HOME is set",
         )
-    })?;
+        .into());
+    };
     let folder = place.join(&args.name);
     schemas::refuse_name(&args.name).map_err(CommandError::usage)?;
+    // A link counts as existing even if its target does not.
     if folder.symlink_metadata().is_ok() {
         let message = format!("{} exists already and was not overwritten", folder.display());
         return Err(CommandError::usage(message).hint("choose another name").into());
@@ -69,27 +70,28 @@ pub(super) async fn new(context: &mut Context, args: Args) -> Result<Exit> {
             .map_err(|error| CommandError::usage(format!("schema {error}")))?,
         _ => None,
     };
-    let files = match (copied, &args.glob) {
-        (Some(files), _) => files.renamed(&args.name),
-        (None, Some(glob)) => {
-            let samples = matching(context, glob).await?;
-            Files { toml: draft(&args.name, &samples), scripts: Vec::new() }
-        }
-        (None, None) => {
-            let samples = samples(context, &args.from).await?;
-            Files { toml: draft(&args.name, &samples), scripts: Vec::new() }
-        }
+    // A word after --from is the name of a schema if such a schema exists, and else a Redis key.
+    let files = if let Some(copied) = copied {
+        copied.renamed(&args.name)
+    } else {
+        let samples = match &args.glob {
+            Some(glob) => matching(context, glob).await?,
+            None => samples(context, &args.from).await?,
+        };
+        Files { toml: draft(&args.name, &samples), scripts: Vec::new() }
     };
-    let cannot = |error| CommandError::usage(format!("cannot make {}: {error}", folder.display()));
-    schemas::write_new(&folder, &files).map_err(cannot)?;
-    say(context, &folder, &files);
+    schemas::write_new(&folder, &files).map_err(|error| {
+        CommandError::usage(format!("cannot make {}: {error}", folder.display()))
+    })?;
+    report(context, &folder, &files);
     Ok(Exit::Done)
 }
 
-/// Some of the Redis keys that match a glob: of each format and of each expiry some, read as far as a draft needs.
+/// Some of the Redis keys that match a glob, with each format and each kind of expiry, read as far as
+/// a draft needs.
 ///
 /// # Errors
-/// No: nothing matches, or nothing that a draft can be made from.
+/// No: no key matches, or none from which a draft can be made.
 async fn matching(context: &mut Context, glob: &str) -> Result<Vec<KeyState>> {
     glob::check(glob.as_bytes()).map_err(|why| CommandError::usage(format!("--match: {why}")))?;
     let reader = context.reader().await?;
@@ -129,15 +131,20 @@ async fn matching(context: &mut Context, glob: &str) -> Result<Vec<KeyState>> {
     let matching = candidates.len();
     let chosen = representatives(candidates, MOST_SAMPLES);
     let mut samples = Vec::with_capacity(chosen.len());
+    // The sampler has read only the beginning of each value.
     for keys in chosen.chunks(AT_A_TIME) {
         let records: Vec<_> = keys.iter().map(|key| vec![key.redis_key.clone()]).collect();
-        for seen in interruptible(async {
+        let read = interruptible(async {
             Ok(reader.read_by_commands(&records, ReadLimit::Bytes(MOST)).await?)
         })
-        .await?
-        {
-            // A key may expire meanwhile.
-            samples.extend(seen?.keys.into_iter().filter(|key| key.content != Content::Absent));
+        .await?;
+        for seen in read {
+            for key in seen?.keys {
+                // A key may have expired since the scan.
+                if key.content != Content::Absent {
+                    samples.push(key);
+                }
+            }
         }
     }
     let more = if matching == MOST_MATCHING { "at least " } else { "" };
@@ -151,12 +158,17 @@ async fn matching(context: &mut Context, glob: &str) -> Result<Vec<KeyState>> {
             .ui
             .status(&format!("Other matching keys that are neither strings nor hashes: {others}."));
     }
-    sampler.forbidden().iter().for_each(|forbidden| context.ui.warning(forbidden));
-    sampler.missed().iter().for_each(|missed| context.ui.warning(&missed.to_string()));
+    // A draft needs only examples, so an incomplete scan is not an error.
+    if let Some(forbidden) = sampler.forbidden() {
+        context.ui.warning(&forbidden);
+    }
+    if let Some(missed) = sampler.missed() {
+        context.ui.warning(&missed.to_string());
+    }
     Ok(samples)
 }
 
-/// The Redis keys of the operator, as they are on the server.
+/// The Redis keys that the operator named, as they are on the server.
 async fn samples(context: &mut Context, keys: &[String]) -> Result<Vec<KeyState>> {
     let reader = context.reader().await?;
     let records: Vec<_> = keys.iter().map(|key| vec![key.clone().into_bytes()]).collect();
@@ -166,9 +178,10 @@ async fn samples(context: &mut Context, keys: &[String]) -> Result<Vec<KeyState>
     .await?;
     let mut samples = Vec::with_capacity(keys.len());
     for (key, seen) in keys.iter().zip(seen) {
-        let seen = seen?.keys.into_iter().next().filter(|seen| seen.content != Content::Absent);
+        let mut keys = seen?.keys.into_iter();
+        let existing = keys.find(|key| key.content != Content::Absent);
         let shown = escape::text(key.as_bytes());
-        let Some(seen) = seen else {
+        let Some(existing) = existing else {
             let message = format!(
                 "`{shown}` is neither the name of a schema nor a Redis key of {}",
                 reader.name()
@@ -177,20 +190,23 @@ async fn samples(context: &mut Context, keys: &[String]) -> Result<Vec<KeyState>
                 .hint("`idemctl schema list` lists the schemas")
                 .into());
         };
-        if matches!(seen.content, Content::Other(_)) {
+        if matches!(existing.content, Content::Other(_)) {
             let message =
                 format!("`{shown}` is neither a string nor a hash, and a draft needs one of these");
-            let hint = "write [[value]] with `type`, whose members are not checked (see idemctl-schema(5))";
+            let hint = "write [[value]] with `type`, whose members are not checked (see \
+                idemctl-schema(5))";
             return Err(CommandError::usage(message).hint(hint).into());
         }
-        samples.push(seen);
+        samples.push(existing);
     }
     Ok(samples)
 }
 
-fn say(context: &mut Context, folder: &Path, files: &Files) {
+/// Prints what was created, and what the operator has to decide.
+fn report(context: &mut Context, folder: &Path, files: &Files) {
     let path = folder.join("schema.toml");
-    let open = files.toml.lines().filter(|line| line.contains(&format!("= \"{DECIDE}\""))).count();
+    let mark = format!("= \"{DECIDE}\"");
+    let open = files.toml.lines().filter(|line| line.contains(&mark)).count();
     let scripts = match files.scripts.len() {
         0 => String::new(),
         1 => " and 1 script".to_owned(),
@@ -198,8 +214,8 @@ fn say(context: &mut Context, folder: &Path, files: &Files) {
     };
     context.ui.status(&format!("Made {}{scripts}.", path.display()));
     if open > 0 {
-        let (lines, say) = if open == 1 { ("1 line", "says") } else { ("the lines", "say") };
-        context.ui.status(&format!("Decide {lines} that {say} {DECIDE} ({open})."));
+        let lines = if open == 1 { "1 line that says" } else { "the lines that say" };
+        context.ui.status(&format!("Decide {lines} {DECIDE} ({open})."));
     }
     context.ui.status(
         "It is a draft, so commands read its records only if --schema or a context names it.",

@@ -52,24 +52,22 @@ pub(super) enum ActionArg {
 }
 
 impl SoughtArgs {
-    /// The options with which `list` shows the locks that are sought. `None` if these options seek locks by their age and
-    /// by findings: each lock needs one of the two here, and both in `list`.
+    /// The options with which `list` shows the selected locks. `None` if the options select locks by
+    /// age and by findings. A sweep selects a lock that has one of the two, and `list` a lock that has
+    /// both.
     pub(super) fn as_list_options(&self) -> Option<Vec<String>> {
         let codes = self.codes();
-        let words = match self.older_than {
-            None => vec![
-                "--finding".to_owned(),
-                codes.iter().map(FindingCode::as_str).collect::<Vec<_>>().join(","),
-            ],
-            Some(age) if codes.is_empty() => vec![
-                "--state".to_owned(),
-                State::InProgress.as_str().to_owned(),
-                "--older-than".to_owned(),
-                humantime::format_duration(age).to_string().replace(' ', ""),
-            ],
-            Some(_) => return None,
+        let Some(age) = self.older_than else {
+            let names: Vec<_> = codes.iter().map(FindingCode::as_str).collect();
+            return Some(vec!["--finding".to_owned(), names.join(",")]);
         };
-        Some(words)
+        if !codes.is_empty() {
+            return None;
+        }
+        // Without spaces, so that a shell reads the duration as one word.
+        let age = humantime::format_duration(age).to_string().replace(' ', "");
+        let state = State::InProgress.as_str().to_owned();
+        Some(vec!["--state".to_owned(), state, "--older-than".to_owned(), age])
     }
 
     /// The findings that are sought, without that of `--older-than`.
@@ -78,7 +76,12 @@ impl SoughtArgs {
         if self.orphaned {
             codes.push(ORPHANED);
         }
-        codes.extend(INCLUDABLE.into_iter().filter(|code| self.include.contains(code)));
+        // In the order of INCLUDABLE, and each once, whatever the options repeat.
+        for code in INCLUDABLE {
+            if self.include.contains(&code) {
+                codes.push(code);
+            }
+        }
         codes
     }
 }
@@ -152,6 +155,7 @@ impl Orphans {
                 PlannedAction::Change(KeyAction::Shorten(age::millis(record.schema.lock_ttl)))
             }
         };
+        // A worker may still hold such a lock, so it is left to expire unless its owner is dead.
         let ends_by_itself = orphan::may_be_held(record, orphan);
         Planned {
             group: orphan.code.as_str(),
@@ -172,7 +176,7 @@ impl BulkRule for Orphans {
     }
 
     fn reads_deadlines_first(&self) -> bool {
-        // The other findings need values, or name the records of which they lack a TTL.
+        // Other findings need values, or have to report which records lack a stated TTL.
         self.sought == [ORPHANED]
     }
 
@@ -192,7 +196,7 @@ impl RecordFilter for Orphans {
 
     fn select(&self, record: &Record) -> Selected<Self::Plan> {
         match orphan::chosen(record, &self.sought, &self.selection) {
-            // A lock that is to expire gets the deployment's TTL, which nobody has stated.
+            // The lock would get the deployment's lock TTL, and a default may be too short for it.
             Selected::Yes(_)
                 if self.action == ActionArg::Expire && !record.schema.states_ttl(TtlOf::Lock) =>
             {

@@ -1,4 +1,4 @@
-//! What an operation did, record by record, as the audit log tells of it.
+//! What an operation changed, record by record, according to the audit log.
 
 use std::io;
 use std::path::Path;
@@ -8,7 +8,7 @@ use crate::domain::history::{AuditEntry, LEFT_ALONE};
 use crate::domain::record::{KeyIdentity, Only};
 use crate::store::audit::log::Log;
 
-/// What was changed of one record.
+/// The changes to one record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ChangedRecord {
     pub(super) schema: String,
@@ -16,40 +16,53 @@ pub(super) struct ChangedRecord {
     pub(super) changes: Vec<KeyChange>,
 }
 
-/// What was changed of one Redis key.
+/// The change to one Redis key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct KeyChange {
     pub(super) redis_key: Vec<u8>,
     pub(super) before: Option<KeyIdentity>,
-    /// `None` where nobody knows what the change left.
+    /// `None` if the state after the change is unknown.
     pub(super) after: Option<KeyIdentity>,
     pub(super) backup: Option<String>,
 }
 
 impl ChangedRecord {
-    /// True when the operation left nothing of what it changed, and backed all of it up: what the backup holds can come back.
+    /// True if the operation removed all of these Redis keys and backed them up, so that a restore of
+    /// the backup undoes it.
     pub(super) fn is_removal(&self) -> bool {
-        let is_removed =
-            |change: &KeyChange| change.after.as_ref().is_some_and(KeyIdentity::is_absent);
-        self.changes.iter().all(|change| is_removed(change) && change.backup.is_some())
+        for change in &self.changes {
+            let Some(after) = &change.after else { return false };
+            if !after.is_absent() || change.backup.is_none() {
+                return false;
+            }
+        }
+        true
     }
 
-    /// True when the record is one of those that are to be taken back.
+    /// True if the record is to be undone.
     pub(super) fn is_of(&self, only: &Only) -> bool {
         self.changes.iter().any(|change| only.holds(&self.schema, &self.key, &change.redis_key))
     }
 
-    /// Adds the record to those that an `--only` may mean.
+    /// Adds the record to those that `--only` can name.
     pub(super) fn note_in(&self, only: &mut Only) {
         for change in &self.changes {
             only.note(&self.schema, &self.key, &change.redis_key);
         }
     }
 
+    /// True if the next line of the log is about another Redis key of this record.
     fn takes(&self, other: &Self) -> bool {
-        let is_known =
-            |change: &KeyChange| other.changes.iter().any(|new| new.redis_key == change.redis_key);
-        self.schema == other.schema && self.key == other.key && !self.changes.iter().any(is_known)
+        if self.schema != other.schema || self.key != other.key {
+            return false;
+        }
+        // A second line about the same Redis key is a change of its own.
+        for change in &self.changes {
+            if other.changes.iter().any(|new| new.redis_key == change.redis_key) {
+                return false;
+            }
+        }
+        true
     }
 }
 
@@ -59,7 +72,7 @@ pub(super) struct ChangedRecords {
     op: String,
     /// The record of the line that was read last.
     open: Option<ChangedRecord>,
-    /// Where the operation changed something, each place once.
+    /// The servers on which the operation changed something, each once.
     pub(super) places: Vec<Provenance>,
 }
 
@@ -67,7 +80,7 @@ impl ChangedRecords {
     /// # Errors
     /// When the log cannot be read.
     pub(super) fn open(path: &Path, op: &str) -> io::Result<Self> {
-        let log = Log::open(path)?.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
+        let Some(log) = Log::open(path)? else { return Err(io::ErrorKind::NotFound.into()) };
         Ok(Self { log, op: op.to_owned(), open: None, places: Vec::new() })
     }
 
@@ -77,12 +90,14 @@ impl ChangedRecords {
     /// When the log cannot be read on.
     pub(super) fn next(&mut self) -> io::Result<Option<ChangedRecord>> {
         while let Some(entry) = self.log.next_entry()? {
-            // What was left alone is not undone.
+            // A record that was left alone has nothing to undo.
             if entry.op != self.op || entry.what == LEFT_ALONE {
                 continue;
             }
-            if let Some(place) = entry.from.clone().filter(|place| !self.places.contains(place)) {
-                self.places.push(place);
+            if let Some(place) = &entry.from
+                && !self.places.contains(place)
+            {
+                self.places.push(place.clone());
             }
             let record = changed_record(entry);
             match &mut self.open {

@@ -1,4 +1,4 @@
-//! Which operation `undo` takes back.
+//! Which operation `undo` undoes.
 
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
@@ -16,21 +16,21 @@ use crate::render::escape;
 use crate::render::invocation::word;
 use crate::store::backup::folder::is_being_written;
 
-/// What `undo` chooses among, and for which server.
+/// The operations from which `undo` selects one, and the server on which it runs.
 pub(super) struct UndoCandidates<'a> {
     pub(super) log: &'a Path,
     pub(super) operations: &'a Operations,
     pub(super) args: &'a ReturnArgs,
     pub(super) here: &'a Provenance,
-    /// The name of this server, by which it is known if the log does not say where a change was made.
+    /// The name of this server, which identifies it if the log does not record the place of a change.
     pub(super) server: &'a str,
 }
 
 impl<'a> UndoCandidates<'a> {
-    /// The operation whose name begins so, or without a name the last one.
+    /// The operation whose name begins with `op`, or without a name the last one.
     ///
     /// # Errors
-    /// No: there is none. Usage: several have such a name, or it cannot be taken back.
+    /// No: there is none. Usage: several names begin with it, or it cannot be undone.
     pub(super) fn choose(
         &self,
         context: &mut Context,
@@ -56,23 +56,26 @@ impl<'a> UndoCandidates<'a> {
         }
     }
 
-    /// The last operation on this server, or the one that an undo was to take back and did not take back as a whole.
+    /// The last operation on this server, or the one that an interrupted undo did not undo completely.
     fn last(&self, context: &mut Context) -> Result<&'a Operation, CommandError> {
-        let is_here = |operation: &&Operation| {
-            self.args.elsewhere || operation.was_on(self.here, self.server)
-        };
-        let Some(mut chosen) = self.operations.all().rev().find(is_here) else {
-            return Err(self.none_here(context));
-        };
+        // An operation on another server cannot be undone here, unless --elsewhere allows it.
+        let mut newest_first = self.operations.all().rev();
+        let last = newest_first
+            .find(|operation| self.args.elsewhere || operation.was_on(self.here, self.server));
+        let Some(mut chosen) = last else { return Err(self.none_here(context)) };
         while let Some(undone) = self.undone_by(chosen) {
+            // To undo an interrupted undo would remove what it has already restored.
             if matches!(chosen.state, Some(OperationState::Interrupted | OperationState::Unended)) {
                 self.has_ended(chosen)?;
                 self.goes_on(context, chosen, undone)?;
                 return Ok(undone);
             }
-            // Whoever brings records back one by one does not mean the undo of the record before.
-            let wrong = |error| unreadable(self.log, &error);
-            if self.args.keys.is_empty() || self.changed_any(chosen).map_err(wrong)? {
+            // A user who restores records one by one with --only does not mean the undo of the record
+            // before.
+            if self.args.keys.is_empty() {
+                break;
+            }
+            if self.changed_any(chosen).map_err(|error| unreadable(self.log, &error))? {
                 break;
             }
             chosen = undone;
@@ -105,23 +108,24 @@ impl<'a> UndoCandidates<'a> {
         CommandError::new(Exit::No, message).hint(hint)
     }
 
-    /// The operation that an undo takes back.
+    /// The operation that an undo undoes.
     fn undone_by(&self, undo: &Operation) -> Option<&'a Operation> {
         let undoes = undo.undoes.as_ref()?;
         self.operations.all().find(|operation| operation.op == *undoes)
     }
 
-    /// Says that an undo goes on which was cut short.
+    /// Prints that an interrupted undo continues.
     ///
     /// # Errors
-    /// Usage: that undo was to take back a part, and nobody says which.
+    /// Usage: that undo was partial, and no option says of which records.
     fn goes_on(
         &self,
         context: &mut Context,
         undo: &Operation,
         undone: &Operation,
     ) -> Result<(), CommandError> {
-        let (all, back) = (escape::again(&undone.op), escape::again(&undo.op));
+        let all = escape::again(&undone.op);
+        let back = escape::again(&undo.op);
         if undo.is_part && self.args.keys.is_empty() {
             let message = format!(
                 "the last operation, {}, is a partial undo of {} that did not finish",
@@ -154,11 +158,14 @@ impl<'a> UndoCandidates<'a> {
     }
 
     /// # Errors
-    /// Usage: the operation is still at work.
+    /// Usage: the operation is still running.
     fn has_ended(&self, operation: &Operation) -> Result<(), CommandError> {
-        let is_at_work =
-            operation.begun_backup.as_ref().is_some_and(|file| is_being_written(Path::new(file)));
-        if !is_at_work {
+        // A running operation holds a file lock on its backup.
+        let is_running = match &operation.begun_backup {
+            Some(file) => is_being_written(Path::new(file)),
+            None => false,
+        };
+        if !is_running {
             return Ok(());
         }
         Err(CommandError::usage(format!(
@@ -169,7 +176,7 @@ impl<'a> UndoCandidates<'a> {
     }
 
     /// # Errors
-    /// Usage: the operation is still at work, or nobody knows what it changed.
+    /// Usage: the operation is still running, or it is unknown what it changed.
     fn can_be_undone(&self, operation: &Operation) -> Result<(), CommandError> {
         if self.operations.is_ambiguous(&operation.op) {
             return Err(CommandError::usage(format!(
@@ -181,6 +188,7 @@ impl<'a> UndoCandidates<'a> {
             ));
         }
         self.has_ended(operation)?;
+        // After a crash, the log may lack the last changes, but the backup was synced before them.
         if operation.says_what_was_left
             || !operation.is_told && backup_of_unended(operation).is_some()
         {
@@ -217,18 +225,28 @@ impl<'a> UndoCandidates<'a> {
 
     /// The operation on this server before that one.
     fn before(&self, operation: &Operation) -> Option<&'a Operation> {
-        let earlier = self.operations.all().take_while(|other| other.op != operation.op);
-        earlier.filter(|other| other.was_on(self.here, self.server)).last()
+        let mut before = None;
+        for other in self.operations.all() {
+            if other.op == operation.op {
+                break;
+            }
+            if other.was_on(self.here, self.server) {
+                before = Some(other);
+            }
+        }
+        before
     }
 }
 
-/// The backup of an operation without an end. It may hold records that were removed and that the log does not name.
+/// The backup of an operation that did not end. It may contain removed records that the log does not
+/// have.
 pub(super) fn backup_of_unended(operation: &Operation) -> Option<&Path> {
-    // A restore reads the backup that it names.
-    let is_its_own =
-        operation.state == Some(OperationState::Unended) && operation.command != "restore";
-    let file = operation.begun_backup.as_deref().filter(|_| is_its_own)?;
-    Some(Path::new(file)).filter(|file| file.is_file())
+    // A restore names the backup that it reads, which is that of another operation.
+    if operation.state != Some(OperationState::Unended) || operation.command == "restore" {
+        return None;
+    }
+    let file = Path::new(operation.begun_backup.as_deref()?);
+    if file.is_file() { Some(file) } else { None }
 }
 
 pub(super) fn unreadable(path: &Path, error: &io::Error) -> CommandError {

@@ -1,5 +1,5 @@
-//! What an undo does to records that an operation changed: the values that they had before, if they are still what the
-//! operation left.
+//! What an undo does to records that an operation changed. They get their values before the operation
+//! if they have not changed since.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
@@ -17,15 +17,16 @@ use crate::exit::CommandError;
 use crate::store::backup::{About, BackupError, BackupReader, Saved};
 use crate::store::{Client, PriorValue, StoreError};
 
-/// What becomes of a record.
+/// What an undo does to a record.
 pub(super) enum UndoPlan {
-    /// Each of the Redis keys that the operation changed gets this value again, and the record this state, if a backup tells it.
+    /// Each of the Redis keys that the operation changed gets this value again, and the record this
+    /// state, if a backup contains it.
     Revert(Vec<PriorValue>, Option<String>),
     /// The record is left alone.
     Leave(Ending),
 }
 
-/// A record as it is now, and what becomes of it.
+/// A record as it is now, and what the undo does to it.
 pub(super) struct PlannedRecord {
     pub(super) about: About,
     /// The whole record, if its schema is known.
@@ -37,10 +38,10 @@ pub(super) struct PlannedRecord {
     pub(super) error: Option<StoreError>,
 }
 
-/// Reads these records, each under its own schema if that is known, and plans what becomes of them.
+/// Reads these records, each under its own schema if that is known, and plans what to do with them.
 ///
 /// # Errors
-/// When the server could not be asked, or a backup cannot be read.
+/// The server could not be asked, or a backup cannot be read.
 pub(super) async fn plan(
     client: &Client,
     catalog: &Catalog,
@@ -54,11 +55,15 @@ pub(super) async fn plan(
         schemas.push(schema);
         redis_keys.push(keys);
     }
-    let afters = records
-        .iter()
-        .flat_map(|record| &record.changes)
-        .filter_map(|change| change.after.as_ref());
-    let needs_checksums = afters.into_iter().any(KeyIdentity::needs_checksum);
+    // The server computes a checksum from the whole value, so it is asked only if the log has one.
+    let mut needs_checksums = false;
+    for record in records {
+        for change in &record.changes {
+            if let Some(after) = &change.after {
+                needs_checksums |= after.needs_checksum();
+            }
+        }
+    }
     let seen = client.look_whole(&redis_keys, needs_checksums).await?;
     let is_nothing_read = seen.iter().all(Result::is_err);
     let reader = client.reader();
@@ -71,7 +76,7 @@ pub(super) async fn plan(
                 errors.push(None);
             }
             Err(error) => {
-                // A user who may read none of the records lacks a right, and not these records.
+                // If the user may read none of the records, the error is about the user's rights.
                 let is_forbidden =
                     matches!(error, StoreError::Permission { .. }) && !is_nothing_read;
                 let is_of_record =
@@ -79,7 +84,7 @@ pub(super) async fn plan(
                 if !is_of_record {
                     return Err(error.into());
                 }
-                // Nothing of this record is known, and the others go on.
+                // One unreadable record does not keep the others from being undone.
                 observations.push(unread(keys));
                 errors.push(Some(error));
             }
@@ -87,11 +92,11 @@ pub(super) async fn plan(
     }
     let saved = SavedValues::read(op, records, &observations)?;
     let mut planned = Vec::with_capacity(records.len());
-    for (((changed, schema), seen), error) in
-        records.iter().zip(&schemas).zip(observations).zip(errors)
-    {
-        let mut record = PlannedRecord::new(changed, schema.as_ref(), seen, &saved);
-        if let Some(error) = error {
+    let mut errors = errors.into_iter();
+    for (index, seen) in observations.into_iter().enumerate() {
+        let schema = schemas[index].as_ref();
+        let mut record = PlannedRecord::new(&records[index], schema, seen, &saved);
+        if let Some(Some(error)) = errors.next() {
             let ending = if error.is_of_the_slot() { Ending::Moving } else { Ending::Unread };
             record.plan = UndoPlan::Leave(ending);
             record.error = Some(error);
@@ -101,19 +106,22 @@ pub(super) async fn plan(
     Ok(planned)
 }
 
-/// Redis keys of which nothing could be read.
+/// An observation of Redis keys that could not be read.
 fn unread(redis_keys: &[Vec<u8>]) -> Observation {
-    let key = |redis_key: &Vec<u8>| {
-        KeyState::new(redis_key, Content::Absent, Expiry::Never, Deadline::Unknown)
-    };
-    Observation { server_ms: None, atomic: false, keys: redis_keys.iter().map(key).collect() }
+    let mut keys = Vec::with_capacity(redis_keys.len());
+    for redis_key in redis_keys {
+        keys.push(KeyState::new(redis_key, Content::Absent, Expiry::Never, Deadline::Unknown));
+    }
+    Observation { server_ms: None, atomic: false, keys }
 }
 
-/// The schema of a record, and all of its Redis keys; without a schema that has these keys, only those that were changed.
+/// The schema of a record and all of its Redis keys. If no schema has these keys, only those that
+/// were changed.
 fn keys_to_read(record: &ChangedRecord, catalog: &Catalog) -> (Option<Arc<Schema>>, Vec<Vec<u8>>) {
     let changed: Vec<_> = record.changes.iter().map(|change| change.redis_key.clone()).collect();
     for schema in catalog.all() {
         if schema.name == record.schema {
+            // The prefix of the deployment may have changed since the operation.
             let whole = schema.redis_keys(&record.key);
             if changed.iter().all(|key| whole.contains(key)) {
                 return (Some(Arc::clone(schema)), whole);
@@ -134,9 +142,10 @@ impl PlannedRecord {
         let mut now = record.clone();
         now.keys
             .retain(|key| changed.changes.iter().any(|change| change.redis_key == key.redis_key));
-        let state = schema.map_or("", |schema| {
-            locate::read_as(schema, &changed.key, record.clone()).state.as_str()
-        });
+        let state = match schema {
+            Some(schema) => locate::read_as(schema, &changed.key, record.clone()).state.as_str(),
+            None => "",
+        };
         let about = About { schema: changed.schema.clone(), key: changed.key.clone(), state };
         let plan = plan_record(changed, &now, saved);
         Self { about, record, changed: now, plan, error: None }
@@ -160,7 +169,7 @@ impl PlannedRecord {
         (RestoredKey { outcome: "", redis_key, schema, key, state, becomes, left }, ending)
     }
 
-    /// How long a value will live that comes back.
+    /// The remaining TTL of a value that is restored.
     fn left(&self, prior: &PriorValue) -> Expiry {
         match prior.expires_at_ms() {
             Some(at) => Expiry::In(at.saturating_sub(self.changed.server_ms.unwrap_or_default())),
@@ -169,7 +178,7 @@ impl PlannedRecord {
     }
 }
 
-/// Only a record all of which is still what the operation left is reverted.
+/// Plans to revert a record only if all of its Redis keys are still as the operation left them.
 fn plan_record(changed: &ChangedRecord, now: &Observation, saved: &SavedValues) -> UndoPlan {
     let mut prior = Vec::with_capacity(now.keys.len());
     let mut becomes = None;
@@ -184,12 +193,13 @@ fn plan_record(changed: &ChangedRecord, now: &Observation, saved: &SavedValues) 
         }
         let value = match prior_source(change, after, now.server_ms) {
             PriorSource::Known(value) => Some(value),
-            PriorSource::Backup(file) => {
-                saved.get(file, &change.redis_key).map(|(saved, state)| {
+            PriorSource::Backup(file) => match saved.get(file, &change.redis_key) {
+                Some((saved, state)) => {
                     becomes = Some(state.clone());
-                    PriorValue::Dump(saved.dump.clone(), saved.expires_at_ms)
-                })
-            }
+                    Some(PriorValue::Dump(saved.dump.clone(), saved.expires_at_ms))
+                }
+                None => None,
+            },
             PriorSource::Unknown => None,
         };
         let Some(value) = value else { return UndoPlan::Leave(Ending::Untold) };
@@ -198,7 +208,7 @@ fn plan_record(changed: &ChangedRecord, now: &Observation, saved: &SavedValues) 
     UndoPlan::Revert(prior, becomes)
 }
 
-/// Where the value comes from that a Redis key had before.
+/// The source of the value that a Redis key had before.
 enum PriorSource<'a> {
     Known(PriorValue),
     /// The backup in this file.
@@ -206,7 +216,8 @@ enum PriorSource<'a> {
     Unknown,
 }
 
-/// Where the value comes from that a Redis key had before. What has expired since is nothing by now.
+/// The source of the value that a Redis key had before. A value that would have expired since is not
+/// restored.
 fn prior_source<'a>(
     change: &'a KeyChange,
     after: &KeyIdentity,
@@ -220,21 +231,25 @@ fn prior_source<'a>(
     if before.is_absent() || has_expired {
         return PriorSource::Known(PriorValue::Nothing);
     }
+    // Only the expiry changed, as after `extend`, so no backup is needed.
     if before.has_same_value(after) {
         return PriorSource::Known(PriorValue::Until(before.expires_at_ms()));
     }
-    change.backup.as_deref().map_or(PriorSource::Unknown, PriorSource::Backup)
+    match &change.backup {
+        Some(file) => PriorSource::Backup(file),
+        None => PriorSource::Unknown,
+    }
 }
 
-/// The values that changes replaced, each with the state of its record, by the backup that holds them and the Redis key.
+/// The values that changes replaced, each with the state of its record, by backup and Redis key.
 struct SavedValues(HashMap<(String, Vec<u8>), (Saved, String)>);
 
 impl SavedValues {
-    /// Reads the values that records get again and only a backup holds. Each backup is read once, whatever the number of
-    /// records, and none is read for records that are left alone.
+    /// Reads the values that only a backup has and that records get again. Each backup is read once,
+    /// whatever the number of records, and none is read for records that are left alone.
     ///
     /// # Errors
-    /// Usage: a backup cannot be read, or is that of another operation.
+    /// Usage: a backup cannot be read, or belongs to another operation.
     fn read(
         op: &str,
         records: &[ChangedRecord],
@@ -259,7 +274,7 @@ impl SavedValues {
             is_of_operation(Path::new(file), &reader, op)?;
             while let Some(held) = reader.next_held().map_err(unreadable_backup)? {
                 for key in held.keys {
-                    // The last entry of a Redis key counts.
+                    // If a Redis key has several entries, the last one counts.
                     if redis_keys.contains(key.saved.redis_key.as_slice()) {
                         let at = (file.to_owned(), key.saved.redis_key.clone());
                         saved.insert(at, (key.saved, held.state.clone()));

@@ -1,4 +1,4 @@
-//! Reverting records that an operation left something of, each if it is still that.
+//! Reverts records that exist after an operation, each only if it has not changed since.
 
 use anyhow::Result;
 
@@ -16,12 +16,12 @@ use crate::store::{
     Change, Client, GuardedOutcome, KeyAction, Outcome, PriorValue, StoreError, Writer,
 };
 
-/// Records that are looked at, and changed, at a time.
+/// How many records are read, and changed, at a time. Larger batches delay other clients.
 const BATCH: usize = 100;
 
 /// Whether records are reverted.
 pub(super) enum RevertMode<'a> {
-    /// They are not: what would be done is reported.
+    /// They are not reverted, and what would be done is reported.
     Predict,
     Revert(&'a Writer, &'a mut Journal),
 }
@@ -35,22 +35,23 @@ pub(super) struct Reverter<'a> {
 }
 
 impl Reverter<'_> {
-    /// Reverts the records; false when Ctrl-C came before the end.
+    /// Reverts the records; false if Ctrl-C interrupted it.
     pub(super) async fn run(
         &self,
         context: &mut Context,
         mode: &mut RevertMode<'_>,
         rows: &mut RestoredRows,
     ) -> Result<bool> {
+        // Without such records, the log need not be read again.
         if self.undone.records == 0 {
             return Ok(true);
         }
-        let wrong = |error| unreadable(&self.undone.log, &error);
-        let mut records =
-            ChangedRecords::open(&self.undone.log, &self.undone.operation.op).map_err(wrong)?;
+        let log = &self.undone.log;
+        let mut records = ChangedRecords::open(log, &self.undone.operation.op)
+            .map_err(|error| unreadable(log, &error))?;
         let progress = context.ui.progress("Redis keys");
         loop {
-            let batch = self.next_batch(&mut records).map_err(wrong)?;
+            let batch = self.next_batch(&mut records).map_err(|error| unreadable(log, &error))?;
             if batch.is_empty() {
                 return Ok(true);
             }
@@ -91,8 +92,9 @@ impl Reverter<'_> {
 }
 
 fn add_rows(context: &mut Context, rows: &mut RestoredRows, record: &PlannedRecord) {
-    if let (Some(error), UndoPlan::Leave(ending), Some(key)) =
-        (&record.error, &record.plan, record.changed.keys.first())
+    if let Some(error) = &record.error
+        && let UndoPlan::Leave(ending) = &record.plan
+        && let Some(key) = record.changed.keys.first()
     {
         rows.say_error(context, *ending, &key.redis_key, error);
     }
@@ -102,8 +104,8 @@ fn add_rows(context: &mut Context, rows: &mut RestoredRows, record: &PlannedReco
     }
 }
 
-/// Reverts a batch: records of which the one changed Redis key goes away in one step, as a purge removes them, the others one
-/// by one.
+/// Reverts a batch. Records whose only changed Redis key is removed are reverted together, as in a
+/// purge, and the others one by one.
 async fn revert_batch(
     context: &mut Context,
     writer: &Writer,
@@ -129,7 +131,7 @@ async fn revert_batch(
         if matches!(outcome, Outcome::Changed | Outcome::Absent) {
             record.plan = UndoPlan::Leave(Ending::Changed);
         }
-        // The error that comes with these two says what is known of the record.
+        // For these two, the error says what is known about the record.
         if !matches!(outcome, Outcome::Refused | Outcome::Unknown) {
             add_rows(context, rows, &record);
         }
@@ -141,6 +143,7 @@ async fn revert_batch(
             match reverted.map_err(anyhow::Error::downcast::<StoreError>) {
                 Ok(true) => {}
                 Ok(false) => record.plan = UndoPlan::Leave(Ending::Changed),
+                // The slot of this record is being moved, and the other records can be reverted.
                 Err(Ok(error)) if error.is_of_the_slot() => {
                     record.plan = UndoPlan::Leave(Ending::Moving);
                     record.error = Some(error);
@@ -154,11 +157,12 @@ async fn revert_batch(
     Ok(())
 }
 
-/// The removal that reverts a record, if nothing else does: the operation changed one Redis key, which was not there before.
+/// The removal that reverts a record, if that is all. The operation changed one Redis key, which did
+/// not exist before.
 fn removal(planned: &PlannedRecord) -> Option<Change> {
-    match &planned.plan {
-        UndoPlan::Revert(prior, _) if prior.as_slice() == [PriorValue::Nothing] => {}
-        _ => return None,
+    let UndoPlan::Revert(prior, _) = &planned.plan else { return None };
+    if prior.as_slice() != [PriorValue::Nothing] {
+        return None;
     }
     let removed = planned.changed.keys.first()?;
     let key_index =
@@ -179,6 +183,7 @@ async fn revert(
 ) -> Result<bool> {
     let PlannedRecord { about, record, changed, .. } = planned;
     let now = context.now();
+    // The backup lets a second undo revert this one.
     journal.back_up(writer, record, about, now).await?;
     let (after, lost) = match writer.revert(changed, prior).await {
         Ok(GuardedOutcome::Made { reply: Ok(_), after, .. }) => (Some(after), None),
@@ -192,6 +197,7 @@ async fn revert(
             return Err(error.into());
         }
     };
+    // The log has a line even if the outcome is unknown, so that a later undo leaves the record alone.
     let what = if after.is_some() { "restored" } else { OUTCOME_UNKNOWN };
     let step = JournalStep { about, before: changed, after: after.as_ref(), key_index: 0 };
     journal.note_step(writer, step, what, now).await?;

@@ -1,4 +1,4 @@
-//! The operation that is taken back, and in which ways it can be.
+//! The operation that is undone, and how each part of it can be undone.
 
 use std::collections::HashSet;
 use std::io;
@@ -20,27 +20,27 @@ use crate::exit::{CommandError, Exit};
 use crate::store::audit::log;
 use crate::store::backup::BackupReader;
 
-/// An operation, and what taking it back comes to.
+/// An operation, and what its undo has to do.
 pub(super) struct UndoneOperation {
     pub(super) log: PathBuf,
     pub(super) operation: Operation,
-    /// The backups from which what was removed comes back.
+    /// The backups from which removed records are restored.
     pub(super) backups: Vec<PathBuf>,
-    /// Redis keys that do not come back from a backup: something else is to be done, or nothing can be.
+    /// Redis keys that are not restored from a backup, because they are reverted or stay as they are.
     pub(super) but: HashSet<Vec<u8>>,
-    /// How many records the log has to be asked for.
+    /// How many records are undone from the log alone.
     pub(super) records: u64,
-    /// Which records are to be taken back.
+    /// Which records are to be undone.
     pub(super) only: Only,
     places: Vec<Provenance>,
 }
 
 impl UndoneOperation {
-    /// Finds the operation whose name begins so, or the last one on this server.
+    /// Finds the operation whose name begins with `op`, or the last one on this server.
     ///
     /// # Errors
-    /// No: the log has none, or it changed none of the keys asked for. Usage: several have such a name, or it cannot be
-    /// taken back.
+    /// No: the log has none, or it changed none of the keys in --only. Usage: several names begin
+    /// with `op`, or it cannot be undone.
     pub(super) fn find(
         context: &mut Context,
         op: Option<&str>,
@@ -67,8 +67,15 @@ impl UndoneOperation {
             ));
         }
         let only = Only::of(args.keys.iter().map(|key| key.as_bytes()));
-        let (backups, but, places) = (Vec::new(), HashSet::new(), Vec::new());
-        let mut found = Self { operation, backups, but, records: 0, only, places, log: path };
+        let mut found = Self {
+            operation,
+            backups: Vec::new(),
+            but: HashSet::new(),
+            records: 0,
+            only,
+            places: Vec::new(),
+            log: path,
+        };
         found.survey().map_err(|error| unreadable(&found.log, &error))?;
         if found.only.is_all_unknown() {
             return Err(CommandError::new(
@@ -82,6 +89,7 @@ impl UndoneOperation {
 
     fn survey(&mut self) -> io::Result<()> {
         self.take_backup_of_unended();
+        // An ambiguous key in --only is known only after all records, so the log is read twice.
         if !self.only.is_all() {
             let mut records = ChangedRecords::open(&self.log, &self.operation.op)?;
             while let Some(record) = records.next()? {
@@ -94,9 +102,12 @@ impl UndoneOperation {
                 self.take_backups(&record);
             } else {
                 self.records += u64::from(record.is_of(&self.only));
-                self.but.extend(record.changes.into_iter().map(|change| change.redis_key));
+                for change in record.changes {
+                    self.but.insert(change.redis_key);
+                }
             }
         }
+        // The set is only compared with the keys of backups.
         if self.backups.is_empty() {
             self.but.clear();
         }
@@ -104,7 +115,7 @@ impl UndoneOperation {
         Ok(())
     }
 
-    /// Takes the backup of an operation without an end, which may hold more than the log names.
+    /// Takes the backup of an operation that did not end, which may contain more than the log.
     fn take_backup_of_unended(&mut self) {
         let Some(file) = backup_of_unended(&self.operation) else { return };
         let mut held = Vec::new();
@@ -113,9 +124,10 @@ impl UndoneOperation {
                 held.push((record.schema.clone(), record.key.clone(), key.saved.redis_key.clone()));
             }
         });
-        // Where the log names what was changed, a backup without a line has nothing to add.
-        let is_needed =
-            !self.operation.is_told || !matches!(&read, Ok(reader) if reader.is_blank());
+        // If the log has the changes, an empty backup adds nothing to them. A backup that cannot be
+        // opened is kept, so that its error is reported later.
+        let is_blank = matches!(&read, Ok(reader) if reader.is_blank());
+        let is_needed = !self.operation.is_told || !is_blank;
         if is_needed {
             self.backups.push(file.to_owned());
         }
@@ -125,17 +137,20 @@ impl UndoneOperation {
     }
 
     fn take_backups(&mut self, record: &ChangedRecord) {
-        for file in record.changes.iter().filter_map(|change| change.backup.as_ref()) {
-            if !self.backups.iter().any(|known| known == Path::new(file)) {
+        for change in &record.changes {
+            if let Some(file) = &change.backup
+                && !self.backups.iter().any(|known| known == Path::new(file))
+            {
                 self.backups.push(PathBuf::from(file));
             }
         }
     }
 
-    /// Passes where what the log alone tells of was changed here, or where the operator allows another place.
+    /// Passes if the records that are undone from the log were changed on this server, or if the
+    /// operator allows another one.
     ///
     /// # Errors
-    /// Refused for safety: it was changed somewhere else.
+    /// Refused for safety: they were changed on another server.
     pub(super) fn may_go_to(
         &self,
         context: &mut Context,
@@ -143,6 +158,7 @@ impl UndoneOperation {
         elsewhere: bool,
     ) -> Result<(), CommandError> {
         let what = self.name();
+        // Each backup checks its own origin.
         if self.records == 0 {
             return Ok(());
         }
@@ -160,23 +176,18 @@ impl UndoneOperation {
         Ok(())
     }
 
-    /// The error with a hint that leads to the server of the operation, if that is known: An undo on another server is hardly ever
-    /// intended.
+    /// The error with a hint that leads to the server of the operation, if that is known, because an
+    /// undo on another server is rarely intended.
     pub(super) fn lead_there(&self, context: &Context, stop: CommandError) -> CommandError {
-        let line = self
-            .operation
-            .places
-            .iter()
-            .find_map(|place| command_there(context, place, &self.operation.op));
-        match line {
-            Some(line) => {
+        for place in &self.operation.places {
+            if let Some(line) = command_there(context, place, &self.operation.op) {
                 let elsewhere = "or pass --elsewhere to undo it on this server";
-                stop.hint(format!(
+                return stop.hint(format!(
                     "nothing was changed; to undo it on its own server, run `{line}` ({elsewhere})"
-                ))
+                ));
             }
-            None => stop,
         }
+        stop
     }
 
     /// The operation's name for people.
