@@ -212,8 +212,8 @@ pub fn main(words: impl Iterator<Item = OsString>) -> Exit {
     let mut ui = Ui::new(Color::from(display.color));
     ui.talk(display.talk());
     let environment = Environment::capture();
-    // Printed command lines repeat the server that a variable named, because the variable may be set
-    // for one command only. If the command ignores the variables, the printed lines do so too.
+    // Printed command lines repeat the server that a variable named, because the variable may be
+    // set for one command only. If the command ignores the variables, the printed lines do so too.
     // Otherwise a pasted line would put load on that server.
     let mut invocation = if root.command.ignores_variables() {
         Invocation::of(&root.options.connection, &environment.without_server())
@@ -367,7 +367,8 @@ fn filters(
             continue;
         }
         let option = as_given(argument, given);
-        // The audit log never contains the bytes of a value, so it gets only the length of the text.
+        // The audit log never contains the bytes of a value, so it gets only the length of the
+        // text.
         if id == "body_contains"
             && !option.is_empty()
             && let Some(mut texts) = given.get_raw(id)
@@ -424,7 +425,8 @@ fn run(context: &mut Context, command: Command, connection: &ConnectionArgs) -> 
     // One thread, because races ran slower on several threads when this was measured on two cores.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let ended = runtime.block_on(async {
-        // At a file size limit, SIGXFSZ would kill idemctl between a change and its line in the log.
+        // At a file size limit, SIGXFSZ would kill idemctl between a change and its line in the
+        // log.
         outlive_file_size_limit()?;
         dispatch(context, command, connection).await
     });

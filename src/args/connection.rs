@@ -12,16 +12,29 @@ use crate::domain::secret::Secret;
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Connection")]
 pub(crate) struct ConnectionArgs {
-    /// Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]
+    /// Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL,
+    /// REDIS_URL]
     #[arg(short = 'u', long, global = true, value_name = "URL")]
     pub(crate) url: Option<String>,
 
     /// Server host [default: 127.0.0.1]
-    #[arg(short = 'h', long, global = true, value_name = "HOST", conflicts_with_all = ["url", "socket"])]
+    #[arg(
+        short = 'h',
+        long,
+        global = true,
+        value_name = "HOST",
+        conflicts_with_all = ["url", "socket"]
+    )]
     pub(crate) host: Option<String>,
 
     /// Server port [default: 6379]
-    #[arg(short = 'p', long, global = true, value_name = "PORT", conflicts_with_all = ["url", "socket"])]
+    #[arg(
+        short = 'p',
+        long,
+        global = true,
+        value_name = "PORT",
+        conflicts_with_all = ["url", "socket"]
+    )]
     pub(crate) port: Option<u16>,
 
     /// Unix socket of the server
@@ -51,7 +64,13 @@ pub(crate) struct ConnectionArgs {
     pub(crate) sentinel_pass_file: Option<PathBuf>,
 
     /// Database number [default: 0]
-    #[arg(short = 'n', long, global = true, value_name = "DB", value_parser = clap::value_parser!(i64).range(0..))]
+    #[arg(
+        short = 'n',
+        long,
+        global = true,
+        value_name = "DB",
+        value_parser = clap::value_parser!(i64).range(0..)
+    )]
     pub(crate) db: Option<i64>,
 
     /// Refuse a server that is not a cluster node; clusters are also detected without it
@@ -102,7 +121,11 @@ pub(crate) struct ConnectionArgs {
     pub(crate) connect_timeout: Option<Duration>,
 
     /// Start a temporary local Redis and use it
-    #[arg(long, global = true, conflicts_with_all = ["url", "host", "port", "socket", "sentinel", "context", "tls"])]
+    #[arg(
+        long,
+        global = true,
+        conflicts_with_all = ["url", "host", "port", "socket", "sentinel", "context", "tls"]
+    )]
     pub(crate) sandbox: bool,
 
     /// The TLS options. They are last, because their heading applies to all options after them.

@@ -20,8 +20,8 @@ pub struct SchemaArgs {
     #[command(flatten)]
     pub(crate) folder: SchemaFolderArgs,
 
-    /// Prefix of this deployment's keys, with exactly one --schema; `idemctl schema show NAME` shows
-    /// where it stands
+    /// Prefix of this deployment's keys, with exactly one --schema; `idemctl schema show NAME`
+    /// shows where it stands
     #[arg(long, value_name = "TEXT")]
     pub(crate) prefix: Option<String>,
 

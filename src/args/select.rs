@@ -42,7 +42,12 @@ pub(crate) struct SelectArgs {
     body_contains: Option<OsString>,
 
     /// Only records with this finding; see `idemctl help findings`
-    #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = finding_codes(FindingCode::ALL))]
+    #[arg(
+        long,
+        value_name = "CODE",
+        value_delimiter = ',',
+        value_parser = finding_codes(FindingCode::ALL)
+    )]
     pub(crate) finding: Vec<FindingCode>,
 
     #[command(flatten)]
@@ -54,7 +59,13 @@ pub(crate) struct SelectArgs {
 #[command(next_help_heading = "Select")]
 pub(crate) struct FilterArgs {
     /// Only records known to be at most this old
-    #[arg(long, visible_alias = "since", value_name = "DURATION", value_parser = parse_duration, allow_hyphen_values = true)]
+    #[arg(
+        long,
+        visible_alias = "since",
+        value_name = "DURATION",
+        value_parser = parse_duration,
+        allow_hyphen_values = true
+    )]
     newer_than: Option<Duration>,
 
     /// Only records that expire in less than this

@@ -42,9 +42,12 @@ const ELSEWHERE: [(&str, &str); 30] = [
     ("monitor", WATCH),
 ];
 
-const PURGE: &str = "`idemctl purge KEY` removes stored results, `idemctl force-unlock KEY` a lock whose worker is dead";
-const UNLOCK: &str = "`idemctl force-unlock KEY` removes a lock whose worker is dead; `idemctl release KEY` releases it with the service's own step";
-const SWEEP: &str = "`idemctl sweep --orphaned` finds locks that no worker will release, and removes them after two checks";
+const PURGE: &str = "`idemctl purge KEY` removes stored results, `idemctl force-unlock KEY` a lock \
+    whose worker is dead";
+const UNLOCK: &str = "`idemctl force-unlock KEY` removes a lock whose worker is dead; `idemctl \
+    release KEY` releases it with the service's own step";
+const SWEEP: &str = "`idemctl sweep --orphaned` finds locks that no worker will release, and \
+    removes them after two checks";
 const EXTEND: &str = "`idemctl extend KEY --for 1h` gives a lock more time";
 const LIST: &str = "`idemctl list` lists the records; `--match 'order-*'` selects some of them";
 const INSPECT: &str =
@@ -67,7 +70,8 @@ pub(super) fn hint(command: &str) -> Option<&'static str> {
 const REMOVED_OPTIONS: [(&str, &str, &str); 1] = [(
     "sweep",
     "--check",
-    "`idemctl check` prints one line for monitoring; `idemctl sweep --dry-run` shows what a sweep would remove",
+    "`idemctl check` prints one line for monitoring; `idemctl sweep --dry-run` shows what a sweep \
+    would remove",
 )];
 
 /// The replacement for an option of an earlier version.

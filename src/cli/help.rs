@@ -146,7 +146,8 @@ fn of_root(root: &Command) -> StyledStr {
         topics.push_str(&format!("  {name:<12}  {about}\n"));
     }
     let footer = format!(
-        "`idemctl help TOPIC`:\n{topics}\n`idemctl COMMAND --help` summarises a command, `idemctl help COMMAND` describes it in detail."
+        "`idemctl help TOPIC`:\n{topics}\n`idemctl COMMAND --help` summarises a command, `idemctl \
+        help COMMAND` describes it in detail."
     );
     let hidden = without(root.clone(), &["Connection", "TLS", "Display"]);
     hidden

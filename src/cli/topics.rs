@@ -69,7 +69,11 @@ fn exit_codes() -> String {
     for (exit, meaning) in Exit::ALL {
         let _ = writeln!(page, "  {:>3}  {meaning}", exit.code());
     }
-    page + "\n`check` uses the codes of monitoring plugins: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.\n`sandbox -- COMMAND` returns the exit code of the command."
+    page.push_str(
+        "\n`check` uses the codes of monitoring plugins: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.\n\
+        `sandbox -- COMMAND` returns the exit code of the command.",
+    );
+    page
 }
 
 fn findings() -> String {
@@ -77,5 +81,9 @@ fn findings() -> String {
     for code in FindingCode::ALL {
         let _ = writeln!(page, "  {:<16}  {}", code.as_str(), code.meaning());
     }
-    page + "\n`~` marks an estimated finding, which depends on a schema's default TTL.\n`idemctl list --finding CODE` lists the records with a finding, `idemctl inspect KEY` shows what to do."
+    page.push_str(
+        "\n`~` marks an estimated finding, which depends on a schema's default TTL.\n`idemctl list \
+        --finding CODE` lists the records with a finding, `idemctl inspect KEY` shows what to do.",
+    );
+    page
 }

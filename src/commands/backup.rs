@@ -100,8 +100,8 @@ fn list(context: &mut Context, output: Output) -> Result<Exit> {
             BackupState::Complete | BackupState::BeingWritten => {}
         }
     }
-    // A file that lost its first line does not look like a backup. The audit log still shows whether
-    // an operation saved records in it.
+    // A file that lost its first line does not look like a backup. The audit log still shows
+    // whether an operation saved records in it.
     let removed = if others.is_empty() { HashMap::new() } else { removed_into_files(context)? };
     for (file, why) in others {
         let known = match removed.get(&file.display().to_string()) {

@@ -25,16 +25,17 @@ use crate::scan::{Lengths, Scan, ScanEnd, ScanPlan, show_left_out};
 use crate::settings::Settings;
 use crate::store::{ReadLimit, RecordReader};
 
-/// The most records that are read to tell the schemas' own values from unrecognised ones. The number
-/// is bounded because a check may run every minute.
+/// The most records that are read to tell the schemas' own values from unrecognised ones. The
+/// number is bounded because a check may run every minute.
 const SAMPLE: usize = 1_000;
 
-/// The most values that are read to find locks which outlast a default lock TTL. A result lives longer than a lock, so a
-/// deadline alone does not tell them apart if they share a Redis key. A check runs every minute, so what it costs the server has
-/// a bound. A server that counts idemctl's reads as use of the keys is asked for no more than the sample.
+/// The most values that are read to find locks which outlast a default lock TTL. A result lives
+/// longer than a lock, so a deadline alone does not distinguish them if they share a Redis key. A
+/// check may run every minute, so its cost for the server is bounded. If the server counts idemctl's
+/// reads as accesses to the keys, only the sample is read.
 const OUTLASTING_READS: usize = 10_000;
 
-/// How many of these are read at a time: few enough that other clients do not wait.
+/// How many of these are read at a time. They are few, so that other clients do not wait.
 const AT_A_TIME: usize = 100;
 
 /// Report in one line whether locks are stuck, for monitoring
@@ -46,12 +47,12 @@ const AT_A_TIME: usize = 100;
 /// more time left than the stated lock TTL (`excess-ttl`), and locks that are older than --overdue
 /// (`overdue`). WARNING: most values under a schema's prefix fit no schema (`foreign` counts them).
 ///
-/// UNKNOWN: the server does not answer or refuses, or part of it could not be read; a replica
-/// is, or may be, disconnected from its master; the age of a lock cannot be determined; or there are Redis keys,
-/// none belongs to a schema, and no schema is named.
+/// UNKNOWN: the server does not answer or refuses, or part of it could not be read; a replica is,
+/// or may be, disconnected from its master; the age of a lock cannot be determined; or there are
+/// Redis keys, none belongs to a schema, and no schema is named.
 ///
-/// Reads a value only if its expiry is not enough. Counts of records come from a random sample of at
-/// most 1,000. A context can set defaults: [contexts.NAME.check] overdue = "5m", include =
+/// Reads a value only if its expiry is not enough. Counts of records come from a random sample of
+/// at most 1,000. A context can set defaults: [contexts.NAME.check] overdue = "5m", include =
 /// ["excess-ttl=CRITICAL"].
 #[derive(Debug, ClapArgs)]
 pub struct Args {
@@ -94,8 +95,8 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         lengths: Lengths::None,
     };
     let progress = context.ui.progress("keys scanned");
-    // Reading a deadline does not touch the key, and the expiry of most keys already shows that they
-    // are not orphaned.
+    // Reading a deadline does not touch the key, and the expiry of most keys already shows that
+    // they are not orphaned.
     let scan = Scan::start(reader.clone(), plan, &interrupt, progress).await?.deadlines_first();
     let most_outlasting = if reader.keeps_idle_times() { OUTLASTING_READS } else { 0 };
     let checking = Checking {
@@ -113,7 +114,8 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     health.is_narrowed = args.filter.narrows();
     health.named = named(context, &catalog, &args.schemas);
     let is_nothing = health.records + health.foreign + health.found.total() == 0;
-    // Schemas that somebody named may have no records yet. If one of them was skipped, its records may be those keys.
+    // Schemas that somebody named may have no records yet. If one of them was skipped, its records
+    // may be those keys.
     let may_be_empty = catalog.is_named() && catalog.skipped().next().is_none();
     if health.gap.is_none() && is_nothing && !may_be_empty {
         health.gap = nothing_covered(&reader).await?;
@@ -167,16 +169,17 @@ async fn nothing_covered(reader: &RecordReader) -> Result<Option<String>> {
     )))
 }
 
-/// A check under way: deadlines first, then the values that have to be read, and a sample of all.
+/// A check in progress. It reads the deadlines, the values that they do not decide, and a sample.
 struct Checking<'a> {
     catalog: &'a Catalog,
     selection: &'a Selection,
     sought: &'a Sought,
     scan: Scan<'a>,
     health: Health,
-    /// Locks of which nothing proves whether they have what is sought.
+    /// Locks for which it is not proven whether they have the requested findings.
     undecided: u64,
-    /// How many values are read to find locks that outlast a default lock TTL; none if only those of the sample are.
+    /// How many values are read to find locks that outlast a default lock TTL; none if only those
+    /// of the sample are.
     most_outlasting: usize,
     /// How many of these may still be read.
     reads_left: usize,
@@ -185,7 +188,8 @@ struct Checking<'a> {
 }
 
 impl Checking<'_> {
-    /// Scans all records. However the scan ends, what was counted until then counts, and the gap says what was not read.
+    /// Scans all records. However the scan ends, the counts so far are returned, and the gap says
+    /// what was not read.
     async fn run(mut self) -> (Health, Coverage) {
         let mut sample = Reservoir::new(SAMPLE);
         let mut random = Rng::new();
@@ -211,7 +215,8 @@ impl Checking<'_> {
                 self.judge(doubtful, &mut unproven).await;
             }
         }
-        // The sample counts these records again, so the counts made while judging locks are dropped.
+        // The sample counts these records again, so the counts made while judging locks are
+        // dropped.
         self.scan.take_coverage();
         let mut coverage = self.count_sample(sample).await;
         coverage.unproven = unproven.unproven;
@@ -233,19 +238,21 @@ impl Checking<'_> {
                 format!("{} locks are", self.undecided)
             };
             health.gap = Some(format!(
-                "idemctl cannot tell whether {locks} overdue; set lock_ttl for their schemas in the \
-                context, or pass --schema NAME --lock-ttl DURATION"
+                "idemctl cannot tell whether {locks} overdue; set lock_ttl for their schemas in \
+                the context, or pass --schema NAME --lock-ttl DURATION"
             ));
         }
         (health, coverage)
     }
 
-    /// True if locks that outlast a default lock TTL are read during the scan, and not only those of the sample.
+    /// True if locks that outlast a default lock TTL are read during the scan, and not only those
+    /// of the sample.
     fn reads_outlasting(&self) -> bool {
         self.most_outlasting > 0
     }
 
-    /// True if the record may be a lock that outlasts a default lock TTL, and is to be read for that.
+    /// True if the record may be a lock that outlasts a default lock TTL, and its value has to be
+    /// read to decide that.
     fn may_outlast(&mut self, candidate: &Candidate, expiries: &[Option<Expiry>]) -> bool {
         if !self.selection.passes_key(&candidate.key) || !may_outlast(&candidate.schemas, expiries)
         {
@@ -265,8 +272,8 @@ impl Checking<'_> {
         is_read
     }
 
-    /// Reads records, and counts the locks that the operator asks about. A lock of which nothing proves that is counted as
-    /// left out.
+    /// Reads records, and counts the locks that the operator asks about. If a finding of a lock is
+    /// not proven, the lock is counted as left out.
     async fn judge(&mut self, candidates: Vec<Candidate>, unproven: &mut Coverage) {
         let selection = self.selection;
         let read = self.scan.read_records(candidates, |record| selection.is_about(record)).await;
@@ -285,7 +292,8 @@ impl Checking<'_> {
         }
     }
 
-    /// Reads the sample, and counts which of its records are the schemas' own. Returns what the sample shows of all records.
+    /// Reads the sample, and counts which of its records are the schemas' own. Returns what the
+    /// sample shows of all records.
     async fn count_sample(&mut self, sample: Reservoir<Candidate>) -> Coverage {
         let came = sample.came();
         let mut candidates = sample.into_values();
@@ -305,7 +313,7 @@ impl Checking<'_> {
             }
         }
         let mut coverage = self.scan.take_coverage();
-        // A sample of all records has read every one of them.
+        // If the sample contains all records, every one of them was read.
         let is_read_by_sample = !self.reads_outlasting() && came == sampled;
         self.health.outlasting_is_partial = self.outlasting_unread > 0 && !is_read_by_sample;
         let scale = SampleScale { came, sampled };
@@ -326,23 +334,25 @@ impl Checking<'_> {
     }
 }
 
-/// From a sample to all.
+/// The factor from the counts of a sample to estimates for all records.
 struct SampleScale {
     came: u64,
     sampled: u64,
 }
 
 impl SampleScale {
-    /// Makes estimates for all records of the counts of a sample.
+    /// Turns the counts of a sample into estimates for all records.
     fn all(&self, counts: &mut BTreeMap<String, u64>) {
         for count in counts.values_mut() {
+            // In 128 bits, because the product of two counts may overflow.
             let all = u128::from(*count) * u128::from(self.came) / u128::from(self.sampled.max(1));
             *count = u64::try_from(all).unwrap_or(u64::MAX);
         }
     }
 }
 
-/// The schemas under whose prefix there are more unrecognised values than records of the schema or of its other releases.
+/// The schemas under whose prefix there are more unrecognised values than records of the schema or
+/// of its other releases.
 fn outnumbered(
     catalog: &Catalog,
     unrecognised: &BTreeMap<String, u64>,
@@ -377,12 +387,23 @@ struct AlarmArgs {
     warning: Option<u64>,
 
     /// Report CRITICAL from this many orphaned locks
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), default_value_t = 1)]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = clap::value_parser!(u64).range(1..),
+        default_value_t = 1
+    )]
     critical: u64,
 
     /// Status for a finding, e.g. excess-ttl=CRITICAL (also `overdue`,
     /// `leftover-lock`, `unreadable`)
-    #[arg(long, value_name = "CODE=STATUS", value_delimiter = ',', value_parser = alarms(), hide_possible_values = true)]
+    #[arg(
+        long,
+        value_name = "CODE=STATUS",
+        value_delimiter = ',',
+        value_parser = alarms(),
+        hide_possible_values = true
+    )]
     include: Vec<Alarm>,
 }
 
@@ -398,10 +419,10 @@ struct Sought {
 }
 
 impl AlarmArgs {
-    /// What the options say, and where they do not, the context.
+    /// The findings of the options, and by default those of the context.
     ///
     /// # Errors
-    /// Usage: a finding that is included compares with what nobody stated.
+    /// Usage: an included finding needs a TTL or an age that is not set.
     fn sought(
         &self,
         settings: &Settings,
@@ -410,7 +431,8 @@ impl AlarmArgs {
     ) -> Result<Sought, CommandError> {
         let defaults = settings.check();
         thresholds.overdue = thresholds.overdue.or(defaults.overdue.map(|overdue| overdue.0));
-        // Every orphaned lock blocks a client, so a check with one is OK only if --warning allows it.
+        // Every orphaned lock blocks a client, so a check with one is OK only if --warning allows
+        // it.
         let default_warning = if self.critical > 1 { Some(1) } else { None };
         let warning = self.warning.or(default_warning);
         let mut limits = Limits { warning, critical: self.critical, ..Limits::default() };

@@ -159,7 +159,8 @@ fn given(context: &mut Context, args: &Args) -> Result<ResponseInput, CommandErr
     Ok(given)
 }
 
-/// Tries the completion on a temporary local Redis, unless the service will refuse to store the response.
+/// Tries the completion on a temporary local Redis, unless the service will refuse to store the
+/// response.
 async fn try_ahead(
     context: &Context,
     report: &StepReport<'_>,
@@ -184,7 +185,8 @@ async fn try_ahead(
     })
 }
 
-/// Prints what the step will do: what is stored, for how long, over what, and what a late worker and the next request get.
+/// Prints what the step will do: what is stored, for how long, over what, and what a late worker
+/// and the next request get.
 fn explain(
     context: &mut Context,
     report: &StepReport<'_>,

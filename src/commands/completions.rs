@@ -51,8 +51,8 @@ pub fn run(context: &mut Context, args: Args, mut root: clap::Command) -> Result
         // join the parts.
         Shell::Bash => script.extend_from_slice(include_bytes!("completions/joined_words.bash")),
         Shell::Zsh => {
-            // zsh loads the file at the first TAB. This line only registers the function, so that TAB
-            // would offer nothing.
+            // zsh loads the file at the first TAB. This line only registers the function, so that
+            // TAB would offer nothing.
             if script.ends_with(ZSH_REGISTERS) {
                 script.truncate(script.len() - ZSH_REGISTERS.len());
             }

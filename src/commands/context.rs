@@ -65,7 +65,8 @@ enum ContextSubcommand {
 }
 
 impl Args {
-    /// The connection of the commands that ask a server; `None` for those that work on the config file alone.
+    /// The connection of the commands that ask a server; `None` for those that work on the config
+    /// file alone.
     pub(crate) fn tested(&self, given: &ConnectionArgs) -> Option<ConnectionArgs> {
         match &self.what {
             ContextSubcommand::Test(args) => Some(args.connection(given)),

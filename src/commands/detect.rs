@@ -30,7 +30,12 @@ use crate::store::{RecordReader, Sampler};
 #[derive(Debug, ClapArgs)]
 pub struct Args {
     /// Read at most this many random keys (about 1 kB of memory each)
-    #[arg(long, value_name = "N", default_value_t = 200_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 200_000,
+        value_parser = clap::value_parser!(u32).range(1..=1_000_000)
+    )]
     sample: u32,
 
     /// Output format
@@ -77,7 +82,8 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     if can_adopt && context.settings.context_name().is_none() {
         let line = context.ui.invocation().making_a_context();
         context.ui.hint(&format!(
-            "`schema adopt` needs a context: run `{line}` first, then add --context NAME to the line"
+            "`schema adopt` needs a context: run `{line}` first, then add --context NAME to the \
+            line"
         ));
     }
     end.require_complete("the sample is", &so_far, false)?;

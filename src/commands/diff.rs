@@ -32,8 +32,8 @@ use crate::store::ReadLimit;
 /// current records of the selected schemas. Filters select the records that match in either
 /// snapshot.
 ///
-/// A record that is gone has `expired`, or was `removed` before its TTL ended. A record that remains
-/// has another `state`, another value (`retaken`), or only another expiry (`renewed`).
+/// A record that is gone has `expired`, or was `removed` before its TTL ended. A record that
+/// remains has another `state`, another value (`retaken`), or only another expiry (`renewed`).
 ///
 /// Both snapshots must have the same server, database, schemas and filters. Exit status 0 if
 /// nothing differs, 1 if something does, 3 if a snapshot is incomplete.
@@ -170,8 +170,8 @@ impl RecordFilter for EveryRecord {
     }
 }
 
-/// The most differences that wait for the summary, which is printed before them. They are bounded so
-/// that memory does not grow with the number of differences.
+/// The most differences that wait for the summary, which is printed before them. They are bounded
+/// so that memory does not grow with the number of differences.
 const MOST_HELD: usize = 10_000;
 
 struct Diff {
@@ -299,8 +299,8 @@ impl Diff {
             check_scopes(&before.restricted_to(&args.schemas.schema), &now)?;
         }
         let reader = context.reader().await?.scanning(args.scan.scan_options());
-        // Reads as much of each value as `list` does. Otherwise long values and their findings could
-        // not be compared.
+        // Reads as much of each value as `list` does. Otherwise long values and their findings
+        // could not be compared.
         let plan = ScanPlan {
             catalog: &catalog,
             thresholds: Thresholds::default(),

@@ -72,7 +72,12 @@ pub struct Args {
     chosen: ChosenArgs,
 
     /// Number of simultaneous requests
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=6))]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 3,
+        value_parser = clap::value_parser!(u8).range(1..=6)
+    )]
     workers: u8,
 
     /// Maximum number of each fault; `none` for no faults
@@ -82,7 +87,12 @@ pub struct Args {
     faults: FaultBudget,
 
     /// Assume this about the service
-    #[arg(long, value_name = "ASSUMPTION", value_delimiter = ',', value_parser = explored::assumptions())]
+    #[arg(
+        long,
+        value_name = "ASSUMPTION",
+        value_delimiter = ',',
+        value_parser = explored::assumptions()
+    )]
     assume: Vec<Assumption>,
 
     /// Show the shortest history of each violation in this format
@@ -96,7 +106,12 @@ pub struct Args {
     expect: Option<PathBuf>,
 
     /// Stop each exploration after this many states
-    #[arg(long, value_name = "N", default_value_t = 3_000_000, value_parser = clap::value_parser!(u32).range(1..=200_000_000))]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 3_000_000,
+        value_parser = clap::value_parser!(u32).range(1..=200_000_000)
+    )]
     max_states: u32,
 
     /// Output format

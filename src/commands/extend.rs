@@ -63,8 +63,9 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         done: "extended",
         removes: false,
     };
-    let decide = |record: &Record| decide(record, millis);
-    let mut locks = NamedLocks::find(context, &catalog, &lookup, keys, action, decide).await?;
+    let mut locks =
+        NamedLocks::find(context, &catalog, &lookup, keys, action, |record| decide(record, millis))
+            .await?;
     // JSON is written once, after the change, because it reports the outcomes.
     if args.output == Output::Table {
         locks.show(context)?;

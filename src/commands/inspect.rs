@@ -4,8 +4,8 @@
 //! 1. `domain/record/locate.rs` lists the Redis keys that KEY may mean under each schema.
 //! 2. `store/read/lookup.rs` reads them: `reader.rs` sends `lua/admin/read_records.lua` to the node
 //!    of each key (`store/cluster/`, `store/connection/`), and `script_reply.rs` reads the reply.
-//! 3. `domain/record/decode.rs` decodes each value. `Record::new` derives the state, the age and the
-//!    next reply (`domain/step/next_request.rs`).
+//! 3. `domain/record/decode.rs` decodes each value. `Record::new` derives the state, the age and
+//!    the next reply (`domain/step/next_request.rs`).
 //! 4. `locate.rs` decides which schema the record belongs to, and runs `diagnosis/rules.rs`.
 //! 5. `render/record.rs` formats the page.
 
@@ -272,8 +272,8 @@ async fn inspect(
     Ok(exit)
 }
 
-/// Drops each key whose records were all named by the keys before it, for example by a name and by a
-/// Redis key.
+/// Drops each key whose records were all named by the keys before it, for example by a name and by
+/// a Redis key.
 fn keep_each_once(found: &mut Vec<LookupResult>) {
     let mut shown: HashSet<Vec<Vec<u8>>> = HashSet::new();
     found.retain(|found| {
@@ -338,7 +338,8 @@ async fn show(
     }
 
     let most_raw = if args.full { usize::MAX } else { RAW_BYTES };
-    let pages = |view| {
+    let shown: Vec<_> = records.iter().map(|record| RecordJson::of(record, args.reveal)).collect();
+    context.show_with(args.output, "records", &shown, &of_all, |view| {
         let mut pages = Vec::with_capacity(records.len());
         for (record, past) in records.iter().zip(&pasts) {
             let mut page = record::page(record, view, args.reveal);
@@ -351,9 +352,8 @@ async fn show(
             pages.push(page);
         }
         pages.join("\n")
-    };
-    let shown: Vec<_> = records.iter().map(|record| RecordJson::of(record, args.reveal)).collect();
-    Ok(context.show_with(args.output, "records", &shown, &of_all, pages)?)
+    })?;
+    Ok(())
 }
 
 /// Reports that a key has no record or several, or that some Redis keys were not read.

@@ -39,7 +39,12 @@ pub struct Args {
     show: ShowArgs,
 
     /// Stop after this many records
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), conflicts_with = "until")]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = clap::value_parser!(u64).range(1..),
+        conflicts_with = "until"
+    )]
     limit: Option<u64>,
 
     /// List the records of all databases, with the database number
@@ -165,8 +170,8 @@ impl ListRun<'_> {
         let Args { show, reveal, all_dbs, null, .. } = self.args;
         let by_status = !self.selection.statuses.is_empty();
         let how = RowStyle { show, reveal: *reveal, all_dbs: *all_dbs, by_status, null: *null };
-        // `diff` refuses lists of different servers. If the server does not identify itself, the list
-        // is still useful.
+        // `diff` refuses lists of different servers. If the server does not identify itself, the
+        // list is still useful.
         let mut from = None;
         if show.output == Format::Json {
             from = context.client().await?.provenance().await.ok();

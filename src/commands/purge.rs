@@ -1,5 +1,5 @@
-//! `idemctl purge`: counts many records, asks for a name to confirm, and removes each record only if
-//! it has not changed since it was read.
+//! `idemctl purge`: counts many records, asks for a name to confirm, and removes each record only
+//! if it has not changed since it was read.
 
 mod choice;
 mod limit;
@@ -124,8 +124,8 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     exit_of(exit, &purge.found.coverage.named, purge.found.keys, args.choice.filters())
 }
 
-/// The exit code of a purge of named keys. It is partial if a key was not found, is ambiguous, or was
-/// left alone.
+/// The exit code of a purge of named keys. It is partial if a key was not found, is ambiguous, or
+/// was left alone.
 ///
 /// # Errors
 /// Usage: each of the given keys is ambiguous.
@@ -144,16 +144,16 @@ fn exit_of(exit: Exit, named: &NamedKeys, given: u64, is_filtered: bool) -> Resu
     Ok(exit)
 }
 
-/// True if a person or an option decides by the number of selected records, so that they are counted
-/// before any of them is removed.
+/// True if a person or an option decides by the number of selected records, so that they are
+/// counted before any of them is removed.
 fn counts_first(context: &Context, args: &Args) -> bool {
     args.change.confirmed.dry_run
         || args.change.confirmed.asks_somebody(context)
         || args.limit.is_given()
 }
 
-/// Shows the selected records, and the consequence of their removal. Only a complete scan can report
-/// that there are none.
+/// Shows the selected records, and the consequence of their removal. Only a complete scan can
+/// report that there are none.
 async fn show(
     context: &mut Context,
     args: &Args,

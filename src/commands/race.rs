@@ -34,8 +34,8 @@ const MOST_WORKERS: u64 = 1_000;
 /// schema's own steps were not atomic, because the other strategies are expected to fail.
 ///
 /// A race can find flaws but cannot prove that there are none. Without a flaw the verdict is `no
-/// violation in N` begins (in JSON `atomic`, with `begins`). To find a flaw that occurs once in 10,000
-/// begins, raise --rounds until there are several times as many begins.
+/// violation in N` begins (in JSON `atomic`, with `begins`). To find a flaw that occurs once in
+/// 10,000 begins, raise --rounds until there are several times as many begins.
 ///
 /// A round is void if a lock may have ended during it: idemctl or the server was stopped for longer
 /// than a lock's TTL, or keys were flushed or removed. Void rounds are counted, but not judged. If
@@ -59,11 +59,21 @@ pub struct Args {
     output: Output,
 
     /// Number of workers, each on its own connection, at most 1000
-    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..=MOST_WORKERS))]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 50,
+        value_parser = clap::value_parser!(u64).range(1..=MOST_WORKERS)
+    )]
     concurrency: u64,
 
     /// Number of rounds, each on a new key
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 20,
+        value_parser = clap::value_parser!(u64).range(1..)
+    )]
     rounds: u64,
 
     /// Strategies [default: schema,check-then-act]

@@ -110,10 +110,10 @@ fn explain(context: &mut Context, report: &StepReport<'_>) {
     let record = report.record;
     let redis_key = escape::text(&record.seen.keys[record.schema.lock_key_index()].redis_key);
     if report.predicted != Meaning::Released {
-        let owner = record
-            .owner()
-            .map(|owner| format!(", because the lock belongs to {}", escape::text(owner)))
-            .unwrap_or_default();
+        let owner = match record.owner() {
+            Some(owner) => format!(", because the lock belongs to {}", escape::text(owner)),
+            None => String::new(),
+        };
         context.ui.status(&format!("The service will reject the release of {redis_key}{owner}."));
     } else if record.state == State::Completed {
         context.ui.status(&format!(

@@ -82,7 +82,8 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     Ok(if is_whole { Exit::Done } else { Exit::Partial })
 }
 
-/// A backup that is named without a folder, and is not in the current one, is in the folder of the backups.
+/// A backup that is named without a folder, and is not in the current one, is in the folder of the
+/// backups.
 fn found(context: &Context, file: PathBuf) -> PathBuf {
     let is_name = file.components().count() == 1;
     if !is_name || file.exists() {

@@ -99,7 +99,8 @@ async fn open_shell(context: &mut Context, url: &str) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Runs the command to its end. Ctrl-C reaches the command from the terminal; signals to idemctl alone are passed on.
+/// Runs the command to its end. Ctrl-C reaches the command from the terminal; signals to idemctl
+/// alone are passed on.
 async fn run_command(url: &str, program: &OsString, words: &[OsString]) -> Result<Exit> {
     let mut interrupted = signal(SignalKind::interrupt())?;
     let mut quit = signal(SignalKind::quit())?;

@@ -71,9 +71,9 @@ enum Command {
     /// Check a schema of your own, with its scripts
     ///
     /// DIR is the folder of a schema or of several schemas; NAME is one of your schemas. Reports
-    /// every error as FILE:LINE. Also tests that values read back as they were written, that scripts
-    /// use the KEYS and ARGV they receive, and that the steps give the listed and predicted replies
-    /// on a temporary local Redis.
+    /// every error as FILE:LINE. Also tests that values read back as they were written, that
+    /// scripts use the KEYS and ARGV they receive, and that the steps give the listed and predicted
+    /// replies on a temporary local Redis.
     ///
     /// With a server (-u, -h, -s, --context), counts the records that the schema finds there. Warns
     /// about times before 2015 or in the future, which indicate a wrong `timestamp`. Exit status 1

@@ -47,7 +47,12 @@ const LIST: &str = "list";
 #[derive(Debug, ClapArgs)]
 pub struct Args {
     /// Scenarios to run; `list` shows them
-    #[arg(value_name = "SCENARIO", value_parser = scenario_names(), conflicts_with = "all", required_unless_present = "all")]
+    #[arg(
+        value_name = "SCENARIO",
+        value_parser = scenario_names(),
+        conflicts_with = "all",
+        required_unless_present = "all"
+    )]
     scenarios: Vec<String>,
 
     /// Run every scenario
@@ -63,7 +68,12 @@ pub struct Args {
     expect: Option<PathBuf>,
 
     /// Number of repetitions of scenarios that depend on chance
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 3,
+        value_parser = clap::value_parser!(u64).range(1..=10_000)
+    )]
     repeat: u64,
 
     /// Seed of the random numbers

@@ -48,7 +48,13 @@ pub struct Args {
     /// Write metrics in Prometheus's text format to FILE, or to stdout without FILE
     ///
     /// FILE is replaced atomically and is readable by others.
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", conflicts_with = "output")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        num_args = 0..=1,
+        default_missing_value = "-",
+        conflicts_with = "output"
+    )]
     prometheus: Option<PathBuf>,
 
     #[command(flatten)]

@@ -32,8 +32,8 @@ use crate::scan::{explain_nothing, show_coverage};
 /// because of a schema's default TTL. It counts such locks and names the option that sets the
 /// deployment's own TTL.
 ///
-/// --include adds locks with more time left than the stated lock TTL (`excess-ttl`), locks next to a
-/// stored result (`leftover-lock`), and values that cannot be decoded where a lock is expected
+/// --include adds locks with more time left than the stated lock TTL (`excess-ttl`), locks next to
+/// a stored result (`leftover-lock`), and values that cannot be decoded where a lock is expected
 /// (`unreadable`).
 ///
 /// If the --owner-alive command ends with another status, by a signal, or not within 10s, the lock
@@ -41,10 +41,21 @@ use crate::scan::{explain_nothing, show_coverage};
 ///
 /// For monitoring use `idemctl check`, which changes nothing.
 #[derive(Debug, ClapArgs)]
-#[command(group = ArgGroup::new("sought").args(["orphaned", "older_than", "include"]).required(true).multiple(true))]
+#[command(
+    group = ArgGroup::new("sought")
+        .args(["orphaned", "older_than", "include"])
+        .required(true)
+        .multiple(true)
+)]
 pub struct Args {
     /// Time between the two checks
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration, allow_hyphen_values = true, default_value = "2s")]
+    #[arg(
+        long,
+        value_name = "DURATION",
+        value_parser = parse_duration,
+        allow_hyphen_values = true,
+        default_value = "2s"
+    )]
     grace: Duration,
 
     /// Keep locks for whose owner CMD exits with 0 (alive); 1 means dead
@@ -96,7 +107,8 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let leave = if only_shows { None } else { Some(&args.change.confirmed) };
     let mut sweep = BulkRun::open(context, &orphans, leave, scan_options, None).await?;
 
-    // A lock that expires by itself is removed only if --owner-alive reports that its owner is dead.
+    // A lock that expires by itself is removed only if --owner-alive reports that its owner is
+    // dead.
     let asks_owners = args.owner_alive.is_some();
     sweep.count(context, asks_owners).await?;
     if let Some(forbidden) = &sweep.found.forbidden {
@@ -138,7 +150,8 @@ async fn show(
     let catalog = &orphans.scope().catalog;
     let total = found.tally.total();
     let left = sweep.account.left_to_expire;
-    // A node that was not read may have such locks, so only a complete scan reports that none exist.
+    // A node that was not read may have such locks, so only a complete scan reports that none
+    // exist.
     if total == 0 && found.unreachable.is_none() {
         let none = if found.coverage.unproven.is_empty() {
             "no orphaned locks"
@@ -154,7 +167,8 @@ async fn show(
     } else if total > 0 && args.output == Output::Table {
         context.ui.page(change::orphans(&found.tally, context.ui.view()))?;
         context.ui.flush()?;
-        // The table shows three keys of each finding, and the operator has to see all before deciding.
+        // The table shows three keys of each finding, and the operator has to see all before
+        // deciding.
         let is_preview =
             args.change.confirmed.dry_run || args.change.confirmed.asks_somebody(context);
         if is_preview

@@ -34,12 +34,11 @@ const MOST_ROWS: u64 = 100;
 /// that this undo reverted.
 ///
 /// Removed records are restored from the backup as with `restore`: only if the key does not exist,
-/// and a result only if the key is not locked. Extended locks get their former expiry, and completed records
-/// their former value. The undo of `begin` removes the lock, and the undo of
-/// `restore` removes the restored records. Each key
-/// is reverted only if its type, bytes and expiry are still those that the operation left; other
-/// keys are reported and left alone, with exit status 3. A record whose TTL has ended is not
-/// restored.
+/// and a result only if the key is not locked. Extended locks get their former expiry, and
+/// completed records their former value. The undo of `begin` removes the lock, and the undo of
+/// `restore` removes the restored records. Each key is reverted only if its type, bytes and expiry
+/// are still those that the operation left; other keys are reported and left alone, with exit
+/// status 3. A record whose TTL has ended is not restored.
 ///
 /// An undo is an operation itself, so a second `undo` reverts it. undo refuses an operation that is
 /// still running.

@@ -109,8 +109,8 @@ impl ChosenCompletion {
     }
 }
 
-/// Passes a result that can be written, and reads back as a result. Quotes in a key or a fingerprint
-/// may break the text that they are part of.
+/// Passes a result that can be written, and reads back as a result. Quotes in a key or a
+/// fingerprint may break the text that they are part of.
 ///
 /// # Errors
 /// Usage: why the result cannot be written or read.
@@ -132,8 +132,8 @@ fn check_read_back(record: &Record, request: &Request<'_>) -> Result<(), Command
             nothing was done"
         ))
         .hint(
-            "quotes and backslashes in the key, the owner or the fingerprint cannot be written into \
-            its result unescaped",
+            "quotes and backslashes in the key, the owner or the fingerprint cannot be written \
+            into its result unescaped",
         ));
     }
     Ok(())
@@ -153,8 +153,8 @@ fn loses(record: &Record, lost: &[String]) -> CommandError {
     let fields = fields.join(", ");
     let keep = keep.join(" ");
     CommandError::usage(format!(
-        "{key}: the result would lose the stored {fields}, which {name} does not write; nothing was \
-        done"
+        "{key}: the result would lose the stored {fields}, which {name} does not write; nothing \
+        was done"
     ))
     .hint(format!(
         "retries may fail without it; keep it with {keep} or {{kept}} in result_value of a schema \
@@ -184,8 +184,8 @@ fn refused(record: &Record, why: &Refusal) -> CommandError {
     }
 }
 
-/// The hash of the payload that is stored with the result. Without it, every retry would be rejected
-/// because its payload seems to differ.
+/// The hash of the payload that is stored with the result. Without it, every retry would be
+/// rejected because its payload seems to differ.
 ///
 /// # Errors
 /// Usage: the option is missing, or the schema or the lock has no use for it.

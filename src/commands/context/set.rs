@@ -28,11 +28,23 @@ pub(super) struct SetArgs {
     name: String,
 
     /// Ask for the context's name before every change
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[arg(
+        long,
+        value_name = "BOOL",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true"
+    )]
     protected: Option<bool>,
 
     /// Refuse every change (`--read-only=false`: no longer)
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[arg(
+        long,
+        value_name = "BOOL",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true"
+    )]
     read_only: Option<bool>,
 
     /// Colour of the context's name in questions and on stderr

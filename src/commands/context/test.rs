@@ -31,8 +31,8 @@ pub(super) struct Args {
 /// The idempotency key of the records that are read. No service uses it.
 const KEY: &[u8] = b"context-test";
 
-/// The commands that idemctl sends to change records, with the idemctl commands that send them. `KEY`
-/// stands for a Redis key.
+/// The commands that idemctl sends to change records, with the idemctl commands that send them.
+/// `KEY` stands for a Redis key.
 const CHANGES: [(&str, &str, &[&[&str]]); 3] = [
     (
         "remove",
@@ -208,8 +208,8 @@ impl ContextTest {
             self.refused("change", "commands that change records", &error)?;
             return Ok(());
         }
-        // The commands are only queued between MULTI and DISCARD, so that nothing is changed. Without
-        // MULTI, no right can be tested.
+        // The commands are only queued between MULTI and DISCARD, so that nothing is changed.
+        // Without MULTI, no right can be tested.
         if let Some(error) = client.refusals(redis_key, &[]).await?.first() {
             self.refused("change", "commands that change records", error)?;
             return Ok(());

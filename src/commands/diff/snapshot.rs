@@ -1,7 +1,8 @@
-//! A snapshot in a file: a document of `idemctl list -o json`, or one record per line of `-o jsonl`.
+//! A snapshot in a file: a document of `idemctl list -o json`, or one record per line of `-o
+//! jsonl`.
 //!
-//! A document says at its end whether the list is complete. Lines do not, so a list that was cut off
-//! between two lines looks complete.
+//! A document says at its end whether the list is complete. Lines do not, so a list that was cut
+//! off between two lines looks complete.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
@@ -43,8 +44,8 @@ impl Snapshot {
     }
 }
 
-/// Passes each record of a snapshot to `take`. The snapshot is a file, a pipe, or stdin if the name is
-/// `-`. Memory does not depend on the number of records.
+/// Passes each record of a snapshot to `take`. The snapshot is a file, a pipe, or stdin if the name
+/// is `-`. Memory does not depend on the number of records.
 ///
 /// # Errors
 /// Usage: the file cannot be read, is not a list, or is truncated; else the error of `take`.
@@ -91,7 +92,8 @@ fn open(path: &Path) -> Result<Input, CommandError> {
     Ok(BufReader::with_capacity(1 << 16, from))
 }
 
-/// True for the first line of a document in any layout: its opening brace alone, or with `"format"`.
+/// True for the first line of a document in any layout: its opening brace alone, or with
+/// `"format"`.
 fn opens_document(line: &[u8]) -> bool {
     let Some(fields) = line.trim_ascii().strip_prefix(b"{") else { return false };
     let fields = fields.trim_ascii();

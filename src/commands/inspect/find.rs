@@ -21,8 +21,9 @@ const MOST: usize = 20;
 
 /// What a scan found.
 pub(super) struct FoundKeys {
-    /// The names of the records to show whole: the only one that was found, or for programs all. `None` if several are
-    /// listed. A name leads to the record that the scan found, whichever other schemas have records of this key.
+    /// The names of the records to show whole: the only one that was found, or for programs all.
+    /// `None` if several are listed. A name leads to the record that the scan found, whichever
+    /// other schemas have records of this key.
     pub(super) names: Option<Vec<Given>>,
     report: ScanReport,
 }

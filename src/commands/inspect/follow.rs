@@ -93,7 +93,8 @@ fn differs(before: &[Record], now: &[Record]) -> bool {
     false
 }
 
-/// Shows the records of a key: painted as pages, or first as pages and then each change in one line.
+/// Shows the records of a key: painted as pages, or first as pages and then each change in one
+/// line.
 fn show(
     context: &mut Context,
     followed: &Followed,

@@ -45,8 +45,8 @@ pub(super) struct ListRows {
     document: Streamed,
     top: Option<Top>,
     is_sorted: bool,
-    /// Rows that are held until the scan ends, so that columns without a value are left out and, on a
-    /// terminal, problems come first; `None` if rows are shown page by page.
+    /// Rows that are held until the scan ends, so that columns without a value are left out and, on
+    /// a terminal, problems come first; `None` if rows are shown page by page.
     held: Option<Vec<Record>>,
     /// True after the last page of the scan.
     knows_all: bool,
@@ -260,9 +260,9 @@ impl ListRows {
         context.ui.flush()
     }
 
-    /// Prints the record's name, which other commands accept. Quotes make it name this record alone.
-    /// Without them it may also be the key of another record, because clients choose keys. Raw bytes
-    /// are for programs, and never for a terminal.
+    /// Prints the record's name, which other commands accept. Quotes make it name this record
+    /// alone. Without them it may also be the key of another record, because clients choose keys.
+    /// Raw bytes are for programs, and never for a terminal.
     fn name(&self, context: &mut Context, record: &Record) -> io::Result<()> {
         let name = Name::of(record);
         let is_raw = self.null && !context.ui.out_is_terminal();

@@ -22,7 +22,12 @@ pub(super) struct ShowOperation {
     op: Option<String>,
 
     /// Show at most this many of its records
-    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 50,
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
     limit: u32,
 
     /// Output format
@@ -39,8 +44,8 @@ pub(super) fn run(context: &mut Context, args: &ShowOperation) -> Result<Exit> {
         Some(op) => op.clone(),
         None => last(&path)?,
     };
-    // The log is read once for the operation and its records, so a beginning that several operations
-    // share collects the records of all. It is then refused below.
+    // The log is read once for the operation and its records, so a beginning that several
+    // operations share collects the records of all. It is then refused below.
     let mut records = Vec::new();
     let read = each(&path, |entry, operation| {
         if operation.op.starts_with(&op) && records.len() < limit {

@@ -27,7 +27,12 @@ pub(super) struct LogFilter {
     pub(super) since: Option<Duration>,
 
     /// Show at most this many, the newest ones
-    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 50,
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
     pub(super) limit: u32,
 
     /// Output format

@@ -12,7 +12,13 @@ pub(super) struct LimitArgs {
     pub(super) max: Option<u64>,
 
     /// Refuse to remove more than this percentage of the schemas' records
-    #[arg(long, value_name = "PERCENT", value_parser = parse_percent, conflicts_with_all = ["key_file", "keys"], allow_negative_numbers = true)]
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        value_parser = parse_percent,
+        conflicts_with_all = ["key_file", "keys"],
+        allow_negative_numbers = true
+    )]
     pub(super) max_percent: Option<f64>,
 }
 

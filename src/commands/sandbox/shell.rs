@@ -10,8 +10,8 @@ const MARK: &str = "(idemctl sandbox) ";
 /// The program and the arguments of the shell in the environment, with a marked prompt. The files
 /// that it needs are written to `folder`, which is deleted with the server.
 ///
-/// The shell reads the operator's own startup files. The variables that name the server are set after
-/// them, because such a file may name another server.
+/// The shell reads the operator's own startup files. The variables that name the server are set
+/// after them, because such a file may name another server.
 ///
 /// # Errors
 /// The files cannot be written.
@@ -35,7 +35,8 @@ pub(super) fn command(
         // zsh has no option for another startup file, and reads .zshrc in ZDOTDIR.
         "zsh" => {
             let text = format!(
-                "ZDOTDIR=$HOME\n[[ ! -f ~/.zshrc ]] || . ~/.zshrc\n{set}\nPROMPT=\"{MARK}$PROMPT\"\n"
+                "ZDOTDIR=$HOME\n[[ ! -f ~/.zshrc ]] || . ~/.zshrc\n{set}\n\
+                PROMPT=\"{MARK}$PROMPT\"\n"
             );
             std::fs::write(folder.join(".zshrc"), text)?;
             let zsh = [
@@ -47,7 +48,8 @@ pub(super) fn command(
         }
         "fish" => {
             let text = format!(
-                "set -gx IDEMCTL_URL '{url}'; set -gx REDIS_URL '{url}'; set -e IDEMCTL_CONTEXT; set -e REDISCLI_AUTH; \
+                "set -gx IDEMCTL_URL '{url}'; set -gx REDIS_URL '{url}'; set -e IDEMCTL_CONTEXT; \
+                 set -e REDISCLI_AUTH; \
                  functions -c fish_prompt idemctl_prompt; \
                  function fish_prompt; echo -n '{MARK}'; idemctl_prompt; end"
             );

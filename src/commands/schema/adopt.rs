@@ -145,8 +145,8 @@ async fn warn_of_unrecognised(context: &mut Context, current: &Schema) -> Result
         Err(error) if exit::of(&error) == Exit::Interrupted => return Err(error),
         // Adopting a schema changes only the config file, so it works without the server.
         Err(error) => context.ui.warning(&format!(
-            "records under {prefixes} will no longer be recognised by {name}, and idemctl could not \
-            count them: {error:#}"
+            "records under {prefixes} will no longer be recognised by {name}, and idemctl could \
+            not count them: {error:#}"
         )),
     }
     Ok(())
@@ -187,8 +187,8 @@ fn no_context(context: &Context) -> anyhow::Error {
         let line = context.ui.invocation().making_a_context();
         format!("create a context for {server} with `{line}`; then add --context NAME")
     } else if context.settings.file().contexts().is_empty() {
-        "create a context with `idemctl context set NAME` and -u, -h, -p or -s for its server; then \
-        add --context NAME"
+        "create a context with `idemctl context set NAME` and -u, -h, -p or -s for its server; \
+        then add --context NAME"
             .to_owned()
     } else {
         "pass --context NAME; `idemctl context list` shows the contexts".to_owned()

@@ -66,7 +66,8 @@ pub(super) async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     Ok(if reports.iter().any(SchemaReport::is_wrong) { Exit::No } else { Exit::Done })
 }
 
-/// The folder that was named. A path takes precedence over a name, because the shell completes paths.
+/// The folder that was named. A path takes precedence over a name, because the shell completes
+/// paths.
 ///
 /// # Errors
 /// Usage: there is no such folder, and the operator has no schema of this name.

@@ -87,8 +87,8 @@ pub(super) async fn new(context: &mut Context, args: Args) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Some of the Redis keys that match a glob, with each format and each kind of expiry, read as far as
-/// a draft needs.
+/// Some of the Redis keys that match a glob, with each format and each kind of expiry, read as far
+/// as a draft needs.
 ///
 /// # Errors
 /// No: no key matches, or none from which a draft can be made.

@@ -35,7 +35,12 @@ pub(super) struct SoughtArgs {
     /// Also select locks with this finding
     ///
     /// `unreadable` needs --schema, and --prefix or a --match with fixed text.
-    #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = finding_codes(&INCLUDABLE))]
+    #[arg(
+        long,
+        value_name = "CODE",
+        value_delimiter = ',',
+        value_parser = finding_codes(&INCLUDABLE)
+    )]
     include: Vec<FindingCode>,
 
     #[command(flatten)]
@@ -52,9 +57,9 @@ pub(super) enum ActionArg {
 }
 
 impl SoughtArgs {
-    /// The options with which `list` shows the selected locks. `None` if the options select locks by
-    /// age and by findings. A sweep selects a lock that has one of the two, and `list` a lock that has
-    /// both.
+    /// The options with which `list` shows the selected locks. `None` if the options select locks
+    /// by age and by findings. A sweep selects a lock that has one of the two, and `list` a lock
+    /// that has both.
     pub(super) fn as_list_options(&self) -> Option<Vec<String>> {
         let codes = self.codes();
         let Some(age) = self.older_than else {

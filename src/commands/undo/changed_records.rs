@@ -27,8 +27,8 @@ pub(super) struct KeyChange {
 }
 
 impl ChangedRecord {
-    /// True if the operation removed all of these Redis keys and backed them up, so that a restore of
-    /// the backup undoes it.
+    /// True if the operation removed all of these Redis keys and backed them up, so that a restore
+    /// of the backup undoes it.
     pub(super) fn is_removal(&self) -> bool {
         for change in &self.changes {
             let Some(after) = &change.after else { return false };

@@ -22,7 +22,8 @@ pub(super) struct UndoCandidates<'a> {
     pub(super) operations: &'a Operations,
     pub(super) args: &'a ReturnArgs,
     pub(super) here: &'a Provenance,
-    /// The name of this server, which identifies it if the log does not record the place of a change.
+    /// The name of this server, which identifies it if the log does not record the place of a
+    /// change.
     pub(super) server: &'a str,
 }
 
@@ -56,7 +57,8 @@ impl<'a> UndoCandidates<'a> {
         }
     }
 
-    /// The last operation on this server, or the one that an interrupted undo did not undo completely.
+    /// The last operation on this server, or the one that an interrupted undo did not undo
+    /// completely.
     fn last(&self, context: &mut Context) -> Result<&'a Operation, CommandError> {
         // An operation on another server cannot be undone here, unless --elsewhere allows it.
         let mut newest_first = self.operations.all().rev();
@@ -70,8 +72,8 @@ impl<'a> UndoCandidates<'a> {
                 self.goes_on(context, chosen, undone)?;
                 return Ok(undone);
             }
-            // A user who restores records one by one with --only does not mean the undo of the record
-            // before.
+            // A user who restores records one by one with --only does not mean the undo of the
+            // record before.
             if self.args.keys.is_empty() {
                 break;
             }
@@ -184,7 +186,8 @@ impl<'a> UndoCandidates<'a> {
                 operation.op
             ))
             .hint(
-                "`idemctl log show` names their backups; to restore one, run `idemctl restore FILE`",
+                "`idemctl log show` names their backups; to restore one, run `idemctl restore \
+                FILE`",
             ));
         }
         self.has_ended(operation)?;
@@ -238,8 +241,8 @@ impl<'a> UndoCandidates<'a> {
     }
 }
 
-/// The backup of an operation that did not end. It may contain removed records that the log does not
-/// have.
+/// The backup of an operation that did not end. It may contain removed records that the log does
+/// not have.
 pub(super) fn backup_of_unended(operation: &Operation) -> Option<&Path> {
     // A restore names the backup that it reads, which is that of another operation.
     if operation.state != Some(OperationState::Unended) || operation.command == "restore" {

@@ -1,5 +1,5 @@
-//! What an undo does to records that an operation changed. They get their values before the operation
-//! if they have not changed since.
+//! What an undo does to records that an operation changed. They get their values before the
+//! operation if they have not changed since.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
@@ -216,8 +216,8 @@ enum PriorSource<'a> {
     Unknown,
 }
 
-/// The source of the value that a Redis key had before. A value that would have expired since is not
-/// restored.
+/// The source of the value that a Redis key had before. A value that would have expired since is
+/// not restored.
 fn prior_source<'a>(
     change: &'a KeyChange,
     after: &KeyIdentity,
@@ -245,8 +245,8 @@ fn prior_source<'a>(
 struct SavedValues(HashMap<(String, Vec<u8>), (Saved, String)>);
 
 impl SavedValues {
-    /// Reads the values that only a backup has and that records get again. Each backup is read once,
-    /// whatever the number of records, and none is read for records that are left alone.
+    /// Reads the values that only a backup has and that records get again. Each backup is read
+    /// once, whatever the number of records, and none is read for records that are left alone.
     ///
     /// # Errors
     /// Usage: a backup cannot be read, or belongs to another operation.

@@ -157,8 +157,8 @@ async fn revert_batch(
     Ok(())
 }
 
-/// The removal that reverts a record, if that is all. The operation changed one Redis key, which did
-/// not exist before.
+/// The removal that reverts a record, if that is all. The operation changed one Redis key, which
+/// did not exist before.
 fn removal(planned: &PlannedRecord) -> Option<Change> {
     let UndoPlan::Revert(prior, _) = &planned.plan else { return None };
     if prior.as_slice() != [PriorValue::Nothing] {
@@ -197,7 +197,8 @@ async fn revert(
             return Err(error.into());
         }
     };
-    // The log has a line even if the outcome is unknown, so that a later undo leaves the record alone.
+    // The log has a line even if the outcome is unknown, so that a later undo leaves the record
+    // alone.
     let what = if after.is_some() { "restored" } else { OUTCOME_UNKNOWN };
     let step = JournalStep { about, before: changed, after: after.as_ref(), key_index: 0 };
     journal.note_step(writer, step, what, now).await?;

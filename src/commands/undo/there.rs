@@ -4,7 +4,8 @@ use crate::context::Context;
 use crate::domain::change::provenance::Provenance;
 use crate::render::invocation::word;
 
-/// The command line that undoes an operation at this place; `None` if it is unknown how to reach it.
+/// The command line that undoes an operation at this place; `None` if it is unknown how to reach
+/// it.
 pub(super) fn command_there(context: &Context, place: &Provenance, op: &str) -> Option<String> {
     let op = word(op);
     let config = context.ui.invocation().config();

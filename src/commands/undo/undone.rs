@@ -26,7 +26,8 @@ pub(super) struct UndoneOperation {
     pub(super) operation: Operation,
     /// The backups from which removed records are restored.
     pub(super) backups: Vec<PathBuf>,
-    /// Redis keys that are not restored from a backup, because they are reverted or stay as they are.
+    /// Redis keys that are not restored from a backup, because they are reverted or stay as they
+    /// are.
     pub(super) but: HashSet<Vec<u8>>,
     /// How many records are undone from the log alone.
     pub(super) records: u64,
@@ -62,8 +63,8 @@ impl UndoneOperation {
         if operation.state == Some(OperationState::Unended) {
             let name = operation.name();
             context.ui.warning(&format!(
-                "{name} did not end, because it was killed. The records in its backup are restored, \
-                too"
+                "{name} did not end, because it was killed. The records in its backup are \
+                restored, too"
             ));
         }
         let only = Only::of(args.keys.iter().map(|key| key.as_bytes()));
@@ -176,8 +177,8 @@ impl UndoneOperation {
         Ok(())
     }
 
-    /// The error with a hint that leads to the server of the operation, if that is known, because an
-    /// undo on another server is rarely intended.
+    /// The error with a hint that leads to the server of the operation, if that is known, because
+    /// an undo on another server is rarely intended.
     pub(super) fn lead_there(&self, context: &Context, stop: CommandError) -> CommandError {
         for place in &self.operation.places {
             if let Some(line) = command_there(context, place, &self.operation.op) {
