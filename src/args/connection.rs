@@ -136,6 +136,7 @@ pub(crate) struct ConnectionArgs {
 impl ConnectionArgs {
     /// The options that also apply to a temporary local Redis.
     pub(crate) fn for_sandbox(&self) -> Self {
+        // A temporary local Redis has an address of its own, without TLS.
         let Self { db, timeout, connect_timeout, .. } = *self;
         Self { db, timeout, connect_timeout, ..Self::default() }
     }

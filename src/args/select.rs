@@ -1,4 +1,4 @@
-//! Choosing records: the options are the same wherever records, or locks, are chosen.
+//! The options that select records or locks, which are the same in every command.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt as _;
@@ -92,10 +92,10 @@ pub(crate) struct FilterArgs {
 }
 
 impl SelectArgs {
-    /// The filters of the options; what passes shows no more than what a schema's defaults tell.
+    /// The filters of the options. They also select findings that follow from a schema's defaults.
     ///
     /// # Errors
-    /// Usage: a glob that is none, or a text without a character.
+    /// Usage: an invalid glob, or an empty text.
     pub(crate) fn selection(&self) -> Result<Selection, CommandError> {
         if let Some(text) = &self.body_contains
             && text.as_bytes().trim_ascii().is_empty()
@@ -115,7 +115,7 @@ impl SelectArgs {
         })
     }
 
-    /// True when an option leaves any record out.
+    /// True if an option excludes any record.
     pub(crate) fn narrows(&self) -> bool {
         !self.state.is_empty()
             || self.older_than.is_some()
@@ -151,7 +151,8 @@ impl FilterArgs {
         })
     }
 
-    /// True when an option leaves any record out.
+    /// True if an option excludes any record. `--match '*'` does not, so it cannot replace the
+    /// --all of a purge.
     pub(crate) fn narrows(&self) -> bool {
         self.newer_than.is_some()
             || self.ttl_below.is_some()

@@ -1,4 +1,4 @@
-//! Looking again and again.
+//! Repeating a command, and waiting for a state.
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -75,6 +75,7 @@ impl WatchArgs {
         let text = word.to_string_lossy();
         let interval = parse_duration(&text)
             .map_err(|why| CommandError::usage(format!("--watch {text}: {why}")))?;
+        // `--watch 0s` would send requests without a pause.
         Ok(Some(interval.max(SHORTEST)))
     }
 
@@ -98,6 +99,7 @@ impl FollowArgs {
     /// # Errors
     /// Usage: the word is not a duration.
     pub(crate) fn interval(&self) -> Result<Option<Duration>, CommandError> {
+        // --until repeats even without --watch.
         Ok(self.watch.interval()?.or(self.until.map(|_| DEFAULT)))
     }
 }

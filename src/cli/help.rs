@@ -134,6 +134,7 @@ fn whole(command: &Command) -> StyledStr {
     let template = PAGE
         .replace("{about-with-newline}", "{about-with-newline}\n")
         .replace("\n\n{usage", "\n{usage");
+    // Every command has these options, so they have pages of their own.
     page(command, &["Connection", "TLS", "Display"])
         .help_template(template)
         .after_long_help("Connection options: idemctl help connection")

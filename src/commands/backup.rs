@@ -182,7 +182,7 @@ fn prune(
         if backup.modified >= since {
             continue;
         }
-        // Its operation is still running, and only this file can undo what it has removed.
+        // Its operation is still running, and only this file can restore the removed records.
         if backup.state == BackupState::BeingWritten {
             being_written.push(backup);
         } else {

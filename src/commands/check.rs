@@ -31,8 +31,8 @@ const SAMPLE: usize = 1_000;
 
 /// The most values that are read to find locks which outlast a default lock TTL. A result lives
 /// longer than a lock, so a deadline alone does not distinguish them if they share a Redis key. A
-/// check may run every minute, so its cost for the server is bounded. If the server counts idemctl's
-/// reads as accesses to the keys, only the sample is read.
+/// check may run every minute, so its cost for the server is bounded. If the server counts
+/// idemctl's reads as accesses to the keys, only the sample is read.
 const OUTLASTING_READS: usize = 10_000;
 
 /// How many of these are read at a time. They are few, so that other clients do not wait.
@@ -114,8 +114,8 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     health.is_narrowed = args.filter.narrows();
     health.named = named(context, &catalog, &args.schemas);
     let is_nothing = health.records + health.foreign + health.found.total() == 0;
-    // Schemas that somebody named may have no records yet. If one of them was skipped, its records
-    // may be those keys.
+    // Schemas that the operator named may have no records yet. If one of them was skipped, its
+    // records may be those keys.
     let may_be_empty = catalog.is_named() && catalog.skipped().next().is_none();
     if health.gap.is_none() && is_nothing && !may_be_empty {
         health.gap = nothing_covered(&reader).await?;

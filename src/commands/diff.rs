@@ -149,7 +149,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     Ok(Exit::Partial)
 }
 
-/// True if --schema names no schemas, or the record's.
+/// True if --schema names the record's schema, or is not given.
 fn is_of_schemas(listed_record: &ListedRecord, schemas: &[String]) -> bool {
     schemas.is_empty() || schemas.contains(&listed_record.schema)
 }

@@ -155,6 +155,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let unique = format!("idemctl-explore-{}", Uuid::new_v4().simple()).into_bytes();
     let key = if is_private { PRIVATE_KEY } else { &unique };
     let place = ExplorationPlace { target: &target, key, is_private, interrupt: &interrupt };
+    // Eviction and failover would affect every key of a server.
     explored::permits(&args.chosen, args.faults, is_private)?;
     if args.chosen.replay.is_empty() {
         search(context, &args, &choice, accepted.as_ref(), place).await

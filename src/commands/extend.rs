@@ -1,4 +1,5 @@
-//! `idemctl extend`: gives locks more time, while somebody finds out how their operations ended.
+//! `idemctl extend`: gives locks more time, while the operator finds out how their operations
+//! ended.
 
 use std::time::Duration;
 

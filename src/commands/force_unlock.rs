@@ -228,6 +228,7 @@ fn explain(
 async fn read_back(context: &mut Context, record: &Record) {
     let Ok(mut reader) = context.reader().await else { return };
     let wanted = vec![record.schema.redis_keys(&record.key)];
+    // The beginning of the value is enough, because only the existence of the record is printed.
     let Ok(mut seen) = reader.read(&wanted, ReadLimit::Bytes(1024)).await else { return };
     match seen.pop() {
         Some(Ok(now)) if now.is_absent() => context.ui.status("Read back: the key is free."),

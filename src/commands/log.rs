@@ -1,4 +1,4 @@
-//! `idemctl log`: what was changed from this machine, one line per operation.
+//! `idemctl log`: the changes made from this machine, one line per operation.
 
 mod one_operation;
 mod reading;
@@ -60,6 +60,7 @@ pub fn run(context: &mut Context, args: Args) -> Result<Exit> {
 fn operations(context: &mut Context, args: &Args) -> Result<Exit> {
     let path = path(context)?;
     let filter = &args.filter;
+    // The names are collected while the log is read, because its entries are not kept.
     let mut touched = HashSet::new();
     let read = each(&path, |entry, operation| {
         if filter.is_of(&entry) && !touched.contains(&operation.op) {

@@ -69,6 +69,7 @@ pub fn run(context: &mut Context, args: Args, root: clap::Command) -> Result<Exi
         let section = args.folder.join(section(name));
         std::fs::create_dir_all(&section)
             .with_context(|| format!("cannot make the folder {}", section.display()))?;
+        // Another user could use a link to redirect all pages.
         if section.is_symlink() {
             return Err(CommandError::usage(format!(
                 "cannot write pages in {}: it is a link, not a folder",

@@ -115,6 +115,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         owners: None,
         limit,
     };
+    // An error is reported together with what was changed before it.
     let ended = purge.change(context, &args.change, options).await;
     if purge.account.outcome == Ended::NothingTried {
         ended?;

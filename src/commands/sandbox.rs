@@ -156,6 +156,7 @@ fn exit_code(status: ExitStatus) -> u8 {
 async fn stay(context: &mut Context, url: &str) -> Result<Exit> {
     let mut interrupted = signal(SignalKind::interrupt())?;
     let mut terminated = signal(SignalKind::terminate())?;
+    // A default context would take precedence over REDIS_URL, and could be a production server.
     context.ui.data(format!("IDEMCTL_URL={url}\n"))?;
     context.ui.flush()?;
     context

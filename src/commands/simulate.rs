@@ -128,6 +128,7 @@ async fn play(context: &mut Context, plan: &SimulationPlan) -> Result<Simulated>
     let interrupt = Interrupt::listen()?;
     interrupt.heed_terminate()?;
     let (client, server) = context.arena("Simulating").await?;
+    // Faults that would harm a shared server always use temporary local servers.
     let environment = context.settings.environment();
     let servers = LocalServers {
         path: environment.path(),

@@ -32,7 +32,7 @@ pub(super) struct Args {
 const KEY: &[u8] = b"context-test";
 
 /// The commands that idemctl sends to change records, with the idemctl commands that send them.
-/// `KEY` stands for a Redis key.
+/// `KEY` is replaced with a Redis key.
 const CHANGES: [(&str, &str, &[&[&str]]); 3] = [
     (
         "remove",
@@ -116,6 +116,7 @@ impl ContextTest {
         needed_by: &str,
         error: &StoreError,
     ) -> Result<(), StoreError> {
+        // Without a reply, nothing is known about the rights.
         if error.lost_the_reply() {
             return Err(error.clone());
         }

@@ -75,6 +75,7 @@ pub(super) async fn follow(
 fn known(found: LookupResult) -> Result<Vec<Record>> {
     match found.unread {
         Some(error) if found.records.is_empty() => Err(error.into()),
+        // Records of other schemas may be missing, but those that were read can be followed.
         _ => Ok(found.records),
     }
 }

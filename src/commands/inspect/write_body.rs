@@ -32,7 +32,7 @@ pub(super) fn write(
     }
     let body = match bodies.as_slice() {
         [body] => body,
-        // The exit code and the report on stderr say that there is no record.
+        // The exit code and a line on stderr report that no record exists.
         [] if found.iter().all(|found| found.records.is_empty()) => return Ok(()),
         [] => {
             return Err(

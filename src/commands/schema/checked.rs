@@ -121,6 +121,7 @@ async fn try_all(context: &mut Context, reports: &mut [SchemaReport]) -> Result<
     let mut connection =
         Connection::connect(&sandbox.first_database(context.settings.target())).await?;
     for report in reports {
+        // Taken out of the report, to which the problems of its steps are added.
         let Some(schema) = report.schema.take() else { continue };
         if !report.is_wrong() {
             for stray in sim::try_steps(&schema, &mut connection).await? {

@@ -99,6 +99,7 @@ impl ChangedRecords {
             {
                 self.places.push(place.clone());
             }
+            // The lines of one record follow each other in the log, so one open record is enough.
             let record = changed_record(entry);
             match &mut self.open {
                 Some(open) if open.takes(&record) => open.changes.extend(record.changes),

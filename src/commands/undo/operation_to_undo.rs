@@ -66,7 +66,7 @@ impl<'a> UndoCandidates<'a> {
             .find(|operation| self.args.elsewhere || operation.was_on(self.here, self.server));
         let Some(mut chosen) = last else { return Err(self.none_here(context)) };
         while let Some(undone) = self.undone_by(chosen) {
-            // To undo an interrupted undo would remove what it has already restored.
+            // Undoing an interrupted undo would remove the records that it has restored.
             if matches!(chosen.state, Some(OperationState::Interrupted | OperationState::Unended)) {
                 self.has_ended(chosen)?;
                 self.goes_on(context, chosen, undone)?;
@@ -119,7 +119,7 @@ impl<'a> UndoCandidates<'a> {
     /// Prints that an interrupted undo continues.
     ///
     /// # Errors
-    /// Usage: that undo was partial, and no option says of which records.
+    /// Usage: that undo was partial, and --only does not name its records.
     fn goes_on(
         &self,
         context: &mut Context,

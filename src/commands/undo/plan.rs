@@ -139,6 +139,7 @@ impl PlannedRecord {
         record: Observation,
         saved: &SavedValues,
     ) -> Self {
+        // Only the Redis keys that the operation changed are compared and reverted.
         let mut now = record.clone();
         now.keys
             .retain(|key| changed.changes.iter().any(|change| change.redis_key == key.redis_key));
