@@ -322,7 +322,7 @@ impl Checking<'_> {
         if came > sampled {
             self.health.sample = Some(sampled);
             scale.all(&mut unrecognised);
-            // Estimates are not counts of what was left out.
+            // These maps count single records, and must not contain estimates.
             coverage.foreign.clear();
             coverage.spared.clear();
             coverage.contradictions.are_of_a_sample();

@@ -144,6 +144,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let interrupt = Interrupt::listen()?;
     interrupt.heed_terminate()?;
     let (client, target) = context.arena("Exploring").await?;
+    // Only a temporary local Redis has no other clients.
     let is_private = context.is_on_sandbox();
     if client.is_cluster() {
         let stop = CommandError::usage(

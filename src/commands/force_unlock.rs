@@ -1,4 +1,4 @@
-//! `idemctl force-unlock`: removes locks that nobody will release.
+//! `idemctl force-unlock`: removes locks that no worker will release.
 
 use anyhow::Result;
 use clap::Args as ClapArgs;

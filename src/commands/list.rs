@@ -129,7 +129,7 @@ fn check_watch(args: &Args, watch: Option<&Watch>, selection: &Selection) -> Res
         return Err(watch::endless());
     }
     let Some(until) = watch.and_then(Watch::until) else { return Ok(()) };
-    // `absent` is reached when no selected record exists, so every --state goes with it.
+    // `absent` is reached when no selected record exists, so it is possible with every --state.
     if until == State::Absent || selection.states.is_empty() || selection.states.contains(&until) {
         return Ok(());
     }
@@ -272,7 +272,7 @@ impl ListRun<'_> {
         Ok(())
     }
 
-    /// How many keys were scanned of how many, if the servers say.
+    /// How many keys were scanned, and of how many, if the servers report their number of keys.
     async fn scanned(&self, scanned: u64) -> String {
         let mut held = 0;
         for database in self.databases {

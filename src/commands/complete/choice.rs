@@ -55,7 +55,7 @@ impl ChosenCompletion {
         Ok(Self { completion, owner, fingerprint })
     }
 
-    /// What the step's placeholders stand for.
+    /// The values of the step's placeholders.
     ///
     /// # Errors
     /// Permission: the schema keeps times, and the server does not tell the time.

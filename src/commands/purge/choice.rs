@@ -54,7 +54,7 @@ impl ChoiceArgs {
         self.select.narrows()
     }
 
-    /// Passes if an option says which records are meant.
+    /// Passes if an option selects records.
     ///
     /// # Errors
     /// Usage: none does. A purge of everything is asked for with --all.
@@ -138,7 +138,7 @@ impl PurgeRule {
             ..args.select.selection()?
         };
         let thresholds = thresholds.thresholds();
-        // A body is searched to its end, and only a long beginning tells whether a long value
+        // A body is searched to its end, and only a long beginning shows whether a long value
         // decodes.
         let least = if selection.reads_bodies() {
             LONGEST_VALUE
@@ -147,7 +147,8 @@ impl PurgeRule {
         } else {
             0
         };
-        // Each length costs a command, so it is read only if it decides what is selected.
+        // Each length costs a command, so lengths are read only if they decide which
+        // records are selected.
         let lengths = selection.findings.contains(&FindingCode::Oversized);
         let scope = Scope { catalog, thresholds, least, lengths };
         Ok(Self { scope, selection, reads_all })

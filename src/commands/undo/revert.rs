@@ -170,7 +170,7 @@ fn removal(planned: &PlannedRecord) -> Option<Change> {
     Some(Change::new(vec![key_index], planned.record.clone(), planned.about.clone()))
 }
 
-/// Reverts one record; false if the record is no longer what was read.
+/// Reverts one record; false if the record has changed since it was read.
 ///
 /// # Errors
 /// As every change: outcome unknown if no reply came and reading back does not tell.
