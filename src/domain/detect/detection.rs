@@ -8,7 +8,7 @@ use super::evidence_of::{ASKED, look, nearest, of as evidence, parting};
 use super::group::{Confidence, Guess, KeyGroup, Other};
 use super::pattern::{Pattern, is_separator, patterns};
 use super::placing::{NamedSchemas, SchemaSet};
-use super::schema_match::{SampleSet, SchemaMatch, bids, share};
+use super::schema_match::{SampleSet, SchemaMatch, match_schemas, share};
 use super::token::ANY;
 use crate::domain::diagnosis::{FindingCode, Thresholds, findings};
 use crate::domain::record::{Content, Deadline, Expiry, KeyState, Observation, Record, locate};
@@ -41,42 +41,67 @@ const SOME: f64 = 0.2;
 /// Groups these Redis keys; the largest group comes first.
 pub fn detect(samples: &[KeyState], schema_set: &dyn SchemaSet) -> Vec<KeyGroup> {
     let mut by_type: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-    for (sample, seen) in
-        samples.iter().enumerate().filter(|(_, seen)| seen.content != Content::Absent)
-    {
-        by_type.entry(kind(&seen.content)).or_default().push(sample);
+    for (index, sample) in samples.iter().enumerate() {
+        // A key that expired before its value was read has no type.
+        if sample.content != Content::Absent {
+            by_type.entry(kind(&sample.content)).or_default().push(index);
+        }
     }
     let mut patterned = Vec::new();
     for (kind, members) in by_type {
         let keys: Vec<_> = members.iter().map(|sample| &samples[*sample].redis_key[..]).collect();
         for mut pattern in patterns(&keys) {
-            pattern.members.iter_mut().for_each(|member| *member = members[*member]);
+            // The pattern counts the keys of one type; the groups count all samples.
+            for member in &mut pattern.members {
+                *member = members[*member];
+            }
             pattern.members.sort_unstable();
             patterned.push((kind, pattern));
         }
     }
-    let judged = |named: &NamedSchemas| -> Vec<KeyGroup> {
-        let panel = |(kind, pattern)| PatternJudge { samples, schema_set, kind, pattern, named };
-        patterned.iter().flat_map(|(kind, pattern)| panel((*kind, pattern)).judge()).collect()
-    };
+    let first_pass = judge_patterns(samples, schema_set, &patterned, &NamedSchemas::new());
     // A second pass, because the first one shows which schemas the rest of the keyspace uses.
-    let mut groups = tenants_together(together(judged(&named(&judged(&NamedSchemas::new())))));
+    let second_pass = judge_patterns(samples, schema_set, &patterned, &named(&first_pass));
+    let mut groups = tenants_together(together(second_pass));
     groups.sort_by(|a, b| b.sampled.cmp(&a.sampled).then_with(|| a.pattern.cmp(&b.pattern)));
+    groups
+}
+
+/// Divides the keys of each pattern among the schemas. `named` lists the schemas that the keyspace
+/// certainly uses.
+fn judge_patterns(
+    samples: &[KeyState],
+    schema_set: &dyn SchemaSet,
+    patterned: &[(&str, Pattern)],
+    named: &NamedSchemas,
+) -> Vec<KeyGroup> {
+    let mut groups = Vec::new();
+    for (kind, pattern) in patterned {
+        groups.extend(PatternJudge { samples, schema_set, kind, pattern, named }.judge());
+    }
     groups
 }
 
 /// The field names of these hashes and JSON objects; empty if one of them is anything else.
 fn fields(samples: &[KeyState], among: &[usize]) -> BTreeSet<Vec<u8>> {
     let mut names = BTreeSet::new();
-    for sample in among.iter().filter(|sample| samples[**sample].content.is_whole()).take(ASKED) {
+    // The beginning of a longer JSON value is not valid JSON, so only whole values are read.
+    let whole = among.iter().filter(|sample| samples[**sample].content.is_whole());
+    for sample in whole.take(ASKED) {
         match &samples[*sample].content {
-            Content::Hash(hash) => names.extend(hash.fields.iter().map(|field| field.name.clone())),
-            Content::Text { head, .. } => match serde_json::from_slice(head) {
-                Ok(serde_json::Value::Object(members)) => {
-                    names.extend(members.into_iter().map(|(name, _)| name.into()))
+            Content::Hash(hash) => {
+                for field in &hash.fields {
+                    names.insert(field.name.clone());
                 }
-                _ => return BTreeSet::new(),
-            },
+            }
+            Content::Text { head, .. } => {
+                let Ok(serde_json::Value::Object(members)) = serde_json::from_slice(head) else {
+                    return BTreeSet::new();
+                };
+                for (name, _) in members {
+                    names.insert(name.into_bytes());
+                }
+            }
             Content::Absent | Content::Other(_) => return BTreeSet::new(),
         }
     }
@@ -86,17 +111,23 @@ fn fields(samples: &[KeyState], among: &[usize]) -> BTreeSet<Vec<u8>> {
 /// Joins unclaimed groups whose values have the same fields and whose patterns differ in one part.
 /// That part is often the name of a tenant.
 fn tenants_together(mut groups: Vec<KeyGroup>) -> Vec<KeyGroup> {
-    let mut at = 0;
-    while at < groups.len() {
-        let same = (at + 1..groups.len())
-            .find_map(|other| Some((other, common_pattern(&groups[at], &groups[other])?)));
+    let mut index = 0;
+    while index < groups.len() {
+        let mut same = None;
+        for other in index + 1..groups.len() {
+            if let Some(pattern) = common_pattern(&groups[index], &groups[other]) {
+                same = Some((other, pattern));
+                break;
+            }
+        }
         match same {
+            // The joined group is compared again, because its pattern may now fit further groups.
             Some((other, pattern)) => {
                 let other = groups.remove(other);
-                groups[at].take_in(other);
-                groups[at].pattern = pattern;
+                groups[index].take_in(other);
+                groups[index].pattern = pattern;
             }
-            None => at += 1,
+            None => index += 1,
         }
     }
     groups
@@ -104,50 +135,68 @@ fn tenants_together(mut groups: Vec<KeyGroup>) -> Vec<KeyGroup> {
 
 /// The pattern that two unclaimed groups have in common; `None` if they are not alike.
 fn common_pattern(one: &KeyGroup, other: &KeyGroup) -> Option<String> {
-    let is_unclaimed = one.guess.is_none() && other.guess.is_none();
-    if !is_unclaimed
-        || one.kind != other.kind
-        || one.fields.is_empty()
-        || one.fields != other.fields
-    {
+    if one.guess.is_some() || other.guess.is_some() || one.kind != other.kind {
         return None;
     }
-    let parts = |group: &KeyGroup| -> Vec<String> {
-        group.pattern.split_inclusive(is_separator).map(str::to_owned).collect()
-    };
-    let (mut common, other) = (parts(one), parts(other));
-    if common.len() != other.len() {
+    // Without fields, nothing but the names suggests that two groups are alike.
+    if one.fields.is_empty() || one.fields != other.fields {
+        return None;
+    }
+    let mut common = pattern_parts(one);
+    let others = pattern_parts(other);
+    if common.len() != others.len() {
         return None;
     }
     let mut names_that_differ = 0;
-    for (part, (one, other)) in common.iter_mut().zip(&other).enumerate() {
-        if one == other {
+    for (index, (part, other)) in common.iter_mut().zip(&others).enumerate() {
+        if part == other {
             continue;
         }
-        let separator = one.chars().next_back().filter(|last| is_separator(*last));
-        if other.chars().next_back().filter(|last| is_separator(*last)) != separator {
+        let separator = last_separator(part);
+        if last_separator(other) != separator {
             return None;
         }
-        let is_any = |text: &str| text.trim_end_matches(is_separator) == ANY;
-        if !is_any(one) && !is_any(other) {
+        if !is_any(part) && !is_any(other) {
             names_that_differ += 1;
         }
         // The first part of a key is the best sign of its service, so two groups that differ there
         // stay apart.
-        if part == 0 || names_that_differ > 1 {
+        if index == 0 || names_that_differ > 1 {
             return None;
         }
-        *one = ANY.to_owned();
-        one.extend(separator);
+        *part = ANY.to_owned();
+        part.extend(separator);
     }
     Some(common.concat())
 }
 
+/// The parts of a group's pattern, each with the separator after it.
+fn pattern_parts(group: &KeyGroup) -> Vec<String> {
+    group.pattern.split_inclusive(is_separator).map(str::to_owned).collect()
+}
+
+/// The separator at the end of a part; `None` for the last part of a pattern.
+fn last_separator(part: &str) -> Option<char> {
+    part.chars().next_back().filter(|last| is_separator(*last))
+}
+
+/// True for a part that stands for any text.
+fn is_any(part: &str) -> bool {
+    part.trim_end_matches(is_separator) == ANY
+}
+
 /// The schemas that these groups identify with certainty.
 fn named(groups: &[KeyGroup]) -> NamedSchemas {
-    let sure = groups.iter().filter(|group| group.confidence == Confidence::Is);
-    let guesses = sure.filter_map(|group| group.guess.as_ref());
-    guesses.map(|guess| (guess.schema.name.clone(), guess.schema.prefix.text.clone())).collect()
+    let mut named = NamedSchemas::new();
+    for group in groups {
+        if group.confidence != Confidence::Is {
+            continue;
+        }
+        if let Some(guess) = &group.guess {
+            named.insert((guess.schema.name.clone(), guess.schema.prefix.text.clone()));
+        }
+    }
+    named
 }
 
 /// The type of a value, as Redis names it.
@@ -175,43 +224,51 @@ impl PatternJudge<'_> {
     /// remaining samples.
     fn judge(&self) -> Vec<KeyGroup> {
         let among = &self.pattern.members;
-        let bids = bids(self.schema_set, self.sample_set(among));
-        let (mut claims, mut rest) = claims(&bids, among);
-        let left = |rest: &[usize]| share(rest.len(), among.len());
-        let open = |rest: &[usize]| {
-            rest.iter()
-                .filter(|sample| bids.iter().any(|schema_match| schema_match.open.contains(sample)))
-                .count()
-        };
-        let read = if claims.iter().all(|claim| self.is_named(&bids[claim.schema_match])) {
-            MOST
-        } else {
-            NEARLY_ALL
-        };
-        // A value of which too few bytes were read does not count against the schemas.
-        let is_covered =
-            !claims.is_empty() && left(&rest) - share(open(&rest), among.len()) <= 1.0 - read;
+        let matches = match_schemas(self.schema_set, self.sample_set(among));
+        let (mut claims, mut rest) = claims(&matches, among);
         let mut parts = Vec::new();
-        if is_covered {
+        if self.are_covered(&matches, &claims, &rest) {
             // The few remaining samples are likely damaged records of the same service.
             claims[0].taken.append(&mut rest);
         } else {
             // A few points may be chance. A mixed group is split only if the values are
             // unmistakable.
-            let weak = claims
-                .extract_if(.., |claim| bids[claim.schema_match].points(&claim.taken) < STRONG);
-            for claim in weak.collect::<Vec<_>>() {
-                parts.extend(in_part(&bids[claim.schema_match], &claim.taken, among));
+            let weak: Vec<_> = claims
+                .extract_if(.., |claim| matches[claim.schema_match].points(&claim.taken) < STRONG)
+                .collect();
+            for claim in weak {
+                parts.extend(in_part(&matches[claim.schema_match], &claim.taken, among));
                 rest.extend(claim.taken);
             }
         }
         rest.sort_unstable();
-        let mut groups: Vec<_> =
-            claims.into_iter().map(|claim| self.claimed(&bids, claim)).collect();
+        let mut groups = Vec::new();
+        for claim in claims {
+            groups.push(self.claimed(&matches, claim));
+        }
         if !rest.is_empty() {
             groups.push(self.unclaimed(&rest, parts));
         }
         groups
+    }
+
+    /// True if the claims cover so many samples that the whole group is attributed to them. `rest`
+    /// lists the samples without a claim.
+    fn are_covered(&self, matches: &[SchemaMatch], claims: &[SampleClaim], rest: &[usize]) -> bool {
+        if claims.is_empty() {
+            return false;
+        }
+        let are_named = claims.iter().all(|claim| self.is_named(&matches[claim.schema_match]));
+        let must_read = if are_named { MOST } else { NEARLY_ALL };
+        // A value of which too few bytes were read does not count against the schemas.
+        let mut undecided = 0;
+        for sample in rest {
+            if matches.iter().any(|schema_match| schema_match.open.contains(sample)) {
+                undecided += 1;
+            }
+        }
+        let all = self.pattern.members.len();
+        share(rest.len(), all) - share(undecided, all) <= 1.0 - must_read
     }
 
     fn sample_set<'b>(&'b self, among: &'b [usize]) -> SampleSet<'b> {
@@ -223,48 +280,50 @@ impl PatternJudge<'_> {
         self.named.contains(&(schema.name.clone(), schema.prefix.text.clone()))
     }
 
-    fn claimed(&self, bids: &[SchemaMatch], mut claim: SampleClaim) -> KeyGroup {
+    /// The group of the samples that one schema claims.
+    fn claimed(&self, matches: &[SchemaMatch], mut claim: SampleClaim) -> KeyGroup {
         claim.taken.sort_unstable();
-        let schema_match = &bids[claim.schema_match];
-        let own = schema_match.own_among(&claim.taken);
-        let points = |schema_match: &&SchemaMatch| schema_match.points(&own);
-        let is_other = |other: &&SchemaMatch| {
-            other.schema().name != schema_match.schema().name
-                && points(other) >= points(&schema_match) * HALF
-        };
-        let others =
-            bids.iter().filter(is_other).filter(|other| points(other) >= LEAST).map(|other| {
-                Other {
+        let best = &matches[claim.schema_match];
+        let own = best.own_among(&claim.taken);
+        let points = best.points(&own);
+        let points_of_keys = best.points_of_keys();
+
+        let mut others = Vec::new();
+        for other in matches {
+            if other.schema().name == best.schema().name {
+                continue;
+            }
+            let other_points = other.points(&own);
+            if other_points >= points * HALF && other_points >= LEAST {
+                others.push(Other {
                     schema: other.schema().name.clone(),
-                    why: parting(schema_match.schema(), other.schema()),
-                }
-            });
-        let others: Vec<_> = others.collect();
-        let cases = schema_match
-            .own
-            .iter()
-            .filter(|(sample, _)| own.binary_search(sample).is_ok())
-            .map(|(_, case)| *case);
+                    why: parting(best.schema(), other.schema()),
+                });
+            }
+        }
+        let mut cases = BTreeSet::new();
+        for (sample, case) in &best.own {
+            if own.binary_search(sample).is_ok() {
+                cases.insert(*case);
+            }
+        }
         let guess = Guess {
-            schema: Arc::clone(schema_match.schema()),
-            key_index: schema_match.key_index,
-            is_default: schema_match.placed.is_default,
-            cases: cases.collect(),
+            schema: Arc::clone(best.schema()),
+            key_index: best.key_index,
+            is_default: best.placed.is_default,
+            cases,
         };
+
         // The names of keys alone never identify a library whose values are any text, unless
         // another group shows that the keyspace uses it.
-        let points_of_values = points(&schema_match) - schema_match.points_of_keys();
-        let is_sure = self.is_named(schema_match)
-            || points_of_values > 0.0
-                && (schema_match.points_of_keys() > 0.0
-                    || points(&schema_match) >= LEAST_OF_VALUES);
+        let values_give_points = points - points_of_keys > 0.0;
+        let is_sure = self.is_named(best)
+            || values_give_points && (points_of_keys > 0.0 || points >= LEAST_OF_VALUES);
+        let confidence =
+            if others.is_empty() && is_sure { Confidence::Is } else { Confidence::Perhaps };
         let (states, stuck) = self.states(&guess, &claim.taken);
         KeyGroup {
-            confidence: if others.is_empty() && is_sure {
-                Confidence::Is
-            } else {
-                Confidence::Perhaps
-            },
+            confidence,
             others,
             evidence: evidence(&guess),
             states,
@@ -274,15 +333,21 @@ impl PatternJudge<'_> {
         }
     }
 
-    fn unclaimed(&self, among: &[usize], others: Vec<Other>) -> KeyGroup {
-        let near = nearest(self.schema_set, self.sample_set(among));
-        let others = others.into_iter().chain(near).collect();
+    /// The group of the samples that no schema claims. `others` lists the schemas that read a part
+    /// of them.
+    fn unclaimed(&self, among: &[usize], mut others: Vec<Other>) -> KeyGroup {
+        others.extend(nearest(self.schema_set, self.sample_set(among)));
         let look = look(&self.pattern.text, self.sample_set(among));
         let fields = fields(self.samples, among);
         KeyGroup { others, evidence: look.into_iter().collect(), fields, ..self.group(among) }
     }
 
+    /// A group of these samples, as long as nothing is known about their schema.
     fn group(&self, among: &[usize]) -> KeyGroup {
+        let example = match among.first() {
+            Some(sample) => self.samples[*sample].redis_key.clone(),
+            None => Vec::new(),
+        };
         KeyGroup {
             pattern: self.pattern.text.clone(),
             kind: self.kind.to_owned(),
@@ -293,10 +358,7 @@ impl PatternJudge<'_> {
             evidence: Vec::new(),
             states: BTreeMap::new(),
             stuck: None,
-            example: among
-                .first()
-                .map(|sample| self.samples[*sample].redis_key.clone())
-                .unwrap_or_default(),
+            example,
             fields: BTreeSet::new(),
         }
     }
@@ -307,17 +369,19 @@ impl PatternJudge<'_> {
         guess: &Guess,
         among: &[usize],
     ) -> (BTreeMap<&'static str, usize>, Option<usize>) {
-        let (mut states, mut stuck) = (BTreeMap::new(), 0);
+        let mut states = BTreeMap::new();
+        let mut stuck = 0;
         for sample in among {
             let record = record(guess, &self.samples[*sample]);
             let word =
                 if record.claim.is_unrecognised() { "foreign" } else { record.state.as_str() };
             *states.entry(word).or_default() += 1;
-            stuck += usize::from(
-                record.findings.iter().any(|finding| finding.code == FindingCode::NoExpiry),
-            );
+            if record.findings.iter().any(|finding| finding.code == FindingCode::NoExpiry) {
+                stuck += 1;
+            }
         }
-        (states, tells_stuck(&guess.schema).then_some(stuck))
+        let stuck = if tells_stuck(&guess.schema) { Some(stuck) } else { None };
+        (states, stuck)
     }
 }
 
@@ -329,17 +393,18 @@ fn tells_stuck(schema: &Schema) -> bool {
 
 /// Assigns each sample to one schema match, the best match first. The second list holds the samples
 /// that no match takes.
-fn claims(bids: &[SchemaMatch], among: &[usize]) -> (Vec<SampleClaim>, Vec<usize>) {
-    let (mut claims, mut rest) = (Vec::new(), among.to_vec());
+fn claims(matches: &[SchemaMatch], among: &[usize]) -> (Vec<SampleClaim>, Vec<usize>) {
+    let mut claims = Vec::new();
+    let mut rest = among.to_vec();
     while !rest.is_empty() {
         // `b.cmp(a)` prefers the earlier schema if the points are equal, so that the operator's own
         // schemas come first.
-        let best = (0..bids.len()).max_by(|a, b| {
-            bids[*a].points(&rest).total_cmp(&bids[*b].points(&rest)).then(b.cmp(a))
+        let best = (0..matches.len()).max_by(|a, b| {
+            matches[*a].points(&rest).total_cmp(&matches[*b].points(&rest)).then(b.cmp(a))
         });
         let Some(schema_match) = best else { break };
-        let taken = bids[schema_match].own_among(&rest);
-        if taken.is_empty() || bids[schema_match].points(&taken) < LEAST {
+        let taken = matches[schema_match].own_among(&rest);
+        if taken.is_empty() || matches[schema_match].points(&taken) < LEAST {
             break;
         }
         rest.retain(|sample| taken.binary_search(sample).is_err());
@@ -350,8 +415,10 @@ fn claims(bids: &[SchemaMatch], among: &[usize]) -> (Vec<SampleClaim>, Vec<usize
 
 /// A schema that reads only a part of the samples, too small for a group of its own.
 fn in_part(schema_match: &SchemaMatch, taken: &[usize], among: &[usize]) -> Option<Other> {
-    let is_some = share(taken.len(), among.len()) >= SOME && schema_match.points_of_keys() > 0.0;
-    is_some.then(|| Other {
+    if share(taken.len(), among.len()) < SOME || schema_match.points_of_keys() <= 0.0 {
+        return None;
+    }
+    Some(Other {
         schema: schema_match.schema().name.clone(),
         why: format!("reads {} of these {}", taken.len(), among.len()),
     })
@@ -359,20 +426,19 @@ fn in_part(schema_match: &SchemaMatch, taken: &[usize], among: &[usize]) -> Opti
 
 /// The record of a Redis key, as far as this one key shows it.
 fn record(guess: &Guess, seen: &KeyState) -> Record {
-    let key = guess.schema.keys[guess.key_index]
-        .template
-        .idempotency_key(&seen.redis_key)
-        .unwrap_or(&seen.redis_key);
-    let keys =
-        guess.schema.redis_keys(key).into_iter().enumerate().map(|(key_index, redis_key)| {
-            match key_index {
-                key_index if key_index == guess.key_index => seen.clone(),
-                // A sample is a single Redis key. The record's other key was not read, so it counts as
-                // absent.
-                _ => KeyState::new(&redis_key, Content::Absent, Expiry::In(0), Deadline::Unknown),
-            }
+    let template = &guess.schema.keys[guess.key_index].template;
+    let key = template.idempotency_key(&seen.redis_key).unwrap_or(&seen.redis_key);
+    let mut keys = Vec::new();
+    for (key_index, redis_key) in guess.schema.redis_keys(key).into_iter().enumerate() {
+        keys.push(if key_index == guess.key_index {
+            seen.clone()
+        } else {
+            // A sample is a single Redis key. The record's other key was not read, so it counts as
+            // absent.
+            KeyState::new(&redis_key, Content::Absent, Expiry::In(0), Deadline::Unknown)
         });
-    let seen = Observation { server_ms: None, keys: keys.collect(), atomic: true };
+    }
+    let seen = Observation { server_ms: None, keys, atomic: true };
     let mut record = locate::read_as(&guess.schema, key, seen);
     record.findings = findings(&record, &Thresholds::default(), None);
     record
@@ -383,8 +449,7 @@ fn record(guess: &Guess, seen: &KeyState) -> Record {
 fn together(groups: Vec<KeyGroup>) -> Vec<KeyGroup> {
     let mut all: Vec<KeyGroup> = Vec::new();
     for group in groups {
-        let same = all.iter_mut().find(|other| is_one(other, &group));
-        match same {
+        match all.iter_mut().find(|other| is_one(other, &group)) {
             Some(same) => same.take_in(group),
             None => all.push(group),
         }
@@ -414,7 +479,11 @@ impl KeyGroup {
         for (state, count) in other.states {
             *self.states.entry(state).or_default() += count;
         }
-        self.stuck = self.stuck.zip(other.stuck).map(|(one, more)| one + more);
+        // An unknown number makes the sum unknown as well.
+        self.stuck = match (self.stuck, other.stuck) {
+            (Some(one), Some(more)) => Some(one + more),
+            _ => None,
+        };
         if let (Some(guess), Some(more)) = (&mut self.guess, other.guess) {
             guess.cases.extend(more.cases);
             self.evidence = evidence(guess);

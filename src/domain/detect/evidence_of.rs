@@ -1,13 +1,11 @@
 //! The evidence for a schema in short sentences, and the fields that distinguish two schemas.
 
-use std::collections::BTreeSet;
-
-use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::group::{Guess, Other};
 use super::placing::{KeyspacePart, SchemaSet, place};
 use super::schema_match::SampleSet;
-use crate::domain::record::{Content, decode};
+use crate::domain::record::{Content, KeyState, decode};
 use crate::domain::schema::{Schema, ValueFormat};
 
 /// The most samples of an unclaimed group whose fields are read.
@@ -40,84 +38,124 @@ const LONGEST_TOKEN: usize = 64;
 /// The evidence that the values and the keys give for a schema.
 pub(super) fn of(guess: &Guess) -> Vec<String> {
     let cases: Vec<_> = guess.cases.iter().map(|case| &guess.schema.values[*case]).collect();
+    let mut evidence = words(&cases);
+    evidence.extend(fields(&cases));
+    if cases.iter().any(|case| case.is_opaque()) {
+        evidence.push("any text matches, so only the keys are evidence".to_owned());
+    }
     let template = &guess.schema.keys[guess.key_index].template;
-    let key = template.has_prefix().then(|| format!("the keys are {}", template.display()));
-    words(&cases).into_iter().chain(fields(&cases)).chain(any_text(&cases)).chain(key).collect()
+    if template.has_prefix() {
+        evidence.push(format!("the keys are {}", template.display()));
+    }
+    evidence
 }
 
 /// A sentence for each field that identifies a value format, then one for values that are a single
 /// word.
 fn words(cases: &[&ValueFormat]) -> Vec<String> {
-    let paths: BTreeSet<_> =
-        cases.iter().flat_map(|case| &case.tests.fields).map(|(path, _)| path.as_str()).collect();
-    let values = |path: &str| {
-        let of =
-            cases.iter().flat_map(|case| &case.tests.fields).filter(|(found, _)| found == path);
-        of.map(|(_, value)| value.to_string())
-            .collect::<BTreeSet<_>>()
-            .into_iter()
-            .collect::<Vec<_>>()
-    };
-    let whole = cases.iter().filter_map(|case| case.tests.equals.as_ref());
-    let whole: BTreeSet<_> =
-        whole.map(|word| format!("\"{}\"", String::from_utf8_lossy(word))).collect();
-    let whole = whole.into_iter().collect::<Vec<_>>().join(" or ");
-    let fields = paths.into_iter().map(|path| format!("{path} is {}", values(path).join(" or ")));
-    fields.chain((!whole.is_empty()).then(|| format!("the value is {whole}"))).collect()
+    let mut values: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    let mut whole_words = BTreeSet::new();
+    for case in cases {
+        for (path, value) in &case.tests.fields {
+            values.entry(path).or_default().insert(value.to_string());
+        }
+        if let Some(word) = &case.tests.equals {
+            whole_words.insert(format!("\"{}\"", String::from_utf8_lossy(word)));
+        }
+    }
+    let mut sentences = Vec::new();
+    for (path, values) in values {
+        sentences.push(format!("{path} is {}", alternatives(values)));
+    }
+    if !whole_words.is_empty() {
+        sentences.push(format!("the value is {}", alternatives(whole_words)));
+    }
+    sentences
+}
+
+/// The words, with `or` between them.
+fn alternatives(words: BTreeSet<String>) -> String {
+    words.into_iter().collect::<Vec<_>>().join(" or ")
 }
 
 /// The required fields of the value formats, except the fields that identify the formats.
 fn fields(cases: &[&ValueFormat]) -> Option<String> {
-    let tested: Vec<_> =
-        cases.iter().flat_map(|case| &case.tests.fields).map(|(path, _)| path).collect();
-    let mut paths: Vec<String> = cases.iter().flat_map(|case| required(case)).collect();
+    let mut tested = Vec::new();
+    let mut paths = Vec::new();
+    for case in cases {
+        paths.extend(required(case));
+        for (path, _) in &case.tests.fields {
+            tested.push(path);
+        }
+    }
     paths.retain(|path| !tested.contains(&path));
     paths.sort_unstable();
     paths.dedup();
-    let inner = |path: &String| !paths.iter().any(|other| other.starts_with(&format!("{path}/")));
-    let shown: Vec<_> = paths.iter().filter(|path| inner(path)).map(String::as_str).collect();
-    (!shown.is_empty()).then(|| format!("fields {}", shown.join(", ")))
-}
-
-/// A sentence for schemas that accept any text, so that only the key names identify their records.
-fn any_text(cases: &[&ValueFormat]) -> Option<String> {
-    let any = cases.iter().any(|case| case.is_opaque());
-    any.then(|| "any text matches, so only the keys are evidence".to_owned())
+    let mut shown = Vec::new();
+    for path in &paths {
+        // The fields in an object already show the object.
+        let inside = format!("{path}/");
+        if !paths.iter().any(|other| other.starts_with(&inside)) {
+            shown.push(path.as_str());
+        }
+    }
+    if shown.is_empty() {
+        return None;
+    }
+    Some(format!("fields {}", shown.join(", ")))
 }
 
 /// The JSON pointers of the fields that a value format requires.
 fn required(case: &ValueFormat) -> Vec<String> {
-    let closed = case.closed.as_ref().map(|closed| closed.paths(|member| member.is_required));
-    closed.unwrap_or_else(|| case.tests.has.clone())
+    match &case.closed {
+        Some(closed) => closed.paths(|member| member.is_required),
+        None => case.tests.has.clone(),
+    }
 }
 
 /// The field that distinguishes two schemas: one that the formats of one schema require and those
 /// of the other do not have.
 pub(super) fn parting(first: &Schema, second: &Schema) -> String {
-    let only = |of: &Schema, not_of: &Schema| {
-        let others: Vec<_> = not_of.values.iter().flat_map(known).collect();
-        of.values.iter().flat_map(required).find(|path| !others.contains(path))
-    };
-    let word = |of: &Schema, not_of: &Schema| {
-        let others: Vec<_> = not_of.values.iter().flat_map(|case| &case.tests.fields).collect();
-        let own = of
-            .values
-            .iter()
-            .flat_map(|case| &case.tests.fields)
-            .find(|test| !others.contains(test));
-        own.map(|(path, value): &(String, Value)| format!("{path} = {value}"))
-    };
-    let parts = [(first, second), (second, first)].map(|(of, not_of)| {
-        let sign = only(of, not_of).or_else(|| word(of, not_of))?;
-        Some(format!("only {} has {sign}", of.name))
-    });
-    let parts: Vec<_> = parts.into_iter().flatten().collect();
-    if parts.is_empty() { "no field distinguishes them".to_owned() } else { parts.join(", ") }
+    let mut parts = Vec::new();
+    for (schema, other) in [(first, second), (second, first)] {
+        if let Some(sign) = only_in(schema, other) {
+            parts.push(format!("only {} has {sign}", schema.name));
+        }
+    }
+    if parts.is_empty() {
+        return "no field distinguishes them".to_owned();
+    }
+    parts.join(", ")
+}
+
+/// A field that the formats of `schema` require and those of `other` do not have. If there is none,
+/// a value of a field for which only the formats of `schema` test.
+fn only_in(schema: &Schema, other: &Schema) -> Option<String> {
+    let known_to_other: Vec<_> = other.values.iter().flat_map(known).collect();
+    for format in &schema.values {
+        for path in required(format) {
+            if !known_to_other.contains(&path) {
+                return Some(path);
+            }
+        }
+    }
+    for format in &schema.values {
+        for test in &format.tests.fields {
+            if !other.values.iter().any(|format| format.tests.fields.contains(test)) {
+                let (path, value) = test;
+                return Some(format!("{path} = {value}"));
+            }
+        }
+    }
+    None
 }
 
 /// The JSON pointers of every field that a value format allows; empty if it allows any field.
 fn known(case: &ValueFormat) -> Vec<String> {
-    case.closed.as_ref().map(|closed| closed.paths(|_| true)).unwrap_or_default()
+    match &case.closed {
+        Some(closed) => closed.paths(|_| true),
+        None => Vec::new(),
+    }
 }
 
 /// The schema whose words are in these keys and whose value format the values nearly match.
@@ -125,31 +163,43 @@ pub(super) fn nearest(schema_set: &dyn SchemaSet, sample_set: SampleSet<'_>) -> 
     let SampleSet { samples, among, leader, named } = sample_set;
     let asked = &among[..among.len().min(ASKED)];
     let redis_keys: Vec<_> = asked.iter().map(|sample| &samples[*sample].redis_key[..]).collect();
-    schema_set.all().iter().find_map(|schema| {
-        (0..schema.keys.len()).find_map(|key_index| {
-            let why = asked.iter().find_map(|sample| {
-                let reading = decode::decode_value(schema, key_index, &samples[*sample].content);
-                let decoded = reading.decoded()?;
-                // A format without tests reads any hash or object, so a near miss of it is not
-                // evidence.
-                let is_tested = !schema.values[decoded.format].tests.is_empty();
-                let why = decoded.conformance.deviation().filter(|_| is_tested)?;
-                Some(why.to_owned())
-            })?;
-            let placed = place(
-                schema_set,
-                schema,
-                key_index,
-                KeyspacePart { leader, redis_keys: &redis_keys, named },
-            )?;
-            let has_words = placed.schema.keys[key_index].template.specificity()
-                > placed.schema.prefix.text.len();
-            has_words.then(|| Other {
-                schema: schema.name.clone(),
-                why: format!("is the closest schema, but {why}"),
-            })
-        })
-    })
+    for schema in schema_set.all() {
+        for key_index in 0..schema.keys.len() {
+            let Some(why) = near_miss(schema, key_index, samples, asked) else { continue };
+            let part = KeyspacePart { leader, redis_keys: &redis_keys, named };
+            let Some(placed) = place(schema_set, schema, key_index, part) else { continue };
+            // A prefix that was taken from the keys themselves is not one of the schema's words.
+            let template = &placed.schema.keys[key_index].template;
+            if template.specificity() > placed.schema.prefix.text.len() {
+                return Some(Other {
+                    schema: schema.name.clone(),
+                    why: format!("is the closest schema, but {why}"),
+                });
+            }
+        }
+    }
+    None
+}
+
+/// Why the first sample that the schema reads only in part does not conform to its value format.
+fn near_miss(
+    schema: &Schema,
+    key_index: usize,
+    samples: &[KeyState],
+    asked: &[usize],
+) -> Option<String> {
+    for sample in asked {
+        let reading = decode::decode_value(schema, key_index, &samples[*sample].content);
+        let Some(decoded) = reading.decoded() else { continue };
+        // A format without tests reads any hash or object, so a near miss of it is not evidence.
+        if schema.values[decoded.format].tests.is_empty() {
+            continue;
+        }
+        if let Some(why) = decoded.conformance.deviation() {
+            return Some(why.to_owned());
+        }
+    }
+    None
 }
 
 /// A guess about unknown keys: they are locks if their names suggest it and their values are short

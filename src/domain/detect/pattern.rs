@@ -8,6 +8,9 @@ use super::token::{ANY, Folded, LOOSE, fold};
 /// The bytes at which a Redis key is divided into parts.
 const SEPARATORS: &[u8] = b":/#_.";
 
+/// The separators that also occur in Base64 text.
+const BASE64_SEPARATORS: [char; 3] = ['/', '_', '.'];
+
 /// The most parts that are compared; the remainder of a longer key counts as any text.
 const MOST_PARTS: usize = 8;
 
@@ -45,14 +48,15 @@ pub(super) fn is_separator(letter: char) -> bool {
 
 /// The byte positions in a leader at which a word begins or ends, from 0 to its length.
 pub(crate) fn boundaries(leader: &[u8]) -> Vec<usize> {
-    let ends = leader
-        .iter()
-        .enumerate()
-        .filter(|(_, byte)| SEPARATORS.contains(byte))
-        .map(|(at, _)| at + 1);
-    let mut all: Vec<_> = [0].into_iter().chain(ends).chain([leader.len()]).collect();
-    all.dedup();
-    all
+    let mut boundaries = vec![0];
+    for (at, byte) in leader.iter().enumerate() {
+        if SEPARATORS.contains(byte) {
+            boundaries.push(at + 1);
+        }
+    }
+    boundaries.push(leader.len());
+    boundaries.dedup();
+    boundaries
 }
 
 /// A part of a key and the separator after it; the last part has none.
@@ -151,20 +155,18 @@ fn branches(keys: &[Vec<PatternPart<'_>>], members: Vec<usize>, depth: usize) ->
         let part = &keys[member][depth];
         apart.entry((part.separator, part.folded.clone())).or_default().push(member);
     }
-    let branches = apart.into_iter().map(|((separator, folded), members)| {
-        let raw = keys[members[0]][depth].raw.to_vec();
+    let mut branches = Vec::new();
+    for ((separator, mut folded), members) in apart {
+        let raw = keys[members[0]][depth].raw;
         // A number that all keys share is a word, such as a version, a database or a tenant.
         let is_word =
             members.len() > 2 && members.iter().all(|member| keys[*member][depth].raw == raw);
-        let word = || Folded { shape: String::from_utf8_lossy(&raw).into_owned(), varies: false };
-        Branch {
-            folded: if is_word && folded.varies { word() } else { folded },
-            raw,
-            separator,
-            members,
+        if is_word && folded.varies {
+            folded = Folded { shape: String::from_utf8_lossy(raw).into_owned(), varies: false };
         }
-    });
-    joined(branches.collect(), all)
+        branches.push(Branch { raw: raw.to_vec(), folded, separator, members });
+    }
+    joined(branches, all)
 }
 
 /// Joins the branches that few keys have into one branch for any text.
@@ -208,8 +210,9 @@ fn together(found: Vec<Pattern>) -> Vec<Pattern> {
         // text.
         let leader = String::from_utf8_lossy(&pattern.leader).into_owned();
         let tail = pattern.text.strip_prefix(&leader).unwrap_or_default();
-        let is_loose = |part: &str| part == ANY || LOOSE.contains(&part);
-        if tail.contains(['/', '_', '.']) && tail.split(['/', '_', '.']).all(is_loose) {
+        let is_loose =
+            tail.split(BASE64_SEPARATORS).all(|part| part == ANY || LOOSE.contains(&part));
+        if is_loose && tail.contains(BASE64_SEPARATORS) {
             pattern.text = leader + ANY;
         }
         match all.get_mut(&pattern.text) {

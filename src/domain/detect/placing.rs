@@ -47,40 +47,50 @@ pub(super) fn place(
     at: KeyspacePart<'_>,
 ) -> Option<Placed> {
     let KeyspacePart { leader, redis_keys, named } = at;
-    let default = || Placed { schema: Arc::clone(schema), is_default: true };
-    let has_all = |schema: &Schema| {
-        let template = &schema.keys[key_index].template;
-        redis_keys.iter().all(|redis_key| template.idempotency_key(redis_key).is_some())
-    };
-    let is_default = has_all(schema);
+    let is_default = has_all(schema, key_index, redis_keys);
     let own = (schema.name.clone(), schema.prefix.text.clone());
     if is_default && (!schema.prefix.text.is_empty() || named.contains(&own)) {
-        return Some(default());
+        return Some(Placed { schema: Arc::clone(schema), is_default: true });
     }
-    let others = || {
-        prefixes(leader)
-            .into_iter()
-            .filter_map(|prefix| schema_set.with_prefix(&schema.name, &prefix))
-    };
-    let other = |schema| Some(Placed { schema, is_default: false });
     // Prefer the prefix that covers all common words, so that none of them counts as a part of the
     // idempotency key.
-    let is_whole = |schema: &Arc<Schema>| {
-        schema.keys[key_index].template.prefix() == leader && has_all(schema)
-    };
+    let prefixes = prefixes(leader);
     let own_is_whole = is_default && schema.keys[key_index].template.prefix() == leader;
-    match others().find(is_whole).filter(|_| !own_is_whole) {
-        Some(schema) => other(schema),
-        None if is_default => Some(default()),
-        None => {
-            // Prefer a prefix that ends with the same separator as the schema's own prefix.
-            let end = |prefix: &str| prefix.chars().next_back();
-            let is_alike =
-                |other: &Arc<Schema>| end(&other.prefix.text) == end(&schema.prefix.text);
-            let fitting = || others().filter(|schema| has_all(schema));
-            fitting().find(is_alike).or_else(|| fitting().next()).and_then(other)
+    if !own_is_whole {
+        for prefix in &prefixes {
+            if let Some(other) = schema_set.with_prefix(&schema.name, prefix)
+                && other.keys[key_index].template.prefix() == leader
+                && has_all(&other, key_index, redis_keys)
+            {
+                return Some(Placed { schema: other, is_default: false });
+            }
         }
     }
+    if is_default {
+        return Some(Placed { schema: Arc::clone(schema), is_default: true });
+    }
+    // Prefer a prefix that ends with the same separator as the schema's own prefix.
+    let own_end = schema.prefix.text.chars().next_back();
+    let mut first = None;
+    for prefix in &prefixes {
+        let Some(other) = schema_set.with_prefix(&schema.name, prefix) else { continue };
+        if !has_all(&other, key_index, redis_keys) {
+            continue;
+        }
+        if other.prefix.text.chars().next_back() == own_end {
+            return Some(Placed { schema: other, is_default: false });
+        }
+        if first.is_none() {
+            first = Some(other);
+        }
+    }
+    Some(Placed { schema: first?, is_default: false })
+}
+
+/// True if each of these Redis keys is the schema's key with this index.
+fn has_all(schema: &Schema, key_index: usize, redis_keys: &[&[u8]]) -> bool {
+    let template = &schema.keys[key_index].template;
+    redis_keys.iter().all(|redis_key| template.idempotency_key(redis_key).is_some())
 }
 
 /// The possible prefixes: runs of adjacent words of the leader, the longest first. Each is listed
@@ -88,22 +98,27 @@ pub(super) fn place(
 fn prefixes(leader: &[u8]) -> Vec<String> {
     // Prefixes come from settings and schema files, which are UTF-8.
     let Ok(leader) = std::str::from_utf8(leader) else { return Vec::new() };
-    let at = boundaries(leader.as_bytes());
-    let ends = |from: usize| at.iter().filter(move |to| **to > from).map(move |to| (from, *to));
-    let mut all: Vec<_> = at.iter().flat_map(|from| ends(*from)).collect();
-    all.sort_by_key(|(from, to)| std::cmp::Reverse(to - from));
-    let words = |(from, to): (usize, usize)| {
-        let bare = leader[from..to].trim_end_matches(is_separator);
-        [&leader[from..to], bare]
-    };
-    let mut words: Vec<_> = all
-        .into_iter()
-        .flat_map(words)
-        .filter(|words| !words.is_empty())
-        .map(str::to_owned)
-        .collect();
-    words.dedup();
-    words
+    let boundaries = boundaries(leader.as_bytes());
+    let mut runs = Vec::new();
+    for from in &boundaries {
+        for to in &boundaries {
+            if to > from {
+                runs.push(*from..*to);
+            }
+        }
+    }
+    runs.sort_by_key(|run| std::cmp::Reverse(run.len()));
+    let mut prefixes = Vec::new();
+    for run in runs {
+        let words = &leader[run];
+        for prefix in [words, words.trim_end_matches(is_separator)] {
+            if !prefix.is_empty() {
+                prefixes.push(prefix.to_owned());
+            }
+        }
+    }
+    prefixes.dedup();
+    prefixes
 }
 
 #[cfg(test)]

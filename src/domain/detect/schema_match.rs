@@ -32,8 +32,12 @@ impl SchemaMatch {
     /// The average points per value among these samples. A sample that the schema does not read
     /// counts as zero.
     pub(super) fn points(&self, among: &[usize]) -> f64 {
-        let own = self.own.iter().filter(|(sample, _)| among.binary_search(sample).is_ok());
-        let values: Vec<_> = own.map(|(_, case)| of_value(&self.schema().values[*case])).collect();
+        let mut values = Vec::new();
+        for (sample, case) in &self.own {
+            if among.binary_search(sample).is_ok() {
+                values.push(of_value(&self.schema().values[*case]));
+            }
+        }
         share(values.len(), among.len()) * (mean(&values) + self.points_of_keys())
     }
 
@@ -62,13 +66,17 @@ pub(super) struct SampleSet<'a> {
 }
 
 /// Matches every key of every schema against these samples.
-pub(super) fn bids(schema_set: &dyn SchemaSet, sample_set: SampleSet<'_>) -> Vec<SchemaMatch> {
-    let keys = schema_set
-        .all()
-        .iter()
-        .flat_map(|schema| (0..schema.keys.len()).map(move |key_index| (schema, key_index)));
-    keys.filter_map(|(schema, key_index)| schema_match(schema_set, schema, key_index, sample_set))
-        .collect()
+pub(super) fn match_schemas(
+    schema_set: &dyn SchemaSet,
+    sample_set: SampleSet<'_>,
+) -> Vec<SchemaMatch> {
+    let mut matches = Vec::new();
+    for schema in schema_set.all() {
+        for key_index in 0..schema.keys.len() {
+            matches.extend(schema_match(schema_set, schema, key_index, sample_set));
+        }
+    }
+    matches
 }
 
 fn schema_match(
@@ -82,33 +90,32 @@ fn schema_match(
     // A keyspace has thousands of samples and dozens of schemas. A few probes rule most schemas out
     // cheaply.
     let step = among.len().div_ceil(PROBES).max(1);
-    let reads =
-        |sample: &usize| decode::decode_value(&reader, key_index, &samples[*sample].content);
-    let is_maybe = |reading: &Reading| reading.is_own() || *reading == Reading::Undecided;
-    if !among.iter().step_by(step).map(reads).any(|reading| is_maybe(&reading)) {
+    let may_match = among.iter().step_by(step).any(|sample| {
+        let reading = decode::decode_value(&reader, key_index, &samples[*sample].content);
+        reading.is_own() || reading == Reading::Undecided
+    });
+    if !may_match {
         return None;
     }
-    let (mut own, mut open) = (Vec::new(), Vec::new());
+    let mut own = Vec::new();
+    let mut open = Vec::new();
+    let mut redis_keys = Vec::new();
     for sample in among {
-        match reads(sample) {
-            Reading::Undecided => open.push(*sample),
-            reading if reading.is_own() => {
-                own.extend(reading.decoded().map(|value| (*sample, value.format)))
-            }
-            _ => {}
+        let reading = decode::decode_value(&reader, key_index, &samples[*sample].content);
+        if reading == Reading::Undecided {
+            open.push(*sample);
+        } else if reading.is_own()
+            && let Some(value) = reading.decoded()
+        {
+            own.push((*sample, value.format));
+            redis_keys.push(&samples[*sample].redis_key[..]);
         }
     }
-    let redis_keys: Vec<_> =
-        own.iter().map(|(sample, _)| &samples[*sample].redis_key[..]).collect();
-    if redis_keys.is_empty() {
+    if own.is_empty() {
         return None;
     }
-    let placed = place(
-        schema_set,
-        schema,
-        key_index,
-        KeyspacePart { leader, redis_keys: &redis_keys, named },
-    )?;
+    let part = KeyspacePart { leader, redis_keys: &redis_keys, named };
+    let placed = place(schema_set, schema, key_index, part)?;
     Some(SchemaMatch { placed, key_index, own, open })
 }
 
@@ -122,10 +129,15 @@ fn reader(
 ) -> Arc<Schema> {
     let is_bare = !schema.keys[key_index].template.has_prefix()
         && schema.prefix.place == PrefixPlace::Written;
-    let prefix = std::str::from_utf8(leader).ok().filter(|leader| is_bare && !leader.is_empty());
-    prefix
-        .and_then(|prefix| schema_set.with_prefix(&schema.name, prefix))
-        .unwrap_or_else(|| Arc::clone(schema))
+    // A leader that is not UTF-8 cannot be a prefix, because prefixes come from text files.
+    if is_bare
+        && let Ok(prefix) = std::str::from_utf8(leader)
+        && !prefix.is_empty()
+        && let Some(reader) = schema_set.with_prefix(&schema.name, prefix)
+    {
+        return reader;
+    }
+    Arc::clone(schema)
 }
 
 /// The arithmetic mean; 0 for no values.
@@ -161,20 +173,20 @@ const TELLING: usize = 4;
 
 /// The points for a value of this format.
 pub(super) fn of_value(case: &ValueFormat) -> f64 {
-    let word = case
-        .tests
-        .equals
-        .as_ref()
-        .map_or(0.0, |word| if word.len() < TELLING { FIELD } else { WORD });
-    let values = case
-        .tests
-        .fields
-        .iter()
-        .map(|(_, value)| if value.is_string() { WORD } else { OTHER_VALUE });
-    let required =
-        case.closed.as_ref().map_or(0, |closed| closed.paths(|member| member.is_required).len());
-    let fields = required.max(case.tests.has.len());
-    word + values.sum::<f64>() + FIELD * count(fields)
+    let mut points = match &case.tests.equals {
+        Some(word) if word.len() < TELLING => FIELD,
+        Some(_) => WORD,
+        None => 0.0,
+    };
+    for (_, value) in &case.tests.fields {
+        points += if value.is_string() { WORD } else { OTHER_VALUE };
+    }
+    let required = match &case.closed {
+        Some(closed) => closed.paths(|member| member.is_required).len(),
+        None => 0,
+    };
+    // `required` lists the fields of `has` as well, so they are not added twice.
+    points + FIELD * count(required.max(case.tests.has.len()))
 }
 
 /// The points for Redis keys that are a schema's key with this index. `is_default` is true if the prefix is the

@@ -25,7 +25,10 @@ pub(super) const LOOSE: [&str; 2] = ["{base64}", "{id}"];
 /// Folds a part of a Redis key.
 pub(super) fn fold(token: &[u8]) -> Folded {
     let text = String::from_utf8_lossy(token);
-    let shape = whole(&text).map_or_else(|| of_parts(&text), str::to_owned);
+    let shape = match whole(&text) {
+        Some(class) => class.to_owned(),
+        None => of_parts(&text),
+    };
     let varies = shape != text;
     Folded { shape, varies }
 }
@@ -35,39 +38,59 @@ fn whole(text: &str) -> Option<&'static str> {
     if is_uuid(text) {
         return Some("{uuid}");
     }
-    let all = |is: fn(&u8) -> bool| !text.is_empty() && text.bytes().all(|byte| is(&byte));
-    if all(u8::is_ascii_digit) {
+    if consists_of(text, u8::is_ascii_digit) {
         return Some("{n}");
     }
-    let has = |is: fn(&u8) -> bool| text.bytes().any(|byte| is(&byte));
+    let has_digit = contains(text, u8::is_ascii_digit);
     // Without a digit, text such as `deadbeef` may be a word.
-    if text.len() >= LEAST_HEX && all(u8::is_ascii_hexdigit) && has(u8::is_ascii_digit) {
+    if text.len() >= LEAST_HEX && has_digit && consists_of(text, u8::is_ascii_hexdigit) {
         return Some("{hex}");
     }
+    if text.len() < LEAST_RANDOM {
+        return None;
+    }
+    let is_padded = text.ends_with('=');
+    let is_mixed = contains(text, u8::is_ascii_uppercase) && contains(text, u8::is_ascii_lowercase);
     // Random text of this length nearly always has a digit. Without one, only the padding of Base64
     // identifies it.
-    if text.len() < LEAST_RANDOM || !has(u8::is_ascii_digit) {
-        return (text.len() >= LEAST_RANDOM && text.ends_with('=') && all(is_base64))
-            .then_some("{base64}");
-    }
-    let is_mixed = has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase);
-    if all(is_base64) && (is_mixed || text.ends_with('=')) {
+    if (is_padded || has_digit && is_mixed) && consists_of(text, is_base64) {
         return Some("{base64}");
     }
     // One digit in five is what random base 32 or base 36 has; a word with a number has fewer.
     let digits = text.bytes().filter(u8::is_ascii_digit).count();
-    (all(u8::is_ascii_alphanumeric) && digits * 5 >= text.len()).then_some("{id}")
+    if digits * 5 >= text.len() && consists_of(text, u8::is_ascii_alphanumeric) {
+        return Some("{id}");
+    }
+    None
+}
+
+/// True for a text of at least one byte that has only bytes of this kind.
+fn consists_of(text: &str, is_kind: fn(&u8) -> bool) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| is_kind(&byte))
+}
+
+/// True for a text with at least one byte of this kind.
+fn contains(text: &str, is_kind: fn(&u8) -> bool) -> bool {
+    text.bytes().any(|byte| is_kind(&byte))
 }
 
 /// The shape of a part that consists of words and classes, separated by `-`.
 fn of_parts(text: &str) -> String {
-    let uuid =
-        text.len().checked_sub(36).filter(|at| text.is_char_boundary(*at) && is_uuid(&text[*at..]));
-    if let Some(at) = uuid {
+    // A UUID contains the separator, so it is cut off first.
+    if let Some(at) = text.len().checked_sub(36)
+        && text.is_char_boundary(at)
+        && is_uuid(&text[at..])
+    {
         return format!("{}{{uuid}}", of_parts(&text[..at]));
     }
-    let part = |part: &str| whole(part).map_or_else(|| without_numbers(part), str::to_owned);
-    text.split('-').map(part).collect::<Vec<_>>().join("-")
+    let mut shapes = Vec::new();
+    for part in text.split('-') {
+        shapes.push(match whole(part) {
+            Some(class) => class.to_owned(),
+            None => without_numbers(part),
+        });
+    }
+    shapes.join("-")
 }
 
 fn without_numbers(text: &str) -> String {
@@ -83,11 +106,19 @@ fn without_numbers(text: &str) -> String {
 }
 
 fn is_uuid(text: &str) -> bool {
-    let is_fit = |(at, byte): (usize, u8)| match at {
-        8 | 13 | 18 | 23 => byte == b'-',
-        _ => byte.is_ascii_hexdigit(),
-    };
-    text.len() == 36 && text.bytes().enumerate().all(is_fit)
+    if text.len() != 36 {
+        return false;
+    }
+    for (index, byte) in text.bytes().enumerate() {
+        let fits = match index {
+            8 | 13 | 18 | 23 => byte == b'-',
+            _ => byte.is_ascii_hexdigit(),
+        };
+        if !fits {
+            return false;
+        }
+    }
+    true
 }
 
 fn is_base64(byte: &u8) -> bool {

@@ -45,17 +45,8 @@ pub(super) enum FormatTest {
 pub(super) fn cases(samples: Vec<SampleValue>) -> Vec<DraftFormat> {
     let (documents, texts): (Vec<_>, Vec<_>) =
         samples.into_iter().partition(|sample| sample.document.is_some());
-    let of_documents = match state_field(&documents) {
-        Some(field) => by(documents, |sample| {
-            let value =
-                sample.fields().and_then(|fields| fields.get(&field)).cloned().unwrap_or_default();
-            FormatTest::Field(field.clone(), value)
-        }),
-        None => by(documents, |sample| match sample.document.as_ref().and_then(Value::as_array) {
-            Some(items) => FormatTest::Items(items.len()),
-            None => FormatTest::Fields,
-        }),
-    };
+    let state_field = state_field(&documents);
+    let mut cases = by(documents, |sample| document_test(sample, state_field.as_deref()));
     let words: BTreeSet<_> = texts.iter().map(|sample| sample.text.as_str()).collect();
     let are_words = words.iter().all(|word| states::of_word(word).is_some());
     // A constant such as `1` carries no state word, but every lock of the service holds it.
@@ -63,26 +54,51 @@ pub(super) fn cases(samples: Vec<SampleValue>) -> Vec<DraftFormat> {
         && words.len() == 1
         && words.iter().all(|word| word.len() <= LONGEST_MARKER);
     let are_words = are_words || is_marker;
-    let of_texts = by(texts, |sample| {
+    cases.extend(by(texts, |sample| {
         if are_words { FormatTest::Word(sample.text.clone()) } else { FormatTest::AnyText }
-    });
-    of_documents.into_iter().chain(of_texts).collect()
+    }));
+    cases
 }
 
+/// How a document is recognised: by the field that holds the state, if there is one.
+fn document_test(sample: &SampleValue, state_field: Option<&str>) -> FormatTest {
+    let Some(name) = state_field else {
+        return match &sample.document {
+            Some(Value::Array(items)) => FormatTest::Items(items.len()),
+            _ => FormatTest::Fields,
+        };
+    };
+    let value = match sample.fields() {
+        Some(fields) => fields.get(name).cloned().unwrap_or_default(),
+        None => Value::Null,
+    };
+    FormatTest::Field(name.to_owned(), value)
+}
+
+/// Groups the values that have the same test and the same decoding.
 fn by(samples: Vec<SampleValue>, test: impl Fn(&SampleValue) -> FormatTest) -> Vec<DraftFormat> {
     let mut apart: BTreeMap<String, DraftFormat> = BTreeMap::new();
     for sample in samples {
-        let (test, decoding) = (test(&sample), sample.decoding.clone());
+        let test = test(&sample);
+        let decoding = sample.decoding.clone();
         let state = match &test {
-            FormatTest::Field(_, value) => value.as_str().and_then(states::of_word),
-            FormatTest::Word(word) => states::of_word(word),
-            FormatTest::Fields | FormatTest::Items(_) | FormatTest::AnyText => None,
+            FormatTest::Field(_, Value::String(word)) | FormatTest::Word(word) => {
+                states::of_word(word)
+            }
+            // A number or a truth value names no state, so a person must decide.
+            FormatTest::Field(..)
+            | FormatTest::Fields
+            | FormatTest::Items(_)
+            | FormatTest::AnyText => None,
         };
         // The debug text is the map key, because JSON values have no order.
-        let case = apart.entry(format!("{test:?} {decoding:?}"));
-        case.or_insert_with(|| DraftFormat { test, decoding, state, samples: Vec::new() })
-            .samples
-            .push(sample);
+        let case = apart.entry(format!("{test:?} {decoding:?}")).or_insert_with(|| DraftFormat {
+            test,
+            decoding,
+            state,
+            samples: Vec::new(),
+        });
+        case.samples.push(sample);
     }
     apart.into_values().collect()
 }
@@ -110,24 +126,47 @@ fn parts_fields(objects: &[&Map<String, Value>], name: &str) -> bool {
 /// The field that holds the state: every value has it, and it has few distinct words.
 fn state_field(samples: &[SampleValue]) -> Option<String> {
     let objects: Vec<_> = samples.iter().filter_map(SampleValue::fields).collect();
-    let first = objects.first()?;
-    let is_word = |value: &Value| {
-        value.is_string() || value.is_boolean() || value.as_u64().is_some_and(|n| n < 10)
-    };
-    let tells = |name: &&String| {
-        let values: Vec<_> = objects.iter().filter_map(|object| object.get(*name)).collect();
-        let distinct: BTreeSet<_> = values.iter().map(ToString::to_string).collect();
-        let knows = || {
-            values
-                .iter()
-                .all(|value| value.as_str().is_some_and(|word| states::of_word(word).is_some()))
+    let mut best: Option<&String> = None;
+    for name in objects.first()?.keys() {
+        // Of two names with the same rank, the first wins.
+        let is_better = match best {
+            Some(best) => states::rank(name) < states::rank(best),
+            None => true,
         };
-        let is_named =
-            states::rank(name) < usize::MAX && (states::rank(name) < states::rank("") || knows());
-        values.len() == objects.len()
-            && values.iter().all(|value| is_word(value))
-            && distinct.len() <= MOST_WORDS
-            && (is_named || parts_fields(&objects, name))
-    };
-    first.keys().filter(tells).min_by_key(|name| states::rank(name)).cloned()
+        if is_better && may_hold_state(&objects, name) {
+            best = Some(name);
+        }
+    }
+    best.cloned()
+}
+
+/// True if the values of this field look like states: few distinct words, and either the name or
+/// the words are those of states, or the other fields depend on them.
+fn may_hold_state(objects: &[&Map<String, Value>], name: &str) -> bool {
+    let mut distinct = BTreeSet::new();
+    let mut are_state_words = true;
+    for object in objects {
+        let Some(value) = object.get(name) else { return false };
+        if !is_word(value) {
+            return false;
+        }
+        if value.as_str().and_then(states::of_word).is_none() {
+            are_state_words = false;
+        }
+        distinct.insert(value.to_string());
+    }
+    if distinct.len() > MOST_WORDS {
+        return false;
+    }
+    // The rank of an empty name is that of every name that is not listed.
+    let has_usual_name = states::rank(name) < states::rank("");
+    has_usual_name || are_state_words || parts_fields(objects, name)
+}
+
+/// True for a value that can be a state: a text, a truth value, or a code of one digit.
+fn is_word(value: &Value) -> bool {
+    match value {
+        Value::String(_) | Value::Bool(_) => true,
+        _ => value.as_u64().is_some_and(|code| code < 10),
+    }
 }

@@ -33,17 +33,20 @@ pub(super) fn of(value: &Value, state_field: Option<&str>) -> Vec<FoundField> {
     };
     // The response comes first: its `status` is an HTTP status, and a top-level `status` is often
     // the state.
-    for (name, inner) in fields {
-        if let Value::Object(response) = inner
-            && RESPONSES.contains(&plain(name).as_str())
-        {
-            response.iter().for_each(|(inner, value)| {
-                add(&mut found, format!("/{}/{}", step(name), step(inner)), inner, value)
-            });
+    for (name, value) in fields {
+        let Value::Object(response) = value else { continue };
+        if !RESPONSES.contains(&plain(name).as_str()) {
+            continue;
+        }
+        for (inner_name, value) in response {
+            let pointer = format!("/{}/{}", step(name), step(inner_name));
+            add(&mut found, pointer, inner_name, value);
         }
     }
-    for (name, value) in fields.iter().filter(|(name, _)| state_field != Some(name.as_str())) {
-        add(&mut found, format!("/{}", step(name)), name, value);
+    for (name, value) in fields {
+        if state_field != Some(name.as_str()) {
+            add(&mut found, format!("/{}", step(name)), name, value);
+        }
     }
     found
 }
@@ -51,23 +54,33 @@ pub(super) fn of(value: &Value, state_field: Option<&str>) -> Vec<FoundField> {
 /// The meanings of an array's items, which have no names: a status code, headers, and a text or
 /// parts of one as the body.
 fn of_items(items: &[Value]) -> Vec<FoundField> {
-    let place = |is: fn(&Value) -> bool| items.iter().position(is).map(|index| format!("/{index}"));
-    let status = place(|item| fits("status", item)).map(|pointer| ("status", pointer));
-    let headers = place(|item| item.is_object()).map(|pointer| ("headers", pointer));
-    let parts = || {
-        place(|item| item.get(0).is_some_and(Value::is_string))
-            .map(|pointer| format!("{pointer}/0"))
-    };
-    let body = place(Value::is_string).or_else(parts).map(|pointer| ("body", pointer));
-    [status, headers, body].into_iter().flatten().collect()
+    let mut found = Vec::new();
+    if let Some(index) = items.iter().position(|item| fits("status", item)) {
+        found.push(("status", format!("/{index}")));
+    }
+    if let Some(index) = items.iter().position(Value::is_object) {
+        found.push(("headers", format!("/{index}")));
+    }
+    if let Some(index) = items.iter().position(Value::is_string) {
+        found.push(("body", format!("/{index}")));
+    } else if let Some(index) = items.iter().position(starts_with_text) {
+        found.push(("body", format!("/{index}/0")));
+    }
+    found
 }
 
+/// True for an array whose first item is a text.
+fn starts_with_text(item: &Value) -> bool {
+    matches!(item.get(0), Some(Value::String(_)))
+}
+
+/// Adds the meaning of a field, unless an earlier field already has that meaning.
 fn add(found: &mut Vec<FoundField>, pointer: String, name: &str, value: &Value) {
     let name = plain(name);
     let meant =
         NAMES.iter().find(|(what, names)| names.contains(&name.as_str()) && fits(what, value));
-    if let Some((what, _)) = meant.filter(|(what, _)| !found.iter().any(|(known, _)| known == what))
-    {
+    let Some((what, _)) = meant else { return };
+    if !found.iter().any(|(known, _)| known == what) {
         found.push((what, pointer));
     }
 }
@@ -85,15 +98,18 @@ fn fits(what: &str, value: &Value) -> bool {
 /// The format of a time, as `schema.toml` names it; `None` if the value is not a time.
 pub(super) fn timestamp(value: &Value) -> Option<&'static str> {
     match value {
-        Value::String(text) => humantime::parse_rfc3339_weak(text).ok().map(|_| "rfc3339"),
-        Value::Number(number) => number.as_f64().and_then(|number| match number {
+        Value::String(text) => {
+            humantime::parse_rfc3339_weak(text).ok()?;
+            Some("rfc3339")
+        }
+        Value::Number(number) => match number.as_f64()? {
             // The ranges cover 2001 to 5138 in seconds and 1973 to 5138 in milliseconds. Smaller
             // numbers are counts or codes.
             ..1e9 => None,
             ..1e11 => Some("s"),
             ..1e14 => Some("ms"),
             _ => None,
-        }),
+        },
         _ => None,
     }
 }

@@ -21,22 +21,28 @@ pub(super) struct SampleValue {
 impl SampleValue {
     /// Decodes the value of a Redis key.
     pub(super) fn of(key: &KeyState) -> Self {
-        let (text, document, decoding) = match &key.content {
+        let mut sample = Self {
+            text: String::new(),
+            document: None,
+            decoding: plain(Encoding::Text.into()),
+            expiry: key.expiry,
+        };
+        match &key.content {
             Content::Hash(hash) => {
                 let (decoding, document) = of_hash(hash);
-                (String::new(), Some(document), decoding)
+                sample.decoding = decoding;
+                sample.document = Some(document);
             }
             Content::Text { head, .. } => match open(head) {
-                Some((decoder, document)) => (String::new(), Some(document), plain(decoder)),
-                None => {
-                    (String::from_utf8_lossy(head).into_owned(), None, plain(Encoding::Text.into()))
+                Some((decoder, document)) => {
+                    sample.decoding = plain(decoder);
+                    sample.document = Some(document);
                 }
+                None => sample.text = String::from_utf8_lossy(head).into_owned(),
             },
-            Content::Absent | Content::Other(_) => {
-                (String::new(), None, plain(Encoding::Text.into()))
-            }
-        };
-        Self { text, document, decoding, expiry: key.expiry }
+            Content::Absent | Content::Other(_) => {}
+        }
+        sample
     }
 
     /// The fields of the document, if it is an object.
@@ -51,7 +57,8 @@ fn plain(value: Decoder) -> Decoding {
 
 /// The fields of a hash. Fields that contain encoded documents are decoded.
 fn of_hash(hash: &Hash) -> (Decoding, Value) {
-    let (mut inside, mut members) = (Vec::new(), Map::new());
+    let mut inside = Vec::new();
+    let mut members = Map::new();
     for field in &hash.fields {
         let name = String::from_utf8_lossy(&field.name).into_owned();
         let value = match open(&field.head) {
@@ -68,8 +75,10 @@ fn of_hash(hash: &Hash) -> (Decoding, Value) {
 
 /// Redis hashes store text only, so text that is written as a number becomes a number.
 fn text_or_number(text: &str) -> Value {
-    let number = serde_json::from_str(text).ok().filter(Value::is_number);
-    number.unwrap_or_else(|| Value::from(text))
+    match serde_json::from_str(text) {
+        Ok(Value::Number(number)) => Value::Number(number),
+        _ => Value::from(text),
+    }
 }
 
 /// The most codecs around one value. Services use one or two; the limit bounds the work for crafted
@@ -92,58 +101,80 @@ fn within(bytes: &[u8], codecs_left: usize) -> Option<(Decoder, Value)> {
     if let Some((encoding, value)) = document(bytes) {
         return Some((encoding.into(), value));
     }
-    let codecs = around(bytes).filter(|_| codecs_left > 0)?;
+    if codecs_left == 0 {
+        return None;
+    }
+    let mut codecs = around(bytes)?;
     let plain = undo(&codecs, bytes, true).ok()?;
     let (inner, value) = within(&plain.bytes, codecs_left - 1)?;
-    let codecs = codecs.into_iter().chain(inner.codecs).collect();
+    codecs.extend(inner.codecs);
     Some((Decoder { codecs, encoding: inner.encoding }, value))
 }
 
 /// The outermost codecs around these bytes, judged by the first bytes or the alphabet.
 fn around(bytes: &[u8]) -> Option<Vec<Codec>> {
-    let are_letters = |is: fn(&u8) -> bool| bytes.len() >= SHORTEST_LETTERS && bytes.iter().all(is);
     match bytes {
-        [0x1f, 0x8b, ..] => Some(vec![Codec::Gzip]),
+        [0x1f, 0x8b, ..] => return Some(vec![Codec::Gzip]),
         // The first byte of zlib with its usual window, and a checksum of the two.
         [0x78, flags, ..] if (0x7800 + u16::from(*flags)) % 31 == 0 => {
-            compressed_with_suffix(bytes)
+            return compressed_with_suffix(bytes);
         }
-        _ if are_letters(u8::is_ascii_hexdigit) && bytes.len().is_multiple_of(2) => {
-            Some(vec![Codec::Hex])
-        }
-        _ if are_letters(|letter| letter.is_ascii_alphanumeric() || b"+/-_=".contains(letter)) => {
-            Some(vec![Codec::Base64])
-        }
-        _ => None,
+        _ => {}
     }
+    if bytes.len() < SHORTEST_LETTERS {
+        return None;
+    }
+    // Hex is tried first, because every hex digit is also a letter of Base64.
+    if bytes.len().is_multiple_of(2) && bytes.iter().all(u8::is_ascii_hexdigit) {
+        return Some(vec![Codec::Hex]);
+    }
+    if bytes.iter().all(|letter| letter.is_ascii_alphanumeric() || b"+/-_=".contains(letter)) {
+        return Some(vec![Codec::Base64]);
+    }
+    None
 }
 
 /// Finds the text after a zlib stream. The stream marks its own end, so the longest text that can
 /// be cut off is the suffix.
 fn compressed_with_suffix(bytes: &[u8]) -> Option<Vec<Codec>> {
-    let is_whole =
-        |length: &usize| undo(&[Codec::Zlib], &bytes[..bytes.len() - length], true).is_ok();
-    let suffix = (0..=LONGEST_SUFFIX.min(bytes.len())).rev().find(is_whole)?;
+    let lengths = 0..=LONGEST_SUFFIX.min(bytes.len());
+    let suffix = lengths
+        .rev()
+        .find(|length| undo(&[Codec::Zlib], &bytes[..bytes.len() - length], true).is_ok())?;
     let text = std::str::from_utf8(&bytes[bytes.len() - suffix..]).ok()?;
-    let suffix = (!text.is_empty()).then(|| Codec::Suffix(text.to_owned()));
-    Some(suffix.into_iter().chain([Codec::Zlib]).collect())
+    if text.is_empty() {
+        return Some(vec![Codec::Zlib]);
+    }
+    Some(vec![Codec::Suffix(text.to_owned()), Codec::Zlib])
 }
 
+/// The object or array that these bytes encode, and the encoding.
 fn document(bytes: &[u8]) -> Option<(Encoding, Value)> {
-    let is_document = |value: &Value| value.is_object() || value.is_array();
     // JSON is tried first because MessagePack accepts nearly any bytes.
-    let json =
-        serde_json::from_slice(bytes).ok().filter(is_document).map(|value| (Encoding::Json, value));
-    let has_type = json.as_ref().is_some_and(|(_, value)| packed::has_type(value));
-    let packed = |encoding, read: fn(&[u8], bool) -> Result<Json<'_>, String>| {
-        let value = read(bytes, true).ok()?.to_value();
-        is_document(&value).then_some((encoding, value))
-    };
-    if has_type {
-        return packed(Encoding::Newtonsoft, packed::newtonsoft);
+    if let Ok(value) = serde_json::from_slice::<Value>(bytes)
+        && is_document(&value)
+    {
+        // Newtonsoft's format is JSON that also names the types of its objects.
+        if packed::has_type(&value) {
+            return packed_document(Encoding::Newtonsoft, packed::newtonsoft(bytes, true));
+        }
+        return Some((Encoding::Json, value));
     }
-    json.or_else(|| packed(Encoding::Php, packed::php))
-        .or_else(|| packed(Encoding::Msgpack, packed::msgpack))
+    packed_document(Encoding::Php, packed::php(bytes, true))
+        .or_else(|| packed_document(Encoding::Msgpack, packed::msgpack(bytes, true)))
+}
+
+/// The value that a reader of packed values returned, if it is an object or an array.
+fn packed_document(
+    encoding: Encoding,
+    parsed: Result<Json<'_>, String>,
+) -> Option<(Encoding, Value)> {
+    let value = parsed.ok()?.to_value();
+    if is_document(&value) { Some((encoding, value)) } else { None }
+}
+
+fn is_document(value: &Value) -> bool {
+    value.is_object() || value.is_array()
 }
 
 #[cfg(test)]

@@ -48,29 +48,28 @@ const USUAL: [u64; 20] = [
 
 /// The state that a word names; `None` if a person must decide.
 pub(super) fn of_word(word: &str) -> Option<State> {
-    let plain: String =
-        word.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
-    let is_in = |words: &[&str]| words.contains(&plain.as_str());
-    is_in(&AT_WORK)
-        .then_some(State::InProgress)
-        .or_else(|| is_in(&DONE).then_some(State::Completed))
+    let mut plain: String = word.chars().filter(char::is_ascii_alphanumeric).collect();
+    plain.make_ascii_lowercase();
+    if AT_WORK.contains(&plain.as_str()) {
+        return Some(State::InProgress);
+    }
+    if DONE.contains(&plain.as_str()) {
+        return Some(State::Completed);
+    }
+    None
 }
 
 /// How likely a field with this name holds the state; a lower rank is likelier.
 pub(super) fn rank(name: &str) -> usize {
-    STATE_FIELDS
-        .iter()
-        .position(|known| name.eq_ignore_ascii_case(known))
-        .unwrap_or(STATE_FIELDS.len())
+    let index = STATE_FIELDS.iter().position(|known| name.eq_ignore_ascii_case(known));
+    index.unwrap_or(STATE_FIELDS.len())
 }
 
 /// The configured TTL, given the longest remaining time among the samples: the next common TTL
 /// above it.
 pub(super) fn usual_ttl(most_ms: u64) -> String {
-    let seconds = USUAL
-        .into_iter()
-        .find(|seconds| seconds * 1_000 >= most_ms)
-        .unwrap_or(most_ms.div_ceil(1_000));
+    let usual = USUAL.into_iter().find(|seconds| seconds * 1_000 >= most_ms);
+    let seconds = usual.unwrap_or(most_ms.div_ceil(1_000));
     match seconds {
         // Up to three days, people write hours: `24h`, `72h`.
         seconds if seconds % 86_400 == 0 && seconds > 259_200 => format!("{}d", seconds / 86_400),
@@ -110,6 +109,7 @@ pub(crate) fn representatives(samples: Vec<KeyState>, most: usize) -> Vec<KeySta
     chosen
 }
 
+/// The part of a value that distinguishes formats: the names of its fields, or its beginning.
 fn signature(content: &Content) -> Vec<Vec<u8>> {
     match content {
         Content::Hash(hash) => {
@@ -118,8 +118,14 @@ fn signature(content: &Content) -> Vec<Vec<u8>> {
             names
         }
         Content::Text { head, .. } => {
-            let beginning = head.iter().take(BEGINNING);
-            vec![beginning.map(|byte| if byte.is_ascii_digit() { b'0' } else { *byte }).collect()]
+            let mut beginning = head[..head.len().min(BEGINNING)].to_vec();
+            // Numbers differ from value to value of one format.
+            for byte in &mut beginning {
+                if byte.is_ascii_digit() {
+                    *byte = b'0';
+                }
+            }
+            vec![beginning]
         }
         Content::Absent | Content::Other(_) => Vec::new(),
     }

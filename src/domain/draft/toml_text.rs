@@ -19,7 +19,8 @@ pub(crate) const DECIDE: &str = "DECIDE";
 
 /// The line that excludes a new schema from use until it is named. Without it, a copied schema
 /// would claim the Redis keys of its original on every server.
-pub(crate) const DRAFT: &str = "draft = true    # read only if --schema or a context names it; delete the line when it is ready";
+pub(crate) const DRAFT: &str = "draft = true    # read only if --schema or a context names it; \
+    delete the line when it is ready";
 
 /// The format of `schema.toml` in which drafts are written.
 const FORMAT: u32 = 2;
@@ -29,25 +30,32 @@ pub(crate) fn draft(name: &str, seen: &[KeyState]) -> String {
     let keys: Vec<_> = seen.iter().map(|key| &key.redis_key[..]).collect();
     let template = template(&keys);
     let cases = cases(seen.iter().map(SampleValue::of).collect());
+    let summary = format!("{name}, drafted from sample keys");
+    let warning = if template.starts_with("{key}") {
+        "# The template has no text before the key, so any Redis key fits: select the schema by \
+        name.\n"
+    } else {
+        ""
+    };
     let mut text = format!(
-        "# A draft from {} Redis keys. Replace each {DECIDE}; `idemctl schema check` refuses the word.\n\
-         # The file says how records look; idemctl-schema(5) says how the service's steps are described, too.\n\
-         format = {FORMAT}\nname = {name:?}\n{DRAFT}\nsummary = {:?}\n\n[keys]\n{}record = {}\n\n[ttl]\n",
+        "# A draft from {} Redis keys. Replace each {DECIDE}; `idemctl schema check` refuses the \
+         word.\n\
+         # The file says how records look; idemctl-schema(5) says how the service's steps are \
+         described, too.\n\
+         format = {FORMAT}\nname = {name:?}\n{DRAFT}\nsummary = {summary:?}\n\n\
+         [keys]\n{warning}record = {}\n\n[ttl]\n",
         seen.len(),
-        format!("{name}, drafted from sample keys"),
-        if template.starts_with("{key}") {
-            "# The template has no text before the key, so any Redis key fits: select the schema by name.\n"
-        } else {
-            ""
-        },
         quoted(&template),
     );
     ttls(&mut text, &cases);
     let mut names = BTreeSet::new();
-    cases.iter().for_each(|case| form(&mut text, case, seen.len(), &mut names));
-    if !cases.iter().any(|case| case.state != Some(State::Completed)) {
+    for case in &cases {
+        form(&mut text, case, seen.len(), &mut names);
+    }
+    if cases.iter().all(|case| case.state == Some(State::Completed)) {
         text.push_str(
-            "\n# None of the keys is in progress. If the service keeps a lock here, describe its format as well.\n",
+            "\n# None of the keys is in progress. If the service keeps a lock here, describe its \
+            format as well.\n",
         );
     }
     text
@@ -55,39 +63,41 @@ pub(crate) fn draft(name: &str, seen: &[KeyState]) -> String {
 
 /// Writes the `[ttl]` table.
 fn ttls(text: &mut String, cases: &[DraftFormat]) {
+    // A format without a state may be either kind, so its TTL cannot be left out.
+    let is_open = cases.iter().any(|case| case.state.is_none());
     for (name, state) in [("lock", State::InProgress), ("result", State::Completed)] {
-        // A format without a state may be either kind, so its TTL cannot be left out.
-        let is_open = cases.iter().any(|case| case.state.is_none());
-        let of: Vec<_> = cases
-            .iter()
-            .filter(|case| case.state == Some(state))
-            .flat_map(|case| &case.samples)
-            .collect();
-        if of.is_empty() && is_open {
+        let mut count = 0;
+        let mut never_expires = false;
+        let mut longest = None;
+        for case in cases.iter().filter(|case| case.state == Some(state)) {
+            for sample in &case.samples {
+                count += 1;
+                never_expires |= sample.expiry == Expiry::Never;
+                longest = longest.max(sample.expiry.millis());
+            }
+        }
+        if count == 0 && is_open {
             let _ = writeln!(
                 text,
-                "# {DECIDE}: the service's TTL of a {name}, or \"none\". Delete the line if there is no {name}.\n{name} = {DECIDE:?}"
+                "# {DECIDE}: the service's TTL of a {name}, or \"none\". Delete the line if there \
+                is no {name}.\n{name} = {DECIDE:?}"
             );
         }
-        let left: Vec<_> = of.iter().filter_map(|sample| sample.expiry.millis()).collect();
-        match left.iter().max() {
-            Some(most) => {
-                let ttl = states::usual_ttl(*most);
-                let (shown, keys) =
-                    (duration::short(*most), if of.len() == 1 { "key" } else { "keys" });
-                let _ = writeln!(
-                    text,
-                    "# The longest remaining TTL was {shown} ({} {keys} of this state).\n{name} = {ttl:?}",
-                    of.len()
-                );
-            }
-            None if of.iter().any(|sample| sample.expiry == Expiry::Never) => {
-                let _ = writeln!(
-                    text,
-                    "# {DECIDE}: the keys have no TTL. \"none\" if that is intended, otherwise the service's TTL.\n{name} = {DECIDE:?}"
-                );
-            }
-            None => {}
+        if let Some(longest) = longest {
+            let ttl = states::usual_ttl(longest);
+            let shown = duration::short(longest);
+            let keys = if count == 1 { "key" } else { "keys" };
+            let _ = writeln!(
+                text,
+                "# The longest remaining TTL was {shown} ({count} {keys} of this state).\n\
+                {name} = {ttl:?}"
+            );
+        } else if never_expires {
+            let _ = writeln!(
+                text,
+                "# {DECIDE}: the keys have no TTL. \"none\" if that is intended, otherwise the \
+                service's TTL.\n{name} = {DECIDE:?}"
+            );
         }
     }
 }
@@ -100,16 +110,13 @@ fn form(text: &mut String, case: &DraftFormat, all: usize, names: &mut BTreeSet<
     opened(text, &case.decoding);
     match &case.test {
         FormatTest::Field(field, value) => {
-            let _ = writeln!(
-                text,
-                "where = {{ {} = {} }}",
-                quoted(&format!("/{}", fields::step(field))),
-                literal(value)
-            );
+            let pointer = quoted(&format!("/{}", fields::step(field)));
+            let _ = writeln!(text, "where = {{ {pointer} = {} }}", literal(value));
         }
         FormatTest::Word(word) => _ = writeln!(text, "equals = {}", quoted(word)),
         FormatTest::AnyText => text.push_str(
-            "# Any text has this format. Only the Redis key shows that the service wrote it.\nopaque = true\n",
+            "# Any text has this format. Only the Redis key shows that the service wrote it.\n\
+            opaque = true\n",
         ),
         FormatTest::Items(count) => {
             let items: Vec<_> = (0..*count).map(|index| format!("\"/{index}\"")).collect();
@@ -127,24 +134,26 @@ fn form(text: &mut String, case: &DraftFormat, all: usize, names: &mut BTreeSet<
 
 /// Writes how the values are decoded, unless the tests imply it.
 fn opened(text: &mut String, decoding: &Decoding) {
-    let list = |decoder: &Decoder| {
-        let words: Vec<_> = decoder.words().iter().map(|word| quoted(word)).collect();
-        format!("[{}]", words.join(", "))
-    };
     let value = &decoding.value;
     let _ = match value.encoding {
         Encoding::Hash => writeln!(text, "type = \"hash\""),
-        _ if !value.codecs.is_empty() => writeln!(text, "decode = {}", list(value)),
+        _ if !value.codecs.is_empty() => writeln!(text, "decode = {}", words(value)),
         Encoding::Json | Encoding::Text => Ok(()),
         other => writeln!(text, "encoding = {:?}", other.as_str()),
     };
     if !decoding.inside.is_empty() {
-        let inside = decoding
-            .inside
-            .iter()
-            .map(|(path, decoder)| format!("{} = {}", quoted(path), list(decoder)));
-        let _ = writeln!(text, "decode_at = {{ {} }}", inside.collect::<Vec<_>>().join(", "));
+        let mut inside = Vec::new();
+        for (path, decoder) in &decoding.inside {
+            inside.push(format!("{} = {}", quoted(path), words(decoder)));
+        }
+        let _ = writeln!(text, "decode_at = {{ {} }}", inside.join(", "));
     }
+}
+
+/// The words of a decoder as a TOML array.
+fn words(decoder: &Decoder) -> String {
+    let words: Vec<_> = decoder.words().iter().map(|word| quoted(word)).collect();
+    format!("[{}]", words.join(", "))
 }
 
 /// A unique name for a value format.
@@ -155,37 +164,47 @@ fn form_name(case: &DraftFormat, names: &mut BTreeSet<String>) -> String {
         FormatTest::Fields | FormatTest::Items(_) => "record".to_owned(),
         FormatTest::AnyText => "held".to_owned(),
     };
-    let plain =
+    let mut name =
         word.to_ascii_lowercase().replace(|letter: char| !letter.is_ascii_alphanumeric(), "-");
-    let plain = if plain.is_empty() { "empty".to_owned() } else { plain };
-    let name = if names.contains(&plain) { format!("{plain}-{}", names.len()) } else { plain };
+    if name.is_empty() {
+        name.push_str("empty");
+    }
+    if names.contains(&name) {
+        name = format!("{name}-{}", names.len());
+    }
     names.insert(name.clone());
     name
 }
 
 /// Writes the fields that every value has, those that some have, and those that may be null.
 fn members(text: &mut String, case: &DraftFormat) {
-    let objects: Vec<_> = case.samples.iter().filter_map(SampleValue::fields).collect();
+    let mut objects = 0;
     let mut counts: BTreeMap<&String, (usize, bool)> = BTreeMap::new();
-    for (name, value) in objects.iter().flat_map(|object| object.iter()) {
-        let (count, is_null) = counts.entry(name).or_default();
-        *count += 1;
-        *is_null |= value.is_null();
+    for object in case.samples.iter().filter_map(SampleValue::fields) {
+        objects += 1;
+        for (name, value) in object {
+            let (count, is_null) = counts.entry(name).or_default();
+            *count += 1;
+            *is_null |= value.is_null();
+        }
     }
-    let list = |passes: &dyn Fn(&(usize, bool)) -> bool| {
-        let passing = counts.iter().filter(|(_, counted)| passes(counted));
-        passing
-            .map(|(name, _)| quoted(&format!("/{}", fields::step(name))))
-            .collect::<Vec<_>>()
-            .join(", ")
-    };
-    for (word, names) in [
-        ("required", list(&|(count, _)| *count == objects.len())),
-        ("optional", list(&|(count, _)| *count < objects.len())),
-        ("null", list(&|(_, is_null)| *is_null)),
-    ] {
-        if !names.is_empty() {
-            let _ = writeln!(text, "{word} = [{names}]");
+    let mut required = Vec::new();
+    let mut optional = Vec::new();
+    let mut null = Vec::new();
+    for (name, (count, is_null)) in counts {
+        let pointer = quoted(&format!("/{}", fields::step(name)));
+        if is_null {
+            null.push(pointer.clone());
+        }
+        if count == objects {
+            required.push(pointer);
+        } else {
+            optional.push(pointer);
+        }
+    }
+    for (word, pointers) in [("required", required), ("optional", optional), ("null", null)] {
+        if !pointers.is_empty() {
+            let _ = writeln!(text, "{word} = [{}]", pointers.join(", "));
         }
     }
 }
@@ -198,33 +217,48 @@ fn meanings(text: &mut String, case: &DraftFormat) {
     };
     let mut found: BTreeMap<&str, String> = BTreeMap::new();
     for document in case.samples.iter().filter_map(|sample| sample.document.as_ref()) {
-        fields::of(document, state_field)
-            .into_iter()
-            .for_each(|(what, pointer)| _ = found.entry(what).or_insert(pointer));
+        for (what, pointer) in fields::of(document, state_field) {
+            found.entry(what).or_insert(pointer);
+        }
     }
     if found.is_empty() {
         return;
     }
-    let shown: Vec<_> =
-        found.iter().map(|(what, pointer)| format!("{what} = {}", quoted(pointer))).collect();
+    let mut shown = Vec::new();
+    for (what, pointer) in &found {
+        shown.push(format!("{what} = {}", quoted(pointer)));
+    }
     let _ = writeln!(
         text,
         "# Guessed from the names. Check that the fields contain this.\nfields = {{ {} }}",
         shown.join(", ")
     );
-    let at = |what: &str| {
-        let pointer = found.get(what)?;
-        case.samples.iter().find_map(|sample| {
-            sample.document.as_ref()?.pointer(pointer).filter(|value| !value.is_null())
-        })
-    };
-    if at("body").is_some_and(|body| !body.is_string()) {
+    if let Some(body) = first_value(case, found.get("body"))
+        && !body.is_string()
+    {
         text.push_str("body_encoding = \"json\"\n");
     }
-    let unit = at("created_at").or_else(|| at("completed_at")).and_then(fields::timestamp);
-    if let Some(unit) = unit.filter(|unit| *unit != "ms") {
+    let time = first_value(case, found.get("created_at"))
+        .or_else(|| first_value(case, found.get("completed_at")));
+    // Without `timestamp`, a schema's times are in milliseconds.
+    if let Some(unit) = time.and_then(fields::timestamp)
+        && unit != "ms"
+    {
         let _ = writeln!(text, "timestamp = {unit:?}");
     }
+}
+
+/// The first value other than null at this JSON pointer of a sample.
+fn first_value<'a>(case: &'a DraftFormat, pointer: Option<&String>) -> Option<&'a Value> {
+    let pointer = pointer?;
+    for document in case.samples.iter().filter_map(|sample| sample.document.as_ref()) {
+        if let Some(value) = document.pointer(pointer)
+            && !value.is_null()
+        {
+            return Some(value);
+        }
+    }
+    None
 }
 
 /// A text as a TOML string.
@@ -241,35 +275,49 @@ fn literal(value: &Value) -> String {
 
 /// The template of these Redis keys, as `schema.toml` writes templates.
 pub(super) fn template(keys: &[&[u8]]) -> String {
-    let (first, rest) = keys.split_first().map_or((&[][..], keys), |(first, rest)| (*first, rest));
-    let shared =
-        rest.iter().fold(first.len(), |most, key| most.min(alike(first.iter(), key.iter())));
-    // A single key does not show where the idempotency key begins; its last part is the likeliest.
-    let most = if rest.is_empty() { last_part(first) } else { shared };
-    let before =
-        boundaries(first).into_iter().rfind(|at| *at <= most && *at < first.len()).unwrap_or(0);
-    let behind = rest
-        .iter()
-        .fold(usize::MAX, |most, key| most.min(alike(first.iter().rev(), key.iter().rev())));
-    let behind = if rest.is_empty() { 0 } else { suffix(&first[before..], behind) };
-    KeyTemplate::around(&first[..before], &first[first.len() - behind..]).display()
+    let Some((first, rest)) = keys.split_first() else {
+        return KeyTemplate::around(b"", b"").display();
+    };
+    if rest.is_empty() {
+        // A single key does not show where the idempotency key begins; its last part is the
+        // likeliest.
+        return KeyTemplate::around(&first[..last_boundary(first, first.len())], b"").display();
+    }
+    let mut alike_before = first.len();
+    let mut alike_after = usize::MAX;
+    for key in rest {
+        alike_before = alike_before.min(alike(first.iter(), key.iter()));
+        alike_after = alike_after.min(alike(first.iter().rev(), key.iter().rev()));
+    }
+    let before = last_boundary(first, alike_before);
+    let after = suffix(&first[before..], alike_after);
+    KeyTemplate::around(&first[..before], &first[first.len() - after..]).display()
 }
 
+/// How many items two sequences have in common at their beginning.
 fn alike<'a>(one: impl Iterator<Item = &'a u8>, other: impl Iterator<Item = &'a u8>) -> usize {
     one.zip(other).take_while(|(one, other)| one == other).count()
 }
 
-fn last_part(key: &[u8]) -> usize {
-    boundaries(key).into_iter().rfind(|at| *at < key.len()).unwrap_or(0)
+/// The last boundary between words at or before `most`, and before the end of the key.
+fn last_boundary(key: &[u8], most: usize) -> usize {
+    boundaries(key).into_iter().rfind(|at| *at <= most && *at < key.len()).unwrap_or(0)
 }
 
 /// The number of bytes after the idempotency key, from a separator to the end.
 fn suffix(rest: &[u8], most: usize) -> usize {
-    let ends = boundaries(rest)
-        .into_iter()
-        .filter(|at| *at > 1 && *at < rest.len())
-        .map(|at| rest.len() - at + 1);
-    ends.filter(|length| *length <= most && *length < rest.len()).max().unwrap_or(0)
+    // Boundaries ascend, so the first one that fits gives the longest suffix.
+    for at in boundaries(rest) {
+        if at <= 1 || at >= rest.len() {
+            continue;
+        }
+        // The separator before the boundary belongs to the suffix.
+        let length = rest.len() - at + 1;
+        if length <= most && length < rest.len() {
+            return length;
+        }
+    }
+    0
 }
 
 #[cfg(test)]

@@ -61,6 +61,16 @@ impl OwnedKey {
     fn template(&self) -> &KeyTemplate {
         &self.schema.keys[self.key_index].template
     }
+
+    /// True if this Redis key can be the schema's.
+    fn fits(&self, redis_key: &[u8]) -> bool {
+        self.template().idempotency_key(redis_key).is_some()
+    }
+
+    /// The formats of the values at this Redis key.
+    fn formats(&self) -> impl Iterator<Item = &ValueFormat> {
+        self.schema.values.iter().filter(|format| format.key_index == self.key_index)
+    }
 }
 
 impl Catalog {
@@ -86,8 +96,9 @@ impl Catalog {
     fn of(all: Vec<Arc<Schema>>, names: &[String]) -> Result<Self, String> {
         let mut chosen = Vec::new();
         for name in names {
-            let found =
-                all.iter().find(|schema| &schema.name == name).ok_or_else(|| name.clone())?;
+            let Some(found) = all.iter().find(|schema| &schema.name == name) else {
+                return Err(name.clone());
+            };
             if !chosen.iter().any(|schema| Arc::ptr_eq(schema, found)) {
                 chosen.push(Arc::clone(found));
             }
@@ -98,21 +109,22 @@ impl Catalog {
         let takes_bare = named;
         let chosen = if named { chosen } else { all.clone() };
         let everywhere = everywhere(&all);
-        let is_chosen =
-            |schema: &&Arc<Schema>| chosen.iter().any(|chosen| chosen.name == schema.name);
-        let places: Vec<_> = everywhere.iter().filter(is_chosen).cloned().collect();
+        let places: Vec<_> =
+            everywhere.iter().filter(|schema| has_name_of(&chosen, schema)).cloned().collect();
         // Collected once, because a scan needs it for every lock: see `may_be_result`.
-        let results = || {
-            all.iter()
-                .flat_map(|schema| &schema.values)
-                .filter(|format| format.state == State::Completed)
-        };
-        let result_words = results().filter_map(|format| format.tests.equals.clone()).collect();
-        let has_wrapped_results =
-            results().any(|format| format.closed.is_some() && !format.reads_json_as_it_stands());
-        let (keys, extended) = (owned_keys(&everywhere, &places, takes_bare), Extended::default());
+        let mut result_words = Vec::new();
+        let mut has_wrapped_results = false;
+        for format in all.iter().flat_map(|schema| &schema.values) {
+            if format.state != State::Completed {
+                continue;
+            }
+            result_words.extend(format.tests.equals.clone());
+            if format.closed.is_some() && !format.reads_json_as_it_stands() {
+                has_wrapped_results = true;
+            }
+        }
         Ok(Self {
-            keys,
+            keys: owned_keys(&everywhere, &places, takes_bare),
             result_words,
             has_wrapped_results,
             places,
@@ -120,7 +132,7 @@ impl Catalog {
             all,
             named,
             takes_bare,
-            extended,
+            extended: Extended::default(),
             unreadable: Vec::new(),
             drafts: Vec::new(),
         })
@@ -220,15 +232,16 @@ impl Catalog {
     /// them.
     pub(crate) fn scan_pattern(&self) -> Vec<u8> {
         let scanned = self.scanned();
-        let mut prefixes =
-            scanned.iter().flat_map(|schema| &schema.keys).map(|key| key.template.prefix());
-        let first = prefixes.next().unwrap_or_default();
-        let common = prefixes.fold(first, |common, prefix| {
-            let shared = common.iter().zip(prefix).take_while(|(a, b)| a == b).count();
-            &common[..shared]
-        });
+        let mut common: Option<&[u8]> = None;
+        for key in scanned.iter().flat_map(|schema| &schema.keys) {
+            let prefix = key.template.prefix();
+            common = Some(match common {
+                Some(common) => common_beginning(common, prefix),
+                None => prefix,
+            });
+        }
         // A prefix may contain characters that are special in a pattern.
-        let mut pattern = glob::escape(common);
+        let mut pattern = glob::escape(common.unwrap_or_default());
         pattern.push(b'*');
         pattern
     }
@@ -253,8 +266,10 @@ impl Catalog {
             return None;
         }
         let owner = self.owning_keys(redis_key).next()?;
-        let is_unread = !owner.scanned && owner.schema.has_prefix();
-        is_unread.then_some(&owner.schema)
+        if owner.scanned || !owner.schema.has_prefix() {
+            return None;
+        }
+        Some(&owner.schema)
     }
 
     /// The first other schema that reads the value at a Redis key as a result. Only value formats
@@ -269,13 +284,17 @@ impl Catalog {
         if !self.may_be_result(content) {
             return None;
         }
-        let reads = |owner: &&OwnedKey| {
-            owner.schema.name != schema.name
-                && owner.template().idempotency_key(redis_key).is_some()
-                && decode::closed_value(&owner.schema, owner.key_index, content, State::Completed)
-                    == ClosedValue::Yes
-        };
-        self.keys.iter().find(reads).map(|owner| &owner.schema)
+        for owner in &self.keys {
+            if owner.schema.name == schema.name || !owner.fits(redis_key) {
+                continue;
+            }
+            let reads =
+                decode::closed_value(&owner.schema, owner.key_index, content, State::Completed);
+            if reads == ClosedValue::Yes {
+                return Some(&owner.schema);
+            }
+        }
+        None
     }
 
     /// The first other schema that reads the content of a Redis key as a lock, by a value format
@@ -287,10 +306,12 @@ impl Catalog {
         redis_key: &[u8],
         content: &Content,
     ) -> Option<&Arc<Schema>> {
-        let reads = |owner: &&OwnedKey| {
-            self.closed_lock_of(owner, schema, redis_key, content) == ClosedValue::Yes
-        };
-        self.keys.iter().find(reads).map(|owner| &owner.schema)
+        for owner in &self.keys {
+            if self.closed_lock_of(owner, schema, redis_key, content) == ClosedValue::Yes {
+                return Some(&owner.schema);
+            }
+        }
+        None
     }
 
     /// True if the unread part of the content decides whether another schema reads it as a lock.
@@ -300,10 +321,12 @@ impl Catalog {
         redis_key: &[u8],
         content: &Content,
     ) -> bool {
-        let is_open = |owner: &OwnedKey| {
+        if content.is_whole() {
+            return false;
+        }
+        self.keys.iter().any(|owner| {
             self.closed_lock_of(owner, schema, redis_key, content) == ClosedValue::Undecided
-        };
-        !content.is_whole() && self.keys.iter().any(is_open)
+        })
     }
 
     fn closed_lock_of(
@@ -315,7 +338,7 @@ impl Catalog {
     ) -> ClosedValue {
         let may_be_its = owner.schema.name != schema.name
             && (owner.scanned || owner.schema.has_prefix())
-            && owner.template().idempotency_key(redis_key).is_some();
+            && owner.fits(redis_key);
         if !may_be_its {
             return ClosedValue::No;
         }
@@ -329,10 +352,12 @@ impl Catalog {
         redis_key: &[u8],
     ) -> impl Iterator<Item = (&Arc<Schema>, usize)> {
         let owner = self.owning_keys(redis_key).find(|owner| !owner.locks_beneath.is_empty());
-        let beneath = owner.map_or(&[][..], |owner| &owner.locks_beneath);
-        let keys = beneath.iter().map(|place| &self.keys[*place]);
-        keys.filter(|key| key.template().idempotency_key(redis_key).is_some())
-            .map(|key| (&key.schema, key.key_index))
+        let beneath = match owner {
+            Some(owner) => &owner.locks_beneath[..],
+            None => &[],
+        };
+        let keys = beneath.iter().map(|index| &self.keys[*index]);
+        keys.filter(|key| key.fits(redis_key)).map(|key| (&key.schema, key.key_index))
     }
 
     /// False if the content is certainly not a result of any schema. Decoding every lock by every
@@ -344,13 +369,12 @@ impl Catalog {
     }
 
     fn owning_keys(&self, redis_key: &[u8]) -> impl Iterator<Item = &OwnedKey> {
-        let fits = move |owner: &&OwnedKey| owner.template().idempotency_key(redis_key).is_some();
         let mut keys = self.keys.iter();
-        let first = keys.find(fits);
+        let first = keys.find(|owner| owner.fits(redis_key));
         let best = first.map_or(0, |owner| owner.template().specificity());
         // `keys` is ordered by specificity: every later owner is less specific.
         let as_specific = keys.take_while(move |owner| owner.template().specificity() == best);
-        first.into_iter().chain(as_specific.filter(fits))
+        first.into_iter().chain(as_specific.filter(move |owner| owner.fits(redis_key)))
     }
 }
 
@@ -362,33 +386,53 @@ fn is_scanned(schema: &Schema, takes_bare: bool) -> bool {
 
 /// Every schema, followed by copies of itself under its other prefixes.
 fn everywhere(all: &[Arc<Schema>]) -> Vec<Arc<Schema>> {
-    let with_others = |schema: &Arc<Schema>| {
-        [Arc::clone(schema)].into_iter().chain(schema.elsewhere().map(Arc::new).collect::<Vec<_>>())
-    };
-    all.iter().flat_map(with_others).collect()
+    let mut everywhere = Vec::new();
+    for schema in all {
+        everywhere.push(Arc::clone(schema));
+        everywhere.extend(schema.elsewhere().map(Arc::new));
+    }
+    everywhere
 }
 
+/// True if one of the schemas has the name of this one. A copy under another prefix has the same
+/// name.
+fn has_name_of(schemas: &[Arc<Schema>], schema: &Schema) -> bool {
+    schemas.iter().any(|other| other.name == schema.name)
+}
+
+/// The bytes with which both texts begin.
+fn common_beginning<'a>(one: &'a [u8], other: &[u8]) -> &'a [u8] {
+    let length = one.iter().zip(other).take_while(|(a, b)| a == b).count();
+    &one[..length]
+}
+
+/// Every Redis key of every schema, ordered from the most specific template to the least.
 fn owned_keys(all: &[Arc<Schema>], chosen: &[Arc<Schema>], takes_bare: bool) -> Vec<OwnedKey> {
-    let is_scanned = |schema: &Arc<Schema>| {
-        is_scanned(schema, takes_bare) && chosen.iter().any(|chosen| chosen.name == schema.name)
-    };
-    let of = |schema: &Arc<Schema>| {
-        let alike: Arc<[_]> = all
-            .iter()
-            .filter(|other| is_scanned(other) && other.has_templates_of(schema))
-            .cloned()
-            .collect();
-        let scanned = is_scanned(schema);
-        let owned = |key_index| OwnedKey {
-            schema: Arc::clone(schema),
-            key_index,
-            alike: Arc::clone(&alike),
-            scanned,
-            locks_beneath: Arc::from([]),
-        };
-        (0..schema.keys.len()).map(owned).collect::<Vec<_>>()
-    };
-    let mut keys: Vec<_> = all.iter().flat_map(of).collect();
+    let mut scanned = Vec::new();
+    for schema in all {
+        if is_scanned(schema, takes_bare) && has_name_of(chosen, schema) {
+            scanned.push(schema);
+        }
+    }
+    let mut keys = Vec::new();
+    for schema in all {
+        let mut alike = Vec::new();
+        for other in &scanned {
+            if other.has_templates_of(schema) {
+                alike.push(Arc::clone(other));
+            }
+        }
+        let alike: Arc<[_]> = alike.into();
+        for key_index in 0..schema.keys.len() {
+            keys.push(OwnedKey {
+                schema: Arc::clone(schema),
+                key_index,
+                alike: Arc::clone(&alike),
+                scanned: scanned.iter().any(|scanned| Arc::ptr_eq(scanned, schema)),
+                locks_beneath: Arc::from([]),
+            });
+        }
+    }
     // The sort is stable: schemas with equal specificity keep their order.
     keys.sort_by_key(|owner| std::cmp::Reverse(owner.template().specificity()));
     // After sorting, because `locks_beneath` contains indexes in the sorted list.
@@ -402,25 +446,23 @@ fn owned_keys(all: &[Arc<Schema>], chosen: &[Arc<Schema>], takes_bare: bool) -> 
 /// The keys whose locks may be at a Redis key of this owner, as [`OwnedKey::locks_beneath`]
 /// describes.
 fn locks_beneath(owner: &OwnedKey, keys: &[OwnedKey]) -> Arc<[usize]> {
-    let is_open_result = |case: &ValueFormat| {
-        case.key_index == owner.key_index && case.state == State::Completed && !case.is_closed()
-    };
-    if !owner.schema.values.iter().any(is_open_result) {
+    let has_open_results =
+        owner.formats().any(|format| format.state == State::Completed && !format.is_closed());
+    if !has_open_results {
         return Arc::from([]);
     }
     let mut beneath = Vec::new();
-    for (place, key) in keys.iter().enumerate() {
-        let is_closed_lock = |case: &ValueFormat| {
-            case.key_index == key.key_index && case.state == State::InProgress && case.is_closed()
-        };
-        let is_less_specific = key.template().specificity() < owner.template().specificity();
-        let is_other = key.schema.name != owner.schema.name;
-        if key.scanned
-            && is_less_specific
-            && is_other
-            && key.schema.values.iter().any(is_closed_lock)
-        {
-            beneath.push(place);
+    for (index, key) in keys.iter().enumerate() {
+        if !key.scanned || key.schema.name == owner.schema.name {
+            continue;
+        }
+        if key.template().specificity() >= owner.template().specificity() {
+            continue;
+        }
+        let has_closed_locks =
+            key.formats().any(|format| format.state == State::InProgress && format.is_closed());
+        if has_closed_locks {
+            beneath.push(index);
         }
     }
     beneath.into()

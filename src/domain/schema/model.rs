@@ -151,17 +151,23 @@ impl Schema {
             TtlOf::Lock => self.lock_ttl,
             TtlOf::Result => self.result_ttl,
         };
-        (ttl != NO_TTL).then_some(ttl)
+        if ttl == NO_TTL { None } else { Some(ttl) }
     }
 
     /// The calls of the begin step; empty if the schema does not describe the step.
     pub fn begin_calls(&self) -> &[Call] {
-        self.begin.as_ref().map_or(&[], |step| &step.calls)
+        match &self.begin {
+            Some(step) => &step.calls,
+            None => &[],
+        }
     }
 
     /// The calls of the complete step; empty if the schema does not describe the step.
     pub fn complete_calls(&self) -> &[Call] {
-        self.complete.as_ref().map_or(&[], |step| &step.calls)
+        match &self.complete {
+            Some(step) => &step.calls,
+            None => &[],
+        }
     }
 
     /// Whether this deployment states a TTL, or idemctl estimates it from the schema's default.
@@ -199,42 +205,47 @@ impl Schema {
 
     /// True if the complete step sends the whole result.
     pub(crate) fn sends_result_value(&self) -> bool {
-        self.complete_calls()
-            .iter()
-            .flat_map(Call::words)
-            .any(|word| word.has(&[Placeholder::ResultValue]))
+        let mut words = self.complete_calls().iter().flat_map(Call::words);
+        words.any(|word| word.has(&[Placeholder::ResultValue]))
     }
 
     /// True if a call of the step sends the time, directly or in a value that it stores.
     pub(crate) fn sends_time(&self, step: &Step) -> bool {
-        let is_time = |word: &Template| {
-            word.has(&TIMES)
-                || word.has(&[Placeholder::LockValue]) && self.write.keeps_time()
-                || word.has(&[Placeholder::ResultValue]) && self.write.dates_results()
-        };
-        step.calls.iter().flat_map(Call::words).any(is_time)
+        for word in step.calls.iter().flat_map(Call::words) {
+            if word.has(&TIMES) {
+                return true;
+            }
+            if word.has(&[Placeholder::LockValue]) && self.write.keeps_time() {
+                return true;
+            }
+            if word.has(&[Placeholder::ResultValue]) && self.write.dates_results() {
+                return true;
+            }
+        }
+        false
     }
 
     /// True if a lock holds a hash that the client compares with the hash of its request's payload.
     pub(crate) fn locks_keep_fingerprint(&self) -> bool {
-        let mut locks = self.values.iter().filter(|format| format.state == State::InProgress);
-        locks.any(|format| format.fields.fingerprint.is_some())
+        self.values
+            .iter()
+            .any(|format| format.state == State::InProgress && format.fields.fingerprint.is_some())
     }
 
     /// True if a worker sends its owner ID, in a value or to a script.
     pub fn names_owner(&self) -> bool {
-        let values = self.write.values().map(|(_, value)| value);
-        let words = self.steps().flat_map(|step| &step.calls).flat_map(Call::words);
-        values.chain(words).any(|text| text.has(&[Placeholder::Owner]))
+        let in_values = self.write.values().any(|(_, value)| value.has(&[Placeholder::Owner]));
+        let mut calls = self.steps().flat_map(|step| &step.calls);
+        in_values || calls.any(|call| call.words().any(|word| word.has(&[Placeholder::Owner])))
     }
 
     /// True if the begin step sends a hash of the request's payload, or the client compares it with
     /// the stored hash.
     pub(crate) fn compares_payloads(&self) -> bool {
-        let mut words = self.begin_calls().iter().flat_map(Call::words);
-        let mut replies = self.begin_calls().iter().flat_map(|call| &call.replies);
-        words.any(|word| word.has(&[Placeholder::Fingerprint]))
-            || replies.any(Reply::is_for_other_payloads)
+        self.begin_calls().iter().any(|call| {
+            call.words().any(|word| word.has(&[Placeholder::Fingerprint]))
+                || call.replies.iter().any(Reply::is_for_other_payloads)
+        })
     }
 
     /// The steps that the schema describes, in the order of a record's life.
@@ -244,15 +255,16 @@ impl Schema {
 
     /// The Redis name of the type that the schema keeps at the Redis key with this index.
     pub(crate) fn type_at(&self, key_index: usize) -> &'static str {
-        let format = self.values.iter().find(|format| format.key_index == key_index);
-        format.and_then(|format| format.encoding().other_type()).unwrap_or("string")
+        match self.values.iter().find(|format| format.key_index == key_index) {
+            Some(format) => format.encoding().other_type().unwrap_or("string"),
+            None => "string",
+        }
     }
 
     /// The indexes of the Redis keys that hold a hash.
     pub(crate) fn hashes(&self) -> Vec<usize> {
-        (0..self.keys.len())
-            .filter(|key_index| self.type_at(*key_index) == Encoding::Hash.as_str())
-            .collect()
+        let hash = Encoding::Hash.as_str();
+        (0..self.keys.len()).filter(|key_index| self.type_at(*key_index) == hash).collect()
     }
 
     /// True if one of its Redis keys does not hold a string.
@@ -278,16 +290,18 @@ impl Schema {
     /// The index of a Redis key, and the idempotency key in it. If the templates of both keys
     /// match, the more specific one wins.
     pub(crate) fn key_index_of<'a>(&self, redis_key: &'a [u8]) -> Option<(usize, &'a [u8])> {
-        let mut best: Option<(usize, usize, &'a [u8])> = None;
+        let mut best = None;
+        let mut most_specific = 0;
         for (key_index, role_key) in self.keys.iter().enumerate() {
             let Some(key) = role_key.template.idempotency_key(redis_key) else { continue };
             let specificity = role_key.template.specificity();
             // Of two equally specific templates, the first wins.
-            if best.is_none_or(|(most, _, _)| specificity > most) {
-                best = Some((specificity, key_index, key));
+            if best.is_none() || specificity > most_specific {
+                best = Some((key_index, key));
+                most_specific = specificity;
             }
         }
-        best.map(|(_, key_index, key)| (key_index, key))
+        best
     }
 
     /// True if every Redis key that the templates build from this key yields the same key and the
@@ -309,8 +323,11 @@ impl Schema {
     /// Which field of `[keys]` excludes a Redis key although a template's literals match. `None` if
     /// the schema owns the Redis key, or no literals match.
     pub(crate) fn leaves_out(&self, redis_key: &[u8]) -> Option<Exclusion> {
-        let is_own = self.key_index_of(redis_key).is_some();
-        self.keys.iter().find_map(|key| key.template.leaves_out(redis_key)).filter(|_| !is_own)
+        // One of its two templates may exclude a key that the other one matches.
+        if self.key_index_of(redis_key).is_some() {
+            return None;
+        }
+        self.keys.iter().find_map(|key| key.template.leaves_out(redis_key))
     }
 
     /// The templates of its Redis keys, the lock's first, as `schema.toml` writes them.
@@ -320,14 +337,14 @@ impl Schema {
 
     /// The regular expression that its keys must match.
     pub(crate) fn key_pattern(&self) -> Option<&str> {
-        self.keys.first().and_then(|key| key.template.key_pattern())
+        self.keys.first()?.template.key_pattern()
     }
 
     /// The templates of Redis keys that are not records. Each of the schema's Redis keys excludes
     /// the same ones.
     pub(crate) fn ignored(&self) -> Vec<String> {
-        let ignored = self.keys.first().map(|key| key.template.ignored()).unwrap_or_default();
-        ignored.iter().map(|template| template.display()).collect()
+        let Some(first) = self.keys.first() else { return Vec::new() };
+        first.template.ignored().iter().map(|template| template.display()).collect()
     }
 
     /// The index of the key that a placeholder for this role refers to.

@@ -128,7 +128,7 @@ enum TemplatePart {
 
 impl TemplatePart {
     fn literal(text: &str) -> Option<Self> {
-        (!text.is_empty()).then(|| Self::Literal(text.as_bytes().to_vec()))
+        if text.is_empty() { None } else { Some(Self::Literal(text.as_bytes().to_vec())) }
     }
 }
 
@@ -179,14 +179,15 @@ fn value<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Template, D::Erro
 pub(super) fn optional_value<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Template>, D::Error> {
-    value(deserializer).map(Some)
+    Ok(Some(value(deserializer)?))
 }
 
 /// Deserializes the template of a response that is part of a value.
 pub(super) fn response<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Template>, D::Error> {
-    deserializer.deserialize_str(AllowedPlaceholders(&[IN_RESPONSES])).map(Some)
+    let template = deserializer.deserialize_str(AllowedPlaceholders(&[IN_RESPONSES]))?;
+    Ok(Some(template))
 }
 
 impl Template {
@@ -242,11 +243,14 @@ impl Template {
                 TemplatePart::Placeholder(placeholder) => {
                     bytes.extend_from_slice(&value(*placeholder))
                 }
-                TemplatePart::Kept(pointer) => {
-                    bytes.extend(kept(pointer).unwrap_or_else(|| b"null".to_vec()))
-                }
+                TemplatePart::Kept(pointer) => match kept(pointer) {
+                    Some(value) => bytes.extend(value),
+                    None => bytes.extend_from_slice(b"null"),
+                },
                 TemplatePart::KeptMember(pointer) => {
-                    bytes.extend(kept(pointer).into_iter().flat_map(|value| member(pointer, value)))
+                    if let Some(value) = kept(pointer) {
+                        bytes.extend(member(pointer, value));
+                    }
                 }
             }
         }
@@ -273,29 +277,36 @@ impl Template {
 
     /// True if it contains one of these placeholders.
     pub(in crate::domain) fn has(&self, any: &[Placeholder]) -> bool {
-        self.0
-            .iter()
-            .any(|part| matches!(part, TemplatePart::Placeholder(place) if any.contains(place)))
+        self.0.iter().any(|part| match part {
+            TemplatePart::Placeholder(place) => any.contains(place),
+            _ => false,
+        })
     }
 
     /// True if it keeps part of the previous value.
     pub(in crate::domain) fn keeps(&self) -> bool {
-        let is_kept = |part: &TemplatePart| {
-            matches!(part, TemplatePart::Kept(_) | TemplatePart::KeptMember(_))
-        };
-        self.has(&[Placeholder::KeptFields]) || self.0.iter().any(is_kept)
+        self.0.iter().any(|part| match part {
+            TemplatePart::Kept(_) | TemplatePart::KeptMember(_) => true,
+            TemplatePart::Placeholder(place) => *place == Placeholder::KeptFields,
+            TemplatePart::Literal(_) => false,
+        })
     }
 
     /// A placeholder of a value that format 1 does not have.
     pub(super) fn newer(&self) -> Option<String> {
-        let is_newer = |part: &&TemplatePart| match part {
-            TemplatePart::Placeholder(place) => {
-                IN_VALUES_OF_FORMAT_2.iter().any(|(_, newer)| newer == place)
+        for part in &self.0 {
+            let is_newer = match part {
+                TemplatePart::Placeholder(place) => {
+                    IN_VALUES_OF_FORMAT_2.iter().any(|(_, newer)| newer == place)
+                }
+                TemplatePart::Kept(_) | TemplatePart::KeptMember(_) => true,
+                TemplatePart::Literal(_) => false,
+            };
+            if is_newer {
+                return Some(Self(vec![part.clone()]).display());
             }
-            TemplatePart::Kept(_) | TemplatePart::KeptMember(_) => true,
-            TemplatePart::Literal(_) => false,
-        };
-        self.0.iter().find(is_newer).map(|part| Self(vec![part.clone()]).display())
+        }
+        None
     }
 
     /// True if a word of a call contains the time.
@@ -305,8 +316,12 @@ impl Template {
 
     /// The placeholder in a word of a call that format 1 does not have.
     pub(super) fn newer_in_call(&self) -> Option<&'static str> {
-        let mut newer = IN_CALLS_OF_FORMAT_2.iter().chain(IN_RESPONSES);
-        newer.find(|(_, place)| self.has(&[*place])).map(|(name, _)| *name)
+        for (name, place) in IN_CALLS_OF_FORMAT_2.iter().chain(IN_RESPONSES) {
+            if self.has(&[*place]) {
+                return Some(name);
+            }
+        }
+        None
     }
 
     /// A literal that looks like a placeholder, such as `{own-er}`.
@@ -353,10 +368,9 @@ impl Template {
 
 /// True for a text that can be the name of a placeholder. JSON never has such a text in braces.
 fn is_name(inside: &str) -> bool {
-    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.:/?".contains(&byte);
     !inside.is_empty()
         && !inside.starts_with(|first: char| first.is_ascii_digit())
-        && inside.bytes().all(is_part)
+        && inside.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.:/?".contains(&byte))
 }
 
 /// The placeholder after an opening brace, and the text after its closing brace; `None` if the
@@ -373,14 +387,22 @@ fn placeholder(
     {
         return Ok(Some(kept));
     }
-    let is_of_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
-    let (name, after) = inside.split_at(inside.find(|c| !is_of_name(c)).unwrap_or(inside.len()));
-    let Some(after) = after.strip_prefix('}').filter(|_| !name.is_empty()) else { return Ok(None) };
-    let words = allowed.0.iter().copied().flatten();
-    if let Some((_, placeholder)) = words.clone().find(|(word, _)| *word == name) {
-        return Ok(Some((TemplatePart::Placeholder(*placeholder), after)));
+    let end = inside
+        .find(|c: char| !(c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_'))
+        .unwrap_or(inside.len());
+    let (name, after) = inside.split_at(end);
+    // Braces around anything but a word are literal, because values may be JSON.
+    let Some(after) = after.strip_prefix('}') else { return Ok(None) };
+    if name.is_empty() {
+        return Ok(None);
     }
-    let words: Vec<String> = words.map(|(word, _)| format!("{{{word}}}")).collect();
+    let mut words = Vec::new();
+    for (word, placeholder) in allowed.0.iter().copied().flatten() {
+        if *word == name {
+            return Ok(Some((TemplatePart::Placeholder(*placeholder), after)));
+        }
+        words.push(format!("{{{word}}}"));
+    }
     Err(format!("`{{{name}}}` is not a placeholder here; write one of {}", words.join(" ")))
 }
 
@@ -390,7 +412,10 @@ fn kept(inside: &str) -> Option<(TemplatePart, &str)> {
         Some(rest) => (false, rest),
         None => (true, inside.strip_prefix(KEPT_MEMBER)?),
     };
-    let (pointer, after) = rest.split_once('}').filter(|(pointer, _)| pointer.starts_with('/'))?;
+    let (pointer, after) = rest.split_once('}')?;
+    if !pointer.starts_with('/') {
+        return None;
+    }
     let pointer = pointer.to_owned();
     let part =
         if is_member { TemplatePart::KeptMember(pointer) } else { TemplatePart::Kept(pointer) };
@@ -400,9 +425,13 @@ fn kept(inside: &str) -> Option<(TemplatePart, &str)> {
 /// The word of a placeholder in `schema.toml`.
 fn word(placeholder: Placeholder) -> &'static str {
     let all = [IN_CALLS, IN_RESPONSES, IN_VALUES, IN_VALUES_OF_FORMAT_2, IN_CALLS_OF_FORMAT_2];
+    for (word, known) in all.into_iter().flatten() {
+        if *known == placeholder {
+            return word;
+        }
+    }
     // Every placeholder is in one of these lists.
-    let known = all.into_iter().flatten().find(|(_, known)| *known == placeholder);
-    known.map_or("", |(word, _)| word)
+    ""
 }
 
 /// A value as a further member of an object. Its name is the last step of the JSON pointer.
