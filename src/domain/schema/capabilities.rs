@@ -37,10 +37,11 @@ impl Schema {
             return self.unplayable_because();
         }
         // A step cannot send a value that idemctl cannot write. A script may write it by itself.
-        let mut words = self.steps().flat_map(|step| &step.calls).flat_map(Call::words);
-        if words.any(|word| word.has(&[Placeholder::LockValue, Placeholder::ResultValue]))
-            && let Some(why) = self.read_only_because()
-        {
+        let sends_values = self.steps().flat_map(|step| &step.calls).any(|call| {
+            let values = [Placeholder::LockValue, Placeholder::ResultValue];
+            call.words().any(|word| word.has(&values))
+        });
+        if sends_values && let Some(why) = self.read_only_because() {
             return Some(why);
         }
         let parts = [
@@ -90,10 +91,13 @@ impl Schema {
         if let Some(why) = self.read_only_because() {
             return Some(why);
         }
-        self.keeps_collections().then(|| {
+        if !self.keeps_collections() {
+            return None;
+        }
+        Some(
             "it stores hashes, which only `explore`, `begin`, `complete` and `release` support"
-                .to_owned()
-        })
+                .to_owned(),
+        )
     }
 
     fn unwritten_values(&self) -> [(&'static str, bool); 2] {
@@ -107,11 +111,9 @@ impl Schema {
     /// Which TTL one of the words needs although this deployment states that the TTL does not
     /// exist; `None` if no word needs one.
     fn needs_missing_ttl<'a>(&self, words: impl Iterator<Item = &'a Template>) -> Option<String> {
-        let without: Vec<_> =
-            [TtlOf::Lock, TtlOf::Result].into_iter().filter(|of| self.ttl(*of).is_none()).collect();
         for word in words {
-            for of in &without {
-                if word.has(&placeholders_of(*of)) {
+            for of in [TtlOf::Lock, TtlOf::Result] {
+                if self.ttl(of).is_none() && word.has(&placeholders_of(of)) {
                     let of = of.as_str();
                     return Some(format!(
                         "it sends or writes a {of} TTL, but this deployment has {of}s without TTL"
@@ -135,8 +137,12 @@ fn placeholders_of(of: TtlOf) -> Vec<Placeholder> {
 
 /// Names the parts that schema.toml lacks; `None` if it lacks none of them.
 fn missing(parts: &[(&str, bool)]) -> Option<String> {
-    let missing: Vec<_> =
-        parts.iter().filter(|(_, is_missing)| *is_missing).map(|(name, _)| *name).collect();
+    let mut missing = Vec::new();
+    for (name, is_missing) in parts {
+        if *is_missing {
+            missing.push(*name);
+        }
+    }
     if missing.is_empty() {
         return None;
     }

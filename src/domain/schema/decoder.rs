@@ -55,7 +55,10 @@ impl Encoding {
 
     /// The Redis name of the type; `None` for a string.
     pub(crate) fn other_type(self) -> Option<&'static str> {
-        matches!(self, Self::Hash | Self::Set | Self::Zset | Self::List).then(|| self.as_str())
+        match self {
+            Self::Hash | Self::Set | Self::Zset | Self::List => Some(self.as_str()),
+            _ => None,
+        }
     }
 
     /// True if idemctl checks only the first bytes. It shows the value as bytes and never decodes
@@ -110,12 +113,21 @@ impl Codec {
     /// Parses a word of `schema.toml`; `None` if it is not a codec.
     fn from_word(word: &str) -> Option<Self> {
         // Only the first `=` separates: the text itself may contain more.
-        match word.split_once(TEXT_FOLLOWS) {
-            Some(("prefix", text)) if !text.is_empty() => Some(Self::Prefix(text.to_owned())),
-            Some(("suffix", text)) if !text.is_empty() => Some(Self::Suffix(text.to_owned())),
-            _ => [Self::Gzip, Self::Zlib, Self::Hex, Self::Base64]
-                .into_iter()
-                .find(|codec| codec.word() == word),
+        if let Some((name, text)) = word.split_once(TEXT_FOLLOWS)
+            && !text.is_empty()
+        {
+            return match name {
+                "prefix" => Some(Self::Prefix(text.to_owned())),
+                "suffix" => Some(Self::Suffix(text.to_owned())),
+                _ => None,
+            };
+        }
+        match word {
+            "gzip" => Some(Self::Gzip),
+            "zlib" => Some(Self::Zlib),
+            "hex" => Some(Self::Hex),
+            "base64" => Some(Self::Base64),
+            _ => None,
         }
     }
 
@@ -161,16 +173,20 @@ impl Decoder {
         };
         let mut codecs = Vec::with_capacity(words.len());
         for (index, word) in before.iter().enumerate() {
-            codecs.push(Codec::from_word(word).ok_or_else(|| (index, unknown(word)))?);
+            let Some(codec) = Codec::from_word(word) else { return Err((index, unknown(word))) };
+            codecs.push(codec);
         }
         // A hash, a set or a list is a type of Redis key, not the encoding of a string.
-        let encoding =
-            last.parse().ok().filter(|encoding: &Encoding| encoding.other_type().is_none());
-        if let Some(encoding) = encoding {
+        if let Ok(encoding) = last.parse::<Encoding>()
+            && encoding.other_type().is_none()
+        {
             return Ok(Self { codecs, encoding });
         }
         // A list that ends with a codec contains text.
-        codecs.push(Codec::from_word(last).ok_or_else(|| (before.len(), unknown(last)))?);
+        let Some(codec) = Codec::from_word(last) else {
+            return Err((before.len(), unknown(last)));
+        };
+        codecs.push(codec);
         Ok(Self { codecs, encoding: Encoding::Text })
     }
 
@@ -181,11 +197,13 @@ impl Decoder {
 }
 
 fn unknown(word: &str) -> String {
-    removed(word).unwrap_or_else(|| {
-        format!(
-            "`{word}` is not a step of `decode` here; write gzip, zlib, hex, base64, prefix=TEXT or suffix=TEXT, and as the last one json, msgpack, text, pickle, php, newtonsoft or marshal"
-        )
-    })
+    if let Some(why) = removed(word) {
+        return why;
+    }
+    format!(
+        "`{word}` is not a step of `decode` here; write gzip, zlib, hex, base64, prefix=TEXT or \
+        suffix=TEXT, and as the last one json, msgpack, text, pickle, php, newtonsoft or marshal"
+    )
 }
 
 /// The message for an encoding that older versions of idemctl read; `None` for any other word.
@@ -196,7 +214,8 @@ pub(super) fn removed(word: &str) -> Option<String> {
         _ => return None,
     };
     Some(format!(
-        "{name} was removed in idemctl 0.3.0; mark the values `opaque = true`, or let the service store gzip or zlib, and msgpack or json"
+        "{name} was removed in idemctl 0.3.0; mark the values `opaque = true`, or let the service \
+        store gzip or zlib, and msgpack or json"
     ))
 }
 

@@ -39,26 +39,34 @@ impl fmt::Display for KeyHash {
     }
 }
 
+/// The text in the parentheses of `name(…)`; `None` if the text is anything else.
+fn argument_of<'a>(name: &str, text: &'a str) -> Option<&'a str> {
+    text.strip_prefix(name)?.strip_prefix('(')?.strip_suffix(')')
+}
+
 impl KeyHash {
     /// Parses `sha256(body)`, which is hex, or `base64(sha256(body))`.
     ///
     /// # Errors
     /// A message that lists the supported hashes.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
-        let inside = |name: &str, text: &'_ str| {
-            Some(text.strip_prefix(name)?.strip_prefix('(')?.strip_suffix(')')?.to_owned())
-        };
-        let outer =
-            [("hex", Letters::Hex), ("base64url", Letters::Base64Url), ("base64", Letters::Base64)];
-        let outer =
-            outer.into_iter().find_map(|(name, letters)| Some((letters, inside(name, text)?)));
-        let (letters, of) = outer.unwrap_or_else(|| (Letters::Hex, text.to_owned()));
-        let digest = match of.as_str() {
+        let mut letters = Letters::Hex;
+        let mut hash = text;
+        for (name, encoding) in
+            [("hex", Letters::Hex), ("base64url", Letters::Base64Url), ("base64", Letters::Base64)]
+        {
+            if let Some(inside) = argument_of(name, text) {
+                letters = encoding;
+                hash = inside;
+            }
+        }
+        let digest = match hash {
             "sha256(body)" => Digest::Sha256,
             "sha512(body)" => Digest::Sha512,
             _ => {
                 return Err(format!(
-                    "`{text}` is not a known hash; write sha256(body) or sha512(body), optionally in base64(…) or base64url(…)"
+                    "`{text}` is not a known hash; write sha256(body) or sha512(body), optionally \
+                    in base64(…) or base64url(…)"
                 ));
             }
         };

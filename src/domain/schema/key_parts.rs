@@ -1,7 +1,5 @@
 //! The parts of a key template: literal bytes, named groups, and the client's key.
 
-use std::fmt::Write as _;
-
 use bstr::ByteSlice as _;
 use regex_lite::Regex;
 
@@ -43,7 +41,10 @@ pub(super) fn parse(text: &str, prefix: &str) -> Result<Vec<KeyPart>, String> {
 /// other parts.
 pub(super) fn write(parts: &[KeyPart]) -> String {
     let plain = plain(parts);
-    if parse(&plain, "").is_ok_and(|read| read == parts) { plain } else { text(parts, escaped) }
+    match parse(&plain, "") {
+        Ok(parsed) if parsed == parts => plain,
+        _ => text(parts, escaped),
+    }
 }
 
 /// Writes these parts without escapes, as text for people only.
@@ -90,10 +91,13 @@ impl Parts {
 
     /// Reads the character after a backslash, and returns the text that follows.
     fn escaped<'a>(&mut self, after: &'a str) -> Result<&'a str, String> {
-        let next = after.chars().next().filter(|next| ESCAPED.contains(*next));
-        let next = next.ok_or("a backslash must be followed by `{`, `}` or another backslash")?;
-        self.literal.extend_from_slice(next.encode_utf8(&mut [0; 4]).as_bytes());
-        Ok(&after[next.len_utf8()..])
+        match after.chars().next() {
+            Some(next) if ESCAPED.contains(next) => {
+                self.literal.extend_from_slice(next.encode_utf8(&mut [0; 4]).as_bytes());
+                Ok(&after[next.len_utf8()..])
+            }
+            _ => Err("a backslash must be followed by `{`, `}` or another backslash".to_owned()),
+        }
     }
 
     /// Reads a placeholder after an opening brace, and returns the text that follows. If no
@@ -127,10 +131,12 @@ impl Parts {
 }
 
 fn group(name: &str) -> Result<String, String> {
-    let is_allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
-    if name.is_empty() || !name.bytes().all(is_allowed) {
+    let is_name =
+        name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
+    if name.is_empty() || !is_name {
         return Err(format!(
-            "`{{{name}}}` is not a name of a group (lower-case letters, digits and `_`); write a literal brace as `\\{{`"
+            "`{{{name}}}` is not a name of a group (lower-case letters, digits and `_`); write a \
+            literal brace as `\\{{`"
         ));
     }
     Ok(name.to_owned())
@@ -162,14 +168,16 @@ impl Shape {
     /// # Errors
     /// The regular expression is not valid.
     pub(super) fn new(parts: &[KeyPart], key: Option<&str>) -> Result<Self, String> {
-        let regex =
-            match key {
-                Some(key) => Some(regex(parts, key).map_err(|error| {
-                    format!("the pattern of `key` is not a valid regex: {error}")
-                })?),
-                None => None,
-            };
-        Ok(Self { parts: parts.to_vec(), key: key.map(str::to_owned), regex })
+        let mut shape = Self { parts: parts.to_vec(), key: key.map(str::to_owned), regex: None };
+        if let Some(key) = key {
+            match regex(parts, key) {
+                Ok(regex) => shape.regex = Some(regex),
+                Err(error) => {
+                    return Err(format!("the pattern of `key` is not a valid regex: {error}"));
+                }
+            }
+        }
+        Ok(shape)
     }
 
     pub(super) fn key_pattern(&self) -> Option<&str> {
@@ -182,8 +190,13 @@ impl Shape {
     pub(super) fn fits(&self, text: &[u8]) -> bool {
         // `regex_lite` matches only UTF-8.
         let Ok(text) = std::str::from_utf8(text) else { return false };
-        self.has_parts(text.as_bytes())
-            && self.regex.as_ref().is_none_or(|regex| regex.is_match(text))
+        if !self.has_parts(text.as_bytes()) {
+            return false;
+        }
+        match &self.regex {
+            Some(regex) => regex.is_match(text),
+            None => true,
+        }
     }
 
     /// True if the literals occur in this order, with at least one byte for each placeholder. If a
@@ -194,10 +207,9 @@ impl Shape {
         for part in &self.parts {
             let KeyPart::Literal(literal) = part else { continue };
             // The placeholder before the literal has at least one byte.
-            let Some(at) = rest.get(1..).and_then(|behind| behind.find(literal)) else {
-                return false;
-            };
-            rest = &rest[1 + at + literal.len()..];
+            let Some(behind) = rest.get(1..) else { return false };
+            let Some(at) = behind.find(literal) else { return false };
+            rest = &behind[at + literal.len()..];
         }
         !rest.is_empty()
     }
@@ -207,15 +219,11 @@ impl Shape {
         let mut rest = text;
         for (index, part) in self.parts.iter().enumerate() {
             let length = match (part, self.parts.get(index + 1)) {
-                (KeyPart::Literal(literal), _) => literal.len(),
-                // A placeholder has at least one byte.
-                (_, Some(KeyPart::Literal(next))) => rest
-                    .get(1..)
-                    .and_then(|behind| behind.find(next))
-                    .map_or(rest.len(), |at| at + 1),
+                (KeyPart::Literal(literal), _) => literal.len().min(rest.len()),
+                (_, Some(KeyPart::Literal(next))) => length_before(rest, next),
                 _ => rest.len(),
             };
-            let (here, behind) = rest.split_at(length.min(rest.len()));
+            let (here, behind) = rest.split_at(length);
             if *part == KeyPart::Key {
                 return here;
             }
@@ -230,14 +238,29 @@ impl Shape {
 
     /// The parts as a template; `None` if the key is the only part.
     pub(super) fn groups(&self) -> Option<String> {
-        (self.parts.len() > 1).then(|| write(&self.parts))
+        if self.parts.len() > 1 { Some(write(&self.parts)) } else { None }
     }
 
     /// How many literal bytes the shape has.
     pub(super) fn literal_bytes(&self) -> usize {
-        let length =
-            |part: &KeyPart| if let KeyPart::Literal(bytes) = part { bytes.len() } else { 0 };
-        self.parts.iter().map(length).sum()
+        let mut bytes = 0;
+        for part in &self.parts {
+            if let KeyPart::Literal(literal) = part {
+                bytes += literal.len();
+            }
+        }
+        bytes
+    }
+}
+
+/// The length of a placeholder's text, which ends before the next literal. Without that literal,
+/// the placeholder has the whole text.
+fn length_before(text: &[u8], literal: &[u8]) -> usize {
+    // A placeholder has at least one byte.
+    let Some(behind) = text.get(1..) else { return text.len() };
+    match behind.find(literal) {
+        Some(at) => at + 1,
+        None => text.len(),
     }
 }
 
@@ -250,15 +273,17 @@ fn regex(parts: &[KeyPart], key: &str) -> Result<Regex, regex_lite::Error> {
     // `(?s)`, because a key may contain line breaks.
     let mut pattern = "(?s)^".to_owned();
     for part in parts {
-        let _ = match part {
+        match part {
             KeyPart::Literal(bytes) => {
-                write!(pattern, "{}", regex_lite::escape(&String::from_utf8_lossy(bytes)))
+                pattern.push_str(&regex_lite::escape(&String::from_utf8_lossy(bytes)));
             }
-            KeyPart::Group(_) => write!(pattern, "(?:.+?)"),
-            KeyPart::Key => write!(pattern, "(?:{key})"),
-        };
+            KeyPart::Group(_) => pattern.push_str("(?:.+?)"),
+            // In a group, so that `|` in the key's expression does not divide the whole pattern.
+            KeyPart::Key => pattern.push_str(&format!("(?:{key})")),
+        }
     }
-    Regex::new(&format!("{pattern}$"))
+    pattern.push('$');
+    Regex::new(&pattern)
 }
 
 #[cfg(test)]

@@ -138,9 +138,11 @@ impl KeyTemplate {
         let is_key = match &self.key {
             KeyShape::Any => self.may_be_key(key),
             KeyShape::Shaped(shape) => shape.fits(key),
-            KeyShape::Fixed => return key.is_empty().then_some(redis_key),
+            KeyShape::Fixed if key.is_empty() => return Some(redis_key),
+            KeyShape::Fixed => return None,
         };
-        (is_key && !self.ignores(redis_key)).then_some(key)
+        // The ignored templates last, because they are compared with the whole Redis key again.
+        if is_key && !self.ignores(redis_key) { Some(key) } else { None }
     }
 
     /// The client's part of an idempotency key: the key without the groups before and after it.
@@ -160,9 +162,13 @@ impl KeyTemplate {
             KeyShape::Shaped(shape) => shape.has_parts(key),
             KeyShape::Fixed => key.is_empty(),
         };
+        if !has_parts {
+            return None;
+        }
+        if self.ignores(redis_key) {
+            return Some(Exclusion::Ignore);
+        }
         match &self.key {
-            _ if !has_parts => None,
-            _ if self.ignores(redis_key) => Some(Exclusion::Ignore),
             KeyShape::Shaped(shape) if !shape.fits(key) => Some(Exclusion::Key),
             _ => None,
         }
@@ -231,8 +237,10 @@ impl KeyTemplate {
     /// How many literal bytes the template has. If several templates match a Redis key, the one
     /// with most literal bytes owns it.
     pub(crate) fn specificity(&self) -> usize {
-        let within =
-            if let KeyShape::Shaped(shape) = &self.key { shape.literal_bytes() } else { 0 };
+        let within = match &self.key {
+            KeyShape::Shaped(shape) => shape.literal_bytes(),
+            KeyShape::Any | KeyShape::Fixed => 0,
+        };
         self.before.len() + within + self.after.len()
     }
 

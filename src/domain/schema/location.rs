@@ -16,15 +16,6 @@ pub(super) enum Segment {
     Index(usize),
 }
 
-impl Segment {
-    fn key(&self) -> Option<&str> {
-        match self {
-            Self::Key(key) => Some(key),
-            Self::Index(_) => None,
-        }
-    }
-}
-
 impl From<&str> for Segment {
     fn from(key: &str) -> Self {
         Self::Key(key.to_owned())
@@ -74,7 +65,9 @@ impl<T> At for AllChecked<T> {
     fn at(self, segment: impl Into<Segment>) -> Self {
         let segment = segment.into();
         self.map_err(|mut all| {
-            all.iter_mut().for_each(|wrong| wrong.path.push(segment.clone()));
+            for wrong in &mut all {
+                wrong.path.push(segment.clone());
+            }
             all
         })
     }
@@ -89,10 +82,18 @@ impl Wrong {
     /// The message. It names the field if the error is in a call, because a call has many fields on
     /// few lines.
     pub(super) fn told(&self) -> String {
+        let mut keys = Vec::new();
+        let mut is_in_call = false;
         // The path is stored from the inside out.
-        let keys = self.path.iter().rev().filter_map(Segment::key);
-        let within = keys.skip_while(|key| *key != CALL).skip(1);
-        in_field(&self.message, &within.collect::<Vec<_>>())
+        for segment in self.path.iter().rev() {
+            let Segment::Key(key) = segment else { continue };
+            if is_in_call {
+                keys.push(key.as_str());
+            } else if key == CALL {
+                is_in_call = true;
+            }
+        }
+        in_field(&self.message, &keys)
     }
 
     /// The line of the error, from 1.

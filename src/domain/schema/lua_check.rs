@@ -25,12 +25,10 @@ pub(crate) fn check(text: &str, calls: &[ArgumentCounts]) -> Vec<LuaFault> {
     // Without comments and strings, a search for the names is enough: no Lua parser is needed.
     let code = code_of(text);
     let mut faults = Vec::new();
-    for (table, sent) in [
-        ("KEYS", calls.iter().map(|call| call.keys).collect::<Vec<_>>()),
-        ("ARGV", calls.iter().map(|call| call.args).collect()),
-    ] {
+    for table in ["KEYS", "ARGV"] {
         let used = positions(&code, table);
-        for sent in sent {
+        for call in calls {
+            let sent = if table == "KEYS" { call.keys } else { call.args };
             faults.extend(against_call(table, &used, sent));
         }
         faults.extend(against_header(table, &used, &header(text, table)));
@@ -119,9 +117,7 @@ fn positions(text: &str, table: &str) -> Positions {
             if line[..at].ends_with(is_of_name) || after.starts_with(is_of_name) {
                 continue;
             }
-            let rest = after.trim_start();
-            let number = rest.strip_prefix('[').and_then(|inside| inside.split_once(']'));
-            match number.and_then(|(number, _)| number.trim().parse::<usize>().ok()) {
+            match number_in_brackets(after) {
                 // Only the first use of a position is reported.
                 Some(number) if seen.insert(number) => found.named.push((number, index + 1)),
                 Some(_) => {}
@@ -130,6 +126,12 @@ fn positions(text: &str, table: &str) -> Positions {
         }
     }
     found
+}
+
+/// The number in the brackets at the beginning of the text; `None` if there is anything else.
+fn number_in_brackets(text: &str) -> Option<usize> {
+    let (number, _) = text.trim_start().strip_prefix('[')?.split_once(']')?;
+    number.trim().parse().ok()
 }
 
 fn is_of_name(letter: char) -> bool {
@@ -172,24 +174,26 @@ fn code_of(text: &str) -> String {
 /// The length in bytes of the comment or string at the beginning of the text; 0 if there is none.
 fn hidden_length(text: &str) -> usize {
     if let Some(comment) = text.strip_prefix("--") {
-        return 2 + long_bracket(comment)
-            .unwrap_or_else(|| comment.find('\n').unwrap_or(comment.len()));
-    }
-    if let Some(quote) = text.chars().next().filter(|first| matches!(first, '"' | '\'')) {
-        let mut escaped = false;
-        for (index, character) in text.char_indices().skip(1) {
-            match character {
-                _ if escaped => escaped = false,
-                '\\' => escaped = true,
-                // A quote that is not closed must not hide the rest of the script.
-                '\n' => return index,
-                other if other == quote => return index + 1,
-                _ => {}
-            }
+        if let Some(length) = long_bracket(comment) {
+            return 2 + length;
         }
-        return text.len();
+        return 2 + comment.find('\n').unwrap_or(comment.len());
     }
-    long_bracket(text).unwrap_or(0)
+    let Some(quote @ ('"' | '\'')) = text.chars().next() else {
+        return long_bracket(text).unwrap_or(0);
+    };
+    let mut escaped = false;
+    for (index, character) in text.char_indices().skip(1) {
+        match character {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            // A quote that is not closed must not hide the rest of the script.
+            '\n' => return index,
+            other if other == quote => return index + 1,
+            _ => {}
+        }
+    }
+    text.len()
 }
 
 /// The length of `[[…]]` or `[==[…]==]` at the beginning of the text.
@@ -198,7 +202,11 @@ fn long_bracket(text: &str) -> Option<usize> {
     let level = inside.len() - inside.trim_start_matches('=').len();
     inside[level..].strip_prefix('[')?;
     let end = format!("]{}]", "=".repeat(level));
-    Some(text.find(&end).map_or(text.len(), |at| at + end.len()))
+    match text.find(&end) {
+        Some(at) => Some(at + end.len()),
+        // Lua rejects a bracket that is not closed.
+        None => Some(text.len()),
+    }
 }
 
 #[cfg(test)]

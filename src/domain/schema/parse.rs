@@ -61,23 +61,38 @@ pub struct SchemaSource<'a> {
 /// All errors, at least one, in the order of their lines.
 pub(crate) fn parse_all(source: SchemaSource<'_>) -> Result<Schema, Vec<SchemaError>> {
     let SchemaSource { file, toml, json, scripts, origin, prefixes } = source;
-    let error = |line, message| SchemaError { file: file.to_owned(), line, message };
+    let file = file.to_owned();
     let raw: RawSchema = match json {
-        Some(json) => {
-            serde_json::from_str(json).map_err(|wrong| vec![error(1, wrong.to_string())])?
-        }
-        None => toml::from_str(toml).map_err(|wrong| {
-            let found = syntax_errors::all(toml, wrong);
-            found.into_iter().map(|(line, message)| error(line, message)).collect::<Vec<_>>()
-        })?,
+        Some(json) => match serde_json::from_str(json) {
+            Ok(raw) => raw,
+            // The lines of the JSON are not those of the file.
+            Err(wrong) => {
+                return Err(vec![SchemaError { file, line: 1, message: wrong.to_string() }]);
+            }
+        },
+        None => match toml::from_str(toml) {
+            Ok(raw) => raw,
+            Err(wrong) => {
+                let mut errors = Vec::new();
+                for (line, message) in syntax_errors::all(toml, wrong) {
+                    errors.push(SchemaError { file: file.clone(), line, message });
+                }
+                return Err(errors);
+            }
+        },
     };
     let scripts = scripts.into_iter().map(|script| (script.name.clone(), script)).collect();
-    resolve(raw, scripts, prefixes, origin).map_err(|found| {
-        let mut all: Vec<_> =
-            found.into_iter().map(|wrong| error(wrong.line(toml), wrong.told())).collect();
-        all.sort_by_key(|error| error.line);
-        all
-    })
+    let found = match resolve(raw, scripts, prefixes, origin) {
+        Ok(schema) => return Ok(schema),
+        Err(found) => found,
+    };
+    let mut errors = Vec::new();
+    for wrong in found {
+        let line = wrong.line(toml);
+        errors.push(SchemaError { file: file.clone(), line, message: wrong.told() });
+    }
+    errors.sort_by_key(|error| error.line);
+    Err(errors)
 }
 
 /// Parses and checks a schema.
@@ -86,9 +101,14 @@ pub(crate) fn parse_all(source: SchemaSource<'_>) -> Result<Schema, Vec<SchemaEr
 /// The first error, with its line.
 pub fn parse(source: SchemaSource<'_>) -> Result<Schema, SchemaError> {
     let file = source.file.to_owned();
-    // `parse_all` returns at least one error, so that this message is never used.
-    let none = || SchemaError { file, line: 1, message: "it cannot be read".to_owned() };
-    parse_all(source).map_err(|all| all.into_iter().next().unwrap_or_else(none))
+    match parse_all(source) {
+        Ok(schema) => Ok(schema),
+        Err(errors) => Err(match errors.into_iter().next() {
+            Some(first) => first,
+            // `parse_all` returns at least one error, so that this message is never used.
+            None => SchemaError { file, line: 1, message: "it cannot be read".to_owned() },
+        }),
+    }
 }
 
 fn resolve(
@@ -122,15 +142,8 @@ fn resolve(
             }
         }
     }
-    // A TTL that has an error is not `NO_TTL`, which would cause further errors about the same TTL.
-    let lock_ttl = ttl(&raw, TtlOf::Lock).unwrap_or_else(|wrong| {
-        found.push(wrong);
-        Duration::ZERO
-    });
-    let result_ttl = ttl(&raw, TtlOf::Result).unwrap_or_else(|wrong| {
-        found.push(wrong);
-        Duration::ZERO
-    });
+    let lock_ttl = ttl(&raw, TtlOf::Lock, &mut found);
+    let result_ttl = ttl(&raw, TtlOf::Result, &mut found);
     let write = raw.write.clone().unwrap_or_default();
     found.extend(check_written(&write, lock_ttl, result_ttl).at("write").err());
     symbols.unset = unset(&write, lock_ttl, result_ttl);
@@ -193,26 +206,33 @@ fn check_name(name: &str) -> Checked<()> {
 }
 
 fn key_hash(text: Option<&str>) -> Checked<Option<KeyHash>> {
-    match text {
-        Some(text) => KeyHash::parse(text).map(Some).or_else(wrong),
-        None => Ok(None),
+    let Some(text) = text else { return Ok(None) };
+    match KeyHash::parse(text) {
+        Ok(hash) => Ok(Some(hash)),
+        Err(why) => wrong(why),
     }
 }
 
-/// The TTL of locks or results; [`NO_TTL`] if the schema has no such values.
-fn ttl(raw: &RawSchema, of: TtlOf) -> Checked<Duration> {
+/// The TTL of locks or results; [`NO_TTL`] if the schema has no such values. An error is added to
+/// `found`.
+fn ttl(raw: &RawSchema, of: TtlOf, found: &mut Vec<Wrong>) -> Duration {
     let (name, ttl, state) = match of {
         TtlOf::Lock => ("lock", raw.ttl.lock, State::InProgress),
         TtlOf::Result => ("result", raw.ttl.result, State::Completed),
     };
-    match ttl {
-        Some(ttl) => Ok(ttl),
-        None if !raw.value.iter().any(|value| value.state == state) => Ok(NO_TTL),
-        None => wrong(format!(
-            "missing field `{name}`; write the service's TTL, such as {name} = \"24h\", or \"none\" for no TTL"
-        ))
-        .at("ttl"),
+    if let Some(ttl) = ttl {
+        return ttl;
     }
+    if !raw.value.iter().any(|value| value.state == state) {
+        return NO_TTL;
+    }
+    let missing: Checked<()> = wrong(format!(
+        "missing field `{name}`; write the service's TTL, such as {name} = \"24h\", or \"none\" \
+        for no TTL"
+    ));
+    found.extend(missing.at("ttl").err());
+    // Not `NO_TTL`, which would cause further errors about the same TTL.
+    Duration::ZERO
 }
 
 /// Checks that every placeholder in the written values has a TTL or a previous value that provides
@@ -245,13 +265,20 @@ fn check_written(write: &WriteFormat, lock_ttl: Duration, result_ttl: Duration) 
 
 /// The placeholders of TTLs and values that the file does not define.
 fn unset(write: &WriteFormat, lock_ttl: Duration, result_ttl: Duration) -> Vec<Placeholder> {
-    let given = [
-        (Placeholder::LockTtl, lock_ttl != NO_TTL),
-        (Placeholder::ResultTtl, result_ttl != NO_TTL),
-        (Placeholder::LockValue, write.lock_value.is_some()),
-        (Placeholder::ResultValue, write.result_value.is_some()),
-    ];
-    given.into_iter().filter(|(_, is_given)| !is_given).map(|(place, _)| place).collect()
+    let mut unset = Vec::new();
+    if lock_ttl == NO_TTL {
+        unset.push(Placeholder::LockTtl);
+    }
+    if result_ttl == NO_TTL {
+        unset.push(Placeholder::ResultTtl);
+    }
+    if write.lock_value.is_none() {
+        unset.push(Placeholder::LockValue);
+    }
+    if write.result_value.is_none() {
+        unset.push(Placeholder::ResultValue);
+    }
+    unset
 }
 
 /// Resolves a step of the file. Returns `None` if the file has no such step, or if the step has

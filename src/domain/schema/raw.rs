@@ -173,10 +173,11 @@ pub(super) struct RawValue {
 /// instead.
 fn encoding<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Encoding>, D::Error> {
     let word = String::deserialize(deserializer)?;
-    match decoder::removed(&word) {
-        Some(why) => Err(D::Error::custom(why)),
-        None => Encoding::deserialize(word.as_str().into_deserializer()).map(Some),
+    if let Some(why) = decoder::removed(&word) {
+        return Err(D::Error::custom(why));
     }
+    let encoding = Encoding::deserialize(word.as_str().into_deserializer())?;
+    Ok(Some(encoding))
 }
 
 /// One step, such as `[begin]`.
@@ -253,7 +254,8 @@ impl<'de> Visitor<'de> for Alternatives {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-        BTreeMap::deserialize(MapAccessDeserializer::new(map)).map(|one| vec![one])
+        let only = BTreeMap::deserialize(MapAccessDeserializer::new(map))?;
+        Ok(vec![only])
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Self::Value, A::Error> {

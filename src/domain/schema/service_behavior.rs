@@ -70,12 +70,15 @@ fn status_codes<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<RangeInclusive<i64>>, D::Error> {
     let text = String::deserialize(deserializer)?;
-    let codes = text
-        .split_once('-')
-        .and_then(|(first, last)| Some(first.parse().ok()?..=last.parse().ok()?));
-    let codes = codes.filter(|codes: &RangeInclusive<i64>| !codes.is_empty());
-    let wrong = || {
-        D::Error::custom(format_args!("`{text}` is not a range of status codes, such as 200-299"))
-    };
-    codes.ok_or_else(wrong).map(Some)
+    match range(&text) {
+        Some(codes) if !codes.is_empty() => Ok(Some(codes)),
+        _ => Err(D::Error::custom(format_args!(
+            "`{text}` is not a range of status codes, such as 200-299"
+        ))),
+    }
+}
+
+fn range(text: &str) -> Option<RangeInclusive<i64>> {
+    let (first, last) = text.split_once('-')?;
+    Some(first.parse().ok()?..=last.parse().ok()?)
 }

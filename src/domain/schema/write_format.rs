@@ -112,12 +112,18 @@ impl WriteFormat {
 
     /// True if a lock contains the time at which it was acquired or expires.
     pub(crate) fn keeps_time(&self) -> bool {
-        self.lock_value.as_ref().is_some_and(|lock| lock.has(&TIMES))
+        match &self.lock_value {
+            Some(lock) => lock.has(&TIMES),
+            None => false,
+        }
     }
 
     /// True if a result that idemctl writes contains the time at which it was stored or expires.
     pub(crate) fn dates_results(&self) -> bool {
-        self.result_value.as_ref().is_some_and(|result| result.has(&TIMES))
+        match &self.result_value {
+            Some(result) => result.has(&TIMES),
+            None => false,
+        }
     }
 
     /// The templates that the schema has, each with its name.

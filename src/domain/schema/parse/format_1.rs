@@ -83,7 +83,7 @@ fn key_template(text: &str) -> Result<String, String> {
 /// The name of the placeholder at the beginning of the text, and the text after the placeholder.
 fn placeholder(text: &str) -> Option<(&str, &str)> {
     let (name, after) = text.strip_prefix('{')?.split_once('}')?;
-    (!name.contains('{')).then_some((name, after))
+    if name.contains('{') { None } else { Some((name, after)) }
 }
 
 fn check_write(write: Option<&WriteFormat>) -> Checked<()> {
@@ -105,8 +105,8 @@ fn check_value(value: &RawValue) -> Checked<()> {
     require("at", value.at.is_some())?;
     refuse_newer(&[("decode", value.decode.is_some()), ("type", value.kind.is_some())])?;
     require("encoding", value.encoding.is_some())?;
-    if let Some(encoding) =
-        value.encoding.filter(|encoding| !matches!(encoding, Encoding::Text | Encoding::Json))
+    if let Some(encoding) = value.encoding
+        && !matches!(encoding, Encoding::Text | Encoding::Json)
     {
         return newer(encoding.as_str()).at("encoding");
     }
@@ -132,20 +132,30 @@ fn check_steps(raw: &RawSchema) -> Checked<()> {
 fn check_reply(raw: &RawSchema, reply: &RawReply) -> Checked<()> {
     refuse_newer(&[("value", reply.value.is_some())])?;
     for condition in &reply.when {
-        for (key_index, word) in condition {
-            if key_index == "fingerprint" {
-                return newer(key_index).at("when");
+        for (role, word) in condition {
+            if role == "fingerprint" {
+                return newer(role).at("when");
             }
             // Before `reclaimable` was a word, a value format could have it as its name.
-            let is_named = |value: &RawValue| {
-                value.name == *word && value.at.is_some_and(|at| at.as_str() == key_index)
-            };
-            if word == RECLAIMABLE && !raw.value.iter().any(is_named) {
+            if word == RECLAIMABLE && !has_value(raw, role, word) {
                 return newer(word).at("when");
             }
         }
     }
     Ok(())
+}
+
+/// True if the file describes a value format with this name at the Redis key with this role.
+fn has_value(raw: &RawSchema, role: &str, name: &str) -> bool {
+    for value in &raw.value {
+        if let Some(at) = value.at
+            && at.as_str() == role
+            && value.name == name
+        {
+            return true;
+        }
+    }
+    false
 }
 
 fn check_keys(keys: &RawKeys) -> Checked<()> {

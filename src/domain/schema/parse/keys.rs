@@ -33,7 +33,10 @@ pub(super) fn resolve(
         PrefixPlace::InKey | PrefixPlace::InFront => prefixes.own,
     };
     // A deployment's prefix replaces all prefixes that the schema names.
-    let texts = given.map_or(own, |given| vec![given]);
+    let texts = match given {
+        Some(given) => vec![given],
+        None => own,
+    };
     let mut places = Vec::with_capacity(texts.len());
     for text in texts {
         let prefix = Prefix { text: text.to_owned(), place: place.clone() };
@@ -85,13 +88,15 @@ fn check_groups(raw: &RawSchema, keys: &[RoleKey]) -> Checked<()> {
     for other in others {
         if other.template.groups() != groups {
             return wrong(
-                "lock and result must have the same text from the first to the last of the groups and `{key}`",
+                "lock and result must have the same text from the first to the last of the groups \
+                and `{key}`",
             )
             .at(other.role.as_str());
         }
     }
     if let Some(fixed) = keys.iter().find(|key| key.template.is_fixed() && keys.len() > 1) {
-        let message = "describe a lock for all keys as its own schema, with `record`, because no result shows which key holds it";
+        let message = "describe a lock for all keys as its own schema, with `record`, because no \
+            result shows which key holds it";
         return wrong(message).at(fixed.role.as_str());
     }
     // The script would build its Redis keys from a key that already contains the groups.
@@ -128,10 +133,8 @@ fn place(raw: &RawSchema) -> Checked<PrefixPlace> {
 
 /// True if a key template contains `{prefix}`.
 fn is_written(keys: &RawKeys) -> bool {
-    [&keys.record, &keys.lock, &keys.result]
-        .into_iter()
-        .flatten()
-        .any(|text| text.contains("{prefix}"))
+    let templates = [&keys.record, &keys.lock, &keys.result];
+    templates.into_iter().flatten().any(|text| text.contains("{prefix}"))
 }
 
 /// Why a deployment cannot set a prefix: a call sends the key without the prefix, and Redis keys
@@ -139,15 +142,23 @@ fn is_written(keys: &RawKeys) -> bool {
 /// responsible for what a script does with its arguments.
 fn bare_key(raw: &RawSchema, in_templates: bool) -> Option<String> {
     for (step, _, call) in raw.calls() {
-        let mut lists =
-            call.lists().into_iter().filter(|(list, _)| *list != "args" || !in_templates);
-        if !lists.any(|(_, words)| words.iter().any(|word| word.has(&[Placeholder::Key]))) {
+        let mut sends_key = false;
+        for (list, words) in call.lists() {
+            if list == "args" && in_templates {
+                continue;
+            }
+            sends_key |= words.iter().any(|word| word.has(&[Placeholder::Key]));
+        }
+        if !sends_key {
             continue;
         }
-        let what =
-            call.script.as_ref().map_or("a command".to_owned(), |script| format!("{script}.lua"));
+        let what = match &call.script {
+            Some(script) => format!("{script}.lua"),
+            None => "a command".to_owned(),
+        };
         return Some(format!(
-            "[{step}] sends {what} the {{key}} alone, so Redis keys made from it would lack the prefix; write {{prefix}} in [keys] and before that {{key}}"
+            "[{step}] sends {what} the {{key}} alone, so Redis keys made from it would lack the \
+            prefix; write {{prefix}} in [keys] and before that {{key}}"
         ));
     }
     None

@@ -30,10 +30,12 @@ pub(super) fn resolve(
     let mut found = Vec::new();
     for (index, raw_call) in raw.call.iter().enumerate() {
         let is_last = index + 1 == raw.call.len();
-        let call = resolve_call(symbols, raw_call).and_then(|call| {
-            all(check_meanings(&call, name, meanings, is_last))?;
-            Ok(call)
-        });
+        let mut call = resolve_call(symbols, raw_call);
+        if let Ok(resolved) = &call
+            && let Err(wrong) = all(check_meanings(resolved, name, meanings, is_last))
+        {
+            call = Err(wrong);
+        }
         match call.at(index).at(CALL) {
             Ok(call) => calls.push(call),
             Err(wrong) => found.extend(wrong),
@@ -42,7 +44,9 @@ pub(super) fn resolve(
     if !found.is_empty() {
         return Err(found);
     }
-    if !calls.iter().flat_map(|call| &call.replies).any(|reply| reply.means == meanings[0]) {
+    // Without such a reply, idemctl could never report that the step succeeded.
+    let mut replies = calls.iter().flat_map(|call| &call.replies);
+    if !replies.any(|reply| reply.means == meanings[0]) {
         return all(wrong(format!("no reply of [{name}] means `{}`", meanings[0].as_str())));
     }
     Ok(Step { checks_owner: raw.checks_owner, note: raw.note.clone(), calls })
@@ -114,23 +118,34 @@ fn resolve_reply(symbols: &SymbolTable, raw: &RawReply) -> Checked<Reply> {
 }
 
 fn pattern(raw: &RawReply) -> Checked<ReplyPattern> {
-    let patterns = [
-        raw.word.clone().map(ReplyPattern::Word),
-        raw.integer.map(ReplyPattern::Integer),
-        raw.nil.filter(|on| *on).map(|_| ReplyPattern::Nil),
-        raw.error.clone().map(ReplyPattern::Error),
-        raw.array.clone().map(ReplyPattern::Array),
-        raw.text.filter(|on| *on).map(|_| ReplyPattern::Text),
-    ];
-    let mut given = patterns.into_iter().flatten();
-    match (given.next(), given.next(), &raw.value) {
-        (None, None, Some(_)) => Ok(ReplyPattern::Value),
-        (Some(pattern @ ReplyPattern::Array(_)), None, _) | (Some(pattern), None, None) => {
-            Ok(pattern)
-        }
-        (Some(_), None, Some(_)) => wrong("`value` must be alone or with `array`").at("value"),
-        _ => wrong("a reply needs exactly one of word, integer, nil, error, array, text, value"),
+    let mut given = Vec::new();
+    if let Some(word) = &raw.word {
+        given.push(ReplyPattern::Word(word.clone()));
     }
+    if let Some(number) = raw.integer {
+        given.push(ReplyPattern::Integer(number));
+    }
+    if raw.nil == Some(true) {
+        given.push(ReplyPattern::Nil);
+    }
+    if let Some(code) = &raw.error {
+        given.push(ReplyPattern::Error(code.clone()));
+    }
+    if let Some(first) = &raw.array {
+        given.push(ReplyPattern::Array(first.clone()));
+    }
+    if raw.text == Some(true) {
+        given.push(ReplyPattern::Text);
+    }
+    if given.len() > 1 || given.is_empty() && raw.value.is_none() {
+        return wrong("a reply needs exactly one of word, integer, nil, error, array, text, value");
+    }
+    let Some(pattern) = given.pop() else { return Ok(ReplyPattern::Value) };
+    // The second element of an array may be a value; the other replies leave no room for one.
+    if raw.value.is_some() && !matches!(pattern, ReplyPattern::Array(_)) {
+        return wrong("`value` must be alone or with `array`").at("value");
+    }
+    Ok(pattern)
 }
 
 /// The index of the value format with this name, at any Redis key; `None` if that value format has
@@ -174,7 +189,8 @@ fn resolve_condition(symbols: &SymbolTable, raw: &BTreeMap<String, String>) -> C
         if role == PAYLOAD {
             if word != "other" {
                 let message = format!(
-                    "`{PAYLOAD}` must be `other` (the payload differs from the stored one), not `{word}`"
+                    "`{PAYLOAD}` must be `other` (the payload differs from the stored one), not \
+                    `{word}`"
                 );
                 return wrong(message).at(PAYLOAD);
             }
@@ -186,19 +202,19 @@ fn resolve_condition(symbols: &SymbolTable, raw: &BTreeMap<String, String>) -> C
                 .at(role.as_str());
         };
         // Names first: a value format of format 1 may have a name that later became a word.
-        let named = symbols.value(index, word).map(KeyIs::Value);
-        let Some(is) = named.or_else(|| KeyIs::from_word(word)) else {
+        if let Some(value) = symbols.value(index, word) {
+            condition.keys.push((index, KeyIs::Value(value)));
+        } else if let Some(state) = KeyIs::from_word(word) {
+            condition.keys.push((index, state));
+        } else if symbols.is_broken(word) {
             // The value format has an error of its own, which is reported. Any state will do here.
-            if symbols.is_broken(word) {
-                condition.keys.push((index, KeyIs::Present));
-                continue;
-            }
+            condition.keys.push((index, KeyIs::Present));
+        } else {
             return wrong(format!(
                 "`when` names `{word}`, which no [[value]] at that role is called"
             ))
             .at(role.as_str());
-        };
-        condition.keys.push((index, is));
+        }
     }
     Ok(condition)
 }

@@ -9,7 +9,7 @@ use crate::domain::schema::decoder::Encoding;
 use crate::domain::schema::location::{At as _, CALL, Checked, REPLIES, Wrong, wrong};
 use crate::domain::schema::raw::{RawSchema, RawValue};
 use crate::domain::schema::steps::{RECLAIMABLE, Reply, ReplyPattern, Step};
-use crate::domain::schema::value_format::{ValueFormat, Where};
+use crate::domain::schema::value_format::ValueFormat;
 
 /// All mistakes that format 2 rejects. The values and steps are resolved as far as they have no
 /// other errors.
@@ -20,29 +20,25 @@ pub(super) fn faults(
 ) -> Vec<Wrong> {
     let mut found = Vec::new();
     for (value, index) in symbols.values.iter().zip(&symbols.indexes) {
-        found
-            .extend(check_value(&raw.value[*index], value.encoding()).at(*index).at("value").err());
+        let checked = check_value(&raw.value[*index], value.encoding());
+        found.extend(checked.at(*index).at("value").err());
     }
     for (step, index, call) in raw.calls() {
         for (list, words) in call.lists() {
             for (at, word) in words.iter().enumerate() {
-                if let Some(left) = word.leftover() {
-                    let message = format!(
-                        "`{left}` is not a placeholder of a call and would be sent unchanged"
-                    );
-                    found.extend(
-                        wrong::<()>(message).at(at).at(list).at(index).at(CALL).at(step).err(),
-                    );
-                }
+                let Some(left) = word.leftover() else { continue };
+                let unknown: Checked<()> = wrong(format!(
+                    "`{left}` is not a placeholder of a call and would be sent unchanged"
+                ));
+                found.extend(unknown.at(at).at(list).at(index).at(CALL).at(step).err());
             }
         }
     }
     for (name, step) in steps {
-        let calls = step.as_ref().map_or(&[][..], |step| &step.calls);
-        for (index, call) in calls.iter().enumerate() {
-            found.extend(
-                check_replies(&call.replies, &symbols.values).at(index).at(CALL).at(*name).err(),
-            );
+        let Some(step) = step else { continue };
+        for (index, call) in step.calls.iter().enumerate() {
+            let checked = check_replies(&call.replies, &symbols.values);
+            found.extend(checked.at(index).at(CALL).at(*name).err());
         }
     }
     found
@@ -61,7 +57,8 @@ fn check_value(raw: &RawValue, encoding: Encoding) -> Checked<()> {
             if raw.fields_are.is_empty() && raw.has.is_empty() && raw.required.is_none() =>
         {
             wrong(
-                "matches any JSON; write `where`, `has` or `required`, or leave `encoding` out and mark it `opaque`",
+                "matches any JSON; write `where`, `has` or `required`, or leave `encoding` out and \
+                mark it `opaque`",
             )
         }
         // The type of the Redis key, or the first bytes, distinguish the value.
@@ -72,13 +69,15 @@ fn check_value(raw: &RawValue, encoding: Encoding) -> Checked<()> {
 /// Checks that each reply can be matched. An entry that an earlier one covers would never be used.
 fn check_replies(replies: &[Reply], values: &[ValueFormat]) -> Checked<()> {
     for (later, reply) in replies.iter().enumerate() {
-        let earlier = replies[..later].iter().position(|earlier| covers(earlier, reply, values));
-        if let Some(earlier) = earlier {
-            let message = format!(
-                "this reply never applies, because reply {} of the call matches every such reply; distinguish the two, for example with `value`",
-                earlier + 1
-            );
-            return wrong(message).at(later).at(REPLIES);
+        for (earlier, covering) in replies[..later].iter().enumerate() {
+            if covers(covering, reply, values) {
+                let message = format!(
+                    "this reply never applies, because reply {} of the call matches every such \
+                    reply; distinguish the two, for example with `value`",
+                    earlier + 1
+                );
+                return wrong(message).at(later).at(REPLIES);
+            }
         }
     }
     Ok(())
@@ -106,10 +105,10 @@ fn covers(earlier: &Reply, later: &Reply, values: &[ValueFormat]) -> bool {
             first == other && (earlier.value.is_none() || earlier.value == later.value)
         }
         (ReplyPattern::Value, ReplyPattern::Value) => earlier.value == later.value,
-        (ReplyPattern::Value, ReplyPattern::Word(word)) => {
-            let tests: Option<&Where> = earlier.value.map(|value| &values[value].tests);
-            tests.is_some_and(|tests| tests.equals.as_deref() == Some(word.as_bytes()))
-        }
+        (ReplyPattern::Value, ReplyPattern::Word(word)) => match earlier.value {
+            Some(value) => values[value].tests.equals.as_deref() == Some(word.as_bytes()),
+            None => false,
+        },
         (earlier, later) => earlier == later,
     }
 }

@@ -13,17 +13,25 @@ const STEPS: [&str; 4] = ["begin", "renew", "complete", "release"];
 /// The lines and messages of all parts that cannot be parsed; `first` is the error of the whole
 /// file.
 pub(super) fn all(toml: &str, first: toml::de::Error) -> Vec<(usize, String)> {
+    // A file that is not TOML at all has no parts, and only its own error.
     let table = DeTable::parse(toml).map(Spanned::into_inner).unwrap_or_default();
     let mut errors = vec![first];
-    for value in table.get("value").map_or(&[][..], items) {
-        errors.extend(error::<RawValue>(value));
+    if let Some(values) = table.get("value") {
+        for value in items(values) {
+            errors.extend(error::<RawValue>(value));
+        }
     }
-    for step in STEPS.iter().filter_map(|name| table.get(*name)) {
-        errors.extend(errors_of_step(step));
+    for name in STEPS {
+        if let Some(step) = table.get(name) {
+            errors.extend(errors_of_step(step));
+        }
     }
     let mut all = Vec::with_capacity(errors.len());
     for error in errors {
-        let at = error.span().map_or(0, |span| span.start);
+        let at = match error.span() {
+            Some(span) => span.start,
+            None => 0,
+        };
         all.push((line_of(toml, at), in_field(error.message(), &field_of_call(&table, at))));
     }
     // The first error of the file is also the error of its part.
@@ -58,7 +66,8 @@ fn error<T: for<'de> Deserialize<'de>>(part: &Spanned<DeValue<'_>>) -> Option<to
 
 /// The keys from a call to the innermost value at this byte offset; empty outside all calls.
 fn field_of_call<'a>(table: &'a DeTable<'_>, at: usize) -> Vec<&'a str> {
-    for step in STEPS.iter().filter_map(|name| table.get(*name)) {
+    for name in STEPS {
+        let Some(step) = table.get(name) else { continue };
         for call in items_at(step, CALL) {
             if let Some(field) = field_at(call, at) {
                 return field;
@@ -84,9 +93,15 @@ fn field_at<'a>(value: &'a Spanned<DeValue<'_>>, at: usize) -> Option<Vec<&'a st
 
 /// The elements of the array under this key.
 fn items_at<'a, 'd>(value: &'a Spanned<DeValue<'d>>, key: &str) -> &'a [Spanned<DeValue<'d>>] {
-    value.get_ref().get(key).map_or(&[][..], items)
+    match value.get_ref().get(key) {
+        Some(inner) => items(inner),
+        None => &[],
+    }
 }
 
 fn items<'a, 'd>(value: &'a Spanned<DeValue<'d>>) -> &'a [Spanned<DeValue<'d>>] {
-    value.get_ref().as_array().map_or(&[][..], |array| &array[..])
+    match value.get_ref().as_array() {
+        Some(array) => array,
+        None => &[],
+    }
 }

@@ -87,12 +87,12 @@ fn decoding(raw: &RawValue) -> Checked<Decoding> {
     let mut inside = Vec::with_capacity(raw.decode_at.len());
     // In this order, a pointer comes before the pointers that lead into its decoded field.
     for (path, words) in &raw.decode_at {
-        let opened = if path.starts_with('/') {
+        let decoder = if path.starts_with('/') {
             decoder(words)
         } else {
             wrong("a pointer to a field must start with `/`")
         };
-        inside.push((path.clone(), opened.at(path.as_str()).at("decode_at")?));
+        inside.push((path.clone(), decoder.at(path.as_str()).at("decode_at")?));
     }
     Ok(Decoding { value, inside })
 }
@@ -111,7 +111,8 @@ fn derived_encoding(raw: &RawValue) -> Checked<Encoding> {
         return Ok(Encoding::Json);
     }
     wrong(
-        "nothing distinguishes this value; write `where` or `has` for JSON, `equals` for one text, `opaque = true` for any",
+        "nothing distinguishes this value; write `where` or `has` for JSON, `equals` for one text, \
+        `opaque = true` for any",
     )
 }
 
@@ -173,9 +174,9 @@ fn as_stored(decoding: &Decoding, path: &str, value: &Value) -> Value {
         return value.clone();
     }
     for (outer, _) in &decoding.inside {
-        if path
-            .strip_prefix(outer.as_str())
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        // `/result` also begins `/results`, which is another field.
+        if let Some(rest) = path.strip_prefix(outer.as_str())
+            && (rest.is_empty() || rest.starts_with('/'))
         {
             return value.clone();
         }
