@@ -22,9 +22,11 @@ pub(crate) fn is_one<'a>(redis_keys: impl IntoIterator<Item = &'a [u8]>) -> bool
 
 /// The slot of each key in words, for messages.
 pub(crate) fn words<'a>(redis_keys: impl IntoIterator<Item = &'a [u8]>) -> String {
-    let one =
-        |redis_key: &[u8]| format!("{} is in slot {}", redis_key.escape_ascii(), of(redis_key));
-    redis_keys.into_iter().map(one).collect::<Vec<_>>().join(", ")
+    let mut words = Vec::new();
+    for redis_key in redis_keys {
+        words.push(format!("{} is in slot {}", redis_key.escape_ascii(), of(redis_key)));
+    }
+    words.join(", ")
 }
 
 /// Slots in ascending order, as ranges: `0-5460, 7000`.
@@ -36,17 +38,18 @@ pub(crate) fn ranges(slots: &[u16]) -> String {
             _ => ranges.push((*slot, *slot)),
         }
     }
-    let range =
-        |(first, last)| if first == last { format!("{first}") } else { format!("{first}-{last}") };
-    ranges.into_iter().map(range).collect::<Vec<_>>().join(", ")
+    let mut words = Vec::with_capacity(ranges.len());
+    for (first, last) in ranges {
+        words.push(if first == last { format!("{first}") } else { format!("{first}-{last}") });
+    }
+    words.join(", ")
 }
 
 /// The part of the key that determines its slot.
 fn hashed(redis_key: &[u8]) -> &[u8] {
-    let position = |bytes: &[u8], wanted: u8| bytes.iter().position(|byte| *byte == wanted);
-    let Some(open) = position(redis_key, b'{') else { return redis_key };
+    let Some(open) = redis_key.iter().position(|byte| *byte == b'{') else { return redis_key };
     let inside = &redis_key[open + 1..];
-    match position(inside, b'}') {
+    match inside.iter().position(|byte| *byte == b'}') {
         // An empty tag `{}` does not count, and neither does a later one in the same key.
         Some(close) if close > 0 => &inside[..close],
         _ => redis_key,

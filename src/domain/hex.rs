@@ -16,14 +16,20 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 /// # Errors
 /// The text has another length, or a character that is not a hex digit.
 pub(crate) fn unhex<const N: usize>(text: &str) -> Result<[u8; N], String> {
-    let wrong = || format!("{} hex digits were expected", 2 * N);
     // Slicing by bytes below would panic within a multi-byte character.
     if text.len() != 2 * N || !text.is_ascii() {
-        return Err(wrong());
+        return Err(expected(2 * N));
     }
     let mut bytes = [0; N];
-    for (byte, at) in bytes.iter_mut().zip((0..).step_by(2)) {
-        *byte = u8::from_str_radix(&text[at..at + 2], 16).map_err(|_| wrong())?;
+    for (index, byte) in bytes.iter_mut().enumerate() {
+        match u8::from_str_radix(&text[2 * index..2 * index + 2], 16) {
+            Ok(value) => *byte = value,
+            Err(_) => return Err(expected(2 * N)),
+        }
     }
     Ok(bytes)
+}
+
+fn expected(digits: usize) -> String {
+    format!("{digits} hex digits were expected")
 }

@@ -32,75 +32,52 @@ pub(crate) fn mismatches(schema: &Schema) -> Vec<Mismatch> {
         Response { status: Some(201), headers: headers(schema), body: BODY.to_vec(), whole: true };
     let request =
         Request { fingerprint: FINGERPRINT, ..Request::new(schema, b"order-1", OWNER, &response) };
-    let (lock, result) = (request.lock(), request.result_over_lock());
+    let lock = request.lock();
+    let lock_index = schema.lock_key_index();
+    let writes_lock = schema.write.lock_value.is_some();
+    // A hash keeps fields of the lock that the result does not have.
+    let result = request.result_over_lock();
+    let result_index = schema.result_key_index();
+    let writes_result = schema.write.result_value.is_some();
+
     let mut found = Vec::new();
-    let (writes_lock, writes_result) =
-        (schema.write.lock_value.is_some(), schema.write.result_value.is_some());
     if writes_lock {
-        found.extend(reads_as(
-            schema,
-            schema.lock_key_index(),
-            &lock,
-            State::InProgress,
-            "lock_value",
-        ));
+        found.extend(reads_as(schema, lock_index, &lock, State::InProgress, "lock_value"));
         found.extend(keeps_owner(schema, &lock));
-        found.extend(keeps_fingerprint(schema, schema.lock_key_index(), &lock, "lock_value"));
+        found.extend(keeps_fingerprint(schema, lock_index, &lock, "lock_value"));
     }
     if writes_result {
-        found.extend(reads_as(
-            schema,
-            schema.result_key_index(),
-            &result,
-            State::Completed,
-            "result_value",
-        ));
-        found.extend(keeps_fingerprint(schema, schema.result_key_index(), &result, "result_value"));
+        found.extend(reads_as(schema, result_index, &result, State::Completed, "result_value"));
+        found.extend(keeps_fingerprint(schema, result_index, &result, "result_value"));
         found.extend(keeps_body(schema, &result));
         found.extend(keeps_response(&request));
     }
     if schema.write.failed_value.is_some() {
         let failed = Request { error: Some(ERROR), ..request.clone() }.result();
-        found.extend(reads_as(
-            schema,
-            schema.result_key_index(),
-            &failed,
-            State::Completed,
-            "failed_value",
-        ));
-        found.extend(keeps_fingerprint(schema, schema.result_key_index(), &failed, "failed_value"));
+        found.extend(reads_as(schema, result_index, &failed, State::Completed, "failed_value"));
+        found.extend(keeps_fingerprint(schema, result_index, &failed, "failed_value"));
         found.extend(keeps_error(schema, &failed));
     }
-
     // Files of format 1 are older than this rule, and must stay valid.
     if !schema.from_format_1 {
         found.extend(constant_times(&request));
     }
+
+    // Without a begin step, idemctl predicts nothing.
     if schema.begin.is_none() {
         return found;
     }
     let nothing = vec![Content::Absent; schema.keys.len()];
-    let with = |key_index: usize, content: &Content| {
-        let mut contents = nothing.clone();
-        contents[key_index] = content.clone();
-        contents
-    };
     found.extend(leads_to(schema, nothing.clone(), Answer::Execute, "nothing is stored"));
     if writes_lock {
-        found.extend(leads_to(
-            schema,
-            with(schema.lock_key_index(), &lock),
-            Answer::Conflict,
-            "a lock is held",
-        ));
+        let mut contents = nothing.clone();
+        contents[lock_index] = lock;
+        found.extend(leads_to(schema, contents, Answer::Conflict, "a lock is held"));
     }
     if writes_result {
-        found.extend(leads_to(
-            schema,
-            with(schema.result_key_index(), &result),
-            Answer::Replay,
-            "a result is stored",
-        ));
+        let mut contents = nothing;
+        contents[result_index] = result;
+        found.extend(leads_to(schema, contents, Answer::Replay, "a result is stored"));
     }
     found
 }
@@ -121,24 +98,35 @@ fn constant_times(request: &Request<'_>) -> Vec<Mismatch> {
         ("lock_value", schema.lock_key_index(), request.lock(), later.lock()),
         ("result_value", schema.result_key_index(), request.result(), later.result()),
     ];
-    let constant = |(about, key_index, now, then): (&'static str, usize, Content, Content)| {
-        let (now, then) = (
-            decode::decode_value(schema, key_index, &now),
-            decode::decode_value(schema, key_index, &then),
-        );
-        let (now, then) = (now.decoded()?, then.decoded()?);
-        let times = [
-            ("created_at", now.created_ms, then.created_ms),
-            ("completed_at", now.completed_ms, then.completed_ms),
-            ("expires_at", now.expires_ms, then.expires_ms),
-        ];
-        let (field, ..) = times.into_iter().find(|(_, now, then)| now.is_some() && now == then)?;
+    let mut found = Vec::new();
+    for (about, key_index, now, later) in values {
+        let now = decode::decode_value(schema, key_index, &now);
+        let later = decode::decode_value(schema, key_index, &later);
+        let Some(field) = constant_time(&now, &later) else { continue };
         let message = format!(
-            "`{field}` is written as the same time whenever: write {{now}}, {{now_s}} or {{lock_expires_s}} and the like"
+            "`{field}` is written as the same time whenever: write {{now}}, {{now_s}} or \
+            {{lock_expires_s}} and the like"
         );
-        Some(Mismatch { about, message })
-    };
-    values.into_iter().filter_map(constant).collect()
+        found.push(Mismatch { about, message });
+    }
+    found
+}
+
+/// The first time that two values, written a day apart, have in common.
+fn constant_time(now: &Reading, later: &Reading) -> Option<&'static str> {
+    let now = now.decoded()?;
+    let later = later.decoded()?;
+    let times = [
+        ("created_at", now.created_ms, later.created_ms),
+        ("completed_at", now.completed_ms, later.completed_ms),
+        ("expires_at", now.expires_ms, later.expires_ms),
+    ];
+    for (field, now, later) in times {
+        if now.is_some() && now == later {
+            return Some(field);
+        }
+    }
+    None
 }
 
 fn reads_as(
@@ -149,17 +137,15 @@ fn reads_as(
     about: &'static str,
 ) -> Option<Mismatch> {
     let got = match decode::decode_value(schema, key_index, content) {
-        Reading::Value(decoded) if schema.values[decoded.format].state == wanted => {
-            return decoded.conformance.deviation().map(|why| Mismatch {
-                about,
-                message: format!(
-                    "the value that it writes does not match its own `[[value]]`: {why}"
-                ),
-            });
-        }
         Reading::Value(decoded) => {
-            let case = &schema.values[decoded.format];
-            format!("`{}`, {}", case.name, case.state.as_str())
+            let format = &schema.values[decoded.format];
+            if format.state == wanted {
+                let why = decoded.conformance.deviation()?;
+                let message =
+                    format!("the value that it writes does not match its own `[[value]]`: {why}");
+                return Some(Mismatch { about, message });
+            }
+            format!("`{}`, {}", format.name, format.state.as_str())
         }
         Reading::Unreadable(why) | Reading::Unrecognised { why, .. } => {
             format!("unreadable ({why})")
@@ -240,7 +226,10 @@ fn contains(whole: &[u8], part: &[u8]) -> bool {
 fn keeps_response(request: &Request<'_>) -> Option<Mismatch> {
     request.schema.write.response.as_ref()?;
     let Content::Text { head, .. } = request.result() else { return None };
-    (!contains(&head, &request.replayed())).then(|| Mismatch {
+    if contains(&head, &request.replayed()) {
+        return None;
+    }
+    Some(Mismatch {
         about: "response",
         message: "`result_value` does not contain the response; add {response} to it".to_owned(),
     })
@@ -251,10 +240,14 @@ fn keeps_body(schema: &Schema, result: &Content) -> Option<Mismatch> {
     let decoded = reading.decoded()?;
     schema.values[decoded.format].fields.body.as_ref()?;
     let body = decoded.response.as_ref().map(Stored::body).unwrap_or_default();
-    (body != BODY).then(|| Mismatch {
+    if body == BODY {
+        return None;
+    }
+    Some(Mismatch {
         about: "result_value",
         message: format!(
-            "the body is read back as {:?}, not as it was written: do `fields.body` and `body_encoding` fit?",
+            "the body is read back as {:?}, not as it was written: do `fields.body` and \
+            `body_encoding` fit?",
             String::from_utf8_lossy(&body)
         ),
     })
@@ -266,16 +259,17 @@ fn leads_to(
     wanted: Answer,
     given: &str,
 ) -> Option<Mismatch> {
-    let seen = Observation {
-        server_ms: None,
-        atomic: true,
-        keys: contents
-            .into_iter()
-            .map(|content| KeyState::new(&[], content, Expiry::In(1_000), Deadline::Unknown))
-            .collect(),
-    };
+    let mut keys = Vec::with_capacity(contents.len());
+    for content in contents {
+        // No reply depends on how long a Redis key still lives, so any expiry will do.
+        keys.push(KeyState::new(&[], content, Expiry::In(1_000), Deadline::Unknown));
+    }
+    let seen = Observation { server_ms: None, atomic: true, keys };
     let answer = next_request::of(schema, &decode::decode_all(schema, &seen), &seen).answer;
-    (answer != wanted).then(|| Mismatch {
+    if answer == wanted {
+        return None;
+    }
+    Some(Mismatch {
         about: "[[begin.call]]",
         message: format!(
             "when {given}, the prediction for the next request is to {}, not to {}; check the \

@@ -31,25 +31,31 @@ pub(crate) struct Orphan {
 /// Neither is a record whose state is undecided, nor one whose finding rests only on a schema's
 /// default.
 pub(crate) fn of(record: &Record, sought: &[FindingCode]) -> Selected<Orphan> {
-    let has_lock = record.schema.has_locks();
-    let unlockable = unlock::removable(record)
-        .ok()
-        .filter(|key_index| has_lock && *key_index == record.schema.lock_key_index());
-    let Some(key_index) = unlockable.filter(|_| !record.is_undecided()) else {
+    let Ok(key_index) = unlock::removable(record) else { return Selected::No };
+    let is_lock = record.schema.has_locks() && key_index == record.schema.lock_key_index();
+    if !is_lock || record.is_undecided() {
         return Selected::No;
-    };
-    let found = || record.findings.iter().filter(|finding| sought.contains(&finding.code));
-    if let Some(proven) = found().find(|finding| finding.evidence > Evidence::Estimated) {
-        return Selected::Yes(Orphan { code: proven.code, key_index });
+    }
+    let mut estimated = None;
+    for finding in &record.findings {
+        if !sought.contains(&finding.code) {
+            continue;
+        }
+        if finding.evidence > Evidence::Estimated {
+            return Selected::Yes(Orphan { code: finding.code, key_index });
+        }
+        // An estimate selects nothing, but a later finding may be proven.
+        if estimated.is_none() {
+            estimated = Some(finding);
+        }
+    }
+    if let Some(estimated) = estimated {
+        return Selected::Unproven(missing_for(estimated));
     }
     let is_ageless = sought.contains(&FindingCode::Overdue)
         && record.state == State::InProgress
         && age(record).is_none_or(is_estimated);
-    match found().next() {
-        Some(estimated) => Selected::Unproven(missing_for(estimated)),
-        None if is_ageless => Selected::Unproven(missing_age(record)),
-        None => Selected::No,
-    }
+    if is_ageless { Selected::Unproven(missing_age(record)) } else { Selected::No }
 }
 
 /// Like [`of`], for the records that a selection accepts.
@@ -108,9 +114,15 @@ fn may_be(
     sought: &[FindingCode],
     thresholds: &Thresholds,
 ) -> bool {
-    let may =
-        |schema: &Schema| sought.iter().any(|code| may_have(schema, expiries, *code, thresholds));
-    schemas.iter().any(|schema| schema.has_locks() && may(schema))
+    for schema in schemas {
+        if !schema.has_locks() {
+            continue;
+        }
+        if sought.iter().any(|code| may_have(schema, expiries, *code, thresholds)) {
+            return true;
+        }
+    }
+    false
 }
 
 fn may_have(

@@ -42,6 +42,17 @@ pub(crate) struct Uptime {
     pub(crate) server_time: Option<SystemTime>,
 }
 
+impl Uptime {
+    /// True if the server was surely up at `then`, by a clock that shows `now`.
+    fn covers(self, then: SystemTime, now: SystemTime) -> bool {
+        match now.duration_since(then) {
+            Ok(age) => self.up_for > age.saturating_add(MARGIN),
+            // A clock that is behind the backup shows nothing.
+            Err(_) => false,
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Service {
     /// The name, which is Sentinel's `master-name`.
@@ -68,11 +79,10 @@ impl Provenance {
     /// master; the place stays the same in both cases. Many services are called `mymaster`, so a
     /// name counts only if a Sentinel matches as well.
     pub(crate) fn likeness(&self, now: &Self) -> Likeness {
-        let same_process =
-            both(self.run_id.as_ref(), now.run_id.as_ref()).map(|(then, now)| then == now);
         if self.db != now.db {
             return Likeness::Elsewhere;
         }
+        // The ids of the nodes identify a cluster, whichever of its nodes answers now.
         if !self.cluster.is_empty() && !now.cluster.is_empty() {
             return if meet(&self.cluster, &now.cluster) {
                 Likeness::Same
@@ -80,16 +90,27 @@ impl Provenance {
                 Likeness::Elsewhere
             };
         }
-        let same_service =
-            both(self.service.as_ref(), now.service.as_ref()).is_some_and(|(then, now)| {
+        let same_process = match (&self.run_id, &now.run_id) {
+            (Some(then), Some(now)) => Some(then == now),
+            _ => None,
+        };
+        if same_process == Some(true) || self.has_service_of(now) {
+            return Likeness::Same;
+        }
+        if self.address != now.address {
+            return Likeness::Elsewhere;
+        }
+        // Without both run ids, the address is the only evidence.
+        if same_process == Some(false) { Likeness::OtherProcess } else { Likeness::Same }
+    }
+
+    /// True if both places are masters of the same service of the same Sentinels.
+    fn has_service_of(&self, now: &Self) -> bool {
+        match (&self.service, &now.service) {
+            (Some(then), Some(now)) => {
                 then.name == now.name && meet(&then.sentinels, &now.sentinels)
-            });
-        match same_process {
-            Some(true) => Likeness::Same,
-            _ if same_service => Likeness::Same,
-            _ if self.address != now.address => Likeness::Elsewhere,
-            Some(false) => Likeness::OtherProcess,
-            None => Likeness::Same,
+            }
+            _ => false,
         }
     }
 
@@ -97,26 +118,31 @@ impl Provenance {
     /// cannot be a restarted instance of the backup's server. The clocks of this machine and of the
     /// server may differ, so both must agree.
     pub(crate) fn was_taken_while_up(&self, now: &Self, time: SystemTime) -> bool {
-        let taken_at = self.taken_at.as_ref().and_then(|at| humantime::parse_rfc3339(at).ok());
-        let (Some(taken_at), Some(uptime)) = (taken_at, now.uptime) else { return false };
-        let mut clocks = [Some(time), uptime.server_time].into_iter().flatten();
-        clocks.all(|time| {
-            time.duration_since(taken_at)
-                .is_ok_and(|age| uptime.up_for > age.saturating_add(MARGIN))
-        })
+        let Some(taken_at) = &self.taken_at else { return false };
+        let Ok(taken_at) = humantime::parse_rfc3339(taken_at) else { return false };
+        let Some(uptime) = now.uptime else { return false };
+        if !uptime.covers(taken_at, time) {
+            return false;
+        }
+        match uptime.server_time {
+            Some(server_time) => uptime.covers(taken_at, server_time),
+            None => true,
+        }
     }
 }
 
 /// A run id as `INFO` reports it. `None` for the placeholder of a proxy or a managed service, which
 /// does not distinguish servers.
-fn run_id(told: &str) -> Option<String> {
-    let is_hex = told.len() == RUN_ID_DIGITS && told.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let varies = told.bytes().any(|byte| Some(&byte) != told.as_bytes().first());
-    (is_hex && varies).then(|| told.to_owned())
-}
-
-fn both<T>(then: Option<T>, now: Option<T>) -> Option<(T, T)> {
-    then.zip(now)
+fn run_id(reported: &str) -> Option<String> {
+    let first = reported.bytes().next()?;
+    let is_hex = reported.bytes().all(|byte| byte.is_ascii_hexdigit());
+    // A placeholder may be 40 zeros.
+    let varies = reported.bytes().any(|byte| byte != first);
+    if reported.len() == RUN_ID_DIGITS && is_hex && varies {
+        Some(reported.to_owned())
+    } else {
+        None
+    }
 }
 
 fn meet(these: &[String], those: &[String]) -> bool {
@@ -146,18 +172,39 @@ pub(crate) struct Process {
     pub(crate) uptime: Option<Uptime>,
 }
 
+/// The value of a field in the text of INFO.
+fn field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
+    for line in info.lines() {
+        if let Some(rest) = line.strip_prefix(name)
+            && let Some(value) = rest.strip_prefix(':')
+        {
+            return Some(value);
+        }
+    }
+    None
+}
+
+/// The value of a field in the text of INFO, if it is a number.
+fn number(info: &str, name: &str) -> Option<u64> {
+    field(info, name)?.trim().parse().ok()
+}
+
 impl Process {
     /// Reads the section `server` of INFO.
     pub(crate) fn of(info: &str) -> Self {
-        let told =
-            |name: &str| info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-        let number = |name: &str| told(name)?.trim().parse::<u64>().ok();
-        // Redis reports it since version 7.
-        let server_time = number("server_time_usec")
-            .and_then(|micros| SystemTime::UNIX_EPOCH.checked_add(Duration::from_micros(micros)));
-        let up_for = number("uptime_in_seconds").map(Duration::from_secs);
-        let uptime = up_for.map(|up_for| Uptime { up_for, server_time });
-        Self { run_id: told("run_id").and_then(run_id), uptime }
+        let mut process = Self::default();
+        if let Some(id) = field(info, "run_id") {
+            process.run_id = run_id(id);
+        }
+        if let Some(seconds) = number(info, "uptime_in_seconds") {
+            // Redis reports it since version 7.
+            let server_time = match number(info, "server_time_usec") {
+                Some(micros) => SystemTime::UNIX_EPOCH.checked_add(Duration::from_micros(micros)),
+                None => None,
+            };
+            process.uptime = Some(Uptime { up_for: Duration::from_secs(seconds), server_time });
+        }
+        process
     }
 }
 

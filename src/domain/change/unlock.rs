@@ -7,22 +7,25 @@ use crate::domain::schema::State;
 /// that cannot be read.
 pub(crate) fn removable(record: &Record) -> Result<usize, String> {
     let lock = record.schema.lock_key_index();
-    if let Some(key_index) =
-        record.readings.iter().position(|reading| matches!(reading, Reading::WrongType(_)))
-    {
+    let wrong_type =
+        record.readings.iter().position(|reading| matches!(reading, Reading::WrongType(_)));
+    if let Some(key_index) = wrong_type {
         let wanted = record.schema.type_at(key_index);
         return Err(format!(
             "another program uses this Redis key, which does not hold a {wanted}; find that program \
             first"
         ));
     }
-    if let Claim::ResultOf(other) = &record.claim {
-        return Err(format!(
-            "{other} reads it as a completed result; unlocking never removes a stored result"
-        ));
-    }
-    if let Claim::LockOf(other) = &record.claim {
-        return Err(format!("{other} reads it as its own lock; unlock the record of {other}"));
+    match &record.claim {
+        Claim::ResultOf(other) => {
+            return Err(format!(
+                "{other} reads it as a completed result; unlocking never removes a stored result"
+            ));
+        }
+        Claim::LockOf(other) => {
+            return Err(format!("{other} reads it as its own lock; unlock the record of {other}"));
+        }
+        _ => {}
     }
     match record.state {
         State::Absent if record.seen.is_absent() => Err("the key has no record".to_owned()),
@@ -36,10 +39,10 @@ pub(crate) fn removable(record: &Record) -> Result<usize, String> {
                 .to_owned())
         }
         State::Unreadable => {
-            let unread = record.readings.iter().position(|reading| reading.unread().is_some());
-            unread
-                .filter(|key_index| record.seen.keys[*key_index].content != Content::Absent)
-                .ok_or_else(|| "nothing of it can be removed".to_owned())
+            match record.readings.iter().position(|reading| reading.unread().is_some()) {
+                Some(unread) if record.seen.keys[unread].content != Content::Absent => Ok(unread),
+                _ => Err("nothing of it can be removed".to_owned()),
+            }
         }
     }
 }

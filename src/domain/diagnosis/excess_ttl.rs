@@ -10,27 +10,20 @@ const STATE_THE_TTL: &str = "if your service uses a longer lock TTL, pass --lock
     `idemctl force-unlock KEY`";
 
 pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
-    let lock = input.record.lock().filter(|_| input.record.state == State::InProgress)?;
-    if input.record.has_lapsing_lock() {
+    let schema = &input.record.schema;
+    // The TTL of a lock that the next request replaces anyway keeps no client waiting.
+    if input.record.state != State::InProgress || input.record.has_lapsing_lock() {
         return None;
     }
-    let Expiry::In(left) = lock.expiry else { return None };
-    let allowed = age::millis(input.record.schema.ttl(TtlOf::Lock)?);
-    let result_ttl = age::millis(input.record.schema.result_ttl);
-    // A TTL in milliseconds that is passed to EX is a thousand times too long. The lock may already
-    // have lived half of it.
-    let thousandfold = allowed.saturating_mul(500)..=allowed.saturating_mul(1_000);
-    let cause = if thousandfold.contains(&left)
-        || left > result_ttl.saturating_add(age::TTL_TOLERANCE_MS)
-    {
-        "possible cause: a TTL in milliseconds was passed as seconds"
-    } else if left > result_ttl / 2 {
-        "possible cause: the lock was given the result TTL"
-    } else {
-        "possible cause: your service uses a longer lock TTL, or renewed the lock"
-    };
-    let evidence = input.record.schema.ttl_evidence(TtlOf::Lock);
+    let Expiry::In(left) = input.record.lock()?.expiry else { return None };
+    let allowed = age::millis(schema.ttl(TtlOf::Lock)?);
+    if left <= allowed.saturating_add(age::TTL_TOLERANCE_MS) {
+        return None;
+    }
+    let cause = possible_cause(left, allowed, age::millis(schema.result_ttl));
+    let evidence = schema.ttl_evidence(TtlOf::Lock);
     let (severity, whose, advice) = match evidence {
+        // A default may be wrong for this deployment, so the lock may be as intended.
         Evidence::Estimated => {
             (Severity::Warning, "the schema's default lock TTL is", STATE_THE_TTL.to_owned())
         }
@@ -38,7 +31,7 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
             (Severity::Error, "this deployment's lock TTL is", input.unlock_advice())
         }
     };
-    (left > allowed.saturating_add(age::TTL_TOLERANCE_MS)).then(|| Finding {
+    Some(Finding {
         code: FindingCode::ExcessTtl,
         severity,
         evidence,
@@ -50,6 +43,21 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
         ),
         advice,
     })
+}
+
+/// A guess why a lock has this much time left, all in milliseconds.
+fn possible_cause(left: u64, allowed: u64, result_ttl: u64) -> &'static str {
+    // A TTL in milliseconds that is passed to EX is a thousand times too long. The lock may already
+    // have lived half of it.
+    let thousandfold = allowed.saturating_mul(500)..=allowed.saturating_mul(1_000);
+    let exceeds_results = left > result_ttl.saturating_add(age::TTL_TOLERANCE_MS);
+    if thousandfold.contains(&left) || exceeds_results {
+        "possible cause: a TTL in milliseconds was passed as seconds"
+    } else if left > result_ttl / 2 {
+        "possible cause: the lock was given the result TTL"
+    } else {
+        "possible cause: your service uses a longer lock TTL, or renewed the lock"
+    }
 }
 
 #[cfg(test)]

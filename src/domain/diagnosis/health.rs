@@ -117,17 +117,24 @@ impl FromStr for Alarm {
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || format!("write one of {}", Self::all().join(", "));
         let (code, status) = text.split_once('=').ok_or_else(wrong)?;
-        let code = code.parse().ok().filter(|code| INCLUDABLE.contains(code)).ok_or_else(wrong)?;
-        let gives = |status: &Status| matches!(status, Status::Warning | Status::Critical);
-        let status = status.parse().ok().filter(gives).ok_or_else(wrong)?;
-        Ok(Self { code, status })
+        let Ok(code) = code.parse() else { return Err(wrong()) };
+        // The other findings do not keep clients waiting, so they are no reason for an alarm.
+        if !INCLUDABLE.contains(&code) {
+            return Err(wrong());
+        }
+        match status.parse() {
+            Ok(status @ (Status::Warning | Status::Critical)) => Ok(Self { code, status }),
+            _ => Err(wrong()),
+        }
     }
 }
 
 impl Limits {
     /// The requested findings.
     pub(crate) fn sought(&self) -> Vec<FindingCode> {
-        [FindingCode::NoExpiry].into_iter().chain(self.alarms.keys().copied()).collect()
+        let mut sought = vec![FindingCode::NoExpiry];
+        sought.extend(self.alarms.keys());
+        sought
     }
 
     /// The status that this many locks with a finding give.
@@ -136,8 +143,10 @@ impl Limits {
             if count >= self.critical {
                 return Status::Critical;
             }
-            let warns = self.warning.is_some_and(|warning| count >= warning);
-            return if warns { Status::Warning } else { Status::Ok };
+            return match self.warning {
+                Some(warning) if count >= warning => Status::Warning,
+                _ => Status::Ok,
+            };
         }
         match self.alarms.get(&code) {
             Some(status) if count > 0 => *status,
@@ -163,14 +172,22 @@ impl Health {
 
     /// How many locks have the finding.
     pub(crate) fn count(&self, code: FindingCode) -> u64 {
-        self.found.groups().filter(|((of, _), _)| *of == code).map(|(_, group)| group.count).sum()
+        let mut count = 0;
+        for ((of, _), group) in self.found.groups() {
+            if *of == code {
+                count += group.count;
+            }
+        }
+        count
     }
 
     /// The status. A proven critical state stays critical, even if other records were not checked.
     /// Otherwise a gap outranks a warning, because the unchecked records may be worse.
     pub(crate) fn status(&self, limits: &Limits) -> Status {
-        let statuses: Vec<_> =
-            limits.sought().into_iter().map(|code| limits.status(code, self.count(code))).collect();
+        let mut statuses = Vec::new();
+        for code in limits.sought() {
+            statuses.push(limits.status(code, self.count(code)));
+        }
         if statuses.contains(&Status::Critical) {
             Status::Critical
         } else if self.gap.is_some() {

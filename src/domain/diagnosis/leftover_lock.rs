@@ -9,8 +9,10 @@ use crate::domain::step::fencing;
 
 pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
     let record = input.record;
-    let lock = record.lock().filter(|_| record.state == State::Completed)?;
-    let then = match (record.result()?.expiry, lock.expiry) {
+    if record.state != State::Completed {
+        return None;
+    }
+    let then = match (record.result()?.expiry, record.lock()?.expiry) {
         (Expiry::In(_), Expiry::Never) => "once the result expires they are rejected indefinitely",
         (Expiry::In(result), Expiry::In(lock)) if result < lock => {
             "once the result expires they are rejected"
@@ -18,12 +20,12 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
         (Expiry::Never, Expiry::Never) => "neither ever expires",
         _ => "the lock expires first",
     };
-    let whose = match fencing::keeps_locks_from_results(&record.schema) {
-        true => "left by a crash between storing and unlocking",
-        false => {
-            "left by a crash between storing and unlocking, or taken by a late worker that may \
-            still be running"
-        }
+    // A late worker can take a lock beside a result only if the service's steps permit it.
+    let whose = if fencing::keeps_locks_from_results(&record.schema) {
+        "left by a crash between storing and unlocking"
+    } else {
+        "left by a crash between storing and unlocking, or taken by a late worker that may still \
+        be running"
     };
     Some(Finding {
         code: FindingCode::LeftoverLock,

@@ -13,10 +13,14 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
         State::Completed => "once the result beside it expires, every retry is rejected",
         State::Absent | State::Unreadable => return None,
     };
+    // The next request treats such a lock as absent once the time in its value has passed.
     if input.record.has_lapsing_lock() {
         return None;
     }
-    (input.record.lock()?.expiry == Expiry::Never).then(|| Finding {
+    if input.record.lock()?.expiry != Expiry::Never {
+        return None;
+    }
+    Some(Finding {
         code: FindingCode::NoExpiry,
         severity: Severity::Error,
         evidence: Evidence::Known,

@@ -7,8 +7,15 @@ use crate::domain::schema::State;
 
 pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
     let threshold = input.thresholds.overdue_ms?;
-    let age = input.record.age.filter(|_| input.record.state == State::InProgress)?;
-    (age.millis > threshold).then(|| Finding {
+    // The age of a completed record is that of its result.
+    if input.record.state != State::InProgress {
+        return None;
+    }
+    let age = input.record.age?;
+    if age.millis <= threshold {
+        return None;
+    }
+    Some(Finding {
         code: FindingCode::Overdue,
         severity: Severity::Warning,
         evidence: age.evidence,

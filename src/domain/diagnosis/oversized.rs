@@ -6,7 +6,10 @@ use crate::domain::record::Evidence;
 
 pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
     let size = input.record.size_bytes()?;
-    (size > input.thresholds.oversized_bytes).then(|| Finding {
+    if size <= input.thresholds.oversized_bytes {
+        return None;
+    }
+    Some(Finding {
         code: FindingCode::Oversized,
         severity: Severity::Info,
         evidence: Evidence::Known,

@@ -6,9 +6,15 @@ use crate::domain::record::{Evidence, Expiry};
 use crate::domain::schema::{State, TtlOf};
 
 pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
+    // A service that never gives its results a TTL does so by design.
     input.record.schema.ttl(TtlOf::Result)?;
-    let result = input.record.result().filter(|_| input.record.state == State::Completed)?;
-    (result.expiry == Expiry::Never).then(|| Finding {
+    if input.record.state != State::Completed {
+        return None;
+    }
+    if input.record.result()?.expiry != Expiry::Never {
+        return None;
+    }
+    Some(Finding {
         code: FindingCode::ResultNoExpiry,
         severity: Severity::Warning,
         evidence: Evidence::Known,

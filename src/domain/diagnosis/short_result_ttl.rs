@@ -12,15 +12,18 @@ const ADVICE: &str = "check the TTL that the service sets; a result should outli
 
 pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
     let record = input.record;
-    let Expiry::In(left) = record.result().filter(|_| record.state == State::Completed)?.expiry
-    else {
+    if record.state != State::Completed {
         return None;
-    };
+    }
+    let Expiry::In(left) = record.result()?.expiry else { return None };
     let result_ttl = age::millis(record.schema.ttl(TtlOf::Result)?);
     // The whole life of a result is known only from a time in its value. Without one, a result with
     // little time left may simply be about to expire, as every result does in the end.
-    let written = record.age.filter(|age| age.source == AgeSource::Record)?;
-    let life = written.millis.saturating_add(left);
+    let age = record.age?;
+    if age.source != AgeSource::Record {
+        return None;
+    }
+    let life = age.millis.saturating_add(left);
     // Within a tenth of the schema's TTL, the deployment probably chose its own TTL.
     if life >= result_ttl - result_ttl / 10 {
         return None;

@@ -6,12 +6,14 @@ use crate::domain::record::{Evidence, Reading};
 use crate::domain::step::Answer;
 
 pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
-    let (key_index, kind) = input.record.readings.iter().enumerate().find_map(
-        |(key_index, reading)| match reading {
-            Reading::WrongType(kind) => Some((key_index, kind)),
-            _ => None,
-        },
-    )?;
+    let mut wrong = None;
+    for (key_index, reading) in input.record.readings.iter().enumerate() {
+        if let Reading::WrongType(kind) = reading {
+            wrong = Some((key_index, kind));
+            break;
+        }
+    }
+    let (key_index, kind) = wrong?;
     let wanted = input.record.schema.type_at(key_index);
     let retries = match input.record.next_request.answer {
         Answer::Fail => "every step of the service fails",

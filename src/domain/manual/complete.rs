@@ -75,20 +75,24 @@ pub(crate) fn completion_of(record: &Record, overrides: Overrides) -> Result<Com
 pub(crate) fn hold(record: &Record, request: &Request<'_>) -> Result<Option<Content>, String> {
     let schema = &record.schema;
     let lock_index = schema.lock_key_index();
-    let checks_owner = schema.complete.as_ref().is_some_and(|step| step.checks_owner);
+    let checks_owner = match &schema.complete {
+        Some(step) => step.checks_owner,
+        None => false,
+    };
     if !checks_owner && is_stored(record, &record.readings) {
         return Ok(None);
     }
     let lock = request.lock();
     let mut readings = record.readings.clone();
     readings[lock_index] = decode::decode_value(schema, lock_index, &lock);
-    let held = readings[lock_index].decoded();
     // A lock that the service cannot read would block the key until it expires.
-    let Some(held) = held.filter(|held| schema.values[held.format].state == State::InProgress)
-    else {
-        return Err("a lock with this owner and fingerprint cannot be read back; omit quotes and \
-            backslashes"
-            .into());
+    let held = match readings[lock_index].decoded() {
+        Some(held) if schema.values[held.format].state == State::InProgress => held,
+        _ => {
+            return Err("a lock with this owner and fingerprint cannot be read back; omit quotes \
+                and backslashes"
+                .to_owned());
+        }
     };
     let keeps_owner = schema.values[held.format].fields.owner.is_some();
     if keeps_owner && held.owner.as_deref() != Some(request.owner) {

@@ -20,15 +20,22 @@ pub(crate) fn lost_fields(record: &Record, request: &Request<'_>) -> Vec<String>
     let before = &record.seen.keys[key_index].content;
     let result = request.result_over(before);
     let old = document(schema, before).unwrap_or(Json::Null);
-    let after = document(schema, &result).unwrap_or(Json::Null);
-    let told = unknown_fields(schema, before);
-    let path = |name: &str| format!("/{}", name.replace('~', "~0").replace('/', "~1"));
-    let is_lost = |path: &String| {
-        old.pointer(path).map(|value| value.to_value())
-            != after.pointer(path).map(|value| value.to_value())
-    };
-    let mut lost: Vec<_> = told.iter().map(|(name, _)| path(name)).filter(is_lost).collect();
-    lost.extend(lost_fingerprint(record, &result).filter(|path| !lost.contains(path)));
+    let new = document(schema, &result).unwrap_or(Json::Null);
+    let mut lost = Vec::new();
+    for (name, _) in unknown_fields(schema, before) {
+        // RFC 6901 escapes `~` as `~0` and `/` as `~1`.
+        let path = format!("/{}", name.replace('~', "~0").replace('/', "~1"));
+        let old_value = old.pointer(&path).map(|value| value.to_value());
+        let new_value = new.pointer(&path).map(|value| value.to_value());
+        if old_value != new_value {
+            lost.push(path);
+        }
+    }
+    if let Some(path) = lost_fingerprint(record, &result)
+        && !lost.contains(&path)
+    {
+        lost.push(path);
+    }
     lost
 }
 
@@ -39,16 +46,21 @@ fn lost_fingerprint(record: &Record, result: &Content) -> Option<String> {
     let before = record.readings[schema.lock_key_index()].decoded()?;
     let stored = before.fingerprint.as_ref()?;
     let after = decode::decode_value(schema, schema.result_key_index(), result);
-    let kept = after.decoded().and_then(|value| value.fingerprint.as_ref());
-    (kept != Some(stored))
-        .then(|| schema.values[before.format].fields.fingerprint.clone())
-        .flatten()
+    if let Some(value) = after.decoded()
+        && value.fingerprint.as_ref() == Some(stored)
+    {
+        return None;
+    }
+    schema.values[before.format].fields.fingerprint.clone()
 }
 
 /// Why the result of this request cannot be written. `None` if it can be, or if the service's own
 /// script writes it.
 pub(crate) fn unwritten_result(record: &Record, request: &Request<'_>) -> Option<String> {
-    record.schema.sends_result_value().then(|| request.unwritten_result()).flatten()
+    if !record.schema.sends_result_value() {
+        return None;
+    }
+    request.unwritten_result()
 }
 
 /// Why the result of this request would not be read back as a result. `None` if it would be, or if

@@ -7,48 +7,55 @@ use crate::domain::step::Request;
 
 /// Begin: a lock with this owner exists, and did not exist before.
 pub(crate) fn was_acquired(before: &Record, now: &Record, owner: &[u8]) -> Option<Meaning> {
-    let holds =
-        |record: &Record| record.state == State::InProgress && record.owner() == Some(owner);
-    (holds(now) && !holds(before)).then_some(Meaning::Acquired)
+    // The same owner may have held the lock before. Then the lock does not show what begin did.
+    if holds(now, owner) && !holds(before, owner) { Some(Meaning::Acquired) } else { None }
+}
+
+fn holds(record: &Record, owner: &[u8]) -> bool {
+    record.state == State::InProgress && record.owner() == Some(owner)
 }
 
 /// Complete: the result that was sent is stored, was not stored before, and the lock is gone.
 pub(crate) fn was_stored(before: &Record, now: &Record, request: &Request<'_>) -> Option<Meaning> {
-    let key_index = now.schema.result_key_index();
-    let (was, is) = (&before.seen.keys[key_index], &now.seen.keys[key_index]);
-    let sent = request.result_over(&was.content);
-    let same = is.content == sent
-        || {
-            // A script may add the time to the result.
-            let sent = decode::decode_value(&now.schema, key_index, &sent);
-            matches!((sent.decoded(), now.readings[key_index].decoded()), (Some(sent), Some(is)) if says_the_same(sent, is))
-        };
-    let longer = match (was.expiry, is.expiry) {
-        (Expiry::In(was), Expiry::In(is)) => is > was,
-        (was, is) => was != is,
+    let schema = &now.schema;
+    let key_index = schema.result_key_index();
+    let old = &before.seen.keys[key_index];
+    let new = &now.seen.keys[key_index];
+    let sent = request.result_over(&old.content);
+    if new.content != sent {
+        // A script may add the time to the result.
+        let sent = decode::decode_value(schema, key_index, &sent);
+        let sent = sent.decoded()?;
+        let stored = now.readings[key_index].decoded()?;
+        if !says_the_same(sent, stored) {
+            return None;
+        }
+    }
+    let lives_longer = match (old.expiry, new.expiry) {
+        (Expiry::In(old), Expiry::In(new)) => new > old,
+        (old, new) => old != new,
     };
-    let anew = was.content != is.content || longer;
-    let lock_over = key_index == now.schema.lock_key_index() || now.lock().is_none();
-    (same && anew && lock_over).then_some(Meaning::Stored)
+    // The same result may have been stored before. Then it does not show what complete did.
+    if old.content == new.content && !lives_longer {
+        return None;
+    }
+    let shares_key = key_index == schema.lock_key_index();
+    if shares_key || now.lock().is_none() { Some(Meaning::Stored) } else { None }
 }
 
 /// Release: there is no lock any more.
 pub(crate) fn was_released(now: &Record) -> Option<Meaning> {
-    now.lock().is_none().then_some(Meaning::Released)
+    if now.lock().is_none() { Some(Meaning::Released) } else { None }
 }
 
-fn says_the_same(sent: &Decoded, is: &Decoded) -> bool {
-    let all = |of: &Decoded| {
-        (
-            of.format,
-            of.response.clone(),
-            of.error.clone(),
-            of.owner.clone(),
-            of.fingerprint.clone(),
-            of.blob.clone(),
-        )
-    };
-    all(sent) == all(is)
+/// True if both values have the same format and the same data, whatever times they hold.
+fn says_the_same(one: &Decoded, other: &Decoded) -> bool {
+    one.format == other.format
+        && one.response == other.response
+        && one.error == other.error
+        && one.owner == other.owner
+        && one.fingerprint == other.fingerprint
+        && one.blob == other.blob
 }
 
 #[cfg(test)]

@@ -9,16 +9,17 @@ use crate::domain::step::next_request::predict_reply;
 
 /// The begin step's reply to a request with this hash of its payload.
 pub(crate) fn predict_begin(record: &Record, fingerprint: &str) -> Meaning {
-    let mut replies = record.schema.begin_calls().iter().flat_map(|call| &call.replies);
+    let other_payload = match record.fingerprint() {
+        Some(stored) => stored != fingerprint,
+        None => false,
+    };
     // A script that compares the payload itself reports a mismatch without a `when` condition.
+    let mut replies = record.schema.begin_calls().iter().flat_map(|call| &call.replies);
     let compares = replies.any(|reply| reply.means == Meaning::Mismatch && reply.when.is_empty());
-    let other_payload = record.fingerprint().is_some_and(|stored| stored != fingerprint);
     if compares && other_payload {
         return Meaning::Mismatch;
     }
-    let begin = record.schema.begin.as_ref();
-    let predicted = begin.and_then(|step| predict_reply(step, &record.readings, other_payload));
-    predicted.map_or(Meaning::Fail, |(reply, _)| reply.means)
+    predicted_meaning(record.schema.begin.as_ref(), &record.readings, other_payload)
 }
 
 /// The complete step's reply to this owner, given the lock that it finds.
@@ -28,31 +29,46 @@ pub(crate) fn predict_complete(record: &Record, owner: &[u8], held: Option<&Cont
         let key_index = record.schema.lock_key_index();
         readings[key_index] = decode::decode_value(&record.schema, key_index, lock);
     }
-    by_owner(record.schema.complete.as_ref(), &readings, owner, Meaning::Refused)
+    by_owner(record.schema.complete.as_ref(), &readings, owner)
 }
 
 /// The release step's reply to this owner.
 pub(crate) fn predict_release(record: &Record, step: &Step, owner: &[u8]) -> Meaning {
-    by_owner(Some(step), &record.readings, owner, Meaning::Refused)
+    by_owner(Some(step), &record.readings, owner)
 }
 
-fn by_owner(
-    step: Option<&Step>,
-    readings: &[Reading],
-    owner: &[u8],
-    otherwise: Meaning,
-) -> Meaning {
-    let holder =
-        readings.iter().filter_map(Reading::decoded).find_map(|value| value.owner.as_deref());
-    if step.is_some_and(|step| step.checks_owner) && holder.is_some_and(|holder| holder != owner) {
-        return otherwise;
+/// The step's reply to this owner. The `when` conditions do not tell owners apart, so a step that
+/// checks the owner is known to refuse any other one.
+fn by_owner(step: Option<&Step>, readings: &[Reading], owner: &[u8]) -> Meaning {
+    if let Some(step) = step
+        && step.checks_owner
+        && let Some(holder) = holder(readings)
+        && holder != owner
+    {
+        return Meaning::Refused;
     }
-    answer(step, readings)
+    predicted_meaning(step, readings, false)
 }
 
-fn answer(step: Option<&Step>, readings: &[Reading]) -> Meaning {
-    step.and_then(|step| predict_reply(step, readings, false))
-        .map_or(Meaning::Fail, |(reply, _)| reply.means)
+/// The first owner that the values name.
+fn holder(readings: &[Reading]) -> Option<&[u8]> {
+    for reading in readings {
+        if let Some(value) = reading.decoded()
+            && let Some(owner) = &value.owner
+        {
+            return Some(owner);
+        }
+    }
+    None
+}
+
+/// The meaning of the reply whose condition holds. If no condition holds, the service fails.
+fn predicted_meaning(step: Option<&Step>, readings: &[Reading], other_payload: bool) -> Meaning {
+    let Some(step) = step else { return Meaning::Fail };
+    match predict_reply(step, readings, other_payload) {
+        Some((reply, _)) => reply.means,
+        None => Meaning::Fail,
+    }
 }
 
 /// The record that the complete step leaves if it stores its result.
@@ -60,15 +76,21 @@ fn answer(step: Option<&Step>, readings: &[Reading]) -> Meaning {
 /// `lives` is the TTL of the result if a trial run measured it; otherwise the schema gives the TTL.
 pub(crate) fn completed(record: &Record, request: &Request<'_>, lives: Option<Expiry>) -> Record {
     let schema = &record.schema;
-    // TTLs are sent in whole seconds, rounded up.
-    let whole = |ttl| Expiry::In(age::millis(ttl).div_ceil(1_000).saturating_mul(1_000));
-    let expiry = lives.unwrap_or_else(|| schema.ttl(TtlOf::Result).map_or(Expiry::Never, whole));
-    let left = |(key_index, seen): (usize, &KeyState)| {
-        let is_result = key_index == schema.result_key_index();
-        let content = if is_result { request.result_over(&seen.content) } else { Content::Absent };
-        KeyState::new(&seen.redis_key, content, expiry, Deadline::Unknown)
+    let expiry = match (lives, schema.ttl(TtlOf::Result)) {
+        (Some(measured), _) => measured,
+        // TTLs are sent in whole seconds, rounded up.
+        (None, Some(ttl)) => Expiry::In(age::millis(ttl).div_ceil(1_000).saturating_mul(1_000)),
+        (None, None) => Expiry::Never,
     };
-    let keys: Vec<_> = record.seen.keys.iter().enumerate().map(left).collect();
+    let mut keys = Vec::with_capacity(record.seen.keys.len());
+    for (key_index, seen) in record.seen.keys.iter().enumerate() {
+        let content = if key_index == schema.result_key_index() {
+            request.result_over(&seen.content)
+        } else {
+            Content::Absent
+        };
+        keys.push(KeyState::new(&seen.redis_key, content, expiry, Deadline::Unknown));
+    }
     let seen = Observation { server_ms: record.seen.server_ms, keys, atomic: true };
     let readings = decode::decode_all(schema, &seen);
     Record::new(schema.clone(), record.key.clone(), seen, readings)
@@ -77,7 +99,8 @@ pub(crate) fn completed(record: &Record, request: &Request<'_>, lives: Option<Ex
 /// True if a worker that is still running would store its own result over a completed record. A
 /// fenced worker does not, because its lock is gone.
 pub(crate) fn is_overwritten_later(completed: &Record) -> bool {
-    answer(completed.schema.complete.as_ref(), &completed.readings) == Meaning::Stored
+    let step = completed.schema.complete.as_ref();
+    predicted_meaning(step, &completed.readings, false) == Meaning::Stored
 }
 
 #[cfg(test)]

@@ -42,34 +42,41 @@ impl ResponseInput {
     }
 
     fn nothing_is_lost(&self, schema: &Schema, keeps: Keeps) -> Result<(), Misfit> {
-        let is_lost = |(name, _): &(String, String)| {
-            !(keeps.headers || keeps.content_type && name.eq_ignore_ascii_case("content-type"))
-        };
+        let mut loses_header = false;
+        for (name, _) in &self.headers {
+            let is_kept = keeps.headers || keeps.content_type && is_content_type(name);
+            loses_header |= !is_kept;
+        }
         let lost = [
             ("--status", self.status.is_some() && !keeps.status),
-            ("--header", self.headers.iter().any(is_lost)),
+            ("--header", loses_header),
             ("--body", self.body.is_some() && !keeps.body),
             ("--error", self.error.is_some() && !keeps.error),
         ];
-        match lost.iter().find(|(_, is_lost)| *is_lost) {
-            Some((flag, _)) => misfit(
-                format!("{flag} would be lost: a result of {} keeps {}", schema.name, kept(keeps)),
-                Some("omit it"),
-            ),
-            None => Ok(()),
+        for (flag, is_lost) in lost {
+            if is_lost {
+                return misfit(
+                    format!(
+                        "{flag} would be lost: a result of {} keeps {}",
+                        schema.name,
+                        kept(keeps)
+                    ),
+                    Some("omit it"),
+                );
+            }
         }
+        Ok(())
     }
 
     fn nothing_is_missing(&self, schema: &Schema, keeps: Keeps) -> Result<(), Misfit> {
+        // A service that has a text for an empty body also stores responses without a body.
         let needs_body = keeps.body && schema.write.no_body.is_none();
-        let (flag, hint) = match () {
-            () if keeps.status && self.status.is_none() => {
-                ("--status", "--status 201, what the client should get")
-            }
-            () if needs_body && self.body.is_none() => {
-                ("--body", "--body @FILE, --body TEXT, or --body '' for none")
-            }
-            () => return Ok(()),
+        let (flag, hint) = if keeps.status && self.status.is_none() {
+            ("--status", "--status 201, what the client should get")
+        } else if needs_body && self.body.is_none() {
+            ("--body", "--body @FILE, --body TEXT, or --body '' for none")
+        } else {
+            return Ok(());
         };
         misfit(
             format!("{flag} is missing: a result of {} keeps {}", schema.name, kept(keeps)),
@@ -78,13 +85,13 @@ impl ResponseInput {
     }
 
     fn is_ever_stored(&self, schema: &Schema) -> Result<(), Misfit> {
-        let (Some(status), Some(stores)) = (self.status, &schema.service.stores) else {
-            return Ok(());
-        };
+        let Some(status) = self.status else { return Ok(()) };
+        let Some(stores) = &schema.service.stores else { return Ok(()) };
         if stores.contains(&status) {
             return Ok(());
         }
-        let (first, last) = (stores.start(), stores.end());
+        let first = stores.start();
+        let last = stores.end();
         let free = if schema.release.is_some() {
             "`idemctl release KEY`"
         } else {
@@ -102,24 +109,34 @@ impl ResponseInput {
 
     /// True if a content type declares JSON, but the body is not valid JSON.
     pub(crate) fn is_broken_json(&self) -> bool {
-        let says_json = |(name, value): &(String, String)| {
-            name.eq_ignore_ascii_case("content-type") && value.to_ascii_lowercase().contains("json")
-        };
-        let body = self.body.as_deref().unwrap_or_default();
-        let is_json = || serde_json::from_slice::<serde::de::IgnoredAny>(body).is_ok();
-        !body.is_empty() && self.headers.iter().any(says_json) && !is_json()
+        for (name, value) in &self.headers {
+            if is_content_type(name) && value.to_ascii_lowercase().contains("json") {
+                return self.has_broken_body();
+            }
+        }
+        false
     }
 
     /// True if a body begins as JSON does but is not valid JSON, and no content type is given.
     pub(crate) fn looks_like_broken_json(&self) -> bool {
-        let is_typed =
-            self.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type"));
-        let json = ("content-type".to_owned(), "application/json".to_owned());
+        if self.headers.iter().any(|(name, _)| is_content_type(name)) {
+            return false;
+        }
         let body = self.body.as_deref().unwrap_or_default();
-        !is_typed
-            && body.trim_ascii_start().starts_with(b"{")
-            && Self { headers: vec![json], ..self.clone() }.is_broken_json()
+        body.trim_ascii_start().starts_with(b"{") && self.has_broken_body()
     }
+
+    /// True if there is a body that is not valid JSON.
+    fn has_broken_body(&self) -> bool {
+        let body = self.body.as_deref().unwrap_or_default();
+        // A response with a content type may have no body.
+        !body.is_empty() && serde_json::from_slice::<serde::de::IgnoredAny>(body).is_err()
+    }
+}
+
+/// True for the header that some services keep although they keep no other.
+fn is_content_type(name: &str) -> bool {
+    name.eq_ignore_ascii_case("content-type")
 }
 
 fn misfit<T>(message: String, hint: Option<&str>) -> Result<T, Misfit> {
@@ -128,15 +145,19 @@ fn misfit<T>(message: String, hint: Option<&str>) -> Result<T, Misfit> {
 
 /// The fields that results store, in words.
 fn kept(keeps: Keeps) -> String {
-    let content_type = keeps.content_type && !keeps.headers;
-    let parts = [
+    let mut parts = Vec::new();
+    for (part, is_kept) in [
         ("status", keeps.status),
         ("headers", keeps.headers),
-        ("content type", content_type),
+        // The headers include the content type.
+        ("content type", keeps.content_type && !keeps.headers),
         ("body", keeps.body),
         ("error", keeps.error),
-    ];
-    let parts: Vec<_> = parts.iter().filter(|(_, kept)| *kept).map(|(part, _)| *part).collect();
+    ] {
+        if is_kept {
+            parts.push(part);
+        }
+    }
     match parts.split_last() {
         None => "nothing of a response, only that the operation is done".to_owned(),
         Some((last, [])) => format!("only the {last}"),
@@ -148,8 +169,9 @@ fn kept(keeps: Keeps) -> String {
 pub(crate) fn header(text: &str) -> Result<(String, String), String> {
     let (name, value) =
         text.split_once(':').ok_or("write it as 'Content-Type: application/json'")?;
-    let in_name = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-    if name.is_empty() || !name.bytes().all(in_name) {
+    let is_name =
+        name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte));
+    if name.is_empty() || !is_name {
         return Err(format!(
             "{name:?} is not a header name; write it as 'Content-Type: application/json'"
         ));

@@ -31,12 +31,11 @@ pub fn of(schema: &Schema) -> Option<LateWorker> {
     // worker.
     let absent = vec![Reading::Absent; schema.keys.len()];
     let mut retaken = absent.clone();
-    let held = schema
-        .values
-        .iter()
-        .position(|case| case.key_index == lock && case.state == State::InProgress);
-    if let Some(case) = held {
-        retaken[lock] = Reading::Value(Box::new(lock_of_another(case)));
+    for (index, format) in schema.values.iter().enumerate() {
+        if format.key_index == lock && format.state == State::InProgress {
+            retaken[lock] = Reading::Value(Box::new(lock_of_another(index)));
+            break;
+        }
     }
     Some(LateWorker {
         stores_when_absent: stores_in(complete, &absent),
@@ -68,8 +67,10 @@ fn stores_in(complete: &Step, readings: &[Reading]) -> bool {
     if complete.checks_owner {
         return false;
     }
-    predict_reply(complete, readings, false)
-        .is_some_and(|(reply, _)| reply.means == Meaning::Stored)
+    match predict_reply(complete, readings, false) {
+        Some((reply, _)) => reply.means == Meaning::Stored,
+        None => false,
+    }
 }
 
 /// True if no worker can hold a lock while a result exists.

@@ -44,17 +44,15 @@ pub(crate) fn document(schema: &Schema, value: &Content) -> Option<Json<'static>
 pub(crate) fn unknown_fields(schema: &Schema, value: &Content) -> Vec<(String, Vec<u8>)> {
     let Some(Json::Object(members)) = document(schema, value) else { return Vec::new() };
     let reading = decode::decode_value(schema, schema.lock_key_index(), value);
-    let form = reading.decoded().map(|value| value.format);
+    // A value without a recognised format may have any format, so that a field named by any of
+    // them is known.
+    let formats = match reading.decoded() {
+        Some(value) => std::slice::from_ref(&schema.values[value.format]),
+        None => &schema.values[..],
+    };
     let mut unknown = Vec::new();
     for (name, value) in members {
-        // A value without a recognised format may have any format, so that a field named by any of
-        // them is known.
-        let mut forms = schema
-            .values
-            .iter()
-            .enumerate()
-            .filter(|(case, _)| form.is_none_or(|form| form == *case));
-        if !forms.any(|(_, case)| names(case, &name)) {
+        if !formats.iter().any(|format| names(format, &name)) {
             unknown.push((name.into_owned(), text(value)));
         }
     }
@@ -62,22 +60,24 @@ pub(crate) fn unknown_fields(schema: &Schema, value: &Content) -> Vec<(String, V
 }
 
 /// True if a value format refers to the field with this name, or to a field in it.
-fn names(case: &ValueFormat, name: &str) -> bool {
-    let named_fields = case.fields.pointers().map(|(_, path)| path);
-    let expiry = case.expires_at.iter().map(|expires_at| expires_at.field.as_str());
-    let compared = case.tests.fields.iter().map(|(path, _)| path.as_str());
-    let required = case.tests.has.iter().map(String::as_str);
-    if named_fields
-        .chain(expiry)
-        .chain(compared)
-        .chain(required)
-        .any(|path| starts_with_field(path, name))
+fn names(format: &ValueFormat, name: &str) -> bool {
+    if format.fields.pointers().any(|(_, path)| starts_with_field(path, name)) {
+        return true;
+    }
+    if let Some(expires_at) = &format.expires_at
+        && starts_with_field(&expires_at.field, name)
     {
         return true;
     }
-    match &case.closed {
+    if format.tests.fields.iter().any(|(path, _)| starts_with_field(path, name)) {
+        return true;
+    }
+    if format.tests.has.iter().any(|path| starts_with_field(path, name)) {
+        return true;
+    }
+    match &format.closed {
         Some(closed) => {
-            closed.paths(|_: &Member| true).into_iter().any(|path| starts_with_field(&path, name))
+            closed.paths(|_: &Member| true).iter().any(|path| starts_with_field(path, name))
         }
         None => false,
     }

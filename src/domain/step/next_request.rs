@@ -115,8 +115,10 @@ fn own_time_left(reading: &Reading, seen: &Observation) -> Option<u64> {
 
 /// The expiry of the first Redis key that exists.
 fn first_expiry(seen: &Observation) -> Expiry {
-    let existing = seen.keys.iter().find(|key| key.content != Content::Absent);
-    existing.map_or(Expiry::In(0), |key| key.expiry)
+    match seen.keys.iter().find(|key| key.content != Content::Absent) {
+        Some(key) => key.expiry,
+        None => Expiry::In(0),
+    }
 }
 
 #[cfg(test)]

@@ -142,19 +142,23 @@ impl ReplyMatcher<'_> {
     /// such values.
     fn has_format(&self, entry: &Reply, format: usize, value: &Content) -> bool {
         let reading = self.read(format, value);
-        match reading.lapsed() {
-            None => reading.is(&KeyIs::Value(format)),
-            Some(_) => {
-                entry.is_for_lapsed()
-                    && reading.decoded().is_some_and(|value| value.format == format)
-            }
+        if reading.lapsed().is_none() {
+            return reading.is(&KeyIs::Value(format));
+        }
+        match reading.decoded() {
+            Some(value) => entry.is_for_lapsed() && value.format == format,
+            None => false,
         }
     }
 
     fn has_other_payload(&self, format: usize, value: &Content) -> bool {
         let reading = self.read(format, value);
-        let stored = reading.decoded().and_then(|value| value.fingerprint.as_deref());
-        stored.is_some_and(|stored| stored != self.fingerprint)
+        let Some(value) = reading.decoded() else { return false };
+        // Without a stored hash, the client has nothing to compare.
+        match &value.fingerprint {
+            Some(stored) => stored != self.fingerprint,
+            None => false,
+        }
     }
 
     fn read(&self, format: usize, value: &Content) -> Reading {

@@ -11,6 +11,7 @@ use super::encoding::{compact_json, escape_html, header_lists, headers, timestam
 use super::kept;
 use super::reply::ReplyMatcher;
 use crate::domain::hash_slot;
+use crate::domain::hex::hex;
 use crate::domain::record::encode::{encode, encode_fields};
 use crate::domain::record::{Content, Field, Hash, Json, Response, age, json_prefix};
 use crate::domain::schema::value_template::Placeholder;
@@ -73,9 +74,10 @@ impl<'a> Request<'a> {
             Placeholder::Key => self.key.to_vec(),
             Placeholder::Prefix => self.schema.prefix.text.as_bytes().to_vec(),
             Placeholder::RedisKey(key_index) => self.redis_key(key_index),
-            Placeholder::LockTtl => self
-                .lock_ttl
-                .map_or_else(|| whole_seconds(self.schema.lock_ttl), |ttl| ttl.as_bytes().to_vec()),
+            Placeholder::LockTtl => match self.lock_ttl {
+                Some(ttl) => ttl.as_bytes().to_vec(),
+                None => whole_seconds(self.schema.lock_ttl),
+            },
             Placeholder::ResultTtl => whole_seconds(self.schema.result_ttl),
             Placeholder::LockValue => self.lock_value(),
             Placeholder::ResultValue => self.result_value(),
@@ -155,9 +157,14 @@ impl<'a> Request<'a> {
         self.packed(&text, self.schema.result_key_index(), State::Completed)?.err()
     }
 
+    /// The template of the result: the one for failed operations if this one failed and the service
+    /// stores errors.
     fn result_template(&self) -> Option<&'a Template> {
         let write = &self.schema.write;
-        write.failed_value.as_ref().filter(|_| self.error.is_some()).or(write.result_value.as_ref())
+        if self.error.is_some() && write.failed_value.is_some() {
+            return write.failed_value.as_ref();
+        }
+        write.result_value.as_ref()
     }
 
     /// The content of the result's Redis key after this request acquired its lock and stored its
@@ -189,17 +196,17 @@ impl<'a> Request<'a> {
     /// What a replay of this request's result returns: the whole value, or only the response if the
     /// schema describes it.
     pub fn replayed(&self) -> Vec<u8> {
-        self.schema
-            .write
-            .response
-            .as_ref()
-            .map_or_else(|| self.result_value(), |response| self.value(response))
+        match &self.schema.write.response {
+            Some(response) => self.value(response),
+            None => self.result_value(),
+        }
     }
 
     fn redis_key(&self, role: Role) -> Vec<u8> {
-        self.schema
-            .index_of(role)
-            .map_or_else(Vec::new, |index| self.schema.keys[index].template.redis_key(self.key))
+        match self.schema.index_of(role) {
+            Some(index) => self.schema.keys[index].template.redis_key(self.key),
+            None => Vec::new(),
+        }
     }
 
     /// A value as it is stored. A text that cannot be encoded is stored unchanged, and is
@@ -221,15 +228,17 @@ impl<'a> Request<'a> {
         key_index: usize,
         state: State,
     ) -> Option<Result<Content, String>> {
-        let form = self
-            .schema
-            .values
-            .iter()
-            .find(|case| case.key_index == key_index && case.state == state)?;
+        let mut formats = self.schema.values.iter();
+        let format =
+            formats.find(|format| format.key_index == key_index && format.state == state)?;
+        let decoding = &format.decoding;
+        if decoding.is_as_stored() {
+            return None;
+        }
         let bytes_at = &self.schema.write.bytes_at;
-        (!form.decoding.is_as_stored()).then(|| match form.encoding() {
-            Encoding::Hash => encode_fields(&form.decoding, text, bytes_at).map(Content::hash),
-            _ => encode(&form.decoding, text.to_vec(), bytes_at).map(Content::text),
+        Some(match format.encoding() {
+            Encoding::Hash => encode_fields(decoding, text, bytes_at).map(Content::hash),
+            _ => encode(decoding, text.to_vec(), bytes_at).map(Content::text),
         })
     }
 
@@ -285,10 +294,6 @@ impl<'a> Request<'a> {
     fn part(&self, place: Placeholder) -> Vec<u8> {
         let response = self.response;
         let write = &self.schema.write;
-        let json = |value: Value| {
-            let text = value.to_string();
-            if write.escape_html { escape_html(&text).into_bytes() } else { text.into_bytes() }
-        };
         match place {
             Placeholder::Owner => self.owner.to_vec(),
             Placeholder::Fingerprint => self.fingerprint.as_bytes().to_vec(),
@@ -299,21 +304,22 @@ impl<'a> Request<'a> {
             Placeholder::NowRfc3339 => timestamp(self.now_ms, Timestamp::Rfc3339),
             Placeholder::NowTicks => timestamp(self.now_ms, Timestamp::Ticks),
             Placeholder::Expires(of, unit) => timestamp(self.expires_ms(of), unit),
-            Placeholder::ContentType => {
-                json(response.content_type().map_or(Value::Null, Value::from))
-            }
-            Placeholder::BodyHex => {
-                response.body.iter().flat_map(|byte| format!("{byte:02x}").into_bytes()).collect()
-            }
-            Placeholder::Response => {
-                write.response.as_ref().map_or_else(Vec::new, |response| self.value(response))
-            }
-            Placeholder::ErrorText => {
-                self.error.map_or_else(|| b"null".to_vec(), |error| json(Value::from(error)))
-            }
+            Placeholder::ContentType => match response.content_type() {
+                Some(content_type) => self.json(Value::from(content_type)),
+                None => self.json(Value::Null),
+            },
+            Placeholder::BodyHex => hex(&response.body).into_bytes(),
+            Placeholder::Response => match &write.response {
+                Some(response) => self.value(response),
+                None => Vec::new(),
+            },
+            Placeholder::ErrorText => match self.error {
+                Some(error) => self.json(Value::from(error)),
+                None => b"null".to_vec(),
+            },
             Placeholder::Status => response.status.unwrap_or(200).to_string().into_bytes(),
-            Placeholder::HeaderLists => json(header_lists(response, write.header_names)),
-            Placeholder::Headers => json(headers(response, write.header_names)),
+            Placeholder::HeaderLists => self.json(header_lists(response, write.header_names)),
+            Placeholder::Headers => self.json(headers(response, write.header_names)),
             Placeholder::Body | Placeholder::BodyJson
                 if response.body.is_empty() && write.no_body.is_some() =>
             {
@@ -321,15 +327,28 @@ impl<'a> Request<'a> {
             }
             Placeholder::Body => response.body.clone(),
             Placeholder::BodyBase64 => STANDARD.encode(&response.body).into_bytes(),
-            Placeholder::BodyText => json(Value::from(String::from_utf8_lossy(&response.body))),
+            Placeholder::BodyText => self.body_text(),
             Placeholder::BodyJson => {
                 let compact = if response.is_json() { compact_json(&response.body) } else { None };
                 // A body that is not JSON is written as a JSON string.
-                compact
-                    .unwrap_or_else(|| json(Value::from(String::from_utf8_lossy(&response.body))))
+                compact.unwrap_or_else(|| self.body_text())
             }
             _ => Vec::new(),
         }
+    }
+
+    /// The body as a JSON string.
+    fn body_text(&self) -> Vec<u8> {
+        self.json(Value::from(String::from_utf8_lossy(&self.response.body)))
+    }
+
+    /// A JSON value as the service's encoder writes it.
+    fn json(&self, value: Value) -> Vec<u8> {
+        let text = value.to_string();
+        if self.schema.write.escape_html {
+            return escape_html(&text).into_bytes();
+        }
+        text.into_bytes()
     }
 }
 
@@ -353,13 +372,13 @@ pub(crate) fn cluster_problem(schema: &Schema, key: &[u8]) -> Option<String> {
         // A script that receives only parts of Redis keys builds some of the record's Redis keys
         // itself.
         let builds_keys = keys.iter().any(|template| !template.is_redis_key());
-        if builds_keys {
+        let why = if builds_keys {
             all.extend(record.iter().map(Vec::as_slice));
-        }
-        let why = match builds_keys {
-            true => "it builds Redis keys that KEYS does not name",
-            false if !hash_slot::is_one(all.iter().copied()) => "its Redis keys are apart",
-            false => continue,
+            "it builds Redis keys that KEYS does not name"
+        } else if !hash_slot::is_one(all.iter().copied()) {
+            "its Redis keys are apart"
+        } else {
+            continue;
         };
         return Some(format!("{name} cannot run on a cluster, {why}: {}", hash_slot::words(all)));
     }
