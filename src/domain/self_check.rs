@@ -160,6 +160,7 @@ fn reads_as(
 fn keeps_owner(schema: &Schema, lock: &Content) -> Option<Mismatch> {
     let reading = decode::decode_value(schema, schema.lock_key_index(), lock);
     let decoded = reading.decoded()?;
+    // Without `fields.owner`, the file does not claim that the lock names its owner.
     schema.values[decoded.format].fields.owner.as_ref()?;
     let message = match decoded.owner.as_deref() {
         Some(owner) if owner == OWNER.as_bytes() => return None,

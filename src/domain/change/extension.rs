@@ -32,6 +32,7 @@ pub(crate) fn extendable(record: &Record) -> Result<usize, String> {
 pub(crate) fn is_needless(record: &Record, key_index: usize, millis: u64) -> Option<Needless> {
     match record.seen.keys[key_index].expiry {
         Expiry::Never => Some(Needless::ForEver),
+        // An extension must never take time from a lock.
         Expiry::In(left) if left >= millis => Some(Needless::Longer(left)),
         Expiry::In(_) => None,
     }

@@ -79,6 +79,7 @@ impl Provenance {
     /// master; the place stays the same in both cases. Many services are called `mymaster`, so a
     /// name counts only if a Sentinel matches as well.
     pub(crate) fn likeness(&self, now: &Self) -> Likeness {
+        // The databases of one server hold different keys, so no id is compared then.
         if self.db != now.db {
             return Likeness::Elsewhere;
         }

@@ -16,6 +16,7 @@ pub(crate) fn removable(record: &Record) -> Result<usize, String> {
             first"
         ));
     }
+    // Before the state, because another schema may own what this one reads as a lock.
     match &record.claim {
         Claim::ResultOf(other) => {
             return Err(format!(

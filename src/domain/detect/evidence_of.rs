@@ -217,6 +217,7 @@ pub(super) fn look(pattern: &str, sample_set: SampleSet<'_>) -> Option<String> {
         let Content::Text { head, length } = &sample_set.samples[*sample].content else {
             return None;
         };
+        // Owner tokens are short texts. Longer values and JSON objects are data.
         let is_whole = *length == Some(head.len() as u64);
         if !is_whole || head.len() > LONGEST_TOKEN || head.first() == Some(&b'{') {
             return None;
@@ -230,6 +231,7 @@ pub(super) fn look(pattern: &str, sample_set: SampleSet<'_>) -> Option<String> {
 
 /// True for a word in lower case that names locks.
 fn names_lock(word: &str) -> bool {
+    // Names of Redis keys use the plural as well.
     let word = word.strip_suffix('s').unwrap_or(word);
     let is_other = NO_LOCKS.iter().any(|other| word.ends_with(other));
     LOCK_NAMES.contains(&word) || (word.ends_with("lock") && !is_other)

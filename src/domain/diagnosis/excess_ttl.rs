@@ -11,7 +11,7 @@ const STATE_THE_TTL: &str = "if your service uses a longer lock TTL, pass --lock
 
 pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
     let schema = &input.record.schema;
-    // The TTL of a lock that the next request replaces anyway keeps no client waiting.
+    // The time in such a value ends the lock, whatever TTL its Redis key has.
     if input.record.state != State::InProgress || input.record.has_lapsing_lock() {
         return None;
     }

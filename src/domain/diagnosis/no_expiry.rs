@@ -7,13 +7,14 @@ use crate::domain::record::{Evidence, Expiry};
 use crate::domain::schema::{State, TtlOf};
 
 pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
+    // A service that never gives its locks a TTL does so by design.
     input.record.schema.ttl(TtlOf::Lock)?;
     let then = match input.record.state {
         State::InProgress => "every retry is rejected indefinitely",
         State::Completed => "once the result beside it expires, every retry is rejected",
         State::Absent | State::Unreadable => return None,
     };
-    // The next request treats such a lock as absent once the time in its value has passed.
+    // The time in such a value ends the lock, although its Redis key never expires.
     if input.record.has_lapsing_lock() {
         return None;
     }

@@ -63,6 +63,7 @@ pub(crate) fn draft(name: &str, seen: &[KeyState]) -> String {
 
 /// Writes the `[ttl]` table.
 fn ttls(text: &mut String, cases: &[DraftFormat]) {
+    // Writing to a `String` cannot fail, so the results of `writeln!` are ignored in this file.
     // A format without a state may be either kind, so its TTL cannot be left out.
     let is_open = cases.iter().any(|case| case.state.is_none());
     for (name, state) in [("lock", State::InProgress), ("result", State::Completed)] {
@@ -169,6 +170,7 @@ fn form_name(case: &DraftFormat, names: &mut BTreeSet<String>) -> String {
     if name.is_empty() {
         name.push_str("empty");
     }
+    // Two formats may have the same word, for example if their codecs differ.
     if names.contains(&name) {
         name = format!("{name}-{}", names.len());
     }

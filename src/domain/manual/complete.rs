@@ -52,6 +52,7 @@ pub(crate) enum Refusal {
 /// # Errors
 /// Why the record cannot be completed, or which override permits it.
 pub(crate) fn completion_of(record: &Record, overrides: Overrides) -> Result<Completion, Refusal> {
+    // No override permits this, because the value belongs to another program.
     if record.readings.iter().any(|reading| matches!(reading, Reading::WrongType(_))) {
         return Err(Refusal::WrongType);
     }

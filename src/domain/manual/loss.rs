@@ -14,6 +14,7 @@ use crate::domain::step::kept::{document, unknown_fields};
 pub(crate) fn lost_fields(record: &Record, request: &Request<'_>) -> Vec<String> {
     let schema = &record.schema;
     let key_index = schema.lock_key_index();
+    // With a Redis key of its own, the result does not replace the lock's value.
     if key_index != schema.result_key_index() || !schema.sends_result_value() {
         return Vec::new();
     }

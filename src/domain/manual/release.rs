@@ -13,6 +13,7 @@ pub(crate) fn releasable(record: &Record) -> Result<&Step, Refusal> {
     let is_described = record.schema.begin.is_some();
     let missing = if is_described { Refusal::NoSuchStep } else { Refusal::Undescribed("release") };
     let step = record.schema.release.as_ref().ok_or(missing)?;
+    // Some release steps are a plain DEL, which would remove the other program's value.
     if record.readings.iter().any(|reading| matches!(reading, Reading::WrongType(_))) {
         return Err(Refusal::WrongType);
     }

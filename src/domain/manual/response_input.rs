@@ -90,6 +90,7 @@ impl ResponseInput {
         if stores.contains(&status) {
             return Ok(());
         }
+        // After any other response the service releases the lock or lets it expire.
         let first = stores.start();
         let last = stores.end();
         let free = if schema.release.is_some() {

@@ -10,14 +10,21 @@ use super::value_template::{Placeholder, Template};
 impl Schema {
     /// Why idemctl cannot write records of this schema from scratch; `None` if it can.
     pub(crate) fn unwritten_because(&self) -> Option<String> {
-        self.no_written_strings_because()
-            .or_else(|| missing(&self.unwritten_values()))
-            .or_else(|| self.needs_missing_ttl(self.write.values().map(|(_, value)| value)))
+        if let Some(why) = self.no_written_strings_because() {
+            return Some(why);
+        }
+        if let Some(why) = missing(&self.unwritten_values()) {
+            return Some(why);
+        }
+        self.needs_missing_ttl(self.write.values().map(|(_, value)| value))
     }
 
     /// Why workers cannot execute the service's steps in a race or a simulation; `None` if they
     /// can.
     pub(crate) fn unplayable_because(&self) -> Option<String> {
+        if let Some(why) = self.no_written_strings_because() {
+            return Some(why);
+        }
         let [lock_value, result_value] = self.unwritten_values();
         let parts = [
             ("[begin]", self.begin.is_none()),
@@ -25,9 +32,7 @@ impl Schema {
             lock_value,
             result_value,
         ];
-        self.no_written_strings_because()
-            .or_else(|| missing(&parts))
-            .or_else(|| self.some_step_untimed_because())
+        missing(&parts).or_else(|| self.some_step_untimed_because())
     }
 
     /// Why the steps cannot be explored; `None` if they can. Only the steps change Redis during an

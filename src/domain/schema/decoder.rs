@@ -112,7 +112,8 @@ const TEXT_FOLLOWS: char = '=';
 impl Codec {
     /// Parses a word of `schema.toml`; `None` if it is not a codec.
     fn from_word(word: &str) -> Option<Self> {
-        // Only the first `=` separates: the text itself may contain more.
+        // Only the first `=` separates: the text itself may contain more. A prefix or suffix
+        // without a text would change nothing.
         if let Some((name, text)) = word.split_once(TEXT_FOLLOWS)
             && !text.is_empty()
         {

@@ -106,6 +106,7 @@ impl KeyTemplate {
         let key = match self.key {
             KeyShape::Any => KeyShape::Shaped(Shape::new(&[KeyPart::Key], Some(pattern))?),
             KeyShape::Shaped(shape) => KeyShape::Shaped(Shape::new(shape.parts(), Some(pattern))?),
+            // All records share one Redis key, so there is no key to match.
             KeyShape::Fixed => {
                 return Err("`key` needs a template with {key}".to_owned());
             }

@@ -104,6 +104,7 @@ impl Schema {
 
     /// The index in `keys` of the Redis key that holds the lock.
     pub fn lock_key_index(&self) -> usize {
+        // The parser lists the lock's key first.
         0
     }
 
@@ -128,6 +129,7 @@ impl Schema {
         self.other_places.iter().map(|(prefix, keys)| Self {
             keys: keys.clone(),
             prefix: prefix.clone(),
+            // A copy has no copies of its own, so that no place is listed twice.
             other_places: Vec::new(),
             is_elsewhere: true,
             ..self.clone()
@@ -215,6 +217,7 @@ impl Schema {
             if word.has(&TIMES) {
                 return true;
             }
+            // A value may contain the time although the words of the call do not.
             if word.has(&[Placeholder::LockValue]) && self.write.keeps_time() {
                 return true;
             }
@@ -275,6 +278,7 @@ impl Schema {
     /// How many bytes of a value idemctl reads to recognise its state, status and owner. A word
     /// that a value must equal is read completely.
     pub(crate) fn head_bytes(&self) -> usize {
+        // 64 bytes show the state and the age of a record of every service in `lua/`.
         let mut most = HEAD_BYTES;
         for format in &self.values {
             if needs_longer_head(format) {

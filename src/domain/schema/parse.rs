@@ -197,6 +197,7 @@ fn in_format_2(raw: RawSchema) -> Checked<RawSchema> {
 }
 
 fn check_name(name: &str) -> Checked<()> {
+    // The name is also the name of the schema's folder.
     if name.is_empty()
         || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
     {

@@ -122,10 +122,12 @@ fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duratio
         return Ok(Some(NO_TTL));
     }
     match parse_duration(&text) {
+        // Redis rejects `EX 0`.
         Ok(duration) if duration.is_zero() => {
             Err(D::Error::custom("a TTL must be longer than zero"))
         }
         Ok(duration) => Ok(Some(duration)),
+        // `schema new` writes this word for a TTL that a person must decide.
         Err(_) if text == "DECIDE" => {
             Err(D::Error::custom("replace DECIDE with a duration, or with \"none\""))
         }

@@ -71,6 +71,7 @@ fn status_codes<'de, D: Deserializer<'de>>(
 ) -> Result<Option<RangeInclusive<i64>>, D::Error> {
     let text = String::deserialize(deserializer)?;
     match range(&text) {
+        // A service whose first code is above the last would store nothing.
         Some(codes) if !codes.is_empty() => Ok(Some(codes)),
         _ => Err(D::Error::custom(format_args!(
             "`{text}` is not a range of status codes, such as 200-299"

@@ -27,6 +27,7 @@ impl Call {
     /// The words that are sent: a script's KEYS and ARGV, or the words of a command.
     pub(crate) fn words(&self) -> impl Iterator<Item = &Template> {
         match &self.action {
+            // The empty chain gives both arms the same type.
             Action::Command(words) => words.iter().chain(&[]),
             Action::Script { keys, args, .. } => keys.iter().chain(args),
         }

@@ -194,6 +194,7 @@ pub(crate) struct FieldPointers {
 impl FieldPointers {
     /// The pointers that are set, each with the name of its field.
     pub(crate) fn pointers(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        // Without `..`, so that the compiler reports a field that is missing below.
         let Self {
             owner,
             fingerprint,

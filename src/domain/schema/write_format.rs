@@ -99,6 +99,7 @@ impl WriteFormat {
             headers: self.results_have(&[Placeholder::Headers, Placeholder::HeaderLists]),
             content_type: self.results_have(&[Placeholder::ContentType]),
             body: bytes || text,
+            // A result that also has the bytes loses nothing.
             text_only: text && !bytes,
             error: self.failed_value.is_some(),
         }

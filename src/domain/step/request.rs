@@ -109,6 +109,7 @@ impl<'a> Request<'a> {
             Action::Script { name, keys, args } => {
                 // The parser has checked that the script exists.
                 let text = self.schema.scripts.get(name).map_or("", |script| &*script.text);
+                // EVAL needs one round trip and nothing in the server's script cache.
                 let mut words = vec![b"EVAL".to_vec(), text.as_bytes().to_vec()];
                 words.extend(self.script_arguments(keys, args));
                 words
@@ -281,6 +282,7 @@ impl<'a> Request<'a> {
             _ => None,
         };
         let ttl = sent.or_else(|| self.schema.ttl(of)).unwrap_or_default();
+        // Saturating, because a TTL that is sent may be any number of seconds.
         self.now_ms.saturating_add(age::millis(ttl))
     }
 
@@ -339,6 +341,7 @@ impl<'a> Request<'a> {
 
     /// The body as a JSON string.
     fn body_text(&self) -> Vec<u8> {
+        // Such a service keeps bodies as text, so `complete` rejects a body that is not UTF-8.
         self.json(Value::from(String::from_utf8_lossy(&self.response.body)))
     }
 
