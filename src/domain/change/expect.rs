@@ -49,7 +49,8 @@ impl Expectation {
                 })?;
                 Some(at)
             }
-            // The bytes alone do not tell this lock from one that was taken again with the same value.
+            // The bytes alone do not tell this lock from one that was taken again with the same
+            // value.
             None => return Err("the token has no expiry; print it again with --dry-run".to_owned()),
         };
         Ok(Self::Token { sha256, expires_at_ms })

@@ -12,8 +12,8 @@ pub(crate) fn removable(record: &Record) -> Result<usize, String> {
     if let Some(key_index) = wrong_type {
         let wanted = record.schema.type_at(key_index);
         return Err(format!(
-            "another program uses this Redis key, which does not hold a {wanted}; find that program \
-            first"
+            "another program uses this Redis key, which does not hold a {wanted}; find that \
+            program first"
         ));
     }
     // Before the state, because another schema may own what this one reads as a lock.

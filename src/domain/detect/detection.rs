@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::evidence_of::{ASKED, look, nearest, of as evidence, parting};
+use super::evidence_of::{ASKED, lock_guess, nearest, of as evidence, parting};
 use super::group::{Confidence, Guess, KeyGroup, Other};
 use super::pattern::{Pattern, is_separator, patterns};
 use super::placing::{NamedSchemas, SchemaSet};
@@ -337,9 +337,9 @@ impl PatternJudge<'_> {
     /// of them.
     fn unclaimed(&self, among: &[usize], mut others: Vec<Other>) -> KeyGroup {
         others.extend(nearest(self.schema_set, self.sample_set(among)));
-        let look = look(&self.pattern.text, self.sample_set(among));
+        let guess = lock_guess(&self.pattern.text, self.sample_set(among));
         let fields = fields(self.samples, among);
-        KeyGroup { others, evidence: look.into_iter().collect(), fields, ..self.group(among) }
+        KeyGroup { others, evidence: guess.into_iter().collect(), fields, ..self.group(among) }
     }
 
     /// A group of these samples, as long as nothing is known about their schema.

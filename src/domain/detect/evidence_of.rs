@@ -205,7 +205,7 @@ fn near_miss(
 /// A guess about unknown keys: they are locks if their names suggest it and their values are short
 /// texts. Under a name that only suggests idempotency, the hash of a payload and the status code of
 /// a response are no sign of a lock.
-pub(super) fn look(pattern: &str, sample_set: SampleSet<'_>) -> Option<String> {
+pub(super) fn lock_guess(pattern: &str, sample_set: SampleSet<'_>) -> Option<String> {
     let pattern = pattern.to_ascii_lowercase();
     let names_locks = pattern.split(SEPARATORS).any(names_lock)
         || PROGRESS_NAMES.iter().any(|name| pattern.contains(name));
@@ -261,7 +261,7 @@ mod tests {
             leader: b"",
             named: &super::super::placing::NamedSchemas::new(),
         };
-        look(pattern, sample_set).is_some()
+        lock_guess(pattern, sample_set).is_some()
     }
 
     #[test]

@@ -189,8 +189,8 @@ pub(super) fn of_value(case: &ValueFormat) -> f64 {
     points + FIELD * count(required.max(case.tests.has.len()))
 }
 
-/// The points for Redis keys that are a schema's key with this index. `is_default` is true if the prefix is the
-/// schema's own, and not one that was guessed from the keys.
+/// The points for Redis keys that are a schema's key with this index. `is_default` is true if the
+/// prefix is the schema's own, and not one that was guessed from the keys.
 pub(super) fn of_keys(schema: &Schema, key_index: usize, is_default: bool) -> f64 {
     // A guessed prefix was taken from the keys themselves, so finding it there again is not
     // evidence.

@@ -6,8 +6,8 @@ use crate::domain::duration;
 use crate::domain::record::{Evidence, Expiry, age};
 use crate::domain::schema::{State, TtlOf};
 
-const STATE_THE_TTL: &str = "if your service uses a longer lock TTL, pass --lock-ttl; otherwise run \
-    `idemctl force-unlock KEY`";
+const STATE_THE_TTL: &str = "if your service uses a longer lock TTL, pass --lock-ttl; otherwise \
+    run `idemctl force-unlock KEY`";
 
 pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
     let schema = &input.record.schema;
@@ -36,8 +36,8 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
         severity,
         evidence,
         message: format!(
-            "the lock expires in {}, but {whose} {}. If its worker died, retries are rejected until \
-            then ({cause})",
+            "the lock expires in {}, but {whose} {}. If its worker died, retries are rejected \
+            until then ({cause})",
             duration::short(left),
             duration::short(allowed),
         ),

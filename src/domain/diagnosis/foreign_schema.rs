@@ -25,8 +25,8 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
                     input.how_long()
                 ),
                 advice: format!(
-                    "inspect it with --schema {writer}, and find out why both services use the same \
-                    keys"
+                    "inspect it with --schema {writer}, and find out why both services use the \
+                    same keys"
                 ),
             }
         }

@@ -31,8 +31,8 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
         "find out which program wrote it; `idemctl force-unlock KEY` removes it, and the next \
         request executes"
     } else {
-        "find out which program wrote it before you remove it; the schema has no prefix, so the key \
-        may belong to another program"
+        "find out which program wrote it before you remove it; the schema has no prefix, so the \
+        key may belong to another program"
     };
     Some(Finding {
         code: FindingCode::Unreadable,

@@ -47,10 +47,11 @@ pub(crate) fn draft(name: &str, seen: &[KeyState]) -> String {
         seen.len(),
         quoted(&template),
     );
-    ttls(&mut text, &cases);
+    // Writing to a `String` cannot fail, so the results of `writeln!` are ignored in this file.
+    write_ttls(&mut text, &cases);
     let mut names = BTreeSet::new();
     for case in &cases {
-        form(&mut text, case, seen.len(), &mut names);
+        write_value_format(&mut text, case, seen.len(), &mut names);
     }
     if cases.iter().all(|case| case.state == Some(State::Completed)) {
         text.push_str(
@@ -62,8 +63,7 @@ pub(crate) fn draft(name: &str, seen: &[KeyState]) -> String {
 }
 
 /// Writes the `[ttl]` table.
-fn ttls(text: &mut String, cases: &[DraftFormat]) {
-    // Writing to a `String` cannot fail, so the results of `writeln!` are ignored in this file.
+fn write_ttls(text: &mut String, cases: &[DraftFormat]) {
     // A format without a state may be either kind, so its TTL cannot be left out.
     let is_open = cases.iter().any(|case| case.state.is_none());
     for (name, state) in [("lock", State::InProgress), ("result", State::Completed)] {
@@ -104,11 +104,16 @@ fn ttls(text: &mut String, cases: &[DraftFormat]) {
 }
 
 /// Writes one `[[value]]` table.
-fn form(text: &mut String, case: &DraftFormat, all: usize, names: &mut BTreeSet<String>) {
-    let name = form_name(case, names);
+fn write_value_format(
+    text: &mut String,
+    case: &DraftFormat,
+    all: usize,
+    names: &mut BTreeSet<String>,
+) {
+    let name = unique_name(case, names);
     let _ =
         writeln!(text, "\n# {} of {all} values.\n[[value]]\nname = {name:?}", case.samples.len());
-    opened(text, &case.decoding);
+    write_decoding(text, &case.decoding);
     match &case.test {
         FormatTest::Field(field, value) => {
             let pointer = quoted(&format!("/{}", fields::step(field)));
@@ -125,16 +130,16 @@ fn form(text: &mut String, case: &DraftFormat, all: usize, names: &mut BTreeSet<
         }
         FormatTest::Fields => {}
     }
-    members(text, case);
+    write_field_lists(text, case);
     match case.state {
         Some(state) => _ = writeln!(text, "state = {:?}", state.as_str()),
         None => _ = writeln!(text, "# {DECIDE}: in-progress or completed.\nstate = {DECIDE:?}"),
     }
-    meanings(text, case);
+    write_meanings(text, case);
 }
 
 /// Writes how the values are decoded, unless the tests imply it.
-fn opened(text: &mut String, decoding: &Decoding) {
+fn write_decoding(text: &mut String, decoding: &Decoding) {
     let value = &decoding.value;
     let _ = match value.encoding {
         Encoding::Hash => writeln!(text, "type = \"hash\""),
@@ -158,7 +163,7 @@ fn words(decoder: &Decoder) -> String {
 }
 
 /// A unique name for a value format.
-fn form_name(case: &DraftFormat, names: &mut BTreeSet<String>) -> String {
+fn unique_name(case: &DraftFormat, names: &mut BTreeSet<String>) -> String {
     let word = match &case.test {
         FormatTest::Field(_, Value::String(word)) | FormatTest::Word(word) => word.clone(),
         FormatTest::Field(field, value) => format!("{field}-{value}"),
@@ -179,7 +184,7 @@ fn form_name(case: &DraftFormat, names: &mut BTreeSet<String>) -> String {
 }
 
 /// Writes the fields that every value has, those that some have, and those that may be null.
-fn members(text: &mut String, case: &DraftFormat) {
+fn write_field_lists(text: &mut String, case: &DraftFormat) {
     let mut objects = 0;
     let mut counts: BTreeMap<&String, (usize, bool)> = BTreeMap::new();
     for object in case.samples.iter().filter_map(SampleValue::fields) {
@@ -212,7 +217,7 @@ fn members(text: &mut String, case: &DraftFormat) {
 }
 
 /// Writes the guessed meanings of the fields.
-fn meanings(text: &mut String, case: &DraftFormat) {
+fn write_meanings(text: &mut String, case: &DraftFormat) {
     let state_field = match &case.test {
         FormatTest::Field(field, _) => Some(field.as_str()),
         _ => None,

@@ -246,8 +246,8 @@ impl Catalog {
         pattern
     }
 
-    /// The schemas that own a Redis key, each with the key's index there. Only the most specific of the
-    /// matching templates count. There are several owners if schemas share a template.
+    /// The schemas that own a Redis key, each with the key's index there. Only the most specific of
+    /// the matching templates count. There are several owners if schemas share a template.
     pub(crate) fn owners(&self, redis_key: &[u8]) -> impl Iterator<Item = (&Arc<Schema>, usize)> {
         self.owning_keys(redis_key).map(|owner| (&owner.schema, owner.key_index))
     }

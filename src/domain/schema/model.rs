@@ -108,8 +108,8 @@ impl Schema {
         0
     }
 
-    /// The index in `keys` of the Redis key that holds the result; the same as the lock's if they share one
-    /// Redis key.
+    /// The index in `keys` of the Redis key that holds the result; the same as the lock's if they
+    /// share one Redis key.
     pub fn result_key_index(&self) -> usize {
         self.keys.len() - 1
     }
@@ -278,7 +278,7 @@ impl Schema {
     /// How many bytes of a value idemctl reads to recognise its state, status and owner. A word
     /// that a value must equal is read completely.
     pub(crate) fn head_bytes(&self) -> usize {
-        // 64 bytes show the state and the age of a record of every service in `lua/`.
+        // 64 bytes are enough for the state and the age of the built-in services' records.
         let mut most = HEAD_BYTES;
         for format in &self.values {
             if needs_longer_head(format) {
