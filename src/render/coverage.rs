@@ -32,10 +32,15 @@ const MISSING: [Missing; 3] =
 pub fn unrecognised(coverage: &Coverage, catalog: &Catalog) -> Vec<String> {
     let mut lines = Vec::new();
     for (name, count) in &coverage.foreign {
-        let schema = catalog.all().iter().find(|schema| schema.name == *name);
-        let under = schema.map(|schema| prefixes(schema)).filter(|prefixes| !prefixes.is_empty());
-        let under = under.map_or_else(String::new, |prefixes| format!(" under {prefixes}"));
-        let (keys, do_not) = if *count == 1 { ("key", "does not") } else { ("keys", "do not") };
+        let mut under = String::new();
+        if let Some(schema) = catalog.all().iter().find(|schema| schema.name == *name) {
+            let prefixes = prefixes(schema);
+            if !prefixes.is_empty() {
+                under = format!(" under {prefixes}");
+            }
+        }
+        let keys = if *count == 1 { "key" } else { "keys" };
+        let do_not = if *count == 1 { "does not" } else { "do not" };
         lines.push(format!("{count} {keys}{under} {do_not} match schema {name}"));
     }
     lines
@@ -44,51 +49,56 @@ pub fn unrecognised(coverage: &Coverage, catalog: &Catalog) -> Vec<String> {
 /// Lines about everything that was left out: skipped schemas, locks that another schema reads as
 /// results, and records without evidence.
 pub fn lines(coverage: &Coverage, catalog: &Catalog) -> Vec<String> {
-    let spared = coverage.spared.iter().map(|(name, count)| {
-        if *count == 1 {
+    let mut lines = Vec::new();
+    for schema in catalog.skipped() {
+        lines.push(format!("Skipped schema {}: {NO_PREFIX}.", schema.name));
+    }
+    for name in catalog.unreadable() {
+        lines.push(format!("Skipped schema {name}: {UNREADABLE}."));
+    }
+    for (name, count) in &coverage.spared {
+        lines.push(if *count == 1 {
             format!("1 value that looks like a lock is a completed result of {name}")
         } else {
             format!("{count} values that look like locks are completed results of {name}")
-        }
-    });
-    let unproven = all_unproven(coverage, catalog);
-    let skipped =
-        catalog.skipped().map(|schema| format!("Skipped schema {}: {NO_PREFIX}.", schema.name));
-    let unreadable =
-        catalog.unreadable().iter().map(|name| format!("Skipped schema {name}: {UNREADABLE}."));
-    skipped
-        .chain(unreadable)
-        .chain(spared)
-        .chain(unproven)
-        .chain(named_keys(&coverage.named))
-        .collect()
+        });
+    }
+    lines.extend(all_unproven(coverage, catalog));
+    lines.extend(named_keys(&coverage.named));
+    lines
 }
 
 /// Lines about the operator's keys that were not found or left alone, the first ones by name.
-fn named_keys(keys: &NamedKeys) -> impl Iterator<Item = String> {
-    let told: Vec<_> = keys.told.iter().map(|key| escape::text(key)).collect();
-    let more = keys.absent - told.len() as u64;
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    let absent = (keys.absent > 0).then(|| format!("not found: {}{more}", told.join(", ")));
-    let left = keys.told_left.iter().map(|(name, why)| {
-        format!("unchanged: {} ({})", escape::again(&name.text()), escape::text(why.as_bytes()))
-    });
-    let unnamed = keys.left - keys.told_left.len() as u64;
-    let unnamed = (unnamed > 0).then(|| format!("unchanged: {unnamed} more of the keys"));
-    let lock = keys.first_lock.as_ref().map(|name| {
-        format!(
-            "to remove a lock, run `idemctl force-unlock {}`",
-            invocation::argument(&name.text())
-        )
-    });
-    let ambiguous = keys.told_ambiguous.iter().map(|(key, names)| name::ambiguous(key, names));
-    let untold = keys.ambiguous - keys.told_ambiguous.len() as u64;
-    let untold = match untold {
-        0 => None,
-        1 => Some("1 more key is ambiguous".to_owned()),
-        more => Some(format!("{more} more keys are ambiguous")),
-    };
-    absent.into_iter().chain(left).chain(unnamed).chain(lock).chain(ambiguous).chain(untold)
+fn named_keys(keys: &NamedKeys) -> Vec<String> {
+    let mut lines = Vec::new();
+    if keys.absent > 0 {
+        let names: Vec<_> = keys.told.iter().map(|key| escape::text(key)).collect();
+        // Only the first keys are kept by name, because a file may name any number of keys.
+        let more = keys.absent - names.len() as u64;
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        lines.push(format!("not found: {}{more}", names.join(", ")));
+    }
+    for (name, why) in &keys.told_left {
+        let name = escape::again(&name.text());
+        lines.push(format!("unchanged: {name} ({})", escape::text(why.as_bytes())));
+    }
+    let more_unchanged = keys.left - keys.told_left.len() as u64;
+    if more_unchanged > 0 {
+        lines.push(format!("unchanged: {more_unchanged} more of the keys"));
+    }
+    if let Some(name) = &keys.first_lock {
+        let name = invocation::argument(&name.text());
+        lines.push(format!("to remove a lock, run `idemctl force-unlock {name}`"));
+    }
+    for (key, names) in &keys.told_ambiguous {
+        lines.push(name::ambiguous(key, names));
+    }
+    match keys.ambiguous - keys.told_ambiguous.len() as u64 {
+        0 => {}
+        1 => lines.push("1 more key is ambiguous".to_owned()),
+        more => lines.push(format!("{more} more keys are ambiguous")),
+    }
+    lines
 }
 
 /// A line with the names of the schemas that were left out; `None` if there are none.
@@ -106,32 +116,40 @@ pub fn left_out(catalog: &Catalog) -> Option<String> {
 
 /// The coverage of a scan, as fields of a report.
 pub fn fields(coverage: &Coverage, catalog: &Catalog, keys: u64) -> Map<String, Value> {
-    let left_out =
-        catalog.left_out().map(|schema| json!({ "schema": schema.name, "reason": NO_PREFIX }));
-    let unreadable =
-        catalog.unreadable().iter().map(|name| json!({ "schema": name, "reason": UNREADABLE }));
+    let mut left_out = Vec::new();
+    for schema in catalog.left_out() {
+        left_out.push(json!({ "schema": schema.name, "reason": NO_PREFIX }));
+    }
+    for name in catalog.unreadable() {
+        left_out.push(json!({ "schema": name, "reason": UNREADABLE }));
+    }
     let mut unproven = Map::new();
     for missing in MISSING {
         unproven.insert(missing.as_str().to_owned(), coverage.unproven.count(missing).into());
+    }
+    let named = &coverage.named;
+    let not_found: Vec<_> = named.told.iter().map(|key| escape::text(key)).collect();
+    let mut left_alone = Vec::new();
+    for (name, why) in &named.told_left {
+        left_alone.push(json!({ "name": name.text(), "reason": escape::text(why.as_bytes()) }));
+    }
+    let mut ambiguous = Vec::new();
+    for (key, names) in &named.told_ambiguous {
+        let names: Vec<_> = names.iter().map(|name| name.instead_of(key)).collect();
+        ambiguous.push(json!({ "key": escape::text(key), "names": names }));
     }
     document::fields(json!({
         "keys_walked": keys,
         "foreign": coverage.foreign,
         "spared": coverage.spared,
-        "left_out": left_out.chain(unreadable).collect::<Vec<_>>(),
+        "left_out": left_out,
         "unproven": unproven,
-        "keys_not_found": coverage.named.absent,
-        "not_found": coverage.named.told.iter().map(|key| escape::text(key)).collect::<Vec<_>>(),
-        "keys_left_alone": coverage.named.left,
-        "left_alone": coverage.named.told_left.iter().map(|(name, why)| json!({
-            "name": name.text(),
-            "reason": escape::text(why.as_bytes()),
-        })).collect::<Vec<_>>(),
-        "keys_ambiguous": coverage.named.ambiguous,
-        "ambiguous": coverage.named.told_ambiguous.iter().map(|(key, names)| json!({
-            "key": escape::text(key),
-            "names": names.iter().map(|name| name.instead_of(key)).collect::<Vec<_>>(),
-        })).collect::<Vec<_>>(),
+        "keys_not_found": named.absent,
+        "not_found": not_found,
+        "keys_left_alone": named.left,
+        "left_alone": left_alone,
+        "keys_ambiguous": named.ambiguous,
+        "ambiguous": ambiguous,
         "contradicted_defaults": coverage.contradictions.iter().map(shown).collect::<Vec<_>>(),
     }))
 }
@@ -151,8 +169,12 @@ fn shown((schema, of, found): (&str, TtlOf, Contradiction)) -> Value {
 fn all_unproven(coverage: &Coverage, catalog: &Catalog) -> Vec<String> {
     let mut lines = Vec::new();
     for missing in MISSING {
-        let lacking: Vec<_> =
-            coverage.unproven.of_schemas().filter(|(_, of, _)| *of == missing).collect();
+        let mut lacking = Vec::new();
+        for of_schema in coverage.unproven.of_schemas() {
+            if of_schema.1 == missing {
+                lacking.push(of_schema);
+            }
+        }
         if lacking.len() > MOST_LINES {
             lines.push(unproven_of_several(missing, &lacking));
             continue;
@@ -166,10 +188,12 @@ fn all_unproven(coverage: &Coverage, catalog: &Catalog) -> Vec<String> {
 }
 
 fn unproven_of_several(missing: Missing, lacking: &[(&str, Missing, LeftOut)]) -> String {
-    let count: u64 = lacking.iter().map(|(.., left_out)| left_out.count).sum();
-    let longest = lacking.iter().filter_map(|(.., left_out)| left_out.longest_ms).max();
+    let mut count = 0;
+    let mut longest_ms = None;
     let mut by_schema = Vec::new();
     for (name, _, left_out) in lacking {
+        count += left_out.count;
+        longest_ms = longest_ms.max(left_out.longest_ms);
         by_schema.push(format!("{name} {}", left_out.count));
     }
     let by_schema = by_schema.join(", ");
@@ -179,14 +203,20 @@ fn unproven_of_several(missing: Missing, lacking: &[(&str, Missing, LeftOut)]) -
             time left than their service's TTL."
         );
     };
-    let longest = longest
-        .map(|longest| format!(" The longest time left is {}.", duration::short(longest)))
-        .unwrap_or_default();
+    let longest = longest_time_left(longest_ms);
     format!(
         "Skipped {count} records ({by_schema}), because their age is only estimated: the {} TTLs of \
         this deployment are not configured.{longest}",
         of.as_str()
     )
+}
+
+/// A sentence after a space; empty if no record has an expiry.
+fn longest_time_left(longest_ms: Option<u64>) -> String {
+    match longest_ms {
+        Some(ms) => format!(" The longest time left is {}.", duration::short(ms)),
+        None => String::new(),
+    }
 }
 
 fn unproven(name: &str, schema: Option<&Schema>, missing: Missing, left_out: LeftOut) -> String {
@@ -201,13 +231,14 @@ fn unproven(name: &str, schema: Option<&Schema>, missing: Missing, left_out: Lef
             the service's TTL."
         );
     };
-    let default =
-        schema.and_then(|schema| schema.ttl(of)).map(|ttl| duration::short(age::millis(ttl)));
-    let default =
-        default.map(|ttl| format!(" (the schema's default is {ttl})")).unwrap_or_default();
-    let longest = left_out.longest_ms.map(duration::short);
-    let longest =
-        longest.map(|longest| format!(" The longest time left is {longest}.")).unwrap_or_default();
+    let mut default = String::new();
+    if let Some(schema) = schema
+        && let Some(ttl) = schema.ttl(of)
+    {
+        let ttl = duration::short(age::millis(ttl));
+        default = format!(" (the schema's default is {ttl})");
+    }
+    let longest = longest_time_left(left_out.longest_ms);
     format!(
         "Skipped {count} {name} {records}, because {their} age is only estimated: the {} TTL of \
         this deployment is not configured{default}.{longest}",
@@ -235,7 +266,10 @@ pub fn contradicted_defaults(coverage: &Coverage) -> Vec<String> {
         let mut defaults = Vec::new();
         let mut records = 0;
         let mut longest_ms = 0;
-        for (schema, _, found) in coverage.contradictions.iter().filter(|(_, ttl, _)| *ttl == of) {
+        for (schema, ttl, found) in coverage.contradictions.iter() {
+            if ttl != of {
+                continue;
+            }
             defaults.push(format!("{schema} ({})", duration::short(found.default_ms)));
             records += found.records;
             longest_ms = longest_ms.max(found.most_ms);
@@ -249,10 +283,11 @@ pub fn contradicted_defaults(coverage: &Coverage) -> Vec<String> {
             _ => format!("{name}s have up to"),
         };
         let ttl = if defaults.len() == 1 { "TTL" } else { "TTLs" };
+        // A check reads only a sample of the records, so more of them may contradict the default.
         let at_least = if coverage.contradictions.is_of_a_sample() { "at least " } else { "" };
         notes.push(format!(
-            "{at_least}{records} {have} {} left, more than the default {name} {ttl} of {}. If your service uses a longer TTL, \
-             set {name}_ttl in the context or pass {}.",
+            "{at_least}{records} {have} {} left, more than the default {name} {ttl} of {}. \
+             If your service uses a longer TTL, set {name}_ttl in the context or pass {}.",
             duration::short(longest_ms),
             defaults.join(", "),
             of.option(),
@@ -262,9 +297,15 @@ pub fn contradicted_defaults(coverage: &Coverage) -> Vec<String> {
 }
 
 fn prefixes(schema: &Schema) -> String {
-    let prefixes: BTreeSet<_> =
-        schema.keys.iter().map(|key| escape::text(key.template.prefix())).collect();
-    prefixes.into_iter().filter(|prefix| !prefix.is_empty()).collect::<Vec<_>>().join(" and ")
+    // A set, because the keys of a record often share their prefix.
+    let mut prefixes = BTreeSet::new();
+    for key in &schema.keys {
+        let prefix = escape::text(key.template.prefix());
+        if !prefix.is_empty() {
+            prefixes.insert(prefix);
+        }
+    }
+    prefixes.into_iter().collect::<Vec<_>>().join(" and ")
 }
 
 #[cfg(test)]

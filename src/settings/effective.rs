@@ -69,12 +69,10 @@ impl Settings {
     ) -> Result<Self, CommandError> {
         let file = ConfigFile::read(args, &environment)?;
         let chosen = file.chosen(args, &environment);
-        let context = chosen
-            .as_ref()
-            .map(|name| file.context(&name.value))
-            .transpose()?
-            .cloned()
-            .unwrap_or_default();
+        let context = match &chosen {
+            Some(name) => file.context(&name.value)?.clone(),
+            None => ContextConfig::default(),
+        };
         if args.sandbox {
             // The log-in for another server is neither used nor asked for here.
             let server = Server::resolve(
@@ -139,11 +137,13 @@ impl Settings {
 
     /// True if the command line names the server, by a connection option or by `--context`.
     pub(crate) fn asks_for_its_server(&self) -> bool {
-        let by_context =
-            || self.chosen.as_ref().is_some_and(|chosen| matches!(chosen.origin, Origin::Flag(_)));
+        let is_context_named = match &self.chosen {
+            Some(chosen) => matches!(chosen.origin, Origin::Flag(_)),
+            None => false,
+        };
         match self.server.address.origin {
             Origin::Flag(_) => true,
-            Origin::Context(_) => by_context() || self.server.only_cluster,
+            Origin::Context(_) => is_context_named || self.server.only_cluster,
             _ => self.server.only_cluster,
         }
     }
@@ -242,11 +242,12 @@ impl Settings {
     /// The name of the first context whose server has this address and database, in the format of
     /// the audit log.
     pub(crate) fn context_at(&self, address: &str, db: i64) -> Option<String> {
-        let contexts = self.context_places();
-        contexts
-            .into_iter()
-            .find(|(_, of, its_db)| of == address && *its_db == db)
-            .map(|(name, ..)| name)
+        for (name, its_address, its_db) in self.context_places() {
+            if its_address == address && its_db == db {
+                return Some(name);
+            }
+        }
+        None
     }
 
     /// Each context that names a server, with the server's address and database in the format of
@@ -336,7 +337,6 @@ impl Settings {
 
     pub(super) fn schema_dir_sourced(&self, flag: Option<&Path>) -> Sourced<Option<PathBuf>> {
         let variable = self.environment.schema_dir();
-        let default = || self.environment.config_dir().map(|folder| folder.join("schemas"));
         match (flag, variable, &self.server_context.context.schema_dir) {
             (Some(path), ..) => Sourced::new(Some(path.to_owned()), Origin::Flag("--schema-dir")),
             (None, Some(path), _) => {
@@ -345,7 +345,9 @@ impl Settings {
             (None, None, Some(path)) => {
                 Sourced::new(Some(path.clone()), Origin::Context("schema_dir"))
             }
-            (None, None, None) => Sourced::default(default().filter(|folder| folder.is_dir())),
+            (None, None, None) => {
+                Sourced::default(self.usual_schema_dir().filter(|folder| folder.is_dir()))
+            }
         }
     }
 
@@ -369,8 +371,9 @@ impl Settings {
 
     /// The value of `--prefix`, if this schema is among those that were named.
     pub(super) fn prefix_flag<'a>(&self, schema: &str, args: &'a SchemaArgs) -> Option<&'a str> {
-        let is_named = || self.schema_names(args).iter().any(|name| name == schema);
-        args.prefix.as_deref().filter(|_| is_named())
+        let prefix = args.prefix.as_deref()?;
+        let is_named = self.schema_names(args).iter().any(|name| name == schema);
+        if is_named { Some(prefix) } else { None }
     }
 
     /// The folder of the backups and the audit log.
@@ -405,11 +408,13 @@ impl Settings {
     /// The server's address and database, for messages.
     pub(super) fn shown_address(&self) -> String {
         match &self.target.address {
-            Address::Tcp(..) | Address::Service(_) => self
-                .target
-                .to_string()
-                .rsplit_once('/')
-                .map_or_else(String::new, |(address, _)| address.to_owned()),
+            Address::Tcp(..) | Address::Service(_) => {
+                let target = self.target.to_string();
+                match target.rsplit_once('/') {
+                    Some((address, _db)) => address.to_owned(),
+                    None => String::new(),
+                }
+            }
             Address::Unix(path) => path.display().to_string(),
         }
     }

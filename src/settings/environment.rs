@@ -43,10 +43,15 @@ pub(crate) struct Environment(BTreeMap<&'static str, String>);
 impl Environment {
     /// Reads the environment. An empty variable counts as unset.
     pub(crate) fn capture() -> Self {
-        let set = |name: &&'static str| {
-            Some((*name, env::var(name).ok().filter(|value| !value.is_empty())?))
-        };
-        Self(VARIABLES.iter().filter_map(set).collect())
+        let mut variables = BTreeMap::new();
+        for name in VARIABLES {
+            if let Ok(value) = env::var(name)
+                && !value.is_empty()
+            {
+                variables.insert(*name, value);
+            }
+        }
+        Self(variables)
     }
 
     pub(super) fn get(&self, name: &str) -> Option<&str> {
@@ -74,11 +79,12 @@ impl Environment {
 
     /// The folders in which programs are searched.
     pub(crate) fn path(&self) -> Vec<PathBuf> {
-        self.get("PATH").map(|path| env::split_paths(path).collect()).unwrap_or_default()
+        let Some(path) = self.get("PATH") else { return Vec::new() };
+        env::split_paths(path).collect()
     }
 
     pub(crate) fn temp_dir(&self) -> PathBuf {
-        self.get("TMPDIR").map_or_else(|| PathBuf::from("/tmp"), PathBuf::from)
+        PathBuf::from(self.get("TMPDIR").unwrap_or("/tmp"))
     }
 
     /// The user's shell.
@@ -94,8 +100,10 @@ impl Environment {
 
     /// The user's name, or number if there is no name.
     pub(crate) fn user(&self) -> String {
-        let name = self.get("USER").or_else(|| self.get("LOGNAME"));
-        name.map_or_else(|| format!("uid {}", self.user_id()), str::to_owned)
+        match self.get("USER").or(self.get("LOGNAME")) {
+            Some(name) => name.to_owned(),
+            None => format!("uid {}", self.user_id()),
+        }
     }
 
     /// The user's number in the kernel, which no variable can change.
@@ -106,10 +114,14 @@ impl Environment {
     /// True unless the locale excludes UTF-8. Without a locale, this is true, because nearly every
     /// terminal supports UTF-8.
     pub(crate) fn speaks_utf8(&self) -> bool {
-        let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(|name| self.get(name));
-        locale.is_none_or(|locale| {
-            ["utf-8", "utf8"].iter().any(|utf8| locale.to_ascii_lowercase().contains(utf8))
-        })
+        // As in POSIX, the first of these variables that is set decides.
+        for name in ["LC_ALL", "LC_CTYPE", "LANG"] {
+            if let Some(locale) = self.get(name) {
+                let locale = locale.to_ascii_lowercase();
+                return locale.contains("utf-8") || locale.contains("utf8");
+            }
+        }
+        true
     }
 
     /// The user who called sudo; `None` without sudo.
@@ -131,10 +143,12 @@ impl Environment {
     }
 
     fn folder(&self, variable: &str, below_home: &str) -> Option<PathBuf> {
-        let base = match self.get(variable).map(PathBuf::from).filter(|path| path.is_absolute()) {
-            Some(base) => base,
-            None => self.home()?.join(below_home),
-        };
-        Some(base.join("idemctl"))
+        // The XDG specification requires programs to ignore a relative path.
+        if let Some(base) = self.get(variable)
+            && Path::new(base).is_absolute()
+        {
+            return Some(Path::new(base).join("idemctl"));
+        }
+        Some(self.home()?.join(below_home).join("idemctl"))
     }
 }

@@ -54,22 +54,9 @@ impl ConfigFile {
     }
 
     fn parse(path: PathBuf, environment: &Environment) -> Result<Self, CommandError> {
-        let text = files::read_text(&path, LARGEST).map_err(|error| {
-            CommandError::usage(format!("cannot read the config file {}: {error}", path.display()))
-        })?;
-        let mut config: Config = toml::from_str(&text).map_err(|error: toml::de::Error| {
-            if let Some(line) = line_of_renamed_table(&text) {
-                let message = format!(
-                    "{}:{line}: the table `context` is called `contexts` since 0.3",
-                    path.display()
-                );
-                return CommandError::usage(message)
-                    .hint("rename each [context.NAME] to [contexts.NAME]");
-            }
-            let line = error.span().map_or(1, |span| line_at(&text, span.start));
-            // The line's content may be a password, so the message has only its number.
-            CommandError::usage(format!("{}:{line}: {}", path.display(), error.message()))
-        })?;
+        let text = files::read_text(&path, LARGEST).map_err(|error| cannot_read(&path, &error))?;
+        let mut config: Config =
+            toml::from_str(&text).map_err(|error| invalid(&path, &text, &error))?;
         let folder = path.parent().unwrap_or(Path::new(""));
         for written in config.contexts.values_mut().flat_map(ContextConfig::paths) {
             *written = match (written.strip_prefix("~"), environment.home()) {
@@ -88,12 +75,9 @@ impl ConfigFile {
         let Some(path) = self.path.clone().filter(|path| path.exists()) else {
             return Ok(Self { path: self.path.clone(), ..Self::default() });
         };
-        let wrong = |why: &dyn std::fmt::Display| {
-            CommandError::usage(format!("cannot read the config file {}: {why}", path.display()))
-        };
-        let text = files::read_text(&path, LARGEST).map_err(|error| wrong(&error))?;
-        let config =
-            toml::from_str(&text).map_err(|error: toml::de::Error| wrong(&error.message()))?;
+        let text = files::read_text(&path, LARGEST).map_err(|error| cannot_read(&path, &error))?;
+        let config = toml::from_str(&text)
+            .map_err(|error: toml::de::Error| cannot_read(&path, &error.message()))?;
         Ok(Self { path: Some(path), text, config })
     }
 
@@ -120,29 +104,28 @@ impl ConfigFile {
         args: &ConnectionArgs,
         environment: &Environment,
     ) -> Option<Sourced<String>> {
-        let flag = args.context.clone().map(|name| Sourced::new(name, Origin::Flag("--context")));
-        let variable =
-            || environment.get("IDEMCTL_CONTEXT").map(|name| (name.to_owned(), "IDEMCTL_CONTEXT"));
-        let variable =
-            || variable().map(|(name, variable)| Sourced::new(name, Origin::Variable(variable)));
-        let own = || self.config.default_context.clone();
-        flag.or_else(variable)
-            .or_else(|| own().map(|name| Sourced::new(name, Origin::File("default_context"))))
+        if let Some(name) = &args.context {
+            return Some(Sourced::new(name.clone(), Origin::Flag("--context")));
+        }
+        let variable = "IDEMCTL_CONTEXT";
+        if let Some(name) = environment.get(variable) {
+            return Some(Sourced::new(name.to_owned(), Origin::Variable(variable)));
+        }
+        let name = self.config.default_context.clone()?;
+        Some(Sourced::new(name, Origin::File("default_context")))
     }
 
     /// # Errors
     /// Usage: there is no context of that name.
     pub(crate) fn context(&self, name: &str) -> Result<&ContextConfig, CommandError> {
-        self.config.contexts.get(name).ok_or_else(|| {
-            let known: Vec<_> = self.config.contexts.keys().map(String::as_str).collect();
-            let known = if known.is_empty() {
-                "the config file has none".to_owned()
-            } else {
-                known.join(", ")
-            };
-            CommandError::usage(format!("there is no context `{name}`"))
-                .hint(format!("contexts: {known}"))
-        })
+        if let Some(context) = self.config.contexts.get(name) {
+            return Ok(context);
+        }
+        let known: Vec<_> = self.config.contexts.keys().map(String::as_str).collect();
+        let known =
+            if known.is_empty() { "the config file has none".to_owned() } else { known.join(", ") };
+        Err(CommandError::usage(format!("there is no context `{name}`"))
+            .hint(format!("contexts: {known}")))
     }
 
     /// The line of a field such as `["contexts", "prod", "tls", "cacert"]`; a number is an index
@@ -161,10 +144,31 @@ impl ConfigFile {
 
     pub(super) fn warning(&self) -> Option<String> {
         let path = self.path.as_deref()?;
-        let holds = self.config.contexts.values().any(ContextConfig::holds_a_password);
-        (holds && others_can_read(path))
-            .then(|| format!("{} {READABLE} {}", path.display(), chmod(path)))
+        let holds_a_password = self.config.contexts.values().any(ContextConfig::holds_a_password);
+        if holds_a_password && others_can_read(path) {
+            return Some(format!("{} {READABLE} {}", path.display(), chmod(path)));
+        }
+        None
     }
+}
+
+fn cannot_read(path: &Path, why: &dyn std::fmt::Display) -> CommandError {
+    CommandError::usage(format!("cannot read the config file {}: {why}", path.display()))
+}
+
+/// The error for a file that is not a valid config file, with its line.
+fn invalid(path: &Path, text: &str, error: &toml::de::Error) -> CommandError {
+    let path = path.display();
+    if let Some(line) = line_of_renamed_table(text) {
+        let message = format!("{path}:{line}: the table `context` is called `contexts` since 0.3");
+        return CommandError::usage(message).hint("rename each [context.NAME] to [contexts.NAME]");
+    }
+    let line = match error.span() {
+        Some(span) => line_at(text, span.start),
+        None => 1,
+    };
+    // The line's content may be a password, so the message has only its number.
+    CommandError::usage(format!("{path}:{line}: {}", error.message()))
 }
 
 /// The warning about a secret that other users can read.
@@ -176,8 +180,9 @@ pub(super) fn chmod(path: &Path) -> String {
 
 /// True if the file's mode lets users other than its owner read it.
 pub(super) fn others_can_read(path: &Path) -> bool {
-    std::fs::metadata(path)
-        .is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o044 != 0)
+    let Ok(data) = std::fs::metadata(path) else { return false };
+    // A pipe or a device, such as `/dev/stdin`, does not keep the secret.
+    data.is_file() && data.permissions().mode() & 0o044 != 0
 }
 
 /// The line of the table of contexts under the name that earlier versions used.
@@ -189,8 +194,11 @@ fn line_of_renamed_table(text: &str) -> Option<usize> {
 
 /// The beginning of an item. A table without a line of its own begins with its first field.
 fn start_of(item: &toml_edit::Item) -> Option<usize> {
-    let fields = || item.as_table_like()?.iter().filter_map(|(_, field)| start_of(field)).min();
-    item.span().map(|span| span.start).or_else(fields)
+    if let Some(span) = item.span() {
+        return Some(span.start);
+    }
+    let fields = item.as_table_like()?.iter();
+    fields.filter_map(|(_, field)| start_of(field)).min()
 }
 
 fn line_at(text: &str, offset: usize) -> usize {

@@ -1,6 +1,6 @@
 //! The options that lead to this run's server, for every command line that idemctl prints.
 
-use std::path::PathBuf;
+use std::path::{Display, Path, PathBuf};
 
 use super::Environment;
 use crate::args::{ConnectionArgs, SchemaArgs, TlsArgs};
@@ -12,51 +12,52 @@ impl Invocation {
     /// and the printed command would then reach another server. The default context
     /// needs no option. A password is replaced by a prompt.
     pub(crate) fn of(args: &ConnectionArgs, environment: &Environment) -> Self {
+        // Each of these options has precedence over the variable with a URL.
+        let is_named = args.url.is_some()
+            || args.host.is_some()
+            || args.port.is_some()
+            || args.socket.is_some()
+            || args.sentinel.is_some()
+            || args.context.is_some();
+        let mut url = args.url.as_deref();
+        let mut context = args.context.as_deref();
         // A temporary local Redis is used whatever the variables name.
-        let variable = |name: &str| match args.sandbox {
-            true => None,
-            false => environment.get(name).map(str::to_owned),
-        };
-        let mut invocation = Self::default();
-        let named_url = args.url.clone().or_else(|| {
-            // Each of these has precedence over the variable.
-            let is_named = args.host.is_some()
-                || args.port.is_some()
-                || args.socket.is_some()
-                || args.sentinel.is_some()
-                || args.context.is_some();
-            if is_named { None } else { variable("IDEMCTL_URL") }
-        });
-        let (url, has_password) = match &named_url {
+        if !args.sandbox {
+            if !is_named {
+                url = environment.get("IDEMCTL_URL");
+            }
+            context = context.or(environment.get("IDEMCTL_CONTEXT"));
+        }
+        let (url, has_password) = match url {
             Some(url) => without_password(url),
             None => (None, false),
         };
         let config = args.config.clone().or_else(|| environment.config());
-        let context = args.context.clone().or_else(|| variable("IDEMCTL_CONTEXT"));
-        invocation.option("--config", config.as_ref().map(|path| path.display()));
+        let mut invocation = Self::default();
+        invocation.option("--config", displayed(config.as_deref()));
         invocation.option("--context", context);
         invocation.option("-u", url);
         invocation.option("-h", args.host.as_ref());
         invocation.option("-p", args.port);
-        invocation.option("-s", args.socket.as_ref().map(|path| path.display()));
+        invocation.option("-s", displayed(args.socket.as_deref()));
         invocation.option("--sentinel", args.sentinel.as_ref());
         invocation.option("--master-name", args.master_name.as_ref());
         invocation.option("--sentinel-user", args.sentinel_user.as_ref());
-        invocation.option(
-            "--sentinel-pass-file",
-            args.sentinel_pass_file.as_ref().map(|path| path.display()),
-        );
+        invocation.option("--sentinel-pass-file", displayed(args.sentinel_pass_file.as_deref()));
         invocation.option("-n", args.db);
         invocation.flag("-c", args.cluster);
         invocation.flag("--sandbox", args.sandbox);
         invocation.option("--user", args.user.as_ref());
-        let stdin = args.pass_file.as_ref().is_some_and(|file| file.as_os_str() == "-");
-        invocation.option(
-            "--pass-file",
-            args.pass_file.as_ref().filter(|_| !stdin).map(|path| path.display()),
-        );
-        invocation
-            .flag("--askpass", args.askpass || args.password.is_some() || has_password || stdin);
+        // A password from stdin cannot be read again, so the printed command asks for it.
+        let mut is_on_stdin = false;
+        if let Some(file) = &args.pass_file {
+            is_on_stdin = file.as_os_str() == "-";
+            if !is_on_stdin {
+                invocation.option("--pass-file", Some(file.display()));
+            }
+        }
+        let asks = args.askpass || args.password.is_some() || has_password || is_on_stdin;
+        invocation.flag("--askpass", asks);
         invocation.tls(&args.tls);
         invocation
     }
@@ -71,10 +72,10 @@ impl Invocation {
 
     fn tls(&mut self, args: &TlsArgs) {
         self.flag("--tls", args.tls);
-        self.option("--cacert", args.cacert.as_ref().map(|path| path.display()));
-        self.option("--cacertdir", args.cacertdir.as_ref().map(|path| path.display()));
-        self.option("--cert", args.cert.as_ref().map(|path| path.display()));
-        self.option("--key", args.key.as_ref().map(|path| path.display()));
+        self.option("--cacert", displayed(args.cacert.as_deref()));
+        self.option("--cacertdir", displayed(args.cacertdir.as_deref()));
+        self.option("--cert", displayed(args.cert.as_deref()));
+        self.option("--key", displayed(args.key.as_deref()));
         self.option("--sni", args.sni.as_ref());
         self.flag("--insecure", args.insecure);
     }
@@ -87,8 +88,12 @@ impl Invocation {
             _ => None,
         };
         let folder = args.folder.schema_dir.clone().or(folder);
-        self.set_schemas(folder.as_ref().map(|path| path.display()), prefix);
+        self.set_schemas(displayed(folder.as_deref()), prefix);
     }
+}
+
+fn displayed(path: Option<&Path>) -> Option<Display<'_>> {
+    path.map(Path::display)
 }
 
 /// The URL without its password, and whether it had one.
@@ -107,6 +112,7 @@ fn without_password(url: &str) -> (Option<String>, bool) {
     // This fails only for a URL without a host, which cannot have a password there.
     let _ = parsed.set_password(None);
     let pairs: Vec<(String, String)> = parsed.query_pairs().into_owned().collect();
+    // The URL of a unix socket has its password in the query.
     if pairs.iter().any(|(name, _)| name == "pass") {
         has_password = true;
         parsed

@@ -1,6 +1,8 @@
 //! The context to which a server belongs. A context's name and protection apply to its address,
 //! whichever option names the server.
 
+use std::collections::HashSet;
+
 use super::address;
 use super::config::ContextConfig;
 use super::file::ConfigFile;
@@ -42,17 +44,24 @@ impl ServerContext {
         chosen: Option<&Sourced<String>>,
         file: &ConfigFile,
     ) -> Self {
-        let there = contexts_at(address, file);
-        let is_chosen = |name: &str| chosen.is_some_and(|chosen| chosen.value == name);
-        let of_chosen = || there.iter().find(|(named, _)| is_chosen(named.0));
-        let of_db = || there.iter().find(|(_, of)| *of == db);
+        let mut all = Vec::new();
+        let mut of_chosen = None;
+        let mut of_db = None;
+        for (entry, its_db) in contexts_at(address, file) {
+            if let Some(chosen) = chosen
+                && chosen.value == entry.0
+            {
+                of_chosen = Some(entry);
+            }
+            if its_db == db && of_db.is_none() {
+                of_db = Some(entry);
+            }
+            all.push(entry);
+        }
+        let first = all.first().copied();
         let anywhere = named(chosen, file).filter(|(_, context)| context.url.is_none());
-        let nearest = of_chosen()
-            .or_else(of_db)
-            .or_else(|| there.first())
-            .map(|(named, _)| *named)
-            .or(anywhere);
-        let all: Vec<_> = there.iter().map(|(named, _)| *named).chain(anywhere).collect();
+        let nearest = of_chosen.or(of_db).or(first).or(anywhere);
+        all.extend(anywhere);
         Self::among(nearest, &all, chosen)
     }
 
@@ -62,20 +71,30 @@ impl ServerContext {
         all: &[ContextEntry<'_>],
         chosen: Option<&Sourced<String>>,
     ) -> Self {
-        let says = |word: fn(&ContextConfig) -> bool| {
-            let said = nearest.iter().chain(all).find(|(_, context)| word(context));
-            said.map(|(name, _)| (*name).to_owned())
+        // The nearest context comes first, so that messages name it if it protects the server.
+        let mut protected_by = None;
+        let mut read_only_by = None;
+        for (name, context) in nearest.iter().chain(all) {
+            if context.protected && protected_by.is_none() {
+                protected_by = Some((*name).to_owned());
+            }
+            if context.read_only && read_only_by.is_none() {
+                read_only_by = Some((*name).to_owned());
+            }
+        }
+        let Some((name, context)) = nearest else {
+            return Self { protected_by, read_only_by, ..Self::default() };
         };
-        let sourced = |name: &str| match chosen {
+        let sourced_name = match chosen {
             Some(chosen) if chosen.value == name => chosen.clone(),
             _ => Sourced::new(name.to_owned(), Origin::Address),
         };
         Self {
-            name: nearest.map(|(name, _)| sourced(name)),
-            context: nearest.map(|(_, context)| context.clone()).unwrap_or_default(),
-            stated_in: nearest.map_or("", |(name, _)| name).to_owned(),
-            protected_by: says(|context| context.protected),
-            read_only_by: says(|context| context.read_only),
+            name: Some(sourced_name),
+            context: context.clone(),
+            stated_in: name.to_owned(),
+            protected_by,
+            read_only_by,
         }
     }
 
@@ -110,12 +129,15 @@ impl ServerContext {
         chosen: Option<&Sourced<String>>,
         server: &str,
     ) -> Option<String> {
-        let asked = chosen
-            .filter(|chosen| matches!(chosen.origin, Origin::Flag(_) | Origin::Variable(_)))?;
-        let asked = &asked.value;
-        match self.name.as_ref().map(|name| &name.value) {
-            Some(name) if name == asked => None,
-            Some(name) => Some(format!(
+        let chosen = chosen?;
+        // The default context of the file is no request of this run, so it warrants no warning.
+        if !matches!(chosen.origin, Origin::Flag(_) | Origin::Variable(_)) {
+            return None;
+        }
+        let asked = &chosen.value;
+        match &self.name {
+            Some(name) if name.value == *asked => None,
+            Some(Sourced { value: name, .. }) => Some(format!(
                 "{server} is the server of context `{name}`, so its name, protection and schemas \
                 apply, not those of `{asked}`"
             )),
@@ -136,28 +158,30 @@ fn named<'a>(chosen: Option<&Sourced<String>>, file: &'a ConfigFile) -> Option<C
 /// address in the same way come first, followed by those that lead there after their names are
 /// resolved. A URL that cannot be read leads nowhere.
 fn contexts_at<'a>(address: &Address, file: &'a ConfigFile) -> Vec<(ContextEntry<'a>, i64)> {
-    let placed = file.contexts().iter().filter_map(|(name, context)| {
-        let target = Target::parse(context.url.as_deref()?).ok()?;
-        Some(((name.as_str(), context), target))
-    });
-    let (mut there, others): (Vec<_>, Vec<_>) =
-        placed.partition(|(_, target)| address::is_one(&target.address, address));
-    // Only contexts that protect a server are worth the time of a lookup.
-    let guards: Vec<_> = others
-        .into_iter()
-        .filter(|((_, context), _)| context.protected || context.read_only)
-        .collect();
-    let names =
-        guards.iter().flat_map(|(_, target)| address::names(&target.address, address)).collect();
+    let mut there = Vec::new();
+    let mut guards = Vec::new();
+    for (name, context) in file.contexts() {
+        let Some(url) = context.url.as_deref() else { continue };
+        let Ok(target) = Target::parse(url) else { continue };
+        let entry = (name.as_str(), context);
+        if address::is_one(&target.address, address) {
+            there.push((entry, target.db));
+        } else if context.protected || context.read_only {
+            // Only contexts that protect a server are worth the time of a lookup.
+            guards.push((entry, target));
+        }
+    }
+    let mut names = HashSet::new();
+    for (_, target) in &guards {
+        names.extend(address::names(&target.address, address));
+    }
+    // One call for all names, because lookups that run together take no longer than one.
     let resolved = Resolved::of(names);
-    there.extend(
-        guards
-            .into_iter()
-            // If a name could not be resolved, the server itself is asked before anything is
-            // changed.
-            .filter(|(_, target)| {
-                address::resolve_to_one(&target.address, address, &resolved) == Some(true)
-            }),
-    );
-    there.into_iter().map(|(named, target)| (named, target.db)).collect()
+    for (entry, target) in guards {
+        // If a name could not be resolved, the server itself is asked before anything is changed.
+        if address::resolve_to_one(&target.address, address, &resolved) == Some(true) {
+            there.push((entry, target.db));
+        }
+    }
+    there
 }

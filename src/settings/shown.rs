@@ -24,45 +24,46 @@ impl Settings {
     pub(crate) fn rows(&self) -> Vec<ShownSetting> {
         let server = &self.server;
         let mut rows = Vec::new();
-        let mut add = |name: &str, value: Option<String>, origin: Origin| {
-            rows.push(ShownSetting { name: name.to_owned(), value, origin: self.in_words(origin) });
-        };
         let file = self.file().path().filter(|path| path.is_file());
-        add("config", file.map(shown), Origin::Default);
-        let name = self.server_context.name.as_ref();
-        add(
-            "context",
-            name.map(|name| name.value.clone()),
-            name.map_or(Origin::Default, |name| name.origin),
-        );
-        if self.wants_sandbox() {
-            add("server", Some("a temporary local Redis".to_owned()), Origin::Flag("--sandbox"));
+        rows.push(self.row("config", file.map(shown), Origin::Default));
+        rows.push(match &self.server_context.name {
+            Some(name) => self.row("context", Some(name.value.clone()), name.origin),
+            None => self.row("context", None, Origin::Default),
+        });
+        rows.push(if self.wants_sandbox() {
+            let sandbox = "a temporary local Redis".to_owned();
+            self.row("server", Some(sandbox), Origin::Flag("--sandbox"))
         } else {
-            add("server", Some(self.shown_address()), server.address.origin);
-        }
-        add("db", Some(server.db.value.to_string()), server.db.origin);
-        add("user", server.user.value.clone(), server.user.origin);
-        let asked = self.asks_password().then_some("asked for");
-        let password = server.password.value.as_ref().map(|_| "set").or(asked);
-        add("password", password.map(str::to_owned), server.password.origin);
+            self.row("server", Some(self.shown_address()), server.address.origin)
+        });
+        rows.push(self.row("db", Some(server.db.value.to_string()), server.db.origin));
+        rows.push(self.row("user", server.user.value.clone(), server.user.origin));
+        // The password itself is never printed, only whether there is one.
+        let password = if server.password.value.is_some() {
+            Some("set".to_owned())
+        } else if self.asks_password() {
+            Some("asked for".to_owned())
+        } else {
+            None
+        };
+        rows.push(self.row("password", password, server.password.origin));
         if matches!(server.address.value, Address::Service(_)) {
             let at = &server.sentinel;
-            add("sentinel.user", at.user.value.clone(), at.user.origin);
-            add(
-                "sentinel.password",
-                at.password.value.as_ref().map(|_| "set".to_owned()),
-                at.password.origin,
-            );
+            rows.push(self.row("sentinel.user", at.user.value.clone(), at.user.origin));
+            let password = if at.password.value.is_some() { Some("set".to_owned()) } else { None };
+            rows.push(self.row("sentinel.password", password, at.password.origin));
         }
-        add("timeout", Some(span(server.timeout.value)), server.timeout.origin);
-        add(
-            "connect_timeout",
-            Some(span(server.connect_timeout.value)),
-            server.connect_timeout.origin,
-        );
-        add("tls", Some(server.tls.value.is_some().to_string()), server.tls.origin);
-        for (name, value, origin) in server.tls.value.iter().flat_map(of_tls) {
-            add(name, value, origin);
+        let timeout = span(server.timeout.value);
+        rows.push(self.row("timeout", Some(timeout), server.timeout.origin));
+        let connect_timeout = span(server.connect_timeout.value);
+        let origin = server.connect_timeout.origin;
+        rows.push(self.row("connect_timeout", Some(connect_timeout), origin));
+        let uses_tls = server.tls.value.is_some();
+        rows.push(self.row("tls", Some(uses_tls.to_string()), server.tls.origin));
+        if let Some(tls) = &server.tls.value {
+            for (name, value, origin) in of_tls(tls) {
+                rows.push(self.row(name, value, origin));
+            }
         }
         rows.extend(self.of_server_context());
         rows.extend(self.of_deployments());
@@ -70,50 +71,63 @@ impl Settings {
         rows
     }
 
+    fn row(&self, name: &str, value: Option<String>, origin: Origin) -> ShownSetting {
+        ShownSetting { name: name.to_owned(), value, origin: self.in_words(origin) }
+    }
+
     /// The settings of the context that the server belongs to.
     fn of_server_context(&self) -> Vec<ShownSetting> {
-        let (server_context, context) = (&self.server_context, &self.server_context.context);
+        let context = &self.server_context.context;
+        let own = self.context_name().unwrap_or_default();
         let mut rows = Vec::new();
-        let mut add = |name: &str, value: Option<String>, by: Option<&str>, origin: Origin| {
-            let origin = match origin {
-                Origin::Context(field) => self.place(by.unwrap_or_default(), &[field]),
-                origin => self.in_words(origin),
-            };
-            rows.push(ShownSetting { name: name.to_owned(), value, origin });
-        };
-        let own = self.context_name();
-        let field = |set: bool, name: &'static str| {
-            if set { Origin::Context(name) } else { Origin::Default }
-        };
         let schemas = Some(context.schema.join(", ")).filter(|names| !names.is_empty());
-        add("schema", schemas, own, field(!context.schema.is_empty(), "schema"));
-        add("prefix", context.prefix.clone(), own, field(context.prefix.is_some(), "prefix"));
+        rows.push(self.field("schema", schemas, own, !context.schema.is_empty()));
+        let prefix = context.prefix.clone();
+        rows.push(self.field("prefix", prefix, own, context.prefix.is_some()));
         let folder = self.schema_dir_sourced(None);
-        add("schema_dir", folder.value.as_deref().map(shown), own, folder.origin);
+        let origin = match folder.origin {
+            Origin::Context(field) => self.place(own, &[field]),
+            origin => self.in_words(origin),
+        };
+        let folder = folder.value.as_deref().map(shown);
+        rows.push(ShownSetting { name: "schema_dir".to_owned(), value: folder, origin });
+        // Another context with the same server may be the one that protects it.
         for (name, by) in [
-            ("protected", &server_context.protected_by),
-            ("read_only", &server_context.read_only_by),
+            ("protected", self.server_context.protected_by.as_deref()),
+            ("read_only", self.server_context.read_only_by.as_deref()),
         ] {
-            add(name, Some(by.is_some().to_string()), by.as_deref(), field(by.is_some(), name));
+            let is_set = by.is_some();
+            rows.push(self.field(name, Some(is_set.to_string()), by.unwrap_or_default(), is_set));
         }
         let color = context.color.map(|color| color.as_str().to_owned());
-        add("color", color, own, field(context.color.is_some(), "color"));
+        rows.push(self.field("color", color, own, context.color.is_some()));
         rows
+    }
+
+    /// A field that a context may set.
+    fn field(
+        &self,
+        name: &'static str,
+        value: Option<String>,
+        context: &str,
+        is_set: bool,
+    ) -> ShownSetting {
+        let origin =
+            if is_set { self.place(context, &[name]) } else { self.in_words(Origin::Default) };
+        ShownSetting { name: name.to_owned(), value, origin }
     }
 
     fn of_deployments(&self) -> Vec<ShownSetting> {
         let mut rows = Vec::new();
         let name = self.context_name().unwrap_or_default();
         for (schema, deployment) in &self.server_context.context.deployment {
-            let shown = |ttl: Ttl| if ttl.0 == NO_TTL { NONE.to_owned() } else { span(ttl.0) };
-            let ttl = |ttl: Option<Ttl>| ttl.map(shown);
             let extra: Vec<_> =
                 deployment.extra_fields.iter().map(|pointer| pointer.0.as_str()).collect();
             let extra = extra.join(", ");
             for (field, value) in [
                 ("prefix", deployment.prefix.clone()),
-                ("lock_ttl", ttl(deployment.lock_ttl)),
-                ("result_ttl", ttl(deployment.result_ttl)),
+                ("lock_ttl", deployment.lock_ttl.map(ttl)),
+                ("result_ttl", deployment.result_ttl.map(ttl)),
                 ("extra_fields", Some(extra).filter(|extra| !extra.is_empty())),
             ] {
                 if value.is_some() {
@@ -184,16 +198,26 @@ impl Settings {
 }
 
 fn of_tls(tls: &TlsSettings) -> [(&'static str, Option<String>, Origin); 6] {
-    let path = |path: &Sourced<Option<PathBuf>>| (path.value.as_deref().map(shown), path.origin);
-    let row = |name, (value, origin)| (name, value, origin);
     [
-        row("tls.cacert", path(&tls.cacert)),
-        row("tls.cacertdir", path(&tls.cacertdir)),
-        row("tls.cert", path(&tls.cert)),
-        row("tls.key", path(&tls.key)),
+        path("tls.cacert", &tls.cacert),
+        path("tls.cacertdir", &tls.cacertdir),
+        path("tls.cert", &tls.cert),
+        path("tls.key", &tls.key),
         ("tls.sni", tls.sni.value.clone(), tls.sni.origin),
         ("tls.insecure", Some(tls.insecure.value.to_string()), tls.insecure.origin),
     ]
+}
+
+fn path(
+    name: &'static str,
+    path: &Sourced<Option<PathBuf>>,
+) -> (&'static str, Option<String>, Origin) {
+    (name, path.value.as_deref().map(shown), path.origin)
+}
+
+/// A TTL as the config file writes it.
+fn ttl(ttl: Ttl) -> String {
+    if ttl.0 == NO_TTL { NONE.to_owned() } else { span(ttl.0) }
 }
 
 fn shown(path: &Path) -> String {

@@ -74,8 +74,13 @@ pub(crate) fn set_context(
     let mut lines = Vec::new();
     for (keys, value) in all {
         let line = format!("{} = {value}", keys.join("."));
-        let of_context = edit.contexts().and_then(|contexts| table(contexts, name, false));
-        match of_context.and_then(|of_context| write(of_context, &keys, value)) {
+        let mut written = None;
+        if let Some(contexts) = edit.contexts()
+            && let Some(of_context) = table(contexts, name, false)
+        {
+            written = write(of_context, &keys, value);
+        }
+        match written {
             Some(true) => lines.push(line),
             Some(false) => {}
             None => {
@@ -111,36 +116,48 @@ pub(crate) fn remove_context(
 
 /// Refuses options that apply to one run only or contain a secret.
 fn refuse_what_is_not_stored(connection: &ConnectionArgs) -> Result<(), CommandError> {
-    let in_url = connection.url.as_deref().is_some_and(|url| {
-        // A URL that cannot be read is refused later.
-        Target::parse(url).is_ok_and(|target| target.password.is_some())
-    });
-    if in_url || connection.password.is_some() {
-        let option = if in_url { "--url" } else { "--pass" };
-        return Err(CommandError::usage(format!("{option}: the config file would hold the password as plain text")).hint(
-            "write the password into a file that only you can read and pass --password-file FILE, or set REDISCLI_AUTH",
+    let mut url_has_password = false;
+    // A URL that cannot be read is refused later.
+    if let Some(url) = &connection.url
+        && let Ok(target) = Target::parse(url)
+    {
+        url_has_password = target.password.is_some();
+    }
+    if url_has_password || connection.password.is_some() {
+        let option = if url_has_password { "--url" } else { "--pass" };
+        return Err(CommandError::usage(format!(
+            "{option}: the config file would hold the password as plain text"
+        ))
+        .hint(
+            "write the password into a file that only you can read and pass --password-file FILE, \
+            or set REDISCLI_AUTH",
         ));
     }
-    let is_stdin = |file: &Option<PathBuf>| file.as_deref() == Some(Path::new("-"));
+    let stdin = Some(Path::new("-"));
     let refused = [
         ("--askpass", connection.askpass),
         ("--sandbox", connection.sandbox),
         ("--cluster", connection.cluster),
-        ("--password-file -", is_stdin(&connection.pass_file)),
-        ("--sentinel-pass-file -", is_stdin(&connection.sentinel_pass_file)),
+        ("--password-file -", connection.pass_file.as_deref() == stdin),
+        ("--sentinel-pass-file -", connection.sentinel_pass_file.as_deref() == stdin),
     ];
-    match refused.iter().find(|(_, is_given)| *is_given) {
-        Some((option, _)) => {
-            Err(CommandError::usage(format!("{option} is for one run: a context cannot hold it")))
+    for (option, is_given) in refused {
+        if is_given {
+            return Err(CommandError::usage(format!(
+                "{option} is for one run: a context cannot hold it"
+            )));
         }
-        None => Ok(()),
     }
+    Ok(())
 }
 
 /// The URL of the server that the options name; `None` if they name no server.
 fn url(connection: &ConnectionArgs) -> Result<Option<String>, CommandError> {
     let db = connection.db;
-    let path = |db: Option<i64>| db.map_or_else(String::new, |db| format!("/{db}"));
+    let path = match db {
+        Some(db) => format!("/{db}"),
+        None => String::new(),
+    };
     let url = if let Some(url) = &connection.url {
         if db.is_some() {
             return Err(CommandError::usage(
@@ -150,14 +167,19 @@ fn url(connection: &ConnectionArgs) -> Result<Option<String>, CommandError> {
         url.clone()
     } else if let Some(socket) = &connection.socket {
         let socket = absolute(socket);
-        format!("unix://{socket}{}", db.map_or_else(String::new, |db| format!("?db={db}")))
+        // In the URL of a socket, the path names the socket, so the database is a parameter.
+        match db {
+            Some(db) => format!("unix://{socket}?db={db}"),
+            None => format!("unix://{socket}"),
+        }
     } else if let (Some(sentinels), Some(service)) = (&connection.sentinel, &connection.master_name)
     {
-        format!("redis-sentinel://{sentinels}/{service}{}", path(db))
+        format!("redis-sentinel://{sentinels}/{service}{path}")
     } else if connection.host.is_some() || connection.port.is_some() {
         let host = connection.host.as_deref().unwrap_or("127.0.0.1");
+        // An IPv6 address in a URL needs brackets, because its colons would begin the port.
         let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
-        format!("redis://{host}:{}{}", connection.port.unwrap_or(6379), path(db))
+        format!("redis://{host}:{}{path}", connection.port.unwrap_or(6379))
     } else if db.is_some() {
         return Err(CommandError::usage("-n: name the server, too, e.g. -u redis://HOST:PORT/3"));
     } else {
@@ -174,7 +196,7 @@ fn login_kept(
     connection: &ConnectionArgs,
 ) -> Option<&'static str> {
     let now = Target::parse(url?).ok()?;
-    let then = before.url.as_deref().and_then(|url| Target::parse(url).ok())?;
+    let then = Target::parse(before.url.as_deref()?).ok()?;
     if now.address == then.address || connection.pass_file.is_some() {
         return None;
     }
@@ -187,42 +209,67 @@ fn login_kept(
 
 fn of_connection(url: Option<String>, connection: &ConnectionArgs) -> Vec<SettingField> {
     let tls = &connection.tls;
-    let mut fields = Vec::new();
-    let mut add = |keys: &[&str], value: Option<Value>| {
-        let keys = keys.iter().map(|key| (*key).to_owned()).collect();
-        fields.extend(value.map(|value| (keys, value)));
-    };
-    let path = |path: &Option<PathBuf>| path.as_deref().map(|path| Value::from(absolute(path)));
-    let span = |span: Option<Duration>| span.map(|span| Value::from(duration_text(span)));
-    add(&["url"], url.map(Value::from));
-    add(&["user"], connection.user.clone().map(Value::from));
-    add(&["password_file"], path(&connection.pass_file));
-    add(&["sentinel", "user"], connection.sentinel_user.clone().map(Value::from));
-    add(&["sentinel", "password_file"], path(&connection.sentinel_pass_file));
+    let user = connection.user.clone().map(Value::from);
+    let sentinel_user = connection.sentinel_user.clone().map(Value::from);
     // A TLS table already enables TLS, so `tls = true` is written only without one.
-    add(&["tls"], (tls.tls && tls.named().is_none()).then(|| Value::from(true)));
-    add(&["tls", "cacert"], path(&tls.cacert));
-    add(&["tls", "cacertdir"], path(&tls.cacertdir));
-    add(&["tls", "cert"], path(&tls.cert));
-    add(&["tls", "key"], path(&tls.key));
-    add(&["tls", "sni"], tls.sni.clone().map(Value::from));
-    add(&["tls", "insecure"], tls.insecure.then(|| Value::from(true)));
-    add(&["timeout"], span(connection.timeout));
-    add(&["connect_timeout"], span(connection.connect_timeout));
+    let tls_flag = flag(tls.tls && tls.named().is_none());
+    let named: [(&[&str], Option<Value>); 14] = [
+        (&["url"], url.map(Value::from)),
+        (&["user"], user),
+        (&["password_file"], path_value(connection.pass_file.as_deref())),
+        (&["sentinel", "user"], sentinel_user),
+        (&["sentinel", "password_file"], path_value(connection.sentinel_pass_file.as_deref())),
+        (&["tls"], tls_flag),
+        (&["tls", "cacert"], path_value(tls.cacert.as_deref())),
+        (&["tls", "cacertdir"], path_value(tls.cacertdir.as_deref())),
+        (&["tls", "cert"], path_value(tls.cert.as_deref())),
+        (&["tls", "key"], path_value(tls.key.as_deref())),
+        (&["tls", "sni"], tls.sni.clone().map(Value::from)),
+        (&["tls", "insecure"], flag(tls.insecure)),
+        (&["timeout"], duration_value(connection.timeout)),
+        (&["connect_timeout"], duration_value(connection.connect_timeout)),
+    ];
+    let mut fields = Vec::new();
+    for (keys, value) in named {
+        if let Some(value) = value {
+            fields.push((keys.iter().map(|key| (*key).to_owned()).collect(), value));
+        }
+    }
     fields
 }
 
+/// `true` if the option was given. An option that was not given leaves the context unchanged.
+fn flag(is_given: bool) -> Option<Value> {
+    if is_given { Some(Value::from(true)) } else { None }
+}
+
+fn path_value(path: Option<&Path>) -> Option<Value> {
+    Some(Value::from(absolute(path?)))
+}
+
+fn duration_value(duration: Option<Duration>) -> Option<Value> {
+    Some(Value::from(duration_text(duration?)))
+}
+
 fn of_context(fields: &ContextFields) -> Vec<SettingField> {
+    let mut schemas = None;
+    if !fields.schemas.is_empty() {
+        let names: Array = fields.schemas.iter().map(String::as_str).collect();
+        schemas = Some(Value::from(names));
+    }
+    let named = [
+        ("protected", fields.protected.map(Value::from)),
+        ("read_only", fields.read_only.map(Value::from)),
+        ("color", fields.color.map(|color| Value::from(color.as_str()))),
+        ("schema", schemas),
+        ("schema_dir", path_value(fields.schema_dir.as_deref())),
+    ];
     let mut all: Vec<SettingField> = Vec::new();
-    let mut add = |name: &str, value: Option<Value>| {
-        all.extend(value.map(|value| (vec![name.to_owned()], value)))
-    };
-    add("protected", fields.protected.map(Value::from));
-    add("read_only", fields.read_only.map(Value::from));
-    add("color", fields.color.map(|color| Value::from(color.as_str())));
-    let schemas: Array = fields.schemas.iter().map(String::as_str).collect();
-    add("schema", (!schemas.is_empty()).then(|| Value::from(schemas)));
-    add("schema_dir", fields.schema_dir.as_deref().map(|folder| Value::from(absolute(folder))));
+    for (name, value) in named {
+        if let Some(value) = value {
+            all.push((vec![name.to_owned()], value));
+        }
+    }
     for (schema, field, ttl) in &fields.ttls {
         let ttl = if *ttl == NO_TTL { NONE.to_owned() } else { duration_text(*ttl) };
         all.push((
@@ -240,31 +287,37 @@ fn write(of_context: &mut dyn TableLike, keys: &[String], value: Value) -> Optio
     let mut within = of_context;
     for (depth, key) in outer.iter().enumerate() {
         // `tls = true` is replaced by the table with the TLS settings.
-        if key == "tls" && within.get(key).is_some_and(|item| item.as_bool().is_some()) {
+        if key == "tls"
+            && let Some(item) = within.get(key)
+            && item.as_bool().is_some()
+        {
             within.insert(key, toml_edit::Item::Table(Table::new()));
         }
         let has_fields = depth + 1 == outer.len();
         within = table(within, key, !has_fields)?;
     }
-    let there = within.get(last);
-    if last == "tls" && there.is_some_and(|there| there.is_table_like()) {
-        return Some(false);
+    if let Some(current) = within.get(last) {
+        // `tls = true` would delete the settings of a table that already enables TLS.
+        if last == "tls" && current.is_table_like() {
+            return Some(false);
+        }
+        if let Some(current) = current.as_value()
+            && content(current) == content(&value)
+        {
+            return Some(false);
+        }
     }
-    let is_same =
-        there.and_then(|there| there.as_value()).is_some_and(|there| said(there) == said(&value));
-    if !is_same {
-        edit::set(within, last, value);
-    }
-    Some(!is_same)
+    edit::set(within, last, value);
+    Some(true)
 }
 
 /// A value without the surrounding spaces and comments.
-fn said(value: &Value) -> String {
+fn content(value: &Value) -> String {
     let mut value = value.clone();
     value.decor_mut().clear();
     match &value {
         Value::String(text) => text.value().clone(),
-        Value::Array(all) => all.iter().map(said).collect::<Vec<_>>().join("\n"),
+        Value::Array(all) => all.iter().map(content).collect::<Vec<_>>().join("\n"),
         other => other.to_string(),
     }
 }

@@ -17,21 +17,31 @@ const WIDE: usize = 160;
 
 /// The table of `schema list`.
 pub fn table(schemas: &[Arc<Schema>], view: View) -> String {
-    let at_least = |columns: usize| view.width.is_none_or(|width| width >= columns);
+    // Without a terminal, lines may have any length, so every column is shown in one line.
+    let width = view.width.unwrap_or(usize::MAX);
+    let between_keys = if view.width.is_some() { "\n" } else { "  " };
     let mut heading = vec!["SCHEMA", "REDIS KEYS", "LOCK", "RESULT", "OWNER", "BEGIN"];
-    heading.extend(at_least(ROOMY).then_some("ORIGIN"));
-    heading.extend(at_least(WIDE).then_some("SUMMARY"));
+    if width >= ROOMY {
+        heading.push("ORIGIN");
+    }
+    if width >= WIDE {
+        heading.push("SUMMARY");
+    }
     let rows = schemas.iter().map(|schema| {
         let mut row = vec![
             words::safe(&schema.name),
-            words::templates(schema).join(if view.width.is_some() { "\n" } else { "  " }),
+            words::templates(schema).join(between_keys),
             words::ttl(schema, TtlOf::Lock),
             words::ttl(schema, TtlOf::Result),
             words::owner_check(schema).to_owned(),
             words::begins_with(schema).to_owned(),
         ];
-        row.extend(at_least(ROOMY).then(|| words::origin(&schema.origin)));
-        row.extend(at_least(WIDE).then(|| words::safe(&schema.summary)));
+        if width >= ROOMY {
+            row.push(words::origin(&schema.origin));
+        }
+        if width >= WIDE {
+            row.push(words::safe(&schema.summary));
+        }
         row
     });
     table::grid(view, 0, &heading, rows)
@@ -98,11 +108,13 @@ impl SchemaPage<'_> {
         );
         let schema = self.schema;
         let rows = schema.values.iter().map(|case| {
-            let told = match words::holds(case) {
-                holds if holds.is_empty() => words::told_by(case),
-                holds => format!("{}; {holds}", words::told_by(case)),
-            };
-            let mut row = vec![words::safe(&case.name), case.state.as_str().to_owned(), told];
+            let mut description = words::told_by(case);
+            let fields = words::holds(case);
+            if !fields.is_empty() {
+                description += &format!("; {fields}");
+            }
+            let state = case.state.as_str().to_owned();
+            let mut row = vec![words::safe(&case.name), state, description];
             if schema.keys.len() > 1 {
                 row.insert(1, format!("at {}", schema.keys[case.key_index].role.as_str()));
             }
@@ -116,15 +128,14 @@ impl SchemaPage<'_> {
             ("failed", &write.failed_value),
             ("response", &write.response),
         ];
-        let mut written = written
-            .into_iter()
-            .filter_map(|(name, value)| Some((name, value.as_ref()?)))
-            .peekable();
-        if written.peek().is_some() {
-            self.section("Written", "");
-        }
-        for (name, value) in written {
-            self.page.field(name, &words::safe(&value.display()));
+        let mut has_heading = false;
+        for (name, template) in written {
+            let Some(template) = template else { continue };
+            if !has_heading {
+                self.section("Written", "");
+                has_heading = true;
+            }
+            self.page.field(name, &words::safe(&template.display()));
         }
     }
 
@@ -152,13 +163,15 @@ impl SchemaPage<'_> {
 
     fn replies(&mut self, call: &Call) {
         let rows = call.replies.iter().map(|reply| {
-            let client =
-                reply.client.as_deref().map(|client| format!("client: {}", words::safe(client)));
+            let client = match &reply.client {
+                Some(client) => format!("client: {}", words::safe(client)),
+                None => String::new(),
+            };
             vec![
                 words::pattern(self.schema, reply),
                 reply.means.as_str().to_owned(),
                 words::when(self.schema, reply),
-                client.unwrap_or_default(),
+                client,
             ]
         });
         self.grid(6, rows);
@@ -206,8 +219,6 @@ impl SchemaPage<'_> {
 
 fn capital(label: &str) -> String {
     let mut characters = label.chars();
-    characters
-        .next()
-        .map(|first| first.to_uppercase().chain(characters).collect())
-        .unwrap_or_default()
+    let Some(first) = characters.next() else { return String::new() };
+    first.to_uppercase().chain(characters).collect()
 }

@@ -6,18 +6,39 @@ use super::words;
 use crate::domain::record::age::millis;
 use crate::domain::schema::Template;
 use crate::domain::schema::{
-    Action, Call, Condition, First, KeyIs, Member, Reply, ReplyPattern, Schema, SchemaOrigin,
+    Action, Call, Condition, First, Member, Reply, ReplyPattern, Schema, SchemaOrigin,
     ServiceBehavior, Step, TtlOf, ValueFormat, WriteFormat,
 };
 use crate::domain::step::fencing;
 
 /// A schema with everything that its file defines.
 pub fn schema(schema: &Schema) -> Value {
-    let late = fencing::of(schema);
     let path = match &schema.origin {
         SchemaOrigin::BuiltIn => None,
         SchemaOrigin::Folder(path) => Some(path.display().to_string()),
     };
+    let mut keys = Vec::new();
+    for (key, template) in schema.keys.iter().zip(schema.templates()) {
+        keys.push(json!({ "slot": key.role.as_str(), "template": template }));
+    }
+    let mut values = Vec::new();
+    for format in &schema.values {
+        values.push(value(schema, format));
+    }
+    // Without a begin or complete step nothing is known about it, so these are null, not false.
+    let mut begins_with_a_script = None;
+    if schema.begin.is_some() {
+        begins_with_a_script = Some(schema.begins_with_a_script());
+    }
+    let checks_owner = schema.complete.as_ref().map(|step| step.checks_owner);
+    let mut late_worker = Value::Null;
+    if let Some(late) = fencing::of(schema) {
+        late_worker = json!({
+            "fenced_off": late.is_fenced_off(),
+            "stores_when_absent": late.stores_when_absent,
+            "stores_when_retaken": late.stores_when_retaken,
+        });
+    }
     json!({
         "name": schema.name,
         "summary": schema.summary,
@@ -25,10 +46,7 @@ pub fn schema(schema: &Schema) -> Value {
         "path": path,
         "older_release_of": schema.older_release_of,
         "layout": words::layout(schema),
-        "keys": schema.keys.iter().zip(schema.templates()).map(|(key, template)| json!({
-            "slot": key.role.as_str(),
-            "template": template,
-        })).collect::<Vec<_>>(),
+        "keys": keys,
         "key_pattern": schema.key_pattern(),
         "ignored": schema.ignored(),
         "takes_prefix": schema.takes_prefix,
@@ -36,37 +54,40 @@ pub fn schema(schema: &Schema) -> Value {
         "key_hash": schema.key_hash.map(|hash| hash.to_string()),
         "lock_ttl_ms": schema.ttl(TtlOf::Lock).map(millis),
         "result_ttl_ms": schema.ttl(TtlOf::Result).map(millis),
-        "checks_owner": schema.complete.as_ref().map(|step| step.checks_owner),
-        "begins_with_a_script": schema.begin.as_ref().map(|_| schema.begins_with_a_script()),
-        "values": schema.values.iter().map(|case| value(schema, case)).collect::<Vec<_>>(),
+        "checks_owner": checks_owner,
+        "begins_with_a_script": begins_with_a_script,
+        "values": values,
         "write": write(&schema.write),
-        "begin": schema.begin.as_ref().map(|begin| step(schema, begin)),
-        "complete": schema.complete.as_ref().map(|complete| step(schema, complete)),
-        "renew": schema.renew.as_ref().map(|renew| step(schema, renew)),
-        "release": schema.release.as_ref().map(|release| step(schema, release)),
+        "begin": step(schema, schema.begin.as_ref()),
+        "complete": step(schema, schema.complete.as_ref()),
+        "renew": step(schema, schema.renew.as_ref()),
+        "release": step(schema, schema.release.as_ref()),
         "service": conduct(&schema.service),
-        "late_worker": late.map(|late| json!({
-            "fenced_off": late.is_fenced_off(),
-            "stores_when_absent": late.stores_when_absent,
-            "stores_when_retaken": late.stores_when_retaken,
-        })),
+        "late_worker": late_worker,
         "scripts": schema.scripts.keys().collect::<Vec<_>>(),
     })
 }
 
 fn write(write: &WriteFormat) -> Value {
-    let template = |template: &Option<Template>| template.as_ref().map(Template::display);
     json!({
-        "lock_value": template(&write.lock_value),
-        "result_value": template(&write.result_value),
-        "failed_value": template(&write.failed_value),
-        "response": template(&write.response),
+        "lock_value": optional_template(write.lock_value.as_ref()),
+        "result_value": optional_template(write.result_value.as_ref()),
+        "failed_value": optional_template(write.failed_value.as_ref()),
+        "response": optional_template(write.response.as_ref()),
         "no_body": write.no_body,
         "header_names": write.header_names.as_str(),
         "escape_html": write.escape_html,
         "fingerprint_is": write.fingerprint_is,
         "bytes_at": write.bytes_at,
     })
+}
+
+/// A template in the syntax of schema files; null if there is none.
+fn optional_template(template: Option<&Template>) -> Value {
+    match template {
+        Some(template) => Value::String(template.display()),
+        None => Value::Null,
+    }
 }
 
 /// The prefix in use, the place for a deployment's prefix, and further prefixes under which records
@@ -81,10 +102,23 @@ fn prefix(schema: &Schema) -> Value {
 }
 
 fn value(schema: &Schema, case: &ValueFormat) -> Value {
-    let fields: Map<_, _> = words::places(&case.fields)
-        .into_iter()
-        .map(|(name, path)| (name.to_owned(), json!(path)))
-        .collect();
+    let mut fields = Map::new();
+    for (name, path) in words::places(&case.fields) {
+        fields.insert(name.to_owned(), json!(path));
+    }
+    let mut expires_at = Value::Null;
+    if let Some(expiry) = &case.expires_at {
+        expires_at = json!({
+            "field": expiry.field,
+            "unit": expiry.unit.as_str(),
+            "clock": expiry.clock.as_str(),
+            "past": expiry.past.as_str(),
+        });
+    }
+    let is_strict = match &case.closed {
+        Some(closed) => closed.is_strict,
+        None => false,
+    };
     json!({
         "name": case.name,
         "slot": schema.keys[case.key_index].role.as_str(),
@@ -100,36 +134,36 @@ fn value(schema: &Schema, case: &ValueFormat) -> Value {
         "required": paths(case, |member| member.is_required && member.level.is_none()),
         "optional": paths(case, |member| !member.is_required && member.level.is_none()),
         "null": paths(case, |member| member.may_be_null),
-        "strict": case.closed.as_ref().is_some_and(|closed| closed.is_strict),
+        "strict": is_strict,
         "fields": fields,
         "body_encoding": case.body_encoding.as_str(),
         "timestamp": case.timestamp.as_str(),
-        "expires_at": case.expires_at.as_ref().map(|expires_at| json!({
-            "field": expires_at.field,
-            "unit": expires_at.unit.as_str(),
-            "clock": expires_at.clock.as_str(),
-            "past": expires_at.past.as_str(),
-        })),
+        "expires_at": expires_at,
     })
 }
 
 /// The decoders of fields that contain encoded documents, by pointer.
 fn inside(case: &ValueFormat) -> Map<String, Value> {
-    let inside = case.decoding.inside.iter();
-    inside.map(|(path, decoder)| (path.clone(), json!(decoder.words()))).collect()
+    let mut inside = Map::new();
+    for (path, decoder) in &case.decoding.inside {
+        inside.insert(path.clone(), json!(decoder.words()));
+    }
+    inside
 }
 
 /// The pointers of selected fields of a value format; null if the format allows any fields.
 fn paths(case: &ValueFormat, passes: fn(&Member) -> bool) -> Value {
-    case.closed.as_ref().map_or(Value::Null, |closed| json!(closed.paths(passes)))
+    match &case.closed {
+        Some(closed) => json!(closed.paths(passes)),
+        None => Value::Null,
+    }
 }
 
-fn step(schema: &Schema, step: &Step) -> Value {
-    json!({
-        "checks_owner": step.checks_owner,
-        "note": step.note,
-        "calls": step.calls.iter().map(|made| call(schema, made)).collect::<Vec<_>>(),
-    })
+/// A step with its calls; null if the schema does not describe it.
+fn step(schema: &Schema, step: Option<&Step>) -> Value {
+    let Some(step) = step else { return Value::Null };
+    let calls: Vec<_> = step.calls.iter().map(|made| call(schema, made)).collect();
+    json!({ "checks_owner": step.checks_owner, "note": step.note, "calls": calls })
 }
 
 fn conduct(conduct: &ServiceBehavior) -> Value {
@@ -142,15 +176,19 @@ fn conduct(conduct: &ServiceBehavior) -> Value {
 }
 
 fn call(schema: &Schema, call: &Call) -> Value {
-    let list = |templates: &[Template]| templates.iter().map(Template::display).collect::<Vec<_>>();
     let mut fields = match &call.action {
         Action::Script { name, keys, args } => {
-            json!({ "script": name, "keys": list(keys), "args": list(args) })
+            json!({ "script": name, "keys": displayed(keys), "args": displayed(args) })
         }
-        Action::Command(command) => json!({ "command": list(command) }),
+        Action::Command(command) => json!({ "command": displayed(command) }),
     };
     fields["replies"] = call.replies.iter().map(|known| reply(schema, known)).collect();
     fields
+}
+
+/// Templates in the syntax of schema files.
+fn displayed(templates: &[Template]) -> Vec<String> {
+    templates.iter().map(Template::display).collect()
 }
 
 fn reply(schema: &Schema, reply: &Reply) -> Value {
@@ -167,15 +205,21 @@ fn reply(schema: &Schema, reply: &Reply) -> Value {
     if let Some(value) = reply.value {
         fields["value"] = json!(schema.values[value].name);
     }
-    let condition = |condition: &Condition| {
-        let key = |(key_index, is): &(usize, KeyIs)| {
-            (schema.keys[*key_index].role.as_str().to_owned(), json!(words::key_is(schema, is)))
-        };
-        let payload = condition.other_payload.then(|| ("fingerprint".to_owned(), json!("other")));
-        condition.keys.iter().map(key).chain(payload).collect::<Map<_, _>>()
-    };
     fields["means"] = json!(reply.means.as_str());
-    fields["when"] = reply.when.iter().map(condition).map(Value::Object).collect();
+    fields["when"] = reply.when.iter().map(|alternative| condition(schema, alternative)).collect();
     fields["client"] = json!(reply.client);
     fields
+}
+
+/// A condition by the roles of the Redis keys, as in `schema.toml`.
+fn condition(schema: &Schema, condition: &Condition) -> Value {
+    let mut fields = Map::new();
+    for (key_index, is) in &condition.keys {
+        let role = schema.keys[*key_index].role.as_str();
+        fields.insert(role.to_owned(), json!(words::key_is(schema, is)));
+    }
+    if condition.other_payload {
+        fields.insert("fingerprint".to_owned(), json!("other"));
+    }
+    Value::Object(fields)
 }

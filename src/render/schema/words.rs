@@ -7,7 +7,7 @@ use crate::domain::record::age::millis;
 use crate::domain::schema::{
     Action, BodyEncoding, ClosedFields, Condition, Decoder, Encoding, ExpiresAt, FieldPointers,
     First, KeyIs, Member, OnFailure, OnHangUp, PrefixPlace, Reply, ReplyPattern, Schema,
-    SchemaOrigin, ServiceBehavior, TtlOf, ValueFormat, WithoutRedis,
+    SchemaOrigin, ServiceBehavior, Template, TtlOf, ValueFormat, WithoutRedis,
 };
 use crate::render::escape;
 
@@ -47,13 +47,10 @@ fn copied(templates: &[String]) -> Vec<String> {
 /// The prefix in use, and the place for a deployment's prefix.
 pub(super) fn prefix(schema: &Schema) -> String {
     let prefix = &schema.prefix;
-    let others: Vec<_> = schema
-        .other_places
-        .iter()
-        .map(|(other, _)| format!("also under {}", safe(&other.text)))
-        .collect();
-    let text = if prefix.text.is_empty() { "none".to_owned() } else { safe(&prefix.text) };
-    let text = [vec![text], others].concat().join("; ");
+    let mut text = if prefix.text.is_empty() { "none".to_owned() } else { safe(&prefix.text) };
+    for (other, _) in &schema.other_places {
+        text += &format!("; also under {}", safe(&other.text));
+    }
     let place = match &prefix.place {
         PrefixPlace::Written => "where [keys] writes {prefix}",
         PrefixPlace::InFront => "in front of the Redis keys",
@@ -67,7 +64,10 @@ pub(super) fn prefix(schema: &Schema) -> String {
 
 /// The TTL that the service sets, or `none`.
 pub(super) fn ttl(schema: &Schema, of: TtlOf) -> String {
-    schema.ttl(of).map_or_else(|| "none".to_owned(), |ttl| duration::short(millis(ttl)))
+    match schema.ttl(of) {
+        Some(ttl) => duration::short(millis(ttl)),
+        None => "none".to_owned(),
+    }
 }
 
 /// Whether the complete step compares the owner of the lock.
@@ -107,13 +107,17 @@ pub(super) fn no_step(schema: &Schema, name: &str) -> &'static str {
 
 /// How the values of a format are recognised.
 pub(super) fn told_by(case: &ValueFormat) -> String {
-    let mut tests: Vec<_> =
-        case.tests.fields.iter().map(|(path, value)| format!("{} = {value}", safe(path))).collect();
-    if !case.tests.has.is_empty() {
-        let there: Vec<_> = case.tests.has.iter().map(|path| safe(path)).collect();
-        tests.push(format!("{} present", there.join(", ")));
+    let mut tests = Vec::new();
+    for (path, value) in &case.tests.fields {
+        tests.push(format!("{} = {value}", safe(path)));
     }
-    tests.extend(case.closed.as_ref().map(written));
+    if !case.tests.has.is_empty() {
+        let present: Vec<_> = case.tests.has.iter().map(|path| safe(path)).collect();
+        tests.push(format!("{} present", present.join(", ")));
+    }
+    if let Some(closed) = &case.closed {
+        tests.push(written(closed));
+    }
     let told = match (case.encoding(), &case.tests.equals) {
         (_, Some(bytes)) => format!("exactly {}", escape::text(bytes)),
         (Encoding::Text, None) => "any text (recognised by its Redis key alone)".to_owned(),
@@ -126,20 +130,23 @@ pub(super) fn told_by(case: &ValueFormat) -> String {
         (encoding, None) if tests.is_empty() => format!("any {}", named(encoding)),
         (encoding, None) => format!("{} with {}", named(encoding), tests.join(", ")),
     };
-    let within = |path: &str, decoder: &Decoder| format!("{} in {}", wrapped(decoder), safe(path));
-    let inside: Vec<_> =
-        case.decoding.inside.iter().map(|(path, decoder)| within(path, decoder)).collect();
-    let around =
-        case.decoding.value.codecs.iter().map(|codec| format!(" in {}", safe(&codec.word()))).rev();
+    let mut inside = Vec::new();
+    for (path, decoder) in &case.decoding.inside {
+        let encoding = named(decoder.encoding);
+        inside.push(format!("{encoding}{} in {}", codecs(decoder), safe(path)));
+    }
     let inside = if inside.is_empty() { String::new() } else { format!("; {}", inside.join(", ")) };
-    format!("{told}{}{inside}", around.collect::<String>())
+    format!("{told}{}{inside}", codecs(&case.decoding.value))
 }
 
-/// The encoding and the codecs of a field, from the inside out.
-fn wrapped(decoder: &Decoder) -> String {
+/// The codecs around an encoded value, from the inside out.
+fn codecs(decoder: &Decoder) -> String {
+    let mut text = String::new();
     // Codecs are listed from the outside in; the sentence names the innermost first.
-    let around = decoder.codecs.iter().map(|codec| format!(" in {}", safe(&codec.word()))).rev();
-    format!("{}{}", named(decoder.encoding), around.collect::<String>())
+    for codec in decoder.codecs.iter().rev() {
+        text += &format!(" in {}", safe(&codec.word()));
+    }
+    text
 }
 
 /// The usual name of an encoding.
@@ -161,16 +168,18 @@ pub(crate) fn named(encoding: Encoding) -> &'static str {
 
 /// The fields of a closed value format, except those that identify it.
 fn written(closed: &ClosedFields) -> String {
-    let list = |passes: fn(&Member) -> bool| {
-        closed.paths(passes).iter().map(|path| safe(path)).collect::<Vec<_>>()
-    };
-    let parts = [
-        ("always", list(|member| member.is_required && member.level.is_none())),
-        ("optional", list(|member| !member.is_required && member.level.is_none())),
-        ("null allowed in", list(|member| member.may_be_null)),
+    let kinds: [(&str, fn(&Member) -> bool); 3] = [
+        ("always", |member| member.is_required && member.level.is_none()),
+        ("optional", |member| !member.is_required && member.level.is_none()),
+        ("null allowed in", |member| member.may_be_null),
     ];
-    let parts = parts.into_iter().filter(|(_, paths)| !paths.is_empty());
-    let parts: Vec<_> = parts.map(|(word, paths)| format!("{word} {}", paths.join(", "))).collect();
+    let mut parts = Vec::new();
+    for (word, belongs) in kinds {
+        let paths: Vec<_> = closed.paths(belongs).iter().map(|path| safe(path)).collect();
+        if !paths.is_empty() {
+            parts.push(format!("{word} {}", paths.join(", ")));
+        }
+    }
     format!("no other fields ({})", parts.join("; "))
 }
 
@@ -181,7 +190,8 @@ pub(super) fn places(fields: &FieldPointers) -> Vec<(&'static str, &str)> {
 
 /// The meaning of a value and its fields.
 pub(super) fn holds(case: &ValueFormat) -> String {
-    let parts = places(&case.fields).into_iter().map(|(name, path)| {
+    let mut parts = Vec::new();
+    for (name, path) in places(&case.fields) {
         let encoding = match (name, case.body_encoding) {
             ("body", BodyEncoding::Base64) => " (base64)",
             ("body", BodyEncoding::Json) => " (JSON)",
@@ -192,12 +202,16 @@ pub(super) fn holds(case: &ValueFormat) -> String {
             "completed_at" => "end time",
             name => name,
         };
-        match path {
+        // The empty JSON pointer addresses the whole document.
+        parts.push(match path {
             "" => format!("{name}: the value itself{encoding}"),
             path => format!("{name} at {}{encoding}", safe(path)),
-        }
-    });
-    parts.chain(case.expires_at.as_ref().map(ends)).collect::<Vec<_>>().join(", ")
+        });
+    }
+    if let Some(expires_at) = &case.expires_at {
+        parts.push(ends(expires_at));
+    }
+    parts.join(", ")
 }
 
 /// The field that holds a value's own expiry, and the consequence of that expiry.
@@ -216,51 +230,63 @@ pub(super) fn stores(codes: &RangeInclusive<i64>) -> String {
 
 /// The behaviour of a service around its steps, for people: the event, and the reaction.
 pub(super) fn conduct(conduct: &ServiceBehavior) -> Vec<[String; 2]> {
-    let failure = conduct.on_failure.map(|does| match does {
-        OnFailure::Store => "the error is stored as a result",
-        OnFailure::Release => "the lock is released",
-        OnFailure::Keep => "nothing is done; the lock remains until it expires",
-    });
-    let hang_up = conduct.on_hang_up.map(|does| match does {
-        OnHangUp::Release => "the lock is released, while the handler still runs",
-        OnHangUp::GoOn => "the handler continues and its result is stored",
-    });
-    let without = conduct.without_redis.map(|does| match does {
-        WithoutRedis::Refuse => "requests are rejected (fail closed)",
-        WithoutRedis::Execute => "requests are executed anyway (fail open)",
-    });
-    let told = [
-        ("Handler fails", failure.map(str::to_owned)),
-        ("Client disconnects", hang_up.map(str::to_owned)),
-        ("Redis unreachable", without.map(str::to_owned)),
-        (
-            "Stored responses",
-            conduct.stores.as_ref().map(|codes| format!("status {}", stores(codes))),
-        ),
-    ];
-    told.into_iter().filter_map(|(when, does)| Some([when.to_owned(), does?])).collect()
+    let mut rows = Vec::new();
+    if let Some(on_failure) = conduct.on_failure {
+        let reaction = match on_failure {
+            OnFailure::Store => "the error is stored as a result",
+            OnFailure::Release => "the lock is released",
+            OnFailure::Keep => "nothing is done; the lock remains until it expires",
+        };
+        rows.push(["Handler fails".to_owned(), reaction.to_owned()]);
+    }
+    if let Some(on_hang_up) = conduct.on_hang_up {
+        let reaction = match on_hang_up {
+            OnHangUp::Release => "the lock is released, while the handler still runs",
+            OnHangUp::GoOn => "the handler continues and its result is stored",
+        };
+        rows.push(["Client disconnects".to_owned(), reaction.to_owned()]);
+    }
+    if let Some(without_redis) = conduct.without_redis {
+        let reaction = match without_redis {
+            WithoutRedis::Refuse => "requests are rejected (fail closed)",
+            WithoutRedis::Execute => "requests are executed anyway (fail open)",
+        };
+        rows.push(["Redis unreachable".to_owned(), reaction.to_owned()]);
+    }
+    if let Some(codes) = &conduct.stores {
+        rows.push(["Stored responses".to_owned(), format!("status {}", stores(codes))]);
+    }
+    rows
 }
 
 /// The command or script that a call sends.
 pub(super) fn sent(action: &Action) -> String {
-    let words = |templates: &[crate::domain::schema::Template]| {
-        templates.iter().map(|template| safe(&template.display())).collect::<Vec<_>>().join(" ")
-    };
     match action {
-        Action::Command(command) => words(command),
+        Action::Command(command) => displayed(command),
         Action::Script { name, keys, args } => {
-            let part = |name: &str, list: &[_]| {
-                if list.is_empty() { String::new() } else { format!("  {name} {}", words(list)) }
-            };
-            format!("script {}{}{}", safe(name), part("KEYS", keys), part("ARGV", args))
+            let mut text = format!("script {}", safe(name));
+            for (name, templates) in [("KEYS", keys), ("ARGV", args)] {
+                if !templates.is_empty() {
+                    text += &format!("  {name} {}", displayed(templates));
+                }
+            }
+            text
         }
     }
 }
 
+/// Templates in the syntax of schema files, separated by spaces.
+fn displayed(templates: &[Template]) -> String {
+    let words: Vec<_> = templates.iter().map(|template| safe(&template.display())).collect();
+    words.join(" ")
+}
+
 /// The replies that a rule matches.
 pub(super) fn pattern(schema: &Schema, reply: &Reply) -> String {
-    let form =
-        |form: Option<usize>| form.map(|form| format!("<{}>", safe(&schema.values[form].name)));
+    let mut value_format = None;
+    if let Some(index) = reply.value {
+        value_format = Some(format!("<{}>", safe(&schema.values[index].name)));
+    }
     match &reply.pattern {
         ReplyPattern::Word(word) => safe(word),
         ReplyPattern::Integer(number) => number.to_string(),
@@ -272,27 +298,35 @@ pub(super) fn pattern(schema: &Schema, reply: &Reply) -> String {
                 First::Integer(first) => first.to_string(),
                 First::Word(first) => safe(first),
             };
-            format!("{{{first}, {}}}", form(reply.value).unwrap_or_else(|| "…".to_owned()))
+            format!("{{{first}, {}}}", value_format.as_deref().unwrap_or("…"))
         }
         ReplyPattern::Text => "<text>".to_owned(),
-        ReplyPattern::Value => form(reply.value).unwrap_or_default(),
+        ReplyPattern::Value => value_format.unwrap_or_default(),
     }
 }
 
 /// The conditions under which a reply is predicted.
 pub(super) fn when(schema: &Schema, reply: &Reply) -> String {
-    let one = |condition: &Condition| {
-        let key = |(key_index, is): &(usize, KeyIs)| {
-            format!("{} {}", schema.keys[*key_index].role.as_str(), key_is(schema, is))
-        };
-        let payload = condition.other_payload.then(|| "for a different payload".to_owned());
-        condition.keys.iter().map(key).chain(payload).collect::<Vec<_>>().join(", ")
-    };
-    match reply.when.as_slice() {
-        [] => "not described".to_owned(),
-        alternatives if alternatives.contains(&Condition::default()) => "always".to_owned(),
-        alternatives => alternatives.iter().map(one).collect::<Vec<_>>().join(", or "),
+    if reply.when.is_empty() {
+        return "not described".to_owned();
     }
+    // A condition without any requirement is true in every state, whatever the others require.
+    if reply.when.contains(&Condition::default()) {
+        return "always".to_owned();
+    }
+    let mut alternatives = Vec::new();
+    for condition in &reply.when {
+        let mut requirements = Vec::new();
+        for (key_index, is) in &condition.keys {
+            let role = schema.keys[*key_index].role.as_str();
+            requirements.push(format!("{role} {}", key_is(schema, is)));
+        }
+        if condition.other_payload {
+            requirements.push("for a different payload".to_owned());
+        }
+        alternatives.push(requirements.join(", "));
+    }
+    alternatives.join(", or ")
 }
 
 /// A condition on a Redis key, as in `schema.toml`.
