@@ -68,7 +68,9 @@ impl Context {
             Output::Table => self.ui.page(table(view))?,
             Output::Json => self.ui.data(document::document(name, values, of_all))?,
             Output::Jsonl => {
-                values.iter().try_for_each(|value| self.ui.data(document::line(value)))?
+                for value in values {
+                    self.ui.data(document::line(value))?;
+                }
             }
         }
         self.ui.flush()
@@ -95,13 +97,19 @@ impl Context {
         if self.settings.wants_sandbox() {
             self.use_sandbox().await?;
         }
+        // A refusal needs no server, so it comes before the connection.
         self.permit()?;
-        let replicas = args.wait_replicas.map(|count| (count, args.wait_timeout.unwrap_or(WAIT)));
-        if replicas.is_some_and(|(_, wait)| wait >= self.settings.target().timeout) {
-            return Err(CommandError::usage(
-                "--wait-timeout must be shorter than --timeout, because the reply comes only after it",
-            )
-            .into());
+        let mut replicas = None;
+        if let Some(count) = args.wait_replicas {
+            let wait = args.wait_timeout.unwrap_or(WAIT);
+            if wait >= self.settings.target().timeout {
+                return Err(CommandError::usage(
+                    "--wait-timeout must be shorter than --timeout, because the reply comes only \
+                     after it",
+                )
+                .into());
+            }
+            replicas = Some((count, wait));
         }
         let client = self.client().await?;
         if !client.may_change().await? {
@@ -112,6 +120,7 @@ impl Context {
             ));
         }
         self.heed_guards(&client).await?;
+        // Asked again, because a guard may have made the server read-only.
         Ok(client.writer(&self.permit()?).waiting_for(replicas))
     }
 
@@ -155,7 +164,8 @@ impl Context {
                 _ if has_unknown_host => "a host name could not be resolved",
                 _ => continue,
             };
-            let (name, server) = (guard.context(), client.name());
+            let name = guard.context();
+            let server = client.name();
             self.ui.warning(&format!(
                 "the protection of context `{name}` applies, because idemctl cannot tell whether \
                 {server} is its server ({why})"
@@ -202,6 +212,7 @@ impl Context {
         self.refuse_load()?;
         let client = self.connect().await?;
         self.heed_guards(&client).await?;
+        // A second time, because a guard may have protected the server.
         self.refuse_load()?;
         if self.sandbox.is_none() {
             let at = if self.settings.context_name().is_some() { "on" } else { "at" };

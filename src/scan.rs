@@ -193,7 +193,7 @@ impl<'a> Scan<'a> {
             return false;
         }
         let opened = self.interrupt.unless_raised(open(reader, &self.plan)).await;
-        let Some(keyspace) = self.settle(opened.map(|opened| opened.map(Some))) else {
+        let Some(keyspace) = self.settle(some(opened)) else {
             return false;
         };
         let before = std::mem::replace(&mut self.keyspace, keyspace);
@@ -226,9 +226,10 @@ impl<'a> Scan<'a> {
                 return Ok(None);
             };
             let count = records.len();
-            // If the plan needs no memory, the collection reuses the page's allocation, so a list
-            // does not copy a million records.
+            // `filter_map` instead of a loop: if the plan needs no memory, the collection reuses
+            // the page's allocation, so a list does not copy a million records.
             let chosen = records.into_iter().filter_map(|mut record| {
+                // A finding about the size may decide whether the record is selected.
                 if plan.lengths == Lengths::All {
                     diagnosis::add_oversized(&mut record, &plan.thresholds);
                 }
@@ -236,9 +237,12 @@ impl<'a> Scan<'a> {
                     coverage.contradictions.note(&record);
                 }
                 let selected = filter.select(&record);
-                coverage.take(&record, selected).map(|planned| (record, planned))
+                let planned = coverage.take(&record, selected)?;
+                Some((record, planned))
             });
             let mut selected: Vec<_> = chosen.collect();
+            // Reading lengths costs the server time, so a plan that only shows them reads them
+            // after the selection.
             if plan.lengths == Lengths::Selected {
                 keyspace
                     .read_lengths(selected.iter_mut().map(|(record, _)| &mut record.seen))
@@ -323,9 +327,11 @@ impl<'a> Scan<'a> {
             coverage: &mut *coverage,
         };
         let read = self.interrupt.unless_raised(keyspace.read_records(decoding, candidates)).await;
-        let records = self.settle(read.map(|read| read.map(Some)))?;
-        for record in records.iter().filter(|record| is_about(record)) {
-            self.coverage.contradictions.note(record);
+        let records = self.settle(some(read))?;
+        for record in &records {
+            if is_about(record) {
+                self.coverage.contradictions.note(record);
+            }
         }
         Some(records)
     }
@@ -334,7 +340,7 @@ impl<'a> Scan<'a> {
     /// not report it. The outer `None` means that the scan ended.
     pub async fn read_memory(&mut self, records: &[Vec<Vec<u8>>]) -> Option<Vec<Option<u64>>> {
         let read = self.interrupt.unless_raised(self.keyspace.read_memory(records)).await;
-        self.settle(read.map(|read| read.map(Some)))
+        self.settle(some(read))
     }
 
     /// Sets how much of each value the following pages read at least.
@@ -378,8 +384,10 @@ impl<'a> Scan<'a> {
         let end = match self.end {
             None | Some(ScanEnd::Complete) => {
                 // A node may have failed while records were read after the last page.
-                let gap = self.keyspace.gap();
-                gap.map_or(ScanEnd::Complete, ScanEnd::Incomplete)
+                match self.keyspace.gap() {
+                    Some(gap) => ScanEnd::Incomplete(gap),
+                    None => ScanEnd::Complete,
+                }
             }
             Some(end) => end,
         };
@@ -402,6 +410,7 @@ impl<'a> Scan<'a> {
         };
         self.progress.finish_and_clear();
         let is_first = matches!(self.end, None | Some(ScanEnd::Complete));
+        // Ctrl-C replaces an earlier error, because then no node is asked any more.
         if is_first || matches!(end, ScanEnd::Interrupted) {
             self.end = Some(end);
         }
@@ -466,7 +475,9 @@ impl ScanReport {
         show_coverage(context, &self.coverage, catalog);
         // The error of a scan that ended for lack of rights reports the same.
         let is_reported = matches!(&self.end, ScanEnd::Failed(error) if error.is_permission());
-        if let Some(forbidden) = self.forbidden.as_ref().filter(|_| !is_reported) {
+        if let Some(forbidden) = &self.forbidden
+            && !is_reported
+        {
             context.ui.warning(forbidden);
         }
     }
@@ -477,6 +488,15 @@ impl ScanReport {
     /// The errors of [`ScanEnd::require_complete`].
     pub fn require_complete(self, what: &str, so_far: &str) -> Result<()> {
         self.end.require_complete(what, so_far, self.keys == 0)
+    }
+}
+
+/// The result of a read that always has a value, in the form that [`Scan::settle`] takes.
+fn some<T>(read: Option<Result<T, StoreError>>) -> Option<Result<Option<T>, StoreError>> {
+    match read {
+        Some(Ok(value)) => Some(Ok(Some(value))),
+        Some(Err(error)) => Some(Err(error)),
+        None => None,
     }
 }
 
@@ -504,6 +524,7 @@ pub fn show_left_out(context: &mut Context, of: &Coverage, catalog: &Catalog) {
         context.ui.status(&line);
     }
     let stating = coverage::stating(of);
+    // The TTL is a placeholder, because idemctl must not guess the TTL of a deployment.
     if !stating.is_empty() {
         context.ui.hint("to include them, replace DURATION with the TTL that your service sets:");
     }

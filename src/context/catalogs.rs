@@ -22,9 +22,9 @@ impl Context {
         let folder = self.settings.environment().schema_dir();
         self.ui.invocation_mut().heed_schemas(args, folder);
         let mut loaded = self.loaded(args)?;
-        loaded
-            .left_out
-            .extend(loaded.unsound.drain(..).map(|(schema, wrong)| (schema.name, wrong)));
+        for (schema, wrong) in loaded.unsound.drain(..) {
+            loaded.left_out.push((schema.name, wrong));
+        }
         let catalog = self.catalog_of(loaded, args)?;
         for schema in catalog.all() {
             // Schemas last as long as the process, and freeing their many small parts takes time.
@@ -45,9 +45,12 @@ impl Context {
 
     fn loaded(&self, args: &SchemaArgs) -> Result<Loaded, CommandError> {
         let folder = self.settings.schema_dir(args.folder.schema_dir.as_deref());
-        let wants = |library: &str| self.settings.names_schema(library, args);
-        schemas::load_with(folder.as_deref(), wants, |name| self.settings.deployment(name, args))
-            .map_err(|error| self.settings.not_loaded(&error, args))
+        let loaded = schemas::load_with(
+            folder.as_deref(),
+            |library| self.settings.names_schema(library, args),
+            |name| self.settings.deployment(name, args),
+        );
+        loaded.map_err(|error| self.settings.not_loaded(&error, args))
     }
 
     /// All known schemas, including those that are not chosen.
@@ -65,13 +68,13 @@ impl Context {
         let mut names = self.settings.schema_names(args);
         let mut unreadable = Vec::new();
         let is_of_context = args.schema.is_empty();
-        let is_left_out = |name: &String| left_out.iter().any(|(left_out, _)| left_out == name);
-        if is_of_context && !names.iter().all(is_left_out) {
+        if is_of_context && !names.iter().all(|name| is_among(name, &left_out)) {
             // One unreadable schema must not hide the records of the others.
-            unreadable.extend(names.extract_if(.., |name| is_left_out(name)));
+            unreadable.extend(names.extract_if(.., |name| is_among(name, &left_out)));
         }
         self.settings.heed(&all, &left_out)?;
-        let known = all.iter().map(|schema| schema.name.clone()).collect::<Vec<_>>().join(", ");
+        let known: Vec<_> = all.iter().map(|schema| schema.name.clone()).collect();
+        let known = known.join(", ");
         // A draft that is not named must not claim Redis keys, and needs no warning.
         drafts.retain(|name| !self.settings.names_schema(name, args));
         all.retain(|schema| !drafts.contains(&schema.name));
@@ -82,14 +85,17 @@ impl Context {
             CommandError::usage(format!("there is no schema `{name}`"))
                 .hint(format!("schemas: {known}; of published libraries: {libraries}"))
         })?;
-        if let Some(option) = args.of_one_schema().filter(|_| catalog.chosen().len() != 1) {
-            let chosen = catalog.chosen().len();
+        let chosen = catalog.chosen().len();
+        if let Some(option) = args.of_one_schema()
+            && chosen != 1
+        {
             return Err(CommandError::usage(format!(
                 "{option} needs exactly one --schema, but {chosen} are selected"
             ))
             .hint(format!(
-                "pass exactly one --schema ({known}); to set it for several schemas, use `idemctl context \
-                set NAME --lock-ttl SCHEMA=DURATION`, or the same with --result-ttl or --prefix"
+                "pass exactly one --schema ({known}); to set it for several schemas, use \
+                `idemctl context set NAME --lock-ttl SCHEMA=DURATION`, or the same with \
+                --result-ttl or --prefix"
             ))
             .into());
         }
@@ -127,17 +133,21 @@ impl Context {
         left_out: &[(String, SchemaError)],
         names: &[String],
     ) -> Result<(), CommandError> {
-        let hint = |name: &str| format!("to see all errors, run `idemctl schema check {name}`");
-        if let Some((name, wrong)) = left_out.iter().find(|(name, _)| names.contains(name)) {
-            return Err(CommandError::usage(format!("schema {wrong}")).hint(hint(name)));
+        for (name, wrong) in left_out {
+            if names.contains(name) {
+                let hint = format!("to see all errors, run `idemctl schema check {name}`");
+                return Err(CommandError::usage(format!("schema {wrong}")).hint(hint));
+            }
         }
-        if !std::mem::replace(&mut self.warned, true) {
-            for (name, wrong) in left_out {
-                self.ui.warning(&format!("skipped schema {name}: {wrong}"));
-            }
-            if let Some((name, _)) = left_out.first() {
-                self.ui.hint(&hint(name));
-            }
+        if self.warned {
+            return Ok(());
+        }
+        self.warned = true;
+        for (name, wrong) in left_out {
+            self.ui.warning(&format!("skipped schema {name}: {wrong}"));
+        }
+        if let Some((name, _)) = left_out.first() {
+            self.ui.hint(&format!("to see all errors, run `idemctl schema check {name}`"));
         }
         Ok(())
     }
@@ -151,20 +161,26 @@ impl Context {
         is_default: impl Fn(&Schema) -> bool,
         lacks: impl Fn(&Schema) -> Option<String>,
     ) -> Result<(Vec<Arc<Schema>>, Catalog)> {
-        let is_all = |name: &&String| *name == "all";
-        let named = args.schema.iter().filter(|name| !is_all(name)).cloned().collect();
-        let named = SchemaArgs { schema: named, ..args.clone() };
+        let mut named = args.clone();
+        named.schema.retain(|name| name != "all");
+        let wants_all = named.schema.len() < args.schema.len();
         // A schema that would not behave as it states may still be executed.
         let mut loaded = self.loaded(&named)?;
-        loaded.schemas.extend(loaded.unsound.drain(..).map(|(schema, _)| schema));
+        for (schema, _) in loaded.unsound.drain(..) {
+            loaded.schemas.push(schema);
+        }
         let catalog = self.catalog_of(loaded, &named)?;
-        let wants_all = args.schema.iter().any(|name| is_all(&name));
-        let is_wanted =
-            |schema: &&Arc<Schema>| wants_all || catalog.is_named() || is_default(schema);
-        let from = if wants_all { catalog.all() } else { catalog.chosen() };
-        let wanted = from.iter().filter(is_wanted).cloned().collect();
+        let candidates = if wants_all { catalog.all() } else { catalog.chosen() };
+        let mut wanted = Vec::new();
+        for schema in candidates {
+            if wants_all || catalog.is_named() || is_default(schema) {
+                wanted.push(Arc::clone(schema));
+            }
+        }
         let (executed, left_out) = self.sparing(wanted, catalog.is_named() && !wants_all, lacks)?;
-        left_out.iter().for_each(|line| self.ui.warning(line));
+        for line in &left_out {
+            self.ui.warning(line);
+        }
         Ok((executed, catalog))
     }
 
@@ -178,18 +194,30 @@ impl Context {
         is_named: bool,
         lacks: impl Fn(&Schema) -> Option<String>,
     ) -> Result<(Vec<Arc<Schema>>, Vec<String>), CommandError> {
-        let lacking: Vec<_> = schemas
-            .iter()
-            .filter_map(|schema| Some((schema.name.clone(), lacks(schema)?)))
-            .collect();
+        let mut lacking = Vec::new();
+        for schema in &schemas {
+            if let Some(why) = lacks(schema) {
+                lacking.push((schema.name.clone(), why));
+            }
+        }
         schemas.retain(|schema| lacks(schema).is_none());
-        if let Some((name, why)) = lacking.first().filter(|_| is_named || schemas.is_empty()) {
+        if let Some((name, why)) = lacking.first()
+            && (is_named || schemas.is_empty())
+        {
             let hint = format!("`idemctl schema show {name}` shows what the schema describes");
             return Err(
                 CommandError::usage(format!("{name} is not supported here: {why}")).hint(hint)
             );
         }
-        let left_out = lacking.iter().map(|(name, why)| format!("Skipped schema {name}: {why}"));
-        Ok((schemas, left_out.collect()))
+        let mut left_out = Vec::new();
+        for (name, why) in lacking {
+            left_out.push(format!("Skipped schema {name}: {why}"));
+        }
+        Ok((schemas, left_out))
     }
+}
+
+/// True if the schema was left out because of its errors.
+fn is_among(name: &str, left_out: &[(String, SchemaError)]) -> bool {
+    left_out.iter().any(|(left_out, _)| left_out == name)
 }

@@ -100,18 +100,21 @@ impl KeyFile {
         context: &mut Context,
         most: usize,
     ) -> Result<Vec<Given>, CommandError> {
-        let none = || {
-            CommandError::usage("no KEY was given")
-                .hint("name keys, `-` to read them from stdin, or --key-file FILE")
-        };
-        let keys = Self::bounded(args, context, MOST_OF_FEW)?.ok_or_else(none)?.next(most + 1)?;
-        match keys.len() {
-            0 => Err(none()),
-            count if count > most => {
-                Err(CommandError::usage(format!("more than {most} keys at a time are not allowed")))
-            }
-            _ => Ok(keys),
+        let mut keys = Vec::new();
+        if let Some(mut list) = Self::bounded(args, context, MOST_OF_FEW)? {
+            // One more than allowed shows that there are too many.
+            keys = list.next(most + 1)?;
         }
+        if keys.is_empty() {
+            return Err(CommandError::usage("no KEY was given")
+                .hint("name keys, `-` to read them from stdin, or --key-file FILE"));
+        }
+        if keys.len() > most {
+            return Err(CommandError::usage(format!(
+                "more than {most} keys at a time are not allowed"
+            )));
+        }
+        Ok(keys)
     }
 
     fn of_list(mut list: List) -> Result<Self, CommandError> {
@@ -142,7 +145,11 @@ impl KeyFile {
 impl List {
     fn of_words(keys: &[OsString]) -> Self {
         // An argument cannot contain NUL, so NUL separates the keys unambiguously.
-        let list: Vec<_> = keys.iter().flat_map(|key| [key.as_bytes(), b"\0"].concat()).collect();
+        let mut list = Vec::new();
+        for key in keys {
+            list.extend_from_slice(key.as_bytes());
+            list.push(0);
+        }
         Self {
             source: BufReader::new(Box::new(Cursor::new(list))),
             name: "the command line".to_owned(),
@@ -166,10 +173,10 @@ impl List {
     }
 
     fn rewind(&mut self) -> Result<(), CommandError> {
-        self.source
-            .seek(SeekFrom::Start(0))
-            .map(drop)
-            .map_err(|error| cannot_read(&self.name, &error))
+        match self.source.seek(SeekFrom::Start(0)) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(cannot_read(&self.name, &error)),
+        }
     }
 
     /// The next key. Empty lines are skipped.
@@ -195,7 +202,10 @@ impl List {
             if has_cr {
                 key.pop();
             }
-            let bytes = Name::parse(&key).map_or(key.len(), |parsed| parsed.name.key.len());
+            let bytes = match Name::parse(&key) {
+                Some(parsed) => parsed.name.key.len(),
+                None => key.len(),
+            };
             if bytes > MOST_KEY {
                 let too_large =
                     io::Error::other(format!("a key is larger than {} MiB", MOST_KEY >> 20));
@@ -254,11 +264,18 @@ pub(super) struct Once<K> {
 impl<K: Hash + Eq + Clone> Once<K> {
     pub(super) fn of<E>(keys: impl Iterator<Item = Result<K, E>>) -> Result<Self, E> {
         let hasher = RandomState::new();
-        let mut hashes =
-            keys.map(|key| key.map(|key| hasher.hash_one(key))).collect::<Result<Vec<_>, _>>()?;
+        // Hashes of eight bytes instead of keys, because a list may name millions of long keys.
+        let mut hashes = Vec::new();
+        for key in keys {
+            hashes.push(hasher.hash_one(key?));
+        }
         hashes.sort_unstable();
-        let repeated =
-            hashes.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect();
+        let mut repeated = HashSet::new();
+        for pair in hashes.windows(2) {
+            if pair[0] == pair[1] {
+                repeated.insert(pair[0]);
+            }
+        }
         Ok(Self { hasher, repeated, taken: HashSet::new() })
     }
 

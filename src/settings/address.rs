@@ -57,7 +57,11 @@ pub(super) fn is_among(one: &Address, others: &[Address]) -> Option<bool> {
     if others.iter().any(|other| is_one(one, other)) {
         return Some(true);
     }
-    let resolved = Resolved::of(others.iter().flat_map(|other| names(one, other)).collect());
+    let mut to_resolve = HashSet::new();
+    for other in others {
+        to_resolve.extend(names(one, other));
+    }
+    let resolved = Resolved::of(to_resolve);
     let mut is_among = Some(false);
     for other in others {
         match resolve_to_one(one, other, &resolved) {
@@ -84,11 +88,18 @@ pub(super) fn is_here(address: &Address) -> bool {
 /// The names that [`resolve_to_one`] needs; none if the port or the kind of address already
 /// differs.
 pub(super) fn names(one: &Address, other: &Address) -> HashSet<String> {
-    let (hosts, others) = (hosts(one), hosts(other));
+    let others = hosts(other);
     let mut names = HashSet::new();
-    for (host, port) in &hosts {
-        for (other, _) in others.iter().filter(|(_, other_port)| other_port == port) {
-            names.extend([host, other].into_iter().filter(|host| is_name(host)).cloned());
+    for (host, port) in hosts(one) {
+        for (other, other_port) in &others {
+            if *other_port != port {
+                continue;
+            }
+            for name in [&host, other] {
+                if is_name(name) {
+                    names.insert(name.clone());
+                }
+            }
         }
     }
     names
@@ -111,8 +122,10 @@ fn hosts(address: &Address) -> Vec<(String, u16)> {
 
 /// True if both paths refer to one file, e.g. through a mount.
 fn is_one_file(path: &Path, other: &Path) -> bool {
-    let file = |path| fs::metadata(path).map(|data| (data.dev(), data.ino())).ok();
-    file(path).is_some_and(|one| file(other) == Some(one))
+    let Ok(one) = fs::metadata(path) else { return false };
+    let Ok(other) = fs::metadata(other) else { return false };
+    // Inode numbers are unique only within one file system.
+    one.dev() == other.dev() && one.ino() == other.ino()
 }
 
 fn is_one_host((host, port): (&str, u16), (other, other_port): (&str, u16)) -> bool {
@@ -122,10 +135,17 @@ fn is_one_host((host, port): (&str, u16), (other, other_port): (&str, u16)) -> b
 /// Different Sentinels may use the same service name. If they have one Sentinel in common, it is
 /// the same service.
 fn is_one_service(one: &Sentinels, other: &Sentinels) -> bool {
-    let is_of_other = |(host, port): &(String, u16)| {
-        other.addresses.iter().any(|(at, on)| is_one_host((host, *port), (at, *on)))
-    };
-    one.service == other.service && one.addresses.iter().any(is_of_other)
+    if one.service != other.service {
+        return false;
+    }
+    for (host, port) in &one.addresses {
+        for (other_host, other_port) in &other.addresses {
+            if is_one_host((host, *port), (other_host, *other_port)) {
+                return true;
+            }
+        }
+    }
+    false
 }
 
 /// A host in a comparable form: names in lower case, IP addresses in their standard form.

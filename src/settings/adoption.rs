@@ -69,18 +69,24 @@ pub(crate) fn adopt<'a>(
     let is_named = listed.is_some() || is_listed || stated.is_some() || adoption.is_read_unasked;
     let mut lines = Vec::new();
     let mut edit = Edit::open(file)?;
+    // The error is made first, because the table below borrows the file that is being edited.
     let no_table = edit.cannot(format!("it has no table {context}"));
     let contexts = edit.contexts().and_then(|all| all.get_mut(context)?.as_table_like_mut());
-    let of_context = contexts.ok_or(no_table)?;
+    let Some(of_context) = contexts else { return Err(no_table) };
     if let Some(names) = listed {
         lines.push(format!("schema = {names:?}"));
         list(of_context, &names);
     }
     if prefix.is_some() || !is_named {
         let header = format!("[contexts.{context}.deployment.{}]", adoption.schema);
-        lines.push(prefix.map_or(header.clone(), |prefix| format!("{header} prefix = {prefix:?}")));
-        let deployment = table(of_context, "deployment", true)
-            .and_then(|all| table(all, adoption.schema, false));
+        lines.push(match prefix {
+            Some(prefix) => format!("{header} prefix = {prefix:?}"),
+            None => header.clone(),
+        });
+        let mut deployment = None;
+        if let Some(deployments) = table(of_context, "deployment", true) {
+            deployment = table(deployments, adoption.schema, false);
+        }
         let Some(deployment) = deployment else {
             return Err(edit.cannot(format!("{header} is no table")));
         };
@@ -97,23 +103,30 @@ fn other_prefix(
     adoption: &Adoption<'_>,
     there: &str,
 ) -> CommandError {
-    let line =
-        file.line_of(&["contexts", context, "deployment", adoption.schema, "prefix"]).unwrap_or(1);
-    let at = file.path().map(|path| path.display().to_string()).unwrap_or_default();
     let schema = adoption.schema;
-    CommandError::usage(format!("context `{context}` states the prefix `{there}` for {schema} ({at}:{line})")).hint(format!(
-        "a context has one prefix a schema: change that line, or copy the schema for the other prefix: `idemctl schema new NAME --from {schema}`"
+    let line = file.line_of(&["contexts", context, "deployment", schema, "prefix"]).unwrap_or(1);
+    let at = match file.path() {
+        Some(path) => path.display().to_string(),
+        None => String::new(),
+    };
+    CommandError::usage(format!(
+        "context `{context}` states the prefix `{there}` for {schema} ({at}:{line})"
+    ))
+    .hint(format!(
+        "a context has one prefix a schema: change that line, or copy the schema for the other \
+        prefix: `idemctl schema new NAME --from {schema}`"
     ))
 }
 
 /// Sets the list of schemas, and keeps the comments among the existing entries.
 fn list(of_context: &mut dyn TableLike, names: &[String]) {
-    match of_context.get_mut("schema").and_then(Item::as_array_mut) {
-        Some(listed) => {
-            let known: Vec<_> =
-                listed.iter().filter_map(|name| name.as_str().map(str::to_owned)).collect();
-            names.iter().filter(|name| !known.contains(name)).for_each(|name| listed.push(name));
+    let Some(listed) = of_context.get_mut("schema").and_then(Item::as_array_mut) else {
+        of_context.insert("schema", value(names.iter().collect::<Array>()));
+        return;
+    };
+    for name in names {
+        if !listed.iter().any(|known| known.as_str() == Some(name)) {
+            listed.push(name);
         }
-        None => _ = of_context.insert("schema", value(names.iter().collect::<Array>())),
     }
 }

@@ -160,12 +160,12 @@ pub(crate) struct Span(pub Duration);
 impl<'de> Deserialize<'de> for Span {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        let wrong = |why: String| de::Error::custom(format!("\"{text}\": {why}"));
-        match parse_duration(&text) {
-            Ok(Duration::ZERO) => Err(wrong("it has to be longer than zero".to_owned())),
-            Ok(span) => Ok(Self(span)),
-            Err(why) => Err(wrong(why)),
-        }
+        let why = match parse_duration(&text) {
+            Ok(Duration::ZERO) => "it has to be longer than zero".to_owned(),
+            Ok(span) => return Ok(Self(span)),
+            Err(why) => why,
+        };
+        Err(de::Error::custom(format!("\"{text}\": {why}")))
     }
 }
 
@@ -176,9 +176,10 @@ pub(crate) struct Ttl(pub Duration);
 impl<'de> Deserialize<'de> for Ttl {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        parse_ttl_or_none(&text)
-            .map(Self)
-            .map_err(|why| de::Error::custom(format!("\"{text}\": {why}")))
+        match parse_ttl_or_none(&text) {
+            Ok(ttl) => Ok(Self(ttl)),
+            Err(why) => Err(de::Error::custom(format!("\"{text}\": {why}"))),
+        }
     }
 }
 
@@ -204,7 +205,13 @@ impl ContextConfig {
     }
 
     pub(crate) fn speaks_tls(&self) -> bool {
-        self.tls.on == Some(true) || self.target().is_some_and(|target| target.is_tls())
+        if self.tls.on == Some(true) {
+            return true;
+        }
+        match self.target() {
+            Some(target) => target.is_tls(),
+            None => false,
+        }
     }
 
     fn target(&self) -> Option<Target> {
@@ -212,15 +219,26 @@ impl ContextConfig {
     }
 
     pub(super) fn holds_a_password(&self) -> bool {
-        let in_url = |url: &String| {
-            url.split_once("://").is_some_and(|(_, rest)| {
-                let authority = rest.split('/').next().unwrap_or_default();
-                authority.rsplit_once('@').is_some_and(|(who, _)| who.contains(':'))
-                    || rest.contains("pass=")
-            })
-        };
-        self.password.is_some()
-            || self.sentinel.password.is_some()
-            || self.url.as_ref().is_some_and(in_url)
+        if self.password.is_some() || self.sentinel.password.is_some() {
+            return true;
+        }
+        match &self.url {
+            Some(url) => has_password(url),
+            None => false,
+        }
+    }
+}
+
+/// True if a URL may contain a password.
+fn has_password(url: &str) -> bool {
+    // The URL is not parsed, because one that idemctl cannot read may contain a password as well.
+    let Some((_scheme, rest)) = url.split_once("://") else { return false };
+    if rest.contains("pass=") {
+        return true;
+    }
+    let authority = rest.split('/').next().unwrap_or_default();
+    match authority.rsplit_once('@') {
+        Some((login, _host)) => login.contains(':'),
+        None => false,
     }
 }

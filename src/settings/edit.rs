@@ -29,10 +29,8 @@ impl<'a> Edit<'a> {
     /// Usage: there is no place for a config file.
     pub(super) fn open(file: &'a ConfigFile) -> Result<Self, CommandError> {
         let path = place(file)?;
-        let document = file
-            .text()
-            .parse()
-            .map_err(|error: toml_edit::TomlError| cannot_write(path, &error))?;
+        let parsed = file.text().parse();
+        let document = parsed.map_err(|error: toml_edit::TomlError| cannot_write(path, &error))?;
         Ok(Self { path, before: file.text(), document })
     }
 
@@ -65,6 +63,7 @@ impl<'a> Edit<'a> {
         if text == self.before {
             return Ok(None);
         }
+        // A mistake in the edit must not produce a file that every later command rejects.
         toml::from_str::<Config>(&text).map_err(|error| self.cannot(error.message()))?;
         write(self.path, &text).map_err(|error| self.cannot(error))
     }
@@ -182,6 +181,7 @@ pub(super) fn write(path: &Path, text: &str) -> io::Result<Option<PathBuf>> {
     let mut former = OsString::from(&path);
     former.push(FORMER);
     let former = PathBuf::from(former);
+    // The copy comes first. If it cannot be written, the config file stays as it is.
     replace(&former, &fs::read(&path)?, rights.clone())?;
     replace(&path, text.as_bytes(), rights)?;
     Ok(Some(former))
@@ -191,6 +191,7 @@ fn replace(path: &Path, bytes: &[u8], rights: Permissions) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("/"));
     let mut new = tempfile::Builder::new().prefix(".config-").tempfile_in(folder)?;
     new.write_all(bytes)?;
+    // Content and permissions must be complete before the rename makes the file visible.
     new.as_file().set_permissions(rights)?;
     new.as_file().sync_all()?;
     new.persist(path).map_err(|error| error.error)?;

@@ -44,25 +44,22 @@ pub(super) fn password(
     url: Option<&Url>,
     warnings: &mut Vec<String>,
 ) -> Result<Sourced<Option<Secret>>, CommandError> {
-    let found = |secret: Secret, origin| Ok(Sourced::new(Some(secret), origin));
-    let in_url = |url: &Url| {
-        url.target.password.as_deref().map(|password| (Secret::from(password), url.origin))
-    };
-    let shown = |flag: &str| {
-        format!(
-            "{flag}: a password on the command line is in the process list; --askpass, --pass-file and REDISCLI_AUTH are not"
-        )
-    };
-    let in_url = url.and_then(in_url);
-    if let (Some((_, Origin::Flag(_))), false) = (&in_url, args.no_auth_warning) {
-        warnings.push(shown("--url"));
+    let mut in_url = None;
+    if let Some(url) = url
+        && let Some(password) = &url.target.password
+    {
+        in_url = Some((Secret::from(password.as_str()), url.origin));
+        if matches!(url.origin, Origin::Flag(_)) && !args.no_auth_warning {
+            warnings.push(in_process_list("--url"));
+        }
     }
     if let Some(password) = &args.password {
         if !args.no_auth_warning {
-            warnings.push(shown("-a"));
+            warnings.push(in_process_list("-a"));
         }
-        return found(password.clone(), Origin::Flag("--pass"));
+        return Ok(found(password.clone(), Origin::Flag("--pass")));
     }
+    // The password is asked for when idemctl connects, so no other source may provide one.
     if args.askpass {
         return Ok(Sourced::new(None, Origin::Flag("--askpass")));
     }
@@ -72,19 +69,34 @@ pub(super) fn password(
             (file.as_ref(), "the context's password_file", Origin::Context("password_file"))
         }
     };
-    let mut from_file = || in_file(file, from, origin, warnings);
     if args.pass_file.is_some() {
-        return from_file();
+        return in_file(file, from, origin, warnings);
     }
+    // The password in the context's own URL comes last, because the other fields of the context
+    // override its URL.
     match (in_url, environment.get("REDISCLI_AUTH"), &context.password) {
         (Some((password, origin)), ..) if !matches!(origin, Origin::Context(_)) => {
-            found(password, origin)
+            Ok(found(password, origin))
         }
-        (_, Some(password), _) => found(Secret::from(password), Origin::Variable("REDISCLI_AUTH")),
-        (_, None, Some(password)) => found(password.clone(), Origin::Context("password")),
-        (Some((password, origin)), ..) if file.is_none() => found(password, origin),
-        _ => from_file(),
+        (_, Some(password), _) => {
+            Ok(found(Secret::from(password), Origin::Variable("REDISCLI_AUTH")))
+        }
+        (_, None, Some(password)) => Ok(found(password.clone(), Origin::Context("password"))),
+        (Some((password, origin)), ..) if file.is_none() => Ok(found(password, origin)),
+        _ => in_file(file, from, origin, warnings),
     }
+}
+
+fn found(password: Secret, origin: Origin) -> Sourced<Option<Secret>> {
+    Sourced::new(Some(password), origin)
+}
+
+/// The warning about a password in an option.
+fn in_process_list(flag: &str) -> String {
+    format!(
+        "{flag}: a password on the command line is in the process list; \
+        --askpass, --pass-file and REDISCLI_AUTH are not"
+    )
 }
 
 /// The log-in at the Sentinels. It is independent of the log-in at the servers and its sources.

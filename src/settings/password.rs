@@ -16,22 +16,30 @@ const LONGEST: u64 = 64 * 1024;
 /// # Errors
 /// Usage: it cannot be read, or contains no password.
 pub(super) fn from_file(path: &Path, from: &str) -> Result<(Secret, Option<String>), CommandError> {
-    let wrong = |why: String| CommandError::usage(format!("{from}: {}: {why}", path.display()));
-    let stdin = path == Path::new("-");
-    let text = if stdin { first_line_of_stdin() } else { files::read_or_receive(path, LONGEST) };
-    let text = String::from_utf8(text.map_err(|error| wrong(error.to_string()))?)
-        .map_err(|_| wrong("a password is UTF-8 text".to_owned()))?;
+    let is_stdin = path == Path::new("-");
+    let bytes =
+        if is_stdin { first_line_of_stdin() } else { files::read_or_receive(path, LONGEST) };
+    let bytes = bytes.map_err(|error| unusable(path, from, &error.to_string()))?;
+    let Ok(text) = String::from_utf8(bytes) else {
+        return Err(unusable(path, from, "a password is UTF-8 text"));
+    };
     let password = text.strip_suffix('\n').unwrap_or(&text);
     let password = password.strip_suffix('\r').unwrap_or(password);
-    match password {
-        "" => Err(wrong("there is no password in it".to_owned())),
-        password if password.contains('\n') => Err(wrong("it has more than one line".to_owned())),
-        password => {
-            let open = !stdin && others_can_read(path);
-            let warning = open.then(|| format!("{} {READABLE} {}", path.display(), chmod(path)));
-            Ok((Secret::from(password), warning))
-        }
+    if password.is_empty() {
+        return Err(unusable(path, from, "there is no password in it"));
     }
+    if password.contains('\n') {
+        return Err(unusable(path, from, "it has more than one line"));
+    }
+    let mut warning = None;
+    if !is_stdin && others_can_read(path) {
+        warning = Some(format!("{} {READABLE} {}", path.display(), chmod(path)));
+    }
+    Ok((Secret::from(password), warning))
+}
+
+fn unusable(path: &Path, from: &str, why: &str) -> CommandError {
+    CommandError::usage(format!("{from}: {}: {why}", path.display()))
 }
 
 /// Reads byte by byte, because the bytes after the line belong to the command.

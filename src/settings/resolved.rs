@@ -40,15 +40,16 @@ impl Resolved {
             // A lookup cannot be cancelled, so it runs on a thread of its own, which ends with the
             // process.
             thread::spawn(move || {
-                let found = (name.as_str(), 0)
-                    .to_socket_addrs()
-                    .map(Iterator::collect::<Vec<_>>)
-                    .unwrap_or_default();
-                let mut places: HashSet<_> =
-                    found.iter().map(|address| place(address.ip())).collect();
+                let mut places = HashSet::new();
+                if let Ok(addresses) = (name.as_str(), 0).to_socket_addrs() {
+                    for address in addresses {
+                        places.insert(place(address.ip()));
+                    }
+                }
                 if is_own_name {
                     places.insert(ResolvedHost::ThisMachine);
                 }
+                // After the time limit nobody receives the answer any more.
                 let _ = tell.send((name, places));
             });
         }
@@ -96,7 +97,9 @@ pub(super) fn number(host: &str) -> Option<IpAddr> {
 pub(super) fn place(ip: IpAddr) -> ResolvedHost {
     let ip = ip.to_canonical();
     let is_loopback = ip == Ipv4Addr::LOCALHOST || ip == Ipv6Addr::LOCALHOST;
-    if ip.is_unspecified() || is_loopback || (!ip.is_loopback() && is_own(ip) && !is_own(NOBODY)) {
+    // A socket can be bound to every address of the loopback network, so that is no evidence.
+    let is_own_address = !ip.is_loopback() && is_own(ip) && !is_own(NOBODY);
+    if ip.is_unspecified() || is_loopback || is_own_address {
         ResolvedHost::ThisMachine
     } else {
         ResolvedHost::At(ip)
@@ -134,6 +137,7 @@ fn part(text: &str) -> Option<u32> {
         None if text.len() > 1 && text.starts_with('0') => (&text[1..], 8),
         None => (text, 10),
     };
+    // `from_str_radix` accepts a sign, and `inet_aton` does not.
     if digits.starts_with('+') { None } else { u32::from_str_radix(digits, radix).ok() }
 }
 

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::config::{ContextConfig, Span};
+use super::config::ContextConfig;
 use super::environment::Environment;
 use super::login::{self, SentinelLogin};
 use super::origin::{Origin, Sourced, pick};
@@ -46,10 +46,16 @@ impl Server {
     ) -> Result<Self, CommandError> {
         let url = Url::nearest(args, environment, context)?;
         let named_here = args.host.is_some() || args.port.is_some() || args.socket.is_some();
+        let is_of_another = match &url {
+            Some(url) => named_here || !url.is_of_context(),
+            None => named_here,
+        };
         // A context without a server of its own applies to any server that is named.
-        let another = named_here || url.as_ref().is_some_and(|url| !url.is_of_context());
-        let context =
-            if another && context.url.is_some() { &context.for_another_server() } else { context };
+        let context = if is_of_another && context.url.is_some() {
+            &context.for_another_server()
+        } else {
+            context
+        };
         let mut warnings = Vec::new();
         let password = login::password(args, environment, context, url.as_ref(), &mut warnings)?;
         let user = login::user(args, context, url.as_ref());
@@ -61,8 +67,9 @@ impl Server {
         }
         let sentinel = login::at_sentinels(args, environment, context, &mut warnings)?;
         let address = address(args, url.as_ref());
-        if let (Origin::Flag(flag), false) =
-            (sentinel.password.origin, matches!(address.value, Address::Service(_)))
+        let is_service = matches!(address.value, Address::Service(_));
+        if let Origin::Flag(flag) = sentinel.password.origin
+            && !is_service
         {
             return Err(CommandError::usage(format!(
                 "{flag} is for Sentinels, and none are named"
@@ -70,7 +77,9 @@ impl Server {
             .hint("--sentinel HOST:PORT --master-name NAME, or a redis-sentinel:// URL"));
         }
         let tls = TlsSettings::resolve(&args.tls, context, url.as_ref(), &address.value)?;
-        warnings.extend(tls.value.iter().flat_map(TlsSettings::warnings));
+        if let Some(tls) = &tls.value {
+            warnings.extend(tls.warnings());
+        }
         let db = match (&args.db, &url) {
             (Some(db), _) => Sourced::new(*db, Origin::Flag("-n")),
             (None, Some(url)) => Sourced::new(url.target.db, url.origin),
@@ -128,16 +137,12 @@ fn timeouts(
     args: &ConnectionArgs,
     context: &ContextConfig,
 ) -> Result<(Sourced<Duration>, Sourced<Duration>), CommandError> {
-    let span = |span: Option<Span>| span.map(|span| span.0);
-    let timeout =
-        pick(args.timeout, "--timeout", span(context.timeout), "timeout").or(DEFAULT_TIMEOUT);
-    let connect = pick(
-        args.connect_timeout,
-        "--connect-timeout",
-        span(context.connect_timeout),
-        "connect_timeout",
-    );
-    let connect_timeout = connect.or(DEFAULT_CONNECT_TIMEOUT);
+    let of_context = context.timeout.map(|span| span.0);
+    let timeout = pick(args.timeout, "--timeout", of_context, "timeout").or(DEFAULT_TIMEOUT);
+    let of_context = context.connect_timeout.map(|span| span.0);
+    let connect_timeout =
+        pick(args.connect_timeout, "--connect-timeout", of_context, "connect_timeout")
+            .or(DEFAULT_CONNECT_TIMEOUT);
     for (name, span) in [("--timeout", timeout.value), ("--connect-timeout", connect_timeout.value)]
     {
         if span.is_zero() {

@@ -41,33 +41,48 @@ impl Settings {
         left_out: &[(String, SchemaError)],
     ) -> Result<(), CommandError> {
         let context = &self.server_context.context;
-        let listed = context.schema.iter().enumerate();
-        let listed = listed.map(|(index, name)| (["schema".to_owned(), index.to_string()], name));
-        let deployed =
-            context.deployment.keys().map(|name| (["deployment".to_owned(), name.clone()], name));
-        let is_left_out = |name: &str| left_out.iter().any(|(left_out, _)| left_out == name);
-        let is_unknown =
-            |name: &str| known.iter().all(|schema| schema.name != name) && !is_left_out(name);
-        let Some((field, name)) = listed.chain(deployed).find(|(_, name)| is_unknown(name)) else {
+        for (index, name) in context.schema.iter().enumerate() {
+            self.heed_name(&["schema", &index.to_string()], name, known, left_out)?;
+        }
+        for name in context.deployment.keys() {
+            self.heed_name(&["deployment", name], name, known, left_out)?;
+        }
+        Ok(())
+    }
+
+    /// Checks that the schema that a field names exists.
+    fn heed_name(
+        &self,
+        field: &[&str],
+        name: &str,
+        known: &[Schema],
+        left_out: &[(String, SchemaError)],
+    ) -> Result<(), CommandError> {
+        if known.iter().any(|schema| schema.name == name) {
             return Ok(());
-        };
+        }
+        // A schema with errors exists, and has a warning of its own.
+        if left_out.iter().any(|(left_out, _)| left_out == name) {
+            return Ok(());
+        }
         let names: Vec<_> = known.iter().map(|schema| schema.name.as_str()).collect();
-        let stop = self.at_fault(
-            &field.each_ref().map(String::as_str),
-            &format!("there is no schema `{name}`"),
-        );
+        let stop = self.at_fault(field, &format!("there is no schema `{name}`"));
         Err(stop.hint(format!("schemas: {}", names.join(", "))))
     }
 
     fn heed_prefix(&self, known: &[Schema]) -> Result<(), CommandError> {
         let context = &self.server_context.context;
-        let is_listed =
-            |schema: &&Schema| context.schema.is_empty() || context.schema.contains(&schema.name);
-        let takes_it = |schema: &Schema| schema.prefix.place == PrefixPlace::Written;
-        if context.prefix.is_none() || known.iter().filter(is_listed).any(takes_it) {
+        if context.prefix.is_none() {
             return Ok(());
         }
-        let why = "`prefix` is for schemas whose key templates write {prefix}, and none of this context's does";
+        for schema in known {
+            let is_listed = context.schema.is_empty() || context.schema.contains(&schema.name);
+            if is_listed && schema.prefix.place == PrefixPlace::Written {
+                return Ok(());
+            }
+        }
+        let why = "`prefix` is for schemas whose key templates write {prefix}, \
+                   and none of this context's does";
         Err(self
             .at_fault(&["prefix"], why)
             .hint("[contexts.NAME.deployment.SCHEMA] takes the prefix of one schema"))
@@ -75,10 +90,8 @@ impl Settings {
 
     /// A usage error with the line of a field of the server's context.
     fn at_fault(&self, field: &[&str], why: &str) -> CommandError {
-        let keys: Vec<_> = ["contexts", &self.server_context.stated_in]
-            .into_iter()
-            .chain(field.iter().copied())
-            .collect();
+        let mut keys = vec!["contexts", self.server_context.stated_in.as_str()];
+        keys.extend_from_slice(field);
         CommandError::usage(format!("{}: {why}", self.at_line(&keys)))
     }
 }

@@ -78,17 +78,23 @@ impl TlsSettings {
     }
 
     /// Warnings about the settings, for stderr.
-    pub(super) fn warnings(&self) -> impl Iterator<Item = String> {
-        let insecure = self.insecure.value.then(|| {
-            "insecure: the server's certificate is not checked; whoever is on the way can read and change everything, \
-             the password too"
-                .to_owned()
-        });
-        let open_key = self.key.value.as_deref().filter(|key| others_can_read(key));
-        let open_key = open_key.map(|key| {
-            format!("{} is a private key and can be read by others: {}", key.display(), chmod(key))
-        });
-        insecure.into_iter().chain(open_key)
+    pub(super) fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        if self.insecure.value {
+            warnings.push(
+                "insecure: the server's certificate is not checked; whoever is on the way can \
+                 read and change everything, the password too"
+                    .to_owned(),
+            );
+        }
+        if let Some(key) = self.key.value.as_deref()
+            && others_can_read(key)
+        {
+            let chmod = chmod(key);
+            let key = key.display();
+            warnings.push(format!("{key} is a private key and can be read by others: {chmod}"));
+        }
+        warnings
     }
 
     pub(super) fn options(&self) -> TlsOptions {
@@ -109,5 +115,6 @@ fn without(args: &TlsArgs, on: Option<bool>) -> Result<Sourced<Option<TlsSetting
         let why = format!("{name} is for TLS, which nothing asks for");
         return Err(CommandError::usage(why).hint("--tls, or a rediss:// URL"));
     }
-    Ok(Sourced::new(None, on.map_or(Origin::Default, |_| Origin::Context("tls"))))
+    let origin = if on.is_some() { Origin::Context("tls") } else { Origin::Default };
+    Ok(Sourced::new(None, origin))
 }

@@ -23,24 +23,30 @@ impl Url {
         environment: &Environment,
         context: &ContextConfig,
     ) -> Result<Option<Self>, CommandError> {
-        let addressed = args.host.is_some() || args.port.is_some() || args.socket.is_some();
-        let of_context = || context.url.clone().map(|url| (url, Origin::Context("url")));
-        let of_variable = |name: &'static str| {
-            environment.get(name).map(|url| (url.to_owned(), Origin::Variable(name)))
+        let is_addressed = args.host.is_some() || args.port.is_some() || args.socket.is_some();
+        let (url, origin) = if let Some(url) = &args.url {
+            (url.clone(), Origin::Flag("--url"))
+        } else if let Some(sentinels) = &args.sentinel
+            && let Some(service) = &args.master_name
+        {
+            (format!("redis-sentinel://{sentinels}/{service}"), Origin::Flag("--sentinel"))
+        } else if is_addressed {
+            return Ok(None);
+        } else if args.context.is_some()
+            && let Some(url) = &context.url
+        {
+            // A context that the command line names has precedence over the variable.
+            (url.clone(), Origin::Context("url"))
+        } else if let Some(url) = environment.get("IDEMCTL_URL") {
+            (url.to_owned(), Origin::Variable("IDEMCTL_URL"))
+        } else if let Some(url) = &context.url {
+            (url.clone(), Origin::Context("url"))
+        } else if let Some(url) = environment.get("REDIS_URL") {
+            // Other programs use this variable too, so idemctl's own settings come first.
+            (url.to_owned(), Origin::Variable("REDIS_URL"))
+        } else {
+            return Ok(None);
         };
-        let url = match (&args.url, args.sentinel.as_ref().zip(args.master_name.as_ref())) {
-            (Some(url), _) => Some((url.clone(), Origin::Flag("--url"))),
-            (None, Some((sentinels, service))) => Some((
-                format!("redis-sentinel://{sentinels}/{service}"),
-                Origin::Flag("--sentinel"),
-            )),
-            _ if addressed => None,
-            _ if args.context.is_some() && context.url.is_some() => of_context(),
-            _ => {
-                of_variable("IDEMCTL_URL").or_else(of_context).or_else(|| of_variable("REDIS_URL"))
-            }
-        };
-        let Some((url, origin)) = url else { return Ok(None) };
         let from = match origin {
             Origin::Flag(name) | Origin::Variable(name) => name,
             _ => "the context's url",
