@@ -78,27 +78,26 @@ impl Column {
 
     /// The cell for people: complete, in one line.
     pub fn shown(self, record: &Record) -> String {
-        match self {
-            Self::Key => Some(escape::key(&record.key)),
-            Self::Ttl => record.expiry().map(words::expiry),
-            Self::Age => record.age.map(words::short_age),
-            Self::Size => record.size_bytes().map(words::bytes),
-            other => Some(other.plain(record)).filter(|text| !text.is_empty()),
-        }
-        .unwrap_or_else(|| "-".to_owned())
+        let cell = match self {
+            Self::Key => return escape::key(&record.key),
+            Self::Ttl => record.expiry().map(words::expiry).unwrap_or_default(),
+            Self::Age => record.age.map(words::short_age).unwrap_or_default(),
+            Self::Size => record.size_bytes().map(words::bytes).unwrap_or_default(),
+            other => other.plain(record),
+        };
+        if cell.is_empty() { "-".to_owned() } else { cell }
     }
 
     /// The cell for programs: milliseconds, bytes and RFC 3339; empty if the value is unknown.
     pub fn plain(self, record: &Record) -> String {
-        let number = |number: Option<u64>| number.map(|number| number.to_string());
         let text = match self {
             Self::Key => Some(escape::text(&record.key)),
             Self::Schema => Some(record.schema.name.clone()),
             Self::State => Some(record.state.as_str().to_owned()),
             Self::Owner => record.owner().map(escape::text),
-            Self::Ttl => number(record.expiry().and_then(|expiry| expiry.millis())),
-            Self::Age => number(record.age.map(|age| age.millis)),
-            Self::Size => number(record.size_bytes()),
+            Self::Ttl => record.expiry().and_then(|expiry| Some(expiry.millis()?.to_string())),
+            Self::Age => record.age.map(|age| age.millis.to_string()),
+            Self::Size => record.size_bytes().map(|bytes| bytes.to_string()),
             Self::CreatedAt => created_at(record),
             Self::ExpiresAt => expires_at(record),
             Self::Status => record.stored().and_then(|response| Some(response.status?.to_string())),
@@ -119,17 +118,24 @@ impl Column {
 
 /// The codes of a record's findings. An estimate has a mark: `~excess-ttl`.
 fn codes(record: &Record) -> String {
-    let codes = record
-        .findings
-        .iter()
-        .map(|finding| [finding.evidence.mark(), finding.code.as_str()].concat());
-    codes.collect::<Vec<_>>().join(" ")
+    let mut codes = String::new();
+    for finding in &record.findings {
+        if !codes.is_empty() {
+            codes.push(' ');
+        }
+        codes.push_str(finding.evidence.mark());
+        codes.push_str(finding.code.as_str());
+    }
+    codes
 }
 
 /// The time at which the lock was acquired or the result stored, by the server's clock. `None` if
 /// it would rest only on a schema's default TTL.
 pub fn created_at(record: &Record) -> Option<String> {
-    let age = record.age.filter(|age| age.evidence > Evidence::Estimated)?;
+    let age = record.age?;
+    if age.evidence <= Evidence::Estimated {
+        return None;
+    }
     rfc3339(record.seen.server_ms?.checked_sub(age.millis)?)
 }
 
@@ -141,11 +147,15 @@ pub fn expires_at(record: &Record) -> Option<String> {
 /// Milliseconds since the epoch as RFC 3339; `None` after the year 9999.
 pub(super) fn rfc3339(millis: u64) -> Option<String> {
     // RFC 3339 has four digits for the year.
-    let time = UNIX_EPOCH
-        .checked_add(Duration::from_millis(millis))
-        .filter(|_| millis < 253_402_300_800_000)?;
+    if millis >= YEAR_10000 {
+        return None;
+    }
+    let time = UNIX_EPOCH.checked_add(Duration::from_millis(millis))?;
     Some(humantime::format_rfc3339_millis(time).to_string())
 }
+
+/// The beginning of the year 10000, in milliseconds since the epoch.
+const YEAR_10000: u64 = 253_402_300_800_000;
 
 /// The format of a row of fields for programs and spreadsheets.
 #[derive(Debug, Clone, Copy)]

@@ -1,12 +1,10 @@
 //! Operations of the audit log, as a table, as a page, and as JSON. The log already escapes bytes
 //! that are not UTF-8.
 
-use std::time::{Duration, UNIX_EPOCH};
-
 use serde::Serialize;
 
 use super::style::View;
-use super::{escape, table};
+use super::{columns, escape, table};
 use crate::domain::history::{AuditEntry, Operation, OperationState};
 use crate::domain::record::KeyIdentity;
 
@@ -44,12 +42,13 @@ impl<'a> ShownOperation<'a> {
     #[must_use]
     pub fn in_context(self, contexts: &[(String, String, i64)]) -> Self {
         // Two contexts may use one address with different databases, so both must match.
-        let place = self.operation.places.first();
-        let is_there = |(_, address, db): &&(String, String, i64)| {
-            place.is_some_and(|place| place.address == *address && place.db == *db)
-        };
-        let context = contexts.iter().find(is_there).map(|(name, ..)| name.clone());
-        Self { context, ..self }
+        let Some(place) = self.operation.places.first() else { return self };
+        for (name, address, db) in contexts {
+            if place.address == *address && place.db == *db {
+                return Self { context: Some(name.clone()), ..self };
+            }
+        }
+        self
     }
 
     fn server(&self) -> String {
@@ -74,7 +73,10 @@ impl<'a> ShownOperation<'a> {
 
     fn command(&self) -> String {
         let Operation { command, undoes, undone_by, partly_undone_by, state, .. } = self.operation;
-        let of = undoes.as_ref().map(|op| format!(" of {}", escape::again(op))).unwrap_or_default();
+        let of = match undoes {
+            Some(op) => format!(" of {}", escape::again(op)),
+            None => String::new(),
+        };
         let undone = match (undone_by, partly_undone_by) {
             (Some(_), _) => ", undone",
             (None, Some(_)) => ", partly undone",
@@ -99,8 +101,10 @@ impl<'a> ShownOperation<'a> {
 
 /// A time to the second.
 fn second(at: &str) -> String {
-    at.split_once('.')
-        .map_or_else(|| escape::again(at), |(seconds, _)| escape::again(seconds) + "Z")
+    match at.split_once('.') {
+        Some((seconds, _)) => escape::again(seconds) + "Z",
+        None => escape::again(at),
+    }
 }
 
 /// The table, one row per operation; empty without operations.
@@ -108,33 +112,40 @@ pub fn table(view: View, operations: &[ShownOperation<'_>]) -> String {
     if operations.is_empty() {
         return String::new();
     }
-    let has_room = |column: usize| view.width.is_none_or(|width| width >= COLUMNS[column].1);
-    let rows = operations.iter().map(|shown| {
+    // Without a terminal, lines may have any length, so every column has room.
+    let width = view.width.unwrap_or(usize::MAX);
+    let mut heading = Vec::new();
+    for (name, least_width) in COLUMNS {
+        if width >= least_width {
+            heading.push(name);
+        }
+    }
+    let mut rows = Vec::new();
+    for shown in operations {
         let Operation { op, at, redis_keys, reason, .. } = shown.operation;
-        let (command, keys, backup) =
-            (shown.command(), redis_keys.to_string(), shown.backup().to_owned());
-        let reason = reason.as_deref().map_or_else(|| "-".to_owned(), escape::again);
-        let row = [
+        let reason = match reason {
+            Some(reason) => escape::again(reason),
+            None => "-".to_owned(),
+        };
+        let cells = [
             escape::again(op),
             second(at),
-            command,
-            keys,
-            backup,
+            shown.command(),
+            redis_keys.to_string(),
+            shown.backup().to_owned(),
             shown.who(),
             shown.server(),
             reason,
         ];
-        row.into_iter()
-            .enumerate()
-            .filter(|(column, _)| has_room(*column))
-            .map(|(_, cell)| cell)
-            .collect()
-    });
-    let heading: Vec<_> = (0..COLUMNS.len())
-        .filter(|column| has_room(*column))
-        .map(|column| COLUMNS[column].0)
-        .collect();
-    table::grid_folding(view, &heading, rows.collect(), &["COMMAND", "WHO", "SERVER", "REASON"])
+        let mut row = Vec::new();
+        for ((_, least_width), cell) in COLUMNS.into_iter().zip(cells) {
+            if width >= least_width {
+                row.push(cell);
+            }
+        }
+        rows.push(row);
+    }
+    table::grid_folding(view, &heading, rows, &["COMMAND", "WHO", "SERVER", "REASON"])
 }
 
 /// The page of one operation with its changes.
@@ -147,38 +158,54 @@ pub fn page(view: View, shown: &ShownOperation<'_>, records: &[AuditEntry<'_>]) 
         ("Server", escape::again(&of.server)),
         ("Command", shown.command()),
     ];
-    lines.extend(of.filters.as_deref().map(|filters| ("Filters", escape::again(filters))));
+    if let Some(filters) = &of.filters {
+        lines.push(("Filters", escape::again(filters)));
+    }
     lines.push(("Redis keys", of.redis_keys.to_string()));
     match of.unknown {
         0 => {}
         1 => lines.push(("Unknown", "the outcome of 1 Redis key".to_owned())),
         unknown => lines.push(("Unknown", format!("the outcome of {unknown} Redis keys"))),
     }
-    lines.extend(of.reason.as_deref().map(|reason| ("Reason", escape::again(reason))));
-    let gone = if shown.backup_is_there == Some(false) { " (gone)" } else { "" };
-    lines.extend(of.backup.as_deref().map(|file| ("Backup", escape::again(file) + gone)));
-    lines.extend(of.undone_by.as_deref().map(|op| ("Undone by", escape::again(op))));
-    lines.extend(
-        of.partly_undone_by
-            .as_deref()
-            .map(|op| ("Undone by", format!("{} (in part)", escape::again(op)))),
-    );
-    let head: String = lines.iter().map(|(name, text)| format!("{name:<11} {text}\n")).collect();
-    let rows = records.iter().map(|entry| {
-        let cells = [&*entry.what, &*entry.schema].map(escape::again).into_iter();
-        let left = entry.after.as_ref().map_or_else(|| "unknown".to_owned(), left);
-        cells.chain([left, escape::again(&entry.redis_key)]).collect()
-    });
+    if let Some(reason) = &of.reason {
+        lines.push(("Reason", escape::again(reason)));
+    }
+    if let Some(file) = &of.backup {
+        let gone = if shown.backup_is_there == Some(false) { " (gone)" } else { "" };
+        lines.push(("Backup", escape::again(file) + gone));
+    }
+    if let Some(op) = &of.undone_by {
+        lines.push(("Undone by", escape::again(op)));
+    }
+    if let Some(op) = &of.partly_undone_by {
+        lines.push(("Undone by", format!("{} (in part)", escape::again(op))));
+    }
+    let mut text = String::new();
+    for (name, value) in lines {
+        text += &format!("{name:<11} {value}\n");
+    }
+    let mut rows = Vec::new();
+    for entry in records {
+        let after = match &entry.after {
+            Some(after) => left(after),
+            None => "unknown".to_owned(),
+        };
+        rows.push(vec![
+            escape::again(&entry.what),
+            escape::again(&entry.schema),
+            after,
+            escape::again(&entry.redis_key),
+        ]);
+    }
     let heading = ["WHAT", "SCHEMA", "AFTER", "REDIS KEY"];
-    format!("{head}\n{}", table::grid_folding(view, &heading, rows.collect(), &["REDIS KEY"]))
+    format!("{text}\n{}", table::grid_folding(view, &heading, rows, &["REDIS KEY"]))
 }
 
 /// The user's number, which no variable can change, unless it replaces the name already.
 fn user_id(of: &Operation) -> String {
-    match of.uid.map(|uid| format!("uid {uid}")) {
-        Some(uid) if uid != of.who => format!(" ({uid})"),
-        _ => String::new(),
-    }
+    let Some(uid) = of.uid else { return String::new() };
+    let uid = format!("uid {uid}");
+    if uid == of.who { String::new() } else { format!(" ({uid})") }
 }
 
 /// The value that a change wrote to a Redis key, by its expiry.
@@ -186,16 +213,10 @@ fn left(after: &KeyIdentity) -> String {
     if after.is_absent() {
         return "absent".to_owned();
     }
-    match after.expires_at_ms() {
-        Some(at) => {
-            let time = UNIX_EPOCH
-                .checked_add(Duration::from_millis(at))
-                // RFC 3339 ends with the year 9999.
-                .filter(|_| at < 253_402_300_800_000);
-            let time = time.map(|time| second(&humantime::format_rfc3339_millis(time).to_string()));
-            format!("until {}", time.unwrap_or_else(|| format!("{at} ms")))
-        }
-        None => "no expiry".to_owned(),
+    let Some(at) = after.expires_at_ms() else { return "no expiry".to_owned() };
+    match columns::rfc3339(at) {
+        Some(time) => format!("until {}", second(&time)),
+        None => format!("until {at} ms"),
     }
 }
 

@@ -92,35 +92,34 @@ impl Invocation {
 
     /// A command line for a shell. `words` are the subcommand and its arguments, without quotes.
     pub fn command_line<W: AsRef<str>>(&self, words: impl IntoIterator<Item = W>) -> String {
-        let words: Vec<String> = words.into_iter().map(|word| self::word(word.as_ref())).collect();
-        self.completed(&words.join(" "))
+        self.completed(&quoted(words).join(" "))
     }
 
     /// Sets the subcommand of this run, with its options and arguments except `--schema`.
     pub(crate) fn set_own<W: AsRef<str>>(&mut self, words: impl IntoIterator<Item = W>) {
-        self.own = words.into_iter().map(|word| self::word(word.as_ref())).collect();
+        self.own = quoted(words);
     }
 
     /// Sets the options of this run that select records, each as `--name value`.
     pub(crate) fn set_filters<W: AsRef<str>>(&mut self, words: impl IntoIterator<Item = W>) {
-        self.filters = words.into_iter().map(|word| self::word(word.as_ref())).collect();
+        self.filters = quoted(words);
     }
 
     /// Sets the filters that depend on the contents of records, each as `--name value`.
     pub(crate) fn set_selection<W: AsRef<str>>(&mut self, words: impl IntoIterator<Item = W>) {
-        self.selection = words.into_iter().map(|word| self::word(word.as_ref())).collect();
+        self.selection = quoted(words);
     }
 
     /// Sets the options for the schemas, each as `--name value`.
     pub(crate) fn set_schema_options<W: AsRef<str>>(&mut self, words: impl IntoIterator<Item = W>) {
-        self.schema_options = words.into_iter().map(|word| self::word(word.as_ref())).collect();
+        self.schema_options = quoted(words);
     }
 
     /// The command line that lists a part of the records that this run reads and selects. `words`
     /// select that part.
     pub fn list_line<W: AsRef<str>>(&self, words: impl IntoIterator<Item = W>) -> String {
         let mut line = vec!["list".to_owned()];
-        line.extend(words.into_iter().map(|word| self::word(word.as_ref())));
+        line.extend(quoted(words));
         line.extend_from_slice(&self.selection);
         line.extend_from_slice(&self.schema_options);
         self.completed(&line.join(" "))
@@ -135,10 +134,15 @@ impl Invocation {
     /// `--config FILE` with a space after it, quoted for a shell, if this run has it. A command
     /// line for another server needs it too.
     pub fn config(&self) -> String {
-        match self.server.iter().position(|word| word == "--config") {
-            Some(at) => self.server[at..].iter().take(2).map(|word| format!("{word} ")).collect(),
-            None => String::new(),
+        let Some(at) = self.server.iter().position(|word| word == "--config") else {
+            return String::new();
+        };
+        let mut words = String::new();
+        for word in self.server[at..].iter().take(2) {
+            words.push_str(word);
+            words.push(' ');
         }
+        words
     }
 
     /// The options of this run that select records, quoted for a shell; `None` if there are none.
@@ -180,11 +184,7 @@ impl Invocation {
 
     /// A complete command line around words that are already quoted for a shell.
     fn completed(&self, words: &str) -> String {
-        let is_subcommand = |name: &str| {
-            words.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
-        };
-        let Some((subcommand, knows)) = REACHING.into_iter().find(|(name, _)| is_subcommand(name))
-        else {
+        let Some((subcommand, knows)) = reaching(words) else {
             return format!("idemctl {words}");
         };
         let mut line = vec!["idemctl"];
@@ -193,12 +193,15 @@ impl Invocation {
         if knows != Knows::Server {
             line.extend(self.schema_dir.iter().map(String::as_str));
         }
-        // If the command line names a schema, the prefix of another schema would be wrong.
-        let names_schema = |word: &String| word == "--schema" || word.starts_with("--schema=");
-        if knows == Knows::Prefix
-            && !shlex::split(words).unwrap_or_default().iter().any(names_schema)
-        {
-            line.extend(self.prefix.iter().map(String::as_str));
+        if knows == Knows::Prefix {
+            let mut names_schema = false;
+            for word in shlex::split(words).unwrap_or_default() {
+                names_schema |= word == "--schema" || word.starts_with("--schema=");
+            }
+            // If the command line names a schema, the prefix of another schema would be wrong.
+            if !names_schema {
+                line.extend(self.prefix.iter().map(String::as_str));
+            }
         }
         line.join(" ") + &words[subcommand.len()..]
     }
@@ -240,9 +243,26 @@ impl Invocation {
     }
 }
 
+/// The subcommand at the beginning of a command line, if it connects to a server.
+fn reaching(words: &str) -> Option<(&'static str, Knows)> {
+    for (name, knows) in REACHING {
+        if let Some(rest) = words.strip_prefix(name)
+            && (rest.is_empty() || rest.starts_with(' '))
+        {
+            return Some((name, knows));
+        }
+    }
+    None
+}
+
+/// Words quoted for a shell.
+fn quoted<W: AsRef<str>>(words: impl IntoIterator<Item = W>) -> Vec<String> {
+    words.into_iter().map(|word| self::word(word.as_ref())).collect()
+}
+
 fn option(name: &str, value: Option<impl Display>) -> Vec<String> {
     let Some(value) = value else { return Vec::new() };
-    option_words(name, &value.to_string()).iter().map(|part| word(part)).collect()
+    quoted(option_words(name, &value.to_string()))
 }
 
 /// An option and its value as separate words. A value that begins with `-` is joined to its long
@@ -295,19 +315,26 @@ pub fn argument(text: &str) -> String {
 /// bash, zsh and ksh read. This includes backticks, because a command line in a sentence ends with
 /// one.
 pub fn word(text: &str) -> String {
-    let is_printed = |character: char| match character {
-        '`' => false,
-        '"' | '\'' | '\\' => true,
-        _ => character.escape_debug().count() == 1,
-    };
     if !text.contains('\0') && !text.chars().all(is_printed) {
-        return ansi_c_quoted(text, is_printed);
+        return ansi_c_quoted(text);
     }
-    // No argument can contain a NUL.
-    shlex::try_quote(text).map_or_else(|_| "''".to_owned(), Cow::into_owned)
+    match shlex::try_quote(text) {
+        Ok(quoted) => quoted.into_owned(),
+        // No argument can contain a NUL.
+        Err(_) => "''".to_owned(),
+    }
 }
 
-fn ansi_c_quoted(text: &str, is_printed: impl Fn(char) -> bool) -> String {
+fn is_printed(character: char) -> bool {
+    match character {
+        '`' => false,
+        // `escape_debug` would escape these, although a terminal prints them.
+        '"' | '\'' | '\\' => true,
+        _ => character.escape_debug().count() == 1,
+    }
+}
+
+fn ansi_c_quoted(text: &str) -> String {
     let mut quoted = String::from("$'");
     for character in text.chars() {
         match character {

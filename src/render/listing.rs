@@ -132,8 +132,11 @@ impl Sample<'_> {
 
     /// The width of the longest cell or of the heading.
     fn longest(self, column: Column) -> usize {
-        let cells = self.records.iter().map(|record| column.shown(record).width());
-        cells.max().unwrap_or(0).max(column.heading().width())
+        let mut longest = column.heading().width();
+        for record in self.records {
+            longest = longest.max(column.shown(record).width());
+        }
+        longest
     }
 
     /// The width of a column that keeps every row in one line.
@@ -185,14 +188,15 @@ impl Listing {
     /// right.
     pub fn fit(&mut self, records: &[Record], more_follow: bool) {
         let sample = Sample { records, more_follow };
-        let columns = match &self.columns {
+        let mut columns = match &self.columns {
             Columns::Named(columns) => columns.clone(),
             Columns::Fitting(second) => [&[Column::Key], &second[..], LAYOUTS[0]].concat(),
             Columns::Wide(columns) => columns.clone(),
         };
-        let is_named = matches!(self.columns, Columns::Named(_));
-        let columns: Vec<_> =
-            columns.into_iter().filter(|column| is_named || sample.has(*column)).collect();
+        // The operator wants the named columns even if they are empty.
+        if !matches!(self.columns, Columns::Named(_)) {
+            columns.retain(|column| sample.has(*column));
+        }
         self.laid_out = match (&self.columns, self.view.width) {
             (Columns::Fitting(second), Some(width)) => fitting(sample, second, width),
             (Columns::Wide(_), Some(width)) => wide(sample, &columns, width),
@@ -200,11 +204,12 @@ impl Listing {
         };
         self.without_room.clear();
         if let Columns::Wide(_) = self.columns {
-            // Findings without a column are shown below the key.
-            let shown = &self.laid_out.columns;
-            let is_missing =
-                |column: &Column| !shown.contains(column) && *column != Column::Findings;
-            self.without_room = columns.into_iter().filter(is_missing).collect();
+            for column in columns {
+                // Findings without a column are shown below the key.
+                if !self.laid_out.columns.contains(&column) && column != Column::Findings {
+                    self.without_room.push(column);
+                }
+            }
         }
     }
 
@@ -225,14 +230,16 @@ impl Listing {
     /// The rows of these records.
     pub fn rows(&self, records: &[Record]) -> String {
         if self.laid_out.folds {
-            return self
-                .lay_out(|table| records.iter().for_each(|record| table.row(self.row(record))));
+            return self.lay_out(|table| {
+                for record in records {
+                    table.row(self.row(record));
+                }
+            });
         }
         let mut lines = String::new();
         for record in records {
-            lines.push_str(
-                &self.line(self.laid_out.columns.iter().map(|of| self.painted(*of, record))),
-            );
+            let cells = self.laid_out.columns.iter().map(|column| self.painted(*column, record));
+            lines.push_str(&self.line(cells));
         }
         lines
     }
@@ -282,8 +289,12 @@ impl Listing {
 
     /// The width of a shown column.
     fn width(&self, column: Column) -> usize {
-        let index = self.laid_out.columns.iter().position(|shown| *shown == column);
-        index.map_or(KEY_COLUMNS, |index| self.laid_out.widths[index])
+        for (index, shown) in self.laid_out.columns.iter().enumerate() {
+            if *shown == column {
+                return self.laid_out.widths[index];
+            }
+        }
+        KEY_COLUMNS
     }
 
     /// The key, with the findings below it if they have no column.
@@ -317,32 +328,38 @@ impl LaidOut {
 
 /// The widest layout that fits a terminal, with the columns of `second` after the key.
 fn fitting(sample: Sample<'_>, second: &[Column], width: usize) -> LaidOut {
-    let keys = sample.longest(Column::Key);
-    let second: Vec<_> = second.iter().copied().filter(|column| sample.has(*column)).collect();
-    let layouts = LAYOUTS.map(|layout| {
-        let shown = layout.iter().copied().filter(|column| sample.has(*column));
-        [&second[..], &shown.collect::<Vec<_>>()].concat()
-    });
-    let taken = |columns: &[Column]| -> usize {
-        columns.iter().map(|column| sample.usual(*column) + GAP).sum()
-    };
-    let fits =
-        |key: usize| layouts.iter().find(|layout| key.min(keys.max(3)) + taken(layout) <= width);
+    let longest_key = sample.longest(Column::Key);
     // A wide terminal shows each key in one line. A narrow one shows more columns next to a folded
     // key.
-    let whole_keys = if width >= WIDE { fits(keys) } else { None };
-    let layout = whole_keys
-        .or_else(|| fits(KEY_COLUMNS))
-        .or_else(|| fits(LEAST_KEY_COLUMNS))
-        .unwrap_or(&layouts[layouts.len() - 1]);
-    let room = width.saturating_sub(taken(layout)).max(LEAST_KEY_COLUMNS);
+    let mut key_widths = Vec::new();
+    if width >= WIDE {
+        key_widths.push(longest_key);
+    }
+    key_widths.extend([KEY_COLUMNS, LEAST_KEY_COLUMNS]);
+    let mut layout = Vec::new();
+    'found: for key in key_widths {
+        for columns in LAYOUTS {
+            layout.clear();
+            layout.extend(second.iter().chain(columns));
+            layout.retain(|column| sample.has(*column));
+            if key.min(longest_key.max("KEY".len())) + taken(sample, &layout) <= width {
+                break 'found;
+            }
+        }
+    }
+    let room = width.saturating_sub(taken(sample, &layout)).max(LEAST_KEY_COLUMNS);
     let columns = [&[Column::Key], &layout[..]].concat();
     let mut laid_out = LaidOut::of(columns, |column| sample.usual(column));
     laid_out.folds = true;
     let has_findings = laid_out.columns.contains(&Column::Findings);
     let below = if has_findings { 0 } else { longest_findings(sample.records) };
-    laid_out.widths[0] = keys.max(below).clamp("KEY".len(), room);
+    laid_out.widths[0] = longest_key.max(below).clamp("KEY".len(), room);
     laid_out
+}
+
+/// The width of these columns, each with the gap before it.
+fn taken(sample: Sample<'_>, columns: &[Column]) -> usize {
+    columns.iter().map(|column| sample.usual(*column) + GAP).sum()
 }
 
 /// Those of these columns that fit a terminal with every cell in one line. Only a key that is too
@@ -351,7 +368,10 @@ fn wide(sample: Sample<'_>, columns: &[Column], width: usize) -> LaidOut {
     let of_key = sample.whole(Column::Key);
     let mut shown = Vec::new();
     let mut taken = 0;
-    for column in columns.iter().copied().filter(|column| WIDE_AT_LEAST.contains(column)) {
+    for column in columns.iter().copied() {
+        if !WIDE_AT_LEAST.contains(&column) {
+            continue;
+        }
         shown.push(column);
         if column != Column::Key {
             taken += sample.whole(column) + GAP;
@@ -366,6 +386,7 @@ fn wide(sample: Sample<'_>, columns: &[Column], width: usize) -> LaidOut {
             shown.push(column);
         }
     }
+    // The operator's order, not the order of importance.
     let columns = columns.iter().copied().filter(|column| shown.contains(column)).collect();
     let mut laid_out = LaidOut::of(columns, |column| sample.whole(column));
     laid_out.folds = true;
@@ -380,13 +401,20 @@ fn wide(sample: Sample<'_>, columns: &[Column], width: usize) -> LaidOut {
 /// The most columns that findings take below a key.
 fn longest_findings(records: &[Record]) -> usize {
     let indent = 2;
-    let faulty = records.iter().filter(|record| !record.findings.is_empty());
-    faulty.map(|record| indent + Column::Findings.shown(record).width()).max().unwrap_or(0)
+    let mut longest = 0;
+    for record in records {
+        if !record.findings.is_empty() {
+            longest = longest.max(indent + Column::Findings.shown(record).width());
+        }
+    }
+    longest
 }
 
 fn worst_style(record: &Record) -> Style {
-    let worst = record.findings.iter().map(|finding| finding.severity).max();
-    worst.map(severity_style).unwrap_or_default()
+    match record.findings.iter().map(|finding| finding.severity).max() {
+        Some(worst) => severity_style(worst),
+        None => Style::default(),
+    }
 }
 
 fn cut(text: &str, columns: usize) -> String {

@@ -22,8 +22,8 @@ pub const HIDDEN: &str = "(hidden)";
 /// Bytes that the line of most records fits in.
 const LINE: usize = 768;
 
-/// Records as [`RecordJson`] lines in one piece, with `between` between two of them: much cheaper than one by one. The text
-/// takes the memory of `before`.
+/// Records as [`RecordJson`] lines in one text, with `between` between two of them. This is much
+/// cheaper than one text per record. The text reuses the memory of `before`.
 pub fn lines(records: &[Record], between: &str, reveal: bool, before: String) -> String {
     let mut json = before.into_bytes();
     json.clear();
@@ -51,11 +51,11 @@ pub struct RecordJson<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     key_base64: Option<String>,
     redis_keys: Vec<Cow<'a, str>>,
-    /// Where the records of all databases are listed.
+    /// The database, if the records of all databases are listed.
     #[serde(skip_serializing_if = "Option::is_none")]
     db: Option<i64>,
     state: &'static str,
-    /// Why the value has no form that the schema writes; null where it has.
+    /// Why the value matches no format of the schema; null if it matches one.
     foreign_because: Option<String>,
     owner: Option<Cow<'a, str>>,
     lock_ttl_ms: Option<u64>,
@@ -73,24 +73,25 @@ pub struct RecordJson<'a> {
     response: Option<ResponseJson>,
     error: Option<&'a str>,
     blob: Option<&'a Value>,
-    /// False when the record's Redis keys were not read at one moment.
+    /// False if the record's Redis keys were not read atomically.
     atomic: bool,
-    /// Of each Redis key, null for one that is not there: for `diff` to tell this record from another one.
+    /// The identity of each Redis key, null for an absent one. `diff` compares it to recognise
+    /// another record.
     identity: Vec<Option<KeyPrint>>,
     next_request: NextRequestJson<'a>,
     findings: Vec<FindingJson<'a>>,
-    /// Where a value tells by itself when it ends.
+    /// The expiry that the value itself contains.
     #[serde(skip_serializing_if = "Option::is_none")]
     own_expiry: Option<OwnExpiry>,
 }
 
-/// When a value ends by what it holds, by whose clock, and what the value is then.
+/// The expiry that a value contains, the clock that decides, and the meaning of the value after it.
 #[derive(Serialize)]
 struct OwnExpiry {
     at: Option<String>,
     clock: &'static str,
     past: &'static str,
-    /// Null where the server does not tell the time.
+    /// Null if the server's time is unknown.
     is_past: Option<bool>,
 }
 
@@ -122,7 +123,8 @@ struct FindingJson<'a> {
     advice: &'a str,
 }
 
-/// The stored response. A body that is not UTF-8 stands in `body_base64`; a body or headers that were not read are null.
+/// The stored response. `body_base64` has a body that is not UTF-8. A body or headers that were not
+/// read are null.
 #[derive(Serialize)]
 struct ResponseJson {
     status: Option<i64>,
@@ -148,7 +150,6 @@ struct HeadersJson {
 impl<'a> RecordJson<'a> {
     /// The fields of a record; `reveal` shows credentials in headers.
     pub fn of(record: &'a Record, reveal: bool) -> Self {
-        let ttl = |key: Option<&KeyState>| key.and_then(|key| key.expiry.millis());
         let next = &record.next_request;
         Self {
             schema: &record.schema.name,
@@ -159,8 +160,8 @@ impl<'a> RecordJson<'a> {
             state: record.state.as_str(),
             foreign_because: record.claim.unrecognised_because(),
             owner: record.owner().map(text),
-            lock_ttl_ms: ttl(record.lock()),
-            result_ttl_ms: ttl(record.result()),
+            lock_ttl_ms: ttl_ms(record.lock()),
+            result_ttl_ms: ttl_ms(record.result()),
             no_expiry: record.expiry() == Some(Expiry::Never),
             age_ms: record.age.map(|age| age.millis),
             age_source: record.age.map(|age| age.source.as_str()),
@@ -187,6 +188,11 @@ impl<'a> RecordJson<'a> {
     }
 }
 
+/// The time that a Redis key has left; `None` if it is absent or never expires.
+fn ttl_ms(key: Option<&KeyState>) -> Option<u64> {
+    key?.expiry.millis()
+}
+
 impl<'a> FindingJson<'a> {
     fn new(finding: &'a Finding) -> Self {
         Self {
@@ -203,24 +209,25 @@ impl ResponseJson {
     fn new(response: response::Response, reveal: bool) -> Self {
         let was_read = response.whole || !response.body.is_empty();
         let body = match String::from_utf8(response.body) {
-            Ok(body) => Body::Text { body: Some(body).filter(|_| was_read) },
+            Ok(body) if was_read => Body::Text { body: Some(body) },
+            // An empty text would claim that the service stored an empty body.
+            Ok(_) => Body::Text { body: None },
             Err(error) => Body::Bytes { body_base64: STANDARD.encode(error.as_bytes()) },
         };
-        // Of a value that was read in part, headers may be missing or cut, unless the body begins behind them.
-        let has_headers = response.whole || was_read && !response.headers.is_empty();
-        Self {
-            status: response.status,
-            headers: has_headers.then_some(HeadersJson { headers: response.headers, reveal }),
-            body,
-            whole: response.whole,
+        // If only a part of the value was read, headers may be missing or cut, unless the body
+        // begins behind them.
+        let mut headers = None;
+        if response.whole || was_read && !response.headers.is_empty() {
+            headers = Some(HeadersJson { headers: response.headers, reveal });
         }
+        Self { status: response.status, headers, body, whole: response.whole }
     }
 }
 
 impl Serialize for HeadersJson {
     /// A header that occurs several times is one entry with several values, where it occurs first.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // A response may have very many headers, so that they are looked up by a map and not one among the others.
+        // A response may have very many headers, so a map finds the earlier ones.
         let mut places: HashMap<&str, usize> = HashMap::with_capacity(self.headers.len());
         let mut each: Vec<(&str, Vec<&str>)> = Vec::with_capacity(self.headers.len());
         for (name, value) in &self.headers {
