@@ -82,6 +82,21 @@ pub struct GroupFields {
 pub fn fields(detected: &Detected, invocation: &Invocation) -> GroupFields {
     let Detected { group, next, keys, .. } = detected;
     let guess = group.guess.as_ref();
+    let mut states = Map::new();
+    for (state, count) in &group.states {
+        states.insert((*state).to_owned(), json!(count));
+    }
+    let mut also_possible = Vec::new();
+    for other in &group.others {
+        also_possible.push(json!({ "schema": other.schema, "why": other.why }));
+    }
+    let command = next.command(invocation);
+    let (adopt, describe) = match next {
+        Next::Adopt(..) => (command, None),
+        Next::Describe(_) => (None, command),
+        // A schema that is read already needs neither.
+        Next::Read(_) | Next::Nothing => (None, None),
+    };
     GroupFields {
         pattern: group.pattern.clone(),
         kind: group.kind.clone(),
@@ -92,19 +107,11 @@ pub fn fields(detected: &Detected, invocation: &Invocation) -> GroupFields {
         role: guess.map(|guess| guess.schema.keys[guess.key_index].role.as_str()),
         confidence: group.confidence.as_str(),
         evidence: group.evidence.clone(),
-        states: group
-            .states
-            .iter()
-            .map(|(state, count)| ((*state).to_owned(), json!(count)))
-            .collect(),
+        states,
         stuck: group.stuck,
-        also_possible: group
-            .others
-            .iter()
-            .map(|other| json!({ "schema": other.schema, "why": other.why }))
-            .collect(),
-        adopt: next.command(invocation).filter(|_| matches!(next, Next::Adopt(..))),
-        describe: next.command(invocation).filter(|_| matches!(next, Next::Describe(_))),
+        also_possible,
+        adopt,
+        describe,
     }
 }
 
@@ -138,10 +145,19 @@ pub fn text(all: &[Detected], invocation: &Invocation, view: View) -> String {
 /// Prints the command line that drafts a schema for one unclaimed group: the largest one with
 /// fields, else the largest one.
 fn describe(page: &mut Page, unclaimed: &[&Detected], invocation: &Invocation) {
-    let is_described = |detected: &&&Detected| matches!(detected.next, Next::Describe(_));
-    let mut candidates = unclaimed.iter().filter(is_described);
-    let with_fields = candidates.clone().find(|detected| !detected.group.fields.is_empty());
-    let Some(detected) = with_fields.or_else(|| candidates.next()) else { return };
+    let mut largest = None;
+    let mut largest_with_fields = None;
+    // The groups come in the order of their size.
+    for detected in unclaimed {
+        if !matches!(detected.next, Next::Describe(_)) {
+            continue;
+        }
+        largest = largest.or(Some(detected));
+        if !detected.group.fields.is_empty() {
+            largest_with_fields = largest_with_fields.or(Some(detected));
+        }
+    }
+    let Some(detected) = largest_with_fields.or(largest) else { return };
     if let Some(command) = detected.next.command(invocation) {
         let label = page.view.palette.dim("To describe one of these groups:");
         page.line(&format!("{label} {command}"));
@@ -170,17 +186,16 @@ fn paragraph(page: &mut Page, detected: &Detected, invocation: &Invocation) {
 
 fn schema(group: &KeyGroup, guess: &Guess) -> String {
     let name = escape::text(guess.schema.name.as_bytes());
-    let prefix =
-        guess.other_prefix().map(|prefix| format!(", prefix {}", escape::text(prefix.as_bytes())));
-    let others = group.others.iter().map(|other| {
-        format!(
-            "; or {}: {}",
-            escape::text(other.schema.as_bytes()),
-            escape::text(other.why.as_bytes())
-        )
-    });
     let perhaps = if group.confidence == Confidence::Is { "" } else { "perhaps " };
-    format!("{perhaps}{name}{}{}", prefix.unwrap_or_default(), others.collect::<String>())
+    let mut text = format!("{perhaps}{name}");
+    if let Some(prefix) = guess.other_prefix() {
+        text += &format!(", prefix {}", escape::text(prefix.as_bytes()));
+    }
+    for other in &group.others {
+        let schema = escape::text(other.schema.as_bytes());
+        text += &format!("; or {schema}: {}", escape::text(other.why.as_bytes()));
+    }
+    text
 }
 
 fn keys(detected: &Detected) -> String {
@@ -227,8 +242,10 @@ fn states(group: &KeyGroup) -> String {
 
 fn of_nobody(detected: &Detected) -> Vec<String> {
     let group = &detected.group;
-    let others = group.others.iter().map(|other| format!("{} {}", other.schema, other.why));
-    let note: Vec<_> = group.evidence.iter().cloned().chain(others).collect();
+    let mut note = group.evidence.clone();
+    for other in &group.others {
+        note.push(format!("{} {}", other.schema, other.why));
+    }
     vec![
         escape::text(group.pattern.as_bytes()),
         escape::text(group.kind.as_bytes()),

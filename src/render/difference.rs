@@ -8,7 +8,7 @@ use super::escape;
 use super::style::View;
 use super::table::{GAP, Table};
 use crate::domain::snapshot::{
-    DifferenceCounts, DifferenceKind, HowRecordEnded, KeyPrint, ListedRecord, Summary,
+    DifferenceCounts, DifferenceKind, HowRecordEnded, ListedRecord, Summary,
 };
 
 /// The difference of one record.
@@ -40,8 +40,12 @@ impl DifferenceLine {
             (Some(before), Some(after)) if before != after => format!("{before}{ARROW}{after}"),
             (before, after) => after.or(before).unwrap_or_default().to_owned(),
         };
+        let what = match &row.how {
+            Some(how) => how.as_str(),
+            None => row.what.as_str(),
+        };
         Self {
-            what: row.how.as_ref().map_or(row.what.as_str(), HowRecordEnded::as_str),
+            what,
             state: escape::again(&state),
             schema: escape::again(&row.of.schema),
             // Lists already escape keys that are not UTF-8.
@@ -77,12 +81,11 @@ impl DifferenceLayout {
     pub fn fit(lines: &[DifferenceLine], more_follow: bool, width: Option<usize>) -> Self {
         let whole = widths(lines, |state| state.width(), more_follow);
         let gaps = (whole.len() - 1) * GAP;
-        let Some(width) = width.filter(|width| whole.iter().sum::<usize>() + gaps > *width) else {
+        let needed = whole.iter().sum::<usize>() + gaps;
+        let Some(width) = width.filter(|width| needed > *width) else {
             return Self { widths: whole, folds: false };
         };
-        let longest_line =
-            |state: &str| two_lines(state).lines().map(str::width).max().unwrap_or(0);
-        let mut widths = widths(lines, longest_line, more_follow);
+        let mut widths = widths(lines, width_in_two_lines, more_follow);
         let others = widths[..3].iter().sum::<usize>() + gaps;
         widths[3] = widths[3].min(width.saturating_sub(others)).max(LEAST_KEY_COLUMNS);
         Self { widths, folds: true }
@@ -131,6 +134,10 @@ fn two_lines(state: &str) -> String {
     state.replacen(ARROW, "\n-> ", 1)
 }
 
+fn width_in_two_lines(state: &str) -> usize {
+    two_lines(state).lines().map(str::width).max().unwrap_or(0)
+}
+
 /// The widths of the columns that fit every cell of these rows. `of_state` measures a state.
 fn widths(
     lines: &[DifferenceLine],
@@ -138,6 +145,7 @@ fn widths(
     more_follow: bool,
 ) -> [usize; 4] {
     let mut widths = HEADING.map(str::width);
+    // Later rows are unknown, so there is room for the longest words that they may contain.
     if more_follow {
         widths[0] = "renewed".len();
         widths[1] = of_state("in-progress -> completed");
@@ -188,14 +196,19 @@ impl DifferenceRows {
             ("renewed", renewed),
             ("same", same),
         ];
-        let mut of_all: Map<_, _> = counts
-            .into_iter()
-            .map(|(name, count)| (name.to_owned(), Value::from(*count)))
-            .collect();
+        let mut of_all = Map::new();
+        for (name, count) in counts {
+            of_all.insert(name.to_owned(), Value::from(*count));
+        }
         let mut kinds = Vec::new();
         for (by, schema, name, [before, after]) in summary.rows() {
-            let kind = json!({ "by": by.as_str(), "schema": schema, "name": name, "before": before, "after": after });
-            kinds.push(kind);
+            kinds.push(json!({
+                "by": by.as_str(),
+                "schema": schema,
+                "name": name,
+                "before": before,
+                "after": after,
+            }));
         }
         of_all.insert("summary".to_owned(), kinds.into());
         of_all.insert("complete".to_owned(), complete.into());
@@ -214,11 +227,10 @@ pub(crate) fn summary_table(summary: &Summary, view: View) -> String {
             std::cmp::Ordering::Less => format!("-{}", before - after),
             std::cmp::Ordering::Greater => format!("+{}", after - before),
         };
-        let [schema, name] = [schema, name].map(escape::again);
         table.row([
-            schema,
+            escape::again(schema),
             by.as_str().to_owned(),
-            name,
+            escape::again(name),
             before.to_string(),
             after.to_string(),
             change,
@@ -228,14 +240,19 @@ pub(crate) fn summary_table(summary: &Summary, view: View) -> String {
     if is_empty {
         return String::new();
     }
-    (3..6).for_each(|column| table.align_right(column));
+    for column in 3..6 {
+        table.align_right(column);
+    }
     table.text(0)
 }
 
 /// One difference as a JSON object.
 pub fn json(row: &DifferenceRow<'_>) -> String {
     let DifferenceRow { what, how, before, after, of } = row;
-    let expires = |print: &Option<KeyPrint>| print.as_ref().and_then(|print| print.expires_at_ms);
+    let mut expires_at_ms = Vec::new();
+    for print in &of.identity {
+        expires_at_ms.push(print.as_ref().and_then(|print| print.expires_at_ms));
+    }
     let mut value = json!({
         "what": what.as_str(),
         "how": how.as_ref().map(HowRecordEnded::as_str),
@@ -245,7 +262,7 @@ pub fn json(row: &DifferenceRow<'_>) -> String {
         "before": before,
         "after": after,
         "owner": of.owner,
-        "expires_at_ms": of.identity.iter().map(expires).collect::<Vec<_>>(),
+        "expires_at_ms": expires_at_ms,
     });
     if let Some(base64) = &of.key_base64 {
         value["key_base64"] = base64.as_str().into();
@@ -274,7 +291,7 @@ pub(crate) fn summary(counts: &DifferenceCounts) -> String {
         _ => format!(" ({expired} expired, {removed} removed early)"),
     };
     format!(
-        "{came} added, {went} gone{how}, {state} with another state, {retaken} with another value, {renewed} \
-        with another expiry, {same} unchanged."
+        "{came} added, {went} gone{how}, {state} with another state, {retaken} with another value, \
+        {renewed} with another expiry, {same} unchanged."
     )
 }

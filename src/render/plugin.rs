@@ -39,7 +39,10 @@ pub fn health_json(health: &Health, limits: &Limits) -> Value {
         let count = health.count(code);
         let mut schemas = Map::new();
         let mut sample = Vec::new();
-        for ((_, schema), group) in health.found.groups().filter(|((of, _), _)| *of == code) {
+        for ((of, schema), group) in health.found.groups() {
+            if *of != code {
+                continue;
+            }
             schemas.insert(schema.clone(), group.count.into());
             sample.extend(group.sample.iter().map(change::sample));
         }
@@ -133,21 +136,27 @@ fn summary(health: &Health, limits: &Limits) -> String {
 /// the deployment's lock TTL, which is not configured.
 fn outlasting(health: &Health) -> Option<String> {
     let of_locks: Vec<_> = health.outlasting.iter().collect();
-    let count: u64 = of_locks.iter().map(|(.., found)| found.records).sum();
-    let state = format!(
+    let set_ttl = format!(
         "set your service's lock TTL with `idemctl context set CONTEXT {option} SCHEMA=DURATION`",
         option = TtlOf::Lock.option()
     );
-    let Some(most) = of_locks.iter().map(|(.., found)| found.most_ms).max() else {
+    if of_locks.is_empty() {
+        // If every lock was read, no lock outlasts a default.
+        if !health.outlasting_is_partial {
+            return None;
+        }
         let names: Vec<_> = health.outlasting_unread.iter().cloned().collect();
-        let unknown = format!(
-            "it is unknown whether locks of {} outlast the default lock TTL ({state})",
+        return Some(format!(
+            "it is unknown whether locks of {} outlast the default lock TTL ({set_ttl})",
             words::list(&names, "and")
-        );
-        return Some(unknown).filter(|_| health.outlasting_is_partial);
-    };
+        ));
+    }
+    let mut count = 0;
+    let mut most_ms = 0;
     let mut defaults = Vec::new();
     for (schema, _, found) in &of_locks {
+        count += found.records;
+        most_ms = most_ms.max(found.most_ms);
         defaults.push(format!("{schema} ({})", duration::short(found.default_ms)));
     }
     let defaults = match of_locks.as_slice() {
@@ -159,16 +168,18 @@ fn outlasting(health: &Health) -> Option<String> {
     let locks = if count == 1 { "lock has" } else { "locks have up to" };
     let at_least = if health.outlasting_is_partial { "at least " } else { "" };
     Some(format!(
-        "{at_least}{count} {locks} {} left, more than {defaults} ({state})",
-        duration::short(most),
+        "{at_least}{count} {locks} {} left, more than {defaults} ({set_ttl})",
+        duration::short(most_ms),
     ))
 }
 
 /// A note about keys of other schemas, which the check did not read.
 fn unread(health: &Health) -> Option<String> {
     let CheckedSchemas { schemas, context } = health.named.as_ref()?;
-    let counts: Vec<_> =
-        health.unread.iter().map(|(schema, count)| format!("{count} of {schema}")).collect();
+    let mut counts = Vec::new();
+    for (schema, count) in &health.unread {
+        counts.push(format!("{count} of {schema}"));
+    }
     let context = context.as_ref().map(|context| escape::text(context.as_bytes()));
     match (counts.as_slice(), context) {
         ([], None) => None,
@@ -210,11 +221,15 @@ fn nothing_found(health: &Health, limits: &Limits) -> String {
 /// A measure with its alert thresholds. A plugin's range alerts above its bound, so a threshold of
 /// N is written as N - 1.
 fn measure(label: &str, code: FindingCode, health: &Health, limits: &Limits) -> String {
-    let above = |bound: Option<u64>| {
-        bound.map_or_else(String::new, |bound| bound.saturating_sub(1).to_string())
-    };
     let (warning, critical) = limits.bounds(code);
-    format!("{label}={};{};{}", health.count(code), above(warning), above(critical))
+    let mut measure = format!("{label}={}", health.count(code));
+    for bound in [warning, critical] {
+        measure.push(';');
+        if let Some(bound) = bound {
+            measure.push_str(&bound.saturating_sub(1).to_string());
+        }
+    }
+    measure
 }
 
 /// The label of the measure for a finding's code.
@@ -225,14 +240,25 @@ fn label(code: &str) -> String {
 fn troubles(health: &Health, limits: &Limits) -> Vec<String> {
     let mut troubles = Vec::new();
     for code in limits.sought() {
-        let groups: Vec<_> = health.found.groups().filter(|((of, _), _)| *of == code).collect();
-        let Some((_, first)) = groups.first() else { continue };
-        let schemas: Vec<_> =
-            groups.iter().map(|((_, schema), group)| format!("{schema} {}", group.count)).collect();
-        let example = first.sample.first().map(|lock| format!(", e.g. {}", short(&lock.key)));
+        let mut schemas = Vec::new();
+        let mut example = String::new();
+        for ((of, schema), group) in health.found.groups() {
+            if *of != code {
+                continue;
+            }
+            // One example is enough to begin with, and keeps the line short.
+            if schemas.is_empty()
+                && let Some(lock) = group.sample.first()
+            {
+                example = format!(", e.g. {}", short(&lock.key));
+            }
+            schemas.push(format!("{schema} {}", group.count));
+        }
+        if schemas.is_empty() {
+            continue;
+        }
         let locks = locks(code, health.count(code));
-        let schemas = schemas.join(", ");
-        troubles.push(format!("{locks} ({schemas}){}", example.unwrap_or_default()));
+        troubles.push(format!("{locks} ({}){example}", schemas.join(", ")));
     }
     let about = if health.sample.is_some() { "about " } else { "" };
     for (schema, own, foreign) in &health.outnumbered {

@@ -14,26 +14,25 @@ const INDENT: &str = "  ";
 
 /// The table of a sweep: one row per finding.
 pub fn orphans(tally: &Tally<&'static str>, view: View) -> String {
-    let rows = tally.groups().map(|(code, group)| {
-        let keys = group
-            .sample
-            .iter()
-            .map(|sample| format!("{} ({})", escape::key(&sample.key), sample.schema));
-        row(&[code], group, keys.collect())
-    });
-    with_samples(view, &["FINDING", "COUNT", "OLDEST"], rows.collect())
+    let mut rows = Vec::new();
+    for (code, group) in tally.groups() {
+        let mut keys = Vec::new();
+        for sample in &group.sample {
+            keys.push(format!("{} ({})", escape::key(&sample.key), sample.schema));
+        }
+        rows.push(row(&[code], group, keys));
+    }
+    with_samples(view, &["FINDING", "COUNT", "OLDEST"], rows)
 }
 
 /// The table of a purge: one row per schema and state.
 pub fn records(tally: &Tally<(String, &'static str)>, view: View) -> String {
-    let rows = tally.groups().map(|((schema, state), group)| {
-        row(
-            &[schema, state],
-            group,
-            group.sample.iter().map(|sample| escape::key(&sample.key)).collect(),
-        )
-    });
-    with_samples(view, &["SCHEMA", "STATE", "COUNT", "OLDEST"], rows.collect())
+    let mut rows = Vec::new();
+    for ((schema, state), group) in tally.groups() {
+        let keys = group.sample.iter().map(|sample| escape::key(&sample.key)).collect();
+        rows.push(row(&[schema, state], group, keys));
+    }
+    with_samples(view, &["SCHEMA", "STATE", "COUNT", "OLDEST"], rows)
 }
 
 /// Lays out rows with a sample of keys. The sample has its own column, or lines below each row if
@@ -43,36 +42,30 @@ fn with_samples(view: View, heading: &[&str], rows: Vec<(Vec<String>, String)>) 
     let plain = View { width: None, ..view };
     // The age moves below the row as well, together with the sample.
     let last = heading.len() - 1;
-    let alone = table::grid(
-        plain,
-        0,
-        &heading[..last],
-        rows.iter().map(|(cells, _)| cells[..last].to_vec()),
-    );
-    let widest = alone.lines().map(columns_of).max().unwrap_or_default();
-    match view.width.filter(|width| *width < widest + SAMPLE_COLUMNS) {
-        None => {
-            let heading = [heading, &["SAMPLE"]].concat();
-            table::grid(
-                view,
-                0,
-                &heading,
-                rows.into_iter().map(|(cells, sample)| [cells, vec![sample]].concat()),
-            )
-        }
-        Some(width) => {
-            let sample = |(cells, sample): &(Vec<String>, String)| {
-                format!("oldest {}: {sample}", cells[last])
-            };
-            let samples =
-                rows.iter().map(|row| fold(&sample(row), Some(width.saturating_sub(INDENT.len()))));
-            let below = samples.map(|lines| {
-                lines.iter().map(|line| format!("{INDENT}{line}\n")).collect::<String>()
-            });
-            let below = [String::new()].into_iter().chain(below);
-            alone.lines().zip(below).map(|(line, below)| format!("{line}\n{below}")).collect()
+    let narrow_rows = rows.iter().map(|(cells, _)| cells[..last].to_vec());
+    let narrow = table::grid(plain, 0, &heading[..last], narrow_rows);
+    let widest = narrow.lines().map(columns_of).max().unwrap_or_default();
+    let Some(width) = view.width.filter(|width| *width < widest + SAMPLE_COLUMNS) else {
+        let heading = [heading, &["SAMPLE"]].concat();
+        let rows = rows.into_iter().map(|(mut cells, sample)| {
+            cells.push(sample);
+            cells
+        });
+        return table::grid(view, 0, &heading, rows);
+    };
+    let mut lines = narrow.lines();
+    let mut text = String::new();
+    if let Some(heading) = lines.next() {
+        text += &format!("{heading}\n");
+    }
+    for (line, (cells, sample)) in lines.zip(&rows) {
+        text += &format!("{line}\n");
+        let below = format!("oldest {}: {sample}", cells[last]);
+        for line in fold(&below, Some(width.saturating_sub(INDENT.len()))) {
+            text += &format!("{INDENT}{line}\n");
         }
     }
+    text
 }
 
 /// The table of a change of named keys: one row per key, with the planned change.
@@ -90,6 +83,8 @@ fn row(names: &[&str], group: &TallyGroup, mut sample: Vec<String>) -> (Vec<Stri
         Some(age) if group.without_age > 0 => format!("{age} or more"),
         Some(age) => age,
     };
-    let names = names.iter().map(|name| (*name).to_owned());
-    (names.chain([group.count.to_string(), oldest]).collect(), sample.join(", "))
+    let mut cells: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
+    cells.push(group.count.to_string());
+    cells.push(oldest);
+    (cells, sample.join(", "))
 }

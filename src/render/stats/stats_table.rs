@@ -37,23 +37,27 @@ type FigureText = fn(&StatsRow) -> String;
 const FIGURES: [(&str, FigureText); 5] = [
     ("RECORDS", |row| row.records.to_string()),
     ("BYTES", |row| words::bytes(row.bytes)),
-    ("OLDEST", |row| row.oldest.map_or_else(|| "-".to_owned(), words::short_age)),
+    ("OLDEST", |row| match row.oldest {
+        Some(age) => words::short_age(age),
+        None => "-".to_owned(),
+    }),
     ("MEMORY", |row| {
+        let Some(bytes) = row.memory_bytes() else { return "-".to_owned() };
         let mark = if row.is_weighed_whole() { "" } else { "~" };
-        row.memory_bytes()
-            .map_or_else(|| "-".to_owned(), |bytes| format!("{mark}{}", words::bytes(bytes)))
+        format!("{mark}{}", words::bytes(bytes))
     }),
     ("NO EXPIRY", |row| row.no_expiry.to_string()),
 ];
 
 /// The table with as many columns as fit.
 fn rows(stats: &Stats, view: View) -> String {
-    let fits = |text: &String| {
-        view.width.is_none_or(|width| text.lines().all(|line| line.width() <= width))
-    };
+    let Some(width) = view.width else { return table(stats, view.palette, FIGURES.len()) };
+    // Colours would count as characters of a line, so the table is measured without them.
     let plain = Palette::new(false);
-    let count =
-        (1..=FIGURES.len()).rev().find(|count| fits(&table(stats, plain, *count))).unwrap_or(1);
+    let mut count = FIGURES.len();
+    while count > 1 && !table(stats, plain, count).lines().all(|line| line.width() <= width) {
+        count -= 1;
+    }
     table(stats, view.palette, count)
 }
 
@@ -61,19 +65,33 @@ fn table(stats: &Stats, palette: Palette, count: usize) -> String {
     let mut table = Table::new(palette);
     let figures = &FIGURES[..count];
     let by = stats.by().as_str().to_uppercase();
-    table.heading(["SCHEMA", &by].into_iter().chain(figures.iter().map(|(name, _)| *name)));
-    let cells = |schema: &str, group: String, row: &StatsRow| {
-        let figures: Vec<_> = figures.iter().map(|(_, figure)| figure(row)).collect();
-        [vec![schema.to_owned(), group], figures].concat()
-    };
+    let mut heading = vec!["SCHEMA", &by];
+    heading.extend(figures.iter().map(|(name, _)| *name));
+    table.heading(heading);
     for (schema, group, row) in stats.rows() {
-        table.row(cells(schema, name(group), row));
+        table.row(cells(schema.to_owned(), name(group), row, figures));
     }
+    // A record may have several findings, so the sum of the rows would count it several times.
     if stats.rows().count() > 1 && stats.by() != StatsDimension::Finding {
-        table.row(cells("all", String::new(), &stats.total()));
+        table.row(cells("all".to_owned(), String::new(), &stats.total(), figures));
     }
-    (2..2 + count).for_each(|column| table.align_right(column));
+    for column in 2..2 + count {
+        table.align_right(column);
+    }
     table.text(0)
+}
+
+fn cells(
+    schema: String,
+    group: String,
+    row: &StatsRow,
+    figures: &[(&str, FigureText)],
+) -> Vec<String> {
+    let mut cells = vec![schema, group];
+    for (_, figure) in figures {
+        cells.push(figure(row));
+    }
+    cells
 }
 
 fn name(group: &StatsGroup) -> String {
@@ -86,19 +104,30 @@ fn name(group: &StatsGroup) -> String {
 
 /// Ranges and bars; empty if nothing was counted.
 fn chart(title: &str, histogram: &Histogram, more: &[(&str, u64)], view: View) -> String {
-    let bounds = BOUNDS.iter().map(|(_, name)| format!("≤ {name:>3}"));
-    let beyond = BOUNDS.last().map(|(_, name)| format!("> {name:>3}"));
-    let counted = bounds.chain(beyond).zip(histogram.counts());
-    let more = more.iter().map(|(name, count)| ((*name).to_owned(), *count));
-    let rows: Vec<_> = counted.chain(more).collect();
-    let most = rows.iter().map(|(_, count)| *count).max().unwrap_or_default();
+    let mut ranges: Vec<_> = BOUNDS.iter().map(|(_, name)| format!("≤ {name:>3}")).collect();
+    if let Some((_, name)) = BOUNDS.last() {
+        ranges.push(format!("> {name:>3}"));
+    }
+    let mut rows: Vec<_> = ranges.into_iter().zip(histogram.counts()).collect();
+    for (name, count) in more {
+        rows.push(((*name).to_owned(), *count));
+    }
+    let mut most = 0;
+    for (_, count) in &rows {
+        most = most.max(*count);
+    }
+    // Empty ranges at both ends are left out; those in the middle show the shape.
     let Some(last) = rows.iter().rposition(|(_, count)| *count > 0) else { return String::new() };
     let first = rows.iter().position(|(_, count)| *count > 0).unwrap_or_default();
-    let longest =
-        view.width.map_or(LONGEST, |width| width.saturating_sub(BESIDE).clamp(8, LONGEST));
-    let lines = rows[first..=last].iter().map(|(range, count)| {
+    let longest = match view.width {
+        Some(width) => width.saturating_sub(BESIDE).clamp(8, LONGEST),
+        None => LONGEST,
+    };
+    let mut text = format!("\n{title}\n");
+    for (range, count) in &rows[first..=last] {
         let bar = bar(*count, most, longest);
-        format!("  {range:<9}  {bar}{}{count}\n", if bar.is_empty() { "" } else { " " })
-    });
-    format!("\n{title}\n{}", lines.collect::<String>())
+        let gap = if bar.is_empty() { "" } else { " " };
+        text += &format!("  {range:<9}  {bar}{gap}{count}\n");
+    }
+    text
 }
