@@ -35,11 +35,16 @@ pub fn table(view: View, lines: &[BackupSummary<'_>]) -> String {
     if lines.is_empty() {
         return String::new();
     }
-    let is_wide = view.width.is_none_or(|width| width >= WIDE);
-    let rows = lines.iter().map(|line| {
+    // Without a terminal, lines may have any length.
+    let is_wide = view.width.unwrap_or(usize::MAX) >= WIDE;
+    let mut rows = Vec::new();
+    for line in lines {
         // The directory is left to JSON, because it would push the other columns out of view.
         let file = line.file.rsplit('/').next().unwrap_or(&line.file).to_owned();
-        let op = line.op.map_or_else(|| "-".to_owned(), escape::again);
+        let op = match line.op {
+            Some(op) => escape::again(op),
+            None => "-".to_owned(),
+        };
         let mut row = vec![
             op,
             line.redis_keys.to_string(),
@@ -48,16 +53,16 @@ pub fn table(view: View, lines: &[BackupSummary<'_>]) -> String {
             file,
         ];
         if is_wide {
-            row.push(
-                line.from
-                    .map_or_else(|| "-".to_owned(), |from| format!("{}/{}", from.address, from.db)),
-            );
+            row.push(match line.from {
+                Some(from) => format!("{}/{}", from.address, from.db),
+                None => "-".to_owned(),
+            });
         }
-        row
-    });
+        rows.push(row);
+    }
     let mut heading = vec!["OP", "KEYS", "SIZE", "STATE", "FILE"];
     if is_wide {
         heading.push("FROM");
     }
-    table::grid_folding(view, &heading, rows.collect(), &["FROM"])
+    table::grid_folding(view, &heading, rows, &["FROM"])
 }

@@ -30,26 +30,26 @@ pub fn lines(body: &[u8]) -> Vec<String> {
 }
 
 fn is_text(text: &str) -> bool {
-    !text
-        .chars()
-        .any(|character| character.is_control() && !matches!(character, '\n' | '\r' | '\t'))
+    for character in text.chars() {
+        if character.is_control() && !matches!(character, '\n' | '\r' | '\t') {
+            return false;
+        }
+    }
+    true
 }
 
 /// A hex dump with sixteen bytes per line: offset, hex, and the printable characters.
 fn dump(bytes: &[u8]) -> Vec<String> {
-    let mut lines: Vec<_> = bytes
-        .chunks(16)
-        .take(DUMP_BYTES / 16)
-        .enumerate()
-        .map(|(row, chunk)| {
-            let hex: String = chunk.iter().map(|byte| format!("{byte:02x} ")).collect();
-            let text: String = chunk
-                .iter()
-                .map(|byte| if (0x20..0x7f).contains(byte) { char::from(*byte) } else { '.' })
-                .collect();
-            format!("{:08x}  {hex:<48} |{text}|", row * 16)
-        })
-        .collect();
+    let mut lines = Vec::new();
+    for (row, chunk) in bytes.chunks(16).take(DUMP_BYTES / 16).enumerate() {
+        let mut hex = String::new();
+        let mut text = String::new();
+        for byte in chunk {
+            hex += &format!("{byte:02x} ");
+            text.push(if (0x20..0x7f).contains(byte) { char::from(*byte) } else { '.' });
+        }
+        lines.push(format!("{:08x}  {hex:<48} |{text}|", row * 16));
+    }
     if bytes.len() > DUMP_BYTES {
         lines.push(format!(
             "… {} more bytes; --body FILE writes the whole body",

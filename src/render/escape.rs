@@ -22,11 +22,15 @@ pub fn text(bytes: &[u8]) -> String {
     for chunk in bytes.utf8_chunks() {
         let mut characters = chunk.valid().chars().peekable();
         while let Some(character) = characters.next() {
-            let is_plain = |next: &char| !"\\nrtxu".contains(*next) && (' '..='~').contains(next);
-            match character {
-                // The next character shows that this backslash begins no escape.
-                '\\' if characters.peek().is_some_and(is_plain) => text.push(character),
-                _ => push(&mut text, character),
+            // The next character may show that a backslash does not begin an escape.
+            if character == '\\'
+                && let Some(next) = characters.peek()
+                && (' '..='~').contains(next)
+                && !"\\nrtxu".contains(*next)
+            {
+                text.push(character);
+            } else {
+                push(&mut text, character);
             }
         }
         for byte in chunk.invalid() {
@@ -79,7 +83,8 @@ pub fn styled(text: &str) -> Cow<'_, str> {
 fn color(text: &str) -> Option<usize> {
     let numbers = text.strip_prefix("\x1b[")?;
     let end = numbers.find(|character: char| !character.is_ascii_digit() && character != ';')?;
-    numbers[end..].starts_with('m').then_some(end + 3)
+    // Two bytes for the beginning, and one for the `m`.
+    if numbers[end..].starts_with('m') { Some(end + 3) } else { None }
 }
 
 fn push(text: &mut String, character: char) {

@@ -33,10 +33,14 @@ fn words(text: &str) -> Vec<&str> {
     loop {
         // Only a command line at the beginning of the next word counts; later ones follow in later
         // rounds.
-        let command_line = rest.find("`idemctl ").filter(|at| !rest[..*at].contains(' '));
-        let closed = command_line.and_then(|at| Some(at + 1 + rest[at + 1..].find('`')?));
-        // A comma or a bracket may follow the command line directly.
-        let from = closed.unwrap_or(0);
+        let mut from = 0;
+        if let Some(at) = rest.find("`idemctl ")
+            && !rest[..at].contains(' ')
+            && let Some(length) = rest[at + 1..].find('`')
+        {
+            // A comma or a bracket may follow the command line directly.
+            from = at + 1 + length;
+        }
         let Some(end) = rest[from..].find(' ') else {
             words.push(rest);
             return words;

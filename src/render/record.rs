@@ -29,11 +29,11 @@ pub fn page(record: &Record, view: View, reveal: bool) -> String {
     page.page.text
 }
 
-/// The bytes of a value that nobody could read, as many as show what kind of value it is.
+/// How many bytes of an unreadable value are shown, which is enough to recognise its kind.
 const FIRST_BYTES: usize = 64;
 
-/// The bytes that were read of a record's Redis keys, escaped: of each at most `most`. Unless `reveal` is set, bytes that hold
-/// credentials are withheld.
+/// The bytes that were read of a record's Redis keys, escaped, at most `most` of each key. Unless
+/// `reveal` is set, bytes that contain credentials are withheld.
 pub fn raw(record: &Record, view: View, most: usize, reveal: bool) -> String {
     let mut page = Page::new(view);
     for key in &record.seen.keys {
@@ -71,8 +71,8 @@ pub fn raw(record: &Record, view: View, most: usize, reveal: bool) -> String {
     page.text
 }
 
-/// The name of a header with credentials that a value holds. Its name in quotes among the bytes counts, too: nobody decoded a
-/// value of another program.
+/// The name of a header with credentials that a value contains. A name in quotes among the bytes
+/// counts too, because no schema decodes a value of another program.
 fn secret_in(record: &Record, content: &Content) -> Option<String> {
     match content {
         Content::Absent | Content::Other(_) => return None,
@@ -83,9 +83,12 @@ fn secret_in(record: &Record, content: &Content) -> Option<String> {
         }
         Content::Hash(hash) => {
             for field in &hash.fields {
-                let is_name = |name: &&&str| field.name.eq_ignore_ascii_case(name.as_bytes());
-                let own_name = SECRET_HEADERS.iter().find(is_name).copied();
-                if let Some(name) = own_name.or_else(|| secret_name_in(&field.head)) {
+                for name in SECRET_HEADERS {
+                    if field.name.eq_ignore_ascii_case(name.as_bytes()) {
+                        return Some((*name).to_owned());
+                    }
+                }
+                if let Some(name) = secret_name_in(&field.head) {
                     return Some(name.to_owned());
                 }
             }
@@ -105,7 +108,8 @@ fn secret_name_in(bytes: &[u8]) -> Option<&'static str> {
     SECRET_HEADERS.iter().find(|name| quoted_at(bytes, name).is_some()).copied()
 }
 
-/// How many of the first bytes of a value are shown: the name of a header with credentials, and what follows, is not.
+/// How many of the first bytes of a value are shown. They end before the name of a header with
+/// credentials.
 fn bytes_before_secret(head: &[u8]) -> usize {
     let first = &head[..head.len().min(FIRST_BYTES)];
     let mut most = FIRST_BYTES;
@@ -117,7 +121,7 @@ fn bytes_before_secret(head: &[u8]) -> usize {
     most
 }
 
-/// Where bytes hold this name in double quotes, in capitals or not.
+/// The position of this name in double quotes, in capitals or not.
 fn quoted_at(bytes: &[u8], name: &str) -> Option<usize> {
     for at in memchr::memchr_iter(b'"', bytes) {
         let after = &bytes[at + 1..];
@@ -184,10 +188,12 @@ impl RecordPage {
             self.page.field("Owner", &owner);
         }
         if record.state == State::Unreadable && record.schema.keys.len() == 1 {
-            self.page.field("TTL", &record.expiry().map_or_else(String::new, words::expiry));
+            // Whether the value is a lock or a result is unknown, so no TTL of the schema applies.
+            let expiry = record.expiry().map(words::expiry);
+            self.page.field("TTL", &expiry.unwrap_or_default());
         } else if let Some(lock) = record.lock() {
             let left = match lock.expiry {
-                // The lock's own expiry has a line of its own, and decides.
+                // The expiry within the value has a line of its own, and decides.
                 Expiry::In(ms) if record.has_lapsing_lock() => {
                     format!("the Redis key expires in {}", duration::short(ms))
                 }
@@ -202,15 +208,22 @@ impl RecordPage {
 
     fn content(&mut self, record: &Record) {
         self.page.field("Age", &words::age(record.age));
-        let mut size = record.size_bytes().map_or_else(|| "unknown".to_owned(), words::bytes);
+        let mut size = match record.size_bytes() {
+            Some(size) => words::bytes(size),
+            None => "unknown".to_owned(),
+        };
         if let Some(memory) = record.memory_bytes() {
             size += &format!(", {} in memory", words::bytes(memory));
         }
         self.page.field("Size", &size);
         if let Some(idle) = record.idle() {
             let idle_ms = idle.as_secs() * 1_000;
-            // An idle time that is longer than the age of the record would only puzzle.
-            if record.age.is_none_or(|age| idle_ms <= age.millis) {
+            // An idle time that is longer than the age would contradict it, so it is left out.
+            let is_plausible = match record.age {
+                Some(age) => idle_ms <= age.millis,
+                None => true,
+            };
+            if is_plausible {
                 let idle =
                     if idle_ms == 0 { "under 1s".to_owned() } else { duration::short(idle_ms) };
                 self.page.field("Idle", &format!("{idle} since the last access"));
@@ -243,7 +256,7 @@ impl RecordPage {
         }
     }
 
-    /// How the values begin that nobody could read.
+    /// The beginning of each unreadable value.
     fn first_bytes(&mut self, record: &Record) {
         for key in &record.seen.keys {
             if let Content::Text { head, length } = &key.content {
@@ -291,17 +304,19 @@ impl RecordPage {
                 2,
                 &format!("{severity} {code}: {}", escape::text(finding.message.as_bytes())),
             );
-            // None in the preview of a change.
+            // The preview of a change has no advice.
             if finding.advice.is_empty() {
                 continue;
             }
-            // Names in command lines are escaped already: escaped twice, they would name another record.
+            // Names in command lines are already escaped. Escaping them again would name another
+            // record.
             self.page.wrapped(4, &format!("→ {}", escape::again(&finding.advice)));
         }
     }
 }
 
-/// A Redis key with its role in the schema, if there are several, and its type unless that is a string.
+/// A Redis key with its role in the schema, if there are several, and its type unless it is a
+/// string.
 fn redis_key(record: &Record, key_index: usize, key: &KeyState) -> String {
     let content = match &key.content {
         Content::Absent => " (absent)".to_owned(),
@@ -310,18 +325,17 @@ fn redis_key(record: &Record, key_index: usize, key: &KeyState) -> String {
         Content::Other(kind) => format!(" (a {kind})"),
         Content::Text { .. } => String::new(),
     };
-    let key_index = if record.schema.keys.len() > 1 {
+    let role = if record.schema.keys.len() > 1 {
         format!(" [{}]", record.schema.keys[key_index].role.as_str())
     } else {
         String::new()
     };
-    format!("{}{key_index}{content}", escape::text(&key.redis_key))
+    format!("{}{role}{content}", escape::text(&key.redis_key))
 }
 
-/// How long a Redis key stays, and how long the schema lets it.
+/// The time that a Redis key has left, and the TTL of the schema.
 fn time_left(expiry: Expiry, schema: &Schema, of: TtlOf) -> String {
-    let allowed = schema.ttl(of).map(|allowed| duration::short(millis(allowed)));
-    let Some(allowed) = allowed else {
+    let Some(allowed) = schema.ttl(of) else {
         return match expiry {
             Expiry::Never => "none; the schema defines no TTL".to_owned(),
             Expiry::In(ms) => {
@@ -329,6 +343,7 @@ fn time_left(expiry: Expiry, schema: &Schema, of: TtlOf) -> String {
             }
         };
     };
+    let allowed = duration::short(millis(allowed));
     match expiry {
         Expiry::Never => format!("never expires (the schema's TTL is {allowed})"),
         Expiry::In(ms) => {

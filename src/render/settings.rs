@@ -63,14 +63,16 @@ pub fn contexts(contexts: &[NamedContext], view: View) -> String {
 
 /// The page of one context.
 pub fn context(context: &NamedContext, view: View) -> String {
-    let rows = [
+    let mut rows = vec![
         ("Server", server(context)),
-        ("User", context.user.as_deref().map_or_else(|| "-".to_owned(), shown)),
+        ("User", shown(context.user.as_deref().unwrap_or("-"))),
         ("Schemas", schemas(context)),
         ("Protection", kept(context)),
         ("Color", context.color.clone().unwrap_or_else(|| "-".to_owned())),
     ];
-    let rows = rows.into_iter().chain(context.ttls.iter().map(|ttl| ("TTL", shown(ttl))));
+    for ttl in &context.ttls {
+        rows.push(("TTL", shown(ttl)));
+    }
     let used = if context.used { "  (used)" } else { "" };
     let mut text = format!("{}{used}\n", view.palette.bold(&shown(&context.name)));
     for (label, value) in rows {
@@ -84,7 +86,7 @@ fn schemas(context: &NamedContext) -> String {
 }
 
 fn server(context: &NamedContext) -> String {
-    let server = context.server.as_deref().map_or_else(|| "-".to_owned(), shown);
+    let server = shown(context.server.as_deref().unwrap_or("-"));
     if context.tls { format!("{server} (TLS)") } else { server }
 }
 

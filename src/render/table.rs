@@ -47,11 +47,13 @@ impl Table {
 
     /// Adds the heading.
     pub(super) fn heading<'a>(&mut self, names: impl IntoIterator<Item = &'a str>) {
-        let is_bold = self.palette.is_on();
-        let cell = |name| {
-            if is_bold { Cell::new(name).add_attribute(Attribute::Bold) } else { Cell::new(name) }
-        };
-        self.cells.add_row(names.into_iter().map(cell));
+        let mut cells = Vec::new();
+        for name in names {
+            let cell = Cell::new(name);
+            let is_bold = self.palette.is_on();
+            cells.push(if is_bold { cell.add_attribute(Attribute::Bold) } else { cell });
+        }
+        self.cells.add_row(cells);
     }
 
     /// Adds a row.
@@ -87,8 +89,13 @@ impl Table {
             column.set_padding((0, if index == last { 0 } else { GAP as u16 }));
         }
         let indent = " ".repeat(indent);
-        let named = |line| if self.palette.is_on() { in_own_names(line) } else { line };
-        self.cells.lines().map(|line| format!("{indent}{}\n", named(line).trim_end())).collect()
+        let mut text = String::new();
+        for line in self.cells.lines() {
+            let line = if self.palette.is_on() { in_own_names(line) } else { line };
+            // Trailing spaces would wrap on narrow terminals and pollute copied text.
+            text += &format!("{indent}{}\n", line.trim_end());
+        }
+        text
     }
 }
 
@@ -133,7 +140,9 @@ pub(super) fn grid(
     if !heading.is_empty() {
         table.heading(heading.iter().copied());
     }
-    rows.for_each(|row| table.row(row));
+    for row in rows {
+        table.row(row);
+    }
     table.text(indent)
 }
 
@@ -150,26 +159,30 @@ pub(super) fn grid_folding(
         table.fold(width);
     }
     table.heading(heading.iter().copied());
-    let least: Vec<_> = (0..heading.len())
-        .map(|at| {
-            let of =
-                if folds.contains(&heading[at]) { longest_word } else { |text: &str| text.width() };
-            let widest =
-                rows.iter().map(|row| of(&row[at])).chain([heading[at].width()]).max().unwrap_or(0);
-            widest + if at + 1 < heading.len() { GAP } else { 0 }
-        })
-        .collect();
-    rows.into_iter().for_each(|row| table.row(row));
+    // The least width of each column, with the gap after it.
+    let mut least_widths = Vec::new();
+    for (index, name) in heading.iter().enumerate() {
+        let mut widest = name.width();
+        for row in &rows {
+            let cell = &row[index];
+            let least = if folds.contains(name) { longest_word(cell) } else { cell.width() };
+            widest = widest.max(least);
+        }
+        let gap = if index + 1 < heading.len() { GAP } else { 0 };
+        least_widths.push(widest + gap);
+    }
+    for row in rows {
+        table.row(row);
+    }
     let Some(width) = view.width else { return table.text(0) };
-    let has_room = least.iter().sum::<usize>() <= width;
-    for ((column, heading), least) in table.cells.column_iter_mut().zip(heading).zip(least) {
-        match folds.contains(heading) {
-            false => column.set_constraint(ColumnConstraint::Absolute(fixed(least))),
-            true if has_room => {
-                column.set_constraint(ColumnConstraint::LowerBoundary(fixed(least)))
-            }
-            true => continue,
-        };
+    let has_room = least_widths.iter().sum::<usize>() <= width;
+    for (index, column) in table.cells.column_iter_mut().enumerate() {
+        let least = fixed(least_widths[index]);
+        if !folds.contains(&heading[index]) {
+            column.set_constraint(ColumnConstraint::Absolute(least));
+        } else if has_room {
+            column.set_constraint(ColumnConstraint::LowerBoundary(least));
+        }
     }
     table.text(0)
 }

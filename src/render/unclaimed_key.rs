@@ -17,36 +17,35 @@ pub fn line(there: &UnclaimedKey) -> String {
         }
         _ => format!("a {}", kind(there)),
     };
-    let nearest = there.nearest.as_ref().map(|(schema, why)| {
-        format!(
-            "; the closest schema is {}, but {}",
-            escape::text(schema.as_bytes()),
-            escape::text(why.as_bytes())
-        )
-    });
-    let left_out = there.left_out_by.iter().map(|(schema, word)| {
+    let mut line = format!(
+        "{} exists ({kind}, TTL {}), but is not a record of the checked schemas",
+        escape::text(&there.seen.redis_key),
+        words::expiry(there.seen.expiry),
+    );
+    if let Some((schema, why)) = &there.nearest {
+        let schema = escape::text(schema.as_bytes());
+        let why = escape::text(why.as_bytes());
+        line += &format!("; the closest schema is {schema}, but {why}");
+    }
+    for (schema, word) in &there.left_out_by {
         let by = match word {
             Exclusion::Key => "with its `key` pattern",
             Exclusion::Ignore => "with `ignore`",
         };
-        format!("; {} excludes this key {by}", escape::text(schema.as_bytes()))
-    });
-    format!(
-        "{} exists ({kind}, TTL {}), but is not a record of the checked schemas{}{}",
-        escape::text(&there.seen.redis_key),
-        words::expiry(there.seen.expiry),
-        nearest.unwrap_or_default(),
-        left_out.collect::<String>()
-    )
+        line += &format!("; {} excludes this key {by}", escape::text(schema.as_bytes()));
+    }
+    line
 }
 
 /// The names of the schemas that exclude one of these Redis keys, each once.
 pub fn leaving_out(there: &[UnclaimedKey]) -> BTreeSet<String> {
-    there
-        .iter()
-        .flat_map(|there| &there.left_out_by)
-        .map(|(schema, _)| escape::text(schema.as_bytes()))
-        .collect()
+    let mut names = BTreeSet::new();
+    for key in there {
+        for (schema, _) in &key.left_out_by {
+            names.insert(escape::text(schema.as_bytes()));
+        }
+    }
+    names
 }
 
 /// The value at the Redis key and the nearest schema, as JSON.
@@ -55,19 +54,21 @@ pub fn value(there: &UnclaimedKey) -> Value {
         Content::Text { length, .. } => *length,
         _ => None,
     };
-    let nearest =
-        there.nearest.as_ref().map(|(schema, why)| json!({ "schema": schema, "why": why }));
-    let left_out = there
-        .left_out_by
-        .iter()
-        .map(|(schema, word)| json!({ "schema": schema, "word": word.as_str() }));
+    let mut nearest = None;
+    if let Some((schema, why)) = &there.nearest {
+        nearest = Some(json!({ "schema": schema, "why": why }));
+    }
+    let mut left_out_by = Vec::new();
+    for (schema, word) in &there.left_out_by {
+        left_out_by.push(json!({ "schema": schema, "word": word.as_str() }));
+    }
     let mut value = json!({
         "redis_key": text(&there.seen.redis_key),
         "type": kind(there),
         "size_bytes": length,
         "ttl_ms": there.seen.expiry.millis(),
         "nearest": nearest,
-        "left_out_by": left_out.collect::<Vec<_>>(),
+        "left_out_by": left_out_by,
     });
     if let Some(base64) = base64_unless_text(&there.seen.redis_key) {
         value["redis_key_base64"] = base64.into();

@@ -87,7 +87,10 @@ pub fn bytes(count: u64) -> String {
 /// The prediction for the next request: the first word of the sentence, and the rest.
 pub fn next_request(record: &Record) -> (&'static str, String) {
     let next = &record.next_request;
-    let told = next.client.as_ref().map(|client| format!(" ({client})")).unwrap_or_default();
+    let told = match &next.client {
+        Some(client) => format!(" ({client})"),
+        None => String::new(),
+    };
     match next.answer {
         Answer::Execute => ("executes", executes(record).to_owned()),
         Answer::Conflict => ("conflict", format!("{told} {}", how_long(record, next, "the lock"))),

@@ -43,23 +43,27 @@ impl Frame {
     pub(super) fn paint(&self, width: usize, height: usize) -> String {
         let text = String::from_utf8_lossy(&self.data);
         let data: Vec<_> = text.lines().collect();
-        let rows = |line: &str| {
-            anstream::adapter::strip_str(line).to_string().width().div_ceil(width.max(1)).max(1)
-        };
-        let around: usize =
-            [&self.heading].into_iter().chain(&self.notes).map(|line| rows(line)).sum();
+        let mut around = rows(&self.heading, width);
+        for note in &self.notes {
+            around += rows(note, width);
+        }
         // The last row is reserved for the cursor.
         let mut room = height.saturating_sub(around + 1);
-        let all: usize =
-            data.iter().map(|line| rows(line)).sum::<usize>() + (self.lines - data.len());
+        // Lines that were only counted take at least one row each.
+        let mut all = self.lines - data.len();
+        for line in &data {
+            all += rows(line, width);
+        }
+        // The line that counts the missing lines takes a row as well.
         if all > room {
             room = room.saturating_sub(1);
         }
         let mut painted = format!("\u{1b}[H{}\u{1b}[K\n", self.heading);
         let mut shown = 0;
         for line in &data {
-            let Some(left) = room.checked_sub(rows(line)) else { break };
-            (room, shown) = (left, shown + 1);
+            let Some(left) = room.checked_sub(rows(line, width)) else { break };
+            room = left;
+            shown += 1;
             // Writing to memory cannot fail.
             let _ = writeln!(painted, "{line}\u{1b}[K");
         }
@@ -73,6 +77,11 @@ impl Frame {
         painted.push_str("\u{1b}[J");
         painted
     }
+}
+
+/// How many rows of a terminal of this width a line takes. Colours take none.
+fn rows(line: &str, width: usize) -> usize {
+    anstream::adapter::strip_str(line).to_string().width().div_ceil(width.max(1)).max(1)
 }
 
 /// A progress line on stderr. Dropping it erases it however the work ended, because otherwise it

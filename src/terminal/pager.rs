@@ -57,7 +57,9 @@ impl Pager {
         // Ctrl-C must not end idemctl while the pager runs, or the pager would be left without it
         // on the terminal.
         let _ = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt());
-        let fed = self.waiting.drain(..).try_for_each(|(_, text)| feed(&mut pager, &text));
+        // The pager is kept even if it no longer reads, because `end` must wait for it.
+        let waiting = std::mem::take(&mut self.waiting);
+        let fed = waiting.iter().try_for_each(|(_, text)| feed(&mut pager, text));
         self.running = Some(pager);
         fed
     }

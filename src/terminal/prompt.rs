@@ -37,9 +37,11 @@ impl Prompt {
     /// # Errors
     /// The process has no terminal.
     pub(super) fn open() -> io::Result<Self> {
-        let tty = (!io::stdin().is_terminal())
-            .then(|| File::options().read(true).write(true).open("/dev/tty"));
-        Ok(Self { tty: tty.transpose()? })
+        if io::stdin().is_terminal() {
+            return Ok(Self { tty: None });
+        }
+        let tty = File::options().read(true).write(true).open("/dev/tty")?;
+        Ok(Self { tty: Some(tty) })
     }
 
     /// Prints the question on `err`, or on the terminal of the process if that is used, and waits
@@ -54,7 +56,11 @@ impl Prompt {
         is_secret: bool,
     ) -> io::Result<PromptAnswer> {
         let stdin = io::stdin();
-        let input = self.tty.as_ref().map_or_else(|| stdin.as_fd(), |tty| tty.as_fd());
+        let input = match &self.tty {
+            Some(tty) => tty.as_fd(),
+            None => stdin.as_fd(),
+        };
+        // Line mode begins before the question, because it discards what was typed earlier.
         let line = Edited::begin(input, is_secret)?;
         say(self.tty.as_ref(), err, question)?;
         let mut bytes = [0; LONGEST];

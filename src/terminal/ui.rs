@@ -200,14 +200,12 @@ impl Ui {
     /// A context's name for prompts and stderr, in the context's colour.
     pub fn colored_name(&self, name: &str, color: Option<NameColor>) -> String {
         let name = escape::text(name.as_bytes());
-        let color = color.filter(|_| choice(self.color, &io::stderr()) != ColorChoice::Never);
-        match color {
-            Some(color) => {
-                let style = color.ansi().on_default().bold();
-                format!("{style}{name}{style:#}")
-            }
-            None => name,
+        let Some(color) = color else { return name };
+        if choice(self.color, &io::stderr()) == ColorChoice::Never {
+            return name;
         }
+        let style = color.ansi().on_default().bold();
+        format!("{style}{name}{style:#}")
     }
 
     /// Sets how much is printed besides the data.
@@ -311,6 +309,7 @@ impl Ui {
     /// The text without control sequences that move the cursor, in ASCII if the terminal needs
     /// that, and with command lines that name this run's server.
     fn readable<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        // Command lines are completed first, because the inserted options must be escaped too.
         let text = match self.invocation.complete(text) {
             Cow::Borrowed(text) => escape::styled(text),
             Cow::Owned(text) => Cow::Owned(escape::styled(&text).into_owned()),
@@ -508,11 +507,12 @@ impl Ui {
                 CommandError::usage(message).hint("to continue without a prompt, pass --yes")
             );
         }
-        let question =
-            fold(&self.readable(question), width_of(io::stderr(), self.err_is_terminal)).join("\n");
-        match Prompt::open().and_then(|mut prompt| {
+        let width = width_of(io::stderr(), self.err_is_terminal);
+        let question = fold(&self.readable(question), width).join("\n");
+        let answer = Prompt::open().and_then(|mut prompt| {
             prompt.ask(&mut io::stderr(), &format!("{question} "), is_secret)
-        }) {
+        });
+        match answer {
             Ok(PromptAnswer::Line(line)) => Ok(line),
             Ok(PromptAnswer::End) => Ok(String::new()),
             Ok(PromptAnswer::Interrupted) => {
@@ -525,19 +525,26 @@ impl Ui {
 
 /// The width of a terminal in columns; `None` for a pipe, which accepts lines of any length.
 fn width_of(stream: impl std::os::fd::AsFd, is_terminal: bool) -> Option<usize> {
-    let size = is_terminal.then(|| terminal_size::terminal_size_of(stream)).flatten();
-    size.map(|(width, _)| usize::from(width.0))
+    if !is_terminal {
+        return None;
+    }
+    let (width, _) = terminal_size::terminal_size_of(stream)?;
+    Some(usize::from(width.0))
 }
 
 /// True if another program reads the stream, not a file or a device.
 fn is_pipe(stream: impl std::os::fd::AsFd) -> bool {
-    let kind = rustix::fs::fstat(stream).map(|stat| FileType::from_raw_mode(stat.st_mode));
-    matches!(kind, Ok(FileType::Fifo | FileType::Socket))
+    let Ok(stat) = rustix::fs::fstat(stream) else { return false };
+    matches!(FileType::from_raw_mode(stat.st_mode), FileType::Fifo | FileType::Socket)
 }
 
 /// The height of a terminal in lines.
 fn height_of(stream: impl std::os::fd::AsFd) -> usize {
-    terminal_size::terminal_size_of(stream).map_or(24, |(_, height)| usize::from(height.0))
+    match terminal_size::terminal_size_of(stream) {
+        Some((_, height)) => usize::from(height.0),
+        // The height of the classic terminal, for one that does not report its size.
+        None => 24,
+    }
 }
 
 fn choice(color: Color, stream: &impl RawStream) -> ColorChoice {

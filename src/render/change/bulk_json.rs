@@ -17,12 +17,16 @@ pub fn sweep(
     covered: Map<String, Value>,
     swept: &Account,
 ) -> Value {
-    let nothing = TallyGroup::default();
-    let of = |code: &str| {
-        tally.groups().find(|(found, _)| **found == code).map_or(&nothing, |(_, group)| group)
-    };
-    let found: Map<_, _> =
-        sought.iter().map(|code| ((*code).to_owned(), group(of(code)))).collect();
+    let mut found = Map::new();
+    // Findings without a record are included, so that programs find every field.
+    for code in sought {
+        found.insert((*code).to_owned(), group(&TallyGroup::default()));
+    }
+    for (code, of_code) in tally.groups() {
+        if let Some(fields) = found.get_mut(*code) {
+            *fields = group(of_code);
+        }
+    }
     let report = json!({
         "format": 1,
         "outcome": swept.outcome.as_str(),
@@ -50,13 +54,14 @@ pub fn purge(
     covered: Map<String, Value>,
     purged: &Account,
 ) -> Value {
-    let found = tally.groups().map(|((schema, state), of)| {
-        with(json!({ "schema": schema, "state": state }), fields(group(of)))
-    });
+    let mut found = Vec::new();
+    for ((schema, state), of) in tally.groups() {
+        found.push(with(json!({ "schema": schema, "state": state }), fields(group(of))));
+    }
     let report = json!({
         "format": 1,
         "outcome": purged.outcome.as_str(),
-        "found": found.collect::<Vec<_>>(),
+        "found": found,
         "total": tally.total(),
         "done": purged.done,
         "read_back": purged.read_back,

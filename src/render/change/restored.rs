@@ -28,12 +28,15 @@ pub fn heading() -> String {
 /// One row with the whole Redis key at its end. If the row is wider than the terminal, the Redis
 /// key gets its own line.
 pub fn line(row: &RestoredKey<'_>, width: Option<usize>) -> String {
-    let ttl = row.left.map_or_else(|| "-".to_owned(), words::expiry);
+    let ttl = match row.left {
+        Some(left) => words::expiry(left),
+        None => "-".to_owned(),
+    };
     let schema = escape::text(row.schema.as_bytes());
     let state = escape::text(row.becomes.unwrap_or(row.state).as_bytes());
     let redis_key = escape::text(row.redis_key);
     let line = columns(row.outcome, &ttl, &state, &schema, &redis_key);
-    if width.is_none_or(|width| line.trim_end().width() <= width) {
+    if line.trim_end().width() <= width.unwrap_or(usize::MAX) {
         return line;
     }
     // The Redis key is never cut or folded, because operators copy it.

@@ -49,14 +49,19 @@ impl StepReport<'_> {
             Some(StepOutcome { means: None, .. }) => "unknown-reply",
             Some(StepOutcome { means: Some(means), .. }) => means.as_str(),
         };
+        let mut reply = None;
+        let mut now = None;
+        if let Some(done) = done {
+            reply = done.reply.as_ref().map(words::reply);
+            now = Some(record_json::value(&done.now));
+        }
         let step = json!({
             "name": self.name,
             "foretold": self.predicted.as_str(),
-            "reply": done.and_then(|done| done.reply.as_ref()).map(words::reply),
+            "reply": reply,
             "owner": self.owner.map(String::from_utf8_lossy),
             "tried": self.tried.map(|means| means.as_str()),
         });
-        let now = done.map(|done| record_json::value(&done.now));
         let more =
             fields(json!({ "outcome": outcome, "step": step, "now": now, "backup": backup }));
         let seen: Value = record_json::value(self.record);

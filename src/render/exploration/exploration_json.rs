@@ -10,12 +10,16 @@ use strum::VariantArray as _;
 /// The exploration of one schema, or of two that share Redis keys.
 pub(crate) fn exploration(exploration: &Exploration) -> Value {
     let covered = exploration.covered;
+    let mut assumed = Vec::new();
+    for assumption in exploration.assumptions.all() {
+        assumed.push(assumption.as_str());
+    }
     json!({
         "schema": exploration.schemas.first(),
         "beside": exploration.schemas.get(1),
         "workers": exploration.workers,
         "faults": every(exploration.most),
-        "assume": exploration.assumptions.all().map(|assumption| assumption.as_str()).collect::<Vec<_>>(),
+        "assume": assumed,
         "complete": covered.complete,
         "states": covered.states,
         "transitions": covered.transitions,
@@ -32,10 +36,20 @@ pub(crate) fn exploration(exploration: &Exploration) -> Value {
 }
 
 fn every(budget: FaultBudget) -> Map<String, Value> {
-    Fault::VARIANTS
-        .iter()
-        .map(|fault| (fault.as_str().to_owned(), budget.of(*fault).into()))
-        .collect()
+    let mut counts = Map::new();
+    for fault in Fault::VARIANTS {
+        counts.insert(fault.as_str().to_owned(), budget.of(*fault).into());
+    }
+    counts
+}
+
+/// The faults of a schedule with their counts, without those that do not occur.
+pub(super) fn minimal_faults(budget: FaultBudget) -> Map<String, Value> {
+    let mut counts = Map::new();
+    for (fault, count) in budget.faults() {
+        counts.insert(fault.as_str().to_owned(), count.into());
+    }
+    counts
 }
 
 fn replay(replay: &ReplayedSchedule) -> Value {
@@ -48,16 +62,11 @@ fn replay(replay: &ReplayedSchedule) -> Value {
 }
 
 fn violation(violation: &Violation) -> Value {
-    let faults: Map<_, _> = violation
-        .faults
-        .faults()
-        .map(|(fault, count)| (fault.as_str().to_owned(), count.into()))
-        .collect();
     json!({
         "invariant": violation.invariant.name,
         "sentence": violation.invariant.sentence,
         "remedy": violation.remedy,
-        "minimal_faults": faults,
+        "minimal_faults": minimal_faults(violation.faults),
         "steps": violation.token.acts.len(),
         "trace": violation.lines.iter().map(line).collect::<Vec<_>>(),
         "token": violation.token.to_string(),

@@ -32,7 +32,9 @@ pub(crate) fn text(shown: ShownExplorations<'_>, view: View) -> String {
         }
         parts.push(frontier(exploration, view));
         if shown.traces {
-            parts.extend(shortest(exploration).map(|violation| history(violation, view)));
+            for violation in shortest(exploration) {
+                parts.push(history(violation, view));
+            }
         }
     }
     let advice = remedies::text(shown.explorations, view);
@@ -44,20 +46,25 @@ pub(crate) fn text(shown: ShownExplorations<'_>, view: View) -> String {
     {
         parts.push("`--trace table` shows the shortest way to each violation.\n".to_owned());
     }
-    parts.extend(shown.differences.map(|differences| self::differences(differences, view)));
+    if let Some(differences) = shown.differences {
+        parts.push(self::differences(differences, view));
+    }
     parts.join("\n")
 }
 
 /// The first violation of each invariant, which has the fewest faults and a shortest schedule.
-fn shortest(exploration: &Exploration) -> impl Iterator<Item = &Violation> {
-    invariants::ALL.iter().filter_map(|invariant| of(exploration, invariant).next())
+fn shortest(exploration: &Exploration) -> Vec<&Violation> {
+    let mut shortest = Vec::new();
+    for invariant in invariants::ALL {
+        if let Some(violation) = first_of(exploration, &invariant) {
+            shortest.push(violation);
+        }
+    }
+    shortest
 }
 
-fn of<'a>(
-    exploration: &'a Exploration,
-    invariant: &'a Invariant,
-) -> impl Iterator<Item = &'a Violation> {
-    exploration.violations.iter().filter(|violation| violation.invariant.name == invariant.name)
+fn first_of<'a>(exploration: &'a Exploration, invariant: &Invariant) -> Option<&'a Violation> {
+    exploration.violations.iter().find(|violation| violation.invariant.name == invariant.name)
 }
 
 fn frontier(exploration: &Exploration, view: View) -> String {
@@ -68,9 +75,9 @@ fn frontier(exploration: &Exploration, view: View) -> String {
         (true, true) => palette.paint(AnsiColor::Green.on_default(), "no violation"),
         (true, false) => palette.paint(AnsiColor::Yellow.on_default(), "no violation so far"),
         (false, _) => {
-            let broken = shortest(exploration).count();
-            palette
-                .paint(red, &format!("{} broken", count(broken, "invariant is", "invariants are")))
+            let broken = shortest(exploration).len();
+            let broken = count(broken, "invariant is", "invariants are");
+            palette.paint(red, &format!("{broken} broken"))
         }
     };
     let mut text = format!("{}: {verdict}\n", palette.bold(&name));
@@ -83,12 +90,14 @@ fn frontier(exploration: &Exploration, view: View) -> String {
     if !exploration.violations.is_empty() {
         text.push_str(&table::grid(view, 2, &["BROKEN", "BY", "STEPS"], rows));
     }
-    let holds: Vec<_> = invariants::ALL
-        .iter()
-        .filter(|invariant| of(exploration, invariant).next().is_none())
-        .filter(|invariant| !exploration.not_asked.contains(&invariant.name))
-        .map(|invariant| invariant.name)
-        .collect();
+    let mut holds = Vec::new();
+    for invariant in invariants::ALL {
+        let is_broken = first_of(exploration, &invariant).is_some();
+        // An invariant that was not checked must not be reported as one that holds.
+        if !is_broken && !exploration.not_asked.contains(&invariant.name) {
+            holds.push(invariant.name);
+        }
+    }
     if !holds.is_empty() {
         let word = if exploration.covered.complete { "holds" } else { "not broken so far" };
         text.push_str(&lines(&format!("{word}: {}", holds.join(", ")), 2, view.width));
@@ -109,8 +118,10 @@ fn frontier(exploration: &Exploration, view: View) -> String {
 fn coverage(exploration: &Exploration) -> String {
     let covered = exploration.covered;
     let workers = count(usize::from(exploration.workers), "worker", "workers");
-    let assumed: Vec<_> =
-        exploration.assumptions.all().map(|assumption| assumption.as_str()).collect();
+    let mut assumed = Vec::new();
+    for assumption in exploration.assumptions.all() {
+        assumed.push(assumption.as_str());
+    }
     let assuming = if assumed.is_empty() {
         String::new()
     } else {
@@ -177,10 +188,9 @@ fn again(exploration: &Exploration, replay: &ReplayedSchedule, view: View) -> St
 }
 
 fn otherwise(deviates: Option<&str>, view: View) -> String {
-    let why = deviates.map(|why| {
-        format!("With real workers the outcome differed: {}", escape::text(why.as_bytes()))
-    });
-    why.map(|why| lines(&why, 2, view.width)).unwrap_or_default()
+    let Some(why) = deviates else { return String::new() };
+    let why = escape::text(why.as_bytes());
+    lines(&format!("With real workers the outcome differed: {why}"), 2, view.width)
 }
 
 /// The differences from the accepted frontiers, one per line.
@@ -188,17 +198,14 @@ pub(crate) fn differences(differences: &[FrontierDifference], view: View) -> Str
     if differences.is_empty() {
         return "All results match the accepted file.\n".to_owned();
     }
-    let line = |difference: &FrontierDifference| {
-        let schema = escape::text(difference.schema.as_bytes());
+    let mut text = format!("{}\n", view.palette.bold("Different from the accepted file"));
+    for difference in differences {
         let change = if difference.is_new { "new" } else { "gone" };
-        format!(
-            "  {change:<5}{schema}: {} by {}\n",
-            difference.invariant,
-            escape::text(difference.faults.as_bytes())
-        )
-    };
-    let lines: String = differences.iter().map(line).collect();
-    format!("{}\n{lines}", view.palette.bold("Different from the accepted file"))
+        let schema = escape::text(difference.schema.as_bytes());
+        let faults = escape::text(difference.faults.as_bytes());
+        text += &format!("  {change:<5}{schema}: {} by {faults}\n", difference.invariant);
+    }
+    text
 }
 
 /// A number with its noun.

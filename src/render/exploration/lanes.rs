@@ -25,8 +25,8 @@ impl Lanes {
     /// The lanes for these steps.
     pub(super) fn of(lines: &[TraceLine]) -> Self {
         let mut names: Vec<String> = Vec::new();
-        for line in lines.iter().filter(|line| is_acting(line.act)) {
-            if !names.contains(&line.actor) {
+        for line in lines {
+            if is_acting(line.act) && !names.contains(&line.actor) {
                 names.push(line.actor.clone());
             }
         }
@@ -61,12 +61,10 @@ impl Lanes {
                 holds: format!("{mark}{step}{changed}"),
             };
         }
-        let meaning = line
-            .reply
-            .as_deref()
-            .map(meaning)
-            .map(|meaning| format!(": {meaning}"))
-            .unwrap_or_default();
+        let meaning = match &line.reply {
+            Some(reply) => format!(": {}", meaning(reply)),
+            None => String::new(),
+        };
         let lane = self.names.iter().position(|name| *name == line.actor);
         let holds = if line.holds == before { String::new() } else { line.holds.clone() };
         let does = format!("{mark}{step}{}", escape::text(meaning.as_bytes()));
@@ -81,15 +79,18 @@ fn is_acting(act: Act) -> bool {
 
 /// The meaning of a reply, which is in brackets at its end; the reply itself if there is none.
 fn meaning(reply: &str) -> &str {
-    let in_brackets = reply.rsplit_once(" (").map(|(_, meaning)| meaning.trim_end_matches(')'));
-    in_brackets.unwrap_or(reply)
+    match reply.rsplit_once(" (") {
+        Some((_, meaning)) => meaning.trim_end_matches(')'),
+        None => reply,
+    }
 }
 
 /// The schedule as a table.
 pub(super) fn text(lines: &[TraceLine], view: View) -> String {
     let lanes = Lanes::of(lines);
-    let heading: Vec<_> =
-        [""].into_iter().chain(lanes.names().iter().map(String::as_str)).collect();
+    // The column of the numbers has no name.
+    let mut heading = vec![""];
+    heading.extend(lanes.names().iter().map(String::as_str));
     let mut before = "nothing".to_owned();
     let rows = lines.iter().enumerate().map(|(number, line)| {
         let cells = lanes.cells(line, &before);

@@ -1,6 +1,6 @@
 //! The schedules that lead to the state of a record, for people and programs.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::remedies::lines;
 use super::{exploration_json, lanes};
@@ -49,25 +49,26 @@ fn sentence(record: &Record, schedule: &PastSchedule) -> String {
 
 /// The schedules that lead to a record, as JSON.
 pub(crate) fn past_json(record: &Record, past: &RecordPast) -> Value {
-    let schedule = |schedule: &PastSchedule| {
-        let faults: Map<_, _> = schedule
-            .faults
-            .faults()
-            .map(|(fault, count)| (fault.as_str().to_owned(), count.into()))
-            .collect();
-        json!({
-            "minimal_faults": faults,
-            "holder_at_work": record.lock().is_some().then_some(schedule.holder_lives),
+    let mut schedules = Vec::new();
+    for schedule in &past.schedules {
+        // Only a lock has a holder.
+        let mut holder_at_work = None;
+        if record.lock().is_some() {
+            holder_at_work = Some(schedule.holder_lives);
+        }
+        schedules.push(json!({
+            "minimal_faults": exploration_json::minimal_faults(schedule.faults),
+            "holder_at_work": holder_at_work,
             "steps": schedule.token.acts.len(),
             "trace": schedule.lines.iter().map(exploration_json::line).collect::<Vec<_>>(),
             "token": schedule.token.to_string(),
-        })
-    };
+        }));
+    }
     json!({
         "schema": record.schema.name,
         "key": String::from_utf8_lossy(&record.key),
         "workers": past.workers,
         "reachable": !past.schedules.is_empty(),
-        "ways": past.schedules.iter().map(schedule).collect::<Vec<_>>(),
+        "ways": schedules,
     })
 }

@@ -17,8 +17,8 @@ const MARGIN: usize = 20;
 /// The width of a lane in characters of the font.
 const CHARACTERS: usize = 31;
 
-const STYLE: &str = "text{font:13px ui-monospace,monospace;fill:#1f2328}.name{font-weight:bold}.fault{fill:#b3261e}\
-.redis{fill:#57606a}line{stroke:#d0d7de}rect{fill:#fff}";
+const STYLE: &str = "text{font:13px ui-monospace,monospace;fill:#1f2328}.name{font-weight:bold}\
+.fault{fill:#b3261e}.redis{fill:#57606a}line{stroke:#d0d7de}rect{fill:#fff}";
 
 /// The schedule as SVG, with its title.
 pub(crate) fn svg(title: &str, lines: &[TraceLine]) -> String {
@@ -34,28 +34,28 @@ pub(crate) fn svg(title: &str, lines: &[TraceLine]) -> String {
         let cells = lanes.cells(line, before);
         let kind = if line.act.fault().is_some() { "fault" } else { "step" };
         let of_middle = if cells.lane.is_none() { kind } else { "redis" };
-        let columns = [
-            (cells.lane.unwrap_or(lanes.middle()), fold(&cells.does, Some(CHARACTERS)), kind),
-            (lanes.middle(), fold(&cells.holds, Some(CHARACTERS)), of_middle),
-        ];
-        let height = columns.iter().map(|(_, folded, _)| folded.len()).max().unwrap_or(1);
-        for (lane, folded, class) in columns {
-            drawn.push_str(&texts(column(lane), y, &folded, class));
-        }
+        let lane = cells.lane.unwrap_or(lanes.middle());
+        let does = fold(&cells.does, Some(CHARACTERS));
+        let holds = fold(&cells.holds, Some(CHARACTERS));
+        drawn.push_str(&texts(column(lane), y, &does, kind));
+        drawn.push_str(&texts(column(lanes.middle()), y, &holds, of_middle));
+        let height = does.len().max(holds.len());
         y += height * LINE + LINE / 2;
         before = &line.holds;
     }
     let width = column(lanes.names().len());
     let height = y + MARGIN;
-    let rules: String = (1..lanes.names().len())
-        .map(|lane| {
-            let x = column(lane) - MARGIN / 2;
-            format!("<line x1=\"{x}\" y1=\"{}\" x2=\"{x}\" y2=\"{y}\"/>\n", top - LINE)
-        })
-        .collect();
+    let rule_top = top - LINE;
+    let mut rules = String::new();
+    for lane in 1..lanes.names().len() {
+        let x = column(lane) - MARGIN / 2;
+        rules += &format!("<line x1=\"{x}\" y1=\"{rule_top}\" x2=\"{x}\" y2=\"{y}\"/>\n");
+    }
+    // The rules come before the texts, because SVG draws later elements over earlier ones.
     format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" role=\"img\">\n<title>{}</title>\n\
-         <style>{STYLE}</style>\n<rect width=\"100%\" height=\"100%\"/>\n{rules}{drawn}</svg>\n",
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
+         role=\"img\">\n<title>{}</title>\n<style>{STYLE}</style>\n\
+         <rect width=\"100%\" height=\"100%\"/>\n{rules}{drawn}</svg>\n",
         escaped(title)
     )
 }
@@ -65,14 +65,20 @@ fn column(lane: usize) -> usize {
 }
 
 fn texts(x: usize, y: usize, lines: &[String], class: &str) -> String {
-    let line = |(number, text): (usize, &String)| {
+    let mut elements = String::new();
+    for (number, text) in lines.iter().enumerate() {
+        if text.is_empty() {
+            continue;
+        }
         let y = y + number * LINE;
-        format!("<text x=\"{x}\" y=\"{y}\" class=\"{class}\">{}</text>\n", escaped(text))
-    };
-    lines.iter().enumerate().filter(|(_, text)| !text.is_empty()).map(line).collect()
+        let text = escaped(text);
+        elements += &format!("<text x=\"{x}\" y=\"{y}\" class=\"{class}\">{text}</text>\n");
+    }
+    elements
 }
 
 fn escaped(text: &str) -> String {
+    // `&` comes first, because the other replacements contain it.
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 

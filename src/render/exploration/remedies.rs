@@ -20,15 +20,15 @@ pub(super) fn text(explorations: &[Exploration], view: View) -> String {
         for violation in &exploration.violations {
             // One flaw often violates several invariants, and its remedy should appear only once.
             let known = advice.iter().position(|known| known.remedy == violation.remedy);
-            let at = known.unwrap_or_else(|| {
+            let index = known.unwrap_or(advice.len());
+            if index == advice.len() {
                 advice.push(Advice {
                     remedy: &violation.remedy,
                     invariants: Vec::new(),
                     schemas: Vec::new(),
                 });
-                advice.len() - 1
-            });
-            let of_remedy = &mut advice[at];
+            }
+            let of_remedy = &mut advice[index];
             if !of_remedy.invariants.contains(&violation.invariant.name) {
                 of_remedy.invariants.push(violation.invariant.name);
             }
@@ -54,6 +54,9 @@ pub(super) fn text(explorations: &[Exploration], view: View) -> String {
 
 /// Text that is indented by this many columns and folded at `width`.
 pub(super) fn lines(text: &str, indent: usize, width: Option<usize>) -> String {
-    let folded = fold(text, width.map(|width| width.saturating_sub(indent)));
-    folded.iter().map(|line| format!("{}{line}\n", " ".repeat(indent))).collect()
+    let mut lines = String::new();
+    for line in fold(text, width.map(|width| width.saturating_sub(indent))) {
+        lines += &format!("{:indent$}{line}\n", "");
+    }
+    lines
 }

@@ -7,6 +7,9 @@ use crate::render::words::latency;
 /// The number of bars.
 const ROWS: usize = 8;
 
+/// The columns of a row beside its bar: the limit and the count.
+const BESIDE: usize = 22;
+
 /// The longest bar in columns, on a terminal of any width.
 const LONGEST: usize = 60;
 
@@ -17,7 +20,10 @@ const STANDING: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '�
 pub(super) fn text(run: &RaceRun, width: Option<usize>) -> String {
     let rows = run.latencies.rows(ROWS);
     let most = rows.iter().map(|(_, count)| *count).max().unwrap_or_default();
-    let longest = width.map_or(LONGEST, |width| width.saturating_sub(22).clamp(8, LONGEST));
+    let longest = match width {
+        Some(width) => width.saturating_sub(BESIDE).clamp(8, LONGEST),
+        None => LONGEST,
+    };
     let mut text = format!("Latency of {}, {}\n", run.schema, run.strategy.as_str());
     for (limit, count) in &rows {
         text.push_str(&format!(
@@ -33,9 +39,14 @@ pub(super) fn text(run: &RaceRun, width: Option<usize>) -> String {
 pub(super) fn sparks(run: &RaceRun, length: usize) -> String {
     let rows = run.latencies.rows(length);
     let most = rows.iter().map(|(_, count)| *count).max().unwrap_or_default();
-    let spark = |count: u64| {
-        // Any count above zero is visible, as in the bars.
-        if count == 0 { ' ' } else { STANDING[eighths(count, most, 1).saturating_sub(1).min(7)] }
-    };
-    rows.iter().map(|(_, count)| spark(*count)).collect()
+    let mut sparks = String::new();
+    for (_, count) in rows {
+        if count == 0 {
+            sparks.push(' ');
+        } else {
+            // Any count above zero is visible, as in the bars.
+            sparks.push(STANDING[eighths(count, most, 1).saturating_sub(1).min(7)]);
+        }
+    }
+    sparks
 }

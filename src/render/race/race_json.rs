@@ -42,11 +42,14 @@ pub fn run(run: &RaceRun) -> Value {
 
 /// The two events that contradict atomicity, the later one first, and the events around them.
 fn offence(offending: &Offending) -> Value {
-    let pair = [Some(offending.offence.event), offending.offence.against];
-    let pair: Vec<_> =
-        pair.into_iter().flatten().map(|index| event(&offending.events[index])).collect();
-    let timeline: Vec<_> =
-        excerpt(offending).into_iter().map(|index| event(&offending.events[index])).collect();
+    let mut pair = vec![event(&offending.events[offending.offence.event])];
+    if let Some(against) = offending.offence.against {
+        pair.push(event(&offending.events[against]));
+    }
+    let mut timeline = Vec::new();
+    for index in excerpt(offending) {
+        timeline.push(event(&offending.events[index]));
+    }
     json!({
         "round": offending.round,
         "rule": offending.offence.rule.as_str(),

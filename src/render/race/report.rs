@@ -17,14 +17,25 @@ pub fn text(runs: &[RaceRun], view: View, is_verbose: bool) -> String {
     ];
     // Charts of several schemas would hide the verdicts; the table shows their latencies.
     if is_verbose && runs.iter().all(|run| run.schema == runs[0].schema) {
-        parts.extend(runs.iter().map(|run| chart::text(run, view.width)));
+        for run in runs {
+            parts.push(chart::text(run, view.width));
+        }
+    }
+    let mut offender = None;
+    let mut offender_of_schema = None;
+    for run in runs {
+        if run.offending.is_none() {
+            continue;
+        }
+        offender = offender.or(Some(run));
+        if run.strategy == Strategy::Schema {
+            offender_of_schema = offender_of_schema.or(Some(run));
+        }
     }
     // A failure of the schema's own steps matters more than one of a strategy for comparison.
-    let offender = runs
-        .iter()
-        .find(|run| run.strategy == Strategy::Schema && run.offending.is_some())
-        .or_else(|| runs.iter().find(|run| run.offending.is_some()));
-    parts.extend(offender.and_then(|run| timeline::text(run, view)));
+    if let Some(run) = offender_of_schema.or(offender) {
+        parts.extend(timeline::text(run, view));
+    }
     parts.retain(|part| !part.is_empty());
     parts.join("\n")
 }
@@ -33,7 +44,10 @@ fn heading(runs: &[RaceRun]) -> String {
     let Some(RaceRun { plan, rounds, .. }) = runs.first() else { return String::new() };
     let workers = count(plan.concurrency, "worker");
     let mut lines = format!("{workers}, {}, each on one fresh key\n", count(*rounds, "round"));
-    let all: Vec<_> = runs.iter().map(|run| (run.strategy.as_str(), options(&run.plan))).collect();
+    let mut all = Vec::new();
+    for run in runs {
+        all.push((run.strategy.as_str(), options(&run.plan)));
+    }
     let mut said = HashSet::new();
     for (strategy, options) in &all {
         for option in options {
@@ -52,7 +66,10 @@ fn heading(runs: &[RaceRun]) -> String {
             "lost replies: {lost}; each of these steps may or may not have been executed\n"
         ));
     }
-    for run in runs.iter().filter(|run| run.void_rounds > 0) {
+    for run in runs {
+        if run.void_rounds == 0 {
+            continue;
+        }
         let void = count(run.void_rounds, "round");
         let name = run.strategy.as_str();
         lines.push_str(&format!(

@@ -6,17 +6,27 @@ use crate::render::words::count;
 
 /// The results of the schemas' own steps, then those of the strategies for comparison.
 pub(super) fn text(runs: &[RaceRun], width: Option<usize>) -> String {
-    let (own, others): (Vec<&RaceRun>, Vec<&RaceRun>) =
-        runs.iter().partition(|run| run.strategy == Strategy::Schema);
-    let (held, failed): (Vec<&RaceRun>, Vec<&RaceRun>) =
-        own.into_iter().partition(|run| run.verdict() == RaceVerdict::NoneSeen);
-    let mut sentences: Vec<String> = failed.iter().map(|run| not_held(run)).collect();
+    let mut held = Vec::new();
+    let mut others = Vec::new();
+    let mut sentences = Vec::new();
+    // Failures come first, because they are what the reader must act on.
+    for run in runs {
+        if run.strategy != Strategy::Schema {
+            others.push(run);
+        } else if run.verdict() == RaceVerdict::NoneSeen {
+            held.push(run);
+        } else {
+            sentences.push(not_held(run));
+        }
+    }
     sentences.extend(held_by(&held));
     sentences.extend(compared(&others));
     let mut text = String::new();
-    for line in sentences.iter().flat_map(|sentence| fold(sentence, width)) {
-        text.push_str(&line);
-        text.push('\n');
+    for sentence in sentences {
+        for line in fold(&sentence, width) {
+            text.push_str(&line);
+            text.push('\n');
+        }
     }
     text
 }
@@ -72,10 +82,15 @@ fn compared(runs: &[&RaceRun]) -> Vec<String> {
     }
     let mut sentences = Vec::new();
     for strategy in strategies {
-        let of: Vec<&&RaceRun> = runs.iter().filter(|run| run.strategy == strategy).collect();
         let name = strategy.as_str();
-        let most = of.iter().map(|run| run.winners_max).max().unwrap_or(0);
-        let wrong: u64 = of.iter().map(|run| run.wrong_replies).sum();
+        let mut most = 0;
+        let mut wrong = 0;
+        for run in runs {
+            if run.strategy == strategy {
+                most = most.max(run.winners_max);
+                wrong += run.wrong_replies;
+            }
+        }
         if most > 1 {
             sentences.push(format!(
                 "With {name}, up to {most} requests got the lock at once, so the operation runs \

@@ -24,22 +24,28 @@ const LEFT: [&str; 3] = ["VERDICT", "SCHEMA", "LATENCIES"];
 /// The table, with the speed of the runs if `with_speed` is true. On a narrow terminal the speed is
 /// a second table.
 pub(super) fn text(runs: &[RaceRun], view: View, with_speed: bool) -> String {
-    let is_wide = !with_speed || view.width.is_none_or(|width| width >= WIDE);
-    let rows = rows(runs, view.palette);
     let palette = view.palette;
-    let judged =
-        |row: &RaceRow| [vec![row.seen.clone(), Cell::new(&row.name)], cells(&row.counts)].concat();
-    let judged_heads = [&["VERDICT", "SCHEMA"][..], &COUNTS].concat();
+    let mut verdicts = Vec::new();
+    let mut speeds = Vec::new();
+    let mut both = Vec::new();
+    for row in rows(runs, palette) {
+        let name = Cell::new(&row.name);
+        let verdict = [vec![row.seen, name.clone()], cells(&row.counts)].concat();
+        let speed = cells(&row.speed);
+        both.push([&verdict[..], &speed].concat());
+        speeds.push([vec![name], speed].concat());
+        verdicts.push(verdict);
+    }
+    let verdict_heading = [&["VERDICT", "SCHEMA"][..], &COUNTS].concat();
     if !with_speed {
-        return lay_out(&judged_heads, rows.iter().map(judged), palette);
+        return lay_out(&verdict_heading, verdicts, palette);
     }
-    if is_wide {
-        let whole = rows.iter().map(|row| [judged(row), cells(&row.speed)].concat());
-        return lay_out(&[&judged_heads[..], &SPEED].concat(), whole, palette);
+    if view.width.unwrap_or(usize::MAX) >= WIDE {
+        return lay_out(&[&verdict_heading[..], &SPEED].concat(), both, palette);
     }
-    let verdicts = lay_out(&judged_heads, rows.iter().map(judged), palette);
-    let speeds = rows.iter().map(|row| [vec![Cell::new(&row.name)], cells(&row.speed)].concat());
-    format!("{verdicts}\n{}", lay_out(&[&["SCHEMA"][..], &SPEED].concat(), speeds, palette))
+    let verdicts = lay_out(&verdict_heading, verdicts, palette);
+    let speeds = lay_out(&[&["SCHEMA"][..], &SPEED].concat(), speeds, palette);
+    format!("{verdicts}\n{speeds}")
 }
 
 struct RaceRow {
@@ -59,8 +65,12 @@ fn rows(runs: &[RaceRun], palette: Palette) -> Vec<RaceRow> {
         // Without a run of the schema's own steps, the indented strategies need a row with its
         // name.
         if !is_own && run.schema != headed {
-            let (counts, speed) = Default::default();
-            rows.push(RaceRow { seen: Cell::new(""), name: run.schema.clone(), counts, speed });
+            rows.push(RaceRow {
+                seen: Cell::new(""),
+                name: run.schema.clone(),
+                counts: Default::default(),
+                speed: Default::default(),
+            });
         }
         headed = &run.schema;
         let name = if is_own { run.schema.clone() } else { format!("  {}", run.strategy.as_str()) };
@@ -104,21 +114,30 @@ fn counts(run: &RaceRun) -> [String; COUNTS.len()] {
 }
 
 fn speed(run: &RaceRun) -> [String; SPEED.len()] {
-    let quantile = |share| latency(run.latencies.quantile(share));
-    let per_second = format!("{:.0}", run.steps_per_second());
-    let max = latency(run.latencies.max());
-    [per_second, quantile(0.5), quantile(0.95), quantile(0.99), max, chart::sparks(run, SPARKS)]
+    [
+        format!("{:.0}", run.steps_per_second()),
+        latency(run.latencies.quantile(0.5)),
+        latency(run.latencies.quantile(0.95)),
+        latency(run.latencies.quantile(0.99)),
+        latency(run.latencies.max()),
+        chart::sparks(run, SPARKS),
+    ]
 }
 
 fn cells(texts: &[String]) -> Vec<Cell> {
     texts.iter().map(Cell::new).collect()
 }
 
-fn lay_out(heads: &[&str], rows: impl Iterator<Item = Vec<Cell>>, palette: Palette) -> String {
+fn lay_out(heads: &[&str], rows: Vec<Vec<Cell>>, palette: Palette) -> String {
     let mut table = Table::new(palette);
     table.heading(heads.iter().copied());
-    rows.for_each(|row| table.row(row));
-    let numbers = heads.iter().enumerate().filter(|(_, head)| !LEFT.contains(head));
-    numbers.for_each(|(column, _)| table.align_right(column));
+    for row in rows {
+        table.row(row);
+    }
+    for (column, head) in heads.iter().enumerate() {
+        if !LEFT.contains(head) {
+            table.align_right(column);
+        }
+    }
     table.text(0)
 }

@@ -52,23 +52,24 @@ pub(super) fn text(run: &RaceRun, view: View) -> Option<String> {
 /// The indexes of the events to show, in order: the offending pair, other events of the same
 /// workers, and events near the pair.
 pub(super) fn excerpt(offending: &Offending) -> BTreeSet<usize> {
-    let pair: Vec<usize> =
-        [Some(offending.offence.event), offending.offence.against].into_iter().flatten().collect();
+    let mut pair = vec![offending.offence.event];
+    pair.extend(offending.offence.against);
     let workers: Vec<usize> = pair.iter().map(|index| offending.events[*index].worker).collect();
-    let distance = |index: usize| {
-        let near = pair.iter().map(|marked| index.abs_diff(*marked)).min();
-        let foreign = !workers.contains(&offending.events[index].worker);
-        // The order of importance: the pair itself, its workers, then the distance.
-        (!pair.contains(&index), foreign, near)
-    };
     let mut order: Vec<usize> = (0..offending.events.len()).collect();
-    order.sort_by_key(|index| distance(*index));
+    // The order of importance: the pair itself, its workers, then the distance.
+    order.sort_by_key(|index| {
+        let is_of_others = !workers.contains(&offending.events[*index].worker);
+        let distance = pair.iter().map(|marked| index.abs_diff(*marked)).min();
+        (!pair.contains(index), is_of_others, distance)
+    });
     order.into_iter().take(SHOWN).collect()
 }
 
 fn line(event: &RaceEvent, marked: bool) -> String {
-    let detail =
-        event.answer.detail().map(|detail| format!(": {}", escape::text(detail.as_bytes())));
+    let detail = match event.answer.detail() {
+        Some(detail) => format!(": {}", escape::text(detail.as_bytes())),
+        None => String::new(),
+    };
     format!(
         "{} {:>9}  {:>8}  {:>6}  {:<8}  {}{}",
         if marked { '▶' } else { ' ' },
@@ -77,7 +78,7 @@ fn line(event: &RaceEvent, marked: bool) -> String {
         event.worker,
         event.act.as_str(),
         event.answer.as_str(),
-        detail.unwrap_or_default(),
+        detail,
     )
 }
 
@@ -90,12 +91,15 @@ fn micros(nanos: u64) -> String {
 }
 
 fn cut(text: &str, columns: usize) -> String {
+    let mut cut = String::new();
     let mut left = columns;
-    let fits = |character: &char| {
+    for character in text.chars() {
         let width = character.width().unwrap_or_default();
-        let fits = width <= left;
-        left = left.saturating_sub(width);
-        fits
-    };
-    text.chars().take_while(fits).collect()
+        if width > left {
+            break;
+        }
+        left -= width;
+        cut.push(character);
+    }
+    cut
 }

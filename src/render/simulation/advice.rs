@@ -18,8 +18,12 @@ pub(super) fn text(cells: &[Cell], view: View) -> String {
     let View { palette, width } = view;
     let mut bad =
         groups(cells.iter().filter(|cell| cell.judgement.verdict > ScenarioVerdict::Safe));
-    let told = |cell: &Cell| cells.iter().position(|other| other.scenario == cell.scenario);
-    bad.sort_by_key(|group| (Reverse(group.cells[0].judgement.verdict), told(group.cells[0])));
+    // Groups with the same verdict keep the order of the scenarios in the matrix.
+    bad.sort_by_key(|group| {
+        let cell = group.cells[0];
+        let row = cells.iter().position(|other| other.scenario == cell.scenario);
+        (Reverse(cell.judgement.verdict), row)
+    });
     let mut text = String::new();
     let mut remedied: Vec<&str> = Vec::new();
     for (index, group) in bad.iter().enumerate() {
@@ -59,12 +63,7 @@ pub(super) fn not_applicable(cells: &[Cell], view: View) -> String {
 fn groups<'a>(cells: impl Iterator<Item = &'a Cell>) -> Vec<AdviceGroup<'a>> {
     let mut groups: Vec<AdviceGroup<'a>> = Vec::new();
     for cell in cells {
-        let same = |group: &&mut AdviceGroup<'_>| {
-            let key =
-                |of: &Cell| (of.scenario.name, of.judgement.verdict, of.judgement.why.clone());
-            key(group.cells[0]) == key(cell)
-        };
-        match groups.iter_mut().find(same) {
+        match groups.iter_mut().find(|group| group.takes(cell)) {
             Some(group) => group.cells.push(cell),
             None => groups.push(AdviceGroup { cells: vec![cell] }),
         }
@@ -73,22 +72,34 @@ fn groups<'a>(cells: impl Iterator<Item = &'a Cell>) -> Vec<AdviceGroup<'a>> {
 }
 
 impl AdviceGroup<'_> {
+    /// True if the cell has the scenario, verdict and reason of this group.
+    fn takes(&self, cell: &Cell) -> bool {
+        let first = self.cells[0];
+        first.scenario.name == cell.scenario.name
+            && first.judgement.verdict == cell.judgement.verdict
+            && first.judgement.why == cell.judgement.why
+    }
+
     /// The names of the schemas, each with the measure of its cell.
     fn schemas(&self) -> String {
-        let one = |cell: &&Cell| escape::text(cell.schema.as_bytes()) + &measure(cell);
-        self.cells.iter().map(one).collect::<Vec<_>>().join(", ")
+        let mut schemas = Vec::new();
+        for cell in &self.cells {
+            schemas.push(escape::text(cell.schema.as_bytes()) + &measure(cell));
+        }
+        schemas.join(", ")
     }
 }
 
 fn indented(text: &str, width: Option<usize>) -> String {
-    fold(text, width.map(|width| width.saturating_sub(2)))
-        .iter()
-        .map(|line| format!("  {line}\n"))
-        .collect()
+    let mut lines = String::new();
+    for line in fold(text, width.map(|width| width.saturating_sub(2))) {
+        lines += &format!("  {line}\n");
+    }
+    lines
 }
 
 /// Folds a text whose first line is at the margin and whose other lines are indented.
 fn hanging(text: &str, width: Option<usize>) -> String {
     let text = indented(text, width);
-    text.strip_prefix("  ").map_or_else(|| text.clone(), str::to_owned)
+    text.strip_prefix("  ").unwrap_or(&text).to_owned()
 }

@@ -23,7 +23,10 @@ pub(super) fn text(cells: &[Cell], view: View) -> String {
     let mut used = first;
     for column in columns(cells) {
         // A block has at least one schema, even if that one is wider than the terminal.
-        if !open.is_empty() && width.is_some_and(|width| used + GAP + column.width > width) {
+        if let Some(width) = width
+            && !open.is_empty()
+            && used + GAP + column.width > width
+        {
             blocks.push(block(&stories, first, &open, palette));
             open.clear();
             used = first;
@@ -37,13 +40,15 @@ pub(super) fn text(cells: &[Cell], view: View) -> String {
 
 /// The meanings of the verdicts in the matrix.
 pub(super) fn legend(cells: &[Cell], palette: Palette) -> String {
-    let occurs =
-        |verdict: &ScenarioVerdict| cells.iter().any(|cell| cell.judgement.verdict == *verdict);
-    let line = |verdict: ScenarioVerdict| {
-        let word = palette.paint(style(verdict), &format!("{:<13}", verdict.as_str()));
-        format!("  {word}{}\n", verdict.meaning())
-    };
-    ScenarioVerdict::VARIANTS.iter().copied().rev().filter(occurs).map(line).collect()
+    let mut text = String::new();
+    // The worst verdict comes first.
+    for verdict in ScenarioVerdict::VARIANTS.iter().copied().rev() {
+        if cells.iter().any(|cell| cell.judgement.verdict == verdict) {
+            let word = palette.paint(style(verdict), &format!("{:<13}", verdict.as_str()));
+            text += &format!("  {word}{}\n", verdict.meaning());
+        }
+    }
+    text
 }
 
 /// A cell's verdict in words: `blocked 30s`, `duplicate x3`.
@@ -93,14 +98,15 @@ fn columns(cells: &[Cell]) -> Vec<MatrixColumn<'_>> {
     let mut columns: Vec<MatrixColumn<'_>> = Vec::new();
     for cell in cells {
         let schema = escape::text(cell.schema.as_bytes());
-        let index =
-            columns.iter().position(|column| column.schema == schema).unwrap_or_else(|| {
-                let width = schema.width();
-                columns.push(MatrixColumn { schema, cells: Vec::new(), width });
-                columns.len() - 1
-            });
-        columns[index].width = columns[index].width.max(words(cell).width());
-        columns[index].cells.push(cell);
+        let known = columns.iter().position(|column| column.schema == schema);
+        let index = known.unwrap_or(columns.len());
+        if index == columns.len() {
+            let width = schema.width();
+            columns.push(MatrixColumn { schema, cells: Vec::new(), width });
+        }
+        let column = &mut columns[index];
+        column.width = column.width.max(words(cell).width());
+        column.cells.push(cell);
     }
     columns
 }
@@ -122,13 +128,12 @@ fn block(
     columns: &[MatrixColumn<'_>],
     palette: Palette,
 ) -> String {
-    let padded = |text: &str, width: usize| " ".repeat(GAP + width.saturating_sub(text.width()));
     let mut text = " ".repeat(first);
-    for (index, column) in columns.iter().enumerate() {
-        text.push_str(&format!("{}{}", " ".repeat(GAP), palette.bold(&column.schema)));
-        if index + 1 < columns.len() {
-            text.push_str(&padded(&column.schema, column.width)[GAP..]);
-        }
+    let mut gap = " ".repeat(GAP);
+    for column in columns {
+        text.push_str(&gap);
+        text.push_str(&palette.bold(&column.schema));
+        gap = gap_after(&column.schema, column.width);
     }
     text.push('\n');
     for story in stories {
@@ -138,12 +143,18 @@ fn block(
             let (verdict, words) = column.at(story);
             line.push_str(&gap);
             line.push_str(&palette.paint(style(verdict), &words));
-            gap = padded(&words, column.width);
+            gap = gap_after(&words, column.width);
         }
         text.push_str(&line);
         text.push('\n');
     }
     text
+}
+
+/// The spaces between a cell and the next one. They are counted without colours, and added only
+/// before a next cell, so that no line ends with spaces.
+fn gap_after(cell: &str, width: usize) -> String {
+    " ".repeat(GAP + width.saturating_sub(cell.width()))
 }
 
 #[cfg(test)]

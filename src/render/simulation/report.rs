@@ -34,7 +34,9 @@ pub fn text(simulation: Simulation<'_>, view: View) -> String {
     parts.push(matrix::legend(cells, palette));
     parts.push(headed("What to change, worst first", advice::text(cells, view), palette));
     parts.push(headed("Not applicable", advice::not_applicable(cells, view), palette));
-    parts.extend(differences.map(|differences| compared(differences, palette)));
+    if let Some(differences) = differences {
+        parts.push(compared(differences, palette));
+    }
     parts.retain(|part| !part.is_empty());
     parts.join("\n")
 }
@@ -48,14 +50,17 @@ pub fn compared(differences: &[MatrixDifference], palette: Palette) -> String {
     if differences.is_empty() {
         return "All results match the accepted file.\n".to_owned();
     }
-    let line = |difference: &MatrixDifference| {
+    let mut text = format!("{}\n", palette.bold("Different from the accepted file"));
+    for difference in differences {
         let schema = escape::text(difference.schema.as_bytes());
-        let now = difference.now.as_str();
-        let was = difference.accepted.map_or("nothing", |verdict| verdict.as_str());
+        let scenario = &difference.scenario;
         let change = change(difference);
-        let now = palette.paint(matrix::style(difference.now), now);
-        format!("  {change:<6}  {}  {schema}: {now}, accepted {was}\n", difference.scenario)
-    };
-    let lines: String = differences.iter().map(line).collect();
-    format!("{}\n{lines}", palette.bold("Different from the accepted file"))
+        let now = palette.paint(matrix::style(difference.now), difference.now.as_str());
+        let accepted = match difference.accepted {
+            Some(verdict) => verdict.as_str(),
+            None => "nothing",
+        };
+        text += &format!("  {change:<6}  {scenario}  {schema}: {now}, accepted {accepted}\n");
+    }
+    text
 }

@@ -42,29 +42,32 @@ fn short(reply: &str) -> String {
     if meaning.is_empty() { format!("{head}…") } else { format!("{head}… ({meaning}") }
 }
 
+fn escaped(text: Option<&str>) -> String {
+    escape::text(text.unwrap_or_default().as_bytes())
+}
+
 fn sequence(take: &History, view: View) -> String {
-    let line = |text: &Option<String>| escape::text(text.as_deref().unwrap_or_default().as_bytes());
     let rows = take.events.iter().map(|event| {
         vec![
             format!("{}.{}", event.at_us / 1_000, event.at_us % 1_000 / 100),
             escape::text(event.actor.as_bytes()),
             escape::text(event.step.as_bytes()),
-            short(&line(&event.reply)),
-            line(&event.client),
+            short(&escaped(event.reply.as_deref())),
+            escaped(event.client.as_deref()),
         ]
     });
     let heading = ["MS", "WHO", "DOES", "REDIS", "CLIENT SEES"];
     let mut text = table::grid(view, 2, &heading, rows);
-    let effects: Vec<_> = take
-        .effects()
-        .into_iter()
-        .map(|(operation, times)| format!("{operation}: {times}"))
-        .collect();
-    let errors = take
-        .answers
-        .iter()
-        .filter(|answered| matches!(answered.answer, ClientAnswer::Error(_)))
-        .count();
+    let mut effects = Vec::new();
+    for (operation, times) in take.effects() {
+        effects.push(format!("{operation}: {times}"));
+    }
+    let mut errors = 0;
+    for answered in &take.answers {
+        if matches!(answered.answer, ClientAnswer::Error(_)) {
+            errors += 1;
+        }
+    }
     let made = if effects.is_empty() { "nothing".to_owned() } else { effects.join(", ") };
     let failed =
         if errors == 0 { String::new() } else { format!("; requests with an error: {errors}") };

@@ -6,7 +6,17 @@ use crate::domain::simulation::{Cell, CellChange, History, HistoryEvent, MatrixD
 
 /// A cell with its verdict and the events of all its variants.
 pub fn cell(cell: &Cell) -> Value {
-    let events = cell.takes.iter().flat_map(|take| take.events.iter().map(|of| event(take, of)));
+    let mut timeline = Vec::new();
+    for take in &cell.takes {
+        for of_take in &take.events {
+            timeline.push(event(take, of_take));
+        }
+    }
+    // A cell that ended well needs no change of the service.
+    let mut remedy = None;
+    if cell.judgement.verdict.is_bad() {
+        remedy = Some(cell.scenario.remedy);
+    }
     json!({
         "schema": cell.schema,
         "scenario": cell.scenario.name,
@@ -14,9 +24,9 @@ pub fn cell(cell: &Cell) -> Value {
         "blocked_ms": cell.judgement.blocked_ms,
         "effects": cell.judgement.effects,
         "why": cell.judgement.why,
-        "remedy": cell.judgement.verdict.is_bad().then_some(cell.scenario.remedy),
+        "remedy": remedy,
         "worst_take": cell.worst_take().map(|take| &take.take),
-        "timeline": events.collect::<Vec<_>>(),
+        "timeline": timeline,
     })
 }
 

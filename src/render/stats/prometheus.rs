@@ -67,18 +67,17 @@ pub fn exposition(stats: &Stats, keys_walked: u64, foreign: u64, run: &Run<'_>) 
     let of_run = run.labels();
     let mut text = outcome(run, true);
     for Gauge { name, help, figure } in &GAUGES {
-        let samples: Vec<_> = stats
-            .rows()
-            .filter_map(|(schema, group, row)| {
-                Some((labels(stats.by().as_str(), schema, group), figure(row)?))
-            })
-            .collect();
+        let mut samples = String::new();
+        for (schema, group, row) in stats.rows() {
+            if let Some(value) = figure(row) {
+                let labels = labels(stats.by().as_str(), schema, group);
+                samples += &format!("{name}{{{of_run},{labels}}} {value}\n");
+            }
+        }
         // A heading without samples is allowed, but dashboards would show an empty metric.
         if !samples.is_empty() {
             head(&mut text, name, help);
-            samples.iter().for_each(|(labels, value)| {
-                text.push_str(&format!("{name}{{{of_run},{labels}}} {value}\n"))
-            });
+            text.push_str(&samples);
         }
     }
     let help = "Records with this finding, except findings that rest on a schema's default TTL.";

@@ -7,15 +7,16 @@ use crate::render::document::{base64_unless_text, text};
 
 /// The rows, and the fields about all of them.
 pub fn rows(stats: &Stats, owners: usize) -> (Vec<Value>, Map<String, Value>) {
-    let rows =
-        stats.rows().map(|(schema, group, figures)| row(stats, schema, group, figures)).collect();
-    let top = stats.top_owners(owners);
-    let owners: Vec<_> = top
-        .iter()
-        .map(|(owner, locks)| with_bytes("owner", owner, json!({ "locks": locks })))
-        .collect();
+    let mut rows = Vec::new();
+    for (schema, group, figures) in stats.rows() {
+        rows.push(row(stats, schema, group, figures));
+    }
+    let mut top_owners = Vec::new();
+    for (owner, locks) in &stats.top_owners(owners) {
+        top_owners.push(with_bytes("owner", owner, json!({ "locks": locks })));
+    }
     let mut more = Map::new();
-    more.insert("owners".to_owned(), owners.into());
+    more.insert("owners".to_owned(), top_owners.into());
     more.insert("owners_complete".to_owned(), (!stats.has_other_owners()).into());
     (rows, more)
 }
@@ -44,11 +45,13 @@ fn row(stats: &Stats, schema: &str, group: &StatsGroup, row: &StatsRow) -> Value
 
 /// Counts by range. `up_to_ms` is null in the last range, which has no upper bound.
 fn ranges(histogram: &Histogram) -> Vec<Value> {
-    let bounds = BOUNDS.iter().map(|(bound, _)| Some(*bound)).chain([None]);
-    bounds
-        .zip(histogram.counts())
-        .map(|(bound, count)| json!({ "up_to_ms": bound, "records": count }))
-        .collect()
+    let mut bounds: Vec<_> = BOUNDS.iter().map(|(bound, _)| Some(*bound)).collect();
+    bounds.push(None);
+    let mut ranges = Vec::new();
+    for (bound, count) in bounds.into_iter().zip(histogram.counts()) {
+        ranges.push(json!({ "up_to_ms": bound, "records": count }));
+    }
+    ranges
 }
 
 fn with_bytes(name: &str, bytes: &[u8], more: Value) -> Value {

@@ -20,10 +20,11 @@ const FIELDS: [&str; 8] = [
 
 /// The rows of the JSON document, after a row of names. Unknown values are empty.
 pub fn separated(rows: &[Value], by: StatsDimension, separated: Separated) -> String {
-    let names = || ["schema", by.as_str()].into_iter().chain(FIELDS);
-    let mut text = separated.row(names().map(str::to_owned));
+    let mut names = vec!["schema", by.as_str()];
+    names.extend(FIELDS);
+    let mut text = separated.row(names.iter().map(|name| (*name).to_owned()));
     for row in rows {
-        text.push_str(&separated.row(names().map(|name| field(row, name, by))));
+        text.push_str(&separated.row(names.iter().map(|name| field(row, name, by))));
     }
     text
 }
