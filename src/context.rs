@@ -128,10 +128,12 @@ impl Context {
     /// the protection of that context applies here. Another server is contacted only if it may be
     /// this one.
     async fn heed_guards(&mut self, client: &Client) -> Result<()> {
+        // A temporary local Redis belongs to no context, and one check per run is enough.
         if self.is_on_sandbox() || self.knows_guards {
             return Ok(());
         }
         let guards = self.settings.other_guards();
+        // Without such contexts, a command needs no further round trip.
         if guards.is_empty() {
             return Ok(());
         }
@@ -144,6 +146,7 @@ impl Context {
                 continue;
             }
             let has_unknown_host = is_at.is_none();
+            // Only a server that Sentinels watch can be the master that they name.
             let may_be_this = if guard.has_sentinels() {
                 client.may_be_watched().await
             } else {
@@ -159,6 +162,7 @@ impl Context {
                     self.settings.is_kept_by(&guard);
                     continue;
                 }
+                // Two servers never have the same run id, so this one is another server.
                 Ok(id) if id.is_some() && own.is_some() => continue,
                 Err(StoreError::TimedOut { .. }) => "that server did not answer in time",
                 _ if has_unknown_host => "a host name could not be resolved",
@@ -180,6 +184,7 @@ impl Context {
     /// repeated before a change.
     pub async fn learn_protection(&mut self) {
         if let Ok(client) = self.client().await {
+            // `writer` repeats the check and then reports the error.
             let _ = self.heed_guards(&client).await;
         }
     }
@@ -206,6 +211,8 @@ impl Context {
         if self.settings.wants_sandbox() {
             self.use_sandbox().await?;
         } else if !self.settings.asks_for_its_server() {
+            // A variable or the default context may name a production server, and the command puts
+            // load on it.
             self.spare_the_server();
             self.use_sandbox().await?;
         }

@@ -275,6 +275,7 @@ impl<'a> Scan<'a> {
             }
         }
         let mut selected = Vec::new();
+        // An empty page needs no round trip.
         if !candidates.is_empty() {
             let records = self.read_records(candidates, |record| filter.is_about(record)).await?;
             for record in records {
@@ -317,6 +318,7 @@ impl<'a> Scan<'a> {
         candidates: Vec<Candidate>,
         is_about: impl Fn(&Record) -> bool,
     ) -> Option<Vec<Record>> {
+        // The user wants the command to end, so no node is asked any more.
         if matches!(self.end, Some(ScanEnd::Interrupted)) {
             return None;
         }

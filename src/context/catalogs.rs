@@ -99,6 +99,7 @@ impl Context {
             ))
             .into());
         }
+        // An option without effect would suggest that the schemas use another prefix.
         if args.prefix.is_some() && !catalog.chosen().iter().any(|schema| schema.takes_prefix) {
             return Err(
                 CommandError::usage("--prefix: none of the chosen schemas takes a prefix").into()
@@ -139,6 +140,7 @@ impl Context {
                 return Err(CommandError::usage(format!("schema {wrong}")).hint(hint));
             }
         }
+        // A command may load its schemas more than once.
         if self.warned {
             return Ok(());
         }

@@ -85,6 +85,7 @@ impl KeyFile {
             }
             keys => List::of_words(keys),
         };
+        // A prompt must then read the terminal instead of stdin.
         if args.are_on_stdin() {
             context.ui.stdin_carries_data();
         }
@@ -163,6 +164,7 @@ impl List {
         let is_stdin = path == Path::new("-");
         let name = if is_stdin { "stdin".to_owned() } else { path.display().to_string() };
         let end = if null { 0 } else { b'\n' };
+        // Stdin cannot be read twice, so it is always copied.
         let file = if is_stdin {
             keep(io::stdin().lock(), end, temp_dir, most)
         } else {
@@ -237,6 +239,7 @@ fn keep(mut from: impl BufRead, end: u8, temp_dir: &Path, most: u64) -> io::Resu
             break;
         }
         kept += read;
+        // A list from a pipe may be endless, and would fill the disk.
         if kept > most {
             return Err(io::Error::other(format!("they are larger than {} MiB", most >> 20)));
         }

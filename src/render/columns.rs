@@ -133,6 +133,7 @@ fn codes(record: &Record) -> String {
 /// it would rest only on a schema's default TTL.
 pub fn created_at(record: &Record) -> Option<String> {
     let age = record.age?;
+    // An estimated time would look exact in a file for programs, which has no mark for estimates.
     if age.evidence <= Evidence::Estimated {
         return None;
     }

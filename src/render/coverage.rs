@@ -116,6 +116,7 @@ pub fn left_out(catalog: &Catalog) -> Option<String> {
 
 /// The coverage of a scan, as fields of a report.
 pub fn fields(coverage: &Coverage, catalog: &Catalog, keys: u64) -> Map<String, Value> {
+    // Both kinds were not read, so programs find them in one list.
     let mut left_out = Vec::new();
     for schema in catalog.left_out() {
         left_out.push(json!({ "schema": schema.name, "reason": NO_PREFIX }));
@@ -175,6 +176,7 @@ fn all_unproven(coverage: &Coverage, catalog: &Catalog) -> Vec<String> {
                 lacking.push(of_schema);
             }
         }
+        // A server may have many schemas, and a line for each would hide the result.
         if lacking.len() > MOST_LINES {
             lines.push(unproven_of_several(missing, &lacking));
             continue;
@@ -205,8 +207,8 @@ fn unproven_of_several(missing: Missing, lacking: &[(&str, Missing, LeftOut)]) -
     };
     let longest = longest_time_left(longest_ms);
     format!(
-        "Skipped {count} records ({by_schema}), because their age is only estimated: the {} TTLs of \
-        this deployment are not configured.{longest}",
+        "Skipped {count} records ({by_schema}), because their age is only estimated: the {} TTLs \
+        of this deployment are not configured.{longest}",
         of.as_str()
     )
 }
@@ -227,8 +229,8 @@ fn unproven(name: &str, schema: Option<&Schema>, missing: Missing, left_out: Lef
     };
     let Missing::Ttl(of) = missing else {
         return format!(
-            "Skipped {count} {name} {records} of unknown age. {they}, or {have} more time left than \
-            the service's TTL."
+            "Skipped {count} {name} {records} of unknown age. {they}, or {have} more time left \
+            than the service's TTL."
         );
     };
     let mut default = String::new();
@@ -251,6 +253,7 @@ fn unproven(name: &str, schema: Option<&Schema>, missing: Missing, left_out: Lef
 pub fn stating(coverage: &Coverage) -> Vec<[String; 4]> {
     let mut options = Vec::new();
     for (schema, missing, _) in coverage.unproven.of_schemas() {
+        // No option can set an age that is unknown for other reasons.
         if let Missing::Ttl(of) = missing {
             options.push(["--schema", schema, of.option(), "DURATION"].map(str::to_owned));
         }

@@ -12,6 +12,7 @@ pub fn line(told: &Exchange) -> String {
     let time = words::latency(Duration::from_micros(told.micros));
     let reply = match &told.error {
         Some(error) => format!("error {}", escape::text(error)),
+        // Only the size, because the values of records may be confidential.
         None => words::bytes(told.bytes as u64),
     };
     format!("debug: {}  {time}  {}  -> {reply}", told.server, command.join(" "))

@@ -232,6 +232,7 @@ fn states(group: &KeyGroup) -> String {
     let stuck = match group.stuck {
         None => "; idemctl cannot detect stuck locks, because this service sets no TTL on locks"
             .to_owned(),
+        // Without a lock, a sentence about all locks would be misleading.
         Some(0) if locks == 0 => String::new(),
         Some(0) => "; all locks have an expiry".to_owned(),
         Some(1) => "; 1 lock without expiry is stuck".to_owned(),

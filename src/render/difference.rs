@@ -87,6 +87,7 @@ impl DifferenceLayout {
         };
         let mut widths = widths(lines, width_in_two_lines, more_follow);
         let others = widths[..3].iter().sum::<usize>() + gaps;
+        // The key gives way, because the words in the other columns are short.
         widths[3] = widths[3].min(width.saturating_sub(others)).max(LEAST_KEY_COLUMNS);
         Self { widths, folds: true }
     }
@@ -124,6 +125,7 @@ impl DifferenceLayout {
             line.push_str(cell);
             line.extend(std::iter::repeat_n(' ', width.saturating_sub(cell.width()) + GAP));
         }
+        // Trailing spaces would wrap on narrow terminals and pollute copied text.
         line.truncate(line.trim_end().len());
         line + "\n"
     }

@@ -33,6 +33,7 @@ pub fn text(bytes: &[u8]) -> String {
                 push(&mut text, character);
             }
         }
+        // Bytes that are not UTF-8 are shown one by one, so that no two keys look the same.
         for byte in chunk.invalid() {
             text.push_str(&format!("\\x{byte:02x}"));
         }

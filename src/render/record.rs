@@ -180,6 +180,7 @@ impl RecordPage {
                 &format!("does not match schema {name} ({})", escape::text(why.as_bytes())),
             );
         }
+        // A result may still name the worker that stored it.
         if record.state == State::InProgress || record.owner().is_some() {
             let owner = match record.owner() {
                 Some(owner) => escape::text(owner),

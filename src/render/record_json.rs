@@ -236,6 +236,7 @@ impl Serialize for HeadersJson {
             if place == each.len() {
                 each.push((name, Vec::new()));
             }
+            // The name stays, so that a reader knows that the header is there.
             each[place].1.push(if hidden { HIDDEN } else { value.as_str() });
         }
         let mut map = serializer.serialize_map(Some(each.len()))?;

@@ -92,6 +92,7 @@ fn server(context: &NamedContext) -> String {
 
 fn kept(context: &NamedContext) -> String {
     match (context.protected, context.read_only) {
+        // Read-only is the stronger protection, so it stands for both.
         (_, true) => "read-only".to_owned(),
         (true, false) => "protected".to_owned(),
         (false, false) => "-".to_owned(),

@@ -107,6 +107,7 @@ impl Palette {
             Answer::Execute | Answer::Replay => AnsiColor::Green,
             Answer::Conflict => AnsiColor::Yellow,
             Answer::Fail => AnsiColor::Red,
+            // No colour, because green or red would look like a prediction.
             Answer::Unknown => return text.to_owned(),
         };
         self.paint(color.on_default().bold(), text)

@@ -39,6 +39,7 @@ pub fn line(there: &UnclaimedKey) -> String {
 
 /// The names of the schemas that exclude one of these Redis keys, each once.
 pub fn leaving_out(there: &[UnclaimedKey]) -> BTreeSet<String> {
+    // A set, because one schema may exclude several of the keys.
     let mut names = BTreeSet::new();
     for key in there {
         for (schema, _) in &key.left_out_by {

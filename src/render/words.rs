@@ -133,6 +133,7 @@ pub fn reply(reply: &StepReply) -> String {
         StepReply::Nil => "nil".to_owned(),
         StepReply::Integer(number) => number.to_string(),
         StepReply::Text(text) if text.len() <= LONGEST_WORD => escape::text(text),
+        // A stored response may be megabytes long.
         StepReply::Text(text) => format!("a text of {}", bytes(text.len() as u64)),
         StepReply::Array(items) => {
             format!("[{}]", items.iter().map(self::reply).collect::<Vec<_>>().join(", "))
@@ -207,11 +208,12 @@ pub fn late_worker(schema: &Schema) -> &'static str {
         }
         (false, true) => {
             "the worker cannot store its result while the key is free. When the next request holds \
-            the lock, the worker can store its result there, and that client gets the wrong response"
+            the lock, the worker can store its result there, and that client gets the wrong \
+            response"
         }
         (true, false) => {
-            "the worker can store its result while the key is free, but not over the next request's \
-            lock"
+            "the worker can store its result while the key is free, but not over the next \
+            request's lock"
         }
         (true, true) => "the worker overwrites whatever is stored by then with its own result",
     }

@@ -31,6 +31,7 @@ pub(super) fn resolve_to_one(one: &Address, other: &Address, resolved: &Resolved
         (Address::Service(one), Address::Service(other)) => one.service == other.service,
         _ => false,
     };
+    // Only hosts have names. Two sockets were compared by their files already.
     if !is_one_kind {
         return Some(false);
     }
@@ -44,6 +45,7 @@ pub(super) fn resolve_to_one(one: &Address, other: &Address, resolved: &Resolved
             match resolved.meet(&host, other) {
                 Some(true) => return Some(true),
                 Some(false) => {}
+                // Another pair of hosts may still show that it is one server.
                 None => is_one = None,
             }
         }
@@ -54,6 +56,7 @@ pub(super) fn resolve_to_one(one: &Address, other: &Address, resolved: &Resolved
 /// True if one of these addresses leads to the first one's server; names are resolved only if
 /// necessary. `None` if that is possible, because a name could not be resolved.
 pub(super) fn is_among(one: &Address, others: &[Address]) -> Option<bool> {
+    // As written first, because a lookup may take a second.
     if others.iter().any(|other| is_one(one, other)) {
         return Some(true);
     }
@@ -67,6 +70,7 @@ pub(super) fn is_among(one: &Address, others: &[Address]) -> Option<bool> {
         match resolve_to_one(one, other, &resolved) {
             Some(true) => return Some(true),
             Some(false) => {}
+            // Another address may still show that it is one server.
             None => is_among = None,
         }
     }
@@ -151,6 +155,7 @@ fn is_one_service(one: &Sentinels, other: &Sentinels) -> bool {
 /// A host in a comparable form: names in lower case, IP addresses in their standard form.
 fn compared(host: &str) -> String {
     let host = host.trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
+    // A name with a final dot is the same name, written absolutely.
     let host = host.strip_suffix('.').unwrap_or(&host);
     match resolved::number(host).map(resolved::place) {
         Some(ResolvedHost::ThisMachine) => THIS_MACHINE.to_owned(),

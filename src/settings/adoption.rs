@@ -53,6 +53,8 @@ pub(crate) fn adopt<'a>(
     let stated = config.deployment.get(adoption.schema);
     let is_listed = config.schema.iter().any(|name| name == adoption.schema);
     let listed = match (config.schema.is_empty(), adoption.beside) {
+        // A list must name the schema. Without a list, the context reads every schema, except those
+        // that are read only by name.
         (false, _) if !is_listed => {
             Some([&config.schema[..], &[adoption.schema.to_owned()]].concat())
         }
@@ -77,6 +79,7 @@ pub(crate) fn adopt<'a>(
         lines.push(format!("schema = {names:?}"));
         list(of_context, &names);
     }
+    // Even an empty table names the schema, so that the context reads it.
     if prefix.is_some() || !is_named {
         let header = format!("[contexts.{context}.deployment.{}]", adoption.schema);
         lines.push(match prefix {

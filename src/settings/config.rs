@@ -128,6 +128,7 @@ pub(crate) struct TlsTable {
 
 impl<'de> Deserialize<'de> for TlsConfig {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        // An untagged enum would report only that no variant matched, and not the unknown field.
         struct BoolOrTable;
 
         impl<'de> Visitor<'de> for BoolOrTable {

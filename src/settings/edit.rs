@@ -55,6 +55,7 @@ impl<'a> Edit<'a> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
             read => read.map_err(|error| self.cannot(error))?,
         };
+        // The user agreed to a change of the earlier content.
         if now != self.before {
             return Err(self
                 .cannot("it changed meanwhile")
@@ -97,6 +98,7 @@ fn lock_folder(path: &Path) -> io::Result<File> {
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let parent = parent.unwrap_or(Path::new("."));
+    // The folder must exist before it can be locked, even if there is no config file yet.
     DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
     let folder = File::open(parent)?;
     let since = Instant::now();
@@ -107,6 +109,7 @@ fn lock_folder(path: &Path) -> io::Result<File> {
             Err(TryLockError::WouldBlock) if since.elapsed() > MOST_WAIT => {
                 return Err(io::Error::other("another run of idemctl has been writing it for 10s"));
             }
+            // A file lock has no timeout of its own, so the wait is a loop.
             Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(10)),
         }
     }
@@ -161,6 +164,7 @@ pub(super) fn table<'a>(
 ) -> Option<&'a mut dyn TableLike> {
     if !within.contains_key(name) {
         let mut new = Table::new();
+        // The outer tables need no header of their own, as in `[contexts.NAME]`.
         new.set_implicit(is_implicit);
         within.insert(name, Item::Table(new));
     }
@@ -170,9 +174,12 @@ pub(super) fn table<'a>(
 /// Writes the file completely or not at all, with its previous permissions. If it is a link, its
 /// target is written. The previous file is kept next to it. Only its owner can read a new file.
 pub(super) fn write(path: &Path, text: &str) -> io::Result<Option<PathBuf>> {
+    // Not `exists`, because that is false for a link whose target is missing. Writing here would
+    // replace the link.
     if path.symlink_metadata().is_err() {
         let folder = path.parent().unwrap_or(Path::new("/"));
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        // The file may contain passwords.
         replace(path, text.as_bytes(), Permissions::from_mode(0o600))?;
         return Ok(None);
     }

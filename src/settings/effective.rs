@@ -101,6 +101,8 @@ impl Settings {
             false => ConfigFile::read(args, &environment)?,
         };
         let chosen = file.chosen(args, &environment);
+        // Without the context and the variables, because a mistake in them must not prevent its
+        // correction.
         let nothing = ContextConfig::default();
         let server =
             Server::resolve(&ConnectionArgs::default(), &Environment::default(), &nothing)?;
@@ -152,6 +154,8 @@ impl Settings {
     /// file.
     pub(crate) fn names_its_server(&self) -> Option<&'static str> {
         match (self.server.address.origin, self.chosen.as_ref().map(|chosen| chosen.origin)) {
+            // The variable names the server, either directly or through the context that it
+            // chooses.
             (Origin::Variable(name), _) => Some(name),
             (Origin::Context(_), Some(Origin::Variable(name) | Origin::File(name))) => Some(name),
             _ => None,
@@ -188,6 +192,7 @@ impl Settings {
     pub(crate) fn use_sandbox(&mut self, server: &Writable) {
         self.target = (**server).clone();
         self.access = Access::Full(server.permit().clone());
+        // This also forgets `--askpass`. The temporary server has no password.
         self.server.password = Sourced::default(None);
         self.server_context = std::mem::take(&mut self.server_context).throw_away();
     }
@@ -233,6 +238,7 @@ impl Settings {
             let server =
                 Server::resolve(&ConnectionArgs::default(), &Environment::default(), context);
             if let Ok(server) = server {
+                // A context whose server cannot be read leads nowhere.
                 guards.push(Guard { context: name.clone(), target: server.target() });
             }
         }
@@ -263,6 +269,7 @@ impl Settings {
                 Server::resolve(&ConnectionArgs::default(), &Environment::default(), context);
             if let Ok(server) = server {
                 let target = server.target();
+                // A context whose server cannot be read leads nowhere.
                 places.push((name.clone(), target.address.to_string(), target.db));
             }
         }
@@ -415,6 +422,7 @@ impl Settings {
                     None => String::new(),
                 }
             }
+            // The path of a socket may contain slashes, so no part of it is cut off.
             Address::Unix(path) => path.display().to_string(),
         }
     }

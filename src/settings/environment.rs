@@ -100,6 +100,7 @@ impl Environment {
 
     /// The user's name, or number if there is no name.
     pub(crate) fn user(&self) -> String {
+        // Cron jobs and containers often set only one of them, or neither.
         match self.get("USER").or(self.get("LOGNAME")) {
             Some(name) => name.to_owned(),
             None => format!("uid {}", self.user_id()),

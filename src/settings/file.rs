@@ -35,6 +35,8 @@ impl ConfigFile {
         match (named, usual) {
             (Some(path), _) => Self::parse(path, environment),
             (None, Some(path)) if path.exists() => Self::parse(path, environment),
+            // Most users have no config file. The path is kept, because `context set` creates the
+            // file there.
             (None, path) => Ok(Self { path, ..Self::default() }),
         }
     }
@@ -59,6 +61,7 @@ impl ConfigFile {
             toml::from_str(&text).map_err(|error| invalid(&path, &text, &error))?;
         let folder = path.parent().unwrap_or(Path::new(""));
         for written in config.contexts.values_mut().flat_map(ContextConfig::paths) {
+            // A relative path refers to the folder of the file, wherever the command runs.
             *written = match (written.strip_prefix("~"), environment.home()) {
                 (Ok(below), Some(home)) => home.join(below),
                 _ => folder.join(&*written),

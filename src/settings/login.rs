@@ -69,6 +69,7 @@ pub(super) fn password(
             (file.as_ref(), "the context's password_file", Origin::Context("password_file"))
         }
     };
+    // A file that the command line names comes before every variable and the context.
     if args.pass_file.is_some() {
         return in_file(file, from, origin, warnings);
     }

@@ -23,6 +23,7 @@ pub(super) fn from_file(path: &Path, from: &str) -> Result<(Secret, Option<Strin
     let Ok(text) = String::from_utf8(bytes) else {
         return Err(unusable(path, from, "a password is UTF-8 text"));
     };
+    // Editors end the line with LF or CR LF, which is not a part of the password.
     let password = text.strip_suffix('\n').unwrap_or(&text);
     let password = password.strip_suffix('\r').unwrap_or(password);
     if password.is_empty() {

@@ -68,6 +68,7 @@ impl Server {
         let sentinel = login::at_sentinels(args, environment, context, &mut warnings)?;
         let address = address(args, url.as_ref());
         let is_service = matches!(address.value, Address::Service(_));
+        // The variable and the context may serve other commands, so only the flag is an error.
         if let Origin::Flag(flag) = sentinel.password.origin
             && !is_service
         {
@@ -108,6 +109,8 @@ impl Server {
         let user = self.sentinel.user.value.clone();
         let password =
             self.sentinel.password.value.as_ref().map(|password| password.reveal().to_owned());
+        // The log-in is a part of the address, because the Sentinels are asked again after a
+        // failover.
         Address::Service(Arc::new(Sentinels { user, password, ..(**sentinels).clone() }))
     }
 

@@ -119,6 +119,7 @@ impl ServerContext {
     /// The settings for a temporary local Redis: schemas and TTLs, but no name, colour or
     /// protection.
     pub(super) fn throw_away(self) -> Self {
+        // A warning colour would suggest that this is the context's server.
         let context = ContextConfig { color: None, ..self.context };
         Self { context, stated_in: self.stated_in, ..Self::default() }
     }

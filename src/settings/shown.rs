@@ -24,6 +24,8 @@ impl Settings {
     pub(crate) fn rows(&self) -> Vec<ShownSetting> {
         let server = &self.server;
         let mut rows = Vec::new();
+        // The default path is shown only if the file exists, because otherwise nothing was read
+        // from it.
         let file = self.file().path().filter(|path| path.is_file());
         rows.push(self.row("config", file.map(shown), Origin::Default));
         rows.push(match &self.server_context.name {

@@ -11,6 +11,7 @@ impl Settings {
     /// The error for schemas that cannot be loaded, with the line of the setting that caused it.
     pub(crate) fn not_loaded(&self, error: &LoadError, args: &SchemaArgs) -> CommandError {
         match error {
+            // The flag has precedence over the context, so it is the cause if it is given.
             LoadError::NoPrefix { schema, .. } if self.prefix_flag(schema, args).is_some() => {
                 CommandError::usage(format!("--prefix: {error}"))
             }

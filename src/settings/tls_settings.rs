@@ -43,6 +43,7 @@ impl TlsSettings {
             (_, None, Some(true)) => Origin::Context("tls"),
             (_, None, on) => return without(args, on),
         };
+        // Ignoring the option would suggest an encrypted connection.
         if matches!(address, Address::Unix(_)) {
             return Err(CommandError::usage("TLS goes over TCP: a unix socket has no use for it"));
         }
@@ -59,6 +60,7 @@ impl TlsSettings {
     fn nearest(args: &TlsArgs, how: &TlsTable, of_url: Option<(&Tls, Origin)>) -> Self {
         let insecure = match of_url {
             _ if args.insecure => Sourced::new(true, Origin::Flag("--insecure")),
+            // `#insecure` at the end of a URL.
             Some((tls, origin)) if tls.options().insecure => Sourced::new(true, origin),
             _ => pick(None, "", how.insecure, "tls.insecure").or(false),
         };

@@ -30,6 +30,7 @@ impl Url {
             && let Some(service) = &args.master_name
         {
             (format!("redis-sentinel://{sentinels}/{service}"), Origin::Flag("--sentinel"))
+        // A host, port or socket names the server without a URL.
         } else if is_addressed {
             return Ok(None);
         } else if args.context.is_some()

@@ -63,6 +63,7 @@ pub(crate) fn set_context(
         ))
         .hint(format!("`idemctl context set {name} -u redis://HOST:PORT/DB` makes it")));
     }
+    // The context's password would be sent to the new server, so the user must know.
     let login_kept = before.and_then(|before| login_kept(before, url.as_deref(), connection));
     let mut all = of_connection(url, connection);
     all.extend(of_context(fields));
@@ -108,6 +109,7 @@ pub(crate) fn remove_context(
     if let Some(contexts) = edit.contexts() {
         contexts.remove(name);
     }
+    // A default context that does not exist would stop every other command.
     if is_default {
         edit.document.remove("default_context");
     }

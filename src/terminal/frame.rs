@@ -28,6 +28,7 @@ impl Frame {
     /// Adds data. Lines beyond the terminal's height are only counted.
     pub(super) fn data(&mut self, bytes: &[u8]) {
         for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+            // A list may have millions of lines, and no more than a screen of them is shown.
             if self.lines < self.most {
                 self.data.extend_from_slice(line);
             }

@@ -65,8 +65,10 @@ impl Prompt {
         say(self.tty.as_ref(), err, question)?;
         let mut bytes = [0; LONGEST];
         let read = rustix::io::retry_on_intr(|| rustix::io::read(input, &mut bytes))?;
+        // The terminal is restored before anything else is printed.
         drop(line);
         let answer = answer_of(&bytes[..read]);
+        // The terminal did not show a line end in these cases.
         if is_secret || !matches!(answer, PromptAnswer::Line(_)) {
             say(self.tty.as_ref(), err, "\n")?;
         }

@@ -36,6 +36,8 @@ pub fn sweep(
         "done": swept.done,
         "read_back": swept.read_back,
         "unknown": swept.unknown,
+        // A record that is gone has changed since the scan, and the contract has one field for
+        // both.
         "changed": swept.changed + swept.gone,
         "renewed": swept.renewed,
         "skipped_alive": swept.skipped_alive,

@@ -26,6 +26,7 @@ pub(crate) struct ShownExplorations<'a> {
 pub(crate) fn text(shown: ShownExplorations<'_>, view: View) -> String {
     let mut parts = Vec::new();
     for exploration in shown.explorations {
+        // A replayed schedule was not searched, so it has no frontier.
         if let Some(replay) = &exploration.replay {
             parts.push(again(exploration, replay, view));
             continue;
@@ -37,6 +38,7 @@ pub(crate) fn text(shown: ShownExplorations<'_>, view: View) -> String {
             }
         }
     }
+    // One list for all schemas, because they often need the same change.
     let advice = remedies::text(shown.explorations, view);
     if !advice.is_empty() {
         parts.push(format!("{}\n{advice}", view.palette.bold("What to change")));
@@ -82,6 +84,7 @@ fn frontier(exploration: &Exploration, view: View) -> String {
     };
     let mut text = format!("{}: {verdict}\n", palette.bold(&name));
     let rows = exploration.violations.iter().enumerate().map(|(at, violation)| {
+        // The violations of one invariant follow each other, and its name is shown once.
         let is_first =
             at == 0 || exploration.violations[at - 1].invariant.name != violation.invariant.name;
         let name = if is_first { violation.invariant.name } else { "" };

@@ -50,6 +50,7 @@ impl Lanes {
     pub(super) fn cells(&self, line: &TraceLine, before: &str) -> Cells {
         let mark = if line.act.fault().is_some() { format!("{FAULT} ") } else { String::new() };
         let step = escape::text(line.step.as_bytes());
+        // Faults such as an expiry happen in Redis, and have no lane of their own.
         if !is_acting(line.act) {
             let mut changed = String::new();
             if line.holds != before {

@@ -55,6 +55,7 @@ fn heading(runs: &[RaceRun]) -> String {
             let shared = all.iter().all(|(_, options)| options.contains(option));
             let line =
                 if shared { format!("{option}\n") } else { format!("{strategy}: {option}\n") };
+            // Several schemas may have the same options.
             if said.insert(line.clone()) {
                 lines.push_str(&line);
             }

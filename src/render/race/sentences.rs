@@ -38,6 +38,7 @@ fn held_by(runs: &[&RaceRun]) -> Option<String> {
         [run] => run.schema.clone(),
         _ => format!("{} schemas", runs.len()),
     };
+    // A round without a winner is no violation, but then "exactly one" would be wrong.
     let one = if runs.iter().all(|run| run.winners_min == 1) {
         "Exactly one"
     } else {
@@ -57,6 +58,7 @@ fn not_held(run: &RaceRun) -> String {
     let judged = run.judged();
     let workers = requests(run.plan.concurrency);
     match run.rounds_with_many_winners {
+        // A run without a usable round proves nothing, whatever its counts are.
         _ if run.verdict() == RaceVerdict::Void => {
             format!(
                 "No result for {schema}, because a lock expired or vanished in {} of {} rounds.",

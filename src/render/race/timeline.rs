@@ -15,6 +15,7 @@ const SHOWN: usize = 12;
 /// The timeline of a run's first offending round, with the offending pair marked.
 pub(super) fn text(run: &RaceRun, view: View) -> Option<String> {
     let offending = run.offending.as_ref()?;
+    // Some rules are violated by one event alone.
     let pair = [Some(offending.offence.event), offending.offence.against];
     let name = match run.strategy {
         Strategy::Schema => run.schema.clone(),
@@ -35,6 +36,7 @@ pub(super) fn text(run: &RaceRun, view: View) -> Option<String> {
         next = index + 1;
         let marked = pair.contains(&Some(index));
         let line = line(&offending.events[index], marked);
+        // Replies come from the server and may be long.
         let line = cut(&line, view.width.unwrap_or(usize::MAX));
         text.push_str(&if marked {
             view.palette.paint(AnsiColor::Red.on_default(), &line)

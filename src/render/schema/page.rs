@@ -53,6 +53,7 @@ pub fn page(schema: &Schema, view: View) -> String {
     page.head();
     page.values();
     page.step("Begin", schema.begin.as_ref());
+    // Few services renew their locks, so a missing step needs no section.
     if schema.renew.is_some() {
         page.step("Renew", schema.renew.as_ref());
     }
@@ -145,6 +146,7 @@ impl SchemaPage<'_> {
             return;
         };
         let owner = match (name, step.checks_owner) {
+            // A begin step takes a free lock, which has no owner to compare.
             ("Begin", _) => "",
             (_, true) => "only by the lock's owner",
             (_, false) => "by anyone; the owner is not checked",

@@ -168,7 +168,8 @@ pub(crate) fn named(encoding: Encoding) -> &'static str {
 
 /// The fields of a closed value format, except those that identify it.
 fn written(closed: &ClosedFields) -> String {
-    let kinds: [(&str, fn(&Member) -> bool); 3] = [
+    type MemberTest = fn(&Member) -> bool;
+    let kinds: [(&str, MemberTest); 3] = [
         ("always", |member| member.is_required && member.level.is_none()),
         ("optional", |member| !member.is_required && member.level.is_none()),
         ("null allowed in", |member| member.may_be_null),

@@ -35,6 +35,7 @@ pub(super) fn text(cells: &[Cell], view: View) -> String {
         text.push_str(&indented(&escape::text(cell.judgement.why.as_bytes()), width));
         let next = bad.get(index + 1).map(|group| group.cells[0].scenario.name);
         // Each scenario has one remedy, printed after the last of its adjacent reasons.
+        // A refused request does no harm, so the service needs no change.
         let is_hurt = cell.judgement.verdict > ScenarioVerdict::Refused;
         if is_hurt && next != Some(cell.scenario.name) && !remedied.contains(&cell.scenario.name) {
             remedied.push(cell.scenario.name);

@@ -61,6 +61,7 @@ pub(super) fn measure(cell: &Cell) -> String {
     let judgement = &cell.judgement;
     match (judgement.verdict, judgement.blocked_ms, judgement.effects) {
         (ScenarioVerdict::Blocked, Some(ms), _) => format!(" {}", duration::short(ms)),
+        // A duplicate without a number means two executions, the usual case.
         (ScenarioVerdict::Duplicate, _, effects) if effects > 2 => format!(" x{effects}"),
         _ => String::new(),
     }

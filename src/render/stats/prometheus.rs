@@ -141,6 +141,7 @@ fn labels(by: &str, schema: &str, group: &StatsGroup) -> String {
 }
 
 fn quoted(value: &str) -> String {
+    // The backslash comes first, because the other escapes contain it.
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 

@@ -38,6 +38,7 @@ fn row(stats: &Stats, schema: &str, group: &StatsGroup, row: &StatsRow) -> Value
     let named = match group {
         StatsGroup::Of(value) => with_bytes(by, value, figures),
         StatsGroup::None => first(by, Value::Null, figures),
+        // Null is the value of the group without a name, so a field of its own marks the rest.
         StatsGroup::Others => first("others", true.into(), first(by, Value::Null, figures)),
     };
     first("schema", schema.into(), named)
