@@ -193,7 +193,7 @@ impl<'a> Scan<'a> {
             return false;
         }
         let opened = self.interrupt.unless_raised(open(reader, &self.plan)).await;
-        let Some(keyspace) = self.settle(some(opened)) else {
+        let Some(keyspace) = self.settle(with_value(opened)) else {
             return false;
         };
         let before = std::mem::replace(&mut self.keyspace, keyspace);
@@ -329,7 +329,7 @@ impl<'a> Scan<'a> {
             coverage: &mut *coverage,
         };
         let read = self.interrupt.unless_raised(keyspace.read_records(decoding, candidates)).await;
-        let records = self.settle(some(read))?;
+        let records = self.settle(with_value(read))?;
         for record in &records {
             if is_about(record) {
                 self.coverage.contradictions.note(record);
@@ -342,7 +342,7 @@ impl<'a> Scan<'a> {
     /// not report it. The outer `None` means that the scan ended.
     pub async fn read_memory(&mut self, records: &[Vec<Vec<u8>>]) -> Option<Vec<Option<u64>>> {
         let read = self.interrupt.unless_raised(self.keyspace.read_memory(records)).await;
-        self.settle(some(read))
+        self.settle(with_value(read))
     }
 
     /// Sets how much of each value the following pages read at least.
@@ -494,7 +494,7 @@ impl ScanReport {
 }
 
 /// The result of a read that always has a value, in the form that [`Scan::settle`] takes.
-fn some<T>(read: Option<Result<T, StoreError>>) -> Option<Result<Option<T>, StoreError>> {
+fn with_value<T>(read: Option<Result<T, StoreError>>) -> Option<Result<Option<T>, StoreError>> {
     match read {
         Some(Ok(value)) => Some(Ok(Some(value))),
         Some(Err(error)) => Some(Err(error)),

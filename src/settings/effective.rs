@@ -412,7 +412,7 @@ impl Settings {
         Ok(self.state_dir()?.join("audit.jsonl"))
     }
 
-    /// The server's address and database, for messages.
+    /// The server's address without the database, for messages.
     pub(super) fn shown_address(&self) -> String {
         match &self.target.address {
             Address::Tcp(..) | Address::Service(_) => {

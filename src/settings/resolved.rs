@@ -32,7 +32,8 @@ impl Resolved {
     /// Looks up these names, all at the same time. IP addresses need no lookup.
     pub(super) fn of(names: HashSet<String>) -> Self {
         let (tell, told) = mpsc::channel();
-        // The own name may lead to 127.0.1.1 or to nothing, so it is recognised without a lookup.
+        // On many systems the machine's own name leads to 127.0.1.1, which would not count as this
+        // machine.
         let own_name = rustix::system::uname().nodename().to_string_lossy().to_ascii_lowercase();
         let mut waiting = names.len();
         for name in names {
