@@ -237,7 +237,7 @@ pub fn main(words: impl Iterator<Item = OsString>) -> Exit {
     if !root.command.ignores_variables()
         && let Some(url) = settings.url_of_redis_url()
     {
-        ui.invocation_mut().heed_redis_url(url);
+        ui.invocation_mut().note_redis_url(url);
     }
     for warning in settings.warnings() {
         ui.warning(&warning);

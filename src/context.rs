@@ -1,7 +1,7 @@
 //! What every command needs: settings, the printer, the clock, and access to the server.
 
 mod catalogs;
-pub mod key_file;
+pub mod key_list;
 
 use std::io;
 use std::time::{Duration, SystemTime};
@@ -119,7 +119,7 @@ impl Context {
                 master; to check, the user needs +hello or +role"
             ));
         }
-        self.heed_guards(&client).await?;
+        self.apply_guards(&client).await?;
         // Asked again, because a guard may have made the server read-only.
         Ok(client.writer(&self.permit()?).waiting_for(replicas))
     }
@@ -127,7 +127,7 @@ impl Context {
     /// Checks whether a protected or read-only context names this server by another address. If so,
     /// the protection of that context applies here. Another server is contacted only if it may be
     /// this one.
-    async fn heed_guards(&mut self, client: &Client) -> Result<()> {
+    async fn apply_guards(&mut self, client: &Client) -> Result<()> {
         // A temporary local Redis belongs to no context, and one check per run is enough.
         if self.is_on_sandbox() || self.knows_guards {
             return Ok(());
@@ -142,7 +142,7 @@ impl Context {
         for guard in guards {
             let is_at = guard.is_at(&addresses);
             if is_at == Some(true) {
-                self.settings.is_kept_by(&guard);
+                self.settings.apply_guard(&guard);
                 continue;
             }
             let has_unknown_host = is_at.is_none();
@@ -159,7 +159,7 @@ impl Context {
             // name server may disable a context's protection.
             let why = match run_id_at(&guard.target).await {
                 Ok(id) if id.is_some() && id == own => {
-                    self.settings.is_kept_by(&guard);
+                    self.settings.apply_guard(&guard);
                     continue;
                 }
                 // Two servers never have the same run id, so this one is another server.
@@ -174,7 +174,7 @@ impl Context {
                 "the protection of context `{name}` applies, because idemctl cannot tell whether \
                 {server} is its server ({why})"
             ));
-            self.settings.is_kept_by(&guard);
+            self.settings.apply_guard(&guard);
         }
         self.knows_guards = true;
         Ok(())
@@ -185,7 +185,7 @@ impl Context {
     pub async fn learn_protection(&mut self) {
         if let Ok(client) = self.client().await {
             // `writer` repeats the check and then reports the error.
-            let _ = self.heed_guards(&client).await;
+            let _ = self.apply_guards(&client).await;
         }
     }
 
@@ -218,7 +218,7 @@ impl Context {
         }
         self.refuse_load()?;
         let client = self.connect().await?;
-        self.heed_guards(&client).await?;
+        self.apply_guards(&client).await?;
         // A second time, because a guard may have protected the server.
         self.refuse_load()?;
         if self.sandbox.is_none() {

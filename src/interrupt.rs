@@ -29,7 +29,7 @@ impl Interrupt {
 
     /// Handles SIGTERM, SIGQUIT and SIGHUP as well, because the next steps must be completed in
     /// order. Before this call, each of them ends the process immediately, even at a prompt.
-    pub fn heed_terminate(&self) -> io::Result<()> {
+    pub fn handle_terminate(&self) -> io::Result<()> {
         self.heed(SignalKind::terminate())?;
         self.heed(SignalKind::quit())?;
         // A handler would replace the setting of `nohup`, which lets a run survive the end of the

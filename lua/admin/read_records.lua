@@ -1,4 +1,5 @@
 -- read_records: read Redis keys in one step; writes nothing, so EVAL_RO runs it too.
+-- Its helpers are in part/deadline.lua and part/fields.lua, which idemctl puts before it.
 --
 -- KEYS[1..n]  keys         the Redis keys of one record, or of a few, e.g. idem:started:{key} and idem:result:{key}
 -- ARGV[1]     head_length  bytes of each value to return; 0 none, -1 all

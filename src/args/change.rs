@@ -45,7 +45,7 @@ pub struct ConfirmArgs {
 pub struct ChangeArgs {
     /// How it is confirmed and explained.
     #[command(flatten)]
-    pub(crate) confirmed: ConfirmArgs,
+    pub(crate) confirm_args: ConfirmArgs,
 
     /// Backup file for removed records [default: a new file in $XDG_STATE_HOME/idemctl/backups]
     #[arg(long, value_name = "FILE", conflicts_with = "no_backup")]

@@ -115,9 +115,9 @@ impl AuditTrail {
                     "the audit log will not contain this change: {}",
                     error.message
                 ));
-                Ok(Self::with(None, context, &args.confirmed, command))
+                Ok(Self::with(None, context, &args.confirm_args, command))
             }
-            _ => Self::open(context, &args.confirmed, command),
+            _ => Self::open(context, &args.confirm_args, command),
         }
     }
 
@@ -200,7 +200,7 @@ impl AuditTrail {
     }
 
     /// Says where the changes are made that are noted from here on.
-    pub fn is_at(&mut self, place: Provenance) {
+    pub fn set_server(&mut self, place: Provenance) {
         self.place = Some(place).filter(|place| self.told.as_ref() != Some(place));
     }
 

@@ -121,7 +121,7 @@ impl Journal {
     /// # Errors
     /// The server or the log cannot be reached; then nothing must be changed.
     pub async fn begin(&mut self, writer: &Writer, now: SystemTime) -> Result<()> {
-        self.trail.is_at(writer.provenance().await?);
+        self.trail.set_server(writer.provenance().await?);
         let backup = self.backup_file();
         Ok(self.trail.begin(&writer.name(), backup.as_deref(), now).await?)
     }
@@ -158,7 +158,7 @@ impl Journal {
         if let Some(backup) = &mut self.backup {
             writer.back_up_record(seen, about, backup).await?;
         }
-        self.trail.is_at(writer.provenance().await?);
+        self.trail.set_server(writer.provenance().await?);
         Ok(())
     }
 
@@ -205,7 +205,7 @@ impl Journal {
         change: &Change,
         now: SystemTime,
     ) -> Result<()> {
-        let lines = noted(change, KeyAction::Remove, Outcome::Changed);
+        let lines = noted(change, KeyAction::Remove, Outcome::Conflict);
         self.note(writer, lines.into_iter(), LEFT_ALONE, now).await
     }
 
@@ -258,7 +258,7 @@ pub struct JournalStep<'a> {
 
 /// A change as the log has it: for each Redis key what the change left, as far as anybody knows.
 fn noted(change: &Change, action: KeyAction, outcome: Outcome) -> Vec<Noted<'_>> {
-    let mut lines = Vec::with_capacity(change.changed.len());
+    let mut lines = Vec::with_capacity(change.target_indexes.len());
     for key in change.targets() {
         let seen = || KeyIdentity::of(key).written();
         let (before, after) = match outcome {

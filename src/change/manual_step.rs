@@ -13,17 +13,17 @@ use crate::domain::history::{OUTCOME_UNKNOWN, PARTIAL};
 use crate::domain::manual;
 use crate::domain::record::{Identity, Observation, Record, age, locate};
 use crate::domain::schema::{Meaning, Step, TtlOf};
-use crate::domain::step::{CallPerformer, ExecutedStep, Request, StepCall, StepReply, execute};
+use crate::domain::step::{CallPerformer, ExecutedStep, StepCall, StepInputs, StepReply, execute};
 use crate::exit::{CommandError, Exit};
 use crate::interrupt::Interrupt;
 use crate::render::change::{StepOutcome, StepReport};
 use crate::render::{escape, words};
 use crate::store::backup::About;
-use crate::store::{GuardedOutcome, Hold, StoreError, Writer};
+use crate::store::{GuardedOutcome, StepLock, StoreError, Writer};
 
 /// The TTL of a lock that is taken for a step, in milliseconds, if the service gives its locks
 /// none: long enough for the step.
-const HELD_MS: u64 = 60_000;
+const STEP_LOCK_MS: u64 = 60_000;
 
 /// A service's own step, to be executed manually.
 pub struct ManualStep<'a> {
@@ -34,7 +34,7 @@ pub struct ManualStep<'a> {
     /// What the audit log calls the step if it succeeds.
     pub audit_word: &'static str,
     /// The values of the step's placeholders; the time is the one at which the record was read.
-    pub request: Request<'a>,
+    pub request: StepInputs<'a>,
     /// True if the step sends the time, or stores it.
     pub needs_time: bool,
     /// True if a lock is taken for the step, in the transaction of the step's first call. Only
@@ -65,7 +65,7 @@ impl ManualStep<'_> {
         args: &StepArgs,
         read_back: impl Fn(&Record) -> Option<Meaning>,
     ) -> Result<Exit> {
-        if args.change.confirmed.dry_run {
+        if args.change.confirm_args.dry_run {
             self.write(context, args.output, None, None)?;
             let predicted = self.report.predicted.as_str();
             context.ui.status(&format!(
@@ -73,8 +73,8 @@ impl ManualStep<'_> {
             ));
             return Ok(Exit::Done);
         }
-        let writer = context.writer(&args.change.confirmed).await?;
-        args.change.confirmed.confirm(context, self.question, &writer.name())?;
+        let writer = context.writer(&args.change.confirm_args).await?;
+        args.change.confirm_args.confirm(context, self.question, &writer.name())?;
         let (outcome, backup) = self.execute_and_log(context, args, &writer, read_back).await?;
         self.write(context, args.output, Some(&outcome), backup.as_deref())?;
         self.print_outcome(context, &outcome, backup.as_deref());
@@ -95,7 +95,7 @@ impl ManualStep<'_> {
     ) -> Result<(StepOutcome, Option<PathBuf>)> {
         // From here on signals are ignored, because a step without its line in the log cannot be
         // undone. The calls are few, and each has a timeout.
-        Interrupt::listen()?.heed_terminate()?;
+        Interrupt::listen()?.handle_terminate()?;
         let record = self.report.record;
         let state = record.state.as_str();
         let about = About { schema: record.schema.name.clone(), key: record.key.clone(), state };
@@ -154,10 +154,10 @@ impl ManualStep<'_> {
         let request = self.request_of_now(writer).await?;
         let mut calls = GuardedCalls {
             writer,
-            hold: self.hold(&request)?,
+            hold: self.lock_for_step(&request)?,
             hashes: record.schema.hashes(),
             seen: record.seen.clone(),
-            before_hold: None,
+            before_lock: None,
             calls_made: 0,
         };
         let executed = match execute(&request, &self.step.calls, &mut calls).await {
@@ -170,12 +170,12 @@ impl ManualStep<'_> {
             Err(CallFailed::Conflict) if calls.calls_made == 0 => return Err(changed().into()),
             // A lock that was taken for the step must not stay if the step did not store.
             Err(CallFailed::Conflict) => {
-                let left = calls.release_hold().await;
+                let left = calls.release_lock().await;
                 let why = CommandError::new(Exit::Changed, "the record changed during the step");
                 return Err(self.in_between(why.into(), &calls, left));
             }
             Err(CallFailed::NotSent(error) | CallFailed::ErrorReply(error)) => {
-                let left = calls.release_hold().await;
+                let left = calls.release_lock().await;
                 return Err(self.in_between(error.into(), &calls, left));
             }
         };
@@ -184,7 +184,7 @@ impl ManualStep<'_> {
             ExecutedStep::Decided { reply, .. } | ExecutedStep::Unrecognised { reply, .. } => reply,
             ExecutedStep::Undecided => {
                 calls.calls_made = self.step.calls.len();
-                let left = calls.release_hold().await;
+                let left = calls.release_lock().await;
                 let undecided =
                     CommandError::new(Exit::No, "none of the step's replies decided its outcome");
                 return Err(self.in_between(undecided.into(), &calls, left));
@@ -192,7 +192,7 @@ impl ManualStep<'_> {
         };
         // A stored result replaces the lock, or the step has deleted it.
         if means != Some(Meaning::Stored)
-            && let Some(left) = calls.release_hold().await
+            && let Some(left) = calls.release_lock().await
         {
             calls.calls_made = self.step.calls.len();
             let why = CommandError::new(Exit::No, "the step did not store");
@@ -206,7 +206,7 @@ impl ManualStep<'_> {
     ///
     /// # Errors
     /// The server cannot be read, or does not tell the time.
-    async fn request_of_now(&self, writer: &Writer) -> Result<Request<'_>> {
+    async fn request_of_now(&self, writer: &Writer) -> Result<StepInputs<'_>> {
         let mut request = self.request.clone();
         if self.needs_time {
             let record = self.report.record;
@@ -220,16 +220,16 @@ impl ManualStep<'_> {
     ///
     /// # Errors
     /// Usage: no lock of this request would let the step store.
-    fn hold(&self, request: &Request<'_>) -> Result<Option<Hold>, CommandError> {
+    fn lock_for_step(&self, request: &StepInputs<'_>) -> Result<Option<StepLock>, CommandError> {
         if !self.takes_lock {
             return Ok(None);
         }
         let record = self.report.record;
         let schema = &record.schema;
-        let ttl_ms = schema.ttl(TtlOf::Lock).map_or(HELD_MS, age::millis).max(1);
-        let value = manual::hold(record, request)
+        let ttl_ms = schema.ttl(TtlOf::Lock).map_or(STEP_LOCK_MS, age::millis).max(1);
+        let value = manual::lock_for_step(record, request)
             .map_err(|why| CommandError::usage(format!("{}: {why}", schema.name)))?;
-        Ok(value.map(|value| Hold { key_index: schema.lock_key_index(), value, ttl_ms }))
+        Ok(value.map(|value| StepLock { key_index: schema.lock_key_index(), value, ttl_ms }))
     }
 
     /// The error that ended the step, as a partial one if the calls before it changed something.
@@ -365,13 +365,13 @@ impl ManualStep<'_> {
 struct GuardedCalls<'a> {
     writer: &'a Writer,
     /// The lock that is taken for the step, in the transaction of its first call.
-    hold: Option<Hold>,
+    hold: Option<StepLock>,
     /// The Redis keys that are hashes, by their indexes in the record.
     hashes: Vec<usize>,
     /// The record as it is after the last call.
     seen: Observation,
     /// The record before a lock was taken for the step.
-    before_hold: Option<Observation>,
+    before_lock: Option<Observation>,
     /// Calls that were made before the current one.
     calls_made: usize,
 }
@@ -400,13 +400,13 @@ impl CallPerformer for GuardedCalls<'_> {
         match outcome.map_err(CallFailed::NotSent)? {
             GuardedOutcome::Made { reply, before, after } => {
                 if hold.is_some() {
-                    self.before_hold = Some(before);
+                    self.before_lock = Some(before);
                 }
                 // The next call of the step is guarded by what this one left.
                 self.seen = after;
                 reply.map_err(CallFailed::ErrorReply)
             }
-            GuardedOutcome::Changed => Err(CallFailed::Conflict),
+            GuardedOutcome::Conflict => Err(CallFailed::Conflict),
             GuardedOutcome::Lost { now, why, sent_to } => {
                 Err(CallFailed::Lost { now, why, sent_to })
             }
@@ -417,8 +417,8 @@ impl CallPerformer for GuardedCalls<'_> {
 impl GuardedCalls<'_> {
     /// Takes back the lock that was taken for a step which then did not store. Says why if the lock
     /// is left.
-    async fn release_hold(&mut self) -> Option<String> {
-        let before = self.before_hold.take()?;
+    async fn release_lock(&mut self) -> Option<String> {
+        let before = self.before_lock.take()?;
         let put_back = self.writer.put_back(&before, &self.seen).await;
         if put_back.is_ok() {
             self.seen = before;

@@ -168,10 +168,10 @@ impl NamedLocks {
         question: &str,
     ) -> Result<()> {
         let changes: Vec<_> = self.all_possible().map(PossibleLock::change).collect();
-        let writer = context.writer(&args.confirmed).await?;
-        args.confirmed.confirm(context, question, &writer.name())?;
+        let writer = context.writer(&args.confirm_args).await?;
+        args.confirm_args.confirm(context, question, &writer.name())?;
         // A signal waits until the log has a line for every lock that was changed.
-        Interrupt::listen()?.heed_terminate()?;
+        Interrupt::listen()?.handle_terminate()?;
         let LockAction { command, action, done, removes, .. } = self.action;
         let mut journal = Journal::open(context, args, command, removes)?;
         let (outcomes, ended) = journal.apply(&writer, &changes, action, done, context.now()).await;
@@ -348,7 +348,7 @@ impl NamedLock {
                 CommandError::usage(name::ambiguous(&self.key, names)).hint(name::HINT).into()
             }
             LockStatus::Absent => CommandError::new(Exit::No, message).into(),
-            LockStatus::Tried(Outcome::Changed) => {
+            LockStatus::Tried(Outcome::Conflict) => {
                 // Not the lock alone: a result that came beside it is a change of the record, too.
                 let why = "the record changed since it was shown; nothing was done";
                 CommandError::new(

@@ -26,7 +26,11 @@ pub async fn find_record(context: &mut Context, args: &StepArgs) -> Result<Recor
         return find_under_schema(context, args).await;
     }
     let mut reader = context.reader().await?;
-    let lookup = Lookup { head: ReadLimit::Whole, thresholds: Thresholds::default(), both: false };
+    let lookup = Lookup {
+        head: ReadLimit::Whole,
+        thresholds: Thresholds::default(),
+        includes_results_of_others: false,
+    };
     let keys = vec![Given::word(args.key.as_bytes())];
     let mut found = interruptible(lookup.find(&mut reader, &catalog, keys)).await?;
     let found = found.pop().unwrap_or_default();

@@ -8,7 +8,7 @@ use crate::change::{self, ManualStep};
 use crate::context::Context;
 use crate::domain::record::{Record, Response, age};
 use crate::domain::schema::{Meaning, TtlOf};
-use crate::domain::step::Request;
+use crate::domain::step::StepInputs;
 use crate::domain::{duration, manual};
 use crate::exit::{CommandError, Exit};
 use crate::render::change::StepReport;
@@ -48,10 +48,10 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     // A request that begins has no response yet.
     let response = Response::default();
     let needs_time = schema.sends_time(step);
-    let request = Request {
+    let request = StepInputs {
         fingerprint: &fingerprint,
         now_ms: change::time_for(&schema, record.seen.server_ms, needs_time)?,
-        ..Request::new(&schema, &record.key, &owner, &response)
+        ..StepInputs::new(&schema, &record.key, &owner, &response)
     };
     let owner = if owner.is_empty() { None } else { Some(&owner[..]) };
     let report = StepReport {

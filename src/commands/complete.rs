@@ -18,7 +18,7 @@ use crate::domain::duration;
 use crate::domain::manual::{self, Completion, Overrides, ResponseInput};
 use crate::domain::record::{Content, Expiry, Response, age};
 use crate::domain::schema::{Meaning, Step, TtlOf};
-use crate::domain::step::{Answer, Request};
+use crate::domain::step::{Answer, StepInputs};
 use crate::exit::{CommandError, Exit};
 use crate::render::change::StepReport;
 use crate::render::{escape, words};
@@ -92,11 +92,11 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         overrides: Overrides { create: args.create, replace: args.replace },
         owner: args.owner.as_deref(),
         fingerprint: args.fingerprint.as_deref(),
-        dry_run: args.step.change.confirmed.dry_run,
+        dry_run: args.step.change.confirm_args.dry_run,
     };
     let chosen = ChosenCompletion::new(context, asked, &record, step)?;
     let request = chosen.request(&record, &response, args.error.as_deref())?;
-    let hold = chosen.hold(&record, &request)?;
+    let hold = chosen.lock_for_step(&record, &request)?;
     let mut report = StepReport {
         name: "complete",
         record: &record,
@@ -165,7 +165,7 @@ async fn try_ahead(
     context: &Context,
     report: &StepReport<'_>,
     step: &Step,
-    request: &Request<'_>,
+    request: &StepInputs<'_>,
     hold: Option<&Content>,
 ) -> Result<TrialOutcome> {
     if report.predicted != Meaning::Stored {
@@ -191,7 +191,7 @@ fn explain(
     context: &mut Context,
     report: &StepReport<'_>,
     chosen: &ChosenCompletion,
-    request: &Request<'_>,
+    request: &StepInputs<'_>,
     trial: &TrialOutcome,
 ) {
     let record = report.record;

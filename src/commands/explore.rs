@@ -142,7 +142,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let choice = explored::choose(context, &args.chosen, &args.schemas)?;
     // After Ctrl-C and SIGTERM, the keys that explore created are still removed.
     let interrupt = Interrupt::listen()?;
-    interrupt.heed_terminate()?;
+    interrupt.handle_terminate()?;
     let (client, target) = context.arena("Exploring").await?;
     // Only a temporary local Redis has no other clients.
     let is_private = context.is_on_sandbox();

@@ -10,7 +10,7 @@ use crate::args::{ChangeArgs, ConfirmArgs, KeysArgs, Output, SchemaArgs, parse_t
 use crate::change::named_locks::{self, LockAction, LockDecision, NamedLocks};
 use crate::change::write_report;
 use crate::context::Context;
-use crate::context::key_file::KeyFile;
+use crate::context::key_list::KeyList;
 use crate::domain::change::extension::{self, Needless};
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::duration;
@@ -46,7 +46,7 @@ pub struct Args {
     output: Output,
 
     #[command(flatten)]
-    confirmed: ConfirmArgs,
+    confirm_args: ConfirmArgs,
 
     #[command(flatten)]
     schemas: SchemaArgs,
@@ -54,8 +54,12 @@ pub struct Args {
 
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let catalog = context.catalog(&args.schemas)?;
-    let keys = KeyFile::few(&args.keys, context, named_locks::MOST)?;
-    let lookup = Lookup { head: ReadLimit::Whole, thresholds: Thresholds::default(), both: false };
+    let keys = KeyList::few(&args.keys, context, named_locks::MOST)?;
+    let lookup = Lookup {
+        head: ReadLimit::Whole,
+        thresholds: Thresholds::default(),
+        includes_results_of_others: false,
+    };
     let millis = age::millis(args.time);
     let action = LockAction {
         command: "extend",
@@ -85,13 +89,14 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         ));
     }
     let mut ended = Ok(());
-    if args.confirmed.dry_run {
+    if args.confirm_args.dry_run {
         context.ui.status("dry run: nothing was changed");
     } else if possible > 0 {
         let them =
             if possible == 1 { "this lock".to_owned() } else { format!("these {possible} locks") };
         // The value of a lock stays, so there is nothing to back up.
-        let accounted = ChangeArgs { confirmed: args.confirmed.clone(), ..ChangeArgs::default() };
+        let accounted =
+            ChangeArgs { confirm_args: args.confirm_args.clone(), ..ChangeArgs::default() };
         let question = format!("Extend {them} to {time} from now?");
         ended = locks.change(context, &accounted, &question).await;
         locks.print_done(context);

@@ -9,7 +9,7 @@ use crate::change;
 use crate::change::named_locks::{self, LockAction, LockDecision, NamedLocks};
 use crate::change::write_report;
 use crate::context::Context;
-use crate::context::key_file::KeyFile;
+use crate::context::key_list::KeyList;
 use crate::domain::change::expect::{self, Expectation};
 use crate::domain::change::unlock;
 use crate::domain::record::{Expiry, Record};
@@ -66,15 +66,18 @@ const UNLOCK: LockAction = LockAction {
 
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let catalog = context.catalog(&args.schemas)?;
-    let keys = KeyFile::few(&args.keys, context, named_locks::MOST)?;
+    let keys = KeyList::few(&args.keys, context, named_locks::MOST)?;
     let is_one = keys.len() == 1;
     if args.expect.is_some() && !is_one {
         return Err(
             CommandError::usage("--expect needs exactly one key, but several are given").into()
         );
     }
-    let lookup =
-        Lookup { head: ReadLimit::Whole, thresholds: args.thresholds.thresholds(), both: false };
+    let lookup = Lookup {
+        head: ReadLimit::Whole,
+        thresholds: args.thresholds.thresholds(),
+        includes_results_of_others: false,
+    };
     let locks = NamedLocks::find(context, &catalog, &lookup, keys, UNLOCK, decide).await?;
     if is_one {
         unlock_one(context, &args, locks).await
@@ -92,7 +95,7 @@ async fn unlock_one(context: &mut Context, args: &Args, mut locks: NamedLocks) -
         // The command line for scripts needs --confirm with the context that protects the server,
         // even if that context has the server under another address.
         context.learn_protection().await;
-        explain(context, &record, key_index, args.change.confirmed.reason.as_deref())?;
+        explain(context, &record, key_index, args.change.confirm_args.reason.as_deref())?;
     }
     // The record is shown first, so that the operator sees which lock exists instead.
     if let Some(expected) = &args.expect
@@ -104,7 +107,7 @@ async fn unlock_one(context: &mut Context, args: &Args, mut locks: NamedLocks) -
         )
         .into());
     }
-    if args.change.confirmed.dry_run {
+    if args.change.confirm_args.dry_run {
         write_record(context, args.output, &record, "dry-run", None)?;
         context.ui.status("dry run: nothing was changed");
         return Ok(Exit::Done);
@@ -138,7 +141,7 @@ async fn unlock_several(context: &mut Context, args: &Args, mut locks: NamedLock
         context.ui.warning("if a worker is still running, the operation executes twice");
     }
     let mut ended = Ok(());
-    if args.change.confirmed.dry_run {
+    if args.change.confirm_args.dry_run {
         context.ui.status("dry run: nothing was changed");
     } else if possible > 0 {
         let them =

@@ -26,7 +26,7 @@ use clap::Args as ClapArgs;
 use serde_json::{Map, Value};
 
 use crate::args::{FollowArgs, KeysArgs, Output, ScanArgs, SchemaArgs, ThresholdArgs};
-use crate::context::key_file::KeyFile;
+use crate::context::key_list::KeyList;
 use crate::context::{Context, interruptible};
 use crate::domain::diagnosis::OVERSIZED_BYTES;
 use crate::domain::record::{Given, Record, name};
@@ -144,7 +144,7 @@ pub async fn run(context: &mut Context, mut args: Args) -> Result<Exit> {
     let named = if args.find.is_some() || args.request_body.is_some() {
         Vec::new()
     } else {
-        KeyFile::few(&args.keys, context, MOST)?
+        KeyList::few(&args.keys, context, MOST)?
     };
     // Everything that the options alone can refuse is refused before the first connection.
     if args.find.is_none() && args.scan.is_given() {
@@ -218,7 +218,7 @@ fn lookup(args: &Args) -> Lookup {
     } else {
         ReadLimit::Bytes(SHOWN_BYTES)
     };
-    Lookup { head, thresholds: args.thresholds.thresholds(), both: true }
+    Lookup { head, thresholds: args.thresholds.thresholds(), includes_results_of_others: true }
 }
 
 /// Reads and shows the records of these keys. `has_all_keys` is false if an incomplete scan found

@@ -25,9 +25,10 @@ use crate::scan::{explain_nothing, show_coverage};
 /// Remove many records, each only if it has not changed since idemctl read it
 ///
 /// Counts the selected records and shows a sample. After you type the server's name (host:port/db)
-/// or the context's name, a second scan backs up and removes the selected records. It never removes
-/// more than the number shown, or --max. With --yes and without --max, purge removes immediately,
-/// without counting first. A record that completes, is renewed or re-acquired before its
+/// or the context's name, purge backs up and removes the selected records. If there are more than
+/// 10,000, a second scan finds them again. purge never removes more than the number shown, or --max.
+/// If nobody is asked (--yes or --confirm) and there is no limit (--max, --max-percent), it removes
+/// immediately, without counting first. A record that completes, is renewed or re-acquired before its
 /// removal stays. purge reads the state from the beginning of the value, as `list` does.
 ///
 /// Without --state, purge removes only completed records. It removes locks only with --state
@@ -70,22 +71,22 @@ pub struct Args {
 }
 
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
-    let only_shows = args.change.confirmed.dry_run;
+    let only_shows = args.change.confirm_args.dry_run;
     // A percentage of all records is known only if all of them are read.
     let reads_all = args.limit.max_percent.is_some();
     let rule = PurgeRule::new(context, &args.choice, &args.schemas, &args.thresholds, reads_all)?;
     if let Some(remark) = args.choice.remark(&rule) {
         context.ui.status(&remark);
     }
-    let key_file = args.choice.open_key_file(context)?;
+    let key_list = args.choice.open_key_file(context)?;
     // A dry run may select broadly, because it changes nothing.
     if !only_shows {
         rule.check_narrow(&args.choice, &args.schemas)?;
     }
     // A dry run gets no connection that can change records.
-    let leave = if only_shows { None } else { Some(&args.change.confirmed) };
+    let confirm_args = if only_shows { None } else { Some(&args.change.confirm_args) };
     let scan_options = args.page.scan_options();
-    let mut purge = BulkRun::open(context, &rule, leave, scan_options, key_file).await?;
+    let mut purge = BulkRun::open(context, &rule, confirm_args, scan_options, key_list).await?;
 
     // The limit holds for the second scan too, because more records may be selected by then.
     let mut limit = u64::MAX;
@@ -100,7 +101,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         let named = purge.found.coverage.named.clone();
         let keys = purge.found.keys;
         let exit = purge.end_unchanged(context)?;
-        return exit_of(exit, &named, keys, args.choice.filters());
+        return with_named_keys(exit, &named, keys, args.choice.filters());
     }
 
     confirm(context, &args, &purge)?;
@@ -121,16 +122,27 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         ended?;
         return Ok(Exit::Done);
     }
-    let exit = account(context, &args, &rule, &purge, ended).await?;
-    exit_of(exit, &purge.found.coverage.named, purge.found.keys, args.choice.filters())
+    print_outcome(context, &args, &rule, &purge, ended).await?;
+    let exit = exit_after_changes(&args, &rule, &purge);
+    with_named_keys(exit, &purge.found.coverage.named, purge.found.keys, args.choice.filters())
 }
 
-/// The exit code of a purge of named keys. It is partial if a key was not found, is ambiguous, or
-/// was left alone.
+/// The exit code of a purge that finished without an error. It is partial if records remain that the
+/// same command would not remove either, or if it is unknown whether all records were found.
+fn exit_after_changes(args: &Args, rule: &PurgeRule, purge: &BulkRun<'_, PurgeRule>) -> Exit {
+    if !purge.account.partly.is_empty() || purge.account.too_large > 0 {
+        return Exit::Partial;
+    }
+    let has_scanned = !args.choice.keys.are_given();
+    exit_after(&purge.found.coverage, &rule.scope().catalog, has_scanned)
+}
+
+/// The exit code with the keys that were named one by one: partial if one was not found, is
+/// ambiguous, or was left alone. After a scan there are none, and `given` does not matter.
 ///
 /// # Errors
 /// Usage: each of the given keys is ambiguous.
-fn exit_of(exit: Exit, named: &NamedKeys, given: u64, is_filtered: bool) -> Result<Exit> {
+fn with_named_keys(exit: Exit, named: &NamedKeys, given: u64, is_filtered: bool) -> Result<Exit> {
     if named.ambiguous > 0 && named.ambiguous == given {
         let each = if given == 1 { "the key names" } else { "each key names" };
         return Err(CommandError::usage(format!(
@@ -148,8 +160,8 @@ fn exit_of(exit: Exit, named: &NamedKeys, given: u64, is_filtered: bool) -> Resu
 /// True if a person or an option decides by the number of selected records, so that they are
 /// counted before any of them is removed.
 fn counts_first(context: &Context, args: &Args) -> bool {
-    args.change.confirmed.dry_run
-        || args.change.confirmed.asks_somebody(context)
+    args.change.confirm_args.dry_run
+        || args.change.confirm_args.asks_somebody(context)
         || args.limit.is_given()
 }
 
@@ -195,7 +207,7 @@ fn confirm(context: &mut Context, args: &Args, purge: &BulkRun<'_, PurgeRule>) -
         1 => "this record".to_owned(),
         total => format!("these {total} records"),
     };
-    Ok(args.change.confirmed.confirm_by_name(
+    Ok(args.change.confirm_args.confirm_by_name(
         context,
         &format!("Purge {records}?"),
         &purge.server,
@@ -215,14 +227,14 @@ fn report(
 /// Reports how far the purge got, and why records were left alone.
 ///
 /// # Errors
-/// How the purge ended, which matters more than a stdout that cannot be written.
-async fn account(
+/// The error or the interruption that ended the purge; else the error of stdout.
+async fn print_outcome(
     context: &mut Context,
     args: &Args,
     rule: &PurgeRule,
     purge: &BulkRun<'_, PurgeRule>,
     ended: Result<()>,
-) -> Result<Exit> {
+) -> Result<()> {
     let account = &purge.account;
     let is_whole = account.outcome == Ended::Whole;
     // Counted records were shown before the question. If nothing could be read, it is unknown
@@ -267,13 +279,7 @@ async fn account(
             context.ui.status(&format!("{verb}: {} {why}", words::counted(count, "record")));
         }
     }
-    shown?;
-    // These records remain, and the same command would not remove them either.
-    if !account.partly.is_empty() || account.too_large > 0 {
-        return Ok(Exit::Partial);
-    }
-    let has_scanned = !args.choice.keys.are_given();
-    Ok(exit_after(&purge.found.coverage, &rule.scope().catalog, has_scanned))
+    shown
 }
 
 /// Names the records of which only one Redis key was removed.

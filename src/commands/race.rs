@@ -130,7 +130,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let plan = plan(&args, &schemas)?;
     // After Ctrl-C and SIGTERM, the test keys are still removed.
     let interrupt = Interrupt::listen()?;
-    interrupt.heed_terminate()?;
+    interrupt.handle_terminate()?;
     let (client, server) = context.arena("Racing").await?;
     // Each worker has a connection of its own. On a shared one, Redis would execute the requests in
     // the order of sending, and nothing would race.

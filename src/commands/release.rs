@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::domain::manual::{self, Refusal};
 use crate::domain::record::{Record, Response};
 use crate::domain::schema::{Meaning, State};
-use crate::domain::step::Request;
+use crate::domain::step::StepInputs;
 use crate::exit::{CommandError, Exit};
 use crate::render::change::StepReport;
 use crate::render::invocation::argument_of;
@@ -46,7 +46,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         &record,
         step,
         args.owner.as_deref(),
-        args.step.change.confirmed.dry_run,
+        args.step.change.confirm_args.dry_run,
     )?;
     let report = StepReport {
         name: "release",
@@ -69,7 +69,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         step,
         report,
         audit_word: "released",
-        request: Request { now_ms, ..Request::new(&schema, &record.key, &owner, &response) },
+        request: StepInputs { now_ms, ..StepInputs::new(&schema, &record.key, &owner, &response) },
         needs_time,
         takes_lock: false,
         key_index: schema.lock_key_index(),

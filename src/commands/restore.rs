@@ -106,12 +106,12 @@ async fn restore(
     let mut trail = AuditTrail::open(context, &args.change, "restore")?;
     let here = writer.provenance().await?;
     source.may_go_to(context, &here, args.returns.elsewhere)?;
-    trail.is_at(here);
+    trail.set_server(here);
     let question = format!("Restore {} Redis keys from {}?", source.wanted, args.file.display());
     args.change.confirm(context, &question, &writer.name())?;
     // From here on, a signal ends the restore after the current batch, which is then in the log.
     let interrupt = Interrupt::listen()?;
-    interrupt.heed_terminate()?;
+    interrupt.handle_terminate()?;
     context.ui.begin_changes();
     // Without this line, `undo` after a crash would revert the operation before.
     trail.begin(&writer.name(), Some(&source.file), context.now()).await?;

@@ -126,7 +126,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
 async fn play(context: &mut Context, plan: &SimulationPlan) -> Result<Simulated> {
     // After Ctrl-C and SIGTERM, the test keys are still removed.
     let interrupt = Interrupt::listen()?;
-    interrupt.heed_terminate()?;
+    interrupt.handle_terminate()?;
     let (client, server) = context.arena("Simulating").await?;
     // Faults that would harm a shared server always use temporary local servers.
     let environment = context.settings.environment();

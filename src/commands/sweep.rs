@@ -89,7 +89,7 @@ pub struct Args {
 }
 
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
-    let only_shows = args.change.confirmed.dry_run;
+    let only_shows = args.change.confirm_args.dry_run;
     let orphans = Orphans::new(context, &args.sought, args.action, &args.schemas)?;
     if let Some(remark) = args.sought.filter.remark(&orphans.scope().catalog) {
         context.ui.status(&remark);
@@ -104,7 +104,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     if !only_shows || orphans.takes_unreadable() {
         orphans.check_narrow(&args.schemas)?;
     }
-    let leave = if only_shows { None } else { Some(&args.change.confirmed) };
+    let leave = if only_shows { None } else { Some(&args.change.confirm_args) };
     let mut sweep = BulkRun::open(context, &orphans, leave, scan_options, None).await?;
 
     // A lock that expires by itself is removed only if --owner-alive reports that its owner is
@@ -124,7 +124,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         return sweep.end_unchanged(context);
     }
 
-    args.change.confirmed.confirm(context, &question(&args, count), &sweep.server)?;
+    args.change.confirm_args.confirm(context, &question(&args, count), &sweep.server)?;
     let removes = args.action == ActionArg::Unlock;
     let options = BulkOptions {
         command: "sweep",
@@ -170,7 +170,7 @@ async fn show(
         // The table shows three keys of each finding, and the operator has to see all before
         // deciding.
         let is_preview =
-            args.change.confirmed.dry_run || args.change.confirmed.asks_somebody(context);
+            args.change.confirm_args.dry_run || args.change.confirm_args.asks_somebody(context);
         if is_preview
             && found.tally.leaves_keys_out()
             && let Some(words) = args.sought.as_list_options()

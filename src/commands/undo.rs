@@ -61,9 +61,10 @@ pub struct Args {
 
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let catalog = context.catalog(&SchemaArgs::default())?;
-    let dry_run = args.change.confirmed.dry_run;
+    let dry_run = args.change.confirm_args.dry_run;
     // A dry run gets no connection that can change records.
-    let writer = if dry_run { None } else { Some(context.writer(&args.change.confirmed).await?) };
+    let writer =
+        if dry_run { None } else { Some(context.writer(&args.change.confirm_args).await?) };
     let client = context.client().await?;
     let here = match &writer {
         Some(writer) => writer.provenance().await?,
@@ -197,9 +198,9 @@ impl Undo<'_> {
             operation.who
         );
         let question = escape::again(&question);
-        self.args.change.confirmed.confirm(context, &question, &writer.name())?;
+        self.args.change.confirm_args.confirm(context, &question, &writer.name())?;
         // From here on, a signal ends the undo after the current batch, which is then in the log.
-        self.reverter.interrupt.heed_terminate()?;
+        self.reverter.interrupt.handle_terminate()?;
         let is_part = !self.args.returns.keys.is_empty();
         let mut journal =
             Journal::open_undoing(context, &self.args.change, "undo", &operation.op, is_part)?;

@@ -20,7 +20,7 @@ impl Context {
     /// prefix that no chosen schema accepts.
     pub fn catalog(&mut self, args: &SchemaArgs) -> Result<Catalog> {
         let folder = self.settings.environment().schema_dir();
-        self.ui.invocation_mut().heed_schemas(args, folder);
+        self.ui.invocation_mut().note_schemas(args, folder);
         let mut loaded = self.loaded(args)?;
         for (schema, wrong) in loaded.unsound.drain(..) {
             loaded.left_out.push((schema.name, wrong));

@@ -6,7 +6,7 @@ use crate::domain::record::{
     Content, Deadline, Expiry, KeyState, Observation, Reading, Response, Stored, decode,
 };
 use crate::domain::schema::{Schema, State};
-use crate::domain::step::{Answer, Request, next_request};
+use crate::domain::step::{Answer, StepInputs, next_request};
 
 /// A contradiction within a schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,8 +30,10 @@ pub(crate) fn mismatches(schema: &Schema) -> Vec<Mismatch> {
     }
     let response =
         Response { status: Some(201), headers: headers(schema), body: BODY.to_vec(), whole: true };
-    let request =
-        Request { fingerprint: FINGERPRINT, ..Request::new(schema, b"order-1", OWNER, &response) };
+    let request = StepInputs {
+        fingerprint: FINGERPRINT,
+        ..StepInputs::new(schema, b"order-1", OWNER, &response)
+    };
     let lock = request.lock();
     let lock_index = schema.lock_key_index();
     let writes_lock = schema.write.lock_value.is_some();
@@ -53,7 +55,7 @@ pub(crate) fn mismatches(schema: &Schema) -> Vec<Mismatch> {
         found.extend(keeps_response(&request));
     }
     if schema.write.failed_value.is_some() {
-        let failed = Request { error: Some(ERROR), ..request.clone() }.result();
+        let failed = StepInputs { error: Some(ERROR), ..request.clone() }.result();
         found.extend(reads_as(schema, result_index, &failed, State::Completed, "failed_value"));
         found.extend(keeps_fingerprint(schema, result_index, &failed, "failed_value"));
         found.extend(keeps_error(schema, &failed));
@@ -90,10 +92,10 @@ pub(crate) fn headers(schema: &Schema) -> Vec<(String, String)> {
 
 /// Finds times that are constants in the file. A lock with a constant time would seem to date from
 /// that day.
-fn constant_times(request: &Request<'_>) -> Vec<Mismatch> {
+fn constant_times(request: &StepInputs<'_>) -> Vec<Mismatch> {
     let schema = request.schema;
     // A real time differs a day later, in any unit.
-    let later = Request { now_ms: request.now_ms + 86_400_000, ..request.clone() };
+    let later = StepInputs { now_ms: request.now_ms + 86_400_000, ..request.clone() };
     let values = [
         ("lock_value", schema.lock_key_index(), request.lock(), later.lock()),
         ("result_value", schema.result_key_index(), request.result(), later.result()),
@@ -224,7 +226,7 @@ fn contains(whole: &[u8], part: &[u8]) -> bool {
 
 /// A replay returns the response exactly as the result contains it. The fields of a hash may be
 /// encoded; [`keeps_body`] reads them back.
-fn keeps_response(request: &Request<'_>) -> Option<Mismatch> {
+fn keeps_response(request: &StepInputs<'_>) -> Option<Mismatch> {
     request.schema.write.response.as_ref()?;
     let Content::Text { head, .. } = request.result() else { return None };
     if contains(&head, &request.replayed()) {

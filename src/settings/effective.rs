@@ -277,7 +277,7 @@ impl Settings {
     }
 
     /// Applies a context's protection to this server, because it is the context's server.
-    pub(crate) fn is_kept_by(&mut self, guard: &Guard) {
+    pub(crate) fn apply_guard(&mut self, guard: &Guard) {
         if let Ok(context) = self.file.context(&guard.context) {
             self.server_context.add(&guard.context, context);
             self.access = Access::of(self.server_context.read_only_by.is_some());

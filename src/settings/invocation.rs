@@ -64,7 +64,7 @@ impl Invocation {
 
     /// Adds the URL that `REDIS_URL` names. Whether this variable applies is known only after the
     /// config file was read.
-    pub(crate) fn heed_redis_url(&mut self, url: &str) {
+    pub(crate) fn note_redis_url(&mut self, url: &str) {
         let (url, has_password) = without_password(url);
         self.option("-u", url);
         self.flag("--askpass", has_password);
@@ -82,7 +82,7 @@ impl Invocation {
 
     /// Adds the options for the schema folder and for the prefix of the named schema. `folder` is
     /// the folder that a variable names.
-    pub(crate) fn heed_schemas(&mut self, args: &SchemaArgs, folder: Option<PathBuf>) {
+    pub(crate) fn note_schemas(&mut self, args: &SchemaArgs, folder: Option<PathBuf>) {
         let prefix = match (args.schema.as_slice(), &args.prefix) {
             ([schema], Some(prefix)) => Some((schema.as_str(), prefix.as_str())),
             _ => None,

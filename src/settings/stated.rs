@@ -32,27 +32,27 @@ impl Settings {
         known: &[Schema],
         left_out: &[(String, SchemaError)],
     ) -> Result<(), CommandError> {
-        self.heed_names(known, left_out)?;
-        self.heed_prefix(known)
+        self.check_names(known, left_out)?;
+        self.check_prefix(known)
     }
 
-    fn heed_names(
+    fn check_names(
         &self,
         known: &[Schema],
         left_out: &[(String, SchemaError)],
     ) -> Result<(), CommandError> {
         let context = &self.server_context.context;
         for (index, name) in context.schema.iter().enumerate() {
-            self.heed_name(&["schema", &index.to_string()], name, known, left_out)?;
+            self.check_name(&["schema", &index.to_string()], name, known, left_out)?;
         }
         for name in context.deployment.keys() {
-            self.heed_name(&["deployment", name], name, known, left_out)?;
+            self.check_name(&["deployment", name], name, known, left_out)?;
         }
         Ok(())
     }
 
     /// Checks that the schema that a field names exists.
-    fn heed_name(
+    fn check_name(
         &self,
         field: &[&str],
         name: &str,
@@ -71,7 +71,7 @@ impl Settings {
         Err(stop.hint(format!("schemas: {}", names.join(", "))))
     }
 
-    fn heed_prefix(&self, known: &[Schema]) -> Result<(), CommandError> {
+    fn check_prefix(&self, known: &[Schema]) -> Result<(), CommandError> {
         let context = &self.server_context.context;
         if context.prefix.is_none() {
             return Ok(());

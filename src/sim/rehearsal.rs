@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use crate::domain::record::{Content, Expiry, Record, Response, age};
 use crate::domain::schema::{Meaning, Step, TtlOf};
-use crate::domain::step::{ExecutedStep, Request, StepReply, execute};
+use crate::domain::step::{ExecutedStep, StepInputs, StepReply, execute};
 use crate::sim::service::set_content;
 use crate::sim::simulate::LocalServers;
 use crate::store::{Connection, Sandbox, SandboxError, StoreError, pack};
@@ -50,7 +50,7 @@ pub(crate) enum NotRehearsed {
 pub(crate) async fn rehearse(
     record: &Record,
     complete: &Step,
-    request: &Request<'_>,
+    request: &StepInputs<'_>,
     hold: Option<&Content>,
     servers: &LocalServers,
 ) -> Result<Option<Rehearsal>, NotRehearsed> {
@@ -67,7 +67,7 @@ pub(crate) async fn rehearse(
     // The next request comes from another worker, which has its own owner ID.
     let owner = Uuid::new_v4().to_string();
     let response = Response::default();
-    let again = Request {
+    let again = StepInputs {
         owner: owner.as_bytes(),
         response: &response,
         error: None,

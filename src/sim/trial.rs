@@ -5,7 +5,7 @@ use crate::domain::record::{Content, Deadline, Expiry, KeyState, Observation, Re
 use crate::domain::schema::{Meaning, Schema, Step};
 use crate::domain::self_check::headers;
 use crate::domain::step::next_request::predict_reply;
-use crate::domain::step::{ExecutedStep, Request, StepReply, execute};
+use crate::domain::step::{ExecutedStep, StepInputs, StepReply, execute};
 use crate::sim::service::{server_ms, set_content, words};
 use crate::store::{Connection, StoreError, pack};
 
@@ -51,8 +51,11 @@ pub(crate) async fn try_steps(
         whole: true,
     };
     let now_ms = server_ms(&connection.ask(&pack(["TIME"])).await?);
-    let request =
-        Request { fingerprint: FINGERPRINT, now_ms, ..Request::new(schema, KEY, OWNER, &response) };
+    let request = StepInputs {
+        fingerprint: FINGERPRINT,
+        now_ms,
+        ..StepInputs::new(schema, KEY, OWNER, &response)
+    };
     let steps = [
         ("begin", &schema.begin),
         ("renew", &schema.renew),
@@ -67,7 +70,7 @@ pub(crate) async fn try_steps(
             set_state(schema, &state, connection).await?;
             // The worker that begins is not the worker that holds the lock.
             let owner = if name == "begin" { NEXT_OWNER } else { OWNER };
-            let request = Request { owner: owner.as_bytes(), ..request.clone() };
+            let request = StepInputs { owner: owner.as_bytes(), ..request.clone() };
             let trial = Trial { name, step, state: &state, request: &request };
             let Some(stray) = trial.run(connection).await? else { continue };
             // One wrong reply is enough to correct the entries of a call.
@@ -81,7 +84,7 @@ pub(crate) async fn try_steps(
 
 /// Every combination of contents of the Redis keys. Those that the service itself writes come
 /// first.
-fn states(schema: &Schema, request: &Request<'_>) -> Vec<Vec<TrialContent>> {
+fn states(schema: &Schema, request: &StepInputs<'_>) -> Vec<Vec<TrialContent>> {
     let mut states = vec![Vec::new()];
     for key_index in 0..schema.keys.len() {
         let contents = contents(schema, key_index, request);
@@ -104,7 +107,7 @@ fn is_own(state: &[TrialContent]) -> bool {
     state.iter().all(|content| content.is_own)
 }
 
-fn contents(schema: &Schema, key_index: usize, request: &Request<'_>) -> Vec<TrialContent> {
+fn contents(schema: &Schema, key_index: usize, request: &StepInputs<'_>) -> Vec<TrialContent> {
     let write = &schema.write;
     let mut own = vec![("nothing", Content::Absent)];
     if key_index == schema.lock_key_index() && write.lock_value.is_some() {
@@ -114,7 +117,7 @@ fn contents(schema: &Schema, key_index: usize, request: &Request<'_>) -> Vec<Tri
         own.push(("a result", request.result_over_lock()));
     }
     if key_index == schema.result_key_index() && write.failed_value.is_some() {
-        let failed = Request { error: Some("declined"), ..request.clone() }.result();
+        let failed = StepInputs { error: Some("declined"), ..request.clone() }.result();
         own.push(("a failed result", failed));
     }
     let mut contents = Vec::new();
@@ -152,7 +155,7 @@ struct Trial<'a> {
     name: &'static str,
     step: &'a Step,
     state: &'a [TrialContent],
-    request: &'a Request<'a>,
+    request: &'a StepInputs<'a>,
 }
 
 impl Trial<'_> {

@@ -11,7 +11,7 @@ pub mod read;
 mod sandbox;
 mod scripts;
 
-pub use self::change::guarded_step::{GuardedOutcome, Hold};
+pub use self::change::guarded_step::{GuardedOutcome, StepLock};
 pub(crate) use self::change::restore::RestoreResult;
 pub use self::change::restore::{KeyResult, RestoreOutcome, Return};
 pub(crate) use self::change::set_words;

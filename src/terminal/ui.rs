@@ -297,9 +297,11 @@ impl Ui {
         progress.suspend(|| self.write(write))
     }
 
-    /// Writes output to stdout like [`Ui::data`], with characters that the terminal can show.
+    /// Writes output to stdout like [`Ui::data`], with characters that the terminal can show. Command
+    /// lines in it stay as they are, because it contains keys and values from Redis, which must be
+    /// shown unchanged.
     pub fn page(&mut self, text: impl AsRef<str>) -> io::Result<()> {
-        let text = self.readable(text.as_ref()).into_owned();
+        let text = self.printable(text.as_ref()).into_owned();
         if self.frame.is_none() && self.paged(Stream::Out, text.as_bytes())? {
             return Ok(());
         }
@@ -310,10 +312,15 @@ impl Ui {
     /// that, and with command lines that name this run's server.
     fn readable<'a>(&self, text: &'a str) -> Cow<'a, str> {
         // Command lines are completed first, because the inserted options must be escaped too.
-        let text = match self.invocation.complete(text) {
-            Cow::Borrowed(text) => escape::styled(text),
-            Cow::Owned(text) => Cow::Owned(escape::styled(&text).into_owned()),
-        };
+        match self.invocation.complete(text) {
+            Cow::Borrowed(text) => self.printable(text),
+            Cow::Owned(text) => Cow::Owned(self.printable(&text).into_owned()),
+        }
+    }
+
+    /// The text without control sequences that move the cursor, in ASCII if the terminal needs that.
+    fn printable<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let text = escape::styled(text);
         if self.is_ascii { Cow::Owned(plain::ascii(&text)) } else { text }
     }
 

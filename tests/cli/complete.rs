@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use idemctl::domain::record::response::Response;
 use idemctl::domain::schema::{Meaning, Schema};
-use idemctl::domain::step::request::Request;
+use idemctl::domain::step::inputs::StepInputs;
 use redis::Connection;
 
 use crate::support::wire;
@@ -63,10 +63,10 @@ impl Case {
         Self { schema, server, connection, response, words }
     }
 
-    fn request<'a>(&'a self, key: &'a str) -> Request<'a> {
-        Request {
+    fn request<'a>(&'a self, key: &'a str) -> StepInputs<'a> {
+        StepInputs {
             fingerprint: "f-1",
-            ..Request::new(&self.schema, key.as_bytes(), OWNER, &self.response)
+            ..StepInputs::new(&self.schema, key.as_bytes(), OWNER, &self.response)
         }
     }
 
@@ -187,7 +187,7 @@ fn a_result_is_replaced_on_request_alone_and_can_be_restored() {
     for mut case in cases() {
         assert_eq!(case.begin("k"), Meaning::Acquired);
         let wrong = Response { status: Some(200), body: b"wrong".to_vec(), ..Response::default() };
-        let request = Request { response: &wrong, ..case.request("k") };
+        let request = StepInputs { response: &wrong, ..case.request("k") };
         let stored = wire::play(
             &mut case.server.connect(),
             case.schema.complete.as_ref().unwrap(),

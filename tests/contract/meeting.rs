@@ -2,7 +2,7 @@
 
 use idemctl::domain::record::response::Response;
 use idemctl::domain::schema::{Meaning, Schema};
-use idemctl::domain::step::request::Request;
+use idemctl::domain::step::inputs::StepInputs;
 use redis::Connection;
 
 use crate::services::{Begun, SERVICES, Service};
@@ -51,8 +51,8 @@ impl Meeting {
     }
 }
 
-fn request<'a>(schema: &'a Schema, response: &'a Response) -> Request<'a> {
-    Request::new(schema, KEY.as_bytes(), OURS, response)
+fn request<'a>(schema: &'a Schema, response: &'a Response) -> StepInputs<'a> {
+    StepInputs::new(schema, KEY.as_bytes(), OURS, response)
 }
 
 fn response() -> Response {

@@ -2,7 +2,7 @@
 
 use idemctl::domain::record::response::Response;
 use idemctl::domain::schema::{Action, Schema, Step};
-use idemctl::domain::step::request::Request;
+use idemctl::domain::step::inputs::StepInputs;
 use redis::Connection;
 
 use crate::services::{EVENT_DRIVEN, EXPRESS, GO_CHI, GO_MIDDLEWARE};
@@ -22,7 +22,7 @@ fn json_response() -> Response {
 
 fn play(connection: &mut Connection, schema: &Schema, step: &Step) -> String {
     let response = json_response();
-    let request = Request::new(schema, b"order-1", OWNER, &response);
+    let request = StepInputs::new(schema, b"order-1", OWNER, &response);
     wire::line(&wire::play(connection, step, &request).reply)
 }
 
@@ -224,7 +224,7 @@ fn sends_the_services_commands_keys_and_arguments() {
     for (name, told) in SENT {
         let schema = wire::schema(name);
         let response = json_response();
-        let request = Request::new(&schema, b"order-1", OWNER, &response);
+        let request = StepInputs::new(&schema, b"order-1", OWNER, &response);
         let steps = [&schema.begin, &schema.complete, &schema.release].map(Option::as_ref);
         let calls = steps.into_iter().flatten().flat_map(|step| &step.calls);
         let sent: Vec<Vec<String>> = calls
@@ -269,7 +269,7 @@ fn a_redis_key_with_the_deployments_prefix() {
             redis_keys,
             "{name}"
         );
-        let request = Request::new(schema, b"order-1", OWNER, &response);
+        let request = StepInputs::new(schema, b"order-1", OWNER, &response);
         assert_eq!(
             wire::words(&schema.begin.as_ref().unwrap().calls[0], &request)[3],
             sent.as_bytes(),
@@ -288,7 +288,7 @@ fn ttls_are_sent_as_whole_seconds_rounded_up() {
     };
     let response = json_response();
     for schema in idemctl::schemas::load(None, deployment).unwrap().schemas {
-        let request = Request::new(&schema, b"order-1", OWNER, &response);
+        let request = StepInputs::new(&schema, b"order-1", OWNER, &response);
         let sends = |step: &Step, seconds: &[u8]| {
             step.calls
                 .iter()
@@ -341,7 +341,7 @@ fn writes_difficult_responses_as_the_services_encoders_do() {
     ] {
         let schema = wire::schema(name);
         let response = difficult_response();
-        let request = Request::new(&schema, b"order-1", OWNER, &response);
+        let request = StepInputs::new(&schema, b"order-1", OWNER, &response);
         assert_eq!(String::from_utf8(request.result_value()).unwrap(), told, "{name}");
     }
 }

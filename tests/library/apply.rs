@@ -109,7 +109,7 @@ fn what_changed_between_look_and_act_stays_and_the_backup_does_not_claim_it() {
     let mut backup = Backup::create(&file(&server)).unwrap();
     let outcomes = remove(&library, &changes, Some(&mut backup));
     let expected = (0..300).map(|index| match index {
-        7..=10 | 150 => Outcome::Changed,
+        7..=10 | 150 => Outcome::Conflict,
         11 => Outcome::Absent,
         _ => Outcome::Done,
     });
@@ -129,7 +129,7 @@ fn a_backup_of_nothing_goes() {
     server.send::<()>(&[b"DEL", key(2).as_bytes()]);
     let mut backup = Backup::create(&file(&server)).unwrap();
     let outcomes = remove(&library, &changes, Some(&mut backup));
-    assert_eq!(outcomes, [Outcome::Changed, Outcome::Changed, Outcome::Absent]);
+    assert_eq!(outcomes, [Outcome::Conflict, Outcome::Conflict, Outcome::Absent]);
     assert_eq!(backup.close(), None);
     assert!(!file(&server).exists());
 }
@@ -147,7 +147,7 @@ fn gives_many_a_ttl() {
     ended.unwrap();
     for (index, outcome) in outcomes.into_iter().enumerate() {
         let left: i64 = server.send(&[b"PTTL", key(index).as_bytes()]);
-        assert_eq!(outcome == Outcome::Changed, index == 3);
+        assert_eq!(outcome == Outcome::Conflict, index == 3);
         assert!(index == 3 || matches!(outcome, Outcome::Expires(_)), "{outcome:?}");
         assert_eq!(left <= 5_000, index != 3, "{index}: {left}");
     }
@@ -170,7 +170,7 @@ fn records_of_two_keys_count_both_and_go_by_both() {
     let outcomes = remove(&library, &changes, None);
     assert_eq!(server.calls("eval"), 2);
     let done = outcomes.iter().filter(|outcome| **outcome == Outcome::Done).count();
-    assert_eq!((done, outcomes[55]), (59, Outcome::Changed));
+    assert_eq!((done, outcomes[55]), (59, Outcome::Conflict));
     assert_eq!(server.size(), 61);
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::support::wire::Library;
 use crate::support::{PENDING, Server, proxy};
 use idemctl::domain::record::observation::{Content, Observation};
-use idemctl::store::{GuardedOutcome, Hold};
+use idemctl::store::{GuardedOutcome, StepLock};
 
 const COMPLETE: [&str; 9] =
     ["complete", "k", "--schema", "go-middleware", "--yes", "--status", "201", "--body", "paid"];
@@ -219,7 +219,7 @@ fn a_call_tells_what_was_there_right_before_and_after() {
     let seen = || -> Observation { library.observe(&[keys.to_vec()]).remove(0) };
     let call =
         |words: &[&str]| words.iter().map(|word| word.as_bytes().to_vec()).collect::<Vec<_>>();
-    let hold = Hold { key_index: 0, value: Content::text(b"held".to_vec()), ttl_ms: 5_000 };
+    let hold = StepLock { key_index: 0, value: Content::text(b"held".to_vec()), ttl_ms: 5_000 };
     let writer = library.writer();
     let made = library
         .wait(writer.call(&seen(), Some(&hold), call(&["SET", "result", "1"]), &[]))

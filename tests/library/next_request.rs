@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use idemctl::domain::record::decode::Reading;
 use idemctl::domain::schema::{Meaning, Reply, Schema, Step};
 use idemctl::domain::step::fencing;
+use idemctl::domain::step::inputs::StepInputs;
 use idemctl::domain::step::next_request::{self, Answer};
-use idemctl::domain::step::request::Request;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use redis::Connection;
@@ -23,7 +23,7 @@ fn play<'a>(
     owner: &str,
 ) -> Played<'a> {
     let response = response();
-    wire::play(connection, step, &Request::new(schema, key, owner, &response))
+    wire::play(connection, step, &StepInputs::new(schema, key, owner, &response))
 }
 
 /// What a played begin step answered, in the words of the prediction.

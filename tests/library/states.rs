@@ -6,7 +6,7 @@ use idemctl::domain::record::decode::{self, Reading};
 use idemctl::domain::record::observation::Observation;
 use idemctl::domain::record::response::Response;
 use idemctl::domain::schema::Schema;
-use idemctl::domain::step::request::Request;
+use idemctl::domain::step::inputs::StepInputs;
 
 use crate::support::Server;
 use crate::support::wire::{self, Library};
@@ -89,11 +89,11 @@ pub(crate) type KeyState = (Held, bool);
 /// Everything a Redis key of this schema may hold.
 fn key_states(schema: &Schema) -> Vec<Held> {
     let response = response();
-    let writer = Request::new(schema, b"any", HOLDER, &response);
+    let writer = StepInputs::new(schema, b"any", HOLDER, &response);
     let mut texts: Vec<_> =
         wire::STRAY.iter().chain(ODD_STRINGS).map(|text| text.to_vec()).collect();
     texts.extend(STRINGS.split_whitespace().map(Vec::from));
-    let failed = Request { error: Some("card declined"), ..writer.clone() };
+    let failed = StepInputs { error: Some("card declined"), ..writer.clone() };
     texts.extend([
         writer.lock_value(),
         writer.result_value(),

@@ -4,8 +4,8 @@
 use std::cell::RefCell;
 
 use idemctl::domain::record::response::Response;
+use idemctl::domain::step::inputs::StepInputs;
 use idemctl::domain::step::reply::StepReply;
-use idemctl::domain::step::request::Request;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use redis::Connection;
@@ -47,9 +47,9 @@ fn the_schema_writes_what_the_scripts_write() {
     let schema = wire::schema("reference");
     let response = Response { status: Some(201), body: b"{}".to_vec(), ..Response::default() };
     let request =
-        Request { fingerprint: "print", ..Request::new(&schema, b"order-1", "a", &response) };
+        StepInputs { fingerprint: "print", ..StepInputs::new(&schema, b"order-1", "a", &response) };
     for error in [None, Some("card declined")] {
-        let request = Request { error, ..request.clone() };
+        let request = StepInputs { error, ..request.clone() };
         reference.forget();
         let connection = &mut reference.connection.borrow_mut();
         let mut stored = |step| {

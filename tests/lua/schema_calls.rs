@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use idemctl::domain::record::response::Response;
 use idemctl::domain::schema::{Action, Call, ReplyPattern, Schema};
+use idemctl::domain::step::inputs::StepInputs;
 use idemctl::domain::step::reply::{ReplyMatcher, StepReply};
-use idemctl::domain::step::request::Request;
 
 use crate::headers::words_of;
 use crate::support::header::{Position, Script};
@@ -20,7 +20,7 @@ fn calls(schema: &Schema) -> Vec<&Call> {
 fn script_calls(check: impl Fn(&Schema, &Script, &Call, &[Vec<u8>], &[Vec<u8>])) {
     let response = Response { body: b"{}".to_vec(), ..Response::default() };
     for schema in wire::built_in() {
-        let request = Request::new(&schema, b"{key}", "the-owner", &response);
+        let request = StepInputs::new(&schema, b"{key}", "the-owner", &response);
         for call in calls(&schema) {
             if let Action::Script { name, keys, args } = &call.action {
                 let script = Script::read(&format!("{}/{name}", schema.name));
@@ -81,7 +81,7 @@ fn is_meant(schema: &Schema, position: &Position, sent: &str) -> bool {
 
 fn replayed(schema: &Schema) -> Vec<u8> {
     let response = Response { body: b"{}".to_vec(), ..Response::default() };
-    Request::new(schema, b"{key}", "the-owner", &response).replayed()
+    StepInputs::new(schema, b"{key}", "the-owner", &response).replayed()
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use idemctl::domain::record::response::Response;
 use idemctl::domain::schema::Schema;
-use idemctl::domain::step::request::Request;
+use idemctl::domain::step::inputs::StepInputs;
 use idemctl::schemas;
 
 /// From one second to eight hours, one for each schema; none is any schema's default.
@@ -68,7 +68,7 @@ impl Deployment {
     /// True when its locks name who holds them.
     pub fn names_owner(&self) -> bool {
         let response = Response::default();
-        let lock = Request::new(&self.schema, b"k", ANYBODY, &response).lock_value();
+        let lock = StepInputs::new(&self.schema, b"k", ANYBODY, &response).lock_value();
         lock.windows(ANYBODY.len()).any(|part| part == ANYBODY.as_bytes())
     }
 
@@ -80,7 +80,7 @@ impl Deployment {
         };
         let tagged = on_cluster && roles.len() > 1;
         let response = Response::default();
-        let lock = Request::new(&schema, b"k", ANYBODY, &response).lock_value();
+        let lock = StepInputs::new(&schema, b"k", ANYBODY, &response).lock_value();
         let until =
             lock.iter().position(|byte| *byte == ANYBODY.as_bytes()[0]).unwrap_or(lock.len());
         let mut deployment =

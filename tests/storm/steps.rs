@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use idemctl::domain::record::response::Response;
 use idemctl::domain::schema::{Meaning, Schema, Step};
+use idemctl::domain::step::inputs::StepInputs;
 use idemctl::domain::step::reply::StepReply;
-use idemctl::domain::step::request::Request;
 
 use crate::operation::{Ending, Operation, Phase};
 use crate::worker::{self, Lost, Worker};
@@ -163,9 +163,9 @@ impl Worker {
         let now_ms = crate::event::now() / 1_000;
         let Operation { key, owner, .. } = operation;
         let response = Response::default();
-        Request {
+        StepInputs {
             now_ms,
-            ..Request::new(&self.deployment().schema, key.as_bytes(), owner, &response)
+            ..StepInputs::new(&self.deployment().schema, key.as_bytes(), owner, &response)
         }
         .lock_value()
     }

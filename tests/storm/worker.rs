@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use idemctl::domain::record::response::Response;
 use idemctl::domain::schema::{Meaning, Schema, Step};
+use idemctl::domain::step::inputs::StepInputs;
 use idemctl::domain::step::reply::StepReply;
-use idemctl::domain::step::request::Request;
 use redis::Connection;
 
 use crate::callers::WORKER;
@@ -199,7 +199,8 @@ impl Worker {
         let shared = Arc::clone(&self.shared);
         let schema = &shared.deployments.all()[self.service].schema;
         let Operation { key, owner, response, .. } = operation;
-        let request = Request { error, ..Request::new(schema, key.as_bytes(), owner, response) };
+        let request =
+            StepInputs { error, ..StepInputs::new(schema, key.as_bytes(), owner, response) };
         let redis_key = self.redis_keys(key).remove(0);
         for call in &step(schema).calls {
             let reply = self.ask(&redis_key, &wire::words(call, &request))?;

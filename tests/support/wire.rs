@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use idemctl::domain::record::observation::Observation;
 use idemctl::domain::schema::{Action, Call, Meaning, Reply, Schema, Step};
+use idemctl::domain::step::inputs::StepInputs;
 use idemctl::domain::step::reply::StepReply;
-use idemctl::domain::step::request::Request;
 use idemctl::schemas::{self, Deployment};
 use idemctl::store::{self, Access, Address, Client, ReadLimit, Target, Writer};
 use redis::{Connection, Value};
@@ -140,7 +140,7 @@ fn step_reply(value: Value) -> StepReply {
 }
 
 /// What is sent for a call of a request.
-pub fn words(call: &Call, request: &Request<'_>) -> Vec<Vec<u8>> {
+pub fn words(call: &Call, request: &StepInputs<'_>) -> Vec<Vec<u8>> {
     match &call.action {
         Action::Command(command) => command.iter().map(|word| request.word(word)).collect(),
         Action::Script { name, keys, args } => {
@@ -167,7 +167,11 @@ impl Played<'_> {
 }
 
 /// Plays a step on the server: call after call, until one's reply decides.
-pub fn play<'a>(connection: &mut Connection, step: &'a Step, request: &Request<'_>) -> Played<'a> {
+pub fn play<'a>(
+    connection: &mut Connection,
+    step: &'a Step,
+    request: &StepInputs<'_>,
+) -> Played<'a> {
     let mut calls = step.calls.iter();
     loop {
         let call = calls.next().expect("no call decides");

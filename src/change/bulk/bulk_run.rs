@@ -19,7 +19,7 @@ use super::source::RecordSource;
 use crate::args::{ChangeArgs, ConfirmArgs};
 use crate::change::{Journal, RateLimiter, exit_after};
 use crate::context::Context;
-use crate::context::key_file::KeyFile;
+use crate::context::key_list::KeyList;
 use crate::domain::change::outcome::{Account, Ended};
 use crate::domain::select::Rate;
 use crate::exit::Exit;
@@ -40,7 +40,7 @@ pub struct BulkRun<'a, R: BulkRule> {
     /// The server's name, for people.
     pub server: String,
     /// The keys that are named one by one, if any are.
-    key_file: Option<KeyFile>,
+    key_list: Option<KeyList>,
     interrupt: Interrupt,
     /// The selected records, counted.
     pub found: Preview<R::Group>,
@@ -79,7 +79,7 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
         rule: &'a R,
         confirm_args: Option<&ConfirmArgs>,
         scan_options: ScanOptions,
-        key_file: Option<KeyFile>,
+        key_list: Option<KeyList>,
     ) -> Result<Self> {
         let writer = match confirm_args {
             Some(args) => Some(context.writer(args).await?),
@@ -93,7 +93,7 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
             reader,
             writer,
             server,
-            key_file,
+            key_list,
             interrupt,
             found: Preview::default(),
             is_counted: false,
@@ -111,7 +111,7 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
         let source = RecordSource::open(
             self.rule,
             self.reader.clone(),
-            self.key_file.as_mut(),
+            self.key_list.as_mut(),
             &self.interrupt,
             progress,
         )
@@ -134,7 +134,7 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
         if let Some(error) = self.found.unreachable {
             return Err(error.into());
         }
-        let has_scanned = self.key_file.is_none();
+        let has_scanned = self.key_list.is_none();
         Ok(exit_after(&self.found.coverage, &self.rule.scope().catalog, has_scanned))
     }
 
@@ -154,14 +154,14 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
         let Some(writer) = self.writer.take() else { return Ok(()) };
         // From here on SIGTERM, SIGQUIT and SIGHUP wait as Ctrl-C does, until backup and log are
         // whole.
-        self.interrupt.heed_terminate()?;
+        self.interrupt.handle_terminate()?;
         let unreachable = self.found.unreachable.take();
         let counted = if self.is_counted { self.found.selected.take() } else { None };
         let mut source = None;
         if counted.is_none() {
             // The progress of the changes is shown, and not that of the scan.
             let hidden = ProgressLine::hidden();
-            let keys = self.key_file.as_mut();
+            let keys = self.key_list.as_mut();
             let reader = self.reader.clone();
             let opened = RecordSource::open(self.rule, reader, keys, &self.interrupt, hidden);
             source = Some(opened.await?);

@@ -102,7 +102,7 @@ impl BatchChanger<'_> {
         first: Outcome,
     ) -> (Outcome, Result<()>) {
         // The first call removed these Redis keys: the rest of the record is compared with that.
-        for key_index in std::mem::replace(&mut change.changed, other_slot) {
+        for key_index in std::mem::replace(&mut change.target_indexes, other_slot) {
             change.seen.keys[key_index].content = Content::Absent;
         }
         change.backed_up.clear();
@@ -133,7 +133,7 @@ fn count(account: &mut Account, about: &About, outcome: Outcome) {
             account.partly.push(format!("{}/{}", about.schema, escape::text(&about.key)));
         }
         Outcome::Kept => account.left_to_expire += 1,
-        Outcome::Changed => account.changed += 1,
+        Outcome::Conflict => account.changed += 1,
         Outcome::Absent => account.gone += 1,
         Outcome::Unknown => account.unknown += 1,
         Outcome::Refused => {}

@@ -68,7 +68,7 @@ impl SelectedRecord {
     /// True if the record was read just now, and well enough for a change to compare with.
     fn is_fresh(&self) -> bool {
         let Self::Whole { record, read_at } = self else { return false };
-        let is_decided = record.claim != Claim::SoFar;
+        let is_decided = record.claim != Claim::Undecided;
         is_decided && is_comparable(record) && read_at.elapsed() < FRESH
     }
 }
@@ -112,7 +112,7 @@ pub(super) async fn recheck<R: BulkRule>(
     for ((candidate, identity), now) in stale.into_iter().zip(now) {
         let Some(now) = rechecked.if_same(reader, &identity, now)? else { continue };
         match decode(rule, candidate, now) {
-            Some(record) if record.claim == Claim::SoFar => undecided.push(record),
+            Some(record) if record.claim == Claim::Undecided => undecided.push(record),
             record => rechecked.select_again(rule, record),
         }
     }
@@ -186,7 +186,7 @@ impl<G> Rechecked<G> {
                 let identity = Identity::of(&record.seen);
                 let Some(whole) = self.if_same(reader, &identity, whole)? else { continue };
                 let whole = decode(rule, Candidate::from(record.clone()), whole);
-                record.claim = whole.map_or(Claim::SoFar, |whole| whole.claim);
+                record.claim = whole.map_or(Claim::Undecided, |whole| whole.claim);
                 self.select_again(rule, Some(record));
             }
         }
@@ -202,7 +202,7 @@ impl<G> Rechecked<G> {
         };
         if is_too_large(&record) {
             self.account.too_large += 1;
-        } else if record.claim.is_unrecognised() || record.claim == Claim::SoFar {
+        } else if record.claim.is_unrecognised() || record.claim == Claim::Undecided {
             self.account.unrecognised += 1;
         } else if let Some(planned) = rule.select(&record).yes() {
             self.same.push((record, planned));
@@ -221,7 +221,7 @@ fn is_comparable(record: &Record) -> bool {
 /// True for a record that nobody can tell from another program's: the rest of a value would tell,
 /// which is never read.
 pub(super) fn is_too_large(record: &Record) -> bool {
-    if record.claim != Claim::SoFar {
+    if record.claim != Claim::Undecided {
         return false;
     }
     let mut sizes = record.seen.keys.iter().filter_map(|key| key.content.size());
@@ -301,7 +301,7 @@ mod tests {
     fn a_read_that_leaves_the_claim_open_is_not_the_last_one() {
         let mut record = chi(CHI_LOCK, Expiry::Never);
         assert!(SelectedRecord::new(record.clone()).is_fresh());
-        record.claim = Claim::SoFar;
+        record.claim = Claim::Undecided;
         assert!(!SelectedRecord::new(record).is_fresh());
     }
 }

@@ -6,7 +6,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use anyhow::Result;
 
 use super::rule::{BulkRule, Planned};
-use crate::context::key_file::KeyFile;
+use crate::context::key_list::KeyList;
 use crate::domain::record::{Candidate, Expiry, Record};
 use crate::domain::select::{Coverage, Selected};
 use crate::exit::CommandError;
@@ -38,7 +38,7 @@ impl<'a> RecordSource<'a> {
     pub(super) async fn open(
         rule: &'a impl BulkRule,
         reader: RecordReader,
-        named_keys: Option<&'a mut KeyFile>,
+        named_keys: Option<&'a mut KeyList>,
         interrupt: &Interrupt,
         progress: ProgressLine,
     ) -> Result<Self> {
@@ -135,7 +135,7 @@ impl<'a> RecordSource<'a> {
 
 /// The records of keys that are named one by one.
 pub(super) struct NamedRecords<'a> {
-    list: &'a mut KeyFile,
+    list: &'a mut KeyList,
     reader: RecordReader,
     interrupt: Interrupt,
     progress: ProgressLine,
@@ -153,7 +153,7 @@ pub(super) struct NamedRecords<'a> {
 
 impl<'a> NamedRecords<'a> {
     fn new(
-        list: &'a mut KeyFile,
+        list: &'a mut KeyList,
         reader: RecordReader,
         interrupt: Interrupt,
         progress: ProgressLine,
@@ -210,7 +210,7 @@ impl<'a> NamedRecords<'a> {
         let lookup = Lookup {
             head: ReadLimit::Bytes(MOST_WHOLE),
             thresholds: scope.thresholds.clone(),
-            both: false,
+            includes_results_of_others: false,
         };
         let found = lookup.find(&mut self.reader, &scope.catalog, keys).await?;
         let scanned = scope.catalog.scanned();

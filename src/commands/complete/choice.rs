@@ -7,7 +7,7 @@ use crate::context::Context;
 use crate::domain::manual::{self, Completion, Overrides, Refusal};
 use crate::domain::record::{Content, Record, Response};
 use crate::domain::schema::{Schema, Step};
-use crate::domain::step::Request;
+use crate::domain::step::StepInputs;
 use crate::exit::{CommandError, Exit};
 use crate::render::escape;
 
@@ -64,16 +64,16 @@ impl ChosenCompletion {
         record: &'a Record,
         response: &'a Response,
         error: Option<&'a str>,
-    ) -> Result<Request<'a>, CommandError> {
+    ) -> Result<StepInputs<'a>, CommandError> {
         let schema = &record.schema;
         let now_ms = change::time_for(schema, record.seen.server_ms, self.needs_time(schema))?;
         let stored = &record.seen.keys[schema.result_key_index()].content;
-        let request = Request {
+        let request = StepInputs {
             fingerprint: &self.fingerprint,
             error,
             now_ms,
             before: if *stored == Content::Absent { None } else { Some(stored) },
-            ..Request::new(schema, &record.key, &self.owner, response)
+            ..StepInputs::new(schema, &record.key, &self.owner, response)
         };
         // Retries may fail without a field that the lock has and the service reads.
         let lost = manual::lost_fields(record, &request);
@@ -96,15 +96,15 @@ impl ChosenCompletion {
     ///
     /// # Errors
     /// Usage: no lock of this request would let the step store.
-    pub(super) fn hold(
+    pub(super) fn lock_for_step(
         &self,
         record: &Record,
-        request: &Request<'_>,
+        request: &StepInputs<'_>,
     ) -> Result<Option<Content>, CommandError> {
         if self.completion == Completion::OfLock {
             return Ok(None);
         }
-        manual::hold(record, request)
+        manual::lock_for_step(record, request)
             .map_err(|why| CommandError::usage(format!("{}: {why}", record.schema.name)))
     }
 }
@@ -114,7 +114,7 @@ impl ChosenCompletion {
 ///
 /// # Errors
 /// Usage: why the result cannot be written or read.
-fn check_read_back(record: &Record, request: &Request<'_>) -> Result<(), CommandError> {
+fn check_read_back(record: &Record, request: &StepInputs<'_>) -> Result<(), CommandError> {
     let key = escape::key(&record.key);
     let name = &record.schema.name;
     if let Some(why) = manual::unwritten_result(record, request) {

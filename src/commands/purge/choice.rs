@@ -5,7 +5,7 @@ use clap::Args;
 use crate::args::{KeysArgs, SchemaArgs, SelectArgs, StateArg, ThresholdArgs};
 use crate::change::bulk::{BulkRule, Planned, PlannedAction, Scope, check_narrow};
 use crate::context::Context;
-use crate::context::key_file::KeyFile;
+use crate::context::key_list::KeyList;
 use crate::domain::diagnosis::FindingCode;
 use crate::domain::record::{Evidence, Reading, Record};
 use crate::domain::schema::State;
@@ -40,8 +40,8 @@ impl ChoiceArgs {
     pub(super) fn open_key_file(
         &self,
         context: &mut Context,
-    ) -> Result<Option<KeyFile>, CommandError> {
-        KeyFile::of(&self.keys, context)
+    ) -> Result<Option<KeyList>, CommandError> {
+        KeyList::of(&self.keys, context)
     }
 
     /// The remark if `--match` seems to be meant for a Redis key, or for a part of a key.

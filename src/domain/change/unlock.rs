@@ -40,7 +40,7 @@ pub(crate) fn removable(record: &Record) -> Result<usize, String> {
                 .to_owned())
         }
         State::Unreadable => {
-            match record.readings.iter().position(|reading| reading.unread().is_some()) {
+            match record.readings.iter().position(|reading| reading.mismatch().is_some()) {
                 Some(unread) if record.seen.keys[unread].content != Content::Absent => Ok(unread),
                 _ => Err("nothing of it can be removed".to_owned()),
             }

@@ -2,7 +2,7 @@
 
 use crate::domain::record::{Content, Reading, Record, decode};
 use crate::domain::schema::{Meaning, State};
-use crate::domain::step::Request;
+use crate::domain::step::StepInputs;
 use crate::domain::step::next_request::predict_reply;
 
 /// How completing changes a record.
@@ -73,7 +73,10 @@ pub(crate) fn completion_of(record: &Record, overrides: Overrides) -> Result<Com
 ///
 /// # Errors
 /// Why the step would not store the result, even with a lock for this request.
-pub(crate) fn hold(record: &Record, request: &Request<'_>) -> Result<Option<Content>, String> {
+pub(crate) fn lock_for_step(
+    record: &Record,
+    request: &StepInputs<'_>,
+) -> Result<Option<Content>, String> {
     let schema = &record.schema;
     let lock_index = schema.lock_key_index();
     let checks_owner = match &schema.complete {
@@ -136,8 +139,8 @@ mod tests {
 
     fn held(record: &Record, owner: &str) -> Result<Option<String>, String> {
         let response = Response { status: Some(201), ..Response::default() };
-        let request = Request::new(&record.schema, b"k", owner, &response);
-        hold(record, &request)
+        let request = StepInputs::new(&record.schema, b"k", owner, &response);
+        lock_for_step(record, &request)
             .map(|lock| lock.map(|_| String::from_utf8(request.lock_value()).unwrap()))
     }
 

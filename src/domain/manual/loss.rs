@@ -2,7 +2,7 @@
 
 use crate::domain::record::{Content, Json, Reading, Record, decode};
 use crate::domain::schema::State;
-use crate::domain::step::Request;
+use crate::domain::step::StepInputs;
 use crate::domain::step::kept::{document, unknown_fields};
 
 /// JSON pointers to the data in the previous value that the result lacks: fields that the value
@@ -11,7 +11,7 @@ use crate::domain::step::kept::{document, unknown_fields};
 ///
 /// Empty if the step does not send the whole result, because the service's own script then writes
 /// the rest.
-pub(crate) fn lost_fields(record: &Record, request: &Request<'_>) -> Vec<String> {
+pub(crate) fn lost_fields(record: &Record, request: &StepInputs<'_>) -> Vec<String> {
     let schema = &record.schema;
     let key_index = schema.lock_key_index();
     // With a Redis key of its own, the result does not replace the lock's value.
@@ -57,7 +57,7 @@ fn lost_fingerprint(record: &Record, result: &Content) -> Option<String> {
 
 /// Why the result of this request cannot be written. `None` if it can be, or if the service's own
 /// script writes it.
-pub(crate) fn unwritten_result(record: &Record, request: &Request<'_>) -> Option<String> {
+pub(crate) fn unwritten_result(record: &Record, request: &StepInputs<'_>) -> Option<String> {
     if !record.schema.sends_result_value() {
         return None;
     }
@@ -66,7 +66,7 @@ pub(crate) fn unwritten_result(record: &Record, request: &Request<'_>) -> Option
 
 /// Why the result of this request would not be read back as a result. `None` if it would be, or if
 /// the service's own script writes it.
-pub(crate) fn unread_result(record: &Record, request: &Request<'_>) -> Option<String> {
+pub(crate) fn unread_result(record: &Record, request: &StepInputs<'_>) -> Option<String> {
     let schema = &record.schema;
     if !schema.sends_result_value() {
         return None;
@@ -76,6 +76,6 @@ pub(crate) fn unread_result(record: &Record, request: &Request<'_>) -> Option<St
             Some(format!("it would be `{}`", schema.values[value.format].name))
         }
         Reading::Value(value) => value.conformance.deviation().map(str::to_owned),
-        reading => Some(reading.unread().unwrap_or("it is of no form").to_owned()),
+        reading => Some(reading.mismatch().unwrap_or("it is of no form").to_owned()),
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::domain::record::{Decoded, Expiry, Record, decode};
 use crate::domain::schema::{Meaning, State};
-use crate::domain::step::Request;
+use crate::domain::step::StepInputs;
 
 /// Begin: a lock with this owner exists, and did not exist before.
 pub(crate) fn was_acquired(before: &Record, now: &Record, owner: &[u8]) -> Option<Meaning> {
@@ -16,7 +16,11 @@ fn holds(record: &Record, owner: &[u8]) -> bool {
 }
 
 /// Complete: the result that was sent is stored, was not stored before, and the lock is gone.
-pub(crate) fn was_stored(before: &Record, now: &Record, request: &Request<'_>) -> Option<Meaning> {
+pub(crate) fn was_stored(
+    before: &Record,
+    now: &Record,
+    request: &StepInputs<'_>,
+) -> Option<Meaning> {
     let schema = &now.schema;
     let key_index = schema.result_key_index();
     let old = &before.seen.keys[key_index];
@@ -102,7 +106,7 @@ mod tests {
     fn a_result_is_ours_by_what_it_says_whatever_the_time() {
         let response = Response { status: Some(201), whole: true, ..Response::default() };
         let schema = lock("w").schema;
-        let request = Request::new(&schema, b"k", "w", &response);
+        let request = StepInputs::new(&schema, b"k", "w", &response);
         let stored = |before: &Record, now: &Record| was_stored(before, now, &request);
         assert_eq!(stored(&lock("w"), &result(77, 201, LATER)), Some(Meaning::Stored));
         assert_eq!(stored(&lock("w"), &result(77, 200, LATER)), None);
@@ -123,7 +127,7 @@ mod tests {
         };
         let response = Response { body: b"{}".to_vec(), ..Response::default() };
         let before = two(text("1"), "");
-        let request = Request::new(&before.schema, b"k", "", &response);
+        let request = StepInputs::new(&before.schema, b"k", "", &response);
         assert_eq!(
             was_stored(&before, &two(Content::Absent, "{}"), &request),
             Some(Meaning::Stored)

@@ -4,7 +4,7 @@ use crate::domain::record::{
     Content, Deadline, Expiry, KeyState, Observation, Reading, Record, age, decode,
 };
 use crate::domain::schema::{Meaning, Step, TtlOf};
-use crate::domain::step::Request;
+use crate::domain::step::StepInputs;
 use crate::domain::step::next_request::predict_reply;
 
 /// The begin step's reply to a request with this hash of its payload.
@@ -74,7 +74,11 @@ fn predicted_meaning(step: Option<&Step>, readings: &[Reading], other_payload: b
 /// The record that the complete step leaves if it stores its result.
 ///
 /// `lives` is the TTL of the result if a trial run measured it; otherwise the schema gives the TTL.
-pub(crate) fn completed(record: &Record, request: &Request<'_>, lives: Option<Expiry>) -> Record {
+pub(crate) fn completed(
+    record: &Record,
+    request: &StepInputs<'_>,
+    lives: Option<Expiry>,
+) -> Record {
     let schema = &record.schema;
     let expiry = match (lives, schema.ttl(TtlOf::Result)) {
         (Some(measured), _) => measured,
@@ -155,7 +159,7 @@ mod tests {
             let record = record(&schema.name, &nothing);
             let response =
                 Response { status: Some(201), body: b"{}".to_vec(), ..Response::default() };
-            let request = Request::new(&schema, b"k", "w", &response);
+            let request = StepInputs::new(&schema, b"k", "w", &response);
             let completed = completed(&record, &request, None);
             assert_eq!(completed.next_request.answer, Answer::Replay, "{}", schema.name);
             let blind = ["go-chi", "go-middleware-v1", "express", "event-consumer"]

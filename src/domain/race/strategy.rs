@@ -130,13 +130,13 @@ mod tests {
     use super::*;
     use crate::domain::record::Response;
     use crate::domain::samples::schema;
-    use crate::domain::step::{Request, StepReply};
+    use crate::domain::step::{StepInputs, StepReply};
 
     /// The commands of a strategy's begin, each in words.
     fn commands(name: &str, strategy: Strategy) -> Vec<String> {
         let schema = schema(name);
         let response = Response::default();
-        let request = Request::new(&schema, b"1", "me", &response);
+        let request = StepInputs::new(&schema, b"1", "me", &response);
         let mut commands = Vec::new();
         for call in &RaceSteps::new(&schema, strategy).begin {
             commands.push(String::from_utf8(request.words(call).join(&b' ')).unwrap());
@@ -166,7 +166,7 @@ mod tests {
     fn a_naive_get_decides_by_the_value_format() {
         let schema = schema("express");
         let response = Response { status: Some(201), body: b"{}".to_vec(), ..Response::default() };
-        let request = Request::new(&schema, b"1", "me", &response);
+        let request = StepInputs::new(&schema, b"1", "me", &response);
         let steps = RaceSteps::new(&schema, Strategy::CheckThenAct);
         let meaning = |reply: StepReply| {
             request.matcher().match_reply(&steps.begin[0], &reply).map(|matched| matched.meaning())

@@ -10,7 +10,7 @@ pub enum Claim {
     /// The schema's service: the values have formats that the schema writes.
     Own,
     /// The schema's service, as far as the values were read: the rest of a value may deviate.
-    SoFar,
+    Undecided,
     /// Another program, and why.
     Unrecognised(String),
     /// Not the schema's lock, because the schema of this name reads it as a result.
@@ -30,7 +30,7 @@ impl Claim {
             // no evidence.
             for reading in readings {
                 if !reading.is_own() {
-                    let what = reading.unread().unwrap_or("no string");
+                    let what = reading.mismatch().unwrap_or("no string");
                     let why = format!("{what}, and its Redis key has no fixed prefix");
                     return Self::Unrecognised(why);
                 }
@@ -38,9 +38,9 @@ impl Claim {
         }
         for reading in readings {
             if let Some(value) = reading.decoded()
-                && value.conformance == Conformance::SoFar
+                && value.conformance == Conformance::Undecided
             {
-                return Self::SoFar;
+                return Self::Undecided;
             }
         }
         Self::Own
@@ -54,7 +54,7 @@ impl Claim {
     /// Why another program must have written the record; `None` if the schema's service wrote it.
     pub(crate) fn unrecognised_because(&self) -> Option<String> {
         match self {
-            Self::Own | Self::SoFar => None,
+            Self::Own | Self::Undecided => None,
             Self::Unrecognised(why) => Some(why.clone()),
             Self::ResultOf(other) => Some(format!("{other} reads it as a completed result")),
             Self::LockOf(other) => Some(format!("{other} reads it as a lock")),

@@ -77,7 +77,7 @@ pub fn for_key(catalog: &Catalog, text: &[u8]) -> Vec<Candidate> {
 /// The candidate that a record's name means, even if its Redis keys also match another schema. The
 /// name itself gives the schema.
 pub(crate) fn for_name(catalog: &Catalog, name: &Name) -> Option<Candidate> {
-    for schema in catalog.places() {
+    for schema in catalog.prefixed_schemas() {
         if name.is_under(schema) && schema.takes_key(&name.key) {
             return Some(Candidate {
                 key: name.key.clone(),
@@ -118,7 +118,7 @@ pub(crate) fn of_others(catalog: &Catalog, text: &[u8]) -> Vec<Candidate> {
 
 fn places(catalog: &Catalog, text: &[u8], is_owned: bool) -> Vec<Candidate> {
     let mut candidates: Vec<Candidate> = Vec::new();
-    for schema in catalog.places() {
+    for schema in catalog.prefixed_schemas() {
         let key_in_redis_key = schema.key_index_of(text).map(|(_, key)| key);
         // The text may be a full Redis key, an idempotency key, or both.
         for key in [key_in_redis_key, Some(text)].into_iter().flatten() {
@@ -144,9 +144,9 @@ pub(crate) fn redis_key_itself(redis_key: &[u8]) -> Candidate {
 /// The candidates for locks of other schemas at a Redis key, each with the key's index there. The
 /// template of such a schema is less specific than that of the key's owner, and its locks are
 /// recognised by their bytes. None of these candidates is owned.
-fn locks_beneath(catalog: &Catalog, redis_key: &[u8]) -> Vec<(Candidate, usize)> {
+fn locks_of_broader_schemas(catalog: &Catalog, redis_key: &[u8]) -> Vec<(Candidate, usize)> {
     let mut candidates = Vec::new();
-    for (schema, key_index) in catalog.locks_beneath(redis_key) {
+    for (schema, key_index) in catalog.locks_of_broader_schemas(redis_key) {
         if let Some(key) = schema.keys[key_index].template.key_in(redis_key) {
             let candidate = Candidate {
                 key: key.to_vec(),
@@ -161,10 +161,13 @@ fn locks_beneath(catalog: &Catalog, redis_key: &[u8]) -> Vec<(Candidate, usize)>
 }
 
 /// The candidates for locks of other schemas at a candidate's Redis keys.
-pub(crate) fn places_beneath(catalog: &Catalog, candidate: &Candidate) -> Vec<Candidate> {
+pub(crate) fn candidates_of_broader_schemas(
+    catalog: &Catalog,
+    candidate: &Candidate,
+) -> Vec<Candidate> {
     let mut places = Vec::new();
     for redis_key in &candidate.redis_keys {
-        for (place, _) in locks_beneath(catalog, redis_key) {
+        for (place, _) in locks_of_broader_schemas(catalog, redis_key) {
             places.push(place);
         }
     }
@@ -172,11 +175,11 @@ pub(crate) fn places_beneath(catalog: &Catalog, candidate: &Candidate) -> Vec<Ca
 }
 
 /// True if a candidate that is not owned may hold a lock that its schema recognises by its bytes.
-pub(crate) fn may_be_lock_beneath(catalog: &Catalog, candidate: &Candidate) -> bool {
+pub(crate) fn may_be_lock_of_broader_schema(catalog: &Catalog, candidate: &Candidate) -> bool {
     if candidate.is_owned {
         return false;
     }
-    for place in places_beneath(catalog, candidate) {
+    for place in candidates_of_broader_schemas(catalog, candidate) {
         for beneath in place.schemas.iter() {
             if candidate.schemas.iter().any(|schema| schema.name == beneath.name) {
                 return true;
@@ -194,7 +197,7 @@ pub(crate) fn place_of_lock(catalog: &Catalog, record: &Record) -> Option<Candid
         if seen.content == Content::Absent {
             continue;
         }
-        for (place, _) in locks_beneath(catalog, &seen.redis_key) {
+        for (place, _) in locks_of_broader_schemas(catalog, &seen.redis_key) {
             if place.schemas.iter().any(|schema| schema.name == *other) {
                 return Some(place);
             }
@@ -236,7 +239,7 @@ pub(crate) fn is_wanted(
     wanted: impl Fn(&[u8]) -> bool,
 ) -> bool {
     wanted(&candidate.key)
-        || places_beneath(catalog, candidate).iter().any(|place| wanted(&place.key))
+        || candidates_of_broader_schemas(catalog, candidate).iter().any(|place| wanted(&place.key))
 }
 
 /// The candidate of a Redis key that a scan found, with the key's index there; `None` for an
@@ -245,7 +248,7 @@ pub(crate) fn is_wanted(
 pub fn for_redis_key(catalog: &Catalog, redis_key: &[u8]) -> Option<(Candidate, usize)> {
     let mut owners = catalog.scanned_owners(redis_key);
     let Some(first) = owners.next() else {
-        return locks_beneath(catalog, redis_key).into_iter().next();
+        return locks_of_broader_schemas(catalog, redis_key).into_iter().next();
     };
     let key = first.schema.keys[first.key_index].template.key_in(redis_key)?.to_vec();
     let redis_keys = first.schema.redis_keys(&key);
@@ -400,12 +403,12 @@ fn record(
         record.claim = claim;
     }
     record.findings = diagnosis::findings(&record, thresholds, other_schema.as_ref());
-    forgive_extended(&mut record, catalog.extended());
+    drop_excess_ttl_of_extended_lock(&mut record, catalog.extended());
     record
 }
 
 /// Drops the finding `excess-ttl` of a lock that an operator extended.
-fn forgive_extended(record: &mut Record, extended: &Extended) {
+fn drop_excess_ttl_of_extended_lock(record: &mut Record, extended: &Extended) {
     // The audit log knows which locks were extended. It is read only if a lock has this finding.
     if !record.findings.iter().any(|finding| finding.code == FindingCode::ExcessTtl) {
         return;
@@ -460,7 +463,7 @@ fn corrected_claim(
                 let format = &record.schema.values[value.format];
                 !format.is_closed() || value.conformance.deviates()
             }
-            None => reading.unread().is_some(),
+            None => reading.mismatch().is_some(),
         };
         if may_be_result {
             let other = catalog.result_of_another(&record.schema, &lock.redis_key, &lock.content);
@@ -550,7 +553,7 @@ fn other_schema(
     readings: &[Reading],
     seen: &Observation,
 ) -> Option<OtherSchema> {
-    if let Some(key_index) = readings.iter().position(|reading| reading.unread().is_some()) {
+    if let Some(key_index) = readings.iter().position(|reading| reading.mismatch().is_some()) {
         let key = &seen.keys[key_index];
         for other in catalog.all() {
             if other.name != schema.name && reads_there(other, &key.redis_key, &key.content) {

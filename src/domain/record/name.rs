@@ -180,7 +180,8 @@ impl Given {
         if !catalog.all().iter().any(|schema| schema.name == name.schema) {
             return KeyMeanings { name: None, keys: self.keys() };
         }
-        let is_selected = catalog.places().iter().any(|schema| schema.name == name.schema);
+        let is_selected =
+            catalog.prefixed_schemas().iter().any(|schema| schema.name == name.schema);
         let is_elsewhere = name.db.is_some_and(|name_db| name_db != db);
         // The name of a schema that is not selected, or of another database, means nothing here. In
         // particular it must not mean another record.

@@ -178,7 +178,7 @@ impl Content {
     }
 
     /// A value that exists, and of which nothing was read.
-    pub(crate) fn unread() -> Self {
+    pub(crate) fn not_read() -> Self {
         Self::Text { head: Vec::new(), length: None }
     }
 

@@ -203,7 +203,7 @@ impl Record {
 
     /// Why a value cannot be read; `None` if all can.
     pub(crate) fn unreadable_because(&self) -> Option<&str> {
-        self.readings.iter().find_map(Reading::unread)
+        self.readings.iter().find_map(Reading::mismatch)
     }
 
     /// True if only the beginning of a value was read, and the rest decides what the record is.

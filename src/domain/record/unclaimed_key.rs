@@ -31,7 +31,7 @@ impl UnclaimedKey {
 /// keys that the selected schemas would use for it but exclude.
 pub(crate) fn places(catalog: &Catalog, key: &[u8]) -> Vec<Vec<u8>> {
     let mut places = vec![key.to_vec()];
-    for schema in catalog.places() {
+    for schema in catalog.prefixed_schemas() {
         for redis_key in schema.redis_keys(key) {
             if !leaving_out(catalog, &redis_key).is_empty() {
                 places.push(redis_key);
@@ -47,7 +47,7 @@ pub(crate) fn places(catalog: &Catalog, key: &[u8]) -> Vec<Vec<u8>> {
 /// the operator named it, because any Redis key may match it.
 fn leaving_out(catalog: &Catalog, redis_key: &[u8]) -> Vec<(String, Exclusion)> {
     let mut leaving_out = Vec::new();
-    for schema in catalog.places() {
+    for schema in catalog.prefixed_schemas() {
         if !catalog.takes_bare() && !schema.has_prefix() {
             continue;
         }

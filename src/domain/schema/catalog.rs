@@ -54,7 +54,7 @@ pub(crate) struct OwnedKey {
     /// Indexes in [`Catalog::keys`] of other schemas' keys that a scan includes. Their templates
     /// are less specific, and only their bytes distinguish their locks from this key's opaque
     /// results. Empty for a key without opaque results.
-    locks_beneath: Arc<[usize]>,
+    locks_of_broader_schemas: Arc<[usize]>,
 }
 
 impl OwnedKey {
@@ -188,7 +188,7 @@ impl Catalog {
     }
 
     /// The chosen schemas under each of their prefixes.
-    pub(crate) fn places(&self) -> &[Arc<Schema>] {
+    pub(crate) fn prefixed_schemas(&self) -> &[Arc<Schema>] {
         &self.places
     }
 
@@ -260,7 +260,7 @@ impl Catalog {
     /// The schema that owns a Redis key but that this command does not read, because other schemas
     /// were named. A schema without a fixed prefix does not count, because it would own any Redis
     /// key.
-    pub(crate) fn unread_owner(&self, redis_key: &[u8]) -> Option<&Arc<Schema>> {
+    pub(crate) fn unselected_owner(&self, redis_key: &[u8]) -> Option<&Arc<Schema>> {
         // Without names, every schema is read.
         if !self.named {
             return None;
@@ -347,13 +347,14 @@ impl Catalog {
 
     /// The scanned schemas whose locks may be at a Redis key that another schema owns, each with
     /// the key's index there. Such a lock belongs to them only if its bytes identify it.
-    pub(crate) fn locks_beneath(
+    pub(crate) fn locks_of_broader_schemas(
         &self,
         redis_key: &[u8],
     ) -> impl Iterator<Item = (&Arc<Schema>, usize)> {
-        let owner = self.owning_keys(redis_key).find(|owner| !owner.locks_beneath.is_empty());
+        let owner =
+            self.owning_keys(redis_key).find(|owner| !owner.locks_of_broader_schemas.is_empty());
         let beneath = match owner {
-            Some(owner) => &owner.locks_beneath[..],
+            Some(owner) => &owner.locks_of_broader_schemas[..],
             None => &[],
         };
         let keys = beneath.iter().map(|index| &self.keys[*index]);
@@ -429,23 +430,23 @@ fn owned_keys(all: &[Arc<Schema>], chosen: &[Arc<Schema>], takes_bare: bool) -> 
                 key_index,
                 alike: Arc::clone(&alike),
                 scanned: scanned.iter().any(|scanned| Arc::ptr_eq(scanned, schema)),
-                locks_beneath: Arc::from([]),
+                locks_of_broader_schemas: Arc::from([]),
             });
         }
     }
     // The sort is stable: schemas with equal specificity keep their order.
     keys.sort_by_key(|owner| std::cmp::Reverse(owner.template().specificity()));
-    // After sorting, because `locks_beneath` contains indexes in the sorted list.
-    let beneath: Vec<_> = keys.iter().map(|owner| locks_beneath(owner, &keys)).collect();
+    // After sorting, because `locks_of_broader_schemas` contains indexes in the sorted list.
+    let beneath: Vec<_> = keys.iter().map(|owner| locks_of_broader_schemas(owner, &keys)).collect();
     for (owner, beneath) in keys.iter_mut().zip(beneath) {
-        owner.locks_beneath = beneath;
+        owner.locks_of_broader_schemas = beneath;
     }
     keys
 }
 
-/// The keys whose locks may be at a Redis key of this owner, as [`OwnedKey::locks_beneath`]
+/// The keys whose locks may be at a Redis key of this owner, as [`OwnedKey::locks_of_broader_schemas`]
 /// describes.
-fn locks_beneath(owner: &OwnedKey, keys: &[OwnedKey]) -> Arc<[usize]> {
+fn locks_of_broader_schemas(owner: &OwnedKey, keys: &[OwnedKey]) -> Arc<[usize]> {
     let has_open_results =
         owner.formats().any(|format| format.state == State::Completed && !format.is_closed());
     if !has_open_results {

@@ -4,14 +4,14 @@
 //! service's own steps here. They differ in how they perform a call: over a connection, in a
 //! guarded transaction, or with requests that were packed ahead of time.
 
+use super::inputs::StepInputs;
 use super::reply::{ReplyMatch, StepReply};
-use super::request::Request;
 use crate::domain::schema::{Action, Call, Meaning};
 
 /// One call of a step that is to be performed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StepCall<'a> {
-    pub(crate) request: &'a Request<'a>,
+    pub(crate) request: &'a StepInputs<'a>,
     pub(crate) call: &'a Call,
     /// The index of the call among the executed calls, from 0.
     pub(crate) index: usize,
@@ -81,7 +81,7 @@ impl ExecutedStep<'_> {
 /// # Errors
 /// The first error of the performer. The later calls are not performed.
 pub(crate) async fn execute<'c, P: CallPerformer>(
-    request: &Request<'_>,
+    request: &StepInputs<'_>,
     calls: &'c [Call],
     performer: &mut P,
 ) -> Result<ExecutedStep<'c>, P::Error> {
@@ -168,7 +168,7 @@ replies = [{ word = "running", means = "conflict", when = { record = "running" }
     fn begin(replies: Vec<StepReply>) -> (Result<Option<Meaning>, &'static str>, Recorded) {
         let schema = schema();
         let response = Response::default();
-        let request = Request::new(&schema, b"1", "owner", &response);
+        let request = StepInputs::new(&schema, b"1", "owner", &response);
         let mut recorded = Recorded { replies, performed: Vec::new(), noted: Vec::new() };
         let executed = execute(&request, schema.begin_calls(), &mut recorded);
         let executed = executed.now_or_never().expect("recorded replies are there at once");
@@ -201,7 +201,7 @@ replies = [{ word = "running", means = "conflict", when = { record = "running" }
     fn calls_that_all_leave_it_to_the_next_one_decide_nothing() {
         let schema = schema();
         let response = Response::default();
-        let request = Request::new(&schema, b"1", "owner", &response);
+        let request = StepInputs::new(&schema, b"1", "owner", &response);
         let replies = vec![StepReply::Nil];
         let mut recorded = Recorded { replies, performed: Vec::new(), noted: Vec::new() };
         let executed = execute(&request, &schema.begin_calls()[..1], &mut recorded).now_or_never();

@@ -4,12 +4,12 @@
 pub(crate) mod encoding;
 mod executor;
 pub mod fencing;
+pub mod inputs;
 pub(crate) mod kept;
 pub mod next_request;
 pub mod reply;
-pub mod request;
 
 pub(crate) use executor::{CallPerformer, ExecutedStep, StepCall, execute};
+pub(crate) use inputs::{StepInputs, cluster_problem};
 pub(crate) use next_request::{Answer, NextRequest};
 pub(crate) use reply::{ReplyMatch, StepReply};
-pub(crate) use request::{Request, cluster_problem};

@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::worker::WorkerConnection;
 use crate::domain::record::Response;
 use crate::domain::schema::Schema;
-use crate::domain::step::{Request, StepReply};
+use crate::domain::step::{StepInputs, StepReply};
 use crate::sim::test_keys::removals;
 use crate::store::{Client, Connection, Packed, StoreError, Writable, pack};
 
@@ -128,7 +128,7 @@ impl WitnessLock {
     /// Creates a lock that is not set yet. Its TTL is the shorter TTL of the round's keys.
     pub(super) fn new(schema: &Schema, key: &[u8], owner: &str) -> Self {
         let redis_key = schema.keys[schema.lock_key_index()].template.redis_key(key);
-        let value = Request::new(schema, key, owner, &Response::default()).lock_value();
+        let value = StepInputs::new(schema, key, owner, &Response::default()).lock_value();
         let ttl_ms = schema.lock_ttl.min(schema.result_ttl).as_millis().to_string();
         let renewal = pack([b"SET", &redis_key[..], &value, b"PX", ttl_ms.as_bytes(), b"GET"]);
         Self { renewal, is_of_use: true }

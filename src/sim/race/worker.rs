@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crate::domain::race::{RaceAct, RaceAnswer, RaceEvent, RacePlan, RaceSteps};
 use crate::domain::record::Response;
 use crate::domain::schema::{Action, Call, Meaning};
-use crate::domain::step::{CallPerformer, ExecutedStep, Request, StepCall, StepReply, execute};
+use crate::domain::step::{CallPerformer, ExecutedStep, StepCall, StepInputs, StepReply, execute};
 use crate::sim::service::{LoadedService, is_no_script, words};
 use crate::store::{Connection, Packed, StoreError, pack};
 
@@ -180,11 +180,11 @@ fn request<'a>(
     owner: &'a str,
     response: &'a Response,
     now_ms: u64,
-) -> Request<'a> {
-    Request { now_ms, ..Request::new(course.service.schema, course.key, owner, response) }
+) -> StepInputs<'a> {
+    StepInputs { now_ms, ..StepInputs::new(course.service.schema, course.key, owner, response) }
 }
 
-fn pack_calls(course: Course<'_>, calls: &[Call], request: &Request<'_>) -> Vec<Packed> {
+fn pack_calls(course: Course<'_>, calls: &[Call], request: &StepInputs<'_>) -> Vec<Packed> {
     let mut packed = Vec::with_capacity(calls.len());
     for (index, call) in calls.iter().enumerate() {
         packed.push(course.service.pack(StepCall { request, call, index }));
@@ -216,7 +216,7 @@ impl CallPerformer for PackedCalls<'_> {
 }
 
 /// The outcome of a step for the worker.
-fn answer_of(request: &Request<'_>, executed: ExecutedStep<'_>) -> RaceAnswer {
+fn answer_of(request: &StepInputs<'_>, executed: ExecutedStep<'_>) -> RaceAnswer {
     let (reply, matched) = match executed {
         ExecutedStep::Decided { reply, matched, .. } => (reply, matched),
         ExecutedStep::Unrecognised { reply, .. } => {

@@ -9,7 +9,7 @@ use super::situation::{Distribution, Situation, cut_off, huge_body};
 use crate::domain::record::Response;
 use crate::domain::record::age::millis;
 use crate::domain::schema::{Schema, State};
-use crate::domain::step::Request;
+use crate::domain::step::StepInputs;
 use crate::store::{EntryValue, SandboxKey};
 
 /// The Redis keys of `count` records of each schema. `now_ms` is the time in the values, in
@@ -94,9 +94,9 @@ impl<'a> SeededRecord<'a> {
     fn lock(&mut self, ttl_ms: Option<u64>) -> SandboxKey {
         let owner = uuid(&mut self.rng);
         let response = response(&mut self.rng, &self.key, self.number);
-        let request = Request {
+        let request = StepInputs {
             now_ms: self.now_ms,
-            ..Request::new(self.schema, self.key.as_bytes(), &owner, &response)
+            ..StepInputs::new(self.schema, self.key.as_bytes(), &owner, &response)
         };
         self.at(self.schema.lock_key_index(), EntryValue::Text(request.lock_value()), ttl_ms)
     }
@@ -127,9 +127,9 @@ impl<'a> SeededRecord<'a> {
         {
             return marker.clone();
         }
-        let request = Request {
+        let request = StepInputs {
             now_ms: self.now_ms,
-            ..Request::new(self.schema, self.key.as_bytes(), &owner, &response)
+            ..StepInputs::new(self.schema, self.key.as_bytes(), &owner, &response)
         };
         request.result_value()
     }

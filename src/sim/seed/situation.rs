@@ -8,7 +8,7 @@ use crate::domain::diagnosis::Thresholds;
 use crate::domain::record::age::millis;
 use crate::domain::record::{Content, Reading, Response, decode};
 use crate::domain::schema::{Schema, TtlOf};
-use crate::domain::step::Request;
+use crate::domain::step::StepInputs;
 
 /// The situation of a seeded record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -83,7 +83,7 @@ pub(super) fn huge_body() -> Vec<u8> {
 
 fn sample(schema: &Schema, body: Vec<u8>) -> Vec<u8> {
     let response = Response { status: Some(201), headers: Vec::new(), body, whole: true };
-    Request::new(schema, b"k", "o", &response).result_value()
+    StepInputs::new(schema, b"k", "o", &response).result_value()
 }
 
 /// From the fourth record of a schema on, one record in this number has a problem.

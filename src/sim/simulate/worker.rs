@@ -14,7 +14,7 @@ use crate::domain::exploration::StepKind;
 use crate::domain::record::Response;
 use crate::domain::schema::{Call, Meaning, OnFailure, Schema};
 use crate::domain::simulation::{ClientAnswer, Execution};
-use crate::domain::step::Request;
+use crate::domain::step::StepInputs;
 use crate::sim::service::words;
 use crate::sim::test_keys::TEST_KEYS_LIVE;
 use crate::store::{Connection, pack};
@@ -64,13 +64,13 @@ impl Job {
         schema: &'a Schema,
         key: &'a [u8],
         now_ms: u64,
-    ) -> Request<'a> {
-        Request {
+    ) -> StepInputs<'a> {
+        StepInputs {
             fingerprint: self.client_request.fingerprint,
             error: self.error.as_deref(),
             now_ms,
             lock_ttl: Some(&self.lock_ttl),
-            ..Request::new(schema, key, &self.owner, &self.response)
+            ..StepInputs::new(schema, key, &self.owner, &self.response)
         }
     }
 }
@@ -119,7 +119,7 @@ impl<'s> ScenarioWorker<'s> {
         self.calls.run.schema()
     }
 
-    fn request(&self) -> Request<'_> {
+    fn request(&self) -> StepInputs<'_> {
         self.job.request(self.schema(), &self.calls.run.key, self.now_ms)
     }
 
@@ -354,7 +354,7 @@ impl ScenarioWorker<'_> {
 
     /// Acquires the lock as the service of another schema with the same Redis keys does.
     pub(super) async fn set_lock_of(&self, other: &Schema) -> ScenarioResult {
-        let lock = Request { schema: other, ..self.request() }.lock_value();
+        let lock = StepInputs { schema: other, ..self.request() }.lock_value();
         let since = Instant::now();
         let reply = self
             .set(self.schema().lock_key_index(), &lock, &[b"EX", self.job.lock_ttl.as_bytes()])
@@ -368,7 +368,7 @@ impl ScenarioWorker<'_> {
     /// Redis keys does.
     pub(super) async fn set_result_of(&mut self, other: &Schema) -> ScenarioResult {
         self.work();
-        let request = Request { schema: other, ..self.request() };
+        let request = StepInputs { schema: other, ..self.request() };
         let result = request.result_value();
         // `work` recorded the response as this schema replays it, but the stored result is that of
         // the other schema.

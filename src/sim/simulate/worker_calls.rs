@@ -7,7 +7,7 @@ use super::story::{Aborted, ScenarioResult};
 use crate::domain::record::Response;
 use crate::domain::schema::{Action, Call, Meaning, Template};
 use crate::domain::step::{
-    CallPerformer, ExecutedStep, ReplyMatch, Request, StepCall, StepReply, execute,
+    CallPerformer, ExecutedStep, ReplyMatch, StepCall, StepInputs, StepReply, execute,
 };
 use crate::sim::service::{is_no_script, words};
 use crate::store::{Connection, StoreError, nowhere, pack};
@@ -33,7 +33,7 @@ pub(super) struct KnownReply {
 
 impl CallOutcome {
     fn from_reply(
-        request: &Request<'_>,
+        request: &StepInputs<'_>,
         reply: &StepReply,
         matched: Option<ReplyMatch<'_>>,
     ) -> Self {
@@ -125,7 +125,7 @@ impl<'s> WorkerCalls<'s> {
         &mut self,
         what: &str,
         calls: &[Call],
-        request: &Request<'_>,
+        request: &StepInputs<'_>,
     ) -> ScenarioResult<Option<CallOutcome>> {
         let previous = std::mem::take(&mut self.previous);
         let mut performer = NotedCalls { worker: self, what, previous, last: None };

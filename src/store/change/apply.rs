@@ -91,7 +91,7 @@ impl Writer {
         &self,
         change: &mut Change,
     ) -> Result<Vec<usize>, StoreError> {
-        if change.changed.len() < 2 {
+        if change.target_indexes.len() < 2 {
             return Ok(Vec::new());
         }
         let client = self.client();
@@ -100,13 +100,13 @@ impl Writer {
             return Ok(Vec::new());
         }
         let first = hash_slot::of(change.redis_key());
-        let mut here = Vec::with_capacity(change.changed.len());
+        let mut here = Vec::with_capacity(change.target_indexes.len());
         let mut other = Vec::new();
-        for key_index in &change.changed {
+        for key_index in &change.target_indexes {
             let is_here = hash_slot::of(&change.seen.keys[*key_index].redis_key) == first;
             if is_here { here.push(*key_index) } else { other.push(*key_index) }
         }
-        change.changed = here;
+        change.target_indexes = here;
         Ok(other)
     }
 

@@ -34,11 +34,11 @@ pub(in crate::store) fn batches(changes: &[Change], most_keys: usize) -> Vec<&[C
     let mut first = 0;
     for (index, change) in changes.iter().enumerate() {
         let only = std::slice::from_ref(change);
-        if !load.takes(only, most_keys) && index > first {
+        if !load.try_add(only, most_keys) && index > first {
             batches.push(&changes[first..index]);
             first = index;
             load = Load::default();
-            load.takes(only, most_keys);
+            load.try_add(only, most_keys);
         }
     }
     if first < changes.len() {
@@ -54,10 +54,10 @@ pub(in crate::store) fn groups(changes: &[Change], most_keys: usize) -> Vec<Vec<
     let mut group = Vec::new();
     let mut load = Load::default();
     for batch in batches(changes, most_keys) {
-        if !load.takes(batch, MOST_SAVED) {
+        if !load.try_add(batch, MOST_SAVED) {
             groups.push(std::mem::take(&mut group));
             load = Load::default();
-            load.takes(batch, MOST_SAVED);
+            load.try_add(batch, MOST_SAVED);
         }
         group.push(Batch::new(batch));
     }
@@ -74,26 +74,30 @@ struct Load<'a> {
 }
 
 impl<'a> Load<'a> {
-    /// Adds changes; false if there are too many, or if a Redis key would change twice.
-    fn takes(&mut self, changes: &'a [Change], most_keys: usize) -> bool {
-        let is_first = self.changed.is_empty();
+    /// Adds changes. Adds none and returns false if there would be too many, or if a Redis key would
+    /// change twice.
+    fn try_add(&mut self, changes: &'a [Change], most_keys: usize) -> bool {
+        let mut keys = self.keys;
+        let mut bytes = self.bytes;
         for change in changes {
-            self.keys += change.seen.keys.len();
-            self.bytes += size(&change.seen);
+            keys += change.seen.keys.len();
+            bytes += size(&change.seen);
+            // The script compares all records of a call before it changes any, so it would not
+            // notice that an earlier change in the call affects the same key.
+            if change.targets().any(|target| self.changed.contains(&target.redis_key[..])) {
+                return false;
+            }
         }
-        // At least one change is taken, because a single record may exceed the limits.
-        let is_full = self.keys > most_keys || self.bytes > MOST_BYTES;
+        // At least one change is added, because a single record may exceed the limits.
+        let is_first = self.changed.is_empty();
+        let is_full = keys > most_keys || bytes > MOST_BYTES;
         if is_full && !is_first {
             return false;
         }
-        // The script compares all records of a call before it changes any, so it would not notice
-        // that an earlier change in the call affects the same key.
+        self.keys = keys;
+        self.bytes = bytes;
         for change in changes {
-            for target in change.targets() {
-                if !self.changed.insert(&target.redis_key) {
-                    return false;
-                }
-            }
+            self.changed.extend(change.targets().map(|target| &target.redis_key[..]));
         }
         true
     }
@@ -125,7 +129,7 @@ struct RequestedChange<'a> {
 }
 
 impl<'a> Batch<'a> {
-    /// Creates a batch. A change that cannot be compared gets the outcome `Changed` and is never
+    /// Creates a batch. A change that cannot be compared gets the outcome `Conflict` and is never
     /// sent. Its record was not read exactly enough, or the Redis key to change was absent.
     pub(in crate::store) fn new(changes: &'a [Change]) -> Self {
         let mut asked = Vec::with_capacity(changes.len());
@@ -134,7 +138,7 @@ impl<'a> Batch<'a> {
                 asked.push(RequestedChange { index, change, saved: Vec::new() });
             }
         }
-        Self { outcomes: vec![Outcome::Changed; changes.len()], asked, left_out: Vec::new() }
+        Self { outcomes: vec![Outcome::Conflict; changes.len()], asked, left_out: Vec::new() }
     }
 
     /// The changes that are requested from the server.
@@ -170,11 +174,11 @@ impl<'a> Batch<'a> {
             for (key_index, saved) in asked.change.backed_up.iter().zip(&mut asked.saved) {
                 let seen = &asked.change.seen.keys[*key_index];
                 if saved.is_some() {
-                    outcome = Outcome::Changed;
+                    outcome = Outcome::Conflict;
                     continue;
                 }
                 let Some(dump) = dumps.next().flatten() else { continue };
-                outcome = Outcome::Changed;
+                outcome = Outcome::Conflict;
                 // The backup must hold the value that was shown, and the checksum of a DUMP ends it.
                 if seen.checksum.is_none_or(|sum| dump.ends_with(&sum)) {
                     *saved = Some(Saved::of(seen, dump));
@@ -251,7 +255,7 @@ impl<'a> Batch<'a> {
     ) {
         self.leave(|index, _| {
             if changed.contains(&index) {
-                Some(Outcome::Changed)
+                Some(Outcome::Conflict)
             } else if unread.contains(&index) {
                 Some(Outcome::Refused)
             } else {
@@ -336,7 +340,7 @@ pub(in crate::store) fn outcomes(reply: &[u8], action: KeyAction) -> Option<Vec<
     for letter in letters {
         outcomes.push(match letter {
             b'D' => done,
-            b'C' => Outcome::Changed,
+            b'C' => Outcome::Conflict,
             b'A' => Outcome::Absent,
             b'K' if action.ttl().is_some() => Outcome::Kept,
             _ => return None,
@@ -377,12 +381,12 @@ impl<'a> RequestedChange<'a> {
     /// Adds the record's Redis keys in the order of the script, those that change first.
     fn add_sent(&self, sent: &mut Vec<Sent<'a>>) {
         let change = self.change;
-        for (index, key_index) in change.changed.iter().enumerate() {
+        for (index, key_index) in change.target_indexes.iter().enumerate() {
             let part = if index == 0 { Part::First } else { Part::Changes };
             sent.push(Sent { seen: &change.seen.keys[*key_index], part });
         }
         for (key_index, seen) in change.seen.keys.iter().enumerate() {
-            if !change.changed.contains(&key_index) {
+            if !change.target_indexes.contains(&key_index) {
                 sent.push(Sent { seen, part: Part::Compared });
             }
         }

@@ -9,7 +9,7 @@ use crate::store::backup::entry::About;
 pub struct Change {
     /// The Redis keys that change, by their indexes in the record. On a cluster, all of them are in
     /// one slot.
-    pub changed: Vec<usize>,
+    pub target_indexes: Vec<usize>,
     /// The Redis keys that are backed up first, as one entry, by their indexes in the record.
     pub backed_up: Vec<usize>,
     /// The record as it was seen: every value whole, or its beginning and its length.
@@ -20,8 +20,8 @@ pub struct Change {
 
 impl Change {
     /// A change of the Redis keys with these indexes, which are also backed up.
-    pub fn new(changed: Vec<usize>, seen: Observation, about: About) -> Self {
-        Self { backed_up: changed.clone(), changed, seen, about }
+    pub fn new(target_indexes: Vec<usize>, seen: Observation, about: About) -> Self {
+        Self { backed_up: target_indexes.clone(), target_indexes, seen, about }
     }
 
     /// The first Redis key that changes, which identifies the change.
@@ -31,17 +31,17 @@ impl Change {
 
     /// The first Redis key that changes, as it was seen.
     pub(super) fn first(&self) -> &KeyState {
-        &self.seen.keys[self.changed[0]]
+        &self.seen.keys[self.target_indexes[0]]
     }
 
     /// The Redis keys that change, as they were seen.
     pub fn targets(&self) -> impl Iterator<Item = &KeyState> {
-        self.changed.iter().map(|key_index| &self.seen.keys[*key_index])
+        self.target_indexes.iter().map(|key_index| &self.seen.keys[*key_index])
     }
 
     /// True if the Redis keys existed, and enough of the record was read to compare it.
     pub(super) fn can_be_compared(&self) -> bool {
-        !self.changed.is_empty()
+        !self.target_indexes.is_empty()
             && self.targets().all(|key| key.content != Content::Absent)
             && self.seen.keys.iter().all(KeyState::is_comparable)
     }
@@ -83,7 +83,7 @@ pub enum Outcome {
     /// The Redis key already met the requested TTL; nothing was done.
     Kept,
     /// The record is no longer as it was seen; nothing was done.
-    Changed,
+    Conflict,
     /// The Redis key is gone; nothing was done.
     Absent,
     /// Its node of a cluster refused the change; nothing was done.

@@ -33,7 +33,7 @@ const MOST_TRIES: usize = 5;
 
 /// A lock that is acquired right before the call, in the same transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Hold {
+pub struct StepLock {
     /// The Redis key of the lock, by its index in the record.
     pub key_index: usize,
     /// The value that the service gives its locks.
@@ -53,7 +53,7 @@ pub enum GuardedOutcome {
         after: Observation,
     },
     /// The record was no longer as it was seen; nothing was done.
-    Changed,
+    Conflict,
     /// It was sent, but its reply was lost, or another master took over, so that the change may be
     /// lost.
     Lost {
@@ -76,7 +76,7 @@ impl Writer {
     pub async fn call(
         &self,
         seen: &Observation,
-        hold: Option<&Hold>,
+        hold: Option<&StepLock>,
         call: Words,
         hashes: &[usize],
     ) -> Result<GuardedOutcome, StoreError> {
@@ -105,7 +105,7 @@ impl Writer {
             commands,
             hashes,
             server: self.name(),
-            outcome: GuardedOutcome::Changed,
+            outcome: GuardedOutcome::Conflict,
             connection: None,
         };
         self.perform(&mut attempt).await?;
@@ -196,7 +196,7 @@ impl ChangeAttempt for GuardedAttempt<'_> {
     }
 
     fn may_have_changed(&self) -> bool {
-        !matches!(self.outcome, GuardedOutcome::Changed)
+        !matches!(self.outcome, GuardedOutcome::Conflict)
     }
 
     fn changed_keys(&self) -> Vec<&[u8]> {
@@ -249,29 +249,29 @@ impl<'a> GuardedAttempt<'a> {
         send_asking(&mut connection, route).await?;
         let mut watch: Vec<&[u8]> = vec![b"WATCH"];
         watch.extend(self.redis_keys());
-        connection.tell(&pack(watch)).await?;
+        connection.call_ok(&pack(watch)).await?;
         let before = identity.read(&mut connection, route).await?;
         client.can_compare([self.seen, &before])?;
         if !self.seen.is_still(&before) {
-            self.outcome = GuardedOutcome::Changed;
+            self.outcome = GuardedOutcome::Conflict;
             return Ok(());
         }
 
         // Before MULTI, ASKING applies to the whole transaction; inside, it would only be queued.
         send_asking(&mut connection, route).await?;
-        connection.tell(&pack(["MULTI"])).await?;
+        connection.call_ok(&pack(["MULTI"])).await?;
         // An error here ends the attempt. Redis executes nothing of a transaction before EXEC, and
         // without EXEC nothing at all.
         for command in &self.commands {
-            connection.tell(&pack(command)).await?;
+            connection.call_ok(&pack(command)).await?;
         }
         let reads = identity.commands();
         for command in &reads {
-            connection.tell(&pack(command)).await?;
+            connection.call_ok(&pack(command)).await?;
         }
-        let executed = match connection.tell(&pack(["EXEC"])).await {
+        let executed = match connection.call_ok(&pack(["EXEC"])).await {
             Ok(Value::Nil) => {
-                self.outcome = GuardedOutcome::Changed;
+                self.outcome = GuardedOutcome::Conflict;
                 return Ok(());
             }
             Ok(value) => match reply::array(value) {

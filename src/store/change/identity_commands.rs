@@ -40,7 +40,7 @@ pub(super) async fn send_asking(
     route: &Route,
 ) -> Result<(), StoreError> {
     if route.asking {
-        connection.tell(&pack(["ASKING"])).await?;
+        connection.call_ok(&pack(["ASKING"])).await?;
     }
     Ok(())
 }
@@ -57,7 +57,7 @@ impl<'a> IdentityCommands<'a> {
         hashes: &'a [usize],
     ) -> Result<Self, StoreError> {
         // Tried on each node, because nodes of a cluster may run different versions.
-        let tried = match connection.exchange(&pack(["PEXPIRETIME", TRIED])).await? {
+        let tried = match connection.call(&pack(["PEXPIRETIME", TRIED])).await? {
             Value::ServerError(error) => Err(client.error(&error.into())),
             value => Ok(value),
         };
@@ -104,7 +104,7 @@ impl<'a> IdentityCommands<'a> {
         let mut replies = Vec::new();
         for words in self.commands() {
             send_asking(connection, route).await?;
-            replies.push(connection.exchange(&pack(words)).await?);
+            replies.push(connection.call(&pack(words)).await?);
         }
         self.observation(replies)
     }
@@ -125,7 +125,7 @@ impl<'a> IdentityCommands<'a> {
         call.extend(keys.iter().cloned());
         call.extend([b"-1".to_vec(), b"0".to_vec()]);
         send_asking(connection, route).await?;
-        let reply = connection.tell(&pack(call)).await?;
+        let reply = connection.call_ok(&pack(call)).await?;
         // CLIENT NO-TOUCH is not set on this connection, so idle times only reflect idemctl's own
         // reads.
         observation(reply, &keys, false).ok_or_else(|| self.client.unexpected("EVAL"))

@@ -78,7 +78,7 @@ impl Node {
         let mut replies = replies.into_iter();
         for (option, reply) in greeting.into_iter().zip(replies.by_ref()) {
             // The error is ignored: if it matters, the commands after the greeting get it as well.
-            let _ = self.target.client_options.heard(option, reply);
+            let _ = self.target.client_options.record_reply(option, reply);
         }
         Ok(replies.collect())
     }
@@ -89,7 +89,7 @@ impl Node {
     ) -> Result<Vec<Result<Value, StoreError>>, StoreError> {
         let count = pipeline.cmd_iter().count();
         let exchanged =
-            self.connection.lock().await.exchange_all(&pipeline.get_packed_pipeline(), count).await;
+            self.connection.lock().await.call_all(&pipeline.get_packed_pipeline(), count).await;
         let replies = match exchanged {
             Ok(replies) => replies,
             Err(error) => return Err(self.explain_error(error).await),
@@ -111,7 +111,7 @@ impl Node {
         if self.greeted.swap(true, Ordering::Relaxed) {
             return Ok(Vec::new());
         }
-        if self.target.client_options.is_first_hello() {
+        if self.target.client_options.claim_first_hello() {
             let mut hello = redis::pipe();
             hello.cmd("HELLO");
             let reply = self.send(&hello).await?.pop();
@@ -121,11 +121,11 @@ impl Node {
             {
                 return Err(error.clone());
             }
-            self.target.client_options.met(reply.and_then(Result::ok));
+            self.target.client_options.record_hello(reply.and_then(Result::ok));
         }
         let mut greeting = Vec::new();
         for option in [ClientOption::Name, ClientOption::NoTouch] {
-            if self.target.client_options.does(option) {
+            if self.target.client_options.is_enabled(option) {
                 greeting.push(option);
             }
         }

@@ -64,15 +64,15 @@ impl Client {
         let master = self.master_of(redis_key).await?;
         let mut connection = Connection::dial(&master).await?;
         // Stop if MULTI is refused: without it, the server would execute the commands that follow.
-        if let Err(refused) = connection.tell(&pack(["MULTI"])).await {
+        if let Err(refused) = connection.call_ok(&pack(["MULTI"])).await {
             return if refused.lost_the_reply() { Err(refused) } else { Ok(vec![refused]) };
         }
         let mut refusals = Vec::new();
         for command in commands {
-            let reply = connection.exchange(&pack(command)).await?;
+            let reply = connection.call(&pack(command)).await?;
             refusals.extend(connection.no_error(reply).err());
         }
-        connection.exchange(&pack(["DISCARD"])).await?;
+        connection.call(&pack(["DISCARD"])).await?;
         Ok(refusals)
     }
 }

@@ -44,19 +44,19 @@ pub(in crate::store) enum ClientOption {
 impl ClientOptions {
     /// True on the first call. An unresponsive server is diagnosed only once, because that takes
     /// time.
-    pub(in crate::store) fn is_first_look(&self) -> bool {
+    pub(in crate::store) fn claim_first_lookup(&self) -> bool {
         !self.0.looked_closer.swap(true, Ordering::Relaxed)
     }
 
     /// True on the first call. idemctl must know the kind of server before it sends
     /// [`ClientOption::NoTouch`].
-    pub(in crate::store) fn is_first_hello(&self) -> bool {
+    pub(in crate::store) fn claim_first_hello(&self) -> bool {
         !self.0.said_hello.swap(true, Ordering::Relaxed)
     }
 
     /// Records the server's reply to HELLO. A server of unknown kind does not get requests that
     /// might harm it.
-    pub(in crate::store) fn met(&self, greeting: Option<Value>) {
+    pub(in crate::store) fn record_hello(&self, greeting: Option<Value>) {
         let mut role = None;
         let mut kind = None;
         if let Some(greeting) = greeting {
@@ -77,7 +77,7 @@ impl ClientOptions {
     }
 
     /// False if the server refused the option before, or must not be asked.
-    pub(in crate::store) fn does(&self, option: ClientOption) -> bool {
+    pub(in crate::store) fn is_enabled(&self, option: ClientOption) -> bool {
         match option {
             ClientOption::Name => !self.0.no_name.load(Ordering::Relaxed),
             ClientOption::NoTouch => self.0.may_no_touch.load(Ordering::Relaxed),
@@ -87,14 +87,14 @@ impl ClientOptions {
     /// True if idemctl's reads do not change the idle times of keys, because the server accepted
     /// [`ClientOption::NoTouch`].
     pub(in crate::store) fn keeps_idle_times(&self) -> bool {
-        self.does(ClientOption::NoTouch) && self.0.agreed_to_no_touch.load(Ordering::Relaxed)
+        self.is_enabled(ClientOption::NoTouch) && self.0.agreed_to_no_touch.load(Ordering::Relaxed)
     }
 
     /// Records the server's reply to an option.
     ///
     /// # Errors
     /// Any error that does not concern the option, such as a missing log-in or a busy server.
-    pub(in crate::store) fn heard<T>(
+    pub(in crate::store) fn record_reply<T>(
         &self,
         option: ClientOption,
         reply: Result<T, StoreError>,

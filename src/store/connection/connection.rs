@@ -132,19 +132,19 @@ impl Connection {
             count += 1;
         }
         // Both in one write, because round trips take most of the time of a short command.
-        for reply in self.exchange_all(&requests, count).await? {
+        for reply in self.call_all(&requests, count).await? {
             self.no_error(reply)?;
         }
         Ok(())
     }
 
     async fn say_name(&mut self) -> Result<(), StoreError> {
-        if !self.target.client_options.does(ClientOption::Name) {
+        if !self.target.client_options.is_enabled(ClientOption::Name) {
             return Ok(());
         }
-        let named = self.tell(&pack(ClientOption::Name.words())).await;
+        let named = self.call_ok(&pack(ClientOption::Name.words())).await;
         // Without the right to set a name, the connection stays unnamed.
-        self.target.client_options.heard(ClientOption::Name, named)
+        self.target.client_options.record_reply(ClientOption::Name, named)
     }
 
     /// Sends a request and waits for its reply. An error about the record counts as a reply.
@@ -153,7 +153,7 @@ impl Connection {
     /// No reply in time, or the connection broke: the request may have been executed, and the
     /// connection is no longer usable. Or the server refuses service.
     pub async fn ask(&mut self, request: &Packed) -> Result<StepReply, StoreError> {
-        let reply = self.exchange(request).await?;
+        let reply = self.call(request).await?;
         self.step_reply(reply)
     }
 
@@ -161,8 +161,11 @@ impl Connection {
     ///
     /// # Errors
     /// The errors of [`Connection::ask`], and any other error reply.
-    pub(in crate::store) async fn tell(&mut self, request: &Packed) -> Result<Value, StoreError> {
-        let reply = self.exchange(request).await?;
+    pub(in crate::store) async fn call_ok(
+        &mut self,
+        request: &Packed,
+    ) -> Result<Value, StoreError> {
+        let reply = self.call(request).await?;
         self.no_error(reply)
     }
 
@@ -172,7 +175,7 @@ impl Connection {
     /// An error about the server or the user, not about a record.
     pub(in crate::store) fn step_reply(&self, reply: Value) -> Result<StepReply, StoreError> {
         if let Value::ServerError(error) = &reply {
-            let typed = self.lost(&error.clone().into());
+            let typed = self.store_error(&error.clone().into());
             if typed.is_permission() || is_refusal(error) {
                 return Err(typed);
             }
@@ -181,11 +184,11 @@ impl Connection {
     }
 
     /// Sends a request and waits for any reply, including an error reply.
-    pub(in crate::store) async fn exchange(
+    pub(in crate::store) async fn call(
         &mut self,
         Packed(request): &Packed,
     ) -> Result<Value, StoreError> {
-        let mut replies = self.exchange_all(request, 1).await?;
+        let mut replies = self.call_all(request, 1).await?;
         replies.pop().ok_or_else(|| self.unexpected("a command"))
     }
 
@@ -194,7 +197,7 @@ impl Connection {
     /// # Errors
     /// The server sent unrequested bytes, and idemctl sent nothing. Or not all replies arrived in
     /// time, there were too many, or the connection broke: the requests may have been executed.
-    pub(in crate::store) async fn exchange_all(
+    pub(in crate::store) async fn call_all(
         &mut self,
         requests: &[u8],
         count: usize,
@@ -205,10 +208,11 @@ impl Connection {
         // Checked before sending, so that this error proves that nothing was executed.
         if self.owed == 0
             && self.has_answered
-            && self.has_unread().await.map_err(|error| self.lost(&error.into()))?
+            && self.has_unread().await.map_err(|error| self.store_error(&error.into()))?
         {
             return Err(StoreError::Unasked { target: self.target.to_string() });
         }
+        // Only queued here: `value` waits in `send_and_receive`, which writes before it reads.
         self.transport.out.extend_from_slice(requests);
         self.bounds.ask_packed(requests);
         let stale = self.owed;
@@ -306,14 +310,14 @@ impl Connection {
         loop {
             let arrived = &self.transport.inbox[self.transport.taken..];
             if let Some(end) = arriving.end(arrived).map_err(|why| self.unreadable(why))? {
-                let value =
-                    redis::parse_redis_value(&arrived[..end]).map_err(|error| self.lost(&error))?;
+                let value = redis::parse_redis_value(&arrived[..end])
+                    .map_err(|error| self.store_error(&error))?;
                 self.transport.taken += end;
                 self.bounds.took_reply();
                 self.owed -= 1;
                 return Ok(value);
             }
-            self.receive().await.map_err(|error| self.lost(&error.into()))?;
+            self.send_and_receive().await.map_err(|error| self.store_error(&error.into()))?;
         }
     }
 
@@ -331,7 +335,7 @@ impl Connection {
         self.patience = Patience::default();
         poll_fn(|context| Poll::Ready(self.transport.poll_send(context)))
             .await
-            .map_err(|error| self.lost(&error.into()))
+            .map_err(|error| self.store_error(&error.into()))
     }
 
     /// The next token of the replies to the queued requests. Its ranges are valid until the next
@@ -343,7 +347,10 @@ impl Connection {
         loop {
             match self.arrived_token() {
                 Ok(Some(token)) => return Ok(token),
-                Ok(None) => self.receive().await.map_err(|error| self.lost(&error.into()))?,
+                Ok(None) => self
+                    .send_and_receive()
+                    .await
+                    .map_err(|error| self.store_error(&error.into()))?,
                 Err(why) => return Err(self.unreadable(why)),
             }
         }
@@ -372,7 +379,7 @@ impl Connection {
         // A whole line again, because the crate parses the code and the message of an error.
         let line = [b"-", self.bytes(text), b"\r\n"].concat();
         match redis::parse_redis_value(&line) {
-            Ok(Value::ServerError(error)) => self.lost(&error.into()),
+            Ok(Value::ServerError(error)) => self.store_error(&error.into()),
             _ => self.unexpected("a command"),
         }
     }
@@ -392,7 +399,7 @@ impl Connection {
     /// The server's error reply.
     pub(in crate::store) fn no_error(&self, reply: Value) -> Result<Value, StoreError> {
         match reply {
-            Value::ServerError(error) => Err(self.lost(&error.into())),
+            Value::ServerError(error) => Err(self.store_error(&error.into())),
             value => Ok(value),
         }
     }
@@ -406,15 +413,18 @@ impl Connection {
         StoreError::NotRedis { target: self.target.to_string(), why: why.to_owned() }
     }
 
-    fn lost(&self, error: &RedisError) -> StoreError {
+    /// The error of a connection, or of an error reply, as one of this server.
+    fn store_error(&self, error: &RedisError) -> StoreError {
         StoreError::at(&self.target, error)
     }
 
-    /// Waits for more bytes, within the time for all replies to the last write.
-    async fn receive(&mut self) -> io::Result<()> {
+    /// Writes what is queued and waits for more bytes, within the time for all replies to the last
+    /// write.
+    async fn send_and_receive(&mut self) -> io::Result<()> {
         let left = self.patience.left(self.target.timeout);
         let since = Instant::now();
-        let count = in_time(left, poll_fn(|context| self.transport.poll_receive(context))).await?;
+        let count =
+            in_time(left, poll_fn(|context| self.transport.poll_send_and_receive(context))).await?;
         self.patience.waited += since.elapsed();
         self.patience.received += count as u64;
         Ok(())

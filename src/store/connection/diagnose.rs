@@ -35,7 +35,7 @@ pub(in crate::store) async fn explain_error(target: &Target, error: StoreError) 
     );
     // A second diagnosis of an unresponsive server would find nothing new.
     let is_silent = matches!(error, StoreError::TimedOut { .. });
-    if !broke || (is_silent && !target.client_options.is_first_look()) {
+    if !broke || (is_silent && !target.client_options.claim_first_lookup()) {
         return error;
     }
     let limit = target.connect_timeout.min(target.timeout);

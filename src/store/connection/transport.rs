@@ -78,16 +78,20 @@ impl Transport {
         }
         // The runtime checks its sockets for new bytes only between tasks.
         tokio::task::yield_now().await;
-        poll_fn(|context| match self.poll_receive(context) {
+        poll_fn(|context| match self.poll_send_and_receive(context) {
             Poll::Ready(received) => Poll::Ready(received.map(|_| true)),
             Poll::Pending => Poll::Ready(Ok(false)),
         })
         .await
     }
 
-    /// Waits for bytes and returns their number, and discards the processed part of the inbox. It
-    /// continues to send meanwhile, so that both sides cannot block each other.
-    pub(super) fn poll_receive(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+    /// Writes the bytes of `out` as far as the socket accepts them, waits for bytes from the server,
+    /// and returns their number. Both happen in turn, so that the two sides cannot block each other.
+    /// Discards the processed part of the inbox.
+    pub(super) fn poll_send_and_receive(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
         // Read even if sending fails: a server that rejects a client sends its reason before it
         // closes.
         let sent = self.poll_send(context);

@@ -170,7 +170,7 @@ impl KeyQuery {
         let mut content = match value.map(|value| self.content_of(value, replies)) {
             Some(Ok(content)) => content,
             Some(Err(error)) => return Ok(Err(error)),
-            None => Content::unread(),
+            None => Content::not_read(),
         };
         let expires = match expiry {
             Ok(Value::Int(expires)) => expires,
@@ -210,7 +210,7 @@ impl KeyQuery {
             Err(error) => return Err(error),
         };
         match self.value {
-            ValueQuery::Nothing => Ok(Content::unread()),
+            ValueQuery::Nothing => Ok(Content::not_read()),
             ValueQuery::Type => type_of(value).ok_or_else(|| replies.unexpected("TYPE")),
             ValueQuery::Fields => fields_of(value).ok_or_else(|| replies.unexpected("HGETALL")),
             ValueQuery::Head(limit) => {
@@ -266,7 +266,7 @@ fn type_of(reply: Value) -> Option<Content> {
     let kind = reply::word(reply)?;
     Some(match kind.as_str() {
         "none" => Content::Absent,
-        "string" => Content::unread(),
+        "string" => Content::not_read(),
         _ => Content::Other(kind),
     })
 }

@@ -27,7 +27,7 @@ pub struct Lookup {
     pub thresholds: Thresholds,
     /// True to also find the results that other schemas read at a Redis key, besides the records of
     /// its own schemas. Locks that other schemas read there are always found.
-    pub both: bool,
+    pub includes_results_of_others: bool,
 }
 
 /// The records that one KEY names.
@@ -160,7 +160,9 @@ impl Lookup {
         let mut candidates = locate::for_meanings(catalog, meanings);
         for key in &meanings.keys {
             for candidate in locate::of_others(catalog, key) {
-                if self.both || locate::may_be_lock_beneath(catalog, &candidate) {
+                if self.includes_results_of_others
+                    || locate::may_be_lock_of_broader_schema(catalog, &candidate)
+                {
                     candidates.push(candidate);
                 }
             }
@@ -216,9 +218,9 @@ impl Lookup {
         }
         // The Redis key belongs to another schema. A value counts only if its bytes identify it as
         // this schema's lock.
-        let may_be_lock = locate::may_be_lock_beneath(catalog, candidate);
+        let may_be_lock = locate::may_be_lock_of_broader_schema(catalog, candidate);
         for record in locate::records_in(catalog, candidate, seen, &self.thresholds) {
-            let is_result = self.both && record.is_closed_result();
+            let is_result = self.includes_results_of_others && record.is_closed_result();
             let is_lock = may_be_lock && record.is_closed_lock();
             if is_result || is_lock {
                 found.records.push(record);

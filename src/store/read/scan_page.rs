@@ -335,7 +335,7 @@ impl NodePages {
                 if locate::is_wanted(catalog, &candidate, &wanted) {
                     keys.places.push((candidate, key_index));
                 }
-            } else if let Some(schema) = catalog.unread_owner(redis_key) {
+            } else if let Some(schema) = catalog.unselected_owner(redis_key) {
                 *keys.unread.entry(schema.name.clone()).or_default() += 1;
             }
         }
@@ -382,14 +382,15 @@ async fn read_records(
 async fn connect(target: &Target) -> Result<(Connection, Duration), StoreError> {
     let mut connection = Connection::dial(target).await?;
     let sent_at = Instant::now();
-    if target.client_options.does(ClientOption::NoTouch) {
-        let reply = connection.exchange(&pack(ClientOption::NoTouch.words())).await?;
+    if target.client_options.is_enabled(ClientOption::NoTouch) {
+        let reply = connection.call(&pack(ClientOption::NoTouch.words())).await?;
         // Any other error is reported with the first page.
-        let _ = target.client_options.heard(ClientOption::NoTouch, connection.no_error(reply));
+        let _ =
+            target.client_options.record_reply(ClientOption::NoTouch, connection.no_error(reply));
     } else {
         // If CLIENT NO-TOUCH is refused, PING measures the round trip, because every user may send
         // it.
-        connection.exchange(&pack(["PING"])).await?;
+        connection.call(&pack(["PING"])).await?;
     }
     Ok((connection, sent_at.elapsed()))
 }

@@ -4,7 +4,7 @@ use std::fs;
 
 use idemctl::domain::record::response::Response;
 use idemctl::domain::schema::Meaning;
-use idemctl::domain::step::request::Request;
+use idemctl::domain::step::inputs::StepInputs;
 
 use crate::support::wire;
 use crate::support::{FOREVER, Run, Server};
@@ -241,7 +241,7 @@ fn inspect_shows_and_foretells_what_is_nobodys() {
         let played = wire::play(
             &mut connection,
             schema.begin.as_ref().unwrap(),
-            &Request::new(&schema, b"k", "w", &response),
+            &StepInputs::new(&schema, b"k", "w", &response),
         );
         let happened = match played.means() {
             Meaning::Conflict => "conflict",

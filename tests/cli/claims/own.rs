@@ -9,7 +9,7 @@ use idemctl::domain::record::response::Response;
 use idemctl::domain::schema::Meaning;
 use idemctl::domain::schema::catalog::Catalog;
 use idemctl::domain::select::coverage::Coverage;
-use idemctl::domain::step::request::Request;
+use idemctl::domain::step::inputs::StepInputs;
 use idemctl::store::{KeyspaceScan, ReadLimit, RecordRecognizer};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -66,7 +66,7 @@ fn what_each_schemas_own_steps_store_is_claimed() {
                 for (index, (response, error)) in operations.iter().enumerate() {
                     let key = format!("k{index}");
                     let mut request =
-                        Request::new(&schema, key.as_bytes(), "0d3f6f2e-58f5", response);
+                        StepInputs::new(&schema, key.as_bytes(), "0d3f6f2e-58f5", response);
                     (request.error, request.fingerprint) = (error.as_deref(), "f00d");
                     prop_assert_eq!(
                         wire::play(&mut connection, schema.begin.as_ref().unwrap(), &request)

@@ -4,7 +4,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use super::record::{COMPLETED, TWO_HOURS};
 use crate::support::terminal::{ends, on_terminal};
-use crate::support::{FOREVER, Server};
+use crate::support::{FOREVER, Running as _, Runs as _, Server};
 
 #[test]
 fn a_body_is_written_as_the_client_would_get_it() {
@@ -79,4 +79,19 @@ fn a_body_on_a_terminal_is_escaped() {
     assert_eq!(piped.stdout, b"\x1b]0;pwn\x07red\nline");
     let shown = ends(on_terminal(server.command(), &words)).exits(0);
     assert_eq!(shown.text().replace("\r\n", "\n"), "\\x1b]0;pwn\\x07red\nline\n");
+}
+
+#[test]
+fn command_lines_in_stored_text_are_shown_as_they_are() {
+    // The server is named by an option, which messages repeat in the commands that they print.
+    let body = "run `idemctl sweep --orphaned` or `idemctl purge KEY`";
+    let value =
+        format!(r#"{{"status":"COMPLETED","statusCode":200,"headers":{{}},"body":"{body}"}}"#);
+    let server = Server::holding(&[("idem:k", value, 60_000)]);
+    for options in [&[][..], &["--raw"]] {
+        let words = [&["inspect", "k", "--schema", "express"], options].concat();
+        // Not by `run`, which expects the server in every command line that is printed.
+        let shown = server.command().args(&words).start().ends().exits(0);
+        assert!(shown.text().contains(body), "{}", shown.text());
+    }
 }

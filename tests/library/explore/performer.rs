@@ -10,8 +10,8 @@ use idemctl::domain::exploration::{Author, KeysState, StepKind, StoredKey, Worke
 use idemctl::domain::record::observation::Content;
 use idemctl::domain::record::response::Response;
 use idemctl::domain::schema::{Action, Meaning, Schema};
+use idemctl::domain::step::inputs::StepInputs;
 use idemctl::domain::step::reply::StepReply;
-use idemctl::domain::step::request::Request;
 use idemctl::explore::{CallEffect, StateServer};
 use redis::Connection;
 
@@ -55,11 +55,20 @@ impl Performer {
         }
     }
 
-    fn with_request<T>(&self, caller: u8, fails: bool, make: impl FnOnce(&Request<'_>) -> T) -> T {
+    fn with_request<T>(
+        &self,
+        caller: u8,
+        fails: bool,
+        make: impl FnOnce(&StepInputs<'_>) -> T,
+    ) -> T {
         let (owner, response) = (format!("owner-{caller}"), Self::response(caller, fails));
         let fingerprint = if caller > self.workers { "other" } else { "same" };
         let error = fails.then_some("provider unavailable");
-        make(&Request { fingerprint, error, ..Request::new(self.schema(), KEY, &owner, &response) })
+        make(&StepInputs {
+            fingerprint,
+            error,
+            ..StepInputs::new(self.schema(), KEY, &owner, &response)
+        })
     }
 
     pub fn responses(&self) -> Vec<(Vec<u8>, Author)> {

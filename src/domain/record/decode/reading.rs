@@ -34,7 +34,7 @@ impl Reading {
             KeyIs::Absent => self.is_absent(),
             KeyIs::Present => !self.is_absent(),
             KeyIs::Reclaimable => self.lapsed() == Some(PastExpiry::Reclaimable),
-            KeyIs::Unreadable => self.unread().is_some(),
+            KeyIs::Unreadable => self.mismatch().is_some(),
             KeyIs::WrongType => matches!(self, Self::WrongType(_)),
             KeyIs::Value(format) => {
                 let Self::Value(decoded) = self else { return false };
@@ -55,7 +55,7 @@ impl Reading {
     }
 
     /// Why the value has none of the schema's formats; `None` if it has one, or is absent.
-    pub(crate) fn unread(&self) -> Option<&str> {
+    pub(crate) fn mismatch(&self) -> Option<&str> {
         match self {
             Self::Unreadable(why) | Self::Unrecognised { why, .. } => Some(why),
             Self::Undecided => Some("its format depends on a part of the value that was not read"),

@@ -8,7 +8,7 @@ use super::*;
 use crate::domain::record::Response;
 use crate::domain::samples::{CHI_RESULT, schema, schemas, text};
 use crate::domain::schema::Timestamp;
-use crate::domain::step::Request;
+use crate::domain::step::StepInputs;
 
 fn response() -> impl Strategy<Value = Response> {
     let header = ("[A-Z][a-z]{0,3}", "[ -~\u{e9}]{0,6}");
@@ -22,7 +22,7 @@ fn response() -> impl Strategy<Value = Response> {
 }
 
 fn result_value(schema: &Schema, response: &Response) -> Vec<u8> {
-    Request::new(schema, b"k", "w", response).result_value()
+    StepInputs::new(schema, b"k", "w", response).result_value()
 }
 
 fn decoded(schema: &Schema, content: &Content) -> Decoded {
@@ -206,7 +206,7 @@ fn the_beginning_of_a_value_is_judged_by_what_it_holds() {
         decode_value(&schema("go-middleware"), 0, &Content::Text { head, length: None })
     };
     let so_far = beginning(r#"{"status":"COMPLETED","code":2"#);
-    assert_eq!(so_far.decoded().map(|value| &value.conformance), Some(&Conformance::SoFar));
+    assert_eq!(so_far.decoded().map(|value| &value.conformance), Some(&Conformance::Undecided));
     assert!(
         beginning(r#"{"status":"COMPLETED","expiration":17,"#).unrecognised_because().is_some()
     );
@@ -293,7 +293,7 @@ proptest! {
         let head = value.as_bytes()[..cut.index(value.len())].to_vec();
         let part = decode_value(&timed, 0, &Content::Text { head, length: None });
         prop_assert!(state(&part).is_none() || state(&part) == state(&whole), "{part:?} of {value}");
-        let told = state(&part).is_some() || part == Reading::Undecided || whole.unread().is_some();
+        let told = state(&part).is_some() || part == Reading::Undecided || whole.mismatch().is_some();
         prop_assert!(told || matches!(&part, Reading::Unreadable(why) if why.starts_with("not JSON")), "{part:?} of {value}");
     }
 

@@ -85,7 +85,7 @@ fn what_cannot_be_compared_is_not_asked_for() {
         spoil(&mut some[0]);
         let batch = Batch::new(&some);
         assert!(matches!(batch.changes().as_slice(), [only] if only.redis_key() == b"k1"));
-        assert_eq!(batch.outcomes(), [Outcome::Changed; 2]);
+        assert_eq!(batch.outcomes(), [Outcome::Conflict; 2]);
     }
 }
 
@@ -97,7 +97,7 @@ fn what_was_left_alone_is_taken_back_from_the_backup() {
     assert_eq!(batch.save().len(), 4);
     batch.dumped(&mut (0..4).map(|_| Some([0; 8].to_vec())));
     assert_eq!(batch.entries().count(), 4);
-    batch.set_outcomes(vec![Outcome::Done, Outcome::Changed, Outcome::Unknown, Outcome::Refused]);
+    batch.set_outcomes(vec![Outcome::Done, Outcome::Conflict, Outcome::Unknown, Outcome::Refused]);
     assert_eq!(batch.left_alone(), [b"k1", b"k3"]);
 }
 
@@ -105,7 +105,7 @@ fn what_was_left_alone_is_taken_back_from_the_backup() {
 #[test]
 fn a_record_of_two_keys_is_one_change() {
     let two = change(&["lock", "result"], 9);
-    let two = [Change { changed: vec![0, 1], backed_up: vec![0, 1], ..two }];
+    let two = [Change { target_indexes: vec![0, 1], backed_up: vec![0, 1], ..two }];
     let mut batch = Batch::new(&two);
     assert_eq!(batch.save(), [b"lock".as_slice(), b"result"]);
     batch.dumped(&mut (0..2).map(|_| Some([0; 8].to_vec())));
@@ -118,8 +118,8 @@ fn a_record_of_two_keys_is_one_change() {
 /// Rule: what a reply says of each record, and at which moment the changed ones expire.
 #[test]
 fn a_reply_has_a_letter_for_each_record() {
-    use Outcome::{Absent, Changed, Done, Expires, Kept};
-    assert_eq!(outcomes(b"DCA", KeyAction::Remove), Some(vec![Done, Changed, Absent]));
+    use Outcome::{Absent, Conflict, Done, Expires, Kept};
+    assert_eq!(outcomes(b"DCA", KeyAction::Remove), Some(vec![Done, Conflict, Absent]));
     assert_eq!(outcomes(b"DK@1700", KeyAction::Prolong(5)), Some(vec![Expires(1_700), Kept]));
     assert_eq!(outcomes(b"DK", KeyAction::Shorten(5)), Some(vec![Done, Kept]));
     for odd in [&b"DX"[..], b"DK", b"D@1", b"D@"] {

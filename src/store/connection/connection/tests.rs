@@ -42,7 +42,7 @@ async fn a_reply_that_comes_byte_by_byte_is_given_up_at_the_timeout() {
             connection.send().await.unwrap();
             connection.token().await.map(drop)
         } else {
-            connection.exchange(&pack(["GET", "k"])).await.map(drop)
+            connection.call(&pack(["GET", "k"])).await.map(drop)
         };
         assert!(matches!(given_up, Err(StoreError::TimedOut { .. })), "{given_up:?}");
         assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
@@ -73,7 +73,7 @@ async fn a_long_reply_has_the_time_that_its_bytes_need() {
                 matches!(connection.token().await.unwrap(), Token::Text(text) if text.len() == 10 * PIECE)
             );
         } else {
-            connection.exchange(&pack(["GET", "k"])).await.unwrap();
+            connection.call(&pack(["GET", "k"])).await.unwrap();
         }
         flow.await.unwrap();
     }
@@ -85,14 +85,11 @@ async fn the_reply_to_a_request_that_was_given_up_is_not_that_of_the_next_one() 
     let (here, mut there) = UnixStream::pair().unwrap();
     let mut connection = connection(here, Duration::from_millis(50));
     there.write_all(b"+the fir").await.unwrap();
-    assert!(matches!(
-        connection.exchange(&pack(["FIRST"])).await,
-        Err(StoreError::TimedOut { .. })
-    ));
+    assert!(matches!(connection.call(&pack(["FIRST"])).await, Err(StoreError::TimedOut { .. })));
     connection.target.timeout = Duration::from_secs(60);
     there.write_all(b"st\r\n+the second\r\n").await.unwrap();
     assert_eq!(
-        connection.exchange(&pack(["SECOND"])).await.unwrap(),
+        connection.call(&pack(["SECOND"])).await.unwrap(),
         Value::SimpleString("the second".to_owned())
     );
 }
@@ -104,10 +101,10 @@ async fn a_byte_that_nobody_asked_for_ends_the_connection() {
         let (here, mut there) = UnixStream::pair().unwrap();
         let mut connection = connection(here, Duration::from_secs(60));
         there.write_all(b"+one\r\n").await.unwrap();
-        connection.exchange(&pack(["FIRST"])).await.unwrap();
+        connection.call(&pack(["FIRST"])).await.unwrap();
         there.write_all(extra).await.unwrap();
         for _ in 0..2 {
-            let refused = connection.exchange(&pack(["SECOND"])).await;
+            let refused = connection.call(&pack(["SECOND"])).await;
             assert!(matches!(refused, Err(StoreError::Unasked { .. })), "{refused:?}");
         }
         drop(connection);
@@ -124,7 +121,7 @@ async fn one_reply_too_many_spoils_all_that_were_asked_for_together() {
     let (here, mut there) = UnixStream::pair().unwrap();
     let mut connection = connection(here, Duration::from_secs(60));
     there.write_all(b":1\r\n:1\r\n:2\r\n").await.unwrap();
-    let spoiled = connection.exchange_all(b"*1\r\n$4\r\nPING\r\n*1\r\n$4\r\nPING\r\n", 2).await;
+    let spoiled = connection.call_all(b"*1\r\n$4\r\nPING\r\n*1\r\n$4\r\nPING\r\n", 2).await;
     assert!(matches!(spoiled, Err(StoreError::NotRedis { .. })), "{spoiled:?}");
 }
 
@@ -146,7 +143,7 @@ async fn a_reply_that_came_twice_is_known_by_the_mark_behind_it() {
             there.write_all(&later).await.unwrap();
             there
         });
-        let exchanged = connection.exchange_all(requests, 2).await;
+        let exchanged = connection.call_all(requests, 2).await;
         assert_eq!(exchanged.is_ok(), is_sound, "{exchanged:?}");
         assert!(is_sound || matches!(exchanged, Err(StoreError::NotRedis { .. })), "{exchanged:?}");
         drop(rest.await.unwrap());
@@ -166,6 +163,6 @@ async fn a_refused_mark_is_no_reply_of_another_request() {
         .await
         .unwrap();
     let replies =
-        connection.exchange_all(b"*1\r\n$4\r\nPING\r\n*1\r\n$4\r\nPING\r\n", 2).await.unwrap();
+        connection.call_all(b"*1\r\n$4\r\nPING\r\n*1\r\n$4\r\nPING\r\n", 2).await.unwrap();
     assert_eq!(replies, [Value::Int(1), Value::Int(2)]);
 }

@@ -22,7 +22,7 @@ use crate::domain::schema::{
 /// One worker's request with one idempotency key, from which the placeholders of a schema are
 /// filled.
 #[derive(Debug, Clone)]
-pub struct Request<'a> {
+pub struct StepInputs<'a> {
     pub schema: &'a Schema,
     pub key: &'a [u8],
     /// The worker's owner ID (the fencing token, if the schema has one). It need not be UTF-8.
@@ -41,7 +41,7 @@ pub struct Request<'a> {
     pub before: Option<&'a Content>,
 }
 
-impl<'a> Request<'a> {
+impl<'a> StepInputs<'a> {
     /// Creates a request of a successful operation, without a payload to compare.
     pub fn new(
         schema: &'a Schema,
@@ -367,7 +367,7 @@ fn string_of(content: Content) -> Vec<u8> {
 pub(crate) fn cluster_problem(schema: &Schema, key: &[u8]) -> Option<String> {
     let record = schema.redis_keys(key);
     let response = Response::default();
-    let request = Request::new(schema, key, "", &response);
+    let request = StepInputs::new(schema, key, "", &response);
     for call in schema.steps().flat_map(|step| &step.calls) {
         let Action::Script { name, keys, .. } = &call.action else { continue };
         let named: Vec<_> = keys.iter().map(|template| request.word(template)).collect();

@@ -30,7 +30,7 @@ const MOST_KEPT: u64 = 4 << 30;
 const MOST_OF_FEW: u64 = 16 << 20;
 
 /// A list of keys that can be read repeatedly, and that returns each key once.
-pub struct KeyFile {
+pub struct KeyList {
     list: List,
     once: Once<Given>,
 }
@@ -49,7 +49,7 @@ impl ReadAgain for File {}
 
 impl ReadAgain for Cursor<Vec<u8>> {}
 
-impl KeyFile {
+impl KeyList {
     /// The keys that the options name; `None` if they name none.
     ///
     /// # Errors
