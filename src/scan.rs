@@ -9,7 +9,7 @@ use anyhow::Result;
 
 use crate::context::Context;
 use crate::domain::diagnosis::{self, Thresholds};
-use crate::domain::record::{Candidate, Expiry, Record};
+use crate::domain::record::{Candidate, Expiry, FieldSet, Record};
 use crate::domain::schema::Catalog;
 use crate::domain::select::{Coverage, Selected, Selection};
 use crate::exit::{CommandError, Exit};
@@ -24,6 +24,8 @@ pub struct ScanPlan<'a> {
     pub thresholds: Thresholds,
     /// How much of each value is read at least.
     pub head: ReadLimit,
+    /// The fields that the command selects by or shows. Values are read until these are known.
+    pub needed: FieldSet,
     pub lengths: Lengths,
 }
 
@@ -218,6 +220,7 @@ impl<'a> Scan<'a> {
             let decoding = RecordRecognizer {
                 catalog: plan.catalog,
                 thresholds: &plan.thresholds,
+                needed: plan.needed,
                 coverage: &mut *coverage,
             };
             let Some(records) =
@@ -326,6 +329,7 @@ impl<'a> Scan<'a> {
         let decoding = RecordRecognizer {
             catalog: plan.catalog,
             thresholds: &plan.thresholds,
+            needed: plan.needed,
             coverage: &mut *coverage,
         };
         let read = self.interrupt.unless_raised(keyspace.read_records(decoding, candidates)).await;

@@ -1,5 +1,4 @@
 -- read_records: read Redis keys in one step; writes nothing, so EVAL_RO runs it too.
--- Its helpers are in part/deadline.lua and part/fields.lua, which idemctl puts before it.
 --
 -- KEYS[1..n]  keys         the Redis keys of one record, or of a few, e.g. idem:started:{key} and idem:result:{key}
 -- ARGV[1]     head_length  bytes of each value to return; 0 none, -1 all
@@ -9,6 +8,9 @@
 --   {<time>, {<type>, <pttl>, <deadline>, <exact>, <idle>, <memory>, <length>, <checksum>, <head>, <end>}, ...}  an inner array for each key
 --   error ERR  head_length is not such a number
 --
+
+-- The functions that are not defined here are in part/deadline.lua and part/fields.lua, which idemctl
+-- puts before this script.
 
 local keys = KEYS
 local head_length = tonumber(ARGV[1])

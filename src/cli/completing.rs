@@ -17,6 +17,7 @@ use super::{Root, help};
 use crate::args::{ConnectionArgs, SchemaArgs, SchemaFolderArgs};
 use crate::context::Context;
 use crate::domain::diagnosis::Thresholds;
+use crate::domain::record::FieldSet;
 use crate::domain::schema::State;
 use crate::domain::select::Coverage;
 use crate::render::style::Color;
@@ -282,8 +283,12 @@ async fn find(
         let mut keys = Vec::new();
         if wanted.only_locks {
             let coverage = &mut Coverage::default();
-            let decoding =
-                RecordRecognizer { catalog: &catalog, thresholds: &thresholds, coverage };
+            let decoding = RecordRecognizer {
+                catalog: &catalog,
+                thresholds: &thresholds,
+                needed: FieldSet::NONE,
+                coverage,
+            };
             let page = scan.next_records(decoding, |key| key.starts_with(begun)).await.ok()??;
             for record in page {
                 if record.state != State::Completed {

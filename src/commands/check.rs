@@ -13,11 +13,11 @@ use crate::context::Context;
 use crate::domain::change::orphan;
 use crate::domain::diagnosis::health::{Alarm, CheckedSchemas, Health, Limits, Status};
 use crate::domain::diagnosis::{FindingCode, Thresholds};
-use crate::domain::record::{Candidate, Expiry, age};
+use crate::domain::record::{Candidate, Expiry, FieldSet, ValueField, age};
 use crate::domain::schema::catalog::{LOCK_BYTES, LONG_HEAD_BYTES};
 use crate::domain::schema::{Catalog, TtlOf};
 use crate::domain::select::contradiction::may_outlast;
-use crate::domain::select::{Coverage, Reservoir, Selected, Selection};
+use crate::domain::select::{Coverage, Missing, Reservoir, Selected, Selection};
 use crate::exit::{CommandError, Exit};
 use crate::interrupt::Interrupt;
 use crate::render::plugin;
@@ -92,6 +92,8 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         catalog: &catalog,
         thresholds: sought.thresholds.clone(),
         head: ReadLimit::Bytes(head),
+        // Alarms compare times.
+        needed: FieldSet::of(&[ValueField::Time]).union(selection.needed_fields()),
         lengths: Lengths::None,
     };
     let progress = context.ui.progress("keys scanned");
@@ -215,9 +217,10 @@ impl Checking<'_> {
                 self.judge(doubtful, &mut unproven).await;
             }
         }
-        // The sample counts these records again, so the counts made while judging locks are
+        // The sample counts these records again, so the other counts made while judging locks are
         // dropped.
-        self.scan.take_coverage();
+        let judged = self.scan.take_coverage();
+        self.health.too_large += judged.unproven.count(Missing::Format);
         let mut coverage = self.count_sample(sample).await;
         coverage.unproven = unproven.unproven;
         let report = self.scan.finish();
@@ -283,6 +286,7 @@ impl Checking<'_> {
             }
             match orphan::chosen(&record, &self.sought.codes, self.selection) {
                 Selected::Yes(orphan) => self.health.add(orphan.code, &record),
+                Selected::Unproven(Missing::Format) => self.health.too_large += 1,
                 Selected::Unproven(missing) => {
                     unproven.unproven.add(&record, missing);
                     self.undecided += 1;

@@ -11,7 +11,7 @@ use self::snapshot::{Completeness, Snapshot, records};
 use crate::args::{Output, ScanArgs, SchemaArgs, SelectArgs};
 use crate::context::Context;
 use crate::domain::diagnosis::Thresholds;
-use crate::domain::record::Record;
+use crate::domain::record::{FieldSet, Record};
 use crate::domain::select::{Selected, Selection};
 use crate::domain::snapshot::{
     DifferenceCounts, DifferenceKind, ListScope, ListedRecord, SelectedEntry, SnapshotIndex,
@@ -305,6 +305,7 @@ impl Diff {
             catalog: &catalog,
             thresholds: Thresholds::default(),
             head: ReadLimit::Bytes(0),
+            needed: FieldSet::ALL,
             lengths: Lengths::Selected,
         };
         let progress = context.ui.progress("keys scanned");

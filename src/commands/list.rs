@@ -12,6 +12,7 @@ use crate::args::{
 };
 use crate::context::Context;
 use crate::domain::diagnosis::FindingCode;
+use crate::domain::record::{FieldSet, ValueField};
 use crate::domain::schema::{Catalog, State};
 use crate::domain::select::Selection;
 use crate::domain::select::awaited::{Awaited, AwaitedState};
@@ -223,8 +224,35 @@ impl ListRun<'_> {
             catalog: self.catalog,
             thresholds: self.args.thresholds.thresholds(),
             head: if is_whole { ReadLimit::Whole } else { ReadLimit::Bytes(0) },
+            needed: self.needed_fields(),
             lengths: if chooses_by_size(self.args) { Lengths::All } else { Lengths::Selected },
         }
+    }
+
+    /// The fields that the filters, the order and the output need.
+    fn needed_fields(&self) -> FieldSet {
+        let show = &self.args.show;
+        let shown = match show.output {
+            Format::Name => FieldSet::NONE,
+            Format::Table if show.columns.is_empty() => {
+                FieldSet::of(&[ValueField::Owner, ValueField::Time])
+            }
+            Format::Table | Format::Csv | Format::Tsv if !show.columns.is_empty() => {
+                let mut fields = FieldSet::NONE;
+                for column in &show.columns {
+                    if let Some(field) = column.field() {
+                        fields.insert(field);
+                    }
+                }
+                fields
+            }
+            _ => FieldSet::ALL,
+        };
+        let mut needed = shown.union(self.selection.needed_fields());
+        if show.sort.is_some() {
+            needed.insert(ValueField::Time);
+        }
+        needed
     }
 
     /// Says how far the scan got.

@@ -7,7 +7,7 @@ use clap::{Args as ClapArgs, ValueEnum};
 
 use crate::args::{FollowArgs, ScanArgs, SchemaArgs, SelectArgs, ThresholdArgs, WatchArgs};
 use crate::context::Context;
-use crate::domain::record::Record;
+use crate::domain::record::{FieldSet, Record, ValueField};
 use crate::domain::schema::Catalog;
 use crate::domain::select::Selection;
 use crate::domain::select::awaited::Awaited;
@@ -139,7 +139,13 @@ async fn figures(context: &mut Context, args: &Args) -> Result<Exit> {
             .hint("name one with --schema")
             .into());
     }
-    let selection = args.select.selection()?;
+    let mut selection = args.select.selection()?;
+    // A record of unknown owner or status belongs to no group.
+    match args.by {
+        ByArg::Owner => selection.known.insert(ValueField::Owner),
+        ByArg::Status => selection.known.insert(ValueField::Status),
+        ByArg::State | ByArg::Prefix | ByArg::Finding => {}
+    }
     if let Some(remark) = args.select.filter.remark(&catalog) {
         context.ui.status(&remark);
     }
@@ -179,6 +185,14 @@ struct Counting<'a> {
 }
 
 impl Counting<'_> {
+    /// The fields that the filters, the groups and the ages need. The selection has those of the
+    /// filters and the groups.
+    fn needed_fields(&self) -> FieldSet {
+        let mut needed = self.selection.needed_fields();
+        needed.insert(ValueField::Time);
+        needed
+    }
+
     /// Counts the selected records, and shows the figures.
     async fn run(&self, context: &mut Context) -> Result<()> {
         let plan = ScanPlan {
@@ -189,6 +203,7 @@ impl Counting<'_> {
             } else {
                 ReadLimit::Bytes(0)
             },
+            needed: self.needed_fields(),
             lengths: Lengths::All,
         };
         let progress = context.ui.progress("keys scanned");

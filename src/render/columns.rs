@@ -7,7 +7,7 @@ use strum::{IntoStaticStr, VariantArray};
 
 use super::{escape, words};
 use crate::domain::as_str::as_str;
-use crate::domain::record::{Evidence, Record};
+use crate::domain::record::{Evidence, Record, ValueField};
 
 /// A column. Its name is the heading in files for programs, in which the names of numbers include
 /// their unit.
@@ -60,6 +60,24 @@ impl Column {
             Self::Age => "AGE".to_owned(),
             Self::Size => "SIZE".to_owned(),
             other => other.as_str().to_uppercase().replace('_', " "),
+        }
+    }
+
+    /// The field of the record's value that the column shows, if it shows one.
+    pub fn field(self) -> Option<ValueField> {
+        match self {
+            Self::Owner => Some(ValueField::Owner),
+            Self::Status => Some(ValueField::Status),
+            Self::Fingerprint => Some(ValueField::Fingerprint),
+            Self::Age | Self::CreatedAt | Self::Findings => Some(ValueField::Time),
+            Self::Key
+            | Self::Schema
+            | Self::State
+            | Self::Ttl
+            | Self::Size
+            | Self::ExpiresAt
+            | Self::RedisKeys
+            | Self::Db => None,
         }
     }
 

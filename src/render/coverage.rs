@@ -21,12 +21,12 @@ const NO_PREFIX: &str =
 /// Why a scan skips a schema of the context.
 const UNREADABLE: &str = "its files are invalid, so idemctl did not look for its records";
 
+/// Why a field or the format of a value is unknown.
+const TOO_LARGE: &str = "A scan reads at most 1 MiB of a value (16 MiB if its key never expires); \
+    `idemctl inspect KEY --full` reads all of it.";
+
 /// The most schemas that each get their own line about records that were left out.
 const MOST_LINES: usize = 2;
-
-/// Every kind of missing evidence, in the order of the JSON.
-const MISSING: [Missing; 3] =
-    [Missing::Ttl(TtlOf::Lock), Missing::Ttl(TtlOf::Result), Missing::Age];
 
 /// Lines about unrecognised values at the schemas' Redis keys, one per schema.
 pub fn unrecognised(coverage: &Coverage, catalog: &Catalog) -> Vec<String> {
@@ -125,7 +125,7 @@ pub fn fields(coverage: &Coverage, catalog: &Catalog, keys: u64) -> Map<String, 
         left_out.push(json!({ "schema": name, "reason": UNREADABLE }));
     }
     let mut unproven = Map::new();
-    for missing in MISSING {
+    for missing in Missing::ALL {
         unproven.insert(missing.as_str().to_owned(), coverage.unproven.count(missing).into());
     }
     let named = &coverage.named;
@@ -169,7 +169,7 @@ fn shown((schema, of, found): (&str, TtlOf, Contradiction)) -> Value {
 /// same TTL, they share a line, because a server may have many schemas.
 fn all_unproven(coverage: &Coverage, catalog: &Catalog) -> Vec<String> {
     let mut lines = Vec::new();
-    for missing in MISSING {
+    for missing in Missing::ALL {
         let mut lacking = Vec::new();
         for of_schema in coverage.unproven.of_schemas() {
             if of_schema.1 == missing {
@@ -199,11 +199,23 @@ fn unproven_of_several(missing: Missing, lacking: &[(&str, Missing, LeftOut)]) -
         by_schema.push(format!("{name} {}", left_out.count));
     }
     let by_schema = by_schema.join(", ");
-    let Missing::Ttl(of) = missing else {
-        return format!(
-            "Skipped {count} records of unknown age ({by_schema}). They never expire, or have more \
-            time left than their service's TTL."
-        );
+    let of = match missing {
+        Missing::Ttl(of) => of,
+        Missing::Age => {
+            return format!(
+                "Skipped {count} records of unknown age ({by_schema}). They never expire, or have \
+                more time left than their service's TTL."
+            );
+        }
+        Missing::Field(field) => {
+            return format!(
+                "Skipped {count} records of unknown {} ({by_schema}). {TOO_LARGE}",
+                field.as_str()
+            );
+        }
+        Missing::Format => {
+            return format!("Skipped {count} records of unknown format ({by_schema}). {TOO_LARGE}");
+        }
     };
     let longest = longest_time_left(longest_ms);
     format!(
@@ -227,11 +239,21 @@ fn unproven(name: &str, schema: Option<&Schema>, missing: Missing, left_out: Lef
         1 => ("record", "its", "It never expires", "has"),
         _ => ("records", "their", "They never expire", "have"),
     };
-    let Missing::Ttl(of) = missing else {
-        return format!(
-            "Skipped {count} {name} {records} of unknown age. {they}, or {have} more time left \
-            than the service's TTL."
-        );
+    let of = match missing {
+        Missing::Ttl(of) => of,
+        Missing::Age => {
+            return format!(
+                "Skipped {count} {name} {records} of unknown age. {they}, or {have} more time left \
+                than the service's TTL."
+            );
+        }
+        Missing::Field(field) => {
+            let field = field.as_str();
+            return format!("Skipped {count} {name} {records} of unknown {field}. {TOO_LARGE}");
+        }
+        Missing::Format => {
+            return format!("Skipped {count} {name} {records} of unknown format. {TOO_LARGE}");
+        }
     };
     let mut default = String::new();
     if let Some(schema) = schema
@@ -341,7 +363,9 @@ mod tests {
             ]
         );
         let report = fields(&coverage, &catalog, 1);
-        assert_eq!(report["unproven"], json!({ "lock_ttl": 0, "result_ttl": 1, "age": 1 }));
+        let unproven = &report["unproven"];
+        assert_eq!((&unproven["result_ttl"], &unproven["age"]), (&json!(1), &json!(1)));
+        assert_eq!((&unproven["lock_ttl"], &unproven["status"]), (&json!(0), &json!(0)));
         assert_eq!(report["contradicted_defaults"][0]["most_ms"], json!(600_000));
     }
 }

@@ -81,6 +81,7 @@ pub fn health_json(health: &Health, limits: &Limits) -> Value {
         "sampled": health.sample.is_some(),
         "sample": health.sample,
         "outnumbered": outnumbered,
+        "too_large": health.too_large,
         "gap": health.gap,
         "schemas": health.named.as_ref().map(|named| &named.schemas),
         "unread": health.unread,
@@ -103,6 +104,7 @@ pub fn unknown_json(why: &str) -> Value {
         "sampled": false,
         "sample": null,
         "outnumbered": [],
+        "too_large": null,
         "gap": why,
         "schemas": null,
         "unread": {},
@@ -268,6 +270,14 @@ fn troubles(health: &Health, limits: &Limits) -> Vec<String> {
         troubles.push(format!(
             "{about}{keys} under {schema}'s prefix {do_not} match schema {schema}, {about}{own} \
             {do_match}"
+        ));
+    }
+    if health.too_large > 0 {
+        let values = words::counted(health.too_large, "value");
+        let are = if health.too_large == 1 { "is a lock" } else { "are locks" };
+        troubles.push(format!(
+            "idemctl does not read enough of {values} without expiry to tell whether {} {are}",
+            if health.too_large == 1 { "it" } else { "they" },
         ));
     }
     troubles

@@ -7,7 +7,7 @@ use super::{body, escape, record_json, words};
 use crate::domain::duration;
 use crate::domain::record::age::millis;
 use crate::domain::record::response::{SECRET_HEADERS, is_secret_header};
-use crate::domain::record::{Content, Expiry, KeyState, Record, Response};
+use crate::domain::record::{Content, Expiry, KeyState, Record, Response, ValueField};
 use crate::domain::schema::{Schema, State, TtlOf};
 
 /// A record as a page of text. `reveal` shows credentials in headers.
@@ -184,6 +184,9 @@ impl RecordPage {
         if record.state == State::InProgress || record.owner().is_some() {
             let owner = match record.owner() {
                 Some(owner) => escape::text(owner),
+                None if record.unread_fields().contains(ValueField::Owner) => {
+                    "not in the part of the value that was read; --full reads all of it".to_owned()
+                }
                 None => "unknown, because this schema stores no owner".to_owned(),
             };
             self.page.field("Owner", &owner);

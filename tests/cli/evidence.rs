@@ -44,7 +44,11 @@ fn fresh_results_of_a_deployment_with_a_shorter_ttl_stay() {
         let words = [&["purge", "--older-than", "12h", "--yes"], more].concat();
         server.idemctl(&words).exits(3).says("Skipped 5 express records").says("--result-ttl");
         let json = server.idemctl(&[&words[..], &["-o", "json"]].concat()).exits(3).json();
-        assert_eq!(json["unproven"], json!({ "lock_ttl": 0, "result_ttl": 5, "age": 0 }));
+        assert_eq!(json["unproven"]["result_ttl"], 5);
+        assert_eq!(
+            (&json["unproven"]["lock_ttl"], &json["unproven"]["age"]),
+            (&0.into(), &0.into())
+        );
         assert_eq!((&json["total"], server.size()), (&0.into(), 5));
     }
     let stated = ["purge", "--yes", "--schema", "express", "--result-ttl", "1h", "--older-than"];
@@ -199,7 +203,10 @@ fn a_filter_by_age_selects_the_same_in_list_stats_sweep_and_purge() {
         let names: Vec<_> = listed["records"].as_array().unwrap().iter().collect();
         assert_eq!(names.len(), usize::from(is_old), "{listed}");
         assert!(names.iter().all(|record| record["key"] == "proven"), "{listed}");
-        let left_out = json!({ "lock_ttl": 2, "result_ttl": 0, "age": 1 });
+        let left_out = json!({
+            "lock_ttl": 2, "result_ttl": 0, "age": 1,
+            "owner": 0, "fingerprint": 0, "status": 0, "time": 0, "format": 0,
+        });
         assert_eq!(listed["unproven"], left_out, "{age:?}");
         let purged = json(&purge, 3);
         assert_eq!((&purged["total"], &purged["unproven"]), (&names.len().into(), &left_out));

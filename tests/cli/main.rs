@@ -34,6 +34,7 @@ mod evidence;
 mod explore;
 mod extend;
 mod familiar;
+mod far_fields;
 mod force_unlock;
 mod format_two;
 mod history;

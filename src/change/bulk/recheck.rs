@@ -15,8 +15,9 @@ use tokio::time::Instant;
 use super::rule::{BulkRule, Planned};
 use crate::domain::change::outcome::Account;
 use crate::domain::record::{
-    Candidate, Claim, Comparison, Identity, KeyState, Observation, Record, locate,
+    Candidate, Claim, Comparison, FieldSet, Identity, KeyState, Observation, Record, locate,
 };
+use crate::domain::select::{Missing, Selected};
 use crate::store::{MOST_FURTHER, ReadResult, RecordReader, StoreError};
 
 /// How long a read counts as the recheck. A second read within this time would find what the script
@@ -65,10 +66,12 @@ impl SelectedRecord {
         }
     }
 
-    /// True if the record was read just now, and well enough for a change to compare with.
-    fn is_fresh(&self) -> bool {
+    /// True if the record was read just now, well enough for a change to compare with, and has the
+    /// fields that are needed to select it.
+    fn is_fresh(&self, needed: FieldSet) -> bool {
         let Self::Whole { record, read_at } = self else { return false };
-        let is_decided = record.claim != Claim::Undecided;
+        let lacks_fields = !record.unread_fields().intersection(needed).is_empty();
+        let is_decided = record.claim != Claim::Undecided && !lacks_fields;
         is_decided && is_comparable(record) && read_at.elapsed() < FRESH
     }
 }
@@ -99,7 +102,7 @@ pub(super) async fn recheck<R: BulkRule>(
         Rechecked { same: Vec::with_capacity(selected.len()), account, unreachable: None };
     let mut stale = Vec::new();
     for selected in selected {
-        if selected.is_fresh()
+        if selected.is_fresh(rule.scope().needed)
             && let SelectedRecord::Whole { record, .. } = selected
         {
             rechecked.select_again(rule, Some(*record));
@@ -112,7 +115,9 @@ pub(super) async fn recheck<R: BulkRule>(
     for ((candidate, identity), now) in stale.into_iter().zip(now) {
         let Some(now) = rechecked.if_same(reader, &identity, now)? else { continue };
         match decode(rule, candidate, now) {
-            Some(record) if record.claim == Claim::Undecided => undecided.push(record),
+            Some(record) if record.claim == Claim::Undecided || lacks_fields(rule, &record) => {
+                undecided.push(record);
+            }
             record => rechecked.select_again(rule, record),
         }
     }
@@ -154,9 +159,9 @@ impl<G> Rechecked<G> {
         Ok(None)
     }
 
-    /// Decides by the whole values whose records these are, of which only the beginning was read: a
-    /// field behind it may be one that the schema does not write. The records stay as they were
-    /// read, because a change compares with that.
+    /// Decides by the whole values whose records these are, and whether the rule selects them. Only
+    /// the beginning was read: a field behind it may be one that the schema does not write, or one
+    /// that the rule selects by. What was read stays, because a change compares with that.
     ///
     /// # Errors
     /// The server could not be asked.
@@ -182,12 +187,12 @@ impl<G> Rechecked<G> {
                 wanted.push(Candidate::from(record.clone()).redis_keys);
             }
             let whole = reader.read_further_for_change(&wanted).await?;
-            for (mut record, whole) in some.into_iter().zip(whole) {
+            for (record, whole) in some.into_iter().zip(whole) {
                 let identity = Identity::of(&record.seen);
                 let Some(whole) = self.if_same(reader, &identity, whole)? else { continue };
-                let whole = decode(rule, Candidate::from(record.clone()), whole);
-                record.claim = whole.map_or(Claim::Undecided, |whole| whole.claim);
-                self.select_again(rule, Some(record));
+                let seen = record.seen.clone();
+                let whole = decode(rule, Candidate::from(record), whole);
+                self.select_again(rule, whole.map(|whole| Record { seen, ..whole }));
             }
         }
         Ok(())
@@ -196,20 +201,33 @@ impl<G> Rechecked<G> {
     /// Keeps a record that the rule still selects; the account gets every other. `None` is a record
     /// that no longer decodes.
     fn select_again(&mut self, rule: &impl BulkRule<Group = G>, record: Option<Record>) {
-        let Some(record) = record else {
+        let Some(mut record) = record else {
             self.account.changed += 1;
             return;
         };
         if is_too_large(&record) {
             self.account.too_large += 1;
-        } else if record.claim.is_unrecognised() || record.claim == Claim::Undecided {
+            return;
+        }
+        if record.claim.is_unrecognised() || record.claim == Claim::Undecided {
             self.account.unrecognised += 1;
-        } else if let Some(planned) = rule.select(&record).yes() {
-            self.same.push((record, planned));
-        } else {
-            self.account.changed += 1;
+            return;
+        }
+        match rule.select(&record) {
+            Selected::Yes(planned) => {
+                // The change needs only what was seen, and many records wait for it together.
+                record.forget_responses();
+                self.same.push((record, planned));
+            }
+            Selected::Unproven(Missing::Field(_) | Missing::Format) => self.account.too_large += 1,
+            Selected::Unproven(_) | Selected::No => self.account.changed += 1,
         }
     }
+}
+
+/// True if the rule selects by a field that was not read.
+fn lacks_fields(rule: &impl BulkRule, record: &Record) -> bool {
+    !record.unread_fields().intersection(rule.scope().needed).is_empty()
 }
 
 /// True if so much was read of a record that a change can compare with it: values that were read
@@ -300,8 +318,8 @@ mod tests {
     #[test]
     fn a_read_that_leaves_the_claim_open_is_not_the_last_one() {
         let mut record = chi(CHI_LOCK, Expiry::Never);
-        assert!(SelectedRecord::new(record.clone()).is_fresh());
+        assert!(SelectedRecord::new(record.clone()).is_fresh(FieldSet::ALL));
         record.claim = Claim::Undecided;
-        assert!(!SelectedRecord::new(record).is_fresh());
+        assert!(!SelectedRecord::new(record).is_fresh(FieldSet::NONE));
     }
 }

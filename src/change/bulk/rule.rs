@@ -3,7 +3,7 @@
 
 use crate::args::SchemaArgs;
 use crate::domain::diagnosis::Thresholds;
-use crate::domain::record::{Age, Candidate, Expiry};
+use crate::domain::record::{Age, Candidate, Expiry, FieldSet};
 use crate::domain::schema::Catalog;
 use crate::domain::select::glob;
 use crate::exit::CommandError;
@@ -18,6 +18,8 @@ pub struct Scope {
     pub thresholds: Thresholds,
     /// Bytes of each value that a scan reads at least.
     pub least: usize,
+    /// The fields of values that the rule selects by.
+    pub needed: FieldSet,
     /// True if the rule selects by the lengths of values.
     pub lengths: bool,
 }

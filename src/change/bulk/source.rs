@@ -52,6 +52,7 @@ impl<'a> RecordSource<'a> {
             catalog: &scope.catalog,
             thresholds: scope.thresholds.clone(),
             head: ReadLimit::Bytes(scope.least),
+            needed: scope.needed,
             lengths: if scope.lengths { Lengths::All } else { Lengths::None },
         };
         let mut scan = Scan::start(reader, plan, interrupt, progress).await?;

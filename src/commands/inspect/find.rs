@@ -7,7 +7,7 @@ use anyhow::Result;
 use super::Args;
 use crate::args::Output;
 use crate::context::Context;
-use crate::domain::record::{Given, Name, Record};
+use crate::domain::record::{FieldSet, Given, Name, Record};
 use crate::domain::schema::Catalog;
 use crate::exit::{CommandError, Exit};
 use crate::interrupt::Interrupt;
@@ -60,8 +60,13 @@ pub(super) async fn find(
     }
     let interrupt = Interrupt::listen()?;
     let thresholds = args.thresholds.thresholds();
-    let plan =
-        ScanPlan { catalog, thresholds, head: ReadLimit::Bytes(0), lengths: Lengths::Selected };
+    let plan = ScanPlan {
+        catalog,
+        thresholds,
+        head: ReadLimit::Bytes(0),
+        needed: FieldSet::ALL,
+        lengths: Lengths::Selected,
+    };
     let reader = reader.clone().scanning(args.scan.scan_options());
     let mut scan =
         Scan::start(reader.clone(), plan, &interrupt, context.ui.progress("keys scanned")).await?;

@@ -150,7 +150,8 @@ impl PurgeRule {
         // Each length costs a command, so lengths are read only if they decide which
         // records are selected.
         let lengths = selection.findings.contains(&FindingCode::Oversized);
-        let scope = Scope { catalog, thresholds, least, lengths };
+        let needed = selection.needed_fields();
+        let scope = Scope { catalog, thresholds, least, needed, lengths };
         Ok(Self { scope, selection, reads_all })
     }
 

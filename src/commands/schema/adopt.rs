@@ -7,6 +7,7 @@ use crate::args::{SchemaArgs, SchemaFolderArgs};
 use crate::context::Context;
 use crate::domain::detect::SchemaSet as _;
 use crate::domain::diagnosis::Thresholds;
+use crate::domain::record::FieldSet;
 use crate::domain::schema::Schema;
 use crate::exit::{self, CommandError, Exit};
 use crate::interrupt::Interrupt;
@@ -163,6 +164,7 @@ async fn count(context: &mut Context, schema: &Schema) -> Result<u64> {
         catalog: &catalog,
         thresholds: Thresholds::default(),
         head: ReadLimit::Bytes(0),
+        needed: FieldSet::NONE,
         lengths: Lengths::None,
     };
     let mut scan =

@@ -11,6 +11,7 @@ use crate::context::Context;
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::record::Record;
 use crate::domain::record::implausible::{Era, ImplausibleTime, implausible_times};
+use crate::domain::record::{FieldSet, ValueField};
 use crate::domain::schema::{Catalog, State, Timestamp};
 use crate::exit::{CommandError, Exit};
 use crate::interrupt::Interrupt;
@@ -152,6 +153,7 @@ async fn count(
         catalog: &catalog,
         thresholds: Thresholds::default(),
         head: ReadLimit::Bytes(0),
+        needed: FieldSet::of(&[ValueField::Time]),
         lengths: Lengths::None,
     };
     let mut scan =

@@ -12,7 +12,7 @@ use crate::change::needs_a_stated_lock_ttl;
 use crate::context::Context;
 use crate::domain::change::orphan::{self, INCLUDABLE, ORPHANED, Orphan};
 use crate::domain::diagnosis::{FindingCode, Thresholds};
-use crate::domain::record::{Candidate, Evidence, Expiry, Record, age};
+use crate::domain::record::{Candidate, Evidence, Expiry, Record, ValueField, age};
 use crate::domain::schema::catalog::{LOCK_BYTES, LONG_HEAD_BYTES};
 use crate::domain::schema::{Schema, State, TtlOf};
 use crate::domain::select::{Missing, Selected, Selection};
@@ -125,9 +125,13 @@ impl Orphans {
             Thresholds { overdue_ms: args.older_than.map(age::millis), ..Thresholds::default() };
         let least =
             if sought.contains(&FindingCode::Unreadable) { LONG_HEAD_BYTES } else { LOCK_BYTES };
-        let scope = Scope { catalog, thresholds, least, lengths: false };
         let selection =
             Selection { finding_evidence: Evidence::Stated, ..args.filter.selection()? };
+        let mut needed = selection.needed_fields();
+        if sought.contains(&FindingCode::Overdue) {
+            needed.insert(ValueField::Time);
+        }
+        let scope = Scope { catalog, thresholds, least, needed, lengths: false };
         Ok(Self { scope, sought, action, selection })
     }
 

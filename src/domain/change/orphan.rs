@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use super::unlock;
 use crate::domain::diagnosis::{FindingCode, Thresholds};
-use crate::domain::record::{Age, Candidate, Evidence, Expiry, Record, age, locate};
+use crate::domain::record::{Age, Candidate, Content, Evidence, Expiry, Record, age, locate};
 use crate::domain::schema::{Catalog, Schema, State, TtlOf};
 use crate::domain::select::unproven::{missing_age, missing_for};
-use crate::domain::select::{Selected, Selection};
+use crate::domain::select::{Missing, Selected, Selection};
 use crate::domain::step::fencing;
 
 /// The finding of a lock that never expires: an orphan under any setting of the deployment.
@@ -31,9 +31,19 @@ pub(crate) struct Orphan {
 /// Neither is a record whose state is undecided, nor one whose finding rests only on a schema's
 /// default.
 pub(crate) fn of(record: &Record, sought: &[FindingCode]) -> Selected<Orphan> {
+    let has_lock = record.schema.has_locks();
+    if record.is_undecided() {
+        // It may be a result, so it is never swept; but it may also be a lock.
+        let lock = &record.seen.keys[record.schema.lock_key_index()];
+        let may_be_lock = has_lock && lock.content != Content::Absent;
+        let never_expires = lock.expiry == Expiry::Never;
+        if may_be_lock && never_expires && sought.contains(&ORPHANED) {
+            return Selected::Unproven(Missing::Format);
+        }
+        return Selected::No;
+    }
     let Ok(key_index) = unlock::removable(record) else { return Selected::No };
-    let is_lock = record.schema.has_locks() && key_index == record.schema.lock_key_index();
-    if !is_lock || record.is_undecided() {
+    if !has_lock || key_index != record.schema.lock_key_index() {
         return Selected::No;
     }
     let mut estimated = None;

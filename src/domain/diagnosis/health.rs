@@ -31,6 +31,9 @@ pub struct Health {
     /// The schemas with more unrecognised records than their own under their prefix, and how many
     /// of each.
     pub(crate) outnumbered: Vec<(String, u64, u64)>,
+    /// Values of keys without expiry that may be locks, and are too large to be read to the part that
+    /// decides.
+    pub(crate) too_large: u64,
     /// How many records were read to distinguish the schemas' records from unrecognised ones, if
     /// not all of them were.
     pub(crate) sample: Option<u64>,
@@ -192,7 +195,10 @@ impl Health {
             Status::Critical
         } else if self.gap.is_some() {
             Status::Unknown
-        } else if statuses.contains(&Status::Warning) || !self.outnumbered.is_empty() {
+        } else if statuses.contains(&Status::Warning)
+            || !self.outnumbered.is_empty()
+            || self.too_large > 0
+        {
             Status::Warning
         } else {
             Status::Ok

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::age::{self, Age};
 use super::claim::Claim;
 use super::decode::{Decoded, Reading, Stored};
+use super::field_set::{FieldSet, ValueField};
 use super::observation::{Content, Expiry, KeyState, Observation};
 use super::response::Response;
 use crate::domain::diagnosis::Finding;
@@ -133,17 +134,36 @@ impl Record {
     /// the unread part.
     pub(crate) fn is_owner_told(&self) -> bool {
         let keeps_owners = self.schema.values.iter().any(|format| format.fields.owner.is_some());
-        let lock = &self.seen.keys[self.schema.lock_key_index()];
-        if !keeps_owners || lock.content.is_whole() {
+        if !keeps_owners {
             return true;
         }
-        let Content::Hash(hash) = &lock.content else { return false };
-        if !hash.has_all() {
-            return false;
+        match &self.readings[self.schema.lock_key_index()] {
+            Reading::Value(value) => !value.unread.contains(ValueField::Owner),
+            Reading::Absent => true,
+            Reading::Undecided
+            | Reading::Unreadable(_)
+            | Reading::Unrecognised { .. }
+            | Reading::WrongType(_) => {
+                self.seen.keys[self.schema.lock_key_index()].content.is_whole()
+            }
         }
-        // Another field was truncated; the owner is complete if its field is one of the whole ones.
-        let Some(owner) = self.owner() else { return false };
-        hash.fields.iter().any(|field| field.is_whole() && field.head == owner)
+    }
+
+    /// The fields that are unknown, because a value was read only in part. If the part does not even
+    /// show the format of a value, all are unknown.
+    pub(crate) fn unread_fields(&self) -> FieldSet {
+        let mut unread = FieldSet::NONE;
+        for reading in &self.readings {
+            match reading {
+                Reading::Value(value) => unread = unread.union(value.unread),
+                Reading::Undecided => return FieldSet::ALL,
+                Reading::Absent
+                | Reading::Unreadable(_)
+                | Reading::Unrecognised { .. }
+                | Reading::WrongType(_) => {}
+            }
+        }
+        unread
     }
 
     /// The fingerprint of the request, if the value holds one.
@@ -224,6 +244,34 @@ impl Record {
     fn is_closed(&self) -> bool {
         let is_closed = self.values().all(|value| self.schema.values[value.format].is_closed());
         is_closed && !self.claim.is_unrecognised()
+    }
+
+    /// Drops all but this many bytes of each string, and the body that was in the rest. The other
+    /// fields stay as they were decoded.
+    pub(crate) fn keep_at_most(&mut self, most: usize) {
+        for (key, reading) in self.seen.keys.iter_mut().zip(&mut self.readings) {
+            if let Content::Text { head, .. } = &mut key.content
+                && head.len() > most
+            {
+                head.truncate(most);
+                head.shrink_to_fit();
+                if let Reading::Value(value) = reading
+                    && let Some(response) = &mut value.response
+                {
+                    response.whole = false;
+                    response.forget_body();
+                }
+            }
+        }
+    }
+
+    /// Drops the stored responses, which may take as much memory as the values.
+    pub(crate) fn forget_responses(&mut self) {
+        for reading in &mut self.readings {
+            if let Reading::Value(value) = reading {
+                value.response = None;
+            }
+        }
     }
 
     /// Drops the body of a response that was read only in part.

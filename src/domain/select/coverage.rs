@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::contradiction::Contradictions;
 use super::named_keys::NamedKeys;
 use super::selection::Selected;
-use super::unproven::Unproven;
+use super::unproven::{Missing, Unproven};
 use crate::domain::record::{Claim, Record};
 
 /// Counts of the records that a scan left out. The memory use depends only on the number of
@@ -29,6 +29,12 @@ pub struct Coverage {
 impl Coverage {
     /// True if the record belongs to its schema. A record that does not is counted.
     pub(crate) fn claims(&mut self, record: &Record) -> bool {
+        // The part that was not read decides whose value this is. Under a fixed prefix it is shown
+        // as unreadable.
+        if record.is_undecided() && !record.schema.has_prefix() {
+            self.unproven.add(record, Missing::Format);
+            return self.keeps_unrecognised;
+        }
         let is_foreign = record.claim.is_unrecognised();
         if is_foreign {
             *self.foreign.entry(record.schema.name.clone()).or_default() += 1;

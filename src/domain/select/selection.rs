@@ -6,7 +6,7 @@ use super::glob;
 use super::status_class::StatusClass;
 use super::unproven::{Missing, missing_age, missing_for};
 use crate::domain::diagnosis::FindingCode;
-use crate::domain::record::{Evidence, Expiry, Record, Stored};
+use crate::domain::record::{Evidence, Expiry, FieldSet, Record, Stored, ValueField};
 use crate::domain::schema::State;
 
 /// Filters, all of which a record must pass. The default accepts every record.
@@ -31,6 +31,8 @@ pub(crate) struct Selection {
     pub(crate) body_contains: Option<Vec<u8>>,
     pub(crate) key_glob: Option<Vec<u8>>,
     pub(crate) findings: Vec<FindingCode>,
+    /// Fields that must be known, whatever their values.
+    pub(crate) known: FieldSet,
 }
 
 /// Whether a command processes a record; if so, with the command's plan for it.
@@ -40,16 +42,6 @@ pub(crate) enum Selected<T = ()> {
     No,
     /// No filter rejects the record, but the evidence for one of the filters is missing.
     Unproven(Missing),
-}
-
-impl<T> Selected<T> {
-    /// The command's plan for the record; `None` unless it is selected.
-    pub(crate) fn yes(self) -> Option<T> {
-        match self {
-            Self::Yes(planned) => Some(planned),
-            Self::No | Self::Unproven(_) => None,
-        }
-    }
 }
 
 impl Selected {
@@ -73,24 +65,71 @@ impl Selection {
         self.body_contains.is_some()
     }
 
+    /// The fields of values that the filters need. A scan reads values until these are known.
+    pub(crate) fn needed_fields(&self) -> FieldSet {
+        let mut needed = self.known;
+        if self.owner_glob.is_some() {
+            needed.insert(ValueField::Owner);
+        }
+        if self.fingerprint_glob.is_some() {
+            needed.insert(ValueField::Fingerprint);
+        }
+        if !self.statuses.is_empty() {
+            needed.insert(ValueField::Status);
+        }
+        // Findings compare times as well.
+        if self.older_than.is_some() || self.newer_than.is_some() || !self.findings.is_empty() {
+            needed.insert(ValueField::Time);
+        }
+        needed
+    }
+
     /// Whether all filters accept the record.
     pub(crate) fn selects(&self, record: &Record) -> Selected {
         // Missing evidence matters only for records that all other filters accept.
         if !self.is_about(record) {
             return Selected::No;
         }
-        self.selects_age(record).and(self.selects_findings(record))
+        let known = self.selects_age(record).and(self.selects_findings(record));
+        self.selects_unread(record).and(known)
     }
 
-    /// Whether the filters that need no TTL of the deployment accept the record. A record that they
-    /// reject needs no evidence about its TTLs.
+    /// Unproven if a filter needs what was not read of the record's values.
+    fn selects_unread(&self, record: &Record) -> Selected {
+        if record.is_undecided() && (!self.states.is_empty() || !self.needed_fields().is_empty()) {
+            return Selected::Unproven(Missing::Format);
+        }
+        // The filters by age and by finding report missing times themselves, because a TTL may
+        // replace them.
+        let of_filters = [ValueField::Owner, ValueField::Fingerprint, ValueField::Status];
+        let needed = self.needed_fields().intersection(FieldSet::of(&of_filters));
+        match record.unread_fields().intersection(needed).first() {
+            Some(field) => Selected::Unproven(Missing::Field(field)),
+            None => Selected::Yes(()),
+        }
+    }
+
+    /// Whether the filters that need no TTL of the deployment accept the record, as far as its
+    /// values were read. A record that they reject needs no evidence about its TTLs.
     pub(crate) fn is_about(&self, record: &Record) -> bool {
-        self.passes_key(&record.key)
-            && (self.states.is_empty() || self.states.contains(&record.state))
-            && self.passes_ttl(record.expiry())
-            && has_match(self.owner_glob.as_deref(), record.owner())
-            && has_match(self.fingerprint_glob.as_deref(), record.fingerprint().map(str::as_bytes))
-            && self.passes_response(record.stored())
+        if !self.passes_key(&record.key) || !self.passes_ttl(record.expiry()) {
+            return false;
+        }
+        // The part that was not read decides what such a record is.
+        if record.is_undecided() {
+            return true;
+        }
+        if !self.states.is_empty() && !self.states.contains(&record.state) {
+            return false;
+        }
+        let unread = record.unread_fields();
+        let passes_owner = unread.contains(ValueField::Owner)
+            || has_match(self.owner_glob.as_deref(), record.owner());
+        let passes_fingerprint = unread.contains(ValueField::Fingerprint)
+            || has_match(self.fingerprint_glob.as_deref(), record.fingerprint().map(str::as_bytes));
+        let passes_status =
+            unread.contains(ValueField::Status) || self.passes_status(record.stored());
+        passes_owner && passes_fingerprint && passes_status && self.passes_body(record.stored())
     }
 
     fn selects_age(&self, record: &Record) -> Selected {
@@ -131,16 +170,15 @@ impl Selection {
         }
     }
 
-    fn passes_response(&self, response: Option<&Stored>) -> bool {
-        if !self.statuses.is_empty() {
-            let Some(status) = response.and_then(|response| response.status) else {
-                return false;
-            };
-            if !self.statuses.iter().any(|class| class.contains(status)) {
-                return false;
-            }
+    fn passes_status(&self, response: Option<&Stored>) -> bool {
+        if self.statuses.is_empty() {
+            return true;
         }
-        // The body comes last, because it may have to be decoded from base64.
+        let Some(status) = response.and_then(|response| response.status) else { return false };
+        self.statuses.iter().any(|class| class.contains(status))
+    }
+
+    fn passes_body(&self, response: Option<&Stored>) -> bool {
         let Some(text) = &self.body_contains else { return true };
         let Some(response) = response else { return false };
         response.body().contains_str(text)

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::domain::diagnosis::Finding;
-use crate::domain::record::{Evidence, Expiry, Record};
+use crate::domain::record::{Evidence, Expiry, Record, ValueField};
 use crate::domain::schema::{State, TtlOf};
 
 /// The evidence that is missing for a record.
@@ -14,6 +14,25 @@ pub enum Missing {
     /// The age of the record. It is unknown because the record never expires, or has more time left
     /// than the TTL.
     Age,
+    /// A field of the value, in a part of the value that idemctl does not read because the value is
+    /// too large.
+    Field(ValueField),
+    /// The format of the value, for the same reason.
+    Format,
+}
+
+impl Missing {
+    /// Every kind of missing evidence, in the order of the JSON.
+    pub(crate) const ALL: [Self; 8] = [
+        Self::Ttl(TtlOf::Lock),
+        Self::Ttl(TtlOf::Result),
+        Self::Age,
+        Self::Field(ValueField::Owner),
+        Self::Field(ValueField::Fingerprint),
+        Self::Field(ValueField::Status),
+        Self::Field(ValueField::Time),
+        Self::Format,
+    ];
 }
 
 impl Missing {
@@ -23,12 +42,17 @@ impl Missing {
             Self::Ttl(TtlOf::Lock) => "lock_ttl",
             Self::Ttl(TtlOf::Result) => "result_ttl",
             Self::Age => "age",
+            Self::Field(field) => field.as_str(),
+            Self::Format => "format",
         }
     }
 }
 
 /// The evidence that is missing for the age of a record: of its lock, or of its result.
 pub(crate) fn missing_age(record: &Record) -> Missing {
+    if record.unread_fields().contains(ValueField::Time) {
+        return Missing::Field(ValueField::Time);
+    }
     let of = if record.state == State::Completed { TtlOf::Result } else { TtlOf::Lock };
     // A TTL of the deployment helps only if the record expires, and only if it is not known yet.
     let expires = matches!(record.expiry(), Some(Expiry::In(_)));

@@ -3,7 +3,7 @@
 
 use super::next_request::predict_reply;
 use crate::domain::record::decode::Conformance;
-use crate::domain::record::{Decoded, Reading};
+use crate::domain::record::{Decoded, FieldSet, Reading};
 use crate::domain::schema::{Action, Call, KeyIs, Meaning, Schema, State, Step};
 
 /// What the complete step of a late worker does.
@@ -57,6 +57,7 @@ fn lock_of_another(case: usize) -> Decoded {
         response: None,
         error: None,
         blob: None,
+        unread: FieldSet::NONE,
     }
 }
 

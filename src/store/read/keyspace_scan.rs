@@ -9,11 +9,13 @@ use std::collections::{BTreeMap, HashSet};
 use tokio::time::{Instant, sleep_until};
 
 use super::key_query::{KeyQuery, ReadLimit};
-use super::reader::{ReadResult, RecordReader};
+use super::learned_heads::HeadSamples;
+use super::reader::RecordReader;
 use super::scan_nodes::Nodes;
 use super::scan_page::{FoundRecord, ScanPage};
 use crate::domain::diagnosis::Thresholds;
-use crate::domain::record::{Candidate, Content, Expiry, Observation, Record, locate};
+use crate::domain::record::field_set::{MOST_SCANNED, MOST_SCANNED_WITHOUT_EXPIRY};
+use crate::domain::record::{Candidate, Content, Expiry, FieldSet, Observation, Record, locate};
 use crate::domain::schema::Catalog;
 use crate::domain::select::Coverage;
 use crate::store::error::StoreError;
@@ -22,16 +24,23 @@ use crate::store::error::StoreError;
 pub struct RecordRecognizer<'a> {
     pub catalog: &'a Catalog,
     pub thresholds: &'a Thresholds,
+    /// The fields that the command selects by or shows. Values are read until these are known.
+    pub needed: FieldSet,
     /// Counts the records that belong to no schema.
     pub coverage: &'a mut Coverage,
 }
 
-/// How much of a value is read if its beginning does not decide what it is. This equals the output
-/// limit for the beginning of a compressed value.
-const LONGER: ReadLimit = ReadLimit::Bytes(64 * 1024);
+/// How much of a value is read, one step after the other, if its beginning does not decide what it is
+/// or does not have a needed field. 64 KiB is the output limit for the beginning of a compressed
+/// value.
+const READ_STEPS: [usize; 4] = [4 << 10, 64 << 10, MOST_SCANNED, MOST_SCANNED_WITHOUT_EXPIRY];
 
-/// How many such values are read at a time, so that the memory use stays constant.
-const LONGER_READS: usize = 50;
+/// How much of each value stays in memory once its record is decoded.
+const MOST_KEPT: usize = 64 << 10;
+
+/// The most bytes of replies that are requested at a time, unless one value alone is larger. See
+/// [`MOST_SCANNED`].
+pub(super) const MOST_REQUESTED: usize = MOST_SCANNED;
 
 /// The parts of records that are read outside of a node's own connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -161,20 +170,32 @@ impl KeyspaceScan {
         Ok(memory)
     }
 
-    /// Reads more of these records from the last page. A record that can no longer be read is left
-    /// out and reported.
+    /// Reads more of these records. A record that can no longer be read is left out and reported.
     async fn read_longer(
         &mut self,
-        records: &[Vec<Vec<u8>>],
-    ) -> Result<Vec<ReadResult>, StoreError> {
-        let mut longer = Vec::with_capacity(records.len());
-        for some in records.chunks(LONGER_READS) {
-            let read = self.reader.read_each(some, LONGER).await?;
-            for (redis_keys, seen) in some.iter().zip(read) {
-                if let Err(error) = &seen {
-                    self.leave_out(&redis_keys[0], error.clone())?;
+        pending: Vec<PendingRead>,
+    ) -> Result<Vec<ReadCandidate>, StoreError> {
+        let mut longer = Vec::with_capacity(pending.len());
+        let mut pending = pending.into_iter().peekable();
+        while let Some(first) = pending.next() {
+            // Records of one step follow each other, as many as the limit of the replies permits.
+            let step = first.step;
+            let mut bytes = first.most_bytes();
+            let mut some = vec![first.candidate];
+            while let Some(next) = pending.peek() {
+                bytes += next.most_bytes();
+                if next.step != step || bytes > MOST_REQUESTED {
+                    break;
                 }
-                longer.push(seen);
+                some.extend(pending.next().map(|next| next.candidate));
+            }
+            let keys: Vec<_> = some.iter().map(|candidate| candidate.redis_keys.clone()).collect();
+            let read = self.reader.read_each(&keys, ReadLimit::Bytes(READ_STEPS[step])).await?;
+            for (candidate, seen) in some.into_iter().zip(read) {
+                match seen {
+                    Ok(seen) => longer.push(ReadCandidate { candidate, seen, steps: step + 1 }),
+                    Err(error) => self.leave_out(&candidate.redis_keys[0], error)?,
+                }
             }
         }
         Ok(longer)
@@ -282,34 +303,38 @@ impl KeyspaceScan {
     async fn decode(
         &mut self,
         decoding: RecordRecognizer<'_>,
-        read: Vec<(Candidate, Observation)>,
+        page: Vec<(Candidate, Observation)>,
         wanted: &impl Fn(&[u8]) -> bool,
     ) -> Result<Vec<Record>, StoreError> {
-        let RecordRecognizer { catalog, thresholds, coverage } = decoding;
-        let mut records = Vec::with_capacity(read.len());
-        let mut read = read;
-        // There are at most three rounds: the page, longer parts of its values, and locks of other
-        // schemas among these.
-        let mut is_longer = false;
-        loop {
+        let RecordRecognizer { catalog, thresholds, needed, coverage } = decoding;
+        let mut records = Vec::with_capacity(page.len());
+        let mut read = Vec::with_capacity(page.len());
+        for (candidate, seen) in page {
+            read.push(ReadCandidate { candidate, seen, steps: 0 });
+        }
+        let mut learning = HeadSamples::default();
+        while !read.is_empty() {
             // Candidates of which more must be read, or which another schema reads as a lock.
-            let mut again = Vec::new();
-            for (candidate, seen) in read {
+            let mut pending = Vec::new();
+            for ReadCandidate { candidate, seen, steps } in read {
                 let is_owned = candidate.is_owned;
-                let Some(record) = locate::first_record(catalog, candidate, seen, thresholds)
+                let Some(mut record) = locate::first_record(catalog, candidate, seen, thresholds)
                 else {
                     continue;
                 };
-                if !is_longer && is_open(catalog, &record, is_owned) {
-                    again.push(if is_owned {
-                        with_every_schema(catalog, record)
-                    } else {
-                        Candidate { is_owned, ..Candidate::from(record) }
-                    });
+                if can_read_more(&record, steps) && lacks(catalog, &record, is_owned, needed) {
+                    pending.push(PendingRead::of(catalog, record, is_owned, steps));
                     continue;
                 }
+                if is_owned {
+                    learning.add(&record, steps, |part| !lacks(catalog, part, is_owned, needed));
+                }
+                // A page may have hundreds of records, so that no more than this stays in memory.
+                if steps > 0 {
+                    record.keep_at_most(MOST_KEPT);
+                }
                 // A lock that was found at another schema's record is read only once.
-                let of_lock = if is_owned || !is_longer {
+                let of_lock = if is_owned || steps == 0 {
                     locate::place_of_lock(catalog, &record)
                 } else {
                     None
@@ -317,31 +342,20 @@ impl KeyspaceScan {
                 if holds(is_owned, &record) && wanted(&record.key) {
                     let present =
                         record.seen.keys.iter().filter(|key| key.content != Content::Absent);
-                    // If the record is nothing but that lock, the schema that owns it reports it.
-                    let is_reported_by_owner = of_lock.is_some() && present.count() == 1;
-                    if !is_reported_by_owner && coverage.claims(&record) {
+                    // The schema that owns the lock reports it.
+                    let is_reported = of_lock.is_some() && present.count() == 1;
+                    if !is_reported && coverage.claims(&record) {
                         records.push(record);
                     }
                 }
-                again.extend(of_lock);
-            }
-            if again.is_empty() {
-                return Ok(records);
-            }
-            let mut wanted_again = Vec::with_capacity(again.len());
-            for candidate in &again {
-                wanted_again.push(candidate.redis_keys.clone());
-            }
-            let longer = self.read_longer(&wanted_again).await?;
-            read = Vec::with_capacity(again.len());
-            for (candidate, seen) in again.into_iter().zip(longer) {
-                // A record that can no longer be read has already been reported.
-                if let Ok(seen) = seen {
-                    read.push((candidate, seen));
+                if let Some(candidate) = of_lock {
+                    pending.push(PendingRead { candidate, step: 0, sizes: Vec::new() });
                 }
             }
-            is_longer = true;
+            read = self.read_longer(pending).await?;
         }
+        self.nodes.learn_heads(learning.longer_heads());
+        Ok(records)
     }
 
     /// The expiry of each Redis key of the next page's records, `None` for an absent key. This is
@@ -546,14 +560,77 @@ fn memory_of(seen: &Observation) -> Option<u64> {
     Some(bytes)
 }
 
-/// True if the part of a record's values that was not read decides whose record it is.
-fn is_open(catalog: &Catalog, record: &Record, is_owned: bool) -> bool {
-    if is_owned {
-        record.is_undecided() || locate::may_be_lock_of_another(catalog, record)
-    } else {
-        // Such a record counts only if its bytes identify it as a lock.
-        locate::may_be_closed_lock(record)
+/// A candidate and what was read of it.
+struct ReadCandidate {
+    candidate: Candidate,
+    seen: Observation,
+    /// How many of [`READ_STEPS`] were read; 0 for a candidate of a page.
+    steps: usize,
+}
+
+/// A candidate of which more is to be read.
+struct PendingRead {
+    candidate: Candidate,
+    /// The index in [`READ_STEPS`].
+    step: usize,
+    /// The sizes of its values, as far as they are known.
+    sizes: Vec<Option<u64>>,
+}
+
+impl PendingRead {
+    /// The candidate of a record of which so many steps were read.
+    fn of(catalog: &Catalog, record: Record, is_owned: bool, step: usize) -> Self {
+        let sizes = record.seen.keys.iter().map(|key| key.content.size()).collect();
+        let candidate = if is_owned {
+            with_every_schema(catalog, record)
+        } else {
+            Candidate { is_owned, ..Candidate::from(record) }
+        };
+        Self { candidate, step, sizes }
     }
+
+    /// The most bytes that reading it can bring.
+    fn most_bytes(&self) -> usize {
+        let limit = READ_STEPS[self.step];
+        let mut bytes = 0;
+        for index in 0..self.candidate.redis_keys.len() {
+            let size = self.sizes.get(index).copied().flatten();
+            let size = size.and_then(|size| usize::try_from(size).ok()).unwrap_or(limit);
+            bytes += size.min(limit);
+        }
+        bytes
+    }
+}
+
+/// True if a scan may read more of a record's values after so many steps.
+fn can_read_more(record: &Record, steps: usize) -> bool {
+    if steps == 0 {
+        return true;
+    }
+    if steps >= READ_STEPS.len() {
+        return false;
+    }
+    let cut = record.seen.keys.iter().filter(|key| !key.content.is_whole());
+    let mut is_cut = false;
+    let mut expires = false;
+    for key in cut {
+        is_cut = true;
+        expires |= key.expiry != Expiry::Never;
+    }
+    let is_last_step = steps + 1 == READ_STEPS.len();
+    is_cut && (!is_last_step || (!expires && record.is_undecided()))
+}
+
+/// True if the part of a record's values that was not read decides whose record it is, or has a
+/// needed field.
+fn lacks(catalog: &Catalog, record: &Record, is_owned: bool, needed: FieldSet) -> bool {
+    if !is_owned {
+        // Such a record counts only if its bytes identify it as a lock.
+        return locate::may_be_closed_lock(record);
+    }
+    record.is_undecided()
+        || locate::may_be_lock_of_another(catalog, record)
+        || !record.unread_fields().intersection(needed).is_empty()
 }
 
 /// True if the candidate holds a record. One that is not owned holds a record only if its value is

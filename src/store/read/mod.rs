@@ -7,6 +7,7 @@ pub(crate) mod gaps;
 pub(crate) mod held;
 pub(crate) mod key_query;
 pub(crate) mod keyspace_scan;
+mod learned_heads;
 pub mod lookup;
 pub(crate) mod page_size;
 mod plain_reads;

@@ -13,11 +13,12 @@ use std::sync::Arc;
 
 use super::gaps::Gaps;
 use super::key_query::{ReadLimit, ValueQuery};
+use super::learned_heads::LearnedHeads;
 use super::page_size::ScanOptions;
 use super::scan_page::{NodePages, ScanPage};
 use crate::domain::hash_slot;
 use crate::domain::record::{Candidate, locate};
-use crate::domain::schema::Catalog;
+use crate::domain::schema::{Catalog, Schema};
 use crate::store::cluster::client::Client;
 use crate::store::cluster::own_slots::MovingSlot;
 use crate::store::cluster::slot_map::SlotMap;
@@ -49,6 +50,8 @@ pub(in crate::store) struct Nodes {
     head: ReadLimit,
     /// True if pages include the lengths of values.
     lengths: bool,
+    /// How much pages read of some schemas' values.
+    learned: LearnedHeads,
     /// False if pages read only deadlines, which touches no key.
     values: bool,
     /// The slot map of the current round; `None` outside a cluster.
@@ -83,6 +86,7 @@ impl Nodes {
             pattern,
             head,
             lengths: false,
+            learned: LearnedHeads::default(),
             values: true,
             map,
             moved: None,
@@ -110,6 +114,17 @@ impl Nodes {
         self.lengths = lengths;
         for node in &mut self.open {
             node.pages.bring_lengths(lengths);
+        }
+    }
+
+    /// Sets how much the following pages read of the values of these schemas.
+    pub(in crate::store) fn learn_heads(&mut self, heads: Vec<(Arc<Schema>, usize)>) {
+        if heads.is_empty() {
+            return;
+        }
+        self.learned.learn(heads);
+        for node in &mut self.open {
+            node.pages.learn_heads(self.learned.clone());
         }
     }
 
@@ -252,6 +267,7 @@ impl Nodes {
                     Ok(mut pages) => {
                         pages.bring_lengths(self.lengths);
                         pages.read_values(self.value_query());
+                        pages.learn_heads(self.learned.clone());
                         self.open.push_back(ScannedNode { pages, own: own.clone() });
                         last = None;
                         break;

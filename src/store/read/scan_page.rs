@@ -14,6 +14,8 @@ use super::key_query::{
     ExpiryCommand, KeyQuery, ReadLimit, ReadTimes, ReplySource as _, ValueQuery, only_of_the_key,
     read_time,
 };
+use super::keyspace_scan::MOST_REQUESTED;
+use super::learned_heads::LearnedHeads;
 use super::page_size::{PageSizer, ScanOptions};
 use super::reader::ReadResult;
 use super::small_hashes::{self, SmallHashes};
@@ -68,7 +70,22 @@ struct PageInFlight {
     may_be_small: Places,
     elsewhere: Places,
     query: KeyQuery,
+    heads: PageHeads,
     sent_at: Instant,
+}
+
+/// How much a page reads of each value, beside the minimum of its query.
+#[derive(Clone, Default)]
+struct PageHeads {
+    learned: LearnedHeads,
+    /// The most bytes of a value that were learned, so that the replies of a page stay small.
+    most: usize,
+}
+
+impl PageHeads {
+    fn of(&self, candidate: &Candidate) -> usize {
+        self.learned.of(candidate, self.most)
+    }
 }
 
 /// A scan of one node's keyspace.
@@ -80,6 +97,8 @@ pub(in crate::store) struct NodePages {
     pattern: Vec<u8>,
     /// The query of the following pages. A record's schema may need more of a value.
     query: KeyQuery,
+    /// How much of some schemas' values the following pages read.
+    learned: LearnedHeads,
     /// True while a reply of SCAN is expected.
     scanning: bool,
     in_flight: Option<PageInFlight>,
@@ -107,6 +126,7 @@ impl NodePages {
             sizer: PageSizer::new(round_trip, scan_options, masters.unwrap_or(1)),
             pattern: pattern.to_vec(),
             query: KeyQuery::heads(head),
+            learned: LearnedHeads::default(),
             scanning: false,
             in_flight: None,
             hashes: SmallHashes::default(),
@@ -160,7 +180,8 @@ impl NodePages {
         // The next page is requested before this one's records are read, so that the server is
         // never idle.
         self.turn(catalog, &wanted).await?;
-        let PageInFlight { passed, keys, may_be_small, elsewhere, query, sent_at } = in_flight;
+        let PageInFlight { passed, keys, may_be_small, elsewhere, query, heads, sent_at } =
+            in_flight;
         let mut page = ScanPage {
             passed,
             read: keys.returned,
@@ -169,7 +190,7 @@ impl NodePages {
             elsewhere,
             unread: keys.unread,
         };
-        let read = read_records(&mut self.stream, query, &keys.places).await?;
+        let read = read_records(&mut self.stream, query, &heads, &keys.places).await?;
         for ((candidate, key_index), seen) in keys.places.into_iter().zip(read) {
             match seen {
                 Err(error) if error.is_of_the_slot() => page.elsewhere.push((candidate, key_index)),
@@ -211,6 +232,11 @@ impl NodePages {
         self.query.length = lengths;
     }
 
+    /// Sets how much of some schemas' values the following pages read.
+    pub(in crate::store) fn learn_heads(&mut self, learned: LearnedHeads) {
+        self.learned = learned;
+    }
+
     /// Makes the following pages read only deadlines, or the beginnings of values as well.
     pub(in crate::store) fn read_values(&mut self, value: ValueQuery) {
         self.query.value = value;
@@ -242,7 +268,9 @@ impl NodePages {
             }
         }
         keys.places = here;
-        ask_for_records(&mut self.stream, self.query, &keys.places);
+        let most = MOST_REQUESTED / self.sizer.count().max(1);
+        let heads = PageHeads { learned: self.learned.clone(), most };
+        ask_for_records(&mut self.stream, self.query, &heads, &keys.places);
         small_hashes::ask_for_memory(
             &mut self.stream,
             may_be_small.iter().map(|(candidate, _)| candidate),
@@ -251,7 +279,7 @@ impl NodePages {
         let query = self.query;
         let sent_at = Instant::now();
         self.in_flight =
-            Some(PageInFlight { passed, keys, may_be_small, elsewhere, query, sent_at });
+            Some(PageInFlight { passed, keys, may_be_small, elsewhere, query, heads, sent_at });
         self.stream.send().await
     }
 
@@ -345,12 +373,12 @@ impl NodePages {
 
 /// Queues the commands for the records of a page, followed by TIME. If PTTL reports the expiries,
 /// TIME is sent before them as well.
-fn ask_for_records(stream: &mut Connection, query: KeyQuery, places: &Places) {
+fn ask_for_records(stream: &mut Connection, query: KeyQuery, heads: &PageHeads, places: &Places) {
     if query.expiry == ExpiryCommand::Pttl {
         stream.queue(&[b"TIME"]);
     }
     for (candidate, _) in places {
-        query.reading_at_least(candidate.head_bytes()).ask(stream, &candidate.redis_keys);
+        query.reading_at_least(heads.of(candidate)).ask(stream, &candidate.redis_keys);
     }
     stream.queue(&[b"TIME"]);
 }
@@ -360,6 +388,7 @@ fn ask_for_records(stream: &mut Connection, query: KeyQuery, places: &Places) {
 async fn read_records(
     stream: &mut Connection,
     query: KeyQuery,
+    heads: &PageHeads,
     places: &Places,
 ) -> Result<Vec<ReadResult>, StoreError> {
     let before = match query.expiry {
@@ -368,7 +397,7 @@ async fn read_records(
     };
     let mut read = Vec::with_capacity(places.len());
     for (candidate, _) in places {
-        let query = query.reading_at_least(candidate.head_bytes());
+        let query = query.reading_at_least(heads.of(candidate));
         read.push(only_of_the_key(query.read(stream, &candidate.redis_keys).await?)?);
     }
     let after = read_time(stream).await?;

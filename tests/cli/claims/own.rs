@@ -1,6 +1,7 @@
 //! What services write is claimed, in every form.
 
 use idemctl::domain::diagnosis::Thresholds;
+use idemctl::domain::record::FieldSet;
 use idemctl::domain::record::Record;
 use idemctl::domain::record::claim::Claim;
 use idemctl::domain::record::decode::{self, Reading};
@@ -29,6 +30,7 @@ fn scanned(library: &Library, name: &str) -> (Vec<Record>, Coverage) {
             let decoding = RecordRecognizer {
                 catalog: &catalog,
                 thresholds: &thresholds,
+                needed: FieldSet::default(),
                 coverage: &mut coverage,
             };
             let Some(page) = scan.next_records(decoding, |_| true).await.unwrap() else { break };

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::conformance::Conformance;
 use super::reading::Decoded;
 use super::stored::Stored;
-use crate::domain::record::Json;
+use crate::domain::record::{FieldSet, Hash, Json, ValueField};
 use crate::domain::schema::{Timestamp, ValueFormat};
 use crate::domain::step::encoding::compact_json;
 use crate::domain::ticks;
@@ -37,7 +37,9 @@ pub(super) fn decode_fields(
         response: source.response(format),
         error: source.text(fields.error.as_ref()),
         blob,
+        unread: source.unread(format),
     }
+    .without_cut_fields()
 }
 
 /// The bytes of a value after its codecs are undone, and the document in them if the format has
@@ -47,9 +49,47 @@ pub(super) struct FieldSource<'a> {
     pub(crate) head: &'a [u8],
     pub(crate) whole: bool,
     pub(crate) document: Option<&'a Json<'a>>,
+    /// The hash whose fields the document has, if the value is a hash.
+    pub(crate) hash: Option<&'a Hash>,
 }
 
 impl FieldSource<'_> {
+    /// The fields of a format that are unknown, because the part that was read does not have all of
+    /// them.
+    fn unread(&self, format: &ValueFormat) -> FieldSet {
+        let mut unread = FieldSet::NONE;
+        if self.whole {
+            return unread;
+        }
+        let fields = &format.fields;
+        for (field, path) in [
+            (ValueField::Owner, &fields.owner),
+            (ValueField::Fingerprint, &fields.fingerprint),
+            (ValueField::Status, &fields.status),
+            (ValueField::Time, &fields.created_at),
+            (ValueField::Time, &fields.completed_at),
+        ] {
+            if let Some(path) = path
+                && !self.is_settled(path)
+            {
+                unread.insert(field);
+            }
+        }
+        unread
+    }
+
+    /// True if more bytes cannot change what is at a path.
+    fn is_settled(&self, path: &str) -> bool {
+        let Some(document) = self.document else { return false };
+        let Some(hash) = self.hash else { return document.is_settled(path) };
+        // The fields of a hash are read in part one by one.
+        let name = path.trim_start_matches('/').split('/').next().unwrap_or_default();
+        match hash.fields.iter().find(|field| field.name == name.as_bytes()) {
+            Some(field) => field.is_whole(),
+            None => hash.has_all(),
+        }
+    }
+
     /// The bytes of a field: those of a JSON string, any other JSON value as JSON. `None` without a
     /// path.
     fn bytes(&self, path: Option<&String>) -> Option<Cow<'_, [u8]>> {

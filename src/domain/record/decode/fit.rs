@@ -19,7 +19,7 @@ pub(super) enum Fit {
 
 /// Tests a value against a format.
 pub(super) fn fits(format: &ValueFormat, source: FieldSource<'_>) -> Fit {
-    let FieldSource { head, whole, document } = source;
+    let FieldSource { head, whole, document, hash: _ } = source;
     if let Some(equals) = &format.tests.equals {
         return Fit::from_test(whole && head == &equals[..]);
     }

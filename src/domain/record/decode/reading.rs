@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::conformance::Conformance;
 use super::stored::Stored;
+use crate::domain::record::{FieldSet, ValueField};
 use crate::domain::schema::{KeyIs, PastExpiry};
 
 /// What the value of a Redis key is under a schema.
@@ -111,4 +112,24 @@ pub struct Decoded {
     pub(crate) response: Option<Stored>,
     pub(crate) error: Option<String>,
     pub(crate) blob: Option<Value>,
+    /// The fields that are unknown, because the value was read only in part.
+    pub(crate) unread: FieldSet,
+}
+
+impl Decoded {
+    /// Drops fields that may be cut: a part of a fingerprint or an owner is another one.
+    pub(super) fn without_cut_fields(mut self) -> Self {
+        if self.unread.contains(ValueField::Owner) {
+            self.owner = None;
+        }
+        if self.unread.contains(ValueField::Fingerprint) {
+            self.fingerprint = None;
+        }
+        if self.unread.contains(ValueField::Status)
+            && let Some(response) = &mut self.response
+        {
+            response.status = None;
+        }
+        self
+    }
 }

@@ -42,7 +42,11 @@ enum DecodedView<'a> {
 }
 
 /// The view of a value under each decoding.
-pub(super) struct Views<'a>(Vec<(&'a Decoding, DecodedView<'a>)>);
+pub(super) struct Views<'a> {
+    views: Vec<(&'a Decoding, DecodedView<'a>)>,
+    /// The hash, if the value is one.
+    hash: Option<&'a Hash>,
+}
 
 impl<'a> Views<'a> {
     /// The views of a string.
@@ -51,7 +55,7 @@ impl<'a> Views<'a> {
         for (decoding, plain) in decoded {
             views.push((*decoding, view(decoding, plain)));
         }
-        Self(views)
+        Self { views, hash: None }
     }
 
     /// The views of a hash, which has no codecs.
@@ -61,18 +65,21 @@ impl<'a> Views<'a> {
         for (decoding, _) in decoded {
             views.push((*decoding, with_fields(decoding, fields(hash), whole)));
         }
-        Self(views)
+        Self { views, hash: Some(hash) }
     }
 
     /// The source of a format's fields; `None` if the value cannot be decoded this way.
     pub(super) fn source(&self, format: &ValueFormat) -> Option<FieldSource<'_>> {
         match self.view(format)? {
             DecodedView::Text(head, whole) => {
-                Some(FieldSource { head, whole: *whole, document: None })
+                Some(FieldSource { head, whole: *whole, document: None, hash: None })
             }
-            DecodedView::Document(document, whole, _) => {
-                Some(FieldSource { head: &[], whole: *whole, document: Some(document) })
-            }
+            DecodedView::Document(document, whole, _) => Some(FieldSource {
+                head: &[],
+                whole: *whole,
+                document: Some(document),
+                hash: self.hash,
+            }),
             DecodedView::Nothing | DecodedView::Unreadable(_) => None,
         }
     }
@@ -84,14 +91,14 @@ impl<'a> Views<'a> {
 
     /// True if the value is a document to some format.
     pub(super) fn is_document(&self) -> bool {
-        self.0.iter().any(|(_, view)| matches!(view, DecodedView::Document(..)))
+        self.views.iter().any(|(_, view)| matches!(view, DecodedView::Document(..)))
     }
 
     /// Why the value, or a field of it, cannot be decoded; `None` if it can.
     pub(super) fn unreadable_because(self) -> Option<String> {
         // If one decoding yields a document, it does not matter that the others fail.
         let is_document = self.is_document();
-        for (_, view) in self.0 {
+        for (_, view) in self.views {
             match view {
                 DecodedView::Unreadable(why) if !is_document => return Some(why),
                 DecodedView::Document(_, _, Some(why)) => return Some(why),
@@ -102,7 +109,7 @@ impl<'a> Views<'a> {
     }
 
     fn view(&self, format: &ValueFormat) -> Option<&DecodedView<'a>> {
-        let (_, view) = self.0.iter().find(|(decoding, _)| **decoding == format.decoding)?;
+        let (_, view) = self.views.iter().find(|(decoding, _)| **decoding == format.decoding)?;
         Some(view)
     }
 }

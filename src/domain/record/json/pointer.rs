@@ -23,6 +23,33 @@ impl Json<'_> {
         Some(found.unwrap_or_else(|| self.by_ref()))
     }
 
+    /// True if more bytes cannot change what is at a pointer, although the document was read only in
+    /// part. Only the last member at each level can be cut, or be followed by further members.
+    pub(crate) fn is_settled(&self, path: &str) -> bool {
+        let Some(rest) = path.strip_prefix('/') else {
+            // A number or a word is left out of the document unless a byte follows it.
+            return matches!(self, Self::Null | Self::Bool(_) | Self::Number(_));
+        };
+        let (step, after) = split_step(rest);
+        let opened = self.opened();
+        match &opened {
+            Json::Object(members) => {
+                let name = unescaped_step(step);
+                let Some(place) = members.iter().position(|(known, _)| *known == name) else {
+                    return false;
+                };
+                place + 1 < members.len() || members[place].1.is_settled(after)
+            }
+            Json::Array(items) => {
+                let Some(place) = index(step) else { return true };
+                let Some(item) = items.get(place) else { return false };
+                place + 1 < items.len() || item.is_settled(after)
+            }
+            // A pointer leads nowhere below a word, a number, or a text.
+            _ => true,
+        }
+    }
+
     /// The value with its members read, if it is an array or an object that is still text.
     pub(crate) fn opened(&self) -> Json<'_> {
         match self {

@@ -1,0 +1,135 @@
+//! Fields that lie far into a value: commands read until they find them, and say which they did not
+//! find.
+
+use crate::support::{FOREVER, Server};
+
+const DAY: u64 = 86_400_000;
+
+/// A completed record of node-idempotency, whose status follows this much of a fingerprint.
+fn far_status(fingerprint: usize, status: u16) -> String {
+    let fingerprint = "a".repeat(fingerprint);
+    format!(
+        r#"{{"status":"COMPLETE","fingerPrint":"{fingerprint}","response":{{"statusCode":{status},"body":{{"a":1}},"additional":{{"headers":{{}}}}}}}}"#
+    )
+}
+
+/// A request of express-idempotency with a body of this many bytes: with a response behind it, or
+/// still in progress.
+fn express(body: usize, is_completed: bool) -> String {
+    let body = "b".repeat(body);
+    let request = format!(
+        r#""request":{{"headers":{{}},"method":"POST","query":{{}},"url":"/x","body":"{body}"}}"#
+    );
+    if is_completed {
+        format!(r#"{{{request},"response":{{"statusCode":201,"headers":{{}},"body":"ok"}}}}"#)
+    } else {
+        format!("{{{request}}}")
+    }
+}
+
+/// The idempotency keys that `list` shows with these options, and what it says.
+fn listed(server: &Server, options: &[&str]) -> (Vec<String>, String) {
+    let run = server.idemctl(&[&["list", "-o", "jsonl"], options].concat()).exits(0);
+    let mut keys = Vec::new();
+    for line in run.json_lines() {
+        keys.push(line["key"].as_str().unwrap().to_owned());
+    }
+    keys.sort();
+    (keys, run.stderr)
+}
+
+#[test]
+fn a_status_selects_wherever_it_is_in_the_value() {
+    // Before, within and behind each step of reading.
+    for distance in [0, 40, 64, 500, 4_000, 5_000, 70_000, 900_000] {
+        let server = Server::holding(&[
+            ("node-idempotency:POST:/pay:bad", far_status(distance, 503), DAY),
+            ("node-idempotency:POST:/pay:good", far_status(distance, 201), DAY),
+        ]);
+        let options = ["--schema", "node-idempotency", "--status", "5xx"];
+        let (keys, _) = listed(&server, &options);
+        assert_eq!(keys, ["POST:/pay:bad"], "{distance}");
+        let stats = server.idemctl(&[&["stats", "-o", "json"], &options[..]].concat()).exits(0);
+        assert_eq!(stats.json()["rows"][0]["records"], 1, "{distance}");
+        let purge = server.idemctl(&[&["purge", "--yes", "-o", "json"], &options[..]].concat());
+        assert_eq!(purge.exits(0).json()["done"], 1, "{distance}");
+        let (left, _) = listed(&server, &options[..2]);
+        assert_eq!(left, ["POST:/pay:good"], "{distance}");
+    }
+}
+
+#[test]
+fn a_fingerprint_is_whole_or_unknown_and_never_a_part_of_it() {
+    let whole = "a".repeat(70_000);
+    let server = Server::holding(&[
+        ("node-idempotency:POST:/pay:near", far_status(70_000, 201), DAY),
+        ("node-idempotency:POST:/pay:far", far_status(2 << 20, 201), DAY),
+    ]);
+    let options = ["list", "-o", "jsonl", "--schema", "node-idempotency"];
+    for line in server.idemctl(&options).exits(0).json_lines() {
+        if line["key"] == "POST:/pay:near" {
+            assert_eq!(line["fingerprint"].as_str().unwrap().len(), whole.len());
+            assert_eq!(line["response"]["status"], 201);
+        } else {
+            assert!(line["fingerprint"].is_null() && line["response"]["status"].is_null());
+        }
+    }
+}
+
+#[test]
+fn what_is_too_far_is_unknown_and_counted() {
+    let server = Server::holding(&[
+        ("node-idempotency:POST:/pay:far", far_status(2 << 20, 503), DAY),
+        ("node-idempotency:POST:/pay:near", far_status(64, 201), DAY),
+    ]);
+    let options = ["--schema", "node-idempotency", "--status", "5xx"];
+    let unknown = "Skipped 1 node-idempotency record of unknown status.";
+    let (keys, said) = listed(&server, &options);
+    assert!(keys.is_empty() && said.contains(unknown), "{said}");
+    assert!(!said.contains("no such records"), "{said}");
+    let list = server.idemctl(&[&["list", "-o", "json"], &options[..]].concat()).exits(0);
+    assert_eq!(list.json()["unproven"]["status"], 1);
+    for dry_run in ["--dry-run", "--yes"] {
+        let purge = server.idemctl(&[&["purge", dry_run], &options[..]].concat()).exits(3);
+        purge.says(unknown);
+    }
+    assert!(server.get("node-idempotency:POST:/pay:far").is_some());
+}
+
+#[test]
+fn a_result_whose_format_is_told_late_is_the_schemas_own() {
+    let key = "b".repeat(32);
+    let data = "x".repeat(70_000);
+    let value =
+        format!(r#"{{"data": "\"{data}\"", "status": "COMPLETED", "expiration": 4000000000}}"#);
+    let server = Server::holding(&[(&format!("fn#{key}"), value, 3_600_000)]);
+    let list = server.idemctl(&["list", "--schema", "powertools-python"]).exits(0);
+    assert!(list.text().contains("completed"), "{}", list.text());
+    let check = server.idemctl(&["check", "--schema", "powertools-python", "-o", "json"]).exits(0);
+    assert_eq!(check.json()["foreign"], 0);
+}
+
+#[test]
+fn a_stuck_lock_is_swept_however_long_its_request_is() {
+    for body in [10, 5_000, 80_000, 3 << 20] {
+        let server = Server::holding(&[
+            ("order-1", express(body, false), FOREVER),
+            ("order-2", express(body, true), FOREVER),
+        ]);
+        let options = ["--schema", "express-idempotency", "--match", "order-*"];
+        let words = [&["sweep", "--orphaned", "--grace", "0s", "--yes"], &options[..]].concat();
+        server.idemctl(&words).exits(0).says("Swept: 1 of 1 lock done");
+        assert!(server.get("order-1").is_none() && server.get("order-2").is_some(), "{body}");
+    }
+}
+
+#[test]
+fn a_value_without_expiry_that_is_too_long_to_tell_is_named_and_never_swept() {
+    let server = Server::holding(&[("order-1", express(17 << 20, false), FOREVER)]);
+    let options = ["--schema", "express-idempotency", "--match", "order-*"];
+    let words = [&["sweep", "--orphaned", "--yes", "--grace", "0s"], &options[..]].concat();
+    server.idemctl(&words).exits(3).says("1 express-idempotency record of unknown format");
+    assert!(server.get("order-1").is_some());
+    let check = server.idemctl(&[&["check"], &options[..]].concat()).exits(1);
+    assert!(check.text().contains("WARNING"), "{}", check.text());
+}
