@@ -1,4 +1,19 @@
-//! `idemctl complete`: the service's own complete step, by hand.
+//! `idemctl complete`: the service's own complete step, executed manually.
+//!
+//! The path of a completion:
+//! 1. `change/one_record.rs` finds and reads the record; `domain/manual/` checks that it can be
+//!    completed, and predicts the reply.
+//! 2. `complete/choice.rs` chooses owner and fingerprint, and builds the `StepInputs`: the values of
+//!    the placeholders in the schema's calls. If the step needs a lock and none exists, a `StepLock`
+//!    is taken in the transaction of the first call.
+//! 3. `sim/rehearsal.rs` executes the step and the next request on a temporary local Redis, and
+//!    `complete/trial.rs` prints what that showed.
+//! 4. `change/manual_step.rs` asks for confirmation, writes the backup, and lets
+//!    `domain/step/executor.rs` execute the schema's calls one after the other.
+//! 5. `store/change/guarded_step.rs` sends each call between WATCH and EXEC, so that it has no effect
+//!    if the record changed. `store/connection/` carries it to the socket, as for `inspect`.
+//! 6. Back: `domain/step/reply.rs` matches the reply with those of the schema. `manual_step.rs` logs
+//!    and prints the outcome; the exit code is 0 if the step succeeded, and 1 if it was rejected.
 
 mod choice;
 mod given_body;

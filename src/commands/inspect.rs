@@ -2,12 +2,18 @@
 //!
 //! The path of the data:
 //! 1. `domain/record/locate.rs` lists the Redis keys that KEY may mean under each schema.
-//! 2. `store/read/lookup.rs` reads them: `reader.rs` sends `lua/admin/read_records.lua` to the node
-//!    of each key (`store/cluster/`, `store/connection/`), and `script_reply.rs` reads the reply.
-//! 3. `domain/record/decode.rs` decodes each value. `Record::new` derives the state, the age and
+//! 2. `store/read/lookup.rs` reads them: `reader.rs` calls `lua/admin/read_records.lua`, which gets
+//!    the Redis keys and returns type, expiry and value of each.
+//! 3. `store/cluster/routing.rs` passes the call to the node of the key, `cluster/node.rs` prepends
+//!    the connection's options, and `store/connection/connection.rs` queues the bytes.
+//!    `connection/transport.rs` writes them to the socket while it waits for the reply.
+//! 4. Back: `connection.rs` parses the reply, and `store/read/script_reply.rs` makes an
+//!    `Observation` of it.
+//! 5. `domain/record/decode.rs` decodes each value. `Record::new` derives the state, the age and
 //!    the next reply (`domain/step/next_request.rs`).
-//! 4. `locate.rs` decides which schema the record belongs to, and runs `diagnosis/rules.rs`.
-//! 5. `render/record.rs` formats the page.
+//! 6. `locate.rs` decides which schema the record belongs to, and runs `diagnosis/rules.rs`.
+//! 7. `render/record.rs` formats the page, and `Ui::page` writes it to stdout, or keeps it for the
+//!    pager. The exit code is the result of `run`; `cli.rs` passes it to the process.
 
 mod explain;
 mod find;

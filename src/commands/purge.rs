@@ -1,5 +1,19 @@
 //! `idemctl purge`: counts many records, asks for a name to confirm, and removes each record only
 //! if it has not changed since it was read.
+//!
+//! The path of a change:
+//! 1. `purge/choice.rs` makes a rule of the options; `domain/select/selection.rs` applies the filters.
+//! 2. `change/bulk/bulk_run.rs` counts what `scan.rs` selects, and after the confirmation takes the
+//!    records in batches: `recheck.rs` reads and selects each record again.
+//! 3. `change/journal.rs` writes the line "begin" to the audit log, and passes the batch to
+//!    `store/change/apply.rs`. It writes and syncs the backup before each call of the script.
+//! 4. `store/change/batch.rs` builds the call of `lua/admin/change_many_if_same.lua`: the Redis keys,
+//!    what was seen of them, and the command. The script compares all and changes those that are the
+//!    same. `writer.rs` sends it, detects a failover, and reads back if the reply is lost.
+//! 5. `store/cluster/` and `store/connection/` carry it to the socket, as for `inspect`.
+//! 6. Back: each record has an `Outcome`, which `change/bulk/change_batch.rs` counts in the
+//!    `Account`, and the journal logs. `print_outcome` prints the account; `exit_after_changes` and
+//!    `with_named_keys` decide the exit code, unless an error has its own (`exit.rs`).
 
 mod choice;
 mod limit;

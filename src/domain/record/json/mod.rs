@@ -8,6 +8,7 @@
 //! read the same.
 
 mod close;
+mod members;
 mod plain;
 mod pointer;
 mod scan;
@@ -16,5 +17,6 @@ mod tests;
 mod value;
 
 pub(crate) use close::close;
+pub(crate) use members::Members;
 pub(crate) use plain::{plain, shallow};
 pub use value::Json;

@@ -1,15 +1,11 @@
 //! Reads the JSON that services nearly always write: valid UTF-8, without anything unusual.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 
 use super::close::close;
+use super::members::Members;
 use super::scan::{DEEPEST, ParseError, ParseResult, Scanner};
 use super::value::Json;
-
-/// Up to this many members, a search for a repeated name goes through all of them; beyond, it uses
-/// an index.
-const FEW_MEMBERS: usize = 64;
 
 /// The members of an array or an object that is known to be valid; arrays and objects among the
 /// members stay text.
@@ -70,7 +66,7 @@ impl<'a> JsonReader<'a> {
             members.put(name, reader.value()?);
             Ok(())
         })?;
-        Ok(Json::Object(members.members))
+        Ok(Json::Object(members.into_inner()))
     }
 
     fn array(&mut self) -> ParseResult<Json<'a>> {
@@ -125,38 +121,5 @@ impl<'a> JsonReader<'a> {
                 Some(_) => return Err(ParseError::Odd),
             }
         }
-    }
-}
-
-/// The members of an object. If a name occurs twice, the last value counts, at the position of the
-/// first.
-#[derive(Default)]
-struct Members<'a> {
-    members: Vec<(Cow<'a, str>, Json<'a>)>,
-    /// The position of each name, once there are more than a few.
-    places: HashMap<Cow<'a, str>, usize>,
-}
-
-impl<'a> Members<'a> {
-    fn put(&mut self, name: Cow<'a, str>, value: Json<'a>) {
-        let count = self.members.len();
-        if count == FEW_MEMBERS {
-            self.places.reserve(count);
-            for (place, (name, _)) in self.members.iter().enumerate() {
-                self.places.insert(name.clone(), place);
-            }
-        }
-        let known = match count {
-            ..FEW_MEMBERS => self.members.iter().position(|(known, _)| *known == name),
-            _ => self.places.get(&name).copied(),
-        };
-        if let Some(place) = known {
-            self.members[place].1 = value;
-            return;
-        }
-        if count >= FEW_MEMBERS {
-            self.places.insert(name.clone(), count);
-        }
-        self.members.push((name, value));
     }
 }

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 
 use super::items::{PackedReader, UnpackResult, document, name, odd, whole_number};
 use crate::domain::record::Json;
+use crate::domain::record::json::Members;
 
 /// Reads a document, or with `whole` false the beginning of one.
 ///
@@ -63,16 +64,17 @@ fn array<'a>(reader: &mut PackedReader<'a>, count: u64) -> UnpackResult<Json<'a>
 }
 
 fn map<'a>(reader: &mut PackedReader<'a>, count: u64) -> UnpackResult<Json<'a>> {
-    let mut members = Vec::new();
+    // A writer may repeat a key. Readers keep the last value, and a format counts each field once.
+    let mut members = Members::default();
     reader.items(count, |reader| {
         let key = name(item(reader)?)?;
         // A truncated name is dropped.
         if !reader.cut {
-            members.push((key, item(reader)?));
+            members.put(key, item(reader)?);
         }
         Ok(())
     })?;
-    Ok(Json::Object(members))
+    Ok(Json::Object(members.into_inner()))
 }
 
 /// An application's own type: its raw bytes, because only the application knows their meaning.

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 
 use super::items::{PackedReader, UnpackError, UnpackResult, document, name, odd};
 use crate::domain::record::Json;
+use crate::domain::record::json::Members;
 
 /// The member with an object's class, before its properties.
 pub(super) const CLASS: &str = "__class";
@@ -97,8 +98,9 @@ fn closed<'a>(reader: &mut PackedReader<'a>, end: &[u8]) -> UnpackResult<Json<'a
 
 fn array<'a>(reader: &mut PackedReader<'a>) -> UnpackResult<Json<'a>> {
     let count = length(reader)?;
-    let mut members = Vec::new();
+    let mut members = Members::default();
     elements(reader, count, &mut members, |key| name(key))?;
+    let members = members.into_inner();
     // PHP has one type for lists and maps. The keys of a list are 0, 1, 2 and so on.
     let is_list = members.iter().enumerate().all(|(index, (key, _))| *key == index.to_string());
     if is_list {
@@ -110,19 +112,17 @@ fn array<'a>(reader: &mut PackedReader<'a>) -> UnpackResult<Json<'a>> {
 
 fn object<'a>(reader: &mut PackedReader<'a>) -> UnpackResult<Json<'a>> {
     let class = string(reader)?;
-    let mut members = vec![(Cow::Borrowed(CLASS), class)];
+    let mut members = Members::default();
+    members.put(Cow::Borrowed(CLASS), class);
     if !reader.cut {
         let read = properties(reader, &mut members);
         or_cut(reader, read)?;
     }
-    Ok(Json::Object(members))
+    Ok(Json::Object(members.into_inner()))
 }
 
 /// The number of an object's properties, and the properties.
-fn properties<'a>(
-    reader: &mut PackedReader<'a>,
-    members: &mut Vec<(Cow<'a, str>, Json<'a>)>,
-) -> UnpackResult<()> {
+fn properties<'a>(reader: &mut PackedReader<'a>, members: &mut Members<'a>) -> UnpackResult<()> {
     reader.expect(b":")?;
     let count = length(reader)?;
     elements(reader, count, members, |key| Ok(bare(name(key)?)))
@@ -152,7 +152,7 @@ fn bare(name: Cow<'_, str>) -> Cow<'_, str> {
 fn elements<'a>(
     reader: &mut PackedReader<'a>,
     count: u64,
-    members: &mut Vec<(Cow<'a, str>, Json<'a>)>,
+    members: &mut Members<'a>,
     named: impl Fn(Json<'a>) -> UnpackResult<Cow<'a, str>>,
 ) -> UnpackResult<()> {
     reader.expect(b"{")?;
@@ -160,7 +160,7 @@ fn elements<'a>(
         let key = named(item(reader)?)?;
         // A truncated name is dropped.
         if !reader.cut {
-            members.push((key, item(reader)?));
+            members.put(key, item(reader)?);
         }
         Ok(())
     })?;
@@ -172,23 +172,21 @@ fn elements<'a>(
 /// read.
 fn of_its_own_form<'a>(reader: &mut PackedReader<'a>) -> UnpackResult<Json<'a>> {
     let class = string(reader)?;
-    let mut members = vec![(Cow::Borrowed(CLASS), class)];
+    let mut members = Members::default();
+    members.put(Cow::Borrowed(CLASS), class);
     if !reader.cut {
         let read = own_data(reader, &mut members);
         or_cut(reader, read)?;
     }
-    Ok(Json::Object(members))
+    Ok(Json::Object(members.into_inner()))
 }
 
 /// The bytes that a class wrote, with their length before them.
-fn own_data<'a>(
-    reader: &mut PackedReader<'a>,
-    members: &mut Vec<(Cow<'a, str>, Json<'a>)>,
-) -> UnpackResult<()> {
+fn own_data<'a>(reader: &mut PackedReader<'a>, members: &mut Members<'a>) -> UnpackResult<()> {
     reader.expect(b":")?;
     let length = length(reader)?;
     reader.expect(b"{")?;
-    members.push((Cow::Borrowed("data"), reader.text_or_bytes(length)));
+    members.put(Cow::Borrowed("data"), reader.text_or_bytes(length));
     if reader.cut { Ok(()) } else { reader.expect(b"}") }
 }
 

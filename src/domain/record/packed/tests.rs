@@ -1,7 +1,8 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::msgpack;
+use super::{msgpack, php};
+use crate::domain::record::Json;
 
 /// What Python's `msgpack` writes.
 const MSGPACK: &str = "8aa2687381ac436f6e74656e742d5479706591b06170706c69636174696f6e2f6a736f6ea162c4087b226964223a337da27363ccc9a16ec0a166cb3ff8000000000000a36e6567f9a3626967cf8000000000000000a174c3a16c920102a178d92878787878787878787878787878787878787878787878787878787878787878787878787878787878";
@@ -64,7 +65,7 @@ fn a_document_of_too_many_items_is_refused() {
     type Parse = fn(&[u8], bool) -> Result<(), String>;
     let formats: [(Vec<u8>, Vec<u8>, Parse); 3] = [
         (of_msgpack(most), of_msgpack(most + 1), |bytes, whole| msgpack(bytes, whole).map(drop)),
-        (of_php(most), of_php(most + 1), |bytes, whole| super::php(bytes, whole).map(drop)),
+        (of_php(most), of_php(most + 1), |bytes, whole| php(bytes, whole).map(drop)),
         (of_newtonsoft(most), of_newtonsoft(most + 2), |bytes, whole| {
             super::newtonsoft(bytes, whole).map(drop)
         }),
@@ -81,4 +82,15 @@ fn a_document_of_too_many_items_is_refused() {
     // Items count wherever they are.
     let nested = [&b"\xdd\0\x04\0\0"[..], &b"\x91\xc0".repeat(most)].concat();
     assert!(msgpack(&nested, true).unwrap_err().contains("expands beyond"));
+}
+
+#[test]
+fn a_key_that_is_written_twice_is_one_field_with_the_last_value() {
+    // {"a": 1, "a": 2} in MessagePack, and the same array in PHP's format.
+    let packed = bytes("82a16101a16102");
+    let Json::Object(members) = msgpack(&packed, true).unwrap() else { panic!("an object") };
+    assert_eq!(members, [("a".into(), Json::Number("2".into()))]);
+    let text = br#"a:2:{s:1:"a";i:1;s:1:"a";i:2;}"#;
+    let Json::Object(members) = php(text, true).unwrap() else { panic!("an object") };
+    assert_eq!(members, [("a".into(), Json::Number("2".into()))]);
 }
