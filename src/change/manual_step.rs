@@ -385,7 +385,7 @@ enum CallFailed {
     Lost { now: Option<Observation>, why: StoreError, sent_to: String },
     /// The server replied with an error to the call, e.g. because the user may not send it.
     ErrorReply(StoreError),
-    /// The call was not sent.
+    /// The call had no effect: it was not sent, or its transaction was not executed.
     NotSent(StoreError),
 }
 

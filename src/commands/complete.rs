@@ -1,19 +1,23 @@
 //! `idemctl complete`: the service's own complete step, executed manually.
 //!
 //! The path of a completion:
-//! 1. `change/one_record.rs` finds and reads the record; `domain/manual/` checks that it can be
-//!    completed, and predicts the reply.
-//! 2. `complete/choice.rs` chooses owner and fingerprint, and builds the `StepInputs`: the values of
-//!    the placeholders in the schema's calls. If the step needs a lock and none exists, a `StepLock`
-//!    is taken in the transaction of the first call.
-//! 3. `sim/rehearsal.rs` executes the step and the next request on a temporary local Redis, and
-//!    `complete/trial.rs` prints what that showed.
+//! 1. `change/one_record.rs` finds and reads the record.
+//! 2. `complete/choice.rs` checks that it can be completed (`domain/manual/`), chooses owner and
+//!    fingerprint, and builds the `StepInputs`: the values of the placeholders in the schema's calls.
+//!    If the step needs a lock that the record lacks, one is taken in the transaction of the first
+//!    call. `domain/manual/predict.rs` predicts the reply.
+//! 3. If it should be stored, `sim/rehearsal.rs` executes the step and the next request on a
+//!    temporary local Redis, and `complete/trial.rs` prints what that showed.
 //! 4. `change/manual_step.rs` asks for confirmation, writes the backup, and lets
-//!    `domain/step/executor.rs` execute the schema's calls one after the other.
+//!    `domain/step/executor.rs` execute the schema's calls until a reply decides.
+//!    `domain/step/reply.rs` matches each reply with those of the schema.
 //! 5. `store/change/guarded_step.rs` sends each call between WATCH and EXEC, so that it has no effect
-//!    if the record changed. `store/connection/` carries it to the socket, as for `inspect`.
-//! 6. Back: `domain/step/reply.rs` matches the reply with those of the schema. `manual_step.rs` logs
-//!    and prints the outcome; the exit code is 0 if the step succeeded, and 1 if it was rejected.
+//!    if the record changed. It does so as a `ChangeAttempt` of `store/change/writer.rs`, which
+//!    detects a failover and waits for replicas. Each call has a connection of its own:
+//!    `store/connection/connection.rs` queues the bytes, and `transport.rs` writes them while it
+//!    waits for the reply.
+//! 6. `manual_step.rs` logs and prints the outcome. The exit code is 0 if the step succeeded, 1 if it
+//!    was rejected, and that of the error if one ended it.
 
 mod choice;
 mod given_body;
@@ -213,8 +217,10 @@ fn explain(
     let schema = &record.schema;
     if report.predicted != Meaning::Stored {
         let owner = match record.owner() {
-            Some(owner) => format!(", because the lock belongs to {}", escape::text(owner)),
-            None => String::new(),
+            Some(owner) if owner != chosen.owner => {
+                format!(", because the lock belongs to {}", escape::text(owner))
+            }
+            _ => String::new(),
         };
         context.ui.status(&format!("The service will reject this result{owner}."));
         return;

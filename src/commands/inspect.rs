@@ -5,13 +5,16 @@
 //! 2. `store/read/lookup.rs` reads them: `reader.rs` calls `lua/admin/read_records.lua`, which gets
 //!    the Redis keys and returns type, expiry and value of each.
 //! 3. `store/cluster/routing.rs` passes the call to the node of the key, `cluster/node.rs` prepends
-//!    the connection's options, and `store/connection/connection.rs` queues the bytes.
+//!    the connection's options (HELLO, CLIENT), and `store/connection/connection.rs` queues the
+//!    bytes.
 //!    `connection/transport.rs` writes them to the socket while it waits for the reply.
 //! 4. Back: `connection.rs` parses the reply, and `store/read/script_reply.rs` makes an
 //!    `Observation` of it.
-//! 5. `domain/record/decode.rs` decodes each value. `Record::new` derives the state, the age and
-//!    the next reply (`domain/step/next_request.rs`).
-//! 6. `locate.rs` decides which schema the record belongs to, and runs `diagnosis/rules.rs`.
+//! 5. `locate.rs` tries each schema: `domain/record/decode.rs` decodes the values, and for a schema
+//!    that recognises them `Record::new` derives the state, the age and the answer to the next
+//!    request (`domain/step/next_request.rs`).
+//! 6. `locate.rs` decides whether another schema's service wrote the value, and adds the findings
+//!    of `domain/diagnosis/rules.rs`.
 //! 7. `render/record.rs` formats the page, and `Ui::page` writes it to stdout, or keeps it for the
 //!    pager. The exit code is the result of `run`; `cli.rs` passes it to the process.
 
@@ -49,7 +52,7 @@ use crate::watch::{self, Watch};
 /// Bytes of a value that `--raw` shows without `--full`, which is about a screen.
 const RAW_BYTES: usize = 4 * 1024;
 
-/// Bytes of a value that are read unless `--full` asks for all. Larger values have the finding
+/// Bytes of a value that are read unless `--full` or `--body` needs all, or more decide its format. Larger values have the finding
 /// `oversized`, which uses the same limit.
 const SHOWN_BYTES: usize = OVERSIZED_BYTES as usize;
 
@@ -249,7 +252,7 @@ async fn inspect(
         None => show(context, &found, args, has_all_keys).await?,
     }
 
-    // Data is on stdout now. Everything that follows is for people, on stderr.
+    // The data is written, or with the pager. Everything that follows is for people, on stderr.
     for found in &found {
         report(context, catalog, &reader, found);
     }

@@ -3,17 +3,21 @@
 //!
 //! The path of a change:
 //! 1. `purge/choice.rs` makes a rule of the options; `domain/select/selection.rs` applies the filters.
-//! 2. `change/bulk/bulk_run.rs` counts what `scan.rs` selects, and after the confirmation takes the
-//!    records in batches: `recheck.rs` reads and selects each record again.
-//! 3. `change/journal.rs` writes the line "begin" to the audit log, and passes the batch to
-//!    `store/change/apply.rs`. It writes and syncs the backup before each call of the script.
-//! 4. `store/change/batch.rs` builds the call of `lua/admin/change_many_if_same.lua`: the Redis keys,
+//! 2. `change/bulk/bulk_run.rs` counts what `scan.rs` selects, unless nobody is asked, and then takes
+//!    the records in batches. `recheck.rs` selects each record again, and reads it again unless it
+//!    was read within the last second.
+//! 3. `bulk/change_batch.rs` and `change/journal.rs` pass the batch to `store/change/apply.rs`, which
+//!    writes and syncs the backup of a few calls before it makes them.
+//! 4. `store/change/batch.rs` builds each call of `lua/admin/change_many_if_same.lua`: the Redis keys,
 //!    what was seen of them, and the command. The script compares all and changes those that are the
-//!    same. `writer.rs` sends it, detects a failover, and reads back if the reply is lost.
-//! 5. `store/cluster/` and `store/connection/` carry it to the socket, as for `inspect`.
-//! 6. Back: each record has an `Outcome`, which `change/bulk/change_batch.rs` counts in the
-//!    `Account`, and the journal logs. `print_outcome` prints the account; `exit_after_changes` and
-//!    `with_named_keys` decide the exit code, unless an error has its own (`exit.rs`).
+//!    same. `store/change/send.rs` sends it, and reads back if the reply is lost; `writer.rs` around
+//!    it detects a failover and waits for replicas.
+//! 5. `cluster/routing.rs`, `cluster/node.rs`, `connection/connection.rs` (queues the bytes) and
+//!    `connection/transport.rs` (writes them) carry it to the socket.
+//! 6. Back: each change has an `Outcome`, which `bulk/change_batch.rs` counts in the `Account`; the
+//!    journal logs what was done or is unknown. `print_outcome` prints the account, and returns an
+//!    error or an interruption with its exit code (`exit::between`). Otherwise `exit_after_changes`
+//!    and `with_named_keys` decide it.
 
 mod choice;
 mod limit;
@@ -51,8 +55,9 @@ use crate::scan::{explain_nothing, show_coverage};
 /// Schemas without a fixed prefix (go-chi) also need --schema and one of
 /// these. purge never removes a value in a format that the schema does not write.
 ///
-/// Exit status 3 if records were skipped because their age is only estimated. Also 3 if a named key
-/// has no record, is locked, or has another format, and no option filters the keys.
+/// Exit status 3 if records were skipped because their age is only estimated, or because a value is
+/// too large to be read completely. Also 3 if a named key has no record, is ambiguous, or has another
+/// format; without options that filter the keys, also if it is locked.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
     #[command(flatten)]
@@ -97,7 +102,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     if !only_shows {
         rule.check_narrow(&args.choice, &args.schemas)?;
     }
-    // A dry run gets no connection that can change records.
+    // A dry run gets no `Writer`, without which nothing can be changed.
     let confirm_args = if only_shows { None } else { Some(&args.change.confirm_args) };
     let scan_options = args.page.scan_options();
     let mut purge = BulkRun::open(context, &rule, confirm_args, scan_options, key_list).await?;

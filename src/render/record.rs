@@ -187,6 +187,7 @@ impl RecordPage {
                 None if record.unread_fields().contains(ValueField::Owner) => {
                     "not in the part of the value that was read; --full reads all of it".to_owned()
                 }
+                None if record.keeps_owners() => "none in the value".to_owned(),
                 None => "unknown, because this schema stores no owner".to_owned(),
             };
             self.page.field("Owner", &owner);

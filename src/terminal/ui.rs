@@ -231,7 +231,7 @@ impl Ui {
         let Some(mut pager) = self.pager.take() else { return };
         for (stream, text) in pager.end() {
             match stream {
-                // If the terminal is closed, the next write reports the error.
+                // The pager may have ended because its user closed it, which is no error.
                 Stream::Out => {
                     drop(self.write(|out| out.write_all(&text).and_then(|()| out.flush())))
                 }

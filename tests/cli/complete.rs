@@ -573,3 +573,33 @@ replies = [
 "#
     .to_owned()
 }
+
+#[test]
+fn a_replacement_overwrites_no_lock_of_another_worker() {
+    let server = Server::holding(&[
+        ("idem:result:k", r#"{"statusCode":201,"body":"paid"}"#, 80_000_000),
+        ("idem:started:k", "worker-7", 20_000),
+    ]);
+    let replace = |owner: &str| {
+        server.idemctl(&[
+            "complete",
+            "k",
+            "--schema",
+            "event-driven",
+            "--replace",
+            "--owner",
+            owner,
+            "--status",
+            "200",
+            "--body",
+            "again",
+            "--yes",
+        ])
+    };
+    replace("other").exits(2).says("worker-7 holds a lock").says("--owner 'worker-7'");
+    assert_eq!(server.get("idem:started:k").as_deref(), Some(&b"worker-7"[..]));
+    let stored = || String::from_utf8(server.get("idem:result:k").unwrap()).unwrap();
+    assert!(stored().contains("paid"));
+    replace("worker-7").exits(0);
+    assert!(stored().contains("again"));
+}

@@ -206,8 +206,8 @@ fn fingerprint(
             return Err(CommandError::usage(message).hint("omit --fingerprint"));
         }
         if is_the_locks && stored != Some(given) {
-            let message = "--fingerprint: the lock already has a fingerprint, which cannot be \
-                changed";
+            let message = "--fingerprint: the fingerprint of this schema comes from the lock and \
+                cannot be changed";
             return Err(CommandError::usage(message).hint("omit --fingerprint"));
         }
         return Ok(given.to_owned());

@@ -57,7 +57,8 @@ impl LimitArgs {
             let by = format!("--max-percent {percent} of {records}");
             return Err(too_many(total, part, &by));
         }
-        Ok(if self.max.is_some() { most.min(part) } else { part })
+        // Only --max permits more than were shown.
+        Ok(most.min(part))
     }
 }
 

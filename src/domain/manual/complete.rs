@@ -68,11 +68,12 @@ pub(crate) fn completion_of(record: &Record, overrides: Overrides) -> Result<Com
     }
 }
 
-/// The lock that the complete step must find, if the record has none. `None` if the step stores a
-/// result without a lock.
+/// The lock that the complete step must find, if the record has none of this owner. `None` if the
+/// step stores a result without one.
 ///
 /// # Errors
-/// Why the step would not store the result, even with a lock for this request.
+/// Why the step would not store the result, even with a lock for this request; or that another
+/// owner holds a lock, which must not be overwritten, because its worker may still be running.
 pub(crate) fn lock_for_step(
     record: &Record,
     request: &StepInputs<'_>,
@@ -85,6 +86,18 @@ pub(crate) fn lock_for_step(
     };
     if !checks_owner && is_stored(record, &record.readings) {
         return Ok(None);
+    }
+    // Beside a result, with a Redis key of its own.
+    if schema.keys.len() > 1
+        && let Some(lock) = record.readings[lock_index].decoded()
+        && let Some(holder) = &lock.owner
+        && holder != request.owner
+    {
+        let holder = String::from_utf8_lossy(holder);
+        return Err(format!(
+            "{holder} holds a lock beside the result; pass --owner '{holder}', or remove the lock \
+            with force-unlock if that worker is dead"
+        ));
     }
     let lock = request.lock();
     let mut readings = record.readings.clone();

@@ -133,8 +133,7 @@ impl Record {
     /// False if only part of the lock's value was read, so that its owner may be truncated or in
     /// the unread part.
     pub(crate) fn is_owner_told(&self) -> bool {
-        let keeps_owners = self.schema.values.iter().any(|format| format.fields.owner.is_some());
-        if !keeps_owners {
+        if !self.keeps_owners() {
             return true;
         }
         match &self.readings[self.schema.lock_key_index()] {
@@ -147,6 +146,11 @@ impl Record {
                 self.seen.keys[self.schema.lock_key_index()].content.is_whole()
             }
         }
+    }
+
+    /// True if a format of the schema has an owner.
+    pub(crate) fn keeps_owners(&self) -> bool {
+        self.schema.values.iter().any(|format| format.fields.owner.is_some())
     }
 
     /// The fields that are unknown, because a value was read only in part. If the part does not even

@@ -18,8 +18,8 @@ use crate::store::scripts;
 const RIGHTS: &str = "+unlink +pexpire +getrange +strlen +pexpiretime +pttl +time +dump";
 
 impl Writer {
-    /// Sends a batch once, and sets the outcome of each change. Returns an error if nothing may be
-    /// sent after it. A connection that lost a reply is not used again, even if a later read showed
+    /// Sends a batch once, and sets the outcome of each change. `Ok(Some(error))` means that the
+    /// outcomes are set although an error occurred, e.g. because the reply was lost. A connection that lost a reply is not used again, even if a later read showed
     /// the outcomes.
     ///
     /// # Errors

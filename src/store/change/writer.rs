@@ -1,5 +1,5 @@
-//! The only place that sends changes, and the protocol that batches, guarded steps and restores
-//! share.
+//! The protocol that batches, guarded steps and restores share: the writer detects a failover around
+//! each attempt, and waits for replicas. Services' steps in `sim/` send changes of their own.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};

@@ -91,7 +91,8 @@ impl LookupResult {
         }
     }
 
-    /// Why more records may exist: a node of a cluster does not answer.
+    /// Why more records may exist, other than that the user may not read them: e.g. a node of a
+    /// cluster does not answer.
     pub fn unreachable(&self) -> Option<&StoreError> {
         match &self.unread {
             Some(error) if !error.is_permission() => Some(error),
@@ -217,7 +218,7 @@ impl Lookup {
             return;
         }
         // The Redis key belongs to another schema. A value counts only if its bytes identify it as
-        // this schema's lock.
+        // this schema's lock, or as its result if the caller wants these, too.
         let may_be_lock = locate::may_be_lock_of_broader_schema(catalog, candidate);
         for record in locate::records_in(catalog, candidate, seen, &self.thresholds) {
             let is_result = self.includes_results_of_others && record.is_closed_result();

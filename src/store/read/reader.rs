@@ -37,7 +37,8 @@ impl ReadDetail {
     }
 }
 
-/// Up to this many calls each send the text of the script; more of them send its digest.
+/// Up to this many calls before a change each send the text of the script; more of them send its
+/// digest. Other reads always send the text, because they must leave nothing on the server.
 const FEW_CALLS: usize = 8;
 
 /// The most Redis keys that one call of the script reads for many records. A call that changes
@@ -83,8 +84,7 @@ impl RecordReader {
         Self { client, method, scan_options: ScanOptions::default() }
     }
 
-    /// The same reader with these options for its scans. Single records are always read from
-    /// masters.
+    /// The same reader with these options for its scans. They do not apply to single records.
     #[must_use]
     pub fn scanning(self, scan_options: ScanOptions) -> Self {
         Self { scan_options, ..self }
@@ -99,7 +99,7 @@ impl RecordReader {
         self.client.name()
     }
 
-    /// Why the server may have old data; `None` if it is a master.
+    /// A sentence about old data that the server may have; `None` if nothing indicates that.
     pub async fn is_behind(&self) -> Option<String> {
         self.client.is_behind().await
     }
