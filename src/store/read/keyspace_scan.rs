@@ -308,51 +308,53 @@ impl KeyspaceScan {
     ) -> Result<Vec<Record>, StoreError> {
         let RecordRecognizer { catalog, thresholds, needed, coverage } = decoding;
         let mut records = Vec::with_capacity(page.len());
-        let mut read = Vec::with_capacity(page.len());
-        for (candidate, seen) in page {
-            read.push(ReadCandidate { candidate, seen, steps: 0 });
-        }
+        // The page comes first, then the candidates of which more was read.
+        let mut page = page.into_iter();
+        let mut longer = Vec::new().into_iter();
+        let mut pending = Vec::new();
         let mut learning = HeadSamples::default();
-        while !read.is_empty() {
-            // Candidates of which more must be read, or which another schema reads as a lock.
-            let mut pending = Vec::new();
-            for ReadCandidate { candidate, seen, steps } in read {
-                let is_owned = candidate.is_owned;
-                let Some(mut record) = locate::first_record(catalog, candidate, seen, thresholds)
-                else {
-                    continue;
-                };
-                if can_read_more(&record, steps) && lacks(catalog, &record, is_owned, needed) {
-                    pending.push(PendingRead::of(catalog, record, is_owned, steps));
-                    continue;
+        loop {
+            let next = match page.next() {
+                Some((candidate, seen)) => Some(ReadCandidate { candidate, seen, steps: 0 }),
+                None => longer.next(),
+            };
+            let Some(ReadCandidate { candidate, seen, steps }) = next else {
+                if pending.is_empty() {
+                    break;
                 }
-                if is_owned {
-                    learning.add(&record, steps, |part| !lacks(catalog, part, is_owned, needed));
-                }
-                // A page may have hundreds of records, so that no more than this stays in memory.
-                if steps > 0 {
-                    record.keep_at_most(MOST_KEPT);
-                }
-                // A lock that was found at another schema's record is read only once.
-                let of_lock = if is_owned || steps == 0 {
-                    locate::place_of_lock(catalog, &record)
-                } else {
-                    None
-                };
-                if holds(is_owned, &record) && wanted(&record.key) {
-                    let present =
-                        record.seen.keys.iter().filter(|key| key.content != Content::Absent);
-                    // The schema that owns the lock reports it.
-                    let is_reported = of_lock.is_some() && present.count() == 1;
-                    if !is_reported && coverage.claims(&record) {
-                        records.push(record);
-                    }
-                }
-                if let Some(candidate) = of_lock {
-                    pending.push(PendingRead { candidate, step: 0, sizes: Vec::new() });
+                longer = self.read_longer(std::mem::take(&mut pending)).await?.into_iter();
+                continue;
+            };
+            let is_owned = candidate.is_owned;
+            let Some(mut record) = locate::first_record(catalog, candidate, seen, thresholds)
+            else {
+                continue;
+            };
+            if can_read_more(&record, steps) && lacks(catalog, &record, is_owned, needed) {
+                pending.push(PendingRead::of(catalog, record, is_owned, steps));
+                continue;
+            }
+            if is_owned {
+                learning.add(&record, steps, |part| !lacks(catalog, part, is_owned, needed));
+            }
+            // A page may have hundreds of records, so that no more than this stays in memory.
+            if steps > 0 {
+                record.keep_at_most(MOST_KEPT);
+            }
+            // A lock that was found at another schema's record is read only once.
+            let of_lock =
+                if is_owned || steps == 0 { locate::place_of_lock(catalog, &record) } else { None };
+            if holds(is_owned, &record) && wanted(&record.key) {
+                let present = record.seen.keys.iter().filter(|key| key.content != Content::Absent);
+                // The schema that owns the lock reports it.
+                let is_reported = of_lock.is_some() && present.count() == 1;
+                if !is_reported && coverage.claims(&record) {
+                    records.push(record);
                 }
             }
-            read = self.read_longer(pending).await?;
+            if let Some(candidate) = of_lock {
+                pending.push(PendingRead { candidate, step: 0, sizes: Vec::new() });
+            }
         }
         self.nodes.learn_heads(learning.longer_heads());
         Ok(records)

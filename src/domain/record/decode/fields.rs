@@ -24,7 +24,7 @@ pub(super) fn decode_fields(
     {
         blob = document.pointer(path).map(|pointer| pointer.to_value());
     }
-    Decoded {
+    let mut decoded = Decoded {
         format: index,
         conformance,
         owner: source.bytes(fields.owner.as_ref()).map(Cow::into_owned),
@@ -38,8 +38,11 @@ pub(super) fn decode_fields(
         error: source.text(fields.error.as_ref()),
         blob,
         unread: source.unread(format),
+    };
+    if !decoded.unread.is_empty() {
+        decoded.drop_cut_fields();
     }
-    .without_cut_fields()
+    decoded
 }
 
 /// The bytes of a value after its codecs are undone, and the document in them if the format has

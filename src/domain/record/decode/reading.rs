@@ -118,7 +118,7 @@ pub struct Decoded {
 
 impl Decoded {
     /// Drops fields that may be cut: a part of a fingerprint or an owner is another one.
-    pub(super) fn without_cut_fields(mut self) -> Self {
+    pub(super) fn drop_cut_fields(&mut self) {
         if self.unread.contains(ValueField::Owner) {
             self.owner = None;
         }
@@ -130,6 +130,5 @@ impl Decoded {
         {
             response.status = None;
         }
-        self
     }
 }

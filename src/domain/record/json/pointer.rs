@@ -31,16 +31,16 @@ impl Json<'_> {
             return matches!(self, Self::Null | Self::Bool(_) | Self::Number(_));
         };
         let (step, after) = split_step(rest);
-        let opened = self.opened();
-        match &opened {
-            Json::Object(members) => {
+        match self {
+            Self::Raw(text) => shallow(text).is_settled(path),
+            Self::Object(members) => {
                 let name = unescaped_step(step);
                 let Some(place) = members.iter().position(|(known, _)| *known == name) else {
                     return false;
                 };
                 place + 1 < members.len() || members[place].1.is_settled(after)
             }
-            Json::Array(items) => {
+            Self::Array(items) => {
                 let Some(place) = index(step) else { return true };
                 let Some(item) = items.get(place) else { return false };
                 place + 1 < items.len() || item.is_settled(after)
