@@ -10,7 +10,7 @@ use super::audit_trail::{AuditTrail, Noted};
 use crate::args::ChangeArgs;
 use crate::context::Context;
 use crate::domain::history::{LEFT_ALONE, OUTCOME_UNKNOWN};
-use crate::domain::record::{Content, KeyIdentity, Observation};
+use crate::domain::record::{KeyIdentity, Observation};
 use crate::exit::{self, CommandError};
 use crate::store::backup::{About, Backup};
 use crate::store::{Change, KeyAction, Outcome, StoreError, Writer};
@@ -211,7 +211,7 @@ impl Journal {
 
     /// Removes a record from the backup, for the step changed nothing.
     pub fn nothing_changed(&mut self, seen: &Observation) {
-        let there = seen.keys.iter().find(|key| key.content != Content::Absent);
+        let there = seen.keys.iter().find(|key| !key.content.is_absent());
         if let (Some(backup), Some(key)) = (&mut self.backup, there) {
             backup.take_back(&[&key.redis_key]);
         }

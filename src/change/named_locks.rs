@@ -119,6 +119,12 @@ impl NamedLocks {
         self.all_possible().count()
     }
 
+    /// True if the schemas of all these locks describe the begin step, so that the answer to the
+    /// next request is known.
+    pub fn describe_begin(&self) -> bool {
+        self.all_possible().all(|possible| possible.record.schema.begin.is_some())
+    }
+
     /// The first lock that can be changed.
     pub fn first_possible(&self) -> Option<&PossibleLock> {
         self.all_possible().next()

@@ -134,10 +134,12 @@ async fn unlock_several(context: &mut Context, args: &Args, mut locks: NamedLock
     }
     let possible = locks.possible();
     if possible > 0 {
-        context.ui.status(
-            "The next request with each unlocked key executes the operation, unless a result is \
-            stored.",
-        );
+        if locks.describe_begin() {
+            context.ui.status(
+                "The next request with each unlocked key executes the operation, unless a result \
+                is stored.",
+            );
+        }
         context.ui.warning("if a worker is still running, the operation executes twice");
     }
     let mut ended = Ok(());
@@ -201,9 +203,11 @@ fn explain(
         Some(owner) => format!("worker {}", escape::text(owner)),
         None => "its worker (this schema stores no owner)".to_owned(),
     };
-    context.ui.status(&format!(
-        "This removes the lock {redis_key}. The next request with this key executes the operation."
-    ));
+    let then = match record.schema.begin {
+        Some(_) => " The next request with this key executes the operation.",
+        None => "",
+    };
+    context.ui.status(&format!("This removes the lock {redis_key}.{then}"));
     context.ui.warning(&format!(
         "if {worker} is still running, the operation executes twice; {}",
         words::late_worker(&record.schema)

@@ -38,7 +38,7 @@ use crate::domain::select::Rate;
 use crate::domain::select::named_keys::NamedKeys;
 use crate::exit::{CommandError, Exit};
 use crate::render::{change, coverage, name, words};
-use crate::scan::{explain_nothing, show_coverage};
+use crate::scan::{describes_begin, explain_nothing, show_coverage};
 
 /// Remove many records, each only if it has not changed since idemctl read it
 ///
@@ -211,7 +211,9 @@ async fn show(
             context.ui.page(change::records(&found.tally, context.ui.view()))?;
             context.ui.flush()?;
         }
-        context.ui.status("The next request with each of these keys executes the operation.");
+        if describes_begin(catalog) {
+            context.ui.status("The next request with each of these keys executes the operation.");
+        }
         if rule.takes_locks() {
             context.ui.status("If a worker is still running, the operation executes twice.");
         }

@@ -120,10 +120,11 @@ fn explain(context: &mut Context, report: &StepReport<'_>) {
             "This releases the lock {redis_key}. The result remains, and retries still get it."
         ));
     } else {
-        context.ui.status(&format!(
-            "This releases the lock {redis_key}. The next request with this key executes the \
-            operation."
-        ));
+        let then = match record.schema.begin {
+            Some(_) => " The next request with this key executes the operation.",
+            None => "",
+        };
+        context.ui.status(&format!("This releases the lock {redis_key}.{then}"));
         let late = words::late_worker(&record.schema);
         context.ui.status(&format!(
             "If its worker is still running, the operation executes twice; {late}."

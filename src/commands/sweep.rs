@@ -17,7 +17,7 @@ use crate::domain::change::outcome::Account;
 use crate::exit::{CommandError, Exit};
 use crate::owner_check::OwnerCheck;
 use crate::render::{change, coverage, words};
-use crate::scan::{explain_nothing, show_coverage};
+use crate::scan::{describes_begin, explain_nothing, show_coverage};
 
 /// Find locks that no worker will release, and remove them after two checks
 ///
@@ -192,6 +192,9 @@ async fn show(
     }
     if total > left {
         context.ui.status(match args.action {
+            ActionArg::Unlock if !describes_begin(catalog) => {
+                "If a worker is still running, the operation executes twice."
+            }
             ActionArg::Unlock => {
                 "The next request with each of these keys executes the operation, or gets the \
                 result if one is stored. If a worker is still running, the operation executes \

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::domain::duration;
-use crate::domain::record::{Age, AgeSource, Content, Evidence, Expiry, Record};
+use crate::domain::record::{Age, AgeSource, Evidence, Expiry, Record};
 use crate::domain::schema::{Clock, PastExpiry, Schema, State, TtlOf};
 use crate::domain::step::{Answer, NextRequest, StepReply, fencing};
 use crate::render::escape;
@@ -106,7 +106,7 @@ pub fn next_request(record: &Record) -> (&'static str, String) {
 }
 
 fn executes(record: &Record) -> &'static str {
-    let is_there = record.seen.keys.iter().any(|key| key.content != Content::Absent);
+    let is_there = record.seen.keys.iter().any(|key| !key.content.is_absent());
     match record.lapsing().and_then(|(value, _)| value.lapsed) {
         Some(_) => " the operation, because the stored value has passed its own expiry",
         None if is_there => " the operation, because the stored value does not stop it",

@@ -78,3 +78,4 @@ mod undo;
 mod unwritten;
 mod version_0_2;
 mod watch;
+mod without_begin;

@@ -28,7 +28,7 @@ pub(super) struct BatchChanger<'a> {
 pub(super) fn change_of<G>(record: Record, planned: &Planned<G>) -> Change {
     let mut changed = Vec::with_capacity(planned.key_indexes.len());
     for key_index in &planned.key_indexes {
-        if record.seen.keys[*key_index].content != Content::Absent {
+        if !record.seen.keys[*key_index].content.is_absent() {
             changed.push(*key_index);
         }
     }

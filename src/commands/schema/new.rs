@@ -141,7 +141,7 @@ async fn matching(context: &mut Context, glob: &str) -> Result<Vec<KeyState>> {
         for seen in read {
             for key in seen?.keys {
                 // A key may have expired since the scan.
-                if key.content != Content::Absent {
+                if !key.content.is_absent() {
                     samples.push(key);
                 }
             }
@@ -179,7 +179,7 @@ async fn samples(context: &mut Context, keys: &[String]) -> Result<Vec<KeyState>
     let mut samples = Vec::with_capacity(keys.len());
     for (key, seen) in keys.iter().zip(seen) {
         let mut keys = seen?.keys.into_iter();
-        let existing = keys.find(|key| key.content != Content::Absent);
+        let existing = keys.find(|key| !key.content.is_absent());
         let shown = escape::text(key.as_bytes());
         let Some(existing) = existing else {
             let message = format!(

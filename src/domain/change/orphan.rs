@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::unlock;
 use crate::domain::diagnosis::{FindingCode, Thresholds};
-use crate::domain::record::{Age, Candidate, Content, Evidence, Expiry, Record, age, locate};
+use crate::domain::record::{Age, Candidate, Evidence, Expiry, Record, age, locate};
 use crate::domain::schema::{Catalog, Schema, State, TtlOf};
 use crate::domain::select::unproven::{missing_age, missing_for};
 use crate::domain::select::{Missing, Selected, Selection};
@@ -35,7 +35,7 @@ pub(crate) fn of(record: &Record, sought: &[FindingCode]) -> Selected<Orphan> {
     if record.is_undecided() {
         // It may be a result, so it is never swept; but it may also be a lock.
         let lock = &record.seen.keys[record.schema.lock_key_index()];
-        let may_be_lock = has_lock && lock.content != Content::Absent;
+        let may_be_lock = has_lock && !lock.content.is_absent();
         let never_expires = lock.expiry == Expiry::Never;
         if may_be_lock && never_expires && sought.contains(&ORPHANED) {
             return Selected::Unproven(Missing::Format);

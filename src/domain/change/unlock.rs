@@ -1,6 +1,6 @@
 //! Which Redis key of a record may be removed to unlock it.
 
-use crate::domain::record::{Claim, Content, Reading, Record};
+use crate::domain::record::{Claim, Reading, Record};
 use crate::domain::schema::State;
 
 /// The index of the Redis key to remove: the lock, including one left beside a result, or a value
@@ -41,7 +41,7 @@ pub(crate) fn removable(record: &Record) -> Result<usize, String> {
         }
         State::Unreadable => {
             match record.readings.iter().position(|reading| reading.mismatch().is_some()) {
-                Some(unread) if record.seen.keys[unread].content != Content::Absent => Ok(unread),
+                Some(unread) if !record.seen.keys[unread].content.is_absent() => Ok(unread),
                 _ => Err("nothing of it can be removed".to_owned()),
             }
         }

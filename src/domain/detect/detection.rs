@@ -43,7 +43,7 @@ pub fn detect(samples: &[KeyState], schema_set: &dyn SchemaSet) -> Vec<KeyGroup>
     let mut by_type: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (index, sample) in samples.iter().enumerate() {
         // A key that expired before its value was read has no type.
-        if sample.content != Content::Absent {
+        if !sample.content.is_absent() {
             by_type.entry(kind(&sample.content)).or_default().push(index);
         }
     }

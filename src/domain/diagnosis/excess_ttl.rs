@@ -31,13 +31,16 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
             (Severity::Error, "this deployment's lock TTL is", input.unlock_advice())
         }
     };
+    let then = match input.record.schema.begin {
+        Some(_) => ". If its worker died, retries are rejected until then",
+        None => "",
+    };
     Some(Finding {
         code: FindingCode::ExcessTtl,
         severity,
         evidence,
         message: format!(
-            "the lock expires in {}, but {whose} {}. If its worker died, retries are rejected \
-            until then ({cause})",
+            "the lock expires in {}, but {whose} {}{then} ({cause})",
             duration::short(left),
             duration::short(allowed),
         ),

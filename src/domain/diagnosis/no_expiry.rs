@@ -10,8 +10,10 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
     // A service that never gives its locks a TTL does so by design.
     input.record.schema.ttl(TtlOf::Lock)?;
     let then = match input.record.state {
-        State::InProgress => "every retry is rejected indefinitely",
-        State::Completed => "once the result beside it expires, every retry is rejected",
+        // Without a begin step, the schema does not say what a lock does to a retry.
+        State::InProgress | State::Completed if input.record.schema.begin.is_none() => "",
+        State::InProgress => ", so every retry is rejected indefinitely",
+        State::Completed => ", so once the result beside it expires, every retry is rejected",
         State::Absent | State::Unreadable => return None,
     };
     // The time in such a value ends the lock, although its Redis key never expires.
@@ -25,7 +27,7 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
         code: FindingCode::NoExpiry,
         severity: Severity::Error,
         evidence: Evidence::Known,
-        message: format!("the lock never expires, so {then}"),
+        message: format!("the lock never expires{then}"),
         advice: input.unlock_advice(),
     })
 }

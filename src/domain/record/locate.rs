@@ -194,7 +194,7 @@ pub(crate) fn may_be_lock_of_broader_schema(catalog: &Catalog, candidate: &Candi
 pub(crate) fn place_of_lock(catalog: &Catalog, record: &Record) -> Option<Candidate> {
     let Claim::LockOf(other) = &record.claim else { return None };
     for seen in &record.seen.keys {
-        if seen.content == Content::Absent {
+        if seen.content.is_absent() {
             continue;
         }
         for (place, _) in locks_of_broader_schemas(catalog, &seen.redis_key) {
@@ -514,9 +514,9 @@ fn of_another_record(catalog: &Catalog, record: &Record) -> Option<String> {
     if record.schema.keys.len() < 2 {
         return None;
     }
-    let present = record.seen.keys.iter().filter(|seen| seen.content != Content::Absent).count();
+    let present = record.seen.keys.iter().filter(|seen| !seen.content.is_absent()).count();
     for (key_index, seen) in record.seen.keys.iter().enumerate() {
-        if seen.content == Content::Absent {
+        if seen.content.is_absent() {
             continue;
         }
         let is_of_record = match record.schema.key_index_of(&seen.redis_key) {
@@ -569,7 +569,7 @@ fn other_schema(
     let newer = schema.older_release_of.as_deref()?;
     let newer = catalog.all().iter().find(|other| other.name == newer)?;
     for key in &seen.keys {
-        if key.content != Content::Absent
+        if !key.content.is_absent()
             && has_template(newer, &key.redis_key).is_some()
             && !reads_there(newer, &key.redis_key, &key.content)
         {

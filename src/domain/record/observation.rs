@@ -18,14 +18,12 @@ pub struct Observation {
 impl Observation {
     /// True if none of the Redis keys exists.
     pub(crate) fn is_absent(&self) -> bool {
-        self.keys.iter().all(|key| key.content == Content::Absent)
+        self.keys.iter().all(|key| key.content.is_absent())
     }
 
     /// True if the expiry of one of the Redis keys is unknown.
     pub(crate) fn has_unknown_deadline(&self) -> bool {
-        self.keys
-            .iter()
-            .any(|key| key.content != Content::Absent && key.deadline == Deadline::Unknown)
+        self.keys.iter().any(|key| !key.content.is_absent() && key.deadline == Deadline::Unknown)
     }
 }
 
@@ -69,7 +67,7 @@ impl KeyState {
     pub(crate) fn is_as(&self, later: &Self) -> bool {
         // An absent key has no expiry to compare.
         self.content == later.content
-            && (self.content == Content::Absent || self.deadline.is_same(later.deadline))
+            && (self.content.is_absent() || self.deadline.is_same(later.deadline))
     }
 
     /// True if a change can be made conditional on this state. The expiry must be known. A string
@@ -180,6 +178,11 @@ impl Content {
     /// A value that exists, and of which nothing was read.
     pub(crate) fn not_read() -> Self {
         Self::Text { head: Vec::new(), length: None }
+    }
+
+    /// True if the Redis key does not exist.
+    pub(crate) fn is_absent(&self) -> bool {
+        matches!(self, Self::Absent)
     }
 
     /// How many bytes of the value were read.

@@ -67,7 +67,7 @@ impl Record {
     /// The Redis key of the lock, if a lock exists.
     pub(crate) fn lock(&self) -> Option<&KeyState> {
         let key = &self.seen.keys[self.schema.lock_key_index()];
-        if !self.schema.has_locks() || key.content == Content::Absent {
+        if !self.schema.has_locks() || key.content.is_absent() {
             return None;
         }
         // One Redis key holds first the lock and then the result.
@@ -80,7 +80,7 @@ impl Record {
     /// The Redis key of the result, if a result exists.
     pub(crate) fn result(&self) -> Option<&KeyState> {
         let key = &self.seen.keys[self.schema.result_key_index()];
-        if key.content == Content::Absent {
+        if key.content.is_absent() {
             return None;
         }
         let shares_key_with_lock = self.schema.keys.len() == 1 && self.schema.has_locks();
@@ -291,7 +291,7 @@ impl Record {
     }
 
     fn present(&self) -> impl Iterator<Item = &KeyState> {
-        self.seen.keys.iter().filter(|key| key.content != Content::Absent)
+        self.seen.keys.iter().filter(|key| !key.content.is_absent())
     }
 
     fn values(&self) -> impl Iterator<Item = &Decoded> {

@@ -70,7 +70,7 @@ pub(crate) fn unclaimed_in(candidate: &Candidate, seen: &Observation) -> Vec<Unc
     }
     let mut unclaimed = Vec::new();
     for key in &seen.keys {
-        if key.content != Content::Absent {
+        if !key.content.is_absent() {
             let nearest = nearest.clone();
             unclaimed.push(UnclaimedKey { seen: outline(key), nearest, left_out_by: Vec::new() });
         }

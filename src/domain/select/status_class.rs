@@ -38,7 +38,7 @@ impl FromStr for StatusClass {
 }
 
 fn no_status(text: &str) -> String {
-    format!("`{text}` is no HTTP status: write one such as 201, or a class such as 5xx")
+    format!("`{text}` is not an HTTP status: write one such as 201, or a class such as 5xx")
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 use strum::IntoStaticStr;
 
 use crate::domain::as_str::as_str;
-use crate::domain::record::{Content, Expiry, Observation, Reading};
+use crate::domain::record::{Expiry, Observation, Reading};
 use crate::domain::schema::{Condition, KeyIs, Meaning, Reply, Schema, Step};
 
 /// The predicted answer to the next request.
@@ -115,7 +115,7 @@ fn own_time_left(reading: &Reading, seen: &Observation) -> Option<u64> {
 
 /// The expiry of the first Redis key that exists.
 fn first_expiry(seen: &Observation) -> Expiry {
-    match seen.keys.iter().find(|key| key.content != Content::Absent) {
+    match seen.keys.iter().find(|key| !key.content.is_absent()) {
         Some(key) => key.expiry,
         None => Expiry::In(0),
     }
@@ -124,6 +124,7 @@ fn first_expiry(seen: &Observation) -> Expiry {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::record::Content;
     use crate::domain::record::decode;
     use crate::domain::samples::{CHI_LOCK, CHI_RESULT, chi, schemas, seen, text};
 

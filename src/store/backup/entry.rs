@@ -133,7 +133,7 @@ pub struct Beside {
 impl Beside {
     /// A Redis key of a record as it was seen that is not backed up itself.
     pub(super) fn of(role: Role, seen: &KeyState) -> Self {
-        Self { role, redis_key: seen.redis_key.clone(), there: seen.content != Content::Absent }
+        Self { role, redis_key: seen.redis_key.clone(), there: !seen.content.is_absent() }
     }
 
     /// This Redis key, if it must be absent for a restore.

@@ -1,6 +1,6 @@
 //! A change to a record, and its outcome.
 
-use crate::domain::record::{Content, KeyState, Observation};
+use crate::domain::record::{KeyState, Observation};
 use crate::store::backup::entry::About;
 
 /// A change to a record that must still be as it was seen. All of its changed Redis keys change in
@@ -42,7 +42,7 @@ impl Change {
     /// True if the Redis keys existed, and enough of the record was read to compare it.
     pub(super) fn can_be_compared(&self) -> bool {
         !self.target_indexes.is_empty()
-            && self.targets().all(|key| key.content != Content::Absent)
+            && self.targets().all(|key| !key.content.is_absent())
             && self.seen.keys.iter().all(KeyState::is_comparable)
     }
 }

@@ -139,7 +139,7 @@ impl Writer {
         let mut key_indexes = Vec::with_capacity(seen.keys.len());
         let mut redis_keys = Vec::with_capacity(seen.keys.len());
         for (key_index, key) in seen.keys.iter().enumerate() {
-            if key.content != Content::Absent {
+            if !key.content.is_absent() {
                 key_indexes.push(key_index);
                 redis_keys.push(key.redis_key.as_slice());
             }

@@ -7,7 +7,7 @@ use redis::Value;
 use super::batch::{self, Batch};
 use super::change::{Change, KeyAction, Outcome};
 use super::writer::Writer;
-use crate::domain::record::{Comparison, Content, Identity, Observation};
+use crate::domain::record::{Comparison, Identity, Observation};
 use crate::store::cluster::scripted::ScriptRef;
 use crate::store::connection::reply;
 use crate::store::error::StoreError;
@@ -228,7 +228,7 @@ fn is_made(change: &Change, now: &Observation, action: KeyAction) -> bool {
         return false;
     };
     // The TTL that is left may be an older one.
-    if key.content == Content::Absent || key.deadline.is_same(change.first().deadline) {
+    if key.content.is_absent() || key.deadline.is_same(change.first().deadline) {
         return false;
     }
     let Some(expires_at) = key.deadline.millis() else { return false };
@@ -239,6 +239,7 @@ fn is_made(change: &Change, now: &Observation, action: KeyAction) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::record::Content;
     use crate::domain::record::{Deadline, Expiry, KeyState};
     use crate::store::backup::About;
 

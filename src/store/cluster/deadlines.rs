@@ -6,7 +6,7 @@ use std::sync::PoisonError;
 use redis::Value;
 
 use super::client::Client;
-use crate::domain::record::{Content, Deadline, Observation};
+use crate::domain::record::{Deadline, Observation};
 use crate::store::connection::reply;
 use crate::store::error::StoreError;
 
@@ -51,7 +51,7 @@ impl Client {
     ) -> Result<(), StoreError> {
         for seen in seen {
             for key in &seen.keys {
-                if key.content == Content::Absent || key.deadline != Deadline::Unknown {
+                if key.content.is_absent() || key.deadline != Deadline::Unknown {
                     continue;
                 }
                 let redis_key = key.redis_key.escape_ascii();

@@ -28,7 +28,10 @@ impl Sentinels {
             // The error does not repeat the text, which contains the log-in if its `@` was
             // forgotten.
             let Some(host_and_port) = address(text) else {
-                return Err(format!("address {} is no Sentinel's: write host:26379", index + 1));
+                return Err(format!(
+                    "address {} is not that of a Sentinel: write host:26379",
+                    index + 1
+                ));
             };
             addresses.push(host_and_port);
         }

@@ -345,7 +345,7 @@ impl KeyspaceScan {
             let of_lock =
                 if is_owned || steps == 0 { locate::place_of_lock(catalog, &record) } else { None };
             if holds(is_owned, &record) && wanted(&record.key) {
-                let present = record.seen.keys.iter().filter(|key| key.content != Content::Absent);
+                let present = record.seen.keys.iter().filter(|key| !key.content.is_absent());
                 // The schema that owns the lock reports it.
                 let is_reported = of_lock.is_some() && present.count() == 1;
                 if !is_reported && coverage.claims(&record) {
@@ -376,7 +376,7 @@ impl KeyspaceScan {
         for (candidate, seen) in records {
             let mut expiries = Vec::with_capacity(seen.keys.len());
             for key in &seen.keys {
-                let is_present = key.content != Content::Absent;
+                let is_present = !key.content.is_absent();
                 expiries.push(if is_present { Some(key.expiry) } else { None });
             }
             deadlines.push((candidate, expiries));
@@ -515,7 +515,7 @@ impl KeyspaceScan {
     ) -> Result<(), StoreError> {
         let mut pairs = Vec::new();
         for (index, (_, seen)) in records.iter().enumerate() {
-            let is_complete = seen.keys.iter().all(|key| key.content != Content::Absent);
+            let is_complete = seen.keys.iter().all(|key| !key.content.is_absent());
             if seen.keys.len() > 1 && is_complete {
                 pairs.push(index);
             }
@@ -555,7 +555,7 @@ impl KeyspaceScan {
 fn memory_of(seen: &Observation) -> Option<u64> {
     let mut bytes = 0;
     for key in &seen.keys {
-        if key.content != Content::Absent {
+        if !key.content.is_absent() {
             bytes += key.memory?;
         }
     }
@@ -647,7 +647,7 @@ fn existing((candidate, key_index, seen): FoundRecord) -> Option<(Candidate, Obs
     // SCAN also returns Redis keys outside the user's key patterns. They cannot be read, and do not
     // concern this user.
     let seen = seen.ok()?;
-    let is_found_before = seen.keys[..key_index].iter().any(|key| key.content != Content::Absent);
+    let is_found_before = seen.keys[..key_index].iter().any(|key| !key.content.is_absent());
     if seen.is_absent() || is_found_before { None } else { Some((candidate, seen)) }
 }
 

@@ -201,7 +201,7 @@ impl Sampler {
             match seen {
                 Ok(seen) => {
                     for key in seen.keys {
-                        if key.content != Content::Absent {
+                        if !key.content.is_absent() {
                             sampled.push(key);
                         }
                     }

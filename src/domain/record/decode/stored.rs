@@ -91,23 +91,60 @@ pub(super) fn base64_bytes(text: &[u8]) -> Vec<u8> {
     STANDARD.decode(&text[..text.len() - text.len() % 4]).unwrap_or_else(|_| text.to_vec())
 }
 
+/// The headers of an object, or of an array of pairs `["name", "value"]`.
 fn headers(value: &Json<'_>) -> Vec<(String, String)> {
-    let Json::Object(members) = value else { return Vec::new() };
-    let mut headers = Vec::with_capacity(members.len());
-    for (name, value) in members {
-        // Some services store a list of values for each header, others a single text.
-        let values = match value.opened() {
-            Json::Array(values) => values,
-            _ => vec![value.opened()],
-        };
-        for value in &values {
-            let text = if let Json::String(text) = value {
-                text.to_string()
-            } else {
-                value.to_value().to_string()
-            };
-            headers.push((name.to_string(), text));
+    let mut headers = Vec::new();
+    match value {
+        Json::Object(members) => {
+            for (name, value) in members {
+                add_header(&mut headers, name, &value.opened());
+            }
         }
+        Json::Array(items) => {
+            for item in items {
+                if let Json::Array(pair) = item.opened()
+                    && let [Json::String(name), value] = pair.as_slice()
+                {
+                    add_header(&mut headers, name, &value.opened());
+                }
+            }
+        }
+        _ => {}
     }
     headers
+}
+
+/// Adds a header. Some services store a list of values for each header, others a single text.
+fn add_header(headers: &mut Vec<(String, String)>, name: &str, value: &Json<'_>) {
+    let values = match value {
+        Json::Array(values) => values.as_slice(),
+        single => std::slice::from_ref(single),
+    };
+    for value in values {
+        let text = if let Json::String(text) = value {
+            text.to_string()
+        } else {
+            value.to_value().to_string()
+        };
+        headers.push((name.to_owned(), text));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_are_an_object_of_texts_or_lists_or_an_array_of_pairs() {
+        let wanted = [("a".to_owned(), "1".to_owned()), ("b".to_owned(), "2".to_owned())];
+        for text in [
+            r#"{"a":"1","b":["2"]}"#,
+            r#"[["a","1"],["b","2"]]"#,
+            r#"[["a",["1"]],["b","2"],"stray",["c"]]"#,
+        ] {
+            assert_eq!(headers(&shallow(text)), wanted, "{text}");
+        }
+        let repeated = headers(&shallow(r#"[["a","1"],["a","2"]]"#));
+        assert_eq!(repeated, [("a".into(), "1".into()), ("a".to_owned(), "2".to_owned())]);
+    }
 }

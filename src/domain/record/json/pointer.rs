@@ -124,10 +124,10 @@ impl Json<'_> {
 
 /// The first step of a pointer without its first slash, and the rest.
 fn split_step(pointer: &str) -> (&str, &str) {
-    match pointer.find('/') {
-        Some(end) => pointer.split_at(end),
-        None => (pointer, ""),
-    }
+    // By bytes, because a scan resolves several pointers for each value, and searching for a
+    // character takes longer.
+    let end = pointer.bytes().position(|byte| byte == b'/').unwrap_or(pointer.len());
+    pointer.split_at(end)
 }
 
 /// The member name for a step of a pointer.

@@ -64,7 +64,7 @@ fn pack_number(text: &str, to: &mut Vec<u8>) -> Result<(), String> {
     }
     match text.parse::<f64>() {
         Ok(number) => told(encode::write_f64(to, number)),
-        Err(_) => Err(format!("{text} is no number of MessagePack")),
+        Err(_) => Err(format!("{text} is not a MessagePack number")),
     }
 }
 

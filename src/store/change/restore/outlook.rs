@@ -5,7 +5,7 @@ use redis::Value;
 
 use super::restore_outcome::{RestoreOutcome, RestoreResult, Return};
 use crate::domain::hash_slot;
-use crate::domain::record::{Content, Observation};
+use crate::domain::record::Observation;
 use crate::store::backup::Saved;
 use crate::store::change::Writer;
 use crate::store::cluster::client::Client;
@@ -125,5 +125,5 @@ fn predict(record: &Return<'_>, seen: &[Observation]) -> Vec<RestoreOutcome> {
 
 /// True if any of the Redis keys exists.
 fn exists(seen: &Observation) -> bool {
-    seen.keys.iter().any(|key| key.content != Content::Absent)
+    seen.keys.iter().any(|key| !key.content.is_absent())
 }
