@@ -10,6 +10,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::key_query::{KeyQuery, ReadLimit};
 use super::learned_heads::HeadSamples;
+use super::page_size::MOST_REQUESTED;
 use super::reader::RecordReader;
 use super::scan_nodes::Nodes;
 use super::scan_page::{FoundRecord, ScanPage};
@@ -37,10 +38,6 @@ const READ_STEPS: [usize; 4] = [4 << 10, 64 << 10, MOST_SCANNED, MOST_SCANNED_WI
 
 /// How much of each value stays in memory once its record is decoded.
 const MOST_KEPT: usize = 64 << 10;
-
-/// The most bytes of replies that are requested at a time, unless one value alone is larger. See
-/// [`MOST_SCANNED`].
-pub(super) const MOST_REQUESTED: usize = MOST_SCANNED;
 
 /// The parts of records that are read outside of a node's own connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

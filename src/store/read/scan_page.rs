@@ -14,9 +14,8 @@ use super::key_query::{
     ExpiryCommand, KeyQuery, ReadLimit, ReadTimes, ReplySource as _, ValueQuery, only_of_the_key,
     read_time,
 };
-use super::keyspace_scan::MOST_REQUESTED;
 use super::learned_heads::LearnedHeads;
-use super::page_size::{PageSizer, ScanOptions};
+use super::page_size::{MOST_REQUESTED, PageSizer, ScanOptions};
 use super::reader::ReadResult;
 use super::small_hashes::{self, SmallHashes};
 use crate::domain::hash_slot;
