@@ -15,3 +15,4 @@ mod glob;
 mod guarded;
 mod next_request;
 mod states;
+mod watched;

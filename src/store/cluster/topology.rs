@@ -40,8 +40,9 @@ impl Client {
     }
 
     /// False if no Sentinel monitors the server. Each Sentinel subscribes to a channel on every
-    /// server of its services, but sometimes loses that connection for a moment. Without
-    /// subscribers, a replica or a server with replicas may therefore still be monitored.
+    /// server of its services, but sometimes loses that connection for a moment, e.g. when it fails
+    /// over. Without subscribers, a replica, and a server that has or had replicas, may therefore
+    /// still be monitored.
     pub async fn may_be_watched(&self) -> bool {
         let asked =
             self.home.ask(redis::cmd("PUBSUB").arg("NUMSUB").arg("__sentinel__:hello")).await;
@@ -52,14 +53,18 @@ impl Client {
         subscribers != Some(0) || self.may_be_replicated().await
     }
 
-    /// False if the server reports that it is a master without replicas.
+    /// False if the server reports that it is a master that never had a replica.
     async fn may_be_replicated(&self) -> bool {
         let Ok(role) = self.home.ask(&redis::cmd("ROLE")).await else { return true };
         let Some(parts) = reply::array(role) else { return true };
-        let Ok([kind, _, replicas]) = <[redis::Value; 3]>::try_from(parts) else { return true };
+        let Ok([kind, offset, replicas]) = <[redis::Value; 3]>::try_from(parts) else {
+            return true;
+        };
+        // A master counts what it sends to replicas. Right after a failover, the new one has none.
+        let has_replicated = reply::integer(&offset) != Some(0);
         let is_master = reply::word(kind).as_deref() == Some("master");
         let Some(replicas) = reply::array(replicas) else { return true };
-        !is_master || !replicas.is_empty()
+        !is_master || has_replicated || !replicas.is_empty()
     }
 
     /// The node that serves a Redis key.
