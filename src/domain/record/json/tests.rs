@@ -71,3 +71,29 @@ proptest! {
         prop_assert_eq!(document.pointer(&path).map(|found| found.to_value()), owned.pointer(&path).cloned());
     }
 }
+
+/// Rule: what is settled in a part of a document is what the whole document has there.
+#[test]
+fn what_is_settled_does_not_change_with_further_bytes() {
+    let text =
+        r#"{"a":"x\u00e9y","n":12,"o":{"s":201,"t":"end","l":[1,"two"]},"w":true,"z":"last"}"#;
+    let whole = plain(text.as_bytes(), true).unwrap();
+    let paths = ["/a", "/n", "/o", "/o/s", "/o/t", "/o/l/1", "/o/none", "/w", "/z", "/none"];
+    let mut settled = 0;
+    for end in 1..text.len() {
+        let Some(part) = plain(&text.as_bytes()[..end], false) else { continue };
+        for path in paths {
+            if part.is_settled(path) {
+                settled += 1;
+                let found = part.pointer(path).map(|found| found.to_value());
+                assert_eq!(
+                    found,
+                    whole.pointer(path).map(|found| found.to_value()),
+                    "{path} {end}"
+                );
+            }
+        }
+    }
+    // Most fields are settled as soon as the next one begins.
+    assert!(settled > 200, "{settled}");
+}
