@@ -18,12 +18,6 @@ use crate::render::coverage;
 use crate::store::{KeyspaceScan, ReadLimit, RecordReader, RecordRecognizer, StoreError};
 use crate::terminal::frame::ProgressLine;
 
-/// True if every scanned schema describes the begin step, so that the answer to the next request is
-/// known.
-pub fn describes_begin(catalog: &Catalog) -> bool {
-    catalog.scanned().iter().all(|schema| schema.begin.is_some())
-}
-
 /// What a scan reads.
 pub struct ScanPlan<'a> {
     pub catalog: &'a Catalog,

@@ -3,8 +3,8 @@
 //!
 //! The path of a change:
 //! 1. `purge/choice.rs` makes a rule of the options; `domain/select/selection.rs` applies the filters.
-//! 2. `change/bulk/bulk_run.rs` counts what `scan.rs` selects, unless nobody is asked, and then takes
-//!    the records in batches. `recheck.rs` selects each record again, and reads it again unless it
+//! 2. `change/bulk/bulk_run.rs` counts the records that `scan.rs` selects, unless --yes or
+//!    --confirm makes that unnecessary, and then takes them in batches. `recheck.rs` selects each record again, and reads it again unless it
 //!    was read within the last second.
 //! 3. `bulk/change_batch.rs` and `change/journal.rs` pass the batch to `store/change/apply.rs`, which
 //!    writes and syncs the backup of a few calls before it makes them.
@@ -38,15 +38,15 @@ use crate::domain::select::Rate;
 use crate::domain::select::named_keys::NamedKeys;
 use crate::exit::{CommandError, Exit};
 use crate::render::{change, coverage, name, words};
-use crate::scan::{describes_begin, explain_nothing, show_coverage};
+use crate::scan::{explain_nothing, show_coverage};
 
 /// Remove many records, each only if it has not changed since idemctl read it
 ///
 /// Counts the selected records and shows a sample. After you type the server's name (host:port/db)
 /// or the context's name, purge backs up and removes the selected records. If there are more than
 /// 10,000, a second scan finds them again. purge never removes more than the number shown, or --max.
-/// If nobody is asked (--yes or --confirm) and there is no limit (--max, --max-percent), it removes
-/// immediately, without counting first. A record that completes, is renewed or re-acquired before its
+/// With --yes or --confirm, and without --max and --max-percent, it removes immediately, without
+/// counting first. A record that completes, is renewed or re-acquired before its
 /// removal stays. purge reads the state from the beginning of the value, as `list` does.
 ///
 /// Without --state, purge removes only completed records. It removes locks only with --state
@@ -211,7 +211,7 @@ async fn show(
             context.ui.page(change::records(&found.tally, context.ui.view()))?;
             context.ui.flush()?;
         }
-        if describes_begin(catalog) {
+        if catalog.describe_begin(found.tally.schemas()) {
             context.ui.status("The next request with each of these keys executes the operation.");
         }
         if rule.takes_locks() {

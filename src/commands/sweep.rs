@@ -17,7 +17,7 @@ use crate::domain::change::outcome::Account;
 use crate::exit::{CommandError, Exit};
 use crate::owner_check::OwnerCheck;
 use crate::render::{change, coverage, words};
-use crate::scan::{describes_begin, explain_nothing, show_coverage};
+use crate::scan::{explain_nothing, show_coverage};
 
 /// Find locks that no worker will release, and remove them after two checks
 ///
@@ -192,7 +192,7 @@ async fn show(
     }
     if total > left {
         context.ui.status(match args.action {
-            ActionArg::Unlock if !describes_begin(catalog) => {
+            ActionArg::Unlock if !catalog.describe_begin(found.tally.schemas()) => {
                 "If a worker is still running, the operation executes twice."
             }
             ActionArg::Unlock => {

@@ -232,6 +232,17 @@ fn what_cannot_be_told_is_left_alone() {
     }
 }
 
+/// Rule: a value that may be a result is never swept, and one that may be a lock is never passed over
+/// without a word.
+#[test]
+fn what_never_expires_and_cannot_be_told_is_named_and_not_swept() {
+    let server = with_schema();
+    server.put("orders:{c}:idem", late("held", 17 << 20));
+    let sweep = server.idemctl(&["sweep", "--orphaned", "--yes", "--grace", "0"]).exits(3);
+    sweep.says("1 orders record of unknown format");
+    assert_eq!(server.size(), 1);
+}
+
 #[test]
 fn a_deployments_prefix_goes_before_it() {
     let server = with_schema();

@@ -70,8 +70,7 @@ impl SelectedRecord {
     /// fields that are needed to select it.
     fn is_fresh(&self, needed: FieldSet) -> bool {
         let Self::Whole { record, read_at } = self else { return false };
-        let lacks_fields = !record.unread_fields().intersection(needed).is_empty();
-        let is_decided = record.claim != Claim::Undecided && !lacks_fields;
+        let is_decided = record.claim != Claim::Provisional && !record.lacks(needed);
         is_decided && is_comparable(record) && read_at.elapsed() < FRESH
     }
 }
@@ -100,9 +99,10 @@ pub(super) async fn recheck<R: BulkRule>(
 ) -> Result<Rechecked<R::Group>> {
     let mut rechecked =
         Rechecked { same: Vec::with_capacity(selected.len()), account, unreachable: None };
+    let needed = rule.scope().needed;
     let mut stale = Vec::new();
     for selected in selected {
-        if selected.is_fresh(rule.scope().needed)
+        if selected.is_fresh(needed)
             && let SelectedRecord::Whole { record, .. } = selected
         {
             rechecked.select_again(rule, Some(*record));
@@ -115,7 +115,7 @@ pub(super) async fn recheck<R: BulkRule>(
     for ((candidate, identity), now) in stale.into_iter().zip(now) {
         let Some(now) = rechecked.if_same(reader, &identity, now)? else { continue };
         match decode(rule, candidate, now) {
-            Some(record) if record.claim == Claim::Undecided || lacks_fields(rule, &record) => {
+            Some(record) if record.claim == Claim::Provisional || record.lacks(needed) => {
                 undecided.push(record);
             }
             record => rechecked.select_again(rule, record),
@@ -191,8 +191,10 @@ impl<G> Rechecked<G> {
                 let identity = Identity::of(&record.seen);
                 let Some(whole) = self.if_same(reader, &identity, whole)? else { continue };
                 let seen = record.seen.clone();
-                let whole = decode(rule, Candidate::from(record), whole);
-                self.select_again(rule, whole.map(|whole| Record { seen, ..whole }));
+                match decode(rule, Candidate::from(record), whole) {
+                    Some(whole) => self.select_again(rule, Some(Record { seen, ..whole })),
+                    None => self.account.unrecognised += 1,
+                }
             }
         }
         Ok(())
@@ -209,7 +211,7 @@ impl<G> Rechecked<G> {
             self.account.too_large += 1;
             return;
         }
-        if record.claim.is_unrecognised() || record.claim == Claim::Undecided {
+        if record.claim.is_unrecognised() || record.claim == Claim::Provisional {
             self.account.unrecognised += 1;
             return;
         }
@@ -225,11 +227,6 @@ impl<G> Rechecked<G> {
     }
 }
 
-/// True if the rule selects by a field that was not read.
-fn lacks_fields(rule: &impl BulkRule, record: &Record) -> bool {
-    !record.unread_fields().intersection(rule.scope().needed).is_empty()
-}
-
 /// True if so much was read of a record that a change can compare with it: values that were read
 /// whole or with their checksum, and exact deadlines.
 fn is_comparable(record: &Record) -> bool {
@@ -239,7 +236,7 @@ fn is_comparable(record: &Record) -> bool {
 /// True for a record that nobody can tell from another program's: the rest of a value would tell,
 /// which is never read.
 pub(super) fn is_too_large(record: &Record) -> bool {
-    if record.claim != Claim::Undecided {
+    if record.claim != Claim::Provisional {
         return false;
     }
     let mut sizes = record.seen.keys.iter().filter_map(|key| key.content.size());
@@ -319,7 +316,7 @@ mod tests {
     fn a_read_that_leaves_the_claim_open_is_not_the_last_one() {
         let mut record = chi(CHI_LOCK, Expiry::Never);
         assert!(SelectedRecord::new(record.clone()).is_fresh(FieldSet::ALL));
-        record.claim = Claim::Undecided;
+        record.claim = Claim::Provisional;
         assert!(!SelectedRecord::new(record).is_fresh(FieldSet::NONE));
     }
 }

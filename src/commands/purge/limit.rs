@@ -83,3 +83,20 @@ fn parse_percent(text: &str) -> Result<f64, String> {
         _ => Err("a percentage must be a number from 0 to 100".to_owned()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_max_permits_more_than_were_shown() {
+        let limit = |max, max_percent| LimitArgs { max, max_percent };
+        // Ten of a hundred records were selected and shown.
+        assert_eq!(limit(None, None).most(10, 100).unwrap(), 10);
+        assert_eq!(limit(None, Some(50.0)).most(10, 100).unwrap(), 10);
+        assert_eq!(limit(Some(20), None).most(10, 100).unwrap(), 20);
+        assert_eq!(limit(Some(20), Some(15.0)).most(10, 100).unwrap(), 15);
+        assert!(limit(None, Some(5.0)).most(10, 100).is_err());
+        assert!(limit(Some(9), None).most(10, 100).is_err());
+    }
+}

@@ -93,11 +93,11 @@ pub(crate) fn lock_for_step(
         && let Some(holder) = &lock.owner
         && holder != request.owner
     {
-        let holder = String::from_utf8_lossy(holder);
-        return Err(format!(
-            "{holder} holds a lock beside the result; pass --owner '{holder}', or remove the lock \
-            with force-unlock if that worker is dead"
-        ));
+        return Err(
+            "another owner holds a lock beside the result; pass that owner as --owner, or \
+            remove the lock with force-unlock if its worker is dead"
+                .to_owned(),
+        );
     }
     let lock = request.lock();
     let mut readings = record.readings.clone();

@@ -10,7 +10,7 @@ pub enum Claim {
     /// The schema's service: the values have formats that the schema writes.
     Own,
     /// The schema's service, as far as the values were read: the rest of a value may deviate.
-    Undecided,
+    Provisional,
     /// Another program, and why.
     Unrecognised(String),
     /// Not the schema's lock, because the schema of this name reads it as a result.
@@ -38,9 +38,9 @@ impl Claim {
         }
         for reading in readings {
             if let Some(value) = reading.decoded()
-                && value.conformance == Conformance::Undecided
+                && value.conformance == Conformance::Provisional
             {
-                return Self::Undecided;
+                return Self::Provisional;
             }
         }
         Self::Own
@@ -54,7 +54,7 @@ impl Claim {
     /// Why another program must have written the record; `None` if the schema's service wrote it.
     pub(crate) fn unrecognised_because(&self) -> Option<String> {
         match self {
-            Self::Own | Self::Undecided => None,
+            Self::Own | Self::Provisional => None,
             Self::Unrecognised(why) => Some(why.clone()),
             Self::ResultOf(other) => Some(format!("{other} reads it as a completed result")),
             Self::LockOf(other) => Some(format!("{other} reads it as a lock")),

@@ -170,6 +170,11 @@ impl Record {
         unread
     }
 
+    /// True if one of these fields is unknown, because a value was read only in part.
+    pub(crate) fn lacks(&self, needed: FieldSet) -> bool {
+        !self.unread_fields().intersection(needed).is_empty()
+    }
+
     /// The fingerprint of the request, if the value holds one.
     pub(crate) fn fingerprint(&self) -> Option<&str> {
         self.values().find_map(|value| value.fingerprint.as_deref())

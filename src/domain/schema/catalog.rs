@@ -1,6 +1,7 @@
 //! The schemas that idemctl knows, the ones that a command works on, and the schema that owns a
 //! Redis key.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::key_template::KeyTemplate;
@@ -206,6 +207,12 @@ impl Catalog {
     /// if they were named.
     pub(crate) fn scanned(&self) -> Vec<Arc<Schema>> {
         self.places.iter().filter(|schema| is_scanned(schema, self.takes_bare)).cloned().collect()
+    }
+
+    /// True if each of the schemas with these names describes the begin step, so that the answer to
+    /// the next request is known.
+    pub(crate) fn describe_begin(&self, names: &BTreeSet<String>) -> bool {
+        self.all.iter().all(|schema| schema.begin.is_some() || !names.contains(&schema.name))
     }
 
     /// The names of the schemas that a scan includes, without duplicates.

@@ -94,9 +94,11 @@ impl Selection {
         self.selects_unread(record).and(known)
     }
 
-    /// Unproven if a filter needs what was not read of the record's values.
+    /// Unproven if a filter needs a part of the record's values that was not read.
     fn selects_unread(&self, record: &Record) -> Selected {
-        if record.is_undecided() && (!self.states.is_empty() || !self.needed_fields().is_empty()) {
+        let depends_on_format =
+            !self.states.is_empty() || self.reads_bodies() || !self.needed_fields().is_empty();
+        if record.is_undecided() && depends_on_format {
             return Selected::Unproven(Missing::Format);
         }
         // The filters by age and by finding report missing times themselves, because a TTL may

@@ -1,16 +1,18 @@
 //! Counts records by group: how many, the oldest, and a few examples.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::domain::record::{Age, Record};
 
 /// The number of example records per group.
 const SAMPLE: usize = 3;
 
-/// Records by group. The memory use depends only on the number of groups.
+/// Records by group. The memory use depends only on the number of groups and schemas.
 #[derive(Debug, Clone)]
 pub struct Tally<K> {
     groups: BTreeMap<K, TallyGroup>,
+    /// The names of the schemas of all records that were counted.
+    schemas: BTreeSet<String>,
 }
 
 /// The records of one group, counted.
@@ -33,13 +35,17 @@ pub(crate) struct TallySample {
 
 impl<K> Default for Tally<K> {
     fn default() -> Self {
-        Self { groups: BTreeMap::new() }
+        Self { groups: BTreeMap::new(), schemas: BTreeSet::new() }
     }
 }
 
 impl<K: Ord> Tally<K> {
     /// Counts a record. `age` is its own age, or that of its lock.
     pub(crate) fn add(&mut self, group: K, record: &Record, age: Option<Age>) {
+        // Looked up first, because most records have a schema that is known already.
+        if !self.schemas.contains(&record.schema.name) {
+            self.schemas.insert(record.schema.name.clone());
+        }
         let group = self.groups.entry(group).or_default();
         group.count += 1;
         group.oldest = older(group.oldest, age);
@@ -49,6 +55,11 @@ impl<K: Ord> Tally<K> {
                 .sample
                 .push(TallySample { schema: record.schema.name.clone(), key: record.key.clone() });
         }
+    }
+
+    /// The names of the schemas of all records that were counted.
+    pub(crate) fn schemas(&self) -> &BTreeSet<String> {
+        &self.schemas
     }
 
     /// The groups in their order.

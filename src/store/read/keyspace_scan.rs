@@ -627,9 +627,7 @@ fn lacks(catalog: &Catalog, record: &Record, is_owned: bool, needed: FieldSet) -
         // Such a record counts only if its bytes identify it as a lock.
         return locate::may_be_closed_lock(record);
     }
-    record.is_undecided()
-        || locate::may_be_lock_of_another(catalog, record)
-        || !record.unread_fields().intersection(needed).is_empty()
+    record.is_undecided() || locate::may_be_lock_of_another(catalog, record) || record.lacks(needed)
 }
 
 /// True if the candidate holds a record. One that is not owned holds a record only if its value is

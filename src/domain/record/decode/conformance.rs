@@ -12,7 +12,7 @@ pub(crate) enum Conformance {
     /// It has exactly these fields, or the schema does not list fields.
     Full,
     /// The part that was read conforms; the rest may contain another field.
-    Undecided,
+    Provisional,
     /// It has other fields, so another program wrote it. Holds the reason.
     Deviates(String),
 }
@@ -37,7 +37,7 @@ impl Conformance {
         match deviation(closed, 0, document, whole) {
             Some(why) => Self::Deviates(why),
             None if whole => Self::Full,
-            None => Self::Undecided,
+            None => Self::Provisional,
         }
     }
 
@@ -45,7 +45,7 @@ impl Conformance {
     pub(crate) fn deviation(&self) -> Option<&str> {
         match self {
             Self::Deviates(why) => Some(why),
-            Self::Full | Self::Undecided => None,
+            Self::Full | Self::Provisional => None,
         }
     }
 

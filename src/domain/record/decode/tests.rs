@@ -206,7 +206,7 @@ fn the_beginning_of_a_value_is_judged_by_what_it_holds() {
         decode_value(&schema("go-middleware"), 0, &Content::Text { head, length: None })
     };
     let so_far = beginning(r#"{"status":"COMPLETED","code":2"#);
-    assert_eq!(so_far.decoded().map(|value| &value.conformance), Some(&Conformance::Undecided));
+    assert_eq!(so_far.decoded().map(|value| &value.conformance), Some(&Conformance::Provisional));
     assert!(
         beginning(r#"{"status":"COMPLETED","expiration":17,"#).unrecognised_because().is_some()
     );
