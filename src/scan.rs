@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::domain::diagnosis::{self, Thresholds};
 use crate::domain::record::{Candidate, Expiry, FieldSet, Record};
 use crate::domain::schema::Catalog;
-use crate::domain::select::{Coverage, Selected, Selection};
+use crate::domain::select::{Coverage, Selected, Selection, contradiction};
 use crate::exit::{CommandError, Exit};
 use crate::interrupt::Interrupt;
 use crate::render::coverage;
@@ -236,7 +236,8 @@ impl<'a> Scan<'a> {
                 if plan.lengths == Lengths::All {
                     diagnosis::add_oversized(&mut record, &plan.thresholds);
                 }
-                if filter.is_about(&record) {
+                // Few records contradict a TTL, so that this is asked before the filter.
+                if contradiction::contradicts_default(&record) && filter.is_about(&record) {
                     coverage.contradictions.note(&record);
                 }
                 let selected = filter.select(&record);

@@ -46,7 +46,7 @@ pub(crate) struct SelectArgs {
         long,
         value_name = "CODE",
         value_delimiter = ',',
-        value_parser = finding_codes(FindingCode::ALL)
+        value_parser = finding_codes(&FindingCode::of_recognised_records())
     )]
     pub(crate) finding: Vec<FindingCode>,
 

@@ -201,6 +201,12 @@ fn unproven_of_several(missing: Missing, lacking: &[(&str, Missing, LeftOut)]) -
     let by_schema = by_schema.join(", ");
     let of = match missing {
         Missing::Ttl(of) => of,
+        Missing::ValueTtl => {
+            return format!(
+                "Skipped {count} records ({by_schema}), because their age is only estimated: \
+                `value_ttl` of the context does not state the TTLs of these values."
+            );
+        }
         Missing::Age => {
             return format!(
                 "Skipped {count} records of unknown age ({by_schema}). They never expire, or have \
@@ -241,6 +247,13 @@ fn unproven(name: &str, schema: Option<&Schema>, missing: Missing, left_out: Lef
     };
     let of = match missing {
         Missing::Ttl(of) => of,
+        Missing::ValueTtl => {
+            return format!(
+                "Skipped {count} {name} {records}, because {their} age is only estimated: \
+                `value_ttl` in [contexts.NAME.deployment.{name}] does not state the TTL of \
+                such values."
+            );
+        }
         Missing::Age => {
             return format!(
                 "Skipped {count} {name} {records} of unknown age. {they}, or {have} more time left \

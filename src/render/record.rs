@@ -8,7 +8,7 @@ use crate::domain::duration;
 use crate::domain::record::age::millis;
 use crate::domain::record::response::{SECRET_HEADERS, is_secret_header};
 use crate::domain::record::{Content, Expiry, KeyState, Record, Response, ValueField};
-use crate::domain::schema::{Schema, State, TtlOf};
+use crate::domain::schema::{State, TtlOf};
 
 /// A record as a page of text. `reveal` shows credentials in headers.
 pub fn page(record: &Record, view: View, reveal: bool) -> String {
@@ -202,12 +202,12 @@ impl RecordPage {
                 Expiry::In(ms) if record.has_lapsing_lock() => {
                     format!("the Redis key expires in {}", duration::short(ms))
                 }
-                expiry => time_left(expiry, &record.schema, TtlOf::Lock),
+                expiry => time_left(expiry, record, TtlOf::Lock),
             };
             self.page.field("Lock TTL", &left);
         }
         if let Some(result) = record.result() {
-            self.page.field("Result TTL", &time_left(result.expiry, &record.schema, TtlOf::Result));
+            self.page.field("Result TTL", &time_left(result.expiry, record, TtlOf::Result));
         }
     }
 
@@ -339,8 +339,8 @@ fn redis_key(record: &Record, key_index: usize, key: &KeyState) -> String {
 }
 
 /// The time that a Redis key has left, and the TTL of the schema.
-fn time_left(expiry: Expiry, schema: &Schema, of: TtlOf) -> String {
-    let Some(allowed) = schema.ttl(of) else {
+fn time_left(expiry: Expiry, record: &Record, of: TtlOf) -> String {
+    let Some(allowed) = record.ttl(of) else {
         return match expiry {
             Expiry::Never => "none; the schema defines no TTL".to_owned(),
             Expiry::In(ms) => {
@@ -352,7 +352,7 @@ fn time_left(expiry: Expiry, schema: &Schema, of: TtlOf) -> String {
     match expiry {
         Expiry::Never => format!("never expires (the schema's TTL is {allowed})"),
         Expiry::In(ms) => {
-            let whose = if schema.states_ttl(of) { "configured" } else { "schema default" };
+            let whose = if record.states_ttl(of) { "configured" } else { "schema default" };
             format!("{} left, {whose} {allowed}", duration::short(ms))
         }
     }

@@ -22,22 +22,23 @@ pub fn expiry(expiry: Expiry) -> String {
 /// An age with its evidence.
 pub fn age(age: Option<Age>) -> String {
     let Some(age) = age else { return "unknown".to_owned() };
-    let ttl = match age.source {
+    let of = match age.source {
         AgeSource::Record => {
             return format!("{} (by the time in the record)", duration::short(age.millis));
         }
-        AgeSource::LockTtl => TtlOf::Lock,
-        AgeSource::ResultTtl => TtlOf::Result,
+        AgeSource::ValueTtl => None,
+        AgeSource::LockTtl => Some(TtlOf::Lock),
+        AgeSource::ResultTtl => Some(TtlOf::Result),
     };
-    let name = ttl.as_str();
+    let (name, setting) = match of {
+        Some(of) => (of.as_str(), of.option()),
+        None => ("value", "value_ttl in the context"),
+    };
     let source = match age.evidence {
-        Evidence::Estimated => {
-            format!(
-                "estimated: the schema's default {name} TTL minus the time left; {} sets your \
-                deployment's TTL",
-                ttl.option()
-            )
-        }
+        Evidence::Estimated => format!(
+            "estimated: the schema's default {name} TTL minus the time left; {setting} sets your \
+            deployment's TTL"
+        ),
         Evidence::Stated | Evidence::Known => {
             format!("this deployment's {name} TTL minus the time left")
         }

@@ -109,7 +109,7 @@ async fn copy_record(
         set(&key.redis_key, &key.content, key.expiry, connection).await?;
     }
     if let Some(lock) = hold {
-        let lives = match record.schema.ttl(TtlOf::Lock) {
+        let lives = match record.ttl(TtlOf::Lock) {
             Some(ttl) => Expiry::In(age::millis(ttl)),
             None => Expiry::Never,
         };

@@ -11,7 +11,7 @@ fn no_advice_is_a_command_that_is_refused() {
         ("idempotency:older-held", "in-progress", 60_000),
         ("idempotency:older-done", "completed", FOREVER),
         ("idem:stuck", r#"{"status":"IN_PROGRESS"}"#, FOREVER),
-        ("idem:odd", "odd", FOREVER),
+        ("idem:odd", "{odd", FOREVER),
         ("idem:lock:a", "1", FOREVER),
         ("idem:done:a", "1", 60_000),
     ]);

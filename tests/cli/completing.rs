@@ -55,7 +55,7 @@ fn contexts_schemas_and_codes_are_offered() {
         (&["context", "use", "pr"], &["prod"]),
         (&["list", "--schema", "event-d"], &["event-driven"]),
         (&["schema", "show", "refer"], &["reference"]),
-        (&["list", "--finding", "no-expiry,wrong"], &["no-expiry,wrong-type"]),
+        (&["list", "--finding", "no-expiry,fore"], &["no-expiry,foreign-schema"]),
         (&["list", "--state=comp"], &["--state=completed"]),
         (&["simulate", "zombie-rel"], &["zombie-releases"]),
     ] {
@@ -183,7 +183,7 @@ fn tab_completes_in_bash() {
     for (words, wanted) in [
         (&["idemctl", "--context", "prod", "inspect", "pa"][..], "pay-1"),
         (&["idemctl", "list", "--state", "=", "comp"], "completed"),
-        (&["idemctl", "list", "--finding", "no-expiry,wrong"], "no-expiry,wrong-type"),
+        (&["idemctl", "list", "--finding", "no-expiry,fore"], "no-expiry,foreign-schema"),
         (&["idemctl", "context", "use", "par"], "parked"),
         (&["idemctl", "--context", "=", "prod", "inspect", "acme", ":", "10"], "1015"),
         (&["idemctl", "--context", "prod", "inspect", "acme", ":", "10"], "1015"),

@@ -20,7 +20,7 @@ fn seeded() -> Server {
         ("idem:lock:msg-1", "1", 20_000),
         ("idem:done:msg-2", "1", TWO_HOURS),
         ("idem:web-1", LOCK, 20_000),
-        ("idem:web-2", "garbage", 20_000),
+        ("idem:web-2", "{garbage", 20_000),
         ("bare", r#"{"status":0}"#, 20_000),
         ("unrelated:1", "x", 20_000),
     ])

@@ -30,7 +30,7 @@ impl Servers {
             looked_at.put(&format!("idempotency:{key}"), PENDING);
             looked_at.set(&format!("shop:idem:{key}"), PENDING, 50_000_000);
         }
-        looked_at.put("idempotency:odd", "no JSON");
+        looked_at.put("idempotency:odd", "{no JSON");
         looked_at.put("idem:done:d", r#"{"statusCode":200,"body":"x"}"#);
         looked_at.put("idem:started:d", "worker");
         let config = format!(

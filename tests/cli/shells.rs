@@ -107,7 +107,7 @@ const LINES: &[(&str, &str)] = &[
     ("context use par", "context use parked"),
     ("list --state comp", "list --state completed"),
     ("list --state=comp", "list --state=completed"),
-    ("list --finding no-expiry,wrong", "list --finding no-expiry,wrong-type"),
+    ("list --finding no-expiry,fore", "list --finding no-expiry,foreign-schema"),
     ("--context prod inspect pa", "--context prod inspect pay-1"),
     ("insp", "inspect"),
     ("hel", "help"),

@@ -13,7 +13,7 @@ fn seeded() -> Server {
     server.send::<()>(&[b"SET", b"idempotency:shop:order-2", br#"{"status":"PENDING"}"#]);
     let result = DONE;
     server.set("idempotency:web:order-3", result, 7_200_000);
-    server.set("idempotency:web:order-4", "garbage", 7_200_000);
+    server.set("idempotency:web:order-4", "{garbage", 7_200_000);
     server.set("idem:started:a", "worker-7", 20_000);
     server.set("idem:started:b", "worker-7", 20_000);
     server.set("idem:started:c", "worker-8", 20_000);

@@ -88,12 +88,6 @@ impl ChoiceArgs {
                 ));
             }
         }
-        if self.select.finding.contains(&FindingCode::WrongType) {
-            return Err(CommandError::usage(
-                "--finding wrong-type: such a Redis key belongs to another program",
-            )
-            .hint("find that program first"));
-        }
         if !self.select.state.is_empty() {
             return Ok(self.select.state.iter().map(|state| State::from(*state)).collect());
         }

@@ -15,7 +15,7 @@ use crate::domain::diagnosis::{FindingCode, Thresholds};
 use crate::domain::record::{Candidate, Evidence, Expiry, Record, ValueField, age};
 use crate::domain::schema::catalog::{LOCK_BYTES, LONG_HEAD_BYTES};
 use crate::domain::schema::{Schema, State, TtlOf};
-use crate::domain::select::{Missing, Selected, Selection};
+use crate::domain::select::{Selected, Selection, unproven};
 use crate::exit::CommandError;
 use crate::scan::RecordFilter;
 use crate::store::KeyAction;
@@ -161,7 +161,8 @@ impl Orphans {
                 PlannedAction::LeaveToExpire
             }
             ActionArg::Expire => {
-                PlannedAction::Change(KeyAction::Shorten(age::millis(record.schema.lock_ttl)))
+                let ttl = record.ttl(TtlOf::Lock).unwrap_or(Duration::MAX);
+                PlannedAction::Change(KeyAction::Shorten(age::millis(ttl)))
             }
         };
         // A worker may still hold such a lock, so it is left to expire unless its owner is dead.
@@ -207,9 +208,9 @@ impl RecordFilter for Orphans {
         match orphan::chosen(record, &self.sought, &self.selection) {
             // The lock would get the deployment's lock TTL, and a default may be too short for it.
             Selected::Yes(_)
-                if self.action == ActionArg::Expire && !record.schema.states_ttl(TtlOf::Lock) =>
+                if self.action == ActionArg::Expire && !record.states_ttl(TtlOf::Lock) =>
             {
-                Selected::Unproven(Missing::Ttl(TtlOf::Lock))
+                Selected::Unproven(unproven::missing_ttl(record, TtlOf::Lock))
             }
             Selected::Yes(orphan) => Selected::Yes(self.planned(record, orphan)),
             Selected::Unproven(missing) => Selected::Unproven(missing),

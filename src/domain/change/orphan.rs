@@ -60,7 +60,7 @@ pub(crate) fn of(record: &Record, sought: &[FindingCode]) -> Selected<Orphan> {
         }
     }
     if let Some(estimated) = estimated {
-        return Selected::Unproven(missing_for(estimated));
+        return Selected::Unproven(missing_for(record, estimated));
     }
     let is_ageless = sought.contains(&FindingCode::Overdue)
         && record.state == State::InProgress
@@ -144,6 +144,10 @@ fn may_have(
     let Some(lock) = expiries.get(schema.lock_key_index()).copied().flatten() else {
         return false;
     };
+    // Only the value shows which TTL such a lock has.
+    if schema.has_format_ttl(State::InProgress) {
+        return true;
+    }
     let lock_ttl = schema.ttl(TtlOf::Lock).map(age::millis);
     let is_stated = schema.states_ttl(TtlOf::Lock);
     match code {
@@ -187,7 +191,7 @@ pub(crate) fn age(record: &Record) -> Option<Age> {
 pub(crate) fn expires_anyway(record: &Record, key_index: usize) -> bool {
     match record.seen.keys[key_index].expiry {
         Expiry::Never => false,
-        Expiry::In(left) => left <= age::millis(record.schema.lock_ttl),
+        Expiry::In(left) => record.ttl(TtlOf::Lock).is_none_or(|ttl| left <= age::millis(ttl)),
     }
 }
 
@@ -201,7 +205,7 @@ pub(crate) fn expires_anyway(record: &Record, key_index: usize) -> bool {
 /// [`fencing::keeps_locks_from_results`].
 pub(crate) fn may_be_held(record: &Record, orphan: Orphan) -> bool {
     let expires = matches!(record.seen.keys[orphan.key_index].expiry, Expiry::In(_));
-    let is_stated = record.schema.ttl_evidence(TtlOf::Lock) == Evidence::Stated;
+    let is_stated = record.ttl_evidence(TtlOf::Lock) == Evidence::Stated;
     match orphan.code {
         FindingCode::Overdue if is_stated => expires_anyway(record, orphan.key_index),
         FindingCode::Overdue => expires,

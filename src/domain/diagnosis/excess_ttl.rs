@@ -16,12 +16,12 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
         return None;
     }
     let Expiry::In(left) = input.record.lock()?.expiry else { return None };
-    let allowed = age::millis(schema.ttl(TtlOf::Lock)?);
+    let allowed = age::millis(input.record.ttl(TtlOf::Lock)?);
     if left <= allowed.saturating_add(age::TTL_TOLERANCE_MS) {
         return None;
     }
     let cause = possible_cause(left, allowed, age::millis(schema.result_ttl));
-    let evidence = schema.ttl_evidence(TtlOf::Lock);
+    let evidence = input.record.ttl_evidence(TtlOf::Lock);
     let (severity, whose, advice) = match evidence {
         // A default may be wrong for this deployment, so the lock may be as intended.
         Evidence::Estimated => {

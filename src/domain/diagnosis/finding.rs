@@ -51,6 +51,14 @@ as_str!(FindingCode);
 impl FindingCode {
     pub const ALL: &[Self] = Self::VARIANTS;
 
+    /// The findings that a record which a scan recognises can have. A scan does not recognise a
+    /// Redis key of another type; only `inspect` says what is wrong with it.
+    pub(crate) fn of_recognised_records() -> Vec<Self> {
+        let mut codes = Self::ALL.to_vec();
+        codes.retain(|code| *code != Self::WrongType);
+        codes
+    }
+
     /// What the code means, in one line.
     pub fn meaning(self) -> &'static str {
         match self {
@@ -67,7 +75,9 @@ impl FindingCode {
             Self::ForeignSchema => {
                 "a value of another schema that shares the key, such as an older release"
             }
-            Self::WrongType => "a Redis key with another type than the schema uses",
+            Self::WrongType => {
+                "a Redis key with another type than the schema uses; only `inspect` shows it"
+            }
             Self::ResultNoExpiry => "a result that never expires",
             Self::ShortResultTtl => {
                 "a result that was stored with too short a TTL, according to the time in its value"

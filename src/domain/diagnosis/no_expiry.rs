@@ -8,7 +8,7 @@ use crate::domain::schema::{State, TtlOf};
 
 pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
     // A service that never gives its locks a TTL does so by design.
-    input.record.schema.ttl(TtlOf::Lock)?;
+    input.record.ttl(TtlOf::Lock)?;
     let then = match input.record.state {
         // Without a begin step, the schema does not say what a lock does to a retry.
         State::InProgress | State::Completed if input.record.schema.begin.is_none() => "",

@@ -7,7 +7,7 @@ use crate::domain::schema::{State, TtlOf};
 
 pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
     // A service that never gives its results a TTL does so by design.
-    input.record.schema.ttl(TtlOf::Result)?;
+    input.record.ttl(TtlOf::Result)?;
     if input.record.state != State::Completed {
         return None;
     }

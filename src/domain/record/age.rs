@@ -8,7 +8,7 @@ use super::decode::Reading;
 use super::evidence::Evidence;
 use super::observation::{Expiry, Observation};
 use crate::domain::as_str::as_str;
-use crate::domain::schema::{Schema, State, TtlOf};
+use crate::domain::schema::{FormatTtl, Schema, State, TtlOf};
 
 /// TTLs are set in whole seconds, rounded up, and a server's clock may step. A TTL that is longer
 /// by at most this many milliseconds still counts as the configured one.
@@ -30,6 +30,8 @@ pub(crate) enum AgeSource {
     LockTtl,
     /// The schema's result TTL minus the time left.
     ResultTtl,
+    /// The TTL of the value's format minus the time left.
+    ValueTtl,
 }
 
 as_str!(AgeSource);
@@ -42,7 +44,7 @@ pub(crate) fn of(
     readings: &[Reading],
     seen: &Observation,
 ) -> Option<Age> {
-    let (key_index, ttl, source) = match state {
+    let (key_index, of, by_ttl) = match state {
         State::InProgress => (schema.lock_key_index(), TtlOf::Lock, AgeSource::LockTtl),
         State::Completed => (schema.result_key_index(), TtlOf::Result, AgeSource::ResultTtl),
         State::Absent | State::Unreadable => return None,
@@ -64,8 +66,39 @@ pub(crate) fn of(
     }
     let Expiry::In(left) = seen.keys[key_index].expiry else { return None };
     // With more time left than the TTL allows, the record has another TTL and an unknown age.
-    let millis = millis(schema.ttl(ttl)?).checked_sub(left)?;
-    Some(Age { millis, source, evidence: schema.ttl_evidence(ttl) })
+    let millis = millis(ttl(schema, readings, of)?).checked_sub(left)?;
+    let source = match format_ttl(schema, readings, of) {
+        Some(_) => AgeSource::ValueTtl,
+        None => by_ttl,
+    };
+    Some(Age { millis, source, evidence: ttl_evidence(schema, readings, of) })
+}
+
+/// The TTL of the format that the lock or result has, if it has one of its own.
+pub(crate) fn format_ttl(schema: &Schema, readings: &[Reading], of: TtlOf) -> Option<FormatTtl> {
+    let (key_index, state) = match of {
+        TtlOf::Lock => (schema.lock_key_index(), State::InProgress),
+        TtlOf::Result => (schema.result_key_index(), State::Completed),
+    };
+    let format = &schema.values[readings[key_index].decoded()?.format];
+    // A lock and a result may share one Redis key.
+    if format.state == state { format.ttl } else { None }
+}
+
+/// The TTL that the service sets on a record's lock or result; `None` if it sets none.
+pub(crate) fn ttl(schema: &Schema, readings: &[Reading], of: TtlOf) -> Option<Duration> {
+    match format_ttl(schema, readings, of) {
+        Some(own) => own.ttl,
+        None => schema.ttl(of),
+    }
+}
+
+/// Whether this deployment states that TTL, or it is the schema's default.
+pub(crate) fn ttl_evidence(schema: &Schema, readings: &[Reading], of: TtlOf) -> Evidence {
+    match format_ttl(schema, readings, of) {
+        Some(own) => own.evidence,
+        None => schema.ttl_evidence(of),
+    }
 }
 
 /// A duration in whole milliseconds, at most `u64::MAX`.

@@ -25,6 +25,11 @@ impl Claim {
         if let Some(why) = readings.iter().find_map(Reading::unrecognised_because) {
             return Self::Unrecognised(why.to_owned());
         }
+        for reading in readings {
+            if let Reading::WrongType(kind) = reading {
+                return Self::Unrecognised(format!("it has the Redis type {kind}"));
+            }
+        }
         if !schema.has_prefix() {
             // Any Redis key may match a schema without a prefix, so a value that cannot be read is
             // no evidence.

@@ -50,7 +50,7 @@ pub fn decode_value(schema: &Schema, key_index: usize, content: &Content) -> Rea
     let undone = views::undone(formats, head, content.is_whole());
     let views = match content {
         Content::Hash(hash) => Views::of_hash(&undone, hash),
-        _ => Views::of(&undone),
+        _ => Views::of(&undone, head),
     };
 
     let mut tested = TestedFormats::default();
@@ -156,8 +156,8 @@ impl TestedFormats {
         } else {
             "not one of the words the schema knows"
         };
-        match views.unreadable_because() {
-            Some(why) => Reading::Unreadable(why),
+        match views.rejected() {
+            Some(reading) => reading,
             None => Reading::Unrecognised { why: why.to_owned(), is_part: false },
         }
     }
@@ -176,7 +176,7 @@ pub(crate) fn document(
     let undone = views::undone([format].into_iter(), head, content.is_whole());
     let views = match content {
         Content::Hash(hash) => Views::of_hash(&undone, hash),
-        _ => Views::of(&undone),
+        _ => Views::of(&undone, head),
     };
     let document = views.source(format)?.document?;
     Some(document.by_ref().into_owned())
@@ -269,7 +269,7 @@ fn may_become_closed(schema: &Schema, key_index: usize, content: &Content, state
         }
     }
     let undone = views::undone(formats.iter().copied(), head, content.is_whole());
-    let views = Views::of(&undone);
+    let views = Views::of(&undone, head);
     for format in formats {
         let Some(source) = views.source(format) else {
             if views.is_open(format) {

@@ -6,11 +6,12 @@ use std::time::Duration;
 use super::age::{self, Age};
 use super::claim::Claim;
 use super::decode::{Decoded, Reading, Stored};
+use super::evidence::Evidence;
 use super::field_set::{FieldSet, ValueField};
 use super::observation::{Content, Expiry, KeyState, Observation};
 use super::response::Response;
 use crate::domain::diagnosis::Finding;
-use crate::domain::schema::{Encoding, ExpiresAt, Schema, State};
+use crate::domain::schema::{Encoding, ExpiresAt, Schema, State, TtlOf};
 use crate::domain::step::{NextRequest, next_request};
 
 /// One idempotency key under one schema.
@@ -102,6 +103,26 @@ impl Record {
         } else {
             self.lock().or_else(|| self.result())
         }
+    }
+
+    /// The TTL that the service sets on this record's lock or result; `None` if it sets none.
+    pub(crate) fn ttl(&self, of: TtlOf) -> Option<Duration> {
+        age::ttl(&self.schema, &self.readings, of)
+    }
+
+    /// Whether this deployment states that TTL, or it is the schema's default.
+    pub(crate) fn ttl_evidence(&self, of: TtlOf) -> Evidence {
+        age::ttl_evidence(&self.schema, &self.readings, of)
+    }
+
+    /// True if this deployment states that TTL, and the TTL is not `none`.
+    pub(crate) fn states_ttl(&self, of: TtlOf) -> bool {
+        self.ttl_evidence(of) == Evidence::Stated && self.ttl(of).is_some()
+    }
+
+    /// True if the format of the record's lock or result has a TTL of its own.
+    pub(crate) fn has_format_ttl(&self, of: TtlOf) -> bool {
+        age::format_ttl(&self.schema, &self.readings, of).is_some()
     }
 
     /// When the record expires, in milliseconds since the epoch by the server's clock; `None` if it
@@ -237,7 +258,7 @@ impl Record {
 
     /// True if only the beginning of a value was read, and the rest decides what the record is.
     pub(crate) fn is_undecided(&self) -> bool {
-        self.readings.contains(&Reading::Undecided)
+        self.readings.iter().any(|reading| matches!(reading, Reading::Undecided))
     }
 
     /// True if a result is stored, according to closed formats of the schema alone.

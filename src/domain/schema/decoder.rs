@@ -45,6 +45,28 @@ impl Encoding {
         matches!(self, Self::Json | Self::Msgpack | Self::Php | Self::Newtonsoft | Self::Hash)
     }
 
+    /// True if these bytes begin as a value with fields does in this encoding. Such a value may be a
+    /// damaged one if it does not decode; any other is of another program.
+    pub(crate) fn begins_so(self, bytes: &[u8]) -> bool {
+        match self {
+            Self::Json | Self::Newtonsoft => {
+                let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
+                matches!(first, Some(b'{' | b'['))
+            }
+            // Arrays and maps: fixarray, fixmap, and those of 16 and 32 bits.
+            Self::Msgpack => matches!(bytes.first(), Some(0x80..=0x9f | 0xdc..=0xdf)),
+            // Arrays and objects.
+            Self::Php => bytes.starts_with(b"a:") || bytes.starts_with(b"O:"),
+            Self::Text
+            | Self::Pickle
+            | Self::Marshal
+            | Self::Hash
+            | Self::Set
+            | Self::Zset
+            | Self::List => false,
+        }
+    }
+
     /// True if idemctl can encode such a value from JSON.
     fn is_written(self) -> bool {
         matches!(

@@ -177,6 +177,12 @@ impl Schema {
         if self.stated.contains(&of) { Evidence::Stated } else { Evidence::Estimated }
     }
 
+    /// True if some format of this state has a TTL of its own. Then only the value shows which TTL a
+    /// record has.
+    pub(crate) fn has_format_ttl(&self, state: State) -> bool {
+        self.values.iter().any(|format| format.state == state && format.ttl.is_some())
+    }
+
     /// True if both schemas keep their records at the same Redis keys.
     pub(crate) fn has_templates_of(&self, other: &Self) -> bool {
         self.keys.iter().map(|key| &key.template).eq(other.keys.iter().map(|key| &key.template))

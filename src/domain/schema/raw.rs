@@ -168,6 +168,8 @@ pub(super) struct RawValue {
     pub(crate) body_encoding: BodyEncoding,
     #[serde(default)]
     pub(crate) timestamp: Timestamp,
+    #[serde(default, deserialize_with = "duration")]
+    pub(crate) ttl: Option<Duration>,
     pub(crate) expires_at: Option<ExpiresAt>,
 }
 

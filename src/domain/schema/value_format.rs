@@ -1,12 +1,16 @@
 //! The formats that the value of a Redis key can have, and how idemctl distinguishes them.
 
+use std::time::Duration;
+
 use serde::Deserialize;
 use serde_json::Value;
 use strum::IntoStaticStr;
 
 use super::closed_fields::ClosedFields;
 use super::decoder::{Decoding, Encoding};
+use super::ttl::NO_TTL;
 use crate::domain::as_str::as_str;
+use crate::domain::record::Evidence;
 
 /// The state of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize, IntoStaticStr)]
@@ -127,7 +131,25 @@ pub struct ValueFormat {
     pub(crate) fields: FieldPointers,
     pub(crate) body_encoding: BodyEncoding,
     pub(crate) timestamp: Timestamp,
+    /// The TTL of values of this format, if it differs from that of other locks or results.
+    pub(crate) ttl: Option<FormatTtl>,
     pub(crate) expires_at: Option<ExpiresAt>,
+}
+
+/// The TTL that the service sets on values of one format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FormatTtl {
+    /// `None` if the service sets none.
+    pub(crate) ttl: Option<Duration>,
+    /// Whether the deployment states it, or it is the schema's default.
+    pub(crate) evidence: Evidence,
+}
+
+impl FormatTtl {
+    /// This TTL, which may be `NO_TTL`.
+    pub(crate) fn new(ttl: Duration, evidence: Evidence) -> Self {
+        Self { ttl: if ttl == NO_TTL { None } else { Some(ttl) }, evidence }
+    }
 }
 
 impl ValueFormat {

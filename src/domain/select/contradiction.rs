@@ -34,21 +34,18 @@ impl Contradictions {
 
     /// Notes the record's lock alone.
     pub(crate) fn note_lock(&mut self, record: &Record) {
-        // These locks show nothing about the service's TTL: another program may have written the
-        // value, an operator may have set the expiry, or the value holds the expiry that counts.
-        if record.state == State::Unreadable || record.is_extended || record.has_lapsing_lock() {
-            return;
+        if shows_lock_ttl(record) {
+            self.note_key(record, TtlOf::Lock, record.lock());
         }
-        self.note_key(record, TtlOf::Lock, record.lock());
     }
 
     fn note_key(&mut self, record: &Record, of: TtlOf, key: Option<&KeyState>) {
+        if !key_contradicts(record, of, key) {
+            return;
+        }
         let Some(key) = key else { return };
         let Expiry::In(left) = key.expiry else { return };
         let Some(default) = record.schema.ttl(of) else { return };
-        if !contradicts(&record.schema, of, left) {
-            return;
-        }
         for (schema, ttl, found) in &mut self.found {
             if *schema == record.schema.name && *ttl == of {
                 found.most_ms = found.most_ms.max(left);
@@ -76,6 +73,27 @@ impl Contradictions {
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, TtlOf, Contradiction)> {
         self.found.iter().map(|(schema, of, found)| (schema.as_str(), *of, *found))
     }
+}
+
+/// True if the record contradicts a default TTL of its schema.
+pub(crate) fn contradicts_default(record: &Record) -> bool {
+    if shows_lock_ttl(record) && key_contradicts(record, TtlOf::Lock, record.lock()) {
+        return true;
+    }
+    record.state == State::Completed && key_contradicts(record, TtlOf::Result, record.result())
+}
+
+/// False for a lock that shows nothing about the service's TTL: another program may have written the
+/// value, an operator may have set the expiry, or the value holds the expiry that counts.
+fn shows_lock_ttl(record: &Record) -> bool {
+    record.state != State::Unreadable && !record.is_extended && !record.has_lapsing_lock()
+}
+
+fn key_contradicts(record: &Record, of: TtlOf, key: Option<&KeyState>) -> bool {
+    let Some(key) = key else { return false };
+    let Expiry::In(left) = key.expiry else { return false };
+    // No option sets the TTL of one format, so this would be no advice.
+    !record.has_format_ttl(of) && contradicts(&record.schema, of, left)
 }
 
 /// True if so many milliseconds left are more than a default of the schema allows. A TTL that the

@@ -6,7 +6,7 @@ use super::glob;
 use super::status_class::StatusClass;
 use super::unproven::{Missing, missing_age, missing_for};
 use crate::domain::diagnosis::FindingCode;
-use crate::domain::record::{Evidence, Expiry, FieldSet, Record, Stored, ValueField};
+use crate::domain::record::{Evidence, Expiry, FieldSet, Record, ValueField};
 use crate::domain::schema::State;
 
 /// Filters, all of which a record must pass. The default accepts every record.
@@ -96,6 +96,10 @@ impl Selection {
 
     /// Unproven if a filter needs a part of the record's values that was not read.
     fn selects_unread(&self, record: &Record) -> Selected {
+        let unread = record.unread_fields();
+        if unread.is_empty() {
+            return Selected::Yes(());
+        }
         let depends_on_format =
             !self.states.is_empty() || self.reads_bodies() || !self.needed_fields().is_empty();
         if record.is_undecided() && depends_on_format {
@@ -105,7 +109,7 @@ impl Selection {
         // replace them.
         let of_filters = [ValueField::Owner, ValueField::Fingerprint, ValueField::Status];
         let needed = self.needed_fields().intersection(FieldSet::of(&of_filters));
-        match record.unread_fields().intersection(needed).first() {
+        match unread.intersection(needed).first() {
             Some(field) => Selected::Unproven(Missing::Field(field)),
             None => Selected::Yes(()),
         }
@@ -114,7 +118,7 @@ impl Selection {
     /// Whether the filters that need no TTL of the deployment accept the record, as far as its
     /// values were read. A record that they reject needs no evidence about its TTLs.
     pub(crate) fn is_about(&self, record: &Record) -> bool {
-        if !self.passes_key(&record.key) || !self.passes_ttl(record.expiry()) {
+        if !self.passes_key(&record.key) || !self.passes_ttl(record) {
             return false;
         }
         // The part that was not read decides what such a record is.
@@ -125,13 +129,27 @@ impl Selection {
             return false;
         }
         let unread = record.unread_fields();
-        let passes_owner = unread.contains(ValueField::Owner)
-            || has_match(self.owner_glob.as_deref(), record.owner());
-        let passes_fingerprint = unread.contains(ValueField::Fingerprint)
-            || has_match(self.fingerprint_glob.as_deref(), record.fingerprint().map(str::as_bytes));
-        let passes_status =
-            unread.contains(ValueField::Status) || self.passes_status(record.stored());
-        passes_owner && passes_fingerprint && passes_status && self.passes_body(record.stored())
+        if let Some(pattern) = &self.owner_glob
+            && !unread.contains(ValueField::Owner)
+            && !has_match(pattern, record.owner())
+        {
+            return false;
+        }
+        if let Some(pattern) = &self.fingerprint_glob
+            && !unread.contains(ValueField::Fingerprint)
+            && !has_match(pattern, record.fingerprint().map(str::as_bytes))
+        {
+            return false;
+        }
+        if !self.statuses.is_empty()
+            && !unread.contains(ValueField::Status)
+            && !self.has_status(record)
+        {
+            return false;
+        }
+        let Some(text) = &self.body_contains else { return true };
+        let Some(response) = record.stored() else { return false };
+        response.body().contains_str(text)
     }
 
     fn selects_age(&self, record: &Record) -> Selected {
@@ -167,26 +185,23 @@ impl Selection {
             }
         }
         match first_unproven {
-            Some(finding) => Selected::Unproven(missing_for(finding)),
+            Some(finding) => Selected::Unproven(missing_for(record, finding)),
             None => Selected::No,
         }
     }
 
-    fn passes_status(&self, response: Option<&Stored>) -> bool {
-        if self.statuses.is_empty() {
-            return true;
-        }
-        let Some(status) = response.and_then(|response| response.status) else { return false };
+    /// True if the record's response has one of the statuses.
+    fn has_status(&self, record: &Record) -> bool {
+        let Some(response) = record.stored() else { return false };
+        let Some(status) = response.status else { return false };
         self.statuses.iter().any(|class| class.contains(status))
     }
 
-    fn passes_body(&self, response: Option<&Stored>) -> bool {
-        let Some(text) = &self.body_contains else { return true };
-        let Some(response) = response else { return false };
-        response.body().contains_str(text)
-    }
-
-    fn passes_ttl(&self, expiry: Option<Expiry>) -> bool {
+    fn passes_ttl(&self, record: &Record) -> bool {
+        if self.ttl_below.is_none() && self.ttl_above.is_none() && !self.no_expiry {
+            return true;
+        }
+        let expiry = record.expiry();
         if let Some(limit) = self.ttl_below {
             let Some(Expiry::In(left)) = expiry else { return false };
             if left >= limit {
@@ -205,9 +220,8 @@ impl Selection {
     }
 }
 
-/// True if there is no pattern, or if the text exists and matches it.
-fn has_match(pattern: Option<&[u8]>, text: Option<&[u8]>) -> bool {
-    let Some(pattern) = pattern else { return true };
+/// True if the text exists and matches the pattern.
+fn has_match(pattern: &[u8], text: Option<&[u8]>) -> bool {
     let Some(text) = text else { return false };
     glob::matches(pattern, text)
 }

@@ -11,6 +11,8 @@ use crate::domain::schema::{State, TtlOf};
 pub enum Missing {
     /// A TTL of this deployment. Only the schema's default is known.
     Ttl(TtlOf),
+    /// The TTL that this deployment sets on values of the record's format.
+    ValueTtl,
     /// The age of the record. It is unknown because the record never expires, or has more time left
     /// than the TTL.
     Age,
@@ -23,9 +25,10 @@ pub enum Missing {
 
 impl Missing {
     /// Every kind of missing evidence, in the order of the JSON.
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 9] = [
         Self::Ttl(TtlOf::Lock),
         Self::Ttl(TtlOf::Result),
+        Self::ValueTtl,
         Self::Age,
         Self::Field(ValueField::Owner),
         Self::Field(ValueField::Fingerprint),
@@ -41,6 +44,7 @@ impl Missing {
         match self {
             Self::Ttl(TtlOf::Lock) => "lock_ttl",
             Self::Ttl(TtlOf::Result) => "result_ttl",
+            Self::ValueTtl => "value_ttl",
             Self::Age => "age",
             Self::Field(field) => field.as_str(),
             Self::Format => "format",
@@ -56,16 +60,22 @@ pub(crate) fn missing_age(record: &Record) -> Missing {
     let of = if record.state == State::Completed { TtlOf::Result } else { TtlOf::Lock };
     // A TTL of the deployment helps only if the record expires, and only if it is not known yet.
     let expires = matches!(record.expiry(), Some(Expiry::In(_)));
-    if expires && record.schema.ttl_evidence(of) == Evidence::Estimated {
-        Missing::Ttl(of)
+    if expires && record.ttl_evidence(of) == Evidence::Estimated {
+        missing_ttl(record, of)
     } else {
         Missing::Age
     }
 }
 
-/// The evidence that is missing for an estimated finding.
-pub(crate) fn missing_for(finding: &Finding) -> Missing {
-    Missing::Ttl(finding.code.depends_on())
+/// The evidence that is missing for an estimated finding of the record.
+pub(crate) fn missing_for(record: &Record, finding: &Finding) -> Missing {
+    missing_ttl(record, finding.code.depends_on())
+}
+
+/// The TTL that the deployment does not state: that of the record's format, or that of all locks or
+/// results.
+pub(crate) fn missing_ttl(record: &Record, of: TtlOf) -> Missing {
+    if record.has_format_ttl(of) { Missing::ValueTtl } else { Missing::Ttl(of) }
 }
 
 /// Records that were left out, counted by schema and missing evidence.

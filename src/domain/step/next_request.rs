@@ -67,14 +67,16 @@ pub(crate) fn predict_reply<'a>(
     readings: &[Reading],
     other_payload: bool,
 ) -> Option<(&'a Reply, &'a Condition)> {
-    for reply in step.calls.iter().flat_map(|call| &call.replies) {
-        // The replies of the next call predict what it decides.
-        if reply.means == Meaning::Next {
-            continue;
-        }
-        for condition in &reply.when {
-            if holds(condition, readings, other_payload) {
-                return Some((reply, condition));
+    for call in &step.calls {
+        for reply in &call.replies {
+            // The replies of the next call predict what it decides.
+            if reply.means == Meaning::Next {
+                continue;
+            }
+            for condition in &reply.when {
+                if holds(condition, readings, other_payload) {
+                    return Some((reply, condition));
+                }
             }
         }
     }

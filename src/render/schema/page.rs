@@ -114,6 +114,9 @@ impl SchemaPage<'_> {
             if !fields.is_empty() {
                 description += &format!("; {fields}");
             }
+            if let Some(own) = case.ttl {
+                description += &format!("; TTL {}", words::format_ttl(own));
+            }
             let state = case.state.as_str().to_owned();
             let mut row = vec![words::safe(&case.name), state, description];
             if schema.keys.len() > 1 {

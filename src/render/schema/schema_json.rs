@@ -138,6 +138,7 @@ fn value(schema: &Schema, case: &ValueFormat) -> Value {
         "fields": fields,
         "body_encoding": case.body_encoding.as_str(),
         "timestamp": case.timestamp.as_str(),
+        "ttl_ms": case.ttl.and_then(|own| own.ttl).map(millis),
         "expires_at": expires_at,
     })
 }

@@ -96,14 +96,15 @@ fn most(words: &[&[u8]]) -> usize {
             Some(bytes) => bytes.saturating_add(2 * resp::LONGEST_LINE).min(WHOLE),
             None => WHOLE,
         },
+        // A scan sends these for each Redis key, so they come first.
+        b"PEXPIRETIME" | b"PTTL" | b"STRLEN" => SMALL,
         b"CLUSTER" if words.get(1).is_some_and(|word| *word == b"GETKEYSINSLOT") => WHOLE,
         b"CLUSTER" => SLOTS,
         // The replies to these commands contain neither a value nor a key name.
         b"ASKING" | b"AUTH" | b"CLIENT" | b"CONFIG" | b"DBSIZE" | b"DEL" | b"DISCARD"
         | b"EXISTS" | b"HELLO" | b"HLEN" | b"INFO" | b"MEMORY" | b"MULTI" | b"OBJECT"
-        | b"PEXPIRE" | b"PEXPIREAT" | b"PEXPIRETIME" | b"PING" | b"PTTL" | b"READONLY"
-        | b"RESTORE" | b"ROLE" | b"SCRIPT" | b"SELECT" | b"SENTINEL" | b"STRLEN" | b"TIME"
-        | b"UNLINK" | b"WAIT" | b"WATCH" => SMALL,
+        | b"PEXPIRE" | b"PEXPIREAT" | b"PING" | b"READONLY" | b"RESTORE" | b"ROLE" | b"SCRIPT"
+        | b"SELECT" | b"SENTINEL" | b"TIME" | b"UNLINK" | b"WAIT" | b"WATCH" => SMALL,
         _ => WHOLE,
     }
 }
@@ -114,8 +115,17 @@ fn part(words: &[&[u8]]) -> Option<usize> {
     Some(number(to)?.saturating_sub(number(from)?).saturating_add(1))
 }
 
+/// A number in digits. A scan reads two for each Redis key, so that the bytes are not checked for
+/// UTF-8 first.
 fn number(word: &[u8]) -> Option<usize> {
-    std::str::from_utf8(word).ok()?.parse().ok()
+    let mut number: usize = 0;
+    for digit in word {
+        if !digit.is_ascii_digit() {
+            return None;
+        }
+        number = number.checked_mul(10)?.checked_add(usize::from(digit - b'0'))?;
+    }
+    if word.is_empty() { None } else { Some(number) }
 }
 
 /// The slowest accepted rate of a long reply, in bytes per second.

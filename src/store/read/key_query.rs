@@ -323,25 +323,29 @@ impl CommandQueue for Connection {
 
 impl ReplySource for Connection {
     async fn next_reply(&mut self) -> Result<ClientReply, StoreError> {
-        let token = self.token().await?;
-        let Token::Array(elements) = token else {
-            return Ok(owned(self, token));
-        };
-        let mut items = Vec::with_capacity(elements);
-        for _ in 0..elements {
-            let token = self.token().await?;
-            if let Token::Array(_) = token {
-                // No command of a query has such a reply.
-                return Err(Connection::unexpected(self, "a query"));
-            }
-            items.push(owned(self, token).unwrap_or(Value::Nil));
+        match self.token().await? {
+            Token::Array(elements) => Ok(Ok(array(self, elements).await?)),
+            token => Ok(owned(self, token)),
         }
-        Ok(Ok(Value::Array(items)))
     }
 
     fn unexpected(&self, command: &str) -> StoreError {
         Connection::unexpected(self, command)
     }
+}
+
+/// An array with this many elements, none of which is an array.
+async fn array(connection: &mut Connection, elements: usize) -> Result<Value, StoreError> {
+    let mut items = Vec::with_capacity(elements);
+    for _ in 0..elements {
+        let token = connection.token().await?;
+        if let Token::Array(_) = token {
+            // No command of a query has such a reply.
+            return Err(Connection::unexpected(connection, "a query"));
+        }
+        items.push(owned(connection, token).unwrap_or(Value::Nil));
+    }
+    Ok(Value::Array(items))
 }
 
 /// A reply that owns the bytes which a token points to.

@@ -474,3 +474,54 @@ state = "completed"
     server.idemctl(&["sweep", "--orphaned", "--grace", "0s", "--yes"]).exits(0);
     assert_eq!(server.size(), 0);
 }
+
+/// Rule: a text that does not begin as a value of the schema does, and a Redis key of another type, were written by another
+/// program. A scan counts them and gives them no finding; `inspect` shows each and predicts how the service treats it.
+#[test]
+fn text_and_other_types_under_a_prefix_are_unrecognised_in_scans() {
+    for millis in [0, 80_000_000] {
+        let server = Server::start();
+        server.fill([("idem:note", "PENDING"), ("idempotency:empty", "")], millis);
+        server.fill([("idempotency:number", "17 items")], millis);
+        server.send::<()>(&[b"HSET", b"idempotency:hash", b"status", b"PENDING"]);
+        server.send::<()>(&[b"RPUSH", b"idem:list", b"v"]);
+        server.send::<()>(&[b"SADD", b"idem:result:set", b"v"]);
+        let counts = serde_json::json!({ "event-driven": 1, "express": 2, "go-middleware": 3 });
+
+        let listed = left(&server, &["list", "-o", "json"]).json();
+        assert_eq!((&listed["records"], &listed["foreign"]), (&serde_json::json!([]), &counts));
+        let stats = left(&server, &["stats", "-o", "json"]).json();
+        assert_eq!((&stats["rows"], &stats["foreign"]), (&serde_json::json!([]), &counts));
+        let checked = server.idemctl(&["check", "-o", "json"]).exits(1).json();
+        assert_eq!(checked["foreign"], 6, "{checked}");
+        assert_eq!(checked["findings"][0]["count"], 0, "{checked}");
+        let narrow = ["--schema", "go-middleware", "--match", "*u*", "--yes"];
+        for words in [
+            &["sweep", "--orphaned", "--grace", "0", "--yes"][..],
+            &["purge", "--all", "--yes"],
+            &[&["sweep", "--include", "unreadable", "--grace", "0"][..], &narrow].concat(),
+            &[&["purge", "--state", "unreadable"][..], &narrow].concat(),
+        ] {
+            left(&server, words);
+        }
+
+        for (key, code) in [("note", "unreadable"), ("empty", "unreadable"), ("hash", "wrong-type")]
+        {
+            let document = server.idemctl(&["inspect", key, "-o", "json"]).exits(0).json();
+            let record = &document["records"][0];
+            assert_eq!(record["findings"][0]["code"], code, "{record}");
+            assert!(record["foreign_because"].is_string(), "{record}");
+        }
+    }
+}
+
+/// Rule: a value that begins as one of the schema does and cannot be decoded may be a damaged one.
+#[test]
+fn what_begins_as_json_and_does_not_end_so_is_unreadable() {
+    let server = Server::start();
+    server.set("idempotency:cut", " {\"status\":\"COMPLETED\",\"co", 80_000_000);
+    server.set("idem:list", "[1,", 80_000_000);
+    let listed = server.idemctl(&["list", "-o", "json", "--state", "unreadable"]).exits(0).json();
+    assert_eq!(listed["records"].as_array().map(Vec::len), Some(2), "{listed}");
+    assert_eq!(listed["foreign"], serde_json::json!({}), "{listed}");
+}

@@ -38,7 +38,7 @@ fn damage(stage: &Stage) {
     let odd = r#"{"status":"COMPLETED","code":200,"headers":{"A":["x","y"]},"body":"/w=="}"#;
     for words in [
         [&b"SET"[..], b"idem:started:\xff\xfe", b"worker\xff"],
-        [b"SET", b"idempotency:odd", b"garbage"],
+        [b"SET", b"idempotency:odd", b"{garbage"],
         [b"SET", b"idempotency:odd-body", odd.as_bytes()],
         [b"SET", b"loose", b"text"],
         [b"SADD", b"idempotency:set", b"member"],

@@ -19,7 +19,7 @@ pub(super) fn seeded() -> Server {
         Server::holding(&[("idempotency:old", DONE, HOUR), ("idempotency:new", DONE, DAY)]);
     server.put("idempotency:kept", DONE);
     server.set("idempotency:held", PENDING, 200_000);
-    server.set("idempotency:broken", "garbage", 200_000);
+    server.set("idempotency:broken", "{garbage", 200_000);
     server.send::<()>(&[b"HSET", b"idempotency:hash", b"f", b"v"]);
     server.set("idem:started:both", "worker-1", 20_000);
     server.set("idem:result:both", RESULT, HOUR);

@@ -17,7 +17,7 @@ fn seeded() -> Server {
         ("idempotency:long", PENDING, 80_000_000),
         ("idempotency:slow", PENDING, 100_000),
         ("idempotency:fresh", PENDING, 299_000),
-        ("idempotency:broken", "garbage", 100_000),
+        ("idempotency:broken", "{garbage", 100_000),
         ("idempotency:done", DONE, FOREVER),
         ("idem:started:left", "worker-1", 20_000),
         ("idem:result:left", r#"{"statusCode":200,"body":""}"#, 80_000_000),
@@ -338,7 +338,7 @@ fn nothing_is_removed_when_it_cannot_be_backed_up_or_logged() {
 
 #[test]
 fn a_large_value_that_does_not_decode_goes_and_comes_back_whole() {
-    let large = "garbage".repeat(100_000);
+    let large = "{garbage".repeat(100_000);
     let server = Server::holding(&[("idempotency:large", &large, 100_000)]);
     let one = ["--schema", "go-middleware", "--match", "large"];
     let words = ["--include", "unreadable", "--yes", "--grace", "0", "-o", "json"];
@@ -396,7 +396,7 @@ fn more_locks_than_are_acted_on_at_a_time_all_go() {
 /// Rule: what a dry run can never show is refused, and not told as nothing to sweep.
 #[test]
 fn unreadable_values_want_a_schema_and_a_narrow_choice_in_a_dry_run_too() {
-    let server = Server::holding(&[("idem:odd", "odd", FOREVER)]);
+    let server = Server::holding(&[("idem:odd", "{odd", FOREVER)]);
     let run = server.idemctl(&["sweep", "--include", "unreadable", "--dry-run"]).exits(2);
     run.says("an unreadable value may belong to any program").says("hint: pass --schema");
     let narrow = ["--schema", "express", "--match", "odd"];

@@ -8,5 +8,5 @@ mod inflate;
 mod undo;
 mod wrap;
 
-pub(crate) use undo::{Plain, undo};
+pub(crate) use undo::{Plain, begins_so, undo};
 pub(crate) use wrap::wrap;

@@ -8,7 +8,7 @@ use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
 use super::inflate::{self, InflateEnd};
-use crate::domain::schema::Codec;
+use crate::domain::schema::{Codec, Decoder};
 
 /// The most bytes that a whole value may expand to. This equals the most bytes that are ever read
 /// to recognise a value.
@@ -17,6 +17,9 @@ const MOST_DECODED: usize = 16 << 20;
 /// The most bytes that the beginning of a value may expand to. This equals the most bytes that a
 /// scan reads of a value.
 const MOST_OF_PART: usize = 64 << 10;
+
+/// The first bytes of gzip (RFC 1952).
+const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
 /// Some encoders pad, others do not.
 const LENIENT: GeneralPurposeConfig =
@@ -81,6 +84,37 @@ fn one(codec: &Codec, bytes: &[u8], whole: bool) -> Result<(Vec<u8>, bool), Stri
     }
 }
 
+/// True if a value begins as the decoder's values do. If the decoder rejects it, it may then be a
+/// damaged one of them.
+pub(crate) fn begins_so(decoder: &Decoder, bytes: &[u8]) -> bool {
+    let mut bytes = Cow::Borrowed(bytes);
+    for codec in &decoder.codecs {
+        match codec {
+            Codec::Gzip => return bytes.starts_with(&GZIP_MAGIC),
+            // The two bytes of a zlib header are a multiple of 31, and the method is 8 (RFC 1950).
+            Codec::Zlib => {
+                let Some([method, flags]) = bytes.first_chunk::<2>() else { return false };
+                let header = u16::from(*method) * 256 + u16::from(*flags);
+                return method & 0x0f == 8 && header % 31 == 0;
+            }
+            // A few letters are enough for what is inside, and the damage may follow them.
+            Codec::Hex | Codec::Base64 => {
+                let start = &bytes[..bytes.len().min(8) / 4 * 4];
+                match one(codec, start, false) {
+                    Ok((decoded, _)) => bytes = Cow::Owned(decoded),
+                    Err(_) => return false,
+                }
+            }
+            Codec::Prefix(text) => match bytes.strip_prefix(text.as_bytes()) {
+                Some(rest) => bytes = Cow::Owned(rest.to_vec()),
+                None => return false,
+            },
+            Codec::Suffix(_) => {}
+        }
+    }
+    !decoder.encoding.has_fields() || decoder.encoding.begins_so(&bytes)
+}
+
 /// Undoes hex.
 fn hex(text: &[u8]) -> (Vec<u8>, InflateEnd) {
     let mut bytes = Vec::with_capacity(text.len() / 2);
@@ -143,6 +177,7 @@ mod tests {
 
     use super::*;
     use crate::domain::record::codec::wrap;
+    use crate::domain::schema::Encoding;
 
     const TEXT: &[u8] = br#"{"status":"COMPLETED","statusCode":201,"body":"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"}"#;
 
@@ -255,5 +290,40 @@ mod tests {
                 let _ = opened(&[codec], &bytes, whole);
             }
         }
+    }
+
+    /// Whether a value that the decoder rejects may be a damaged value of it.
+    #[test]
+    fn a_damaged_value_begins_as_a_whole_one() {
+        let begins = |codecs: Vec<Codec>, encoding, bytes: &[u8]| {
+            begins_so(&Decoder { codecs, encoding }, bytes)
+        };
+        let json = |codecs: Vec<Codec>, bytes: &[u8]| begins(codecs, Encoding::Json, bytes);
+        for (bytes, expected) in [
+            (&b" {\"a\""[..], true),
+            (b"[", true),
+            (b"", false),
+            (b"PENDING", false),
+            (b"7", false),
+        ] {
+            assert_eq!(json(vec![], bytes), expected, "{}", bytes.escape_ascii());
+        }
+        assert!(json(vec![Codec::Gzip], &gzip(TEXT)[..9]) && !json(vec![Codec::Gzip], TEXT));
+        assert!(json(vec![Codec::Zlib], &zlib(TEXT)[..5]) && !json(vec![Codec::Zlib], b"xyz"));
+        let lock = || vec![Codec::Prefix("LOCK:".to_owned())];
+        assert!(json(lock(), b"LOCK:{") && !json(lock(), b"{") && !json(lock(), b"LOCK:x"));
+        // `eyJ` is base64 for `{"`.
+        assert!(
+            json(vec![Codec::Base64], b"eyJhIjoxfQ=x") && !json(vec![Codec::Base64], b"held by")
+        );
+        assert!(json(vec![Codec::Hex], b"7b22zz") && !json(vec![Codec::Hex], b"zz"));
+        assert!(
+            begins(vec![], Encoding::Msgpack, b"\x82\xa1a")
+                && !begins(vec![], Encoding::Msgpack, b"a")
+        );
+        assert!(
+            begins(vec![], Encoding::Php, b"a:1:{")
+                && !begins(vec![], Encoding::Php, b"s:1:\"a\";")
+        );
     }
 }

@@ -13,11 +13,12 @@ pub enum Reading {
     Absent,
     /// A value of one of the schema's formats.
     Value(Box<Decoded>),
-    /// A string that cannot be read, and why.
+    /// A string that begins as a value of the schema does and cannot be decoded, and why.
     Unreadable(String),
     /// A value of which only the beginning was read: the rest decides which format it has.
     Undecided,
-    /// A value that can be read and has none of the schema's formats: another program wrote it.
+    /// A value that has none of the schema's formats, and is not a damaged value of one: another
+    /// program wrote it.
     Unrecognised {
         why: String,
         /// True if only the beginning was read, and the rest decides which format a script takes it
@@ -47,7 +48,8 @@ impl Reading {
     /// True if the key is absent, or if the value's own expiry has passed and the service then
     /// treats it as absent.
     pub(crate) fn is_absent(&self) -> bool {
-        *self == Self::Absent || self.lapsed() == Some(PastExpiry::Absent)
+        // This is asked several times per record, and comparing whole readings takes longer.
+        matches!(self, Self::Absent) || self.lapsed() == Some(PastExpiry::Absent)
     }
 
     /// How the next request treats a value whose own expiry has passed; `None` for any other value.

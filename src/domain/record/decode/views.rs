@@ -4,7 +4,8 @@
 use std::borrow::Cow;
 
 use super::fields::FieldSource;
-use crate::domain::record::codec::{Plain, undo};
+use super::reading::Reading;
+use crate::domain::record::codec::{self, Plain, undo};
 use crate::domain::record::{Field, Hash, Json, json_prefix, packed};
 use crate::domain::schema::{Decoder, Decoding, Encoding, ValueFormat};
 
@@ -20,7 +21,7 @@ pub(super) fn undone<'a>(
     let mut decoded: Vec<DecodedBytes<'_>> = Vec::new();
     for format in formats {
         // Decompression may expand a value a thousand times, so each decoding is undone once.
-        if !decoded.iter().any(|(known, _)| **known == format.decoding) {
+        if !decoded.iter().any(|(known, _)| is_same(known, &format.decoding)) {
             let plain = undo(&format.decoding.value.codecs, head, whole);
             decoded.push((&format.decoding, plain));
         }
@@ -38,7 +39,11 @@ enum DecodedView<'a> {
     /// Too little was read for any output.
     Nothing,
     /// The decoding rejects the value, for this reason.
-    Unreadable(String),
+    Unreadable {
+        why: String,
+        /// True if the value begins as this decoding's values do, so it may be a damaged one.
+        begins_so: bool,
+    },
 }
 
 /// The view of a value under each decoding.
@@ -50,10 +55,10 @@ pub(super) struct Views<'a> {
 
 impl<'a> Views<'a> {
     /// The views of a string.
-    pub(super) fn of(decoded: &'a [DecodedBytes<'a>]) -> Self {
+    pub(super) fn of(decoded: &'a [DecodedBytes<'a>], head: &[u8]) -> Self {
         let mut views = Vec::with_capacity(decoded.len());
         for (decoding, plain) in decoded {
-            views.push((*decoding, view(decoding, plain)));
+            views.push((*decoding, view(decoding, plain, head)));
         }
         Self { views, hash: None }
     }
@@ -80,7 +85,7 @@ impl<'a> Views<'a> {
                 document: Some(document),
                 hash: self.hash,
             }),
-            DecodedView::Nothing | DecodedView::Unreadable(_) => None,
+            DecodedView::Nothing | DecodedView::Unreadable { .. } => None,
         }
     }
 
@@ -94,38 +99,65 @@ impl<'a> Views<'a> {
         self.views.iter().any(|(_, view)| matches!(view, DecodedView::Document(..)))
     }
 
-    /// Why the value, or a field of it, cannot be decoded; `None` if it can.
-    pub(super) fn unreadable_because(self) -> Option<String> {
+    /// The reading of a value that cannot be decoded, or of which a field cannot; `None` if it can.
+    ///
+    /// A value that does not even begin as one of these formats is not a damaged one: another
+    /// program wrote it.
+    pub(super) fn rejected(self) -> Option<Reading> {
         // If one decoding yields a document, it does not matter that the others fail.
         let is_document = self.is_document();
+        let mut of_another_program = None;
         for (_, view) in self.views {
             match view {
-                DecodedView::Unreadable(why) if !is_document => return Some(why),
-                DecodedView::Document(_, _, Some(why)) => return Some(why),
+                DecodedView::Unreadable { why, begins_so } if !is_document => {
+                    if begins_so {
+                        return Some(Reading::Unreadable(why));
+                    }
+                    of_another_program = of_another_program.or(Some(why));
+                }
+                DecodedView::Document(_, _, Some(why)) => return Some(Reading::Unreadable(why)),
                 _ => {}
             }
         }
-        None
+        let why = of_another_program?;
+        Some(Reading::Unrecognised { why, is_part: false })
     }
 
     fn view(&self, format: &ValueFormat) -> Option<&DecodedView<'a>> {
-        let (_, view) = self.views.iter().find(|(decoding, _)| **decoding == format.decoding)?;
+        let (_, view) =
+            self.views.iter().find(|(decoding, _)| is_same(decoding, &format.decoding))?;
         Some(view)
     }
 }
 
-fn view<'a>(decoding: &Decoding, plain: &'a Result<Plain<'a>, String>) -> DecodedView<'a> {
+/// True if two formats share a decoding. Most often it is the decoding of the same format.
+fn is_same(one: &Decoding, other: &Decoding) -> bool {
+    std::ptr::eq(one, other) || one == other
+}
+
+/// The view of a value whose stored bytes begin with `head`.
+fn view<'a>(
+    decoding: &Decoding,
+    plain: &'a Result<Plain<'a>, String>,
+    head: &[u8],
+) -> DecodedView<'a> {
     let Plain { bytes, whole } = match plain {
         Ok(plain) if plain.bytes.is_empty() && !plain.whole => return DecodedView::Nothing,
         Ok(plain) => plain,
-        Err(why) => return DecodedView::Unreadable(why.clone()),
+        Err(why) => {
+            let begins_so = codec::begins_so(&decoding.value, head);
+            return DecodedView::Unreadable { why: why.clone(), begins_so };
+        }
     };
     if !decoding.value.encoding.has_fields() {
         return DecodedView::Text(bytes, *whole);
     }
     match parse(decoding.value.encoding, bytes, *whole) {
         Ok(document) => with_fields(decoding, document, *whole),
-        Err(why) => DecodedView::Unreadable(why),
+        Err(why) => {
+            let begins_so = decoding.value.encoding.begins_so(bytes);
+            DecodedView::Unreadable { why, begins_so }
+        }
     }
 }
 

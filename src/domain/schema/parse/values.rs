@@ -3,12 +3,13 @@
 use serde_json::Value;
 
 use super::symbol_table::SymbolTable;
+use crate::domain::record::Evidence;
 use crate::domain::schema::closed_fields::ClosedFields;
 use crate::domain::schema::decoder::{Decoder, Decoding, Encoding, ValueType};
 use crate::domain::schema::location::{At as _, Checked, wrong};
 use crate::domain::schema::raw::RawValue;
 use crate::domain::schema::steps::{KeyIs, RECLAIMABLE};
-use crate::domain::schema::value_format::{ValueFormat, Where};
+use crate::domain::schema::value_format::{FormatTtl, ValueFormat, Where};
 
 /// Resolves a `[[value]]`.
 pub(super) fn resolve(symbols: &SymbolTable, raw: &RawValue) -> Checked<ValueFormat> {
@@ -27,6 +28,7 @@ pub(super) fn resolve(symbols: &SymbolTable, raw: &RawValue) -> Checked<ValueFor
     for (path, value) in &raw.fields_are {
         fields.push((path.clone(), as_stored(&decoding, path, value)));
     }
+    let ttl = raw.ttl.map(|ttl| FormatTtl::new(ttl, Evidence::Estimated));
     let equals = raw.equals.as_ref().map(|text| text.clone().into_bytes());
     Ok(ValueFormat {
         name: raw.name.clone(),
@@ -39,6 +41,7 @@ pub(super) fn resolve(symbols: &SymbolTable, raw: &RawValue) -> Checked<ValueFor
         fields: raw.fields.clone(),
         body_encoding: raw.body_encoding,
         timestamp: raw.timestamp,
+        ttl,
         expires_at: raw.expires_at.clone(),
     })
 }
