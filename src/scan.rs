@@ -224,7 +224,7 @@ impl<'a> Scan<'a> {
                 coverage: &mut *coverage,
             };
             let Some(records) =
-                keyspace.next_records(decoding, |key| filter.passes_key(key)).await?
+                keyspace.next_records(decoding, &|key| filter.passes_key(key)).await?
             else {
                 return Ok(None);
             };

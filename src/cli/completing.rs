@@ -289,14 +289,15 @@ async fn find(
                 needed: FieldSet::NONE,
                 coverage,
             };
-            let page = scan.next_records(decoding, |key| key.starts_with(begun)).await.ok()??;
+            let page =
+                scan.next_records(decoding, &|key: &[u8]| key.starts_with(begun)).await.ok()??;
             for record in page {
                 if record.state != State::Completed {
                     keys.push(record.key);
                 }
             }
         } else {
-            let page = scan.next(&catalog, |key| key.starts_with(begun)).await.ok()??;
+            let page = scan.next(&catalog, &|key: &[u8]| key.starts_with(begun)).await.ok()??;
             for (candidate, _) in page {
                 keys.push(candidate.key);
             }

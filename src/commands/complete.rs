@@ -35,7 +35,7 @@ use crate::change::{self, ManualStep};
 use crate::context::Context;
 use crate::domain::duration;
 use crate::domain::manual::{self, Completion, Overrides, ResponseInput};
-use crate::domain::record::{Content, Expiry, Response, age};
+use crate::domain::record::{Content, Expiry, Record, Response, age};
 use crate::domain::schema::{Meaning, Step, TtlOf};
 use crate::domain::step::{Answer, StepInputs};
 use crate::exit::{CommandError, Exit};
@@ -127,6 +127,9 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     // first, on a temporary local Redis.
     let trial = try_ahead(context, &report, step, &request, hold.as_ref()).await?;
     report.tried = trial.answer();
+    if report.predicted == Meaning::Stored {
+        check_delivery(&record, &request, &trial)?;
+    }
     // Without a content type, the body may be any text, so idemctl only warns.
     if given.looks_like_broken_json() {
         context.ui.warning("the body looks like JSON, but is not valid JSON");
@@ -154,6 +157,29 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         is_verified: trial.verifies(&completed),
     };
     step.run(context, &args.step, |now| manual::was_stored(&record, now, &request)).await
+}
+
+/// Checks that clients get the response that the operator gave: according to the trial, otherwise
+/// according to the schema.
+///
+/// # Errors
+/// Usage: the service's steps change the response.
+fn check_delivery(
+    record: &Record,
+    request: &StepInputs<'_>,
+    trial: &TrialOutcome,
+) -> Result<(), CommandError> {
+    let schema = &record.schema;
+    let predicted = manual::completed(record, request, trial.lives()).response();
+    let Some(delivered) = trial.delivered().or(predicted.as_ref()) else { return Ok(()) };
+    match manual::difference(request.response, delivered, schema.write.keeps()) {
+        None => Ok(()),
+        Some(difference) => Err(CommandError::usage(format!(
+            "clients would get another response from {}: {difference}",
+            schema.name
+        ))
+        .hint("pass a response that the service stores unchanged; nothing was changed")),
+    }
 }
 
 /// The response that the options give.

@@ -3,10 +3,10 @@
 
 use uuid::Uuid;
 
-use crate::domain::record::{Content, Expiry, Record, Response, age};
+use crate::domain::record::{Content, Expiry, Record, Response, age, decode};
 use crate::domain::schema::{Meaning, Step, TtlOf};
 use crate::domain::step::{ExecutedStep, StepInputs, StepReply, execute};
-use crate::sim::service::set_content;
+use crate::sim::service::{read_content, set_content};
 use crate::sim::simulate::LocalServers;
 use crate::store::{Connection, Sandbox, SandboxError, StoreError, pack};
 
@@ -19,6 +19,8 @@ pub(crate) struct Rehearsal {
     pub(crate) then: Rehearsed,
     /// How long the result lives after the step; `None` if it was not stored.
     pub(crate) lives: Option<Expiry>,
+    /// The response that clients get; `None` if the stored result has none.
+    pub(crate) delivered: Option<Response>,
 }
 
 /// The answer to the next request.
@@ -61,7 +63,8 @@ pub(crate) async fn rehearse(
     copy_record(record, hold, &mut connection).await?;
     let completed = execute(request, &complete.calls, &mut connection).await?;
     if completed.meaning() != Some(Meaning::Stored) {
-        return Ok(Some(Rehearsal { then: Rehearsed::NotStored, lives: None }));
+        let then = Rehearsed::NotStored;
+        return Ok(Some(Rehearsal { then, lives: None, delivered: None }));
     }
     let lives = result_lives(record, &mut connection).await?;
     // The next request comes from another worker, which has its own owner ID.
@@ -74,11 +77,29 @@ pub(crate) async fn rehearse(
         before: None,
         ..request.clone()
     };
-    let then = match execute(&again, &begin.calls, &mut connection).await? {
-        ExecutedStep::Decided { matched, .. } => Rehearsed::Answers(matched.meaning()),
-        ExecutedStep::Unrecognised { .. } | ExecutedStep::Undecided => Rehearsed::Unknown,
+    let key_index = record.schema.result_key_index();
+    let redis_key = &record.seen.keys[key_index].redis_key;
+    let stored = read_content(&mut connection, redis_key).await?;
+    let (then, replayed) = match execute(&again, &begin.calls, &mut connection).await? {
+        ExecutedStep::Decided { matched, reply, .. } => {
+            let text = reply.stored().map(|text| Content::text(text.to_vec()));
+            (Rehearsed::Answers(matched.meaning()), text)
+        }
+        ExecutedStep::Unrecognised { .. } | ExecutedStep::Undecided => (Rehearsed::Unknown, None),
     };
-    Ok(Some(Rehearsal { then, lives: Some(lives) }))
+    // A begin script may encode the result again. Other begin steps return a word, or a part of the
+    // result that is no value by itself.
+    let mut delivered = None;
+    for content in replayed.iter().chain([&stored]) {
+        let reading = decode::decode_value(&record.schema, key_index, content);
+        if let Some(decoded) = reading.decoded()
+            && let Some(response) = &decoded.response
+        {
+            delivered = Some(response.response());
+            break;
+        }
+    }
+    Ok(Some(Rehearsal { then, lives: Some(lives), delivered }))
 }
 
 /// How long the stored result lives. A step that sets no expiry keeps the expiry of the Redis key.

@@ -28,6 +28,7 @@ mod context_set;
 mod context_test;
 mod contexts;
 mod debug;
+mod delivery;
 mod detect;
 mod diff;
 mod evidence;

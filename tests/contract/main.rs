@@ -12,6 +12,7 @@ mod support;
 mod by_hand;
 mod completing;
 mod detecting;
+mod distances;
 mod hashes;
 mod libraries;
 mod meeting;

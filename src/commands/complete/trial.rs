@@ -1,7 +1,7 @@
 //! The trial of a completion on a temporary local Redis, and what idemctl may promise after it.
 
 use crate::context::Context;
-use crate::domain::record::{Expiry, Record};
+use crate::domain::record::{Expiry, Record, Response};
 use crate::domain::schema::Meaning;
 use crate::domain::step::Answer;
 use crate::render::words;
@@ -35,6 +35,14 @@ impl TrialOutcome {
     pub(super) fn answer(&self) -> Option<Meaning> {
         match self {
             Self::Ran(Rehearsal { then: Rehearsed::Answers(means), .. }) => Some(*means),
+            _ => None,
+        }
+    }
+
+    /// The response that clients got in the trial.
+    pub(super) fn delivered(&self) -> Option<&Response> {
+        match self {
+            Self::Ran(rehearsal) => rehearsal.delivered.as_ref(),
             _ => None,
         }
     }

@@ -2,7 +2,7 @@
 //! store.
 
 use crate::domain::record::Response;
-use crate::domain::schema::{Keeps, Schema};
+use crate::domain::schema::{HeadersAs, Keeps, Schema};
 
 /// The response from the options of `complete`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -31,7 +31,17 @@ impl ResponseInput {
         self.nothing_is_lost(schema, keeps)?;
         self.nothing_is_missing(schema, keeps)?;
         self.is_ever_stored(schema)?;
+        self.has_single_headers(schema)?;
         let body = self.body.clone().unwrap_or_default();
+        if schema.bodies_are_json() && self.has_broken_body() {
+            return misfit(
+                format!(
+                    "every body of {} is JSON, and this one is not, so clients could not read it",
+                    schema.name
+                ),
+                Some("a JSON string needs its quotes: --body '\"text\"'"),
+            );
+        }
         if keeps.text_only && std::str::from_utf8(&body).is_err() {
             return misfit(
                 format!("{} keeps bodies as text, and this one is not UTF-8", schema.name),
@@ -82,6 +92,26 @@ impl ResponseInput {
             format!("{flag} is missing: a result of {} keeps {}", schema.name, kept(keeps)),
             Some(hint),
         )
+    }
+
+    /// Checks that no header is repeated, if the service cannot read a list of values.
+    fn has_single_headers(&self, schema: &Schema) -> Result<(), Misfit> {
+        if schema.write.headers_as == HeadersAs::List {
+            return Ok(());
+        }
+        for (index, (name, _)) in self.headers.iter().enumerate() {
+            let before = &self.headers[..index];
+            if before.iter().any(|(other, _)| other.eq_ignore_ascii_case(name)) {
+                return misfit(
+                    format!(
+                        "{} stores one text for each header, and {name} is given twice",
+                        schema.name
+                    ),
+                    Some("join the values with a comma, if the header permits it"),
+                );
+            }
+        }
+        Ok(())
     }
 
     fn is_ever_stored(&self, schema: &Schema) -> Result<(), Misfit> {

@@ -236,7 +236,7 @@ pub(crate) fn may_be_lock_of_another(catalog: &Catalog, record: &Record) -> bool
 pub(crate) fn is_wanted(
     catalog: &Catalog,
     candidate: &Candidate,
-    wanted: impl Fn(&[u8]) -> bool,
+    wanted: &dyn Fn(&[u8]) -> bool,
 ) -> bool {
     wanted(&candidate.key)
         || candidates_of_broader_schemas(catalog, candidate).iter().any(|place| wanted(&place.key))

@@ -35,7 +35,8 @@ pub(crate) use steps::{Condition, First, KeyIs};
 pub use ttl::TtlOf;
 pub use value_format::State;
 pub(crate) use value_format::{
-    BodyEncoding, Clock, ExpiresAt, FieldPointers, FormatTtl, PastExpiry, Timestamp, ValueFormat,
+    BodyEncoding, BodyIs, Clock, ExpiresAt, FieldPointers, FormatTtl, PastExpiry, Timestamp,
+    ValueFormat,
 };
 pub(crate) use value_template::Template;
-pub(crate) use write_format::{HeaderNames, Keeps, WriteFormat};
+pub(crate) use write_format::{HeaderNames, HeadersAs, Keeps, WriteFormat};

@@ -13,7 +13,7 @@ use super::redis_keys::{self, Role, RoleKey};
 use super::service_behavior::{OnFailure, ServiceBehavior};
 use super::steps::{Action, Call, Reply, Step};
 use super::ttl::{NO_TTL, TtlOf};
-use super::value_format::{State, ValueFormat};
+use super::value_format::{BodyIs, State, ValueFormat};
 use super::value_template::{Placeholder, Template};
 use super::write_format::{TIMES, WriteFormat};
 use crate::domain::record::Evidence;
@@ -175,6 +175,12 @@ impl Schema {
     /// Whether this deployment states a TTL, or idemctl estimates it from the schema's default.
     pub(crate) fn ttl_evidence(&self, of: TtlOf) -> Evidence {
         if self.stated.contains(&of) { Evidence::Stated } else { Evidence::Estimated }
+    }
+
+    /// True if every response body of this service is JSON.
+    pub(crate) fn bodies_are_json(&self) -> bool {
+        let mut formats = self.values.iter().filter(|format| format.state == State::Completed);
+        formats.any(|format| format.body_is == BodyIs::Json)
     }
 
     /// True if some format of this state has a TTL of its own. Then only the value shows which TTL a

@@ -16,7 +16,7 @@ use super::redis_keys::Role;
 use super::service_behavior::ServiceBehavior;
 use super::steps::{First, Meaning};
 use super::ttl::{NO_TTL, NONE};
-use super::value_format::{BodyEncoding, ExpiresAt, FieldPointers, State, Timestamp};
+use super::value_format::{BodyEncoding, BodyIs, ExpiresAt, FieldPointers, State, Timestamp};
 use super::value_template::Template;
 use super::write_format::WriteFormat;
 use crate::domain::duration::parse_duration;
@@ -166,6 +166,8 @@ pub(super) struct RawValue {
     pub(crate) fields: FieldPointers,
     #[serde(default)]
     pub(crate) body_encoding: BodyEncoding,
+    #[serde(default)]
+    pub(crate) body_is: BodyIs,
     #[serde(default)]
     pub(crate) timestamp: Timestamp,
     #[serde(default, deserialize_with = "duration")]

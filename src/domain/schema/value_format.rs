@@ -29,6 +29,20 @@ pub enum State {
 
 as_str!(State);
 
+/// What every response body of a format is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, IntoStaticStr)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub(crate) enum BodyIs {
+    /// JSON or any text. A JSON string stands for its text.
+    #[default]
+    Any,
+    /// JSON. A JSON string is sent with its quotes.
+    Json,
+}
+
+as_str!(BodyIs);
+
 /// How a value holds a response body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
@@ -130,6 +144,7 @@ pub struct ValueFormat {
     pub(crate) state: State,
     pub(crate) fields: FieldPointers,
     pub(crate) body_encoding: BodyEncoding,
+    pub(crate) body_is: BodyIs,
     pub(crate) timestamp: Timestamp,
     /// The TTL of values of this format, if it differs from that of other locks or results.
     pub(crate) ttl: Option<FormatTtl>,

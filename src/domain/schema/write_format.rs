@@ -29,6 +29,8 @@ pub struct WriteFormat {
     pub(crate) no_body: Option<String>,
     #[serde(default)]
     pub(crate) header_names: HeaderNames,
+    #[serde(default)]
+    pub(crate) headers_as: HeadersAs,
     /// True if the service writes `<`, `>` and `&` as `\u003c` and so on, as Go's JSON encoder
     /// does.
     #[serde(default)]
@@ -75,6 +77,20 @@ pub(crate) enum HeaderNames {
 
 as_str!(HeaderNames);
 
+/// How many values a header of a stored response can have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, IntoStaticStr)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub(crate) enum HeadersAs {
+    /// A header that occurs more than once has a list of values.
+    #[default]
+    List,
+    /// Each header has one text, and the service cannot read a list.
+    One,
+}
+
+as_str!(HeadersAs);
+
 /// What a schema's results store of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Keeps {
@@ -85,6 +101,8 @@ pub struct Keeps {
     pub body: bool,
     /// The body is stored only as text: bytes that are not UTF-8 would be lost.
     pub(crate) text_only: bool,
+    /// The body is stored as a JSON value, in the form of the service's encoder.
+    pub(crate) body_as_json: bool,
     pub(crate) error: bool,
 }
 
@@ -101,6 +119,7 @@ impl WriteFormat {
             body: bytes || text,
             // A result that also has the bytes loses nothing.
             text_only: text && !bytes,
+            body_as_json: self.results_have(&[Placeholder::BodyJson]),
             error: self.failed_value.is_some(),
         }
     }

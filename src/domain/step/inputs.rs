@@ -331,7 +331,8 @@ impl<'a> StepInputs<'a> {
             Placeholder::BodyBase64 => STANDARD.encode(&response.body).into_bytes(),
             Placeholder::BodyText => self.body_text(),
             Placeholder::BodyJson => {
-                let compact = if response.is_json() { compact_json(&response.body) } else { None };
+                let is_json = response.is_json() || self.schema.bodies_are_json();
+                let compact = if is_json { compact_json(&response.body) } else { None };
                 // A body that is not JSON is written as a JSON string.
                 compact.unwrap_or_else(|| self.body_text())
             }

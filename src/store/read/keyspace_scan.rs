@@ -249,7 +249,7 @@ impl KeyspaceScan {
     pub async fn next(
         &mut self,
         catalog: &Catalog,
-        wanted: impl Fn(&[u8]) -> bool,
+        wanted: &dyn Fn(&[u8]) -> bool,
     ) -> Result<Option<Vec<(Candidate, Observation)>>, StoreError> {
         let Some(page) = self.page(catalog, wanted).await? else { return Ok(None) };
         let mut records: Vec<_> = page.found.into_iter().filter_map(existing).collect();
@@ -275,10 +275,10 @@ impl KeyspaceScan {
     pub async fn next_records(
         &mut self,
         decoding: RecordRecognizer<'_>,
-        wanted: impl Fn(&[u8]) -> bool,
+        wanted: &dyn Fn(&[u8]) -> bool,
     ) -> Result<Option<Vec<Record>>, StoreError> {
-        let Some(page) = self.next(decoding.catalog, &wanted).await? else { return Ok(None) };
-        Ok(Some(self.decode(decoding, page, &wanted).await?))
+        let Some(page) = self.next(decoding.catalog, wanted).await? else { return Ok(None) };
+        Ok(Some(self.decode(decoding, page, wanted).await?))
     }
 
     /// The records of these candidates, each read as [`KeyspaceScan::next_records`] reads those of
@@ -301,7 +301,7 @@ impl KeyspaceScan {
         &mut self,
         decoding: RecordRecognizer<'_>,
         page: Vec<(Candidate, Observation)>,
-        wanted: &impl Fn(&[u8]) -> bool,
+        wanted: &dyn Fn(&[u8]) -> bool,
     ) -> Result<Vec<Record>, StoreError> {
         let RecordRecognizer { catalog, thresholds, needed, coverage } = decoding;
         let mut records = Vec::with_capacity(page.len());
@@ -364,7 +364,7 @@ impl KeyspaceScan {
         &mut self,
         catalog: &Catalog,
     ) -> Result<Option<Vec<(Candidate, Vec<Option<Expiry>>)>>, StoreError> {
-        let Some(page) = self.page(catalog, |_| true).await? else { return Ok(None) };
+        let Some(page) = self.page(catalog, &|_| true).await? else { return Ok(None) };
         let mut records: Vec<_> = page.found.into_iter().filter_map(existing).collect();
         records.extend(self.read_elsewhere(page.elsewhere, ReadScope::Deadlines).await?);
         self.any_read |= !records.is_empty();
@@ -412,7 +412,7 @@ impl KeyspaceScan {
     async fn page(
         &mut self,
         catalog: &Catalog,
-        wanted: impl Fn(&[u8]) -> bool,
+        wanted: &dyn Fn(&[u8]) -> bool,
     ) -> Result<Option<ScanPage>, StoreError> {
         sleep_until(self.due).await;
         let page = self.nodes.next(catalog, wanted).await;

@@ -159,7 +159,7 @@ impl Nodes {
     pub(in crate::store) async fn next(
         &mut self,
         catalog: &Catalog,
-        wanted: impl Fn(&[u8]) -> bool,
+        wanted: &dyn Fn(&[u8]) -> bool,
     ) -> Result<Option<ScanPage>, StoreError> {
         loop {
             if let Some(page) = self.page_of_moving_slots(catalog, &wanted) {
@@ -227,7 +227,7 @@ impl Nodes {
     fn page_of_moving_slots(
         &mut self,
         catalog: &Catalog,
-        wanted: impl Fn(&[u8]) -> bool,
+        wanted: &dyn Fn(&[u8]) -> bool,
     ) -> Option<ScanPage> {
         if self.names.is_empty() {
             return None;

@@ -161,7 +161,7 @@ impl NodePages {
     pub(in crate::store) async fn next(
         &mut self,
         catalog: &Catalog,
-        wanted: impl Fn(&[u8]) -> bool,
+        wanted: &dyn Fn(&[u8]) -> bool,
     ) -> Result<Option<ScanPage>, StoreError> {
         // No request is in progress before the first page and after the last one.
         if self.in_flight.is_none() {
@@ -245,7 +245,7 @@ impl NodePages {
     async fn turn(
         &mut self,
         catalog: &Catalog,
-        wanted: impl Fn(&[u8]) -> bool,
+        wanted: &dyn Fn(&[u8]) -> bool,
     ) -> Result<(), StoreError> {
         if !self.scanning {
             return Ok(());
@@ -323,7 +323,7 @@ impl NodePages {
     async fn read_scan(
         &mut self,
         catalog: &Catalog,
-        wanted: impl Fn(&[u8]) -> bool,
+        wanted: &dyn Fn(&[u8]) -> bool,
     ) -> Result<ScannedKeys, StoreError> {
         if self.cursor.awaits_size() {
             let size = only_of_the_key(self.stream.next_reply().await?)?;

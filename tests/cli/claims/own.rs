@@ -33,7 +33,7 @@ fn scanned(library: &Library, name: &str) -> (Vec<Record>, Coverage) {
                 needed: FieldSet::default(),
                 coverage: &mut coverage,
             };
-            let Some(page) = scan.next_records(decoding, |_| true).await.unwrap() else { break };
+            let Some(page) = scan.next_records(decoding, &|_| true).await.unwrap() else { break };
             records.extend(page);
         }
     });

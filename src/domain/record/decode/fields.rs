@@ -6,7 +6,7 @@ use super::conformance::Conformance;
 use super::reading::Decoded;
 use super::stored::Stored;
 use crate::domain::record::{FieldSet, Hash, Json, ValueField};
-use crate::domain::schema::{Timestamp, ValueFormat};
+use crate::domain::schema::{BodyEncoding, BodyIs, Timestamp, ValueFormat};
 use crate::domain::step::encoding::compact_json;
 use crate::domain::ticks;
 
@@ -143,7 +143,13 @@ impl FieldSource<'_> {
         let status = self.pointer(fields.status.as_ref());
         let status = status.and_then(|status| whole_number(&status));
         let headers = self.pointer(fields.headers.as_ref());
-        let body = self.bytes(fields.body.as_ref());
+        let mut body = self.bytes(fields.body.as_ref());
+        if format.body_is == BodyIs::Json
+            && format.body_encoding == BodyEncoding::Json
+            && let Some(Json::String(text)) = self.pointer(fields.body.as_ref())
+        {
+            body = Some(Cow::Owned(serde_json::Value::from(text).to_string().into_bytes()));
+        }
         let content_type = self.text(fields.content_type.as_ref());
         let stored = Stored::new(status, headers, body, format.body_encoding, self.whole);
         Some(stored.of_type(content_type))

@@ -40,6 +40,7 @@ pub(super) fn resolve(symbols: &SymbolTable, raw: &RawValue) -> Checked<ValueFor
         state: raw.state,
         fields: raw.fields.clone(),
         body_encoding: raw.body_encoding,
+        body_is: raw.body_is,
         timestamp: raw.timestamp,
         ttl,
         expires_at: raw.expires_at.clone(),
