@@ -87,8 +87,8 @@ pub(crate) async fn rehearse(
         }
         ExecutedStep::Unrecognised { .. } | ExecutedStep::Undecided => (Rehearsed::Unknown, None),
     };
-    // A begin script may encode the result again. Other begin steps return a word, or a part of the
-    // result that is no value by itself.
+    // A begin script may encode the result again. Other begin steps return a word, or only a part of
+    // the result.
     let mut delivered = None;
     for content in replayed.iter().chain([&stored]) {
         let reading = decode::decode_value(&record.schema, key_index, content);

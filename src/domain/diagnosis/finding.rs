@@ -52,7 +52,7 @@ impl FindingCode {
     pub const ALL: &[Self] = Self::VARIANTS;
 
     /// The findings that a record which a scan recognises can have. A scan does not recognise a
-    /// Redis key of another type; only `inspect` says what is wrong with it.
+    /// Redis key of another type, so that only `inspect` has this finding.
     pub(crate) fn of_recognised_records() -> Vec<Self> {
         let mut codes = Self::ALL.to_vec();
         codes.retain(|code| *code != Self::WrongType);

@@ -122,7 +122,7 @@ impl Decimal {
         let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
         let all = format!("{whole}{fraction}");
         let significant = all.trim_end_matches('0');
-        // A power beyond these is no number of any program.
+        // No program reads such a power.
         let power = power.trim_start_matches('+').parse::<i64>().unwrap_or(i64::MAX / 2);
         let dropped = (all.len() - significant.len()) as i64 - fraction.len() as i64;
         let digits = significant.trim_start_matches('0').to_owned();
@@ -133,7 +133,7 @@ impl Decimal {
     }
 }
 
-/// A body for a message, cut if it is long.
+/// The beginning of a body, for a message.
 fn shown(body: &[u8]) -> String {
     if body.is_empty() {
         return "empty".to_owned();

@@ -34,7 +34,7 @@ as_str!(State);
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub(crate) enum BodyIs {
-    /// JSON or any text. A JSON string stands for its text.
+    /// JSON or any text. The body of a JSON string is its text.
     #[default]
     Any,
     /// JSON. A JSON string is sent with its quotes.

@@ -92,7 +92,7 @@ fn shows_lock_ttl(record: &Record) -> bool {
 fn key_contradicts(record: &Record, of: TtlOf, key: Option<&KeyState>) -> bool {
     let Some(key) = key else { return false };
     let Expiry::In(left) = key.expiry else { return false };
-    // No option sets the TTL of one format, so this would be no advice.
+    // The note names an option that sets the TTL, and there is none for a single format.
     !record.has_format_ttl(of) && contradicts(&record.schema, of, left)
 }
 
