@@ -35,8 +35,8 @@ use crate::change::{self, ManualStep};
 use crate::context::Context;
 use crate::domain::duration;
 use crate::domain::manual::{self, Completion, Overrides, ResponseInput};
-use crate::domain::record::{Content, Expiry, Record, Response, age};
-use crate::domain::schema::{Meaning, Step, TtlOf};
+use crate::domain::record::{Content, Expiry, Record, age};
+use crate::domain::schema::{Meaning, NO_TTL, Step};
 use crate::domain::step::{Answer, StepInputs};
 use crate::exit::{CommandError, Exit};
 use crate::render::change::StepReport;
@@ -170,9 +170,15 @@ fn check_delivery(
     trial: &TrialOutcome,
 ) -> Result<(), CommandError> {
     let schema = &record.schema;
-    let predicted = manual::completed(record, request, trial.lives()).response();
+    let completed = manual::completed(record, request, trial.lives());
+    let result = &completed.seen.keys[schema.result_key_index()];
+    let predicted = manual::delivered(schema, &result.content);
     let Some(delivered) = trial.delivered().or(predicted.as_ref()) else { return Ok(()) };
-    match manual::difference(request.response, delivered, schema.write.keeps()) {
+    match manual::difference(
+        request.response,
+        delivered,
+        schema.write.keeps_of(request.error.is_some()),
+    ) {
         None => Ok(()),
         Some(difference) => Err(CommandError::usage(format!(
             "clients would get another response from {}: {difference}",
@@ -253,16 +259,16 @@ fn explain(
     }
     let redis_key = escape::text(&record.seen.keys[schema.result_key_index()].redis_key);
     // The trial saw the service's own TTL; the schema only has its default.
-    let expiry = match (trial.lives(), schema.ttl(TtlOf::Result)) {
+    let expiry = match (trial.lives(), request.sent_result_ttl()) {
         (Some(expiry), _) => expiry,
-        (None, Some(ttl)) => Expiry::In(age::millis(ttl)),
-        (None, None) => Expiry::Never,
+        (None, NO_TTL) => Expiry::Never,
+        (None, ttl) => Expiry::In(age::millis(ttl)),
     };
     let lives = match expiry {
         Expiry::Never => " without expiry".to_owned(),
         Expiry::In(left) => format!(" for {}", duration::short(left)),
     };
-    let what = response_in_words(request.response);
+    let what = response_in_words(request);
     context
         .ui
         .status(&format!("This stores {what} at {redis_key}{lives}, as {} does.", schema.name));
@@ -284,14 +290,20 @@ fn explain(
     };
     context.ui.status(&format!("If the original worker is still running, its result {late}."));
     if completed.next_request.answer == Answer::Replay {
-        context.ui.status(
-            "Make sure that the operation took effect, because retries no longer execute it.",
-        );
+        let took_effect =
+            if request.error.is_some() { "did not take effect" } else { "took effect" };
+        context.ui.status(&format!(
+            "Make sure that the operation {took_effect}, because retries no longer execute it."
+        ));
     }
 }
 
-fn response_in_words(response: &Response) -> String {
+fn response_in_words(request: &StepInputs<'_>) -> String {
+    let response = request.response;
     let mut parts = Vec::new();
+    if let Some(error) = request.error {
+        parts.push(format!("the error {}", escape::text(error.as_bytes())));
+    }
     if let Some(status) = response.status {
         parts.push(format!("status {status}"));
     }
@@ -302,6 +314,7 @@ fn response_in_words(response: &Response) -> String {
     }
     match response.body.len() {
         0 if parts.is_empty() => parts.push("the completion of the operation".to_owned()),
+        0 if request.error.is_some() => {}
         0 => parts.push("no body".to_owned()),
         length => parts.push(format!("a body of {}", words::bytes(length as u64))),
     }

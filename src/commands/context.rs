@@ -144,15 +144,16 @@ fn choose(context: &mut Context, name: &str) -> Result<Exit> {
 fn ttls(config: &ContextConfig) -> Vec<String> {
     let mut ttls = Vec::new();
     for (schema, deployment) in &config.deployment {
-        for (of, ttl) in [("lock", deployment.lock_ttl), ("result", deployment.result_ttl)] {
-            if let Some(ttl) = ttl {
-                let shown = if ttl.0 == NO_TTL {
-                    NONE.to_owned()
-                } else {
-                    duration::short(age::millis(ttl.0))
-                };
-                ttls.push(format!("{schema}: {of} {shown}"));
-            }
+        let mut stated = Vec::new();
+        stated.extend(deployment.lock_ttl.map(|ttl| ("lock", ttl)));
+        stated.extend(deployment.result_ttl.map(|ttl| ("result", ttl)));
+        for (value, ttl) in &deployment.value_ttl {
+            stated.push((value.as_str(), *ttl));
+        }
+        for (of, ttl) in stated {
+            let shown =
+                if ttl.0 == NO_TTL { NONE.to_owned() } else { duration::short(age::millis(ttl.0)) };
+            ttls.push(format!("{schema}: {of} {shown}"));
         }
     }
     ttls

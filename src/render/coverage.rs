@@ -203,8 +203,8 @@ fn unproven_of_several(missing: Missing, lacking: &[(&str, Missing, LeftOut)]) -
         Missing::Ttl(of) => of,
         Missing::ValueTtl => {
             return format!(
-                "Skipped {count} records ({by_schema}), because their age is only estimated: \
-                `value_ttl` of the context does not state the TTLs of these values."
+                "Skipped {count} records ({by_schema}), because `value_ttl` of the context does not \
+                state the TTLs of their formats."
             );
         }
         Missing::Age => {
@@ -249,9 +249,8 @@ fn unproven(name: &str, schema: Option<&Schema>, missing: Missing, left_out: Lef
         Missing::Ttl(of) => of,
         Missing::ValueTtl => {
             return format!(
-                "Skipped {count} {name} {records}, because {their} age is only estimated: \
-                `value_ttl` in [contexts.NAME.deployment.{name}] does not state the TTL of \
-                such values."
+                "Skipped {count} {name} {records}, because `value_ttl` in \
+                [contexts.NAME.deployment.{name}] does not state the TTL of {their} format."
             );
         }
         Missing::Age => {

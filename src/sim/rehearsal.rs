@@ -3,7 +3,8 @@
 
 use uuid::Uuid;
 
-use crate::domain::record::{Content, Expiry, Record, Response, age, decode};
+use crate::domain::manual::{self, Delivered};
+use crate::domain::record::{Content, Expiry, Record, Response, age};
 use crate::domain::schema::{Meaning, Step, TtlOf};
 use crate::domain::step::{ExecutedStep, StepInputs, StepReply, execute};
 use crate::sim::service::{read_content, set_content};
@@ -20,7 +21,7 @@ pub(crate) struct Rehearsal {
     /// How long the result lives after the step; `None` if it was not stored.
     pub(crate) lives: Option<Expiry>,
     /// The response that clients get; `None` if the stored result has none.
-    pub(crate) delivered: Option<Response>,
+    pub(crate) delivered: Option<Delivered>,
 }
 
 /// The answer to the next request.
@@ -82,22 +83,20 @@ pub(crate) async fn rehearse(
     let stored = read_content(&mut connection, redis_key).await?;
     let (then, replayed) = match execute(&again, &begin.calls, &mut connection).await? {
         ExecutedStep::Decided { matched, reply, .. } => {
-            let text = reply.stored().map(|text| Content::text(text.to_vec()));
+            let mut text = None;
+            if matched.meaning() == Meaning::Replay {
+                text = reply.stored().map(|text| Content::text(text.to_vec()));
+            }
             (Rehearsed::Answers(matched.meaning()), text)
         }
         ExecutedStep::Unrecognised { .. } | ExecutedStep::Undecided => (Rehearsed::Unknown, None),
     };
     // A begin script may encode the result again. Other begin steps return a word, or only a part of
-    // the result.
-    let mut delivered = None;
-    for content in replayed.iter().chain([&stored]) {
-        let reading = decode::decode_value(&record.schema, key_index, content);
-        if let Some(decoded) = reading.decoded()
-            && let Some(response) = &decoded.response
-        {
-            delivered = Some(response.response());
-            break;
-        }
+    // the result. A word may be mistaken for an opaque value.
+    let schema = &record.schema;
+    let mut delivered = replayed.and_then(|text| manual::delivered(schema, &text));
+    if delivered.as_ref().is_none_or(|delivered| delivered.is_opaque) {
+        delivered = manual::delivered(schema, &stored);
     }
     Ok(Some(Rehearsal { then, lives: Some(lives), delivered }))
 }

@@ -114,3 +114,85 @@ fn a_text_for_a_library_that_reads_json_is_refused_and_a_json_string_comes_back_
         assert_eq!(body.text(), "\"hello world\"", "{schema}");
     }
 }
+
+/// A service whose stored failures have a format and a TTL of their own.
+const WITH_FAILURES: &str = r#"
+format = 2
+name = "payidem"
+summary = "successes for a day, failures for five minutes"
+
+[keys]
+record = "payidem:{key}"
+
+[ttl]
+lock = "30s"
+result = "24h"
+
+[[value]]
+name = "running"
+where = { "/s" = "P" }
+required = ["/s", "/w"]
+state = "in-progress"
+fields = { owner = "/w" }
+
+[[value]]
+name = "done"
+where = { "/s" = "D" }
+required = ["/s", "/code", "/headers", "/body"]
+null = ["/body"]
+state = "completed"
+fields = { status = "/code", headers = "/headers", body = "/body" }
+body_encoding = "json"
+body_is = "json"
+
+[[value]]
+name = "failed"
+where = { "/s" = "F" }
+required = ["/s", "/reason"]
+state = "completed"
+fields = { error = "/reason" }
+ttl = "5m"
+
+[write]
+lock_value = '{"s":"P","w":"{owner}"}'
+result_value = '{"s":"D","code":{status},"headers":{headers},"body":{body_json}}'
+failed_value = '{"s":"F","reason":{error_text}}'
+headers_as = "one"
+
+[[begin.call]]
+command = ["SET", "{record}", "{lock_value}", "NX", "GET", "EX", "{lock_ttl}"]
+replies = [
+  { nil = true, means = "acquired", when = { record = "absent" } },
+  { value = "running", means = "conflict" },
+  { value = "done", means = "replay" },
+  { value = "failed", means = "replay" },
+]
+
+[complete]
+checks_owner = false
+
+[[complete.call]]
+command = ["SET", "{record}", "{result_value}", "EX", "{result_ttl}"]
+replies = [{ word = "OK", means = "stored", when = {} }]
+"#;
+
+/// Rule: a failure is stored with the TTL of its own format, and needs only the parts that this format has. Revert: with
+/// the TTL of all results the failure lives for a day.
+#[test]
+fn a_failure_is_stored_for_the_ttl_of_its_format_with_the_parts_that_it_has() {
+    let server = Server::start();
+    server.describe("payidem", &[("schema.toml", WITH_FAILURES)]);
+    let complete = ["complete", "k", "--schema", "payidem", "--yes"];
+    for (options, least_ms, most_ms, told) in [
+        (&["--error", "card declined"][..], 290_000, 300_000, "the error card declined"),
+        (&["--status", "201", "--body", "{}"], 86_000_000, 86_400_000, "status 201 and a body"),
+    ] {
+        server.set("payidem:k", r#"{"s":"P","w":"w-1"}"#, 20_000);
+        let run = server.idemctl(&[&complete[..], options].concat()).exits(0);
+        run.says(told).says(if most_ms == 300_000 { "for 5m" } else { "for 1d" });
+        let left: i64 = server.send(&[b"PTTL", b"payidem:k"]);
+        assert!((least_ms..=most_ms).contains(&left), "{options:?}: {left}");
+    }
+    let lost = ["--error", "card declined", "--status", "402"];
+    server.idemctl(&[&complete[..], &lost, &["--replace"]].concat()).exits(2).says("--status");
+}

@@ -132,8 +132,8 @@ fn check_read_back(record: &Record, request: &StepInputs<'_>) -> Result<(), Comm
             nothing was done"
         ))
         .hint(
-            "quotes and backslashes in the key, the owner or the fingerprint cannot be written \
-            into its result unescaped",
+            "compare the response with the fields that `idemctl schema show` lists; quotes and \
+            backslashes in the key, the owner or the fingerprint cannot be written unescaped",
         ));
     }
     Ok(())

@@ -1,7 +1,8 @@
 //! The trial of a completion on a temporary local Redis, and what idemctl may promise after it.
 
 use crate::context::Context;
-use crate::domain::record::{Expiry, Record, Response};
+use crate::domain::manual::Delivered;
+use crate::domain::record::{Expiry, Record};
 use crate::domain::schema::Meaning;
 use crate::domain::step::Answer;
 use crate::render::words;
@@ -40,7 +41,7 @@ impl TrialOutcome {
     }
 
     /// The response that clients got in the trial.
-    pub(super) fn delivered(&self) -> Option<&Response> {
+    pub(super) fn delivered(&self) -> Option<&Delivered> {
         match self {
             Self::Ran(rehearsal) => rehearsal.delivered.as_ref(),
             _ => None,

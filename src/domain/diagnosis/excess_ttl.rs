@@ -24,6 +24,13 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
     let evidence = input.record.ttl_evidence(TtlOf::Lock);
     let (severity, whose, advice) = match evidence {
         // A default may be wrong for this deployment, so the lock may be as intended.
+        Evidence::Estimated if input.record.has_format_ttl(TtlOf::Lock) => (
+            Severity::Warning,
+            "the schema's default TTL of its format is",
+            "if your service uses a longer TTL, set `value_ttl` in the context; otherwise run \
+            `idemctl force-unlock KEY`"
+                .to_owned(),
+        ),
         Evidence::Estimated => {
             (Severity::Warning, "the schema's default lock TTL is", STATE_THE_TTL.to_owned())
         }

@@ -22,7 +22,7 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
             "the result never expires, so it is replayed indefinitely and its memory is never freed"
                 .to_owned(),
         advice:
-            "set the schema's result TTL on it, and find the code that stores results without a TTL"
+            "set the TTL of such results on it, and find the code that stores results without a TTL"
                 .to_owned(),
     })
 }

@@ -1,10 +1,39 @@
 //! How the response that clients get differs from the one that the operator gave to `complete`.
 
-use crate::domain::record::{Json, Response, json_prefix};
-use crate::domain::schema::Keeps;
+use crate::domain::record::{Content, Json, Response, decode, json_prefix};
+use crate::domain::schema::{Keeps, Schema};
 
 /// The most bytes of a body that a message shows.
 const MOST_SHOWN: usize = 60;
+
+/// The response that clients get, as far as the schema describes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Delivered {
+    response: Response,
+    /// False for parts of the response for which the value's format has no field.
+    has_status: bool,
+    has_headers: bool,
+    has_body: bool,
+    /// True if every body is JSON, whatever its content type is.
+    is_json: bool,
+    /// True if any text has the value's format, so that a word of the service may be mistaken for it.
+    pub(crate) is_opaque: bool,
+}
+
+/// The response in a value of the schema's result key; `None` if the value has none.
+pub(crate) fn delivered(schema: &Schema, content: &Content) -> Option<Delivered> {
+    let reading = decode::decode_value(schema, schema.result_key_index(), content);
+    let decoded = reading.decoded()?;
+    let format = &schema.values[decoded.format];
+    Some(Delivered {
+        response: decoded.response.as_ref()?.response(),
+        has_status: format.fields.status.is_some(),
+        has_headers: format.fields.headers.is_some() || format.fields.content_type.is_some(),
+        has_body: format.fields.body.is_some(),
+        is_json: schema.bodies_are_json(),
+        is_opaque: format.is_opaque(),
+    })
+}
 
 /// How the delivered response differs from the given one, in words; `None` if a client gets what the
 /// operator gave.
@@ -12,16 +41,18 @@ const MOST_SHOWN: usize = 60;
 /// Header names are compared without case, because services write them in their own form. A body
 /// that the service stores as JSON is compared as a JSON value, because services write JSON without
 /// spaces and may sort its members; any other body is compared byte for byte.
-pub(crate) fn difference(given: &Response, delivered: &Response, keeps: Keeps) -> Option<String> {
-    if keeps.status && given.status != delivered.status {
+pub(crate) fn difference(given: &Response, delivered: &Delivered, keeps: Keeps) -> Option<String> {
+    let response = &delivered.response;
+    if keeps.status && delivered.has_status && given.status != response.status {
         return Some(format!(
             "its status would be {}, not {}",
-            status(delivered.status),
+            status(response.status),
             status(given.status)
         ));
     }
-    if keeps.headers || keeps.content_type {
-        let (wanted, found) = (sorted_headers(given), sorted_headers(delivered));
+    if (keeps.headers || keeps.content_type) && delivered.has_headers {
+        let wanted = sorted_headers(given);
+        let found = sorted_headers(response);
         for header in &wanted {
             if !found.contains(header) {
                 return Some(format!("it would not have the header `{}: {}`", header.0, header.1));
@@ -32,14 +63,15 @@ pub(crate) fn difference(given: &Response, delivered: &Response, keeps: Keeps) -
                 return Some(format!("it would have the header `{}: {}`", header.0, header.1));
             }
         }
-        if wanted.len() != found.len() {
+        if wanted != found {
             return Some("a header would occur more or less often".to_owned());
         }
     }
-    if keeps.body && !is_same_body(given, delivered, keeps) {
+    let as_json = keeps.body_as_json && (delivered.is_json || given.is_json());
+    if keeps.body && delivered.has_body && !is_same_body(&given.body, &response.body, as_json) {
         return Some(format!(
             "its body would be {}, not {}",
-            shown(&delivered.body),
+            shown(&response.body),
             shown(&given.body)
         ));
     }
@@ -53,28 +85,25 @@ fn status(status: Option<i64>) -> String {
     }
 }
 
-/// The headers by name in lower case. Values of one name keep their order.
+/// The headers by name in lower case, and by value.
 fn sorted_headers(response: &Response) -> Vec<(String, &str)> {
     let mut headers = Vec::with_capacity(response.headers.len());
     for (name, value) in &response.headers {
         headers.push((name.to_ascii_lowercase(), value.as_str()));
     }
-    headers.sort_by(|(one, _), (other, _)| one.cmp(other));
+    headers.sort_unstable();
     headers
 }
 
-fn is_same_body(given: &Response, delivered: &Response, keeps: Keeps) -> bool {
-    if given.body == delivered.body {
+fn is_same_body(given: &[u8], delivered: &[u8], as_json: bool) -> bool {
+    if given == delivered {
         return true;
     }
-    if !keeps.body_as_json || !given.is_json() {
+    if !as_json {
         return false;
     }
-    let (Ok(given), Ok(delivered)) =
-        (json_prefix::parse(&given.body, true), json_prefix::parse(&delivered.body, true))
-    else {
-        return false;
-    };
+    let Ok(given) = json_prefix::parse(given, true) else { return false };
+    let Ok(delivered) = json_prefix::parse(delivered, true) else { return false };
     is_same_json(&given, &delivered)
 }
 
@@ -91,11 +120,13 @@ fn is_same_json(one: &Json<'_>, other: &Json<'_>) -> bool {
             if ones.len() != others.len() {
                 return false;
             }
-            for (name, value) in ones {
-                let Some((_, found)) = others.iter().find(|(other, _)| other == name) else {
-                    return false;
-                };
-                if !is_same_json(value, found) {
+            // In the order of their names, because an object may have many members.
+            let mut ones: Vec<_> = ones.iter().collect();
+            let mut others: Vec<_> = others.iter().collect();
+            ones.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+            others.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+            for ((name, one), (other_name, other)) in ones.into_iter().zip(others) {
+                if name != other_name || !is_same_json(one, other) {
                     return false;
                 }
             }
@@ -163,8 +194,23 @@ mod tests {
         Response { status: Some(201), headers, body: body.as_bytes().to_vec(), whole: true }
     }
 
-    fn of_bodies(given: &str, delivered: &str) -> Option<String> {
-        difference(&response(&[], given), &response(&[], delivered), KEEPS_ALL)
+    fn delivered(response: &Response) -> Delivered {
+        Delivered {
+            response: response.clone(),
+            has_status: true,
+            has_headers: true,
+            has_body: true,
+            is_json: false,
+            is_opaque: false,
+        }
+    }
+
+    fn of(given: &Response, found: &Response) -> Option<String> {
+        difference(given, &delivered(found), KEEPS_ALL)
+    }
+
+    fn of_bodies(given: &str, found: &str) -> Option<String> {
+        of(&response(&[], given), &response(&[], found))
     }
 
     #[test]
@@ -190,21 +236,37 @@ mod tests {
         }
         // A text is compared byte for byte.
         let text = |body| response(&[("Content-Type", "text/plain")], body);
-        assert!(difference(&text("1.0"), &text("1"), KEEPS_ALL).is_some());
+        assert!(of(&text("1.0"), &text("1")).is_some());
+        // Unless every body of the service is JSON.
+        let json = Delivered { is_json: true, ..delivered(&text("1")) };
+        assert_eq!(difference(&text("1.0"), &json, KEEPS_ALL), None);
+    }
+
+    #[test]
+    fn a_part_without_a_field_is_not_compared() {
+        let given = response(&[("a", "1")], "body");
+        let found = Response { status: None, ..Response::default() };
+        let unknown = Delivered {
+            has_status: false,
+            has_headers: false,
+            has_body: false,
+            ..delivered(&found)
+        };
+        assert_eq!(difference(&given, &unknown, KEEPS_ALL), None);
     }
 
     #[test]
     fn header_names_have_no_case_and_values_do() {
         let given = response(&[("X-A", "1"), ("x-b", "2"), ("x-a", "3")], "");
         let same = response(&[("x-b", "2"), ("x-a", "1"), ("x-a", "3")], "");
-        assert_eq!(difference(&given, &same, KEEPS_ALL), None);
+        assert_eq!(of(&given, &same), None);
         let lost = response(&[("x-b", "2"), ("x-a", "1")], "");
-        let words = difference(&given, &lost, KEEPS_ALL).unwrap_or_default();
+        let words = of(&given, &lost).unwrap_or_default();
         assert!(words.contains("`x-a: 3`"), "{words}");
-        let more = difference(&lost, &given, KEEPS_ALL).unwrap_or_default();
+        let more = of(&lost, &given).unwrap_or_default();
         assert!(more.contains("would have the header `x-a: 3`"), "{more}");
         let status = Response { status: Some(200), ..given.clone() };
-        let words = difference(&given, &status, KEEPS_ALL).unwrap_or_default();
+        let words = of(&given, &status).unwrap_or_default();
         assert_eq!(words, "its status would be 200, not 201");
     }
 }

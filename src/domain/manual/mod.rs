@@ -10,7 +10,7 @@ mod release;
 mod response_input;
 
 pub(crate) use self::complete::{Completion, Overrides, Refusal, completion_of, lock_for_step};
-pub(crate) use self::delivery::difference;
+pub(crate) use self::delivery::{Delivered, delivered, difference};
 pub(crate) use self::loss::{lost_fields, unread_result, unwritten_result};
 pub(crate) use self::lost_reply::{was_acquired, was_released, was_stored};
 pub(crate) use self::predict::{

@@ -3,7 +3,7 @@
 use crate::domain::record::{
     Content, Deadline, Expiry, KeyState, Observation, Reading, Record, age, decode,
 };
-use crate::domain::schema::{Meaning, Step, TtlOf};
+use crate::domain::schema::{Meaning, NO_TTL, Step};
 use crate::domain::step::StepInputs;
 use crate::domain::step::next_request::predict_reply;
 
@@ -80,11 +80,11 @@ pub(crate) fn completed(
     lives: Option<Expiry>,
 ) -> Record {
     let schema = &record.schema;
-    let expiry = match (lives, schema.ttl(TtlOf::Result)) {
+    let expiry = match (lives, request.sent_result_ttl()) {
         (Some(measured), _) => measured,
+        (None, NO_TTL) => Expiry::Never,
         // TTLs are sent in whole seconds, rounded up.
-        (None, Some(ttl)) => Expiry::In(age::millis(ttl).div_ceil(1_000).saturating_mul(1_000)),
-        (None, None) => Expiry::Never,
+        (None, ttl) => Expiry::In(age::millis(ttl).div_ceil(1_000).saturating_mul(1_000)),
     };
     let mut keys = Vec::with_capacity(record.seen.keys.len());
     for (key_index, seen) in record.seen.keys.iter().enumerate() {

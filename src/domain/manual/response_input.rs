@@ -27,19 +27,20 @@ impl ResponseInput {
     /// # Errors
     /// The first part that does not match.
     pub(crate) fn response(&self, schema: &Schema) -> Result<Response, Misfit> {
-        let keeps = schema.write.keeps();
+        let keeps = schema.write.keeps_of(self.error.is_some());
         self.nothing_is_lost(schema, keeps)?;
         self.nothing_is_missing(schema, keeps)?;
         self.is_ever_stored(schema)?;
         self.has_single_headers(schema)?;
         let body = self.body.clone().unwrap_or_default();
-        if schema.bodies_are_json() && self.has_broken_body() {
+        let is_empty = body.is_empty() && schema.write.no_body.is_none();
+        if keeps.body && schema.bodies_are_json() && (is_empty || self.has_broken_body()) {
             return misfit(
                 format!(
                     "every body of {} is JSON, and this one is not, so clients could not read it",
                     schema.name
                 ),
-                Some("a JSON string needs its quotes: --body '\"text\"'"),
+                Some("a JSON string needs its quotes: --body '\"text\"'; for nothing, --body null"),
             );
         }
         if keeps.text_only && std::str::from_utf8(&body).is_err() {

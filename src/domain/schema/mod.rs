@@ -32,6 +32,7 @@ pub(crate) use redis_keys::{PrefixPlace, Prefixes, Role};
 pub(crate) use service_behavior::{OnFailure, OnHangUp, ServiceBehavior, WithoutRedis};
 pub use steps::{Action, Call, Meaning, Reply, ReplyPattern, Step};
 pub(crate) use steps::{Condition, First, KeyIs};
+pub(crate) use ttl::NO_TTL;
 pub use ttl::TtlOf;
 pub use value_format::State;
 pub(crate) use value_format::{

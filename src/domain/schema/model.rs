@@ -92,6 +92,22 @@ impl Schema {
         self.ttl_evidence(of) == Evidence::Stated && self.ttl(of).is_some()
     }
 
+    /// True if this deployment states the TTL of locks, or of locks of one format.
+    pub(crate) fn states_some_lock_ttl(&self) -> bool {
+        if self.states_ttl(TtlOf::Lock) {
+            return true;
+        }
+        for format in &self.values {
+            if format.state == State::InProgress
+                && let Some(own) = format.ttl
+                && own.evidence == Evidence::Stated
+            {
+                return true;
+            }
+        }
+        false
+    }
+
     /// False for a schema that has only results.
     pub(crate) fn has_locks(&self) -> bool {
         self.keys[self.lock_key_index()].role != Role::Result
@@ -140,11 +156,34 @@ impl Schema {
     /// predicted replies.
     #[must_use]
     pub(crate) fn living_at_most(&self, most: Duration) -> Self {
-        Self {
+        let mut limited = Self {
             lock_ttl: self.lock_ttl.min(most),
             result_ttl: self.result_ttl.min(most),
             ..self.clone()
+        };
+        for format in &mut limited.values {
+            if let Some(own) = &mut format.ttl {
+                own.ttl = own.ttl.map(|ttl| ttl.min(most));
+            }
         }
+        limited
+    }
+
+    /// The TTL that the complete step sends for a result, or for a stored failure: that of its
+    /// format, if the format has one of its own; `NO_TTL` if there is none.
+    pub(crate) fn sent_result_ttl(&self, is_failed: bool) -> Duration {
+        for format in &self.values {
+            // Only the format of a failure has an error.
+            let is_written = format.fields.error.is_some() == is_failed;
+            if format.state == State::Completed
+                && is_written
+                && let Some(own) = format.ttl
+                && let Some(ttl) = own.ttl
+            {
+                return ttl;
+            }
+        }
+        self.result_ttl
     }
 
     /// The TTL that the service sets on its locks or results; `None` if it sets none.

@@ -109,25 +109,40 @@ pub struct Keeps {
 impl WriteFormat {
     /// What the results store of a response, according to their templates.
     pub fn keeps(&self) -> Keeps {
-        let bytes =
-            self.results_have(&[Placeholder::Body, Placeholder::BodyBase64, Placeholder::BodyHex]);
-        let text = self.results_have(&[Placeholder::BodyJson, Placeholder::BodyText]);
+        self.kept_by([&self.result_value, &self.failed_value, &self.response])
+    }
+
+    /// What a result stores of a response, or a stored failure if the service has a format for it.
+    pub(crate) fn keeps_of(&self, is_failed: bool) -> Keeps {
+        let value = if is_failed && self.failed_value.is_some() {
+            &self.failed_value
+        } else {
+            &self.result_value
+        };
+        let has_response = match value {
+            Some(value) => value.has(&[Placeholder::Response]),
+            None => true,
+        };
+        let response = if has_response { &self.response } else { &None };
+        self.kept_by([value, response, &None])
+    }
+
+    fn kept_by(&self, templates: [&Option<Template>; 3]) -> Keeps {
+        let have = |placeholders: &[Placeholder]| {
+            templates.into_iter().flatten().any(|template| template.has(placeholders))
+        };
+        let bytes = have(&[Placeholder::Body, Placeholder::BodyBase64, Placeholder::BodyHex]);
+        let text = have(&[Placeholder::BodyJson, Placeholder::BodyText]);
         Keeps {
-            status: self.results_have(&[Placeholder::Status]),
-            headers: self.results_have(&[Placeholder::Headers, Placeholder::HeaderLists]),
-            content_type: self.results_have(&[Placeholder::ContentType]),
+            status: have(&[Placeholder::Status]),
+            headers: have(&[Placeholder::Headers, Placeholder::HeaderLists]),
+            content_type: have(&[Placeholder::ContentType]),
             body: bytes || text,
             // A result that also has the bytes loses nothing.
             text_only: text && !bytes,
-            body_as_json: self.results_have(&[Placeholder::BodyJson]),
+            body_as_json: have(&[Placeholder::BodyJson]),
             error: self.failed_value.is_some(),
         }
-    }
-
-    /// True if a result, or the response in it, has one of these placeholders.
-    fn results_have(&self, placeholders: &[Placeholder]) -> bool {
-        let templates = [&self.result_value, &self.failed_value, &self.response];
-        templates.into_iter().flatten().any(|template| template.has(placeholders))
     }
 
     /// True if a lock contains the time at which it was acquired or expires.

@@ -144,11 +144,15 @@ impl FieldSource<'_> {
         let status = status.and_then(|status| whole_number(&status));
         let headers = self.pointer(fields.headers.as_ref());
         let mut body = self.bytes(fields.body.as_ref());
-        if format.body_is == BodyIs::Json
-            && format.body_encoding == BodyEncoding::Json
-            && let Some(Json::String(text)) = self.pointer(fields.body.as_ref())
-        {
-            body = Some(Cow::Owned(serde_json::Value::from(text).to_string().into_bytes()));
+        if format.body_is == BodyIs::Json && format.body_encoding == BodyEncoding::Json {
+            match self.pointer(fields.body.as_ref()) {
+                Some(Json::String(text)) => {
+                    let text = serde_json::Value::from(text).to_string();
+                    body = Some(Cow::Owned(text.into_bytes()));
+                }
+                Some(Json::Null) => body = Some(Cow::Borrowed(b"null")),
+                _ => {}
+            }
         }
         let content_type = self.text(fields.content_type.as_ref());
         let stored = Stored::new(status, headers, body, format.body_encoding, self.whole);
