@@ -112,6 +112,11 @@ fn a_text_for_a_library_that_reads_json_is_refused_and_a_json_string_comes_back_
         let body =
             server.idemctl(&["inspect", redis_key, "--schema", schema, "--body", "-"]).exits(0);
         assert_eq!(body.text(), "\"hello world\"", "{schema}");
+        server.set(redis_key, lock, 20_000);
+        server.idemctl(&[&words[..], &[""]].concat()).exits(2).says("--body null");
+        server.idemctl(&[&words[..], &["null"]].concat()).exits(0);
+        let body = ["inspect", redis_key, "--schema", schema, "--body", "-"];
+        assert_eq!(server.idemctl(&body).exits(0).text(), "null", "{schema}");
     }
 }
 
@@ -195,4 +200,68 @@ fn a_failure_is_stored_for_the_ttl_of_its_format_with_the_parts_that_it_has() {
     }
     let lost = ["--error", "card declined", "--status", "402"];
     server.idemctl(&[&complete[..], &lost, &["--replace"]].concat()).exits(2).says("--status");
+}
+
+/// A service whose begin step asks by TYPE whether there is a result, which may be any bytes.
+const OPAQUE: &str = r#"
+format = 2
+name = "opq"
+summary = "a result of any bytes"
+
+[keys]
+lock = "opq:lock:{key}"
+result = "opq:result:{key}"
+
+[ttl]
+lock = "30s"
+result = "24h"
+
+[[value]]
+name = "locked"
+at = "lock"
+equals = "1"
+state = "in-progress"
+
+[[value]]
+name = "done"
+at = "result"
+encoding = "text"
+opaque = true
+state = "completed"
+fields = { body = "" }
+
+[write]
+lock_value = "1"
+result_value = "{body}"
+
+[[begin.call]]
+command = ["TYPE", "{result}"]
+replies = [
+  { word = "string", means = "replay", when = { result = "done" } },
+  { word = "none", means = "next" },
+]
+
+[[begin.call]]
+command = ["SET", "{lock}", "{lock_value}", "NX", "EX", "{lock_ttl}"]
+replies = [
+  { word = "OK", means = "acquired", when = { lock = "absent" } },
+  { nil = true, means = "conflict", when = { lock = "locked" } },
+]
+
+[complete]
+checks_owner = false
+
+[[complete.call]]
+command = ["SET", "{result}", "{result_value}", "EX", "{result_ttl}"]
+replies = [{ word = "OK", means = "stored", when = {} }]
+"#;
+
+/// Rule: a word by which the begin step says that there is a result is not the response.
+#[test]
+fn a_word_of_the_begin_step_is_not_taken_for_the_response() {
+    let server = Server::start();
+    server.describe("opq", &[("schema.toml", OPAQUE)]);
+    let complete = ["complete", "k", "--create", "--schema", "opq", "--body", "hello", "--yes"];
+    server.idemctl(&complete).exits(0);
+    assert_eq!(server.get("opq:result:k").unwrap(), b"hello");
 }
