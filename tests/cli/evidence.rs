@@ -384,6 +384,13 @@ ttl = "5m"
     let run = server.idemctl(&["purge", "--schema", "orders", "--older-than", "2m", "--yes"]);
     run.exits(3).says("value_ttl").says("2 orders records");
 
+    // A success keeps the TTL of results, whatever that of a failure is.
+    server.set("orders:held", r#"{"status":"IN_PROGRESS"}"#, 20 * SECOND);
+    let complete = ["complete", "held", "--schema", "orders", "--status", "201", "--body", "{}"];
+    server.idemctl(&[&complete[..], &["--yes"]].concat()).exits(0);
+    let left: u64 = server.send(&[b"PTTL", b"orders:held"]);
+    assert!(left > 23 * HOUR, "{left}");
+
     // The deployment states the TTL.
     let config = |name: &str| {
         format!(

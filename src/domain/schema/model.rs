@@ -169,14 +169,17 @@ impl Schema {
         limited
     }
 
-    /// The TTL that the complete step sends for a result, or for a stored failure: that of its
-    /// format, if the format has one of its own; `NO_TTL` if there is none.
+    /// The TTL that the complete step sends: that of results, or that of the format of failures if it
+    /// has one of its own; `NO_TTL` if there is none.
     pub(crate) fn sent_result_ttl(&self, is_failed: bool) -> Duration {
+        // A success always has the TTL of results. Without an `error` nothing distinguishes its format
+        // from that of a failure, whose shorter TTL would let a retry execute too early.
+        if !is_failed {
+            return self.result_ttl;
+        }
         for format in &self.values {
-            // Only the format of a failure has an error.
-            let is_written = format.fields.error.is_some() == is_failed;
             if format.state == State::Completed
-                && is_written
+                && format.fields.error.is_some()
                 && let Some(own) = format.ttl
                 && let Some(ttl) = own.ttl
             {
