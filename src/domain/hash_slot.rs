@@ -1,11 +1,12 @@
 //! The slot of a Redis key in a Redis Cluster, which has 16384 slots.
 
-use crc::{CRC_16_XMODEM, Crc};
+use crc::{CRC_16_XMODEM, Crc, Table};
 
 /// The number of slots in a cluster.
 pub(crate) const SLOTS: u16 = 16_384;
 
-static CRC: Crc<u16> = Crc::<u16>::new(&CRC_16_XMODEM);
+/// Reads 16 bytes at a time, because a scan of a cluster needs the slot of every Redis key.
+static CRC: Crc<u16, Table<16>> = Crc::<u16, Table<16>>::new(&CRC_16_XMODEM);
 
 /// The slot of a Redis key: CRC-16 of the text between the first `{` and the next `}` if there is
 /// any, else of the whole key (Redis Cluster specification, "Hash tags").

@@ -130,6 +130,10 @@ impl SlotMap {
         &'a self,
         before: &'a Self,
     ) -> Option<(&'a Target, &'a Target)> {
+        // This is asked after each batch of changes, and the masters are few.
+        if before.masters.iter().all(|master| self.masters.contains(master)) {
+            return None;
+        }
         for slot in 0..hash_slot::SLOTS {
             let (Some(old), Some(new)) = (before.master(slot), self.master(slot)) else {
                 continue;

@@ -310,8 +310,7 @@ impl Connection {
         loop {
             let arrived = &self.transport.inbox[self.transport.taken..];
             if let Some(end) = arriving.end(arrived).map_err(|why| self.unreadable(why))? {
-                let value = redis::parse_redis_value(&arrived[..end])
-                    .map_err(|error| self.store_error(&error))?;
+                let value = resp::value(&arrived[..end]).map_err(|why| self.unreadable(why))?;
                 self.transport.taken += end;
                 self.bounds.took_reply();
                 self.owed -= 1;
