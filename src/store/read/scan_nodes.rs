@@ -420,39 +420,51 @@ impl Nodes {
 }
 
 /// The records that a scan of a cluster has returned, because a slot that moves during the scan is
-/// read on two nodes. They are stored by the slots of their first Redis keys, in 8 bytes each,
-/// because few of them are ever looked up.
+/// read on two nodes. Few of them are ever looked up, so a record takes 8 bytes, which are written
+/// one after the other: the slot of its first Redis key, and 50 bits of its hash. Of a million
+/// records in one slot, two have the same hash with a probability of one in 2,000.
 struct ReturnedRecords {
     hasher: RandomState,
-    records: Vec<Vec<u64>>,
-    /// Slots that were read on two nodes.
+    /// The records since the last one that was looked up.
+    recent: Vec<u64>,
+    /// The records before it, by their slots; empty until one is looked up.
+    by_slot: Vec<Vec<u64>>,
+    /// Slots that were read on two nodes, with their records.
     asked_for: HashMap<u16, HashSet<u64>>,
 }
 
 impl ReturnedRecords {
     fn new() -> Self {
-        let records = vec![Vec::new(); usize::from(hash_slot::SLOTS)];
-        Self { hasher: RandomState::new(), records, asked_for: HashMap::new() }
+        Self {
+            hasher: RandomState::new(),
+            recent: Vec::new(),
+            by_slot: Vec::new(),
+            asked_for: HashMap::new(),
+        }
     }
 
     /// Notes a record that is returned.
     fn note(&mut self, record: &Candidate) {
-        let (slot, hash) = self.slot_and_hash(record);
-        match self.asked_for.get_mut(&slot) {
-            Some(records) => {
-                records.insert(hash);
-            }
-            None => self.records[usize::from(slot)].push(hash),
-        }
+        let noted = self.noted(record);
+        self.recent.push(noted);
     }
 
     /// True for a record that was returned.
     fn has(&mut self, record: &Candidate) -> bool {
-        let (slot, hash) = self.slot_and_hash(record);
-        let noted = &mut self.records[usize::from(slot)];
-        let records = self.asked_for.entry(slot).or_default();
-        records.extend(std::mem::take(noted));
-        records.contains(&hash)
+        self.by_slot.resize(usize::from(hash_slot::SLOTS), Vec::new());
+        for noted in self.recent.drain(..) {
+            match self.asked_for.get_mut(&slot_of(noted)) {
+                Some(records) => {
+                    records.insert(noted);
+                }
+                None => self.by_slot[usize::from(slot_of(noted))].push(noted),
+            }
+        }
+        let noted = self.noted(record);
+        let before = &mut self.by_slot[usize::from(slot_of(noted))];
+        let records = self.asked_for.entry(slot_of(noted)).or_default();
+        records.extend(std::mem::take(before));
+        records.contains(&noted)
     }
 
     /// True if a record of this record's slot was looked up, because the slot was read on two
@@ -462,10 +474,20 @@ impl ReturnedRecords {
             && self.asked_for.contains_key(&hash_slot::of(&record.redis_keys[0]))
     }
 
-    fn slot_and_hash(&self, record: &Candidate) -> (u16, u64) {
+    /// What is noted of a record.
+    fn noted(&self, record: &Candidate) -> u64 {
         let first = &record.redis_keys[0];
-        (hash_slot::of(first), self.hasher.hash_one((first, &record.key)))
+        let slot = u64::from(hash_slot::of(first));
+        (slot << SLOT_SHIFT) | (self.hasher.hash_one((first, &record.key)) >> (64 - SLOT_SHIFT))
     }
+}
+
+/// The bits of a noted record below its slot.
+const SLOT_SHIFT: u32 = 50;
+
+/// The slot of a noted record.
+fn slot_of(noted: u64) -> u16 {
+    (noted >> SLOT_SHIFT) as u16
 }
 
 #[cfg(test)]
