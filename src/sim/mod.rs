@@ -1,5 +1,6 @@
 //! Workers that execute a service's steps on a real server.
 
+mod completable;
 pub(crate) mod exploration;
 mod race;
 mod rehearsal;
@@ -9,6 +10,7 @@ pub(crate) mod simulate;
 mod test_keys;
 mod trial;
 
+pub(crate) use self::completable::try_complete;
 pub(crate) use self::race::{Connections, NotConnected, RaceEnd, RaceResult, race};
 pub(crate) use self::rehearsal::{NotRehearsed, Rehearsal, Rehearsed, rehearse};
 pub(crate) use self::test_keys::TEST_KEYS_LIVE;

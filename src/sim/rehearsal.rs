@@ -22,6 +22,8 @@ pub(crate) struct Rehearsal {
     pub(crate) lives: Option<Expiry>,
     /// The response that clients get; `None` if the stored result has none.
     pub(crate) delivered: Option<Delivered>,
+    /// The content of the result's Redis key after the complete step.
+    pub(super) stored: Content,
 }
 
 /// The answer to the next request.
@@ -57,17 +59,33 @@ pub(crate) async fn rehearse(
     hold: Option<&Content>,
     servers: &LocalServers,
 ) -> Result<Option<Rehearsal>, NotRehearsed> {
-    let Some(begin) = &record.schema.begin else { return Ok(None) };
+    if record.schema.begin.is_none() {
+        return Ok(None);
+    }
     let sandbox = Sandbox::start(&servers.path, &servers.temp_dir).await?;
     let mut connection = Connection::connect(&sandbox.first_database(&servers.like)).await?;
+    Ok(rehearse_on(record, complete, request, hold, &mut connection).await?)
+}
+
+/// Like [`rehearse`], on a server that is already running.
+pub(super) async fn rehearse_on(
+    record: &Record,
+    complete: &Step,
+    request: &StepInputs<'_>,
+    hold: Option<&Content>,
+    connection: &mut Connection,
+) -> Result<Option<Rehearsal>, StoreError> {
+    let Some(begin) = &record.schema.begin else { return Ok(None) };
     // A copy, because the operator has not confirmed the change yet.
-    copy_record(record, hold, &mut connection).await?;
-    let completed = execute(request, &complete.calls, &mut connection).await?;
+    copy_record(record, hold, connection).await?;
+    let completed = execute(request, &complete.calls, connection).await?;
+    let key_index = record.schema.result_key_index();
+    let stored = read_content(connection, &record.seen.keys[key_index].redis_key).await?;
     if completed.meaning() != Some(Meaning::Stored) {
         let then = Rehearsed::NotStored;
-        return Ok(Some(Rehearsal { then, lives: None, delivered: None }));
+        return Ok(Some(Rehearsal { then, lives: None, delivered: None, stored }));
     }
-    let lives = result_lives(record, &mut connection).await?;
+    let lives = result_lives(record, connection).await?;
     // The next request comes from another worker, which has its own owner ID.
     let owner = Uuid::new_v4().to_string();
     let response = Response::default();
@@ -78,10 +96,7 @@ pub(crate) async fn rehearse(
         before: None,
         ..request.clone()
     };
-    let key_index = record.schema.result_key_index();
-    let redis_key = &record.seen.keys[key_index].redis_key;
-    let stored = read_content(&mut connection, redis_key).await?;
-    let (then, replayed) = match execute(&again, &begin.calls, &mut connection).await? {
+    let (then, replayed) = match execute(&again, &begin.calls, connection).await? {
         ExecutedStep::Decided { matched, reply, .. } => {
             let mut text = None;
             if matched.meaning() == Meaning::Replay {
@@ -98,7 +113,7 @@ pub(crate) async fn rehearse(
     if delivered.as_ref().is_none_or(|delivered| delivered.is_opaque) {
         delivered = manual::delivered(schema, &stored);
     }
-    Ok(Some(Rehearsal { then, lives: Some(lives), delivered }))
+    Ok(Some(Rehearsal { then, lives: Some(lives), delivered, stored }))
 }
 
 /// How long the stored result lives. A step that sets no expiry keeps the expiry of the Redis key.

@@ -10,12 +10,13 @@ use crate::sim::service::{server_ms, set_content, words};
 use crate::store::{Connection, StoreError, pack};
 
 /// The TTL of the keys, in milliseconds; longer than a trial takes.
-const LIVES_MS: u64 = 60_000;
+pub(super) const LIVES_MS: u64 = 60_000;
 
-const OWNER: &str = "7b0e2c1a-5d0f-4a6e-9a57-0b7f3a3f6f11";
+pub(super) const OWNER: &str = "7b0e2c1a-5d0f-4a6e-9a57-0b7f3a3f6f11";
 const NEXT_OWNER: &str = "0d3f6f2e-58f5-4c0b-9d6c-1f1f8f2a7b11";
-const FINGERPRINT: &str = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
-const KEY: &[u8] = b"order-1";
+pub(super) const FINGERPRINT: &str =
+    "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
+pub(super) const KEY: &[u8] = b"order-1";
 
 /// A reply that the schema does not list, or does not predict.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,7 +1,8 @@
 //! The data that a completion would lose from the value that the result replaces.
 
+use super::predict::found_by_step;
 use crate::domain::record::{Content, Json, Reading, Record, decode};
-use crate::domain::schema::State;
+use crate::domain::schema::{Schema, State};
 use crate::domain::step::StepInputs;
 use crate::domain::step::kept::{document, unknown_fields};
 
@@ -71,7 +72,14 @@ pub(crate) fn unread_result(record: &Record, request: &StepInputs<'_>) -> Option
     if !schema.sends_result_value() {
         return None;
     }
-    match decode::decode_value(schema, schema.result_key_index(), &request.result()) {
+    // Fields of a hash that the result does not have stay, and may be part of its format.
+    no_result(schema, &request.result_over(&found_by_step(record, request)))
+}
+
+/// Why a content of the result's Redis key is not a result that the service itself writes; `None` if
+/// it is one.
+pub(crate) fn no_result(schema: &Schema, content: &Content) -> Option<String> {
+    match decode::decode_value(schema, schema.result_key_index(), content) {
         Reading::Value(value) if schema.values[value.format].state != State::Completed => {
             Some(format!("it would be `{}`", schema.values[value.format].name))
         }

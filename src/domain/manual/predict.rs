@@ -1,9 +1,10 @@
 //! Predicts the reply of a step, and the record that the step leaves, without running the step.
 
+use super::complete::lock_for_step;
 use crate::domain::record::{
     Content, Deadline, Expiry, KeyState, Observation, Reading, Record, age, decode,
 };
-use crate::domain::schema::{Meaning, NO_TTL, Step};
+use crate::domain::schema::{Meaning, NO_TTL, State, Step};
 use crate::domain::step::StepInputs;
 use crate::domain::step::next_request::predict_reply;
 
@@ -71,6 +72,20 @@ fn predicted_meaning(step: Option<&Step>, readings: &[Reading], other_payload: b
     }
 }
 
+/// The content of the result's Redis key that the complete step finds: what was read, or the lock
+/// that is taken for the step.
+pub(super) fn found_by_step(record: &Record, request: &StepInputs<'_>) -> Content {
+    let schema = &record.schema;
+    let key_index = schema.result_key_index();
+    if record.state != State::InProgress
+        && key_index == schema.lock_key_index()
+        && let Ok(Some(lock)) = lock_for_step(record, request)
+    {
+        return lock;
+    }
+    record.seen.keys[key_index].content.clone()
+}
+
 /// The record that the complete step leaves if it stores its result.
 ///
 /// `lives` is the TTL of the result if a trial run measured it; otherwise the schema gives the TTL.
@@ -89,7 +104,7 @@ pub(crate) fn completed(
     let mut keys = Vec::with_capacity(record.seen.keys.len());
     for (key_index, seen) in record.seen.keys.iter().enumerate() {
         let content = if key_index == schema.result_key_index() {
-            request.result_over(&seen.content)
+            request.result_over(&found_by_step(record, request))
         } else {
             Content::Absent
         };

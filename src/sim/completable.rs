@@ -1,0 +1,135 @@
+//! Tries on a temporary local Redis whether `idemctl complete` can ever work with a schema.
+
+use std::sync::Arc;
+
+use super::rehearsal::{Rehearsed, rehearse_on};
+use super::trial::{FINGERPRINT, KEY, LIVES_MS, OWNER, StrayReply};
+use crate::domain::manual;
+use crate::domain::record::{
+    Content, Deadline, Expiry, KeyState, Observation, Record, Response, decode,
+};
+use crate::domain::schema::{Schema, State};
+use crate::domain::self_check::headers;
+use crate::domain::step::StepInputs;
+use crate::sim::service::server_ms;
+use crate::store::{Connection, StoreError, pack};
+
+/// Completes a lock of the schema, as a success and as a failure, as far as the schema stores them.
+/// Returns why `complete` would refuse or miss each of them.
+///
+/// # Errors
+/// An error of the server.
+pub(crate) async fn try_complete(
+    schema: &Schema,
+    connection: &mut Connection,
+) -> Result<Vec<StrayReply>, StoreError> {
+    let mut found = Vec::new();
+    // Without a lock of the service there is nothing that an operator usually completes.
+    if schema.complete.is_none() || schema.write.lock_value.is_none() {
+        return Ok(found);
+    }
+    let schema = Arc::new(schema.clone());
+    let mut errors = vec![None];
+    if schema.write.failed_value.is_some() {
+        errors.push(Some("card declined"));
+    }
+    for error in errors {
+        let Some(why) = obstacle(&schema, error, connection).await? else { continue };
+        let what = if error.is_some() { "`complete --error`" } else { "`complete`" };
+        found.push(StrayReply {
+            step: "complete",
+            call: 0,
+            message: format!("{what} can never store a response: {why}"),
+            // Older versions of idemctl did not try this, so files of format 1 must stay valid.
+            is_error: !schema.from_format_1,
+        });
+    }
+    Ok(found)
+}
+
+/// Why a lock cannot be completed with a response that has all parts that the schema stores.
+async fn obstacle(
+    schema: &Arc<Schema>,
+    error: Option<&str>,
+    connection: &mut Connection,
+) -> Result<Option<String>, StoreError> {
+    let Some(complete) = &schema.complete else { return Ok(None) };
+    let response = response(schema, error.is_some());
+    let now_ms = server_ms(&connection.ask(&pack(["TIME"])).await?);
+    let begun = StepInputs {
+        fingerprint: FINGERPRINT,
+        error,
+        now_ms,
+        ..StepInputs::new(schema, KEY, OWNER, &response)
+    };
+    let lock = begun.lock();
+    let record = held(schema, &lock, now_ms);
+    // The checks of the file itself report a lock that is not read as one.
+    if record.state != State::InProgress {
+        return Ok(None);
+    }
+    for key in &record.seen.keys {
+        connection.ask(&pack([b"DEL", &key.redis_key[..]])).await?;
+    }
+    let shares_key = schema.lock_key_index() == schema.result_key_index();
+    let owner = record.owner().unwrap_or_default();
+    let request = StepInputs {
+        owner: if complete.checks_owner { OWNER.as_bytes() } else { owner },
+        before: if shares_key { Some(&lock) } else { None },
+        ..begun.clone()
+    };
+    let lost = manual::lost_fields(&record, &request);
+    if !lost.is_empty() {
+        let lost = lost.join(", ");
+        return Ok(Some(format!("the result would lose the lock's {lost}; add it to the result")));
+    }
+    if let Some(why) = manual::unwritten_result(&record, &request) {
+        return Ok(Some(format!("the result cannot be written ({why})")));
+    }
+    if let Some(why) = manual::unread_result(&record, &request) {
+        return Ok(Some(format!("the result over a lock would not be read as a result ({why})")));
+    }
+    let Some(rehearsal) = rehearse_on(&record, complete, &request, None, connection).await? else {
+        return Ok(None);
+    };
+    if rehearsal.then == Rehearsed::NotStored {
+        return Ok(Some("the step does not store the result of a lock's own holder".to_owned()));
+    }
+    if let Some(why) = manual::no_result(schema, &rehearsal.stored) {
+        return Ok(Some(format!("what the step stores is not read as a result ({why})")));
+    }
+    let Some(delivered) = rehearsal.delivered else { return Ok(None) };
+    let keeps = schema.write.keeps_of(error.is_some());
+    Ok(manual::difference(&response, &delivered, keeps)
+        .map(|difference| format!("clients would get another response: {difference}")))
+}
+
+/// A response with every part that the schema stores of a success, or of a failure.
+fn response(schema: &Schema, is_failed: bool) -> Response {
+    let keeps = schema.write.keeps_of(is_failed);
+    let mut status = 201;
+    if let Some(stores) = &schema.service.stores
+        && !stores.contains(&status)
+    {
+        status = *stores.start();
+    }
+    Response {
+        status: if keeps.status { Some(status) } else { None },
+        headers: headers(schema),
+        body: if keeps.body { br#"{"id":"order-1"}"#.to_vec() } else { Vec::new() },
+        whole: true,
+    }
+}
+
+/// The record of a key whose lock is held.
+fn held(schema: &Arc<Schema>, lock: &Content, now_ms: u64) -> Record {
+    let mut keys = Vec::new();
+    for (key_index, redis_key) in schema.redis_keys(KEY).iter().enumerate() {
+        let is_lock = key_index == schema.lock_key_index();
+        let content = if is_lock { lock.clone() } else { Content::Absent };
+        keys.push(KeyState::new(redis_key, content, Expiry::In(LIVES_MS), Deadline::Unknown));
+    }
+    let seen = Observation { server_ms: Some(now_ms), keys, atomic: true };
+    let readings = decode::decode_all(schema, &seen);
+    Record::new(Arc::clone(schema), KEY.to_vec(), seen, readings)
+}
