@@ -229,7 +229,7 @@ fn contains(whole: &[u8], part: &[u8]) -> bool {
 fn keeps_response(request: &StepInputs<'_>) -> Option<Mismatch> {
     request.schema.write.response.as_ref()?;
     let Content::Text { head, .. } = request.result() else { return None };
-    if contains(&head, &request.replayed()) {
+    if contains(&head, &request.stored_response()) {
         return None;
     }
     Some(Mismatch {

@@ -378,7 +378,11 @@ fn a_schema_with_which_complete_can_never_work_is_wrong() {
     let failed = OWNED_DONE.replace("found[2] ~= 'P'", "found[2] ~= 'Q'");
     for (done, toml, why) in [
         (&fresh, OWNED_HASH.to_owned(), "what the step stores is not read as a result"),
-        (&other, OWNED_HASH.to_owned(), "clients would get another response: its body would be `ok`"),
+        (
+            &other,
+            OWNED_HASH.to_owned(),
+            "clients would get another response: its body would be `ok`",
+        ),
         (
             &failed,
             OWNED_HASH
@@ -399,4 +403,81 @@ fn a_schema_with_which_complete_can_never_work_is_wrong() {
         let run = server.idemctl(&["schema", "check", "owned"]);
         run.exits(1).shows("`complete` can never store a response: ").shows(why);
     }
+}
+
+/// A script that is sent the response, and puts it into a record that a replay brings back as a whole, as mobius does.
+const PARTS: &str = r#"
+format = 2
+name = "parts"
+keys = { record = "parts:{key}" }
+ttl = { lock = "30s", result = "1h" }
+
+[[value]]
+name = "held"
+where = { "/s" = "P" }
+required = ["/s", "/by"]
+state = "in-progress"
+fields = { owner = "/by" }
+
+[[value]]
+name = "done"
+where = { "/s" = "D" }
+required = ["/s", "/by", "/answer"]
+state = "completed"
+fields = { owner = "/by", status = "/answer/code", body = "/answer/body" }
+body_encoding = "json"
+
+[write]
+lock_value = '{"s":"P","by":"{owner}"}'
+result_value = '{"s":"D","by":"{owner}","answer":{response}}'
+response = '{"code":{status},"body":{body_json}}'
+
+[[begin.call]]
+command = ["SET", "{record}", "{lock_value}", "NX", "GET", "EX", "{lock_ttl}"]
+replies = [
+  { nil = true, means = "acquired", when = { record = "absent" } },
+  { value = "held", means = "conflict" },
+  { value = "done", means = "replay" },
+]
+
+[complete]
+checks_owner = true
+
+[[complete.call]]
+script = "done"
+keys = ["{record}"]
+args = ["{owner}", "{response}", "{result_ttl}"]
+replies = [
+  { integer = 1, means = "stored", when = { record = "held" } },
+  { integer = 0, means = "refused", when = [{ record = "absent" }, { record = "done" }] },
+  { error = "*", means = "refused", when = { record = "present" } },
+]
+"#;
+
+const PARTS_DONE: &str = r#"local record = KEYS[1]
+local owner = ARGV[1]
+local answer = ARGV[2]
+local ttl = ARGV[3]
+if redis.call('GET', record) ~= '{"s":"P","by":"' .. owner .. '"}' then
+  return 0
+end
+redis.call('SET', record, '{"s":"D","by":"' .. owner .. '","answer":' .. answer .. '}', 'EX', ttl)
+return 1
+"#;
+
+/// Rule: the response of a replay is compared with that of the handler, whether the replay brings the response alone or
+/// the whole record. Revert: without `carried_response`, each replay seems to be a response that no handler gave.
+#[test]
+fn a_replay_that_brings_the_whole_record_has_the_response_of_its_handler() {
+    let server = Server::start();
+    server.describe("parts", &[("schema.toml", PARTS), ("done.lua", PARTS_DONE)]);
+    server.idemctl(&["schema", "check", "parts"]).exits(0).shows("parts: ok");
+    // The lock of a worker that takes longer than its TTL ends; nothing else is wrong.
+    let explored = server.idemctl(&["explore", "--schema", "parts"]).exits(1);
+    explored.shows("parts: 1 invariant is broken").shows("one-effect").shows("1 expiry");
+    let rounds = ["--concurrency", "8", "--rounds", "5", "--strategy", "schema"];
+    let race = [&["race", "--schema", "parts", "-o", "json"][..], &rounds[..]].concat();
+    let raced = server.idemctl(&race).exits(0);
+    assert_eq!(raced.json()["runs"][0]["verdict"], "atomic");
+    server.idemctl(&["simulate", "--schema", "parts", "first-then-retry"]).exits(0).shows("safe");
 }

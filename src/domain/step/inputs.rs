@@ -7,13 +7,16 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
+use super::StepReply;
 use super::encoding::{compact_json, escape_html, header_lists, headers, timestamp, whole_seconds};
 use super::kept;
-use super::reply::ReplyMatcher;
+use super::reply::{ReplyMatch, ReplyMatcher};
 use crate::domain::hash_slot;
 use crate::domain::hex::hex;
 use crate::domain::record::encode::{encode, encode_fields};
-use crate::domain::record::{Content, Field, Hash, Json, Response, age, json_prefix};
+use crate::domain::record::{
+    Content, Field, Hash, Json, Reading, Response, age, decode, json_prefix,
+};
 use crate::domain::schema::value_template::Placeholder;
 use crate::domain::schema::{
     Action, Call, Encoding, Role, Schema, State, Template, Timestamp, TtlOf,
@@ -194,13 +197,39 @@ impl<'a> StepInputs<'a> {
         }
     }
 
-    /// What a replay of this request's result returns: the whole value, or only the response if the
-    /// schema describes it.
-    pub fn replayed(&self) -> Vec<u8> {
+    /// This request's response as the service stores it: the whole value, or only the response if
+    /// the schema describes it.
+    pub(crate) fn stored_response(&self) -> Vec<u8> {
         match &self.schema.write.response {
             Some(response) => self.value(response),
             None => self.result_value(),
         }
+    }
+
+    /// This request's response, in the form in which replays are compared with it.
+    pub fn replayed(&self) -> Vec<u8> {
+        comparable(self.stored_response())
+    }
+
+    /// The response that a matched reply carries, in the form of [`Self::replayed`]; `None` if the
+    /// reply carries no response as text.
+    pub fn carried_response(&self, matched: ReplyMatch<'_>, reply: &StepReply) -> Option<Vec<u8>> {
+        let text = self.matcher().response_in(matched, reply)?;
+        if self.schema.write.response.is_none() {
+            return Some(comparable(text.to_vec()));
+        }
+        // A service that is sent the response alone may still return the whole value.
+        let content = Content::text(text.to_vec());
+        let value = decode::decode_value(self.schema, self.schema.result_key_index(), &content);
+        if let Reading::Value(decoded) = value
+            && let Some(stored) = decoded.response
+        {
+            let response = stored.response();
+            let error = decoded.error.as_deref();
+            let carried = StepInputs { response: &response, error, ..self.clone() };
+            return Some(carried.replayed());
+        }
+        Some(comparable(text.to_vec()))
     }
 
     fn redis_key(&self, role: Role) -> Vec<u8> {
@@ -357,6 +386,18 @@ impl<'a> StepInputs<'a> {
             return escape_html(&text).into_bytes();
         }
         text.into_bytes()
+    }
+}
+
+/// A response with the members of its JSON objects in the order of their names, because a script
+/// that encodes the response again may change their order.
+fn comparable(response: Vec<u8>) -> Vec<u8> {
+    match serde_json::from_slice::<Value>(&response) {
+        Ok(mut json) => {
+            json.sort_all_objects();
+            json.to_string().into_bytes()
+        }
+        Err(_) => response,
     }
 }
 

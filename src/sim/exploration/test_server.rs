@@ -110,7 +110,7 @@ impl StateServer for TestServer<'_> {
             if since.elapsed() < QUICK || tries == MOST_TRIES {
                 let mut response = None;
                 if let ExecutedStep::Decided { reply, matched, .. } = &executed {
-                    response = request.matcher().response_in(*matched, reply).map(<[u8]>::to_vec);
+                    response = request.carried_response(*matched, reply);
                 }
                 return Ok(CallEffect { meaning: executed.meaning(), response, keys });
             }

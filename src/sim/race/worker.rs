@@ -230,10 +230,7 @@ fn answer_of(request: &StepInputs<'_>, executed: ExecutedStep<'_>) -> RaceAnswer
     match matched.meaning() {
         Meaning::Acquired => RaceAnswer::Acquired,
         Meaning::Conflict => RaceAnswer::Conflict,
-        Meaning::Replay => {
-            let response = request.matcher().response_in(matched, &reply);
-            RaceAnswer::Replay(response.map(<[u8]>::to_vec))
-        }
+        Meaning::Replay => RaceAnswer::Replay(request.carried_response(matched, &reply)),
         Meaning::Stored | Meaning::Renewed => RaceAnswer::Stored,
         Meaning::Refused => RaceAnswer::Refused,
         Meaning::Released => RaceAnswer::Released,

@@ -42,7 +42,7 @@ impl CallOutcome {
         Self::Replied(KnownReply {
             meaning: matched.meaning(),
             words,
-            response: request.matcher().response_in(matched, reply).map(<[u8]>::to_vec),
+            response: request.carried_response(matched, reply),
             client: matched.entry.client.clone(),
         })
     }
