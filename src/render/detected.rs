@@ -8,10 +8,11 @@ use super::invocation::{Invocation, option_words};
 use super::page::Page;
 use super::style::View;
 use super::table;
+use super::words;
 use crate::domain::detect::{Confidence, Guess, KeyGroup};
 
 /// The most unclaimed groups that people see; JSON contains all.
-const MOST_OF_NOBODY: usize = 20;
+const MOST_OF_NOBODY: usize = 10;
 
 /// A group and the suggested command for its schema.
 pub struct Detected {
@@ -118,8 +119,10 @@ pub fn fields(detected: &Detected, invocation: &Invocation) -> GroupFields {
 /// A page for people: a paragraph per claimed group, and a table of the others.
 pub fn text(all: &[Detected], invocation: &Invocation, view: View) -> String {
     let mut page = Page::new(view);
-    let (claimed, others): (Vec<_>, Vec<_>) =
+    let (claimed, mut others): (Vec<_>, Vec<_>) =
         all.iter().partition(|detected| detected.group.guess.is_some());
+    // Groups that may be locks come first, however small they are.
+    others.sort_by_key(|detected| detected.group.evidence.is_empty());
     for detected in &claimed {
         paragraph(&mut page, detected, invocation);
         page.line("");
@@ -133,24 +136,30 @@ pub fn text(all: &[Detected], invocation: &Invocation, view: View) -> String {
             rows,
             &["PATTERN", "NOTE"],
         ));
-        let more = others.len().saturating_sub(MOST_OF_NOBODY);
-        if more > 0 {
-            page.line(&format!("and {more} more patterns (-o json lists them all)"));
+        let more = &others[MOST_OF_NOBODY.min(others.len())..];
+        if !more.is_empty() {
+            let keys = words::counted(more.iter().map(|detected| detected.keys).sum(), "key");
+            let patterns = words::counted(more.len() as u64, "more pattern");
+            page.line(&format!("and {patterns} of {keys} (-o json lists them all)"));
         }
         describe(&mut page, &others, invocation);
     }
     page.text
 }
 
-/// Prints the command line that drafts a schema for one unclaimed group: the largest one with
-/// fields, else the largest one.
+/// Prints the command line that drafts a schema for one unclaimed group: the first one that may be
+/// locks, else the largest one with fields, else the largest one.
 fn describe(page: &mut Page, unclaimed: &[&Detected], invocation: &Invocation) {
     let mut largest = None;
     let mut largest_with_fields = None;
-    // The groups come in the order of their size.
+    // Those that may be locks come first, then the others, each in the order of their size.
     for detected in unclaimed {
         if !matches!(detected.next, Next::Describe(_)) {
             continue;
+        }
+        if !detected.group.evidence.is_empty() {
+            largest_with_fields = Some(detected);
+            break;
         }
         largest = largest.or(Some(detected));
         if !detected.group.fields.is_empty() {

@@ -18,9 +18,6 @@ const LOCK_NAMES: [&str; 3] = ["mutex", "semaphore", "lease"];
 /// Words that end in `lock` and name no lock.
 const NO_LOCKS: [&str; 3] = ["block", "clock", "unlock"];
 
-/// What separates the words of a Redis key.
-const SEPARATORS: [char; 6] = [':', '/', '#', '_', '.', '-'];
-
 /// Parts of a Redis key that name work in progress.
 const PROGRESS_NAMES: [&str; 6] =
     ["started", "running", "processing", "in-progress", "in_progress", "inprogress"];
@@ -206,12 +203,18 @@ fn near_miss(
 /// texts. Under a name that only suggests idempotency, the hash of a payload and the status code of
 /// a response are no sign of a lock.
 pub(super) fn lock_guess(pattern: &str, sample_set: SampleSet<'_>) -> Option<String> {
+    let words = words_of(pattern);
     let pattern = pattern.to_ascii_lowercase();
-    let names_locks = pattern.split(SEPARATORS).any(names_lock)
-        || PROGRESS_NAMES.iter().any(|name| pattern.contains(name));
-    let names_idempotency = pattern.split(SEPARATORS).any(|word| IDEMPOTENCY_NAMES.contains(&word));
+    let names_progress = PROGRESS_NAMES.iter().any(|name| pattern.contains(name));
+    let names_locks = names_progress || words.iter().any(|word| names_lock(word));
+    let names_idempotency = words.iter().any(|word| IDEMPOTENCY_NAMES.contains(&word.as_str()));
     if !names_locks && !names_idempotency {
         return None;
+    }
+    let first = &sample_set.samples[*sample_set.among.first()?].content;
+    if let Some(kind @ ("set" | "zset")) = first.other_type() {
+        let kind = if kind == "zset" { "sorted set" } else { kind };
+        return Some(format!("may be a {kind} of keys that are locked, which idemctl cannot read"));
     }
     for sample in sample_set.among {
         let Content::Text { head, length } = &sample_set.samples[*sample].content else {
@@ -227,6 +230,25 @@ pub(super) fn lock_guess(pattern: &str, sample_set: SampleSet<'_>) -> Option<Str
         }
     }
     Some("looks like locks, library unknown".to_owned())
+}
+
+/// The words of a pattern in lower case: `MyLock{n}` has the words `my`, `lock` and `n`.
+fn words_of(pattern: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut before = ' ';
+    for character in pattern.chars() {
+        let begins = character.is_uppercase() && before.is_lowercase();
+        if begins || !character.is_alphabetic() {
+            words.push(String::new());
+        }
+        if character.is_alphabetic()
+            && let Some(word) = words.last_mut()
+        {
+            word.extend(character.to_lowercase());
+        }
+        before = character;
+    }
+    words
 }
 
 /// True for a word in lower case that names locks.
@@ -266,9 +288,13 @@ mod tests {
 
     #[test]
     fn names_of_locks_in_any_case_are_seen_and_hashes_and_status_codes_are_not() {
-        for pattern in
-            ["SINGLETONLOCK_{n}", "app:MyLock:{n}", "arq:in-progress:{uuid}", "pay:mutex:{n}"]
-        {
+        for pattern in [
+            "SINGLETONLOCK_{n}",
+            "app:MyLock{n}",
+            "LockOfOrder:{n}",
+            "arq:in-progress:{uuid}",
+            "pay:mutex:{n}",
+        ] {
             assert!(looks_like_locks(pattern, "1"), "{pattern}");
         }
         assert!(looks_like_locks("idem:{n}", "worker-7"));

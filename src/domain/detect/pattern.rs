@@ -18,9 +18,13 @@ const MOST_PARTS: usize = 8;
 /// ones.
 const RARE: usize = 20;
 
-/// The most distinct words at one level of the tree that each keep a branch. More of them are names
-/// of tenants or users.
+/// The most distinct words at one level of the tree that each keep a branch. Of more, those before
+/// alike keys are names of tenants or users.
 const MOST_WORDS: usize = 20;
+
+/// A word before at least this many keys is the name of an application, unless others have the same
+/// keys: a tenant's keys are those of the other tenants.
+const FEWEST_OF_WORD: usize = 5;
 
 /// Redis keys with similar names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -166,24 +170,58 @@ fn branches(keys: &[Vec<PatternPart<'_>>], members: Vec<usize>, depth: usize) ->
         }
         branches.push(Branch { raw: raw.to_vec(), folded, separator, members });
     }
-    joined(branches, all)
+    let layouts = branches.iter().map(|branch| layout(keys, branch, depth)).collect();
+    joined(branches, layouts, all)
 }
 
-/// Joins the branches that few keys have into one branch for any text.
-fn joined(branches: Vec<Branch>, all: usize) -> Vec<Branch> {
+/// What most keys of a branch have behind it: the shapes of their inner parts, and the class of the
+/// last part.
+fn layout(keys: &[Vec<PatternPart<'_>>], branch: &Branch, depth: usize) -> String {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for member in &branch.members {
+        let mut layout = String::new();
+        for part in &keys[*member][depth + 1..] {
+            match part.separator {
+                Some(separator) => {
+                    layout.push_str(&part.folded.shape);
+                    layout.push(char::from(separator));
+                }
+                None if is_class(&part.folded.shape) => layout.push_str(&part.folded.shape),
+                None => layout.push_str(ANY),
+            }
+        }
+        *counts.entry(layout).or_default() += 1;
+    }
+    let most = counts.into_iter().max_by_key(|(_, count)| *count);
+    most.map(|(layout, _)| layout).unwrap_or_default()
+}
+
+/// True for a class that recognises every text of its kind.
+fn is_class(shape: &str) -> bool {
+    ["{uuid}", "{n}", "{hex}"].contains(&shape)
+}
+
+/// Joins the branches that few keys have into one branch for any text. `layouts` has the layout of
+/// each branch.
+fn joined(branches: Vec<Branch>, layouts: Vec<String>, all: usize) -> Vec<Branch> {
     let mut kept = Vec::new();
     let mut rare: BTreeMap<Option<u8>, Vec<Branch>> = BTreeMap::new();
     let inner = branches.iter().filter(|branch| branch.separator.is_some()).count();
-    for branch in branches {
-        let is_class = ["{uuid}", "{n}", "{hex}"].contains(&branch.folded.shape.as_str());
+    let mut alike: BTreeMap<&str, usize> = BTreeMap::new();
+    for layout in &layouts {
+        *alike.entry(layout).or_default() += 1;
+    }
+    for (branch, layout) in branches.into_iter().zip(&layouts) {
         let is_few = branch.members.len() == 1 || branch.members.len() * RARE < all;
+        let is_application =
+            branch.members.len() >= FEWEST_OF_WORD && alike[layout.as_str()] <= MOST_WORDS;
         // Last parts are usually identifiers, so rare ones always fold. Inner parts fold only if
         // there are too many words.
         let is_rare = match branch.separator {
             None => is_few || LOOSE.contains(&branch.folded.shape.as_str()),
-            Some(_) => is_few && inner > MOST_WORDS,
+            Some(_) => is_few && inner > MOST_WORDS && !is_application,
         };
-        if is_rare && !is_class {
+        if is_rare && !is_class(&branch.folded.shape) {
             rare.entry(branch.separator).or_default().push(branch)
         } else {
             kept.push(branch)

@@ -154,3 +154,80 @@ fn keys_with_the_prefix_of_a_library_that_keeps_any_text_are_a_possible_match_at
     let group = &found["groups"][0];
     assert_ne!(group["confidence"], "is", "{found}");
 }
+
+/// Rule: an application with a small share of a shared Redis is found under its own words. Revert: if every rare first word
+/// is folded into `*`, the group has the pattern `*:idem:order-{n}` and no schema.
+#[test]
+fn a_small_application_is_found_among_thirty_others() {
+    let server = Server::start();
+    let mut connection = server.connect();
+    let mut pipeline = redis::pipe();
+    for program in 0..30 {
+        let name = format!(
+            "{}app",
+            char::from(b'a' + program % 26).to_string().repeat(3 + usize::from(program / 26))
+        );
+        for number in 0..60 {
+            let layout = ["user", "session", "basket"][usize::from(program % 3)];
+            pipeline
+                .cmd("SET")
+                .arg(format!("{name}:{layout}:{number}"))
+                .arg(format!(r#"{{"v":{number}}}"#));
+        }
+    }
+    for number in 0..30 {
+        let value = if number < 4 { r#"{"status":"IN_PROGRESS"}"# } else { EXPRESS_RESULT };
+        pipeline.cmd("SET").arg(format!("shop:idem:order-{number}")).arg(value);
+    }
+    for number in 0..5 {
+        pipeline.cmd("SET").arg(format!("SINGLETONLOCK_{number}")).arg("worker-1");
+    }
+    pipeline.cmd("SADD").arg("api:idempotency-key-keys").arg("a").arg("b");
+    pipeline.exec(&mut connection).unwrap();
+    let found = detected(&server, &[]);
+    let group =
+        found["groups"].as_array().unwrap().iter().find(|group| group["schema"] == "express");
+    let group = group.expect("the application is found");
+    assert_eq!(
+        (&group["prefix"], &group["keys"], &group["stuck"]),
+        (&json!("shop:"), &json!(30), &json!(4))
+    );
+    // What may be locks comes first, and the groups of other programs take ten lines at most.
+    let shown = server.idemctl(&["detect"]).exits(0);
+    let shown = shown.text();
+    let table = shown.split("NOTE").nth(1).unwrap();
+    let lines: Vec<_> = table.lines().skip(1).collect();
+    assert!(lines[0].starts_with("SINGLETONLOCK_{n}"), "{table}");
+    assert!(lines[1].starts_with("api:idempotency-key-keys"), "{table}");
+    assert!(lines[10].starts_with("and 22 more patterns of 1320 keys"), "{table}");
+}
+
+/// A result as the express middleware stores it.
+const EXPRESS_RESULT: &str =
+    r#"{"status":"COMPLETED","statusCode":201,"headers":{},"body":"e30="}"#;
+
+/// Rule: many first words before the same layout are tenants, and share a pattern.
+#[test]
+fn tenants_with_the_same_layout_share_a_pattern() {
+    let server = Server::start();
+    let mut connection = server.connect();
+    let mut pipeline = redis::pipe();
+    for tenant in 0..40 {
+        for number in 0..10 {
+            let name = format!(
+                "{}{}",
+                char::from(b'a' + tenant % 26),
+                char::from(b'a' + tenant / 26).to_string().repeat(4)
+            );
+            pipeline
+                .cmd("SET")
+                .arg(format!("{name}:orders:{number}"))
+                .arg(format!(r#"{{"v":{number}}}"#));
+        }
+    }
+    pipeline.exec(&mut connection).unwrap();
+    let found = detected(&server, &[]);
+    let groups = found["groups"].as_array().unwrap();
+    assert_eq!(groups.len(), 1, "{groups:?}");
+    assert_eq!(groups[0]["pattern"], "*:orders:{n}");
+}
