@@ -338,3 +338,112 @@ fn a_copy_and_a_draft_change_nothing_until_they_are_named() {
     .unwrap();
     server.idemctl(&["inspect", "a"]).exits(0).says("2 records, under ");
 }
+
+/// The draft from the Redis keys that match a glob.
+fn drafted_from(server: &Server, name: &str, glob: &str) -> String {
+    server.idemctl(&["schema", "new", name, "--match", glob]).exits(0);
+    fs::read_to_string(folder(server, name).join("schema.toml")).unwrap()
+}
+
+#[track_caller]
+fn has_lines(draft: &str, lines: &[&str]) {
+    for line in lines {
+        assert!(draft.lines().any(|drafted| drafted == *line), "{line}\n{draft}");
+    }
+}
+
+/// Rule: the template is cut at the common text, also where the service writes a hyphen or nothing before a UUID.
+#[test]
+fn a_template_ends_before_a_hyphen_or_a_uuid() {
+    let server = Server::start();
+    for number in 0..6 {
+        let uuid = format!("{number}b0e2c1a-5d0f-4a6e-9a57-0b7f3a3f6f11");
+        server.set(&format!("idem-svc-{uuid}"), r#"{"state":"DONE"}"#, 80_000);
+        server.set(&format!("idempotency-key-responses{uuid}"), r#"{"state":"DONE"}"#, 80_000);
+        server.set(&format!("plain-{number}"), r#"{"state":"DONE"}"#, 80_000);
+    }
+    for (name, glob, record) in [
+        ("a", "idem-svc-*", r#"record = "idem-svc-{key}""#),
+        ("b", "idempotency-*", r#"record = "idempotency-key-responses{key}""#),
+        ("c", "plain-*", r#"record = "plain-{key}""#),
+    ] {
+        has_lines(&drafted_from(&server, name, glob), &[record]);
+    }
+}
+
+/// Rule: a failure is not drafted as completed without a question, and has the TTL of its own keys.
+#[test]
+fn a_failure_asks_for_its_state_and_has_a_ttl_of_its_own() {
+    let server = Server::start();
+    for number in 0..4 {
+        let done = r#"{"state":"Completed","result":{"code":201,"body":"eyJpZCI6MX0=","by":"me"}}"#;
+        server.set(&format!("pay:{number}a"), done, 80_000_000);
+        server.set(&format!("pay:{number}b"), r#"{"state":"Failed","error":"declined"}"#, 280_000);
+        server.set(&format!("pay:{number}c"), r#"{"state":"Processing"}"#, 28_000);
+    }
+    let draft = drafted_from(&server, "mine", "pay:*");
+    let lines = [r#"lock = "30s""#, r#"result = "24h""#, r#"ttl = "5m""#, r#"state = "DECIDE""#];
+    has_lines(&draft, &lines);
+    assert_eq!(draft.matches(r#"state = "DECIDE""#).count(), 1, "{draft}");
+    // The body is Base64, and what is in the response is not the lock's owner.
+    has_lines(&draft, &[r#"body_encoding = "base64""#]);
+    assert!(!draft.contains("owner"), "{draft}");
+    let decided = draft.replace(r#"state = "DECIDE""#, r#"state = "completed""#);
+    fs::write(folder(&server, "mine").join("schema.toml"), decided).unwrap();
+    server
+        .idemctl(&["schema", "check", "mine"])
+        .exits(0)
+        .shows("12 keys: 8 completed, 4 in progress");
+}
+
+/// Rule: words of states in an object that every value has make formats, but the `ok` of a body does not.
+#[test]
+fn nested_words_of_states_make_formats() {
+    let server = Server::start();
+    for number in 0..5 {
+        let value = |word: &str| format!(r#"{{"payload":{{"status":"{word}"}},"at":1790000000}}"#);
+        server.set(&format!("nest:{number}a"), &value("PENDING"), 28_000);
+        server.set(&format!("nest:{number}b"), &value("DONE"), 80_000);
+        server.set(&format!("flat:{number}"), r#"{"status":200,"body":"ok"}"#, 80_000);
+    }
+    let draft = drafted_from(&server, "nested", "nest:*");
+    let tests = [
+        r#"where = { "/payload/status" = "DONE" }"#,
+        r#"where = { "/payload/status" = "PENDING" }"#,
+    ];
+    has_lines(&draft, &tests);
+    let checked = server.idemctl(&["schema", "check", "nested"]).exits(0);
+    checked.shows("10 keys: 5 completed, 5 in progress");
+    let draft = drafted_from(&server, "flat", "flat:*");
+    assert!(!draft.contains("where"), "{draft}");
+}
+
+/// Rule: keys with and without a word for locks are the lock and the result of one schema.
+#[test]
+fn a_lock_beside_its_result_becomes_one_schema() {
+    let server = Server::start();
+    for number in 0..8 {
+        for (lock, result) in [
+            (format!("pair:{number}:lock"), format!("pair:{number}")),
+            (format!("lock:pre:{number}"), format!("pre:{number}")),
+        ] {
+            if number < 3 {
+                server.set(&lock, &format!("worker-{number}"), 28_000);
+            } else {
+                server.set(&result, r#"{"status":200,"body":"ok"}"#, 80_000);
+            }
+        }
+    }
+    for (name, glob, lock, result) in [
+        ("behind", "pair:*", r#"lock = "pair:{key}:lock""#, r#"result = "pair:{key}""#),
+        ("before", "*pre:*", r#"lock = "lock:pre:{key}""#, r#"result = "pre:{key}""#),
+    ] {
+        let draft = drafted_from(&server, name, glob);
+        has_lines(
+            &draft,
+            &[lock, result, r#"at = "lock""#, r#"at = "result""#, r#"state = "in-progress""#],
+        );
+        let checked = server.idemctl(&["schema", "check", name]).exits(0);
+        checked.shows("8 keys: 5 completed, 3 in progress");
+    }
+}

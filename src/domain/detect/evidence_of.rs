@@ -251,6 +251,11 @@ fn words_of(pattern: &str) -> Vec<String> {
     words
 }
 
+/// True if a word of this Redis key names a lock.
+pub(crate) fn has_lock_name(redis_key: &[u8]) -> bool {
+    words_of(&String::from_utf8_lossy(redis_key)).iter().any(|word| names_lock(word))
+}
+
 /// True for a word in lower case that names locks.
 fn names_lock(word: &str) -> bool {
     // Names of Redis keys use the plural as well.

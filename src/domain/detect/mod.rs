@@ -10,6 +10,7 @@ mod schema_match;
 mod token;
 
 pub use detection::detect;
+pub(crate) use evidence_of::has_lock_name;
 pub(crate) use group::{Confidence, Guess, KeyGroup};
-pub(crate) use pattern::boundaries;
+pub(crate) use pattern::{boundaries, is_separator};
 pub use placing::SchemaSet;

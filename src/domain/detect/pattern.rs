@@ -46,7 +46,7 @@ pub(super) fn patterns(keys: &[&[u8]]) -> Vec<Pattern> {
 }
 
 /// True for a character that separates the parts of a key.
-pub(super) fn is_separator(letter: char) -> bool {
+pub(crate) fn is_separator(letter: char) -> bool {
     u8::try_from(letter).is_ok_and(|byte| SEPARATORS.contains(&byte))
 }
 

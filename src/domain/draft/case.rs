@@ -5,11 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value};
 
 use super::sample::SampleValue;
-use super::states;
+use super::{fields, states};
 use crate::domain::schema::{Decoding, State};
 
 /// The most state words of one field; a field with more values is not a state.
 const MOST_WORDS: usize = 8;
+
+/// Names of fields that hold a response or a message, whose text may be a word such as `ok`.
+const NO_STATES: [&str; 5] = ["body", "resp", "response", "message", "error"];
 
 /// The longest text that counts as a word of the service if all samples have it.
 const LONGEST_MARKER: usize = 16;
@@ -23,13 +26,27 @@ pub(super) struct DraftFormat {
     pub(super) decoding: Decoding,
     /// The state of the records; `None` if a person must decide.
     pub(super) state: Option<State>,
+    /// The Redis key that it is at, if the records have a lock and a result apart.
+    pub(super) role: Option<&'static str>,
     pub(super) samples: Vec<SampleValue>,
+}
+
+impl DraftFormat {
+    /// True if its word names a failed request.
+    pub(super) fn is_failure(&self) -> bool {
+        match &self.test {
+            FormatTest::Field(_, Value::String(word)) | FormatTest::Word(word) => {
+                states::is_failure(word)
+            }
+            _ => false,
+        }
+    }
 }
 
 /// How values of a format are recognised.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum FormatTest {
-    /// A field of a JSON value, by name, and its value.
+    /// A field of a JSON value, by its JSON pointer, and its value.
     Field(String, Value),
     /// Any object with these fields.
     Fields,
@@ -62,17 +79,15 @@ pub(super) fn cases(samples: Vec<SampleValue>) -> Vec<DraftFormat> {
 
 /// How a document is recognised: by the field that holds the state, if there is one.
 fn document_test(sample: &SampleValue, state_field: Option<&str>) -> FormatTest {
-    let Some(name) = state_field else {
+    let Some(pointer) = state_field else {
         return match &sample.document {
             Some(Value::Array(items)) => FormatTest::Items(items.len()),
             _ => FormatTest::Fields,
         };
     };
-    let value = match sample.fields() {
-        Some(fields) => fields.get(name).cloned().unwrap_or_default(),
-        None => Value::Null,
-    };
-    FormatTest::Field(name.to_owned(), value)
+    let document = sample.document.as_ref();
+    let value = document.and_then(|document| document.pointer(pointer)).cloned();
+    FormatTest::Field(pointer.to_owned(), value.unwrap_or_default())
 }
 
 /// Groups the values that have the same test and the same decoding.
@@ -82,8 +97,13 @@ fn by(samples: Vec<SampleValue>, test: impl Fn(&SampleValue) -> FormatTest) -> V
         let test = test(&sample);
         let decoding = sample.decoding.clone();
         let state = match &test {
+            // Whether the next request gets a failure or executes again is not in the value.
             FormatTest::Field(_, Value::String(word)) | FormatTest::Word(word) => {
-                states::of_word(word)
+                if states::is_failure(word) {
+                    None
+                } else {
+                    states::of_word(word)
+                }
             }
             // A number or a truth value names no state, so a person must decide.
             FormatTest::Field(..)
@@ -96,6 +116,7 @@ fn by(samples: Vec<SampleValue>, test: impl Fn(&SampleValue) -> FormatTest) -> V
             test,
             decoding,
             state,
+            role: None,
             samples: Vec::new(),
         });
         case.samples.push(sample);
@@ -123,9 +144,45 @@ fn parts_fields(objects: &[&Map<String, Value>], name: &str) -> bool {
     kinds.len() > 1 && by_value.values().all(|(count, _)| *count > 1)
 }
 
-/// The field that holds the state: every value has it, and it has few distinct words.
+/// The pointer to the field that holds the state: every value has it, and it has few distinct
+/// words.
 fn state_field(samples: &[SampleValue]) -> Option<String> {
     let objects: Vec<_> = samples.iter().filter_map(SampleValue::fields).collect();
+    if let Some(name) = best_name(&objects) {
+        return Some(format!("/{}", fields::step(name)));
+    }
+    // The state may be in an object that every value has, such as `payload`. There the words
+    // themselves have to be those of states, because a response has a `status` too.
+    for outer in objects.first()?.keys() {
+        let mut inner = Vec::with_capacity(objects.len());
+        for object in &objects {
+            inner.extend(object.get(outer).and_then(Value::as_object));
+        }
+        if inner.len() == objects.len()
+            && let Some(name) = best_name(&inner)
+            && has_state_words(&inner, name)
+        {
+            return Some(format!("/{}/{}", fields::step(outer), fields::step(name)));
+        }
+    }
+    None
+}
+
+/// True if the field has several words of states, and no others.
+fn has_state_words(objects: &[&Map<String, Value>], name: &str) -> bool {
+    let mut distinct = BTreeSet::new();
+    for object in objects {
+        let word = object.get(name).and_then(Value::as_str).unwrap_or_default();
+        if states::of_word(word).is_none() {
+            return false;
+        }
+        distinct.insert(word);
+    }
+    distinct.len() > 1
+}
+
+/// The name of the field that holds the state of these objects.
+fn best_name<'a>(objects: &[&'a Map<String, Value>]) -> Option<&'a String> {
     let mut best: Option<&String> = None;
     for name in objects.first()?.keys() {
         // Of two names with the same rank, the first wins.
@@ -133,16 +190,19 @@ fn state_field(samples: &[SampleValue]) -> Option<String> {
             Some(best) => states::rank(name) < states::rank(best),
             None => true,
         };
-        if is_better && may_hold_state(&objects, name) {
+        if is_better && may_hold_state(objects, name) {
             best = Some(name);
         }
     }
-    best.cloned()
+    best
 }
 
 /// True if the values of this field look like states: few distinct words, and either the name or
 /// the words are those of states, or the other fields depend on them.
 fn may_hold_state(objects: &[&Map<String, Value>], name: &str) -> bool {
+    if NO_STATES.iter().any(|other| name.eq_ignore_ascii_case(other)) {
+        return false;
+    }
     let mut distinct = BTreeSet::new();
     let mut are_state_words = true;
     for object in objects {

@@ -23,7 +23,11 @@ const RESPONSES: [&str; 6] = ["response", "res", "result", "reply", "data", "val
 /// A field's meaning and the JSON pointer to it.
 pub(super) type FoundField = (&'static str, String);
 
-/// The meanings of a value's fields: those at its top level, and those in a response object.
+/// The parts of a response, which are the only fields that are looked for inside a response.
+const RESPONSE_PARTS: [&str; 4] = ["status", "headers", "body", "error"];
+
+/// The meanings of a value's fields: those at its top level, and those in a response object. The
+/// field at the pointer `state_field` has none, because it holds the state.
 pub(super) fn of(value: &Value, state_field: Option<&str>) -> Vec<FoundField> {
     let mut found = Vec::new();
     let fields = match value {
@@ -40,12 +44,19 @@ pub(super) fn of(value: &Value, state_field: Option<&str>) -> Vec<FoundField> {
         }
         for (inner_name, value) in response {
             let pointer = format!("/{}/{}", step(name), step(inner_name));
-            add(&mut found, pointer, inner_name, value);
+            if is_response_part(inner_name) && state_field != Some(pointer.as_str()) {
+                add(&mut found, pointer, inner_name, value);
+            }
         }
     }
     for (name, value) in fields {
-        if state_field != Some(name.as_str()) {
-            add(&mut found, format!("/{}", step(name)), name, value);
+        let pointer = format!("/{}", step(name));
+        // An object that contains the state is not the body of a response.
+        let holds_state = state_field
+            .and_then(|field| field.strip_prefix(&pointer))
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        if !holds_state {
+            add(&mut found, pointer, name, value);
         }
     }
     found
@@ -83,6 +94,14 @@ fn add(found: &mut Vec<FoundField>, pointer: String, name: &str, value: &Value) 
     if !found.iter().any(|(known, _)| known == what) {
         found.push((what, pointer));
     }
+}
+
+/// True for a name that services give to a part of a response.
+fn is_response_part(name: &str) -> bool {
+    let name = plain(name);
+    NAMES
+        .iter()
+        .any(|(what, names)| RESPONSE_PARTS.contains(what) && names.contains(&name.as_str()))
 }
 
 fn fits(what: &str, value: &Value) -> bool {
@@ -133,7 +152,7 @@ mod tests {
     #[test]
     fn fields_are_recognised_by_their_names_and_values() {
         let value = json!({"status": "DONE", "createdAt": 1_795_223_514_263_u64, "fingerPrint": "f", "response": {"statusCode": 201, "body": {}, "headers": {}}});
-        let mut found = of(&value, Some("status"));
+        let mut found = of(&value, Some("/status"));
         found.sort_unstable();
         let is = |what, pointer: &str| (what, pointer.to_owned());
         assert_eq!(

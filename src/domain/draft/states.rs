@@ -59,6 +59,11 @@ pub(super) fn of_word(word: &str) -> Option<State> {
     None
 }
 
+/// True for a word that names a failed request.
+pub(super) fn is_failure(word: &str) -> bool {
+    ["failed", "failure", "error"].iter().any(|known| word.eq_ignore_ascii_case(known))
+}
+
 /// How likely a field with this name holds the state; a lower rank is likelier.
 pub(super) fn rank(name: &str) -> usize {
     let index = STATE_FIELDS.iter().position(|known| name.eq_ignore_ascii_case(known));

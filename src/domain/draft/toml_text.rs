@@ -3,9 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-use crate::domain::detect::boundaries;
+use crate::domain::detect::{boundaries, has_lock_name, is_separator};
 use crate::domain::draft::case::{DraftFormat, FormatTest, cases};
 use crate::domain::draft::sample::SampleValue;
 use crate::domain::draft::{fields, states};
@@ -22,16 +24,24 @@ pub(crate) const DECIDE: &str = "DECIDE";
 pub(crate) const DRAFT: &str = "draft = true    # read only if --schema or a context names it; \
     delete the line when it is ready";
 
+/// The length of a UUID with hyphens.
+const UUID_LENGTH: usize = 36;
+
 /// The format of `schema.toml` in which drafts are written.
 const FORMAT: u32 = 2;
 
 /// The text of a schema with this name, drafted from these strings and hashes.
 pub(crate) fn draft(name: &str, seen: &[KeyState]) -> String {
-    let keys: Vec<_> = seen.iter().map(|key| &key.redis_key[..]).collect();
-    let template = template(&keys);
-    let cases = cases(seen.iter().map(SampleValue::of).collect());
+    let (templates, cases) = match lock_and_result(seen) {
+        Some((templates, cases)) => (templates, cases),
+        None => {
+            let keys: Vec<_> = seen.iter().map(|key| &key.redis_key[..]).collect();
+            let cases = cases(seen.iter().map(SampleValue::of).collect());
+            (vec![("record", template(&keys))], cases)
+        }
+    };
     let summary = format!("{name}, drafted from sample keys");
-    let warning = if template.starts_with("{key}") {
+    let warning = if templates.iter().any(|(_, template)| template.starts_with("{key}")) {
         "# The template has no text before the key, so any Redis key fits: select the schema by \
         name.\n"
     } else {
@@ -43,15 +53,25 @@ pub(crate) fn draft(name: &str, seen: &[KeyState]) -> String {
          # The file says how records look; idemctl-schema(5) says how the service's steps are \
          described, too.\n\
          format = {FORMAT}\nname = {name:?}\n{DRAFT}\nsummary = {summary:?}\n\n\
-         [keys]\n{warning}record = {}\n\n[ttl]\n",
+         [keys]\n{warning}",
         seen.len(),
-        quoted(&template),
     );
     // Writing to a `String` cannot fail, so the results of `writeln!` are ignored in this file.
+    for (role, template) in &templates {
+        let _ = writeln!(text, "{role} = {}", quoted(template));
+    }
+    text.push_str("\n[ttl]\n");
     write_ttls(&mut text, &cases);
     let mut names = BTreeSet::new();
+    let mut results = Vec::new();
     for case in &cases {
-        write_value_format(&mut text, case, seen.len(), &mut names);
+        if case.state == Some(State::Completed) {
+            results.push(case);
+        }
+    }
+    let result_ttl = longest_ttl(&results);
+    for case in &cases {
+        write_value_format(&mut text, case, seen.len(), result_ttl.as_deref(), &mut names);
     }
     if cases.iter().all(|case| case.state == Some(State::Completed)) {
         text.push_str(
@@ -62,10 +82,60 @@ pub(crate) fn draft(name: &str, seen: &[KeyState]) -> String {
     text
 }
 
+/// The templates and the formats of samples of which some are locks with a Redis key of their own:
+/// `pay:1:lock` beside `pay:1`. `None` if the names do not show that.
+fn lock_and_result(seen: &[KeyState]) -> Option<(Vec<(&'static str, String)>, Vec<DraftFormat>)> {
+    let (locks, results): (Vec<_>, Vec<_>) =
+        seen.iter().partition(|key| has_lock_name(&key.redis_key));
+    if locks.is_empty() || results.is_empty() {
+        return None;
+    }
+    let template_of = |keys: &[&KeyState]| {
+        let keys: Vec<_> = keys.iter().map(|key| &key.redis_key[..]).collect();
+        template(&keys)
+    };
+    let result = template_of(&results);
+    let lock = template_of(&locks);
+    // Without the word that names the lock, both must be the same. Otherwise they may be records of
+    // two services.
+    let is_pair = boundaries(lock.as_bytes()).windows(2).any(|word| {
+        let is_lock = has_lock_name(&lock.as_bytes()[word[0]..word[1]]);
+        let before = lock[..word[0]].trim_end_matches(is_separator);
+        let after = &lock[word[1]..];
+        is_lock && (result == format!("{}{after}", &lock[..word[0]]) || result == before)
+    });
+    if !is_pair {
+        return None;
+    }
+    let mut all = Vec::new();
+    for (role, keys) in [("lock", locks), ("result", results)] {
+        for mut case in cases(keys.into_iter().map(SampleValue::of).collect()) {
+            // A lock has this Redis key for itself, and a result the other one.
+            let state = if role == "lock" { State::InProgress } else { State::Completed };
+            if case.state.is_none() && !case.is_failure() {
+                case.state = Some(state);
+            }
+            case.role = Some(role);
+            all.push(case);
+        }
+    }
+    Some((vec![("lock", lock), ("result", result)], all))
+}
+
+/// The configured TTL of these formats, if one of their samples expires.
+fn longest_ttl(cases: &[&DraftFormat]) -> Option<String> {
+    let mut longest = None;
+    for sample in cases.iter().flat_map(|case| &case.samples) {
+        longest = longest.max(sample.expiry.millis());
+    }
+    longest.map(states::usual_ttl)
+}
+
 /// Writes the `[ttl]` table.
 fn write_ttls(text: &mut String, cases: &[DraftFormat]) {
-    // A format without a state may be either kind, so its TTL cannot be left out.
-    let is_open = cases.iter().any(|case| case.state.is_none());
+    // A format without a state may be either kind, so its TTL cannot be left out. A failure is no
+    // lock, and has a TTL of its own.
+    let is_open = cases.iter().any(|case| case.state.is_none() && !case.is_failure());
     for (name, state) in [("lock", State::InProgress), ("result", State::Completed)] {
         let mut count = 0;
         let mut never_expires = false;
@@ -108,16 +178,19 @@ fn write_value_format(
     text: &mut String,
     case: &DraftFormat,
     all: usize,
+    result_ttl: Option<&str>,
     names: &mut BTreeSet<String>,
 ) {
     let name = unique_name(case, names);
     let _ =
         writeln!(text, "\n# {} of {all} values.\n[[value]]\nname = {name:?}", case.samples.len());
+    if let Some(role) = case.role {
+        let _ = writeln!(text, "at = {role:?}");
+    }
     write_decoding(text, &case.decoding);
     match &case.test {
         FormatTest::Field(field, value) => {
-            let pointer = quoted(&format!("/{}", fields::step(field)));
-            let _ = writeln!(text, "where = {{ {pointer} = {} }}", literal(value));
+            let _ = writeln!(text, "where = {{ {} = {} }}", quoted(field), literal(value));
         }
         FormatTest::Word(word) => _ = writeln!(text, "equals = {}", quoted(word)),
         FormatTest::AnyText => text.push_str(
@@ -133,7 +206,22 @@ fn write_value_format(
     write_field_lists(text, case);
     match case.state {
         Some(state) => _ = writeln!(text, "state = {:?}", state.as_str()),
+        None if case.is_failure() => {
+            let _ = writeln!(
+                text,
+                "# {DECIDE}: completed, if the service keeps the failure. Whether the next request \
+                gets it or\n# executes again is for the begin step to say.\nstate = {DECIDE:?}"
+            );
+        }
         None => _ = writeln!(text, "# {DECIDE}: in-progress or completed.\nstate = {DECIDE:?}"),
+    }
+    // A lock's TTL is the table's. Results may live for different times, such as failures.
+    if case.state != Some(State::InProgress)
+        && let Some(ttl) = longest_ttl(&[case])
+        && result_ttl.is_some_and(|result_ttl| result_ttl != ttl)
+        && case.samples.len() > 1
+    {
+        let _ = writeln!(text, "# These keys have a TTL of their own.\nttl = {ttl:?}");
     }
     write_meanings(text, case);
 }
@@ -166,7 +254,10 @@ fn words(decoder: &Decoder) -> String {
 fn unique_name(case: &DraftFormat, names: &mut BTreeSet<String>) -> String {
     let word = match &case.test {
         FormatTest::Field(_, Value::String(word)) | FormatTest::Word(word) => word.clone(),
-        FormatTest::Field(field, value) => format!("{field}-{value}"),
+        FormatTest::Field(field, value) => {
+            let name = field.rsplit('/').next().unwrap_or_default();
+            format!("{name}-{value}")
+        }
         FormatTest::Fields | FormatTest::Items(_) => "record".to_owned(),
         FormatTest::AnyText => "held".to_owned(),
     };
@@ -219,7 +310,7 @@ fn write_field_lists(text: &mut String, case: &DraftFormat) {
 /// Writes the guessed meanings of the fields.
 fn write_meanings(text: &mut String, case: &DraftFormat) {
     let state_field = match &case.test {
-        FormatTest::Field(field, _) => Some(field.as_str()),
+        FormatTest::Field(pointer, _) => Some(pointer.as_str()),
         _ => None,
     };
     let mut found: BTreeMap<&str, String> = BTreeMap::new();
@@ -240,10 +331,12 @@ fn write_meanings(text: &mut String, case: &DraftFormat) {
         "# Guessed from the names. Check that the fields contain this.\nfields = {{ {} }}",
         shown.join(", ")
     );
-    if let Some(body) = first_value(case, found.get("body"))
-        && !body.is_string()
-    {
-        text.push_str("body_encoding = \"json\"\n");
+    match first_value(case, found.get("body")) {
+        Some(Value::String(body)) if is_base64_text(body) => {
+            text.push_str("body_encoding = \"base64\"\n");
+        }
+        Some(Value::String(_)) | None => {}
+        Some(_) => text.push_str("body_encoding = \"json\"\n"),
     }
     let time = first_value(case, found.get("created_at"))
         .or_else(|| first_value(case, found.get("completed_at")));
@@ -253,6 +346,17 @@ fn write_meanings(text: &mut String, case: &DraftFormat) {
     {
         let _ = writeln!(text, "timestamp = {unit:?}");
     }
+}
+
+/// True for text in Base64, as services store bodies that may be bytes. Short words such as `paid`
+/// are Base64 as well, so the decoded text has to begin as JSON or a page does, or the text ends as
+/// only Base64 does.
+fn is_base64_text(body: &str) -> bool {
+    let Ok(bytes) = STANDARD.decode(body) else { return false };
+    body.ends_with('=')
+        || bytes.starts_with(b"{")
+        || bytes.starts_with(b"[")
+        || bytes.starts_with(b"<")
 }
 
 /// The first value other than null at this JSON pointer of a sample.
@@ -288,6 +392,9 @@ pub(super) fn template(keys: &[&[u8]]) -> String {
     if rest.is_empty() {
         // A single key does not show where the idempotency key begins; its last part is the
         // likeliest.
+        if let Some(at) = before_uuid(&[first]) {
+            return KeyTemplate::around(&first[..at], b"").display();
+        }
         return KeyTemplate::around(&first[..last_boundary(first, first.len())], b"").display();
     }
     let mut alike_before = first.len();
@@ -296,9 +403,30 @@ pub(super) fn template(keys: &[&[u8]]) -> String {
         alike_before = alike_before.min(alike(first.iter(), key.iter()));
         alike_after = alike_after.min(alike(first.iter().rev(), key.iter().rev()));
     }
-    let before = last_boundary(first, alike_before);
+    let mut before = last_boundary(first, alike_before);
+    if before == 0 {
+        // Some services write no separator, or only a hyphen.
+        before = match before_uuid(keys) {
+            Some(at) if at <= alike_before => at,
+            _ => {
+                first[..alike_before].iter().rposition(|byte| *byte == b'-').map_or(0, |at| at + 1)
+            }
+        };
+    }
     let after = suffix(&first[before..], alike_after);
     KeyTemplate::around(&first[..before], &first[first.len() - after..]).display()
+}
+
+/// Where a UUID begins that ends each of these keys; `None` if it begins at different offsets.
+fn before_uuid(keys: &[&[u8]]) -> Option<usize> {
+    let at = keys.first()?.len().checked_sub(UUID_LENGTH)?;
+    for key in keys {
+        let text = std::str::from_utf8(key.get(at..)?).ok()?;
+        if text.len() != UUID_LENGTH || uuid::Uuid::try_parse(text).is_err() {
+            return None;
+        }
+    }
+    Some(at)
 }
 
 /// How many items two sequences have in common at their beginning.
