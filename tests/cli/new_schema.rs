@@ -402,8 +402,8 @@ fn nested_words_of_states_make_formats() {
     let server = Server::start();
     for number in 0..5 {
         let value = |word: &str| format!(r#"{{"payload":{{"status":"{word}"}},"at":1790000000}}"#);
-        server.set(&format!("nest:{number}a"), &value("PENDING"), 28_000);
-        server.set(&format!("nest:{number}b"), &value("DONE"), 80_000);
+        server.set(&format!("nest:{number}a"), value("PENDING"), 28_000);
+        server.set(&format!("nest:{number}b"), value("DONE"), 80_000);
         server.set(&format!("flat:{number}"), r#"{"status":200,"body":"ok"}"#, 80_000);
     }
     let draft = drafted_from(&server, "nested", "nest:*");
@@ -428,7 +428,7 @@ fn a_lock_beside_its_result_becomes_one_schema() {
             (format!("lock:pre:{number}"), format!("pre:{number}")),
         ] {
             if number < 3 {
-                server.set(&lock, &format!("worker-{number}"), 28_000);
+                server.set(&lock, format!("worker-{number}"), 28_000);
             } else {
                 server.set(&result, r#"{"status":200,"body":"ok"}"#, 80_000);
             }

@@ -32,14 +32,7 @@ const FORMAT: u32 = 2;
 
 /// The text of a schema with this name, drafted from these strings and hashes.
 pub(crate) fn draft(name: &str, seen: &[KeyState]) -> String {
-    let (templates, cases) = match lock_and_result(seen) {
-        Some((templates, cases)) => (templates, cases),
-        None => {
-            let keys: Vec<_> = seen.iter().map(|key| &key.redis_key[..]).collect();
-            let cases = cases(seen.iter().map(SampleValue::of).collect());
-            (vec![("record", template(&keys))], cases)
-        }
-    };
+    let Layout { templates, cases } = lock_and_result(seen).unwrap_or_else(|| one_key(seen));
     let summary = format!("{name}, drafted from sample keys");
     let warning = if templates.iter().any(|(_, template)| template.starts_with("{key}")) {
         "# The template has no text before the key, so any Redis key fits: select the schema by \
@@ -82,9 +75,23 @@ pub(crate) fn draft(name: &str, seen: &[KeyState]) -> String {
     text
 }
 
-/// The templates and the formats of samples of which some are locks with a Redis key of their own:
+/// The Redis keys of a record, and the formats of their values.
+struct Layout {
+    /// The role and the template of each Redis key.
+    templates: Vec<(&'static str, String)>,
+    cases: Vec<DraftFormat>,
+}
+
+/// The layout of samples whose records have one Redis key each.
+fn one_key(seen: &[KeyState]) -> Layout {
+    let keys: Vec<_> = seen.iter().map(|key| &key.redis_key[..]).collect();
+    let cases = cases(seen.iter().map(SampleValue::of).collect());
+    Layout { templates: vec![("record", template(&keys))], cases }
+}
+
+/// The layout of samples of which some are locks with a Redis key of their own:
 /// `pay:1:lock` beside `pay:1`. `None` if the names do not show that.
-fn lock_and_result(seen: &[KeyState]) -> Option<(Vec<(&'static str, String)>, Vec<DraftFormat>)> {
+fn lock_and_result(seen: &[KeyState]) -> Option<Layout> {
     let (locks, results): (Vec<_>, Vec<_>) =
         seen.iter().partition(|key| has_lock_name(&key.redis_key));
     if locks.is_empty() || results.is_empty() {
@@ -119,7 +126,7 @@ fn lock_and_result(seen: &[KeyState]) -> Option<(Vec<(&'static str, String)>, Ve
             all.push(case);
         }
     }
-    Some((vec![("lock", lock), ("result", result)], all))
+    Some(Layout { templates: vec![("lock", lock), ("result", result)], cases: all })
 }
 
 /// The configured TTL of these formats, if one of their samples expires.
