@@ -35,9 +35,10 @@ generate: ## Write completions/, man/, the tables of lua/reference/README.md, th
 	IDEMCTL_BLESS=1 cargo test --locked --test source -- generated::
 	IDEMCTL_BLESS=1 cargo test --locked --test cli -- consoles::
 
-libraries: ## Install the published libraries that can be had, write their fixtures anew, let each meet idemctl (NAME=bullmq)
+libraries: ## Install the published libraries that can be had, write their fixtures anew, let each meet idemctl and replay 50 responses (NAME=bullmq)
 	@scripts/libraries.sh record $(NAME)
 	@scripts/libraries.sh meet $(NAME)
+	cargo test --locked --test contract -- --ignored --nocapture promises::$(subst -,_,$(NAME))
 
 clean-tools: ## Remove the programs and libraries that test, check and libraries have fetched
 	rm -rf .engines .tools .libraries

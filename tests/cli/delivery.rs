@@ -481,3 +481,48 @@ fn a_replay_that_brings_the_whole_record_has_the_response_of_its_handler() {
     assert_eq!(raced.json()["runs"][0]["verdict"], "atomic");
     server.idemctl(&["simulate", "--schema", "parts", "first-then-retry"]).exits(0).shows("safe");
 }
+
+/// Rule: a body that the library's language reads as another value is refused, and the lock stays. `make libraries` asks the
+/// libraries for fifty bodies. Revert: without `numbers` and `empty_as_null` in the schema, they are stored.
+#[test]
+fn a_body_that_the_library_reads_as_another_value_is_refused() {
+    let server = Server::start();
+    let python = "app.pay#9f812421cb7b6c40faaa1eb8b30ac48e";
+    let node = "node-idempotency:POST:/payments:k";
+    let powertools = r#"{"status": "INPROGRESS", "expiration": 4000000000, "in_progress_expiration": 4000000000000}"#;
+    for (schema, redis_key, lock, body, why) in [
+        ("powertools-python", python, powertools, "{}", "would get null instead of this body"),
+        (
+            "powertools-python",
+            python,
+            powertools,
+            "[0.1234567890123456789]",
+            "would read 0.12345678901234568",
+        ),
+        (
+            "node-idempotency",
+            node,
+            r#"{"status":"IN_PROGRESS"}"#,
+            "[9007199254740993]",
+            "would read 9007199254740992",
+        ),
+    ] {
+        server.set(redis_key, lock, 20_000);
+        let mut words = vec!["complete", redis_key, "--schema", schema, "--yes", "--body", body];
+        if schema == "node-idempotency" {
+            words.extend(["--status", "201"]);
+        }
+        server.idemctl(&words).exits(2).says(why);
+        assert_eq!(server.get(redis_key).unwrap(), lock.as_bytes(), "{schema}");
+    }
+    let words = [
+        "complete",
+        python,
+        "--schema",
+        "powertools-python",
+        "--yes",
+        "--body",
+        "[12345678901234567890]",
+    ];
+    server.idemctl(&words).exits(0);
+}

@@ -16,6 +16,7 @@ mod distances;
 mod hashes;
 mod libraries;
 mod meeting;
+mod promises;
 mod reading;
 mod recorded;
 mod services;

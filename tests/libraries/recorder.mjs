@@ -203,7 +203,8 @@ export async function main(modes) {
     process.exit(2);
   }
   const told = await modes[mode](what);
-  if (mode !== 'record') process.stdout.write(`${JSON.stringify(told)}\n`);
+  // A pipe takes 64 KiB at a time, so the process has to wait for the rest.
+  if (mode !== 'record') await new Promise((written) => process.stdout.write(`${JSON.stringify(told)}\n`, written));
   // The clients of the libraries keep the process alive.
   process.exit(0);
 }

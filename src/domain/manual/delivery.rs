@@ -1,7 +1,7 @@
 //! How the response that clients get differs from the one that the operator gave to `complete`.
 
 use crate::domain::record::{Content, Json, Response, decode, json_prefix};
-use crate::domain::schema::{Keeps, Schema};
+use crate::domain::schema::{Keeps, Numbers, Schema};
 
 /// The most bytes of a body that a message shows.
 const MOST_SHOWN: usize = 60;
@@ -145,6 +145,35 @@ struct Decimal {
     exponent: i64,
 }
 
+/// The first number of a JSON body that comes back from the service as another one, and that one;
+/// `None` if there is none.
+pub(super) fn changed_number(body: &[u8], numbers: Numbers) -> Option<(String, String)> {
+    if numbers == Numbers::Decimal {
+        return None;
+    }
+    let Ok(json) = json_prefix::parse(body, true) else { return None };
+    changed_in(&json, numbers)
+}
+
+fn changed_in(json: &Json<'_>, numbers: Numbers) -> Option<(String, String)> {
+    match &json.opened() {
+        Json::Number(text) => {
+            let is_integer = !text.contains(['.', 'e', 'E']);
+            if is_integer && numbers == Numbers::DoubleFraction {
+                return None;
+            }
+            let double: f64 = text.parse().ok()?;
+            let read = double.to_string();
+            // A number beyond the doubles is read as infinite, which is no JSON.
+            let is_same = double.is_finite() && Decimal::of(text) == Decimal::of(&read);
+            if is_same { None } else { Some((text.to_string(), read)) }
+        }
+        Json::Array(items) => items.iter().find_map(|item| changed_in(item, numbers)),
+        Json::Object(members) => members.iter().find_map(|(_, member)| changed_in(member, numbers)),
+        _ => None,
+    }
+}
+
 impl Decimal {
     fn of(text: &str) -> Self {
         let is_negative = text.starts_with('-');
@@ -177,6 +206,29 @@ fn shown(body: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_that_a_client_would_read_as_others_are_found() {
+        let changed = |body: &str, numbers| {
+            changed_number(body.as_bytes(), numbers)
+                .map(|(number, read)| format!("{number} {read}"))
+        };
+        let big = r#"{"a":[1,12345678901234567890]}"#;
+        let read = Some("12345678901234567890 12345678901234567000".to_owned());
+        assert_eq!(changed(big, Numbers::Double), read);
+        assert_eq!(changed(big, Numbers::DoubleFraction), None);
+        assert_eq!(changed(big, Numbers::Decimal), None);
+        for body in ["9007199254740993", "1e400", "-1e-400", "0.1234567890123456789"] {
+            assert!(changed(body, Numbers::Double).is_some(), "{body}");
+        }
+        for body in ["1e400", "0.1234567890123456789"] {
+            assert!(changed(body, Numbers::DoubleFraction).is_some(), "{body}");
+        }
+        for body in ["9007199254740991", "-0", "10.00", "1.5e3", "1e-7", "0.1", "no JSON", ""] {
+            assert_eq!(changed(body, Numbers::Double), None, "{body}");
+            assert_eq!(changed(body, Numbers::DoubleFraction), None, "{body}");
+        }
+    }
 
     const KEEPS_ALL: Keeps = Keeps {
         status: true,

@@ -1,6 +1,7 @@
 //! The response that the operator gives, checked against the fields that the schema's results
 //! store.
 
+use super::delivery::changed_number;
 use crate::domain::record::Response;
 use crate::domain::schema::{HeadersAs, Keeps, Schema};
 
@@ -41,6 +42,27 @@ impl ResponseInput {
                     schema.name
                 ),
                 Some("a JSON string needs its quotes: --body '\"text\"'; for nothing, --body null"),
+            );
+        }
+        if keeps.body
+            && let Some((number, read)) = changed_number(&body, schema.write.numbers)
+        {
+            return misfit(
+                format!(
+                    "clients of {} would read {read} for the number {number} of the body",
+                    schema.name
+                ),
+                Some("pass a number that a double has, or text if the client takes text"),
+            );
+        }
+        if keeps.body && schema.write.empty_as_null && is_empty_json(&body) {
+            return misfit(
+                format!(
+                    "clients of {} would get null instead of this body, which is empty, zero or \
+                    false",
+                    schema.name
+                ),
+                Some("pass --body null if that is what clients should get"),
             );
         }
         if keeps.text_only && std::str::from_utf8(&body).is_err() {
@@ -163,6 +185,18 @@ impl ResponseInput {
         let body = self.body.as_deref().unwrap_or_default();
         // A response with a content type may have no body.
         !body.is_empty() && serde_json::from_slice::<serde::de::IgnoredAny>(body).is_err()
+    }
+}
+
+/// True for the JSON values that Python takes for false, except null.
+fn is_empty_json(body: &[u8]) -> bool {
+    match serde_json::from_slice::<serde_json::Value>(body) {
+        Ok(serde_json::Value::Object(members)) => members.is_empty(),
+        Ok(serde_json::Value::Array(items)) => items.is_empty(),
+        Ok(serde_json::Value::String(text)) => text.is_empty(),
+        Ok(serde_json::Value::Number(number)) => number.as_f64() == Some(0.0),
+        Ok(serde_json::Value::Bool(is_true)) => !is_true,
+        Ok(serde_json::Value::Null) | Err(_) => false,
     }
 }
 

@@ -40,4 +40,4 @@ pub(crate) use value_format::{
     ValueFormat,
 };
 pub(crate) use value_template::Template;
-pub(crate) use write_format::{HeaderNames, HeadersAs, Keeps, WriteFormat};
+pub(crate) use write_format::{HeaderNames, HeadersAs, Keeps, Numbers, WriteFormat};

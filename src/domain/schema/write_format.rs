@@ -31,6 +31,12 @@ pub struct WriteFormat {
     pub(crate) header_names: HeaderNames,
     #[serde(default)]
     pub(crate) headers_as: HeadersAs,
+    /// True if a replay brings null instead of a JSON body that Python takes for false.
+    #[serde(default)]
+    pub(crate) empty_as_null: bool,
+    /// The numbers that bodies stored as JSON can have.
+    #[serde(default)]
+    pub(crate) numbers: Numbers,
     /// True if the service writes `<`, `>` and `&` as `\u003c` and so on, as Go's JSON encoder
     /// does.
     #[serde(default)]
@@ -90,6 +96,22 @@ pub(crate) enum HeadersAs {
 }
 
 as_str!(HeadersAs);
+
+/// Which numbers of a body that is stored as JSON come back unchanged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, IntoStaticStr)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub(crate) enum Numbers {
+    /// All.
+    #[default]
+    Decimal,
+    /// Those that a double has, as in JavaScript.
+    Double,
+    /// All integers; of other numbers those that a double has, as in Python.
+    DoubleFraction,
+}
+
+as_str!(Numbers);
 
 /// What a schema's results store of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

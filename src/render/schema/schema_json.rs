@@ -77,6 +77,8 @@ fn write(write: &WriteFormat) -> Value {
         "no_body": write.no_body,
         "header_names": write.header_names.as_str(),
         "headers_as": write.headers_as.as_str(),
+        "numbers": write.numbers.as_str(),
+        "empty_as_null": write.empty_as_null,
         "escape_html": write.escape_html,
         "fingerprint_is": write.fingerprint_is,
         "bytes_at": write.bytes_at,
