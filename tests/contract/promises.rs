@@ -123,6 +123,7 @@ fn powertools_typescript_replays_what_complete_stored() {
     replays_what_complete_stored("powertools-typescript", Replays::Json);
 }
 
+#[expect(clippy::print_stderr, reason = "says what was asked, and what was skipped")]
 fn replays_what_complete_stored(library: &str, replays: Replays) {
     if !Path::new(".libraries").join(library).join("pinned").exists() {
         eprintln!("{library}: skipped, it is not installed");

@@ -218,10 +218,12 @@ impl<'a> StepInputs<'a> {
         if self.schema.write.response.is_none() {
             return Some(comparable(text.to_vec()));
         }
-        // A service that is sent the response alone may still return the whole value.
+        // A service that is sent the response alone may still return the whole value. An opaque
+        // format reads the response as a value, too.
         let content = Content::text(text.to_vec());
         let value = decode::decode_value(self.schema, self.schema.result_key_index(), &content);
         if let Reading::Value(decoded) = value
+            && !self.schema.values[decoded.format].is_opaque()
             && let Some(stored) = decoded.response
         {
             let response = stored.response();
