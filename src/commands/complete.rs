@@ -163,13 +163,24 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
 /// according to the schema.
 ///
 /// # Errors
-/// Usage: the service's steps change the response.
+/// Usage: the service's steps change the response, or store no result that the schema reads.
 fn check_delivery(
     record: &Record,
     request: &StepInputs<'_>,
     trial: &TrialOutcome,
 ) -> Result<(), CommandError> {
     let schema = &record.schema;
+    // The service's script may also delete fields that the schema says stay.
+    if schema.sends_result_value()
+        && let Some(stored) = trial.stored()
+        && let Some(why) = manual::no_result(schema, stored)
+    {
+        return Err(CommandError::usage(format!(
+            "{} would store a value that cannot be read back as a result ({why})",
+            schema.name
+        ))
+        .hint("compare the step with the value formats of the schema; nothing was changed"));
+    }
     let completed = manual::completed(record, request, trial.lives());
     let result = &completed.seen.keys[schema.result_key_index()];
     let predicted = manual::delivered(schema, &result.content);

@@ -140,7 +140,8 @@ pub fn text(all: &[Detected], invocation: &Invocation, view: View) -> String {
         if !more.is_empty() {
             let keys = words::counted(more.iter().map(|detected| detected.keys).sum(), "key");
             let patterns = words::counted(more.len() as u64, "more pattern");
-            page.line(&format!("and {patterns} of {keys} (-o json lists them all)"));
+            let about = if more.iter().all(|detected| detected.is_exact) { "" } else { "about " };
+            page.line(&format!("and {patterns} of {about}{keys} (-o json lists them all)"));
         }
         describe(&mut page, &others, invocation);
     }
@@ -150,6 +151,7 @@ pub fn text(all: &[Detected], invocation: &Invocation, view: View) -> String {
 /// Prints the command line that drafts a schema for one unclaimed group: the first one that may be
 /// locks, else the largest one with fields, else the largest one.
 fn describe(page: &mut Page, unclaimed: &[&Detected], invocation: &Invocation) {
+    let mut may_be_locks = None;
     let mut largest = None;
     let mut largest_with_fields = None;
     // Those that may be locks come first, then the others, each in the order of their size.
@@ -158,15 +160,14 @@ fn describe(page: &mut Page, unclaimed: &[&Detected], invocation: &Invocation) {
             continue;
         }
         if !detected.group.evidence.is_empty() {
-            largest_with_fields = Some(detected);
-            break;
+            may_be_locks = may_be_locks.or(Some(detected));
         }
         largest = largest.or(Some(detected));
         if !detected.group.fields.is_empty() {
             largest_with_fields = largest_with_fields.or(Some(detected));
         }
     }
-    let Some(detected) = largest_with_fields.or(largest) else { return };
+    let Some(detected) = may_be_locks.or(largest_with_fields).or(largest) else { return };
     if let Some(command) = detected.next.command(invocation) {
         let label = page.view.palette.dim("To describe one of these groups:");
         page.line(&format!("{label} {command}"));

@@ -76,6 +76,8 @@ async fn obstacle(
     let request = StepInputs {
         owner: if complete.checks_owner { OWNER.as_bytes() } else { owner },
         before: if shares_key { Some(&lock) } else { None },
+        // Later than the lock, so that a time of the lock that the result replaces counts as lost.
+        now_ms: now_ms + 1_000,
         ..begun.clone()
     };
     let lost = manual::lost_fields(&record, &request);

@@ -23,7 +23,7 @@ pub(crate) struct Rehearsal {
     /// The response that clients get; `None` if the stored result has none.
     pub(crate) delivered: Option<Delivered>,
     /// The content of the result's Redis key after the complete step.
-    pub(super) stored: Content,
+    pub(crate) stored: Content,
 }
 
 /// The answer to the next request.

@@ -443,7 +443,45 @@ fn a_lock_beside_its_result_becomes_one_schema() {
             &draft,
             &[lock, result, r#"at = "lock""#, r#"at = "result""#, r#"state = "in-progress""#],
         );
+        // Whether the keys without the word are all results is for a person to decide.
+        assert_eq!(draft.matches(r#"state = "DECIDE""#).count(), 1, "{draft}");
+        let decided = draft
+            .replace(r#"state = "DECIDE""#, r#"state = "completed""#)
+            .replace(r#"result = "DECIDE""#, r#"result = "24h""#);
+        fs::write(folder(&server, name).join("schema.toml"), decided).unwrap();
         let checked = server.idemctl(&["schema", "check", name]).exits(0);
         checked.shows("8 keys: 5 completed, 3 in progress");
     }
+}
+
+/// Rule: what may be chance or another service is not drafted as a fact: no cut inside identifiers or dates, no pair of a lock
+/// word in the middle, no TTL that a few older results suggest.
+#[test]
+fn chance_is_not_drafted() {
+    let server = Server::start();
+    for number in 1..4 {
+        let done = r#"{"state":"DONE"}"#;
+        server.set(
+            &format!("01927f3e-8c2a-7b0{number}-9a57-0b7f3a3f6f1{number}:res"),
+            done,
+            80_000,
+        );
+        server.set(&format!("2026-10-0{number}-a"), done, 80_000);
+        server.set(&format!("app:job:{number}"), done, 80_000_000);
+        server.set(&format!("app:lock:cron{number}"), "worker", 80_000);
+        if number < 3 {
+            server.set(&format!("few:{number}"), r#"{"state":"SUCCESS"}"#, 40_000_000);
+        }
+        server.set(&format!("few:{number}0"), done, 80_000_000);
+    }
+    has_lines(&drafted_from(&server, "v7", "01927f3e*"), &[r#"record = "{key}:res""#]);
+    has_lines(&drafted_from(&server, "dates", "2026*"), &[r#"record = "{key}""#]);
+    has_lines(&drafted_from(&server, "app", "app:*"), &[r#"record = "app:{key}""#]);
+    let few = drafted_from(&server, "few", "few:*");
+    assert_eq!(few.matches("ttl = ").count(), 0, "{few}");
+    for number in 1..4 {
+        server.set(&format!("bad:{number}"), r#"{"state":"FAILED"}"#, 280_000);
+        server.set(&format!("bad:{number}a"), r#"{"state":"RUNNING"}"#, 28_000);
+    }
+    has_lines(&drafted_from(&server, "bad", "bad:*"), &[r#"lock = "30s""#, r#"result = "DECIDE""#]);
 }

@@ -2,7 +2,7 @@
 
 use crate::context::Context;
 use crate::domain::manual::Delivered;
-use crate::domain::record::{Expiry, Record};
+use crate::domain::record::{Content, Expiry, Record};
 use crate::domain::schema::Meaning;
 use crate::domain::step::Answer;
 use crate::render::words;
@@ -44,6 +44,14 @@ impl TrialOutcome {
     pub(super) fn delivered(&self) -> Option<&Delivered> {
         match self {
             Self::Ran(rehearsal) => rehearsal.delivered.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// The content of the result's Redis key after the step in the trial.
+    pub(super) fn stored(&self) -> Option<&Content> {
+        match self {
+            Self::Ran(rehearsal) => Some(&rehearsal.stored),
             _ => None,
         }
     }

@@ -200,7 +200,7 @@ fn near_miss(
 }
 
 /// A guess about unknown keys: they are locks if their names suggest it and their values are short
-/// texts. Under a name that only suggests idempotency, the hash of a payload and the status code of
+/// texts, and a set with such a name may contain the keys that are locked. Under a name that only suggests idempotency, the hash of a payload and the status code of
 /// a response are no sign of a lock.
 pub(super) fn lock_guess(pattern: &str, sample_set: SampleSet<'_>) -> Option<String> {
     let words = words_of(pattern);
@@ -211,8 +211,12 @@ pub(super) fn lock_guess(pattern: &str, sample_set: SampleSet<'_>) -> Option<Str
     if !names_locks && !names_idempotency {
         return None;
     }
+    let names_keys = names_idempotency || words.iter().any(|word| names_lock(word));
     let first = &sample_set.samples[*sample_set.among.first()?].content;
-    if let Some(kind @ ("set" | "zset")) = first.other_type() {
+    // A sorted set whose name says `processing` alone is usually a queue of jobs.
+    if let Some(kind @ ("set" | "zset")) = first.other_type()
+        && names_keys
+    {
         let kind = if kind == "zset" { "sorted set" } else { kind };
         return Some(format!("may be a {kind} of keys that are locked, which idemctl cannot read"));
     }

@@ -22,9 +22,12 @@ const RARE: usize = 20;
 /// alike keys are names of tenants or users.
 const MOST_WORDS: usize = 20;
 
-/// A word before at least this many keys is the name of an application, unless others have the same
-/// keys: a tenant's keys are those of the other tenants.
+/// A word before at least this many keys, most of them with one layout, is the name of an
+/// application, unless others have the same layout: a tenant's keys are those of the other tenants.
 const FEWEST_OF_WORD: usize = 5;
+
+/// The most words at one level that count as names of applications.
+const MOST_APPLICATIONS: usize = 100;
 
 /// Redis keys with similar names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -174,9 +177,9 @@ fn branches(keys: &[Vec<PatternPart<'_>>], members: Vec<usize>, depth: usize) ->
     joined(branches, layouts, all)
 }
 
-/// What most keys of a branch have behind it: the shapes of their inner parts, and the class of the
-/// last part.
-fn layout(keys: &[Vec<PatternPart<'_>>], branch: &Branch, depth: usize) -> String {
+/// The layout behind the part of a branch that most of its keys have: the shapes of the inner parts,
+/// and the class of the last part. `None` if no layout is that of most keys.
+fn layout(keys: &[Vec<PatternPart<'_>>], branch: &Branch, depth: usize) -> Option<String> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for member in &branch.members {
         let mut layout = String::new();
@@ -192,8 +195,8 @@ fn layout(keys: &[Vec<PatternPart<'_>>], branch: &Branch, depth: usize) -> Strin
         }
         *counts.entry(layout).or_default() += 1;
     }
-    let most = counts.into_iter().max_by_key(|(_, count)| *count);
-    most.map(|(layout, _)| layout).unwrap_or_default()
+    let (layout, count) = counts.into_iter().max_by_key(|(_, count)| *count)?;
+    if count * 2 > branch.members.len() { Some(layout) } else { None }
 }
 
 /// True for a class that recognises every text of its kind.
@@ -203,18 +206,23 @@ fn is_class(shape: &str) -> bool {
 
 /// Joins the branches that few keys have into one branch for any text. `layouts` has the layout of
 /// each branch.
-fn joined(branches: Vec<Branch>, layouts: Vec<String>, all: usize) -> Vec<Branch> {
+fn joined(branches: Vec<Branch>, layouts: Vec<Option<String>>, all: usize) -> Vec<Branch> {
     let mut kept = Vec::new();
     let mut rare: BTreeMap<Option<u8>, Vec<Branch>> = BTreeMap::new();
     let inner = branches.iter().filter(|branch| branch.separator.is_some()).count();
-    let mut alike: BTreeMap<&str, usize> = BTreeMap::new();
-    for layout in &layouts {
+    let mut alike: BTreeMap<&String, usize> = BTreeMap::new();
+    for layout in layouts.iter().flatten() {
         *alike.entry(layout).or_default() += 1;
     }
+    let mut applications = 0;
     for (branch, layout) in branches.into_iter().zip(&layouts) {
         let is_few = branch.members.len() == 1 || branch.members.len() * RARE < all;
+        let is_alone = layout.as_ref().is_some_and(|layout| alike[layout] <= MOST_WORDS);
         let is_application =
-            branch.members.len() >= FEWEST_OF_WORD && alike[layout.as_str()] <= MOST_WORDS;
+            is_alone && branch.members.len() >= FEWEST_OF_WORD && applications < MOST_APPLICATIONS;
+        if is_application {
+            applications += 1;
+        }
         // Last parts are usually identifiers, so rare ones always fold. Inner parts fold only if
         // there are too many words.
         let is_rare = match branch.separator {

@@ -24,6 +24,9 @@ pub(crate) const DECIDE: &str = "DECIDE";
 pub(crate) const DRAFT: &str = "draft = true    # read only if --schema or a context names it; \
     delete the line when it is ready";
 
+/// The fewest samples of a format that show a TTL of its own.
+const FEWEST_WITH_TTL: usize = 3;
+
 /// The length of a UUID with hyphens.
 const UUID_LENGTH: usize = 36;
 
@@ -62,9 +65,9 @@ pub(crate) fn draft(name: &str, seen: &[KeyState]) -> String {
             results.push(case);
         }
     }
-    let result_ttl = longest_ttl(&results);
+    let result_longest = longest(&results);
     for case in &cases {
-        write_value_format(&mut text, case, seen.len(), result_ttl.as_deref(), &mut names);
+        write_value_format(&mut text, case, seen.len(), result_longest, &mut names);
     }
     if cases.iter().all(|case| case.state == Some(State::Completed)) {
         text.push_str(
@@ -103,24 +106,25 @@ fn lock_and_result(seen: &[KeyState]) -> Option<Layout> {
     };
     let result = template_of(&results);
     let lock = template_of(&locks);
-    // Without the word that names the lock, both must be the same. Otherwise they may be records of
-    // two services.
-    let is_pair = boundaries(lock.as_bytes()).windows(2).any(|word| {
-        let is_lock = has_lock_name(&lock.as_bytes()[word[0]..word[1]]);
-        let before = lock[..word[0]].trim_end_matches(is_separator);
-        let after = &lock[word[1]..];
-        is_lock && (result == format!("{}{after}", &lock[..word[0]]) || result == before)
-    });
-    if !is_pair {
+    // Without the word for locks at its beginning or its end, the template of the lock has to be that
+    // of the result. A word in the middle may be one of many names below a common prefix.
+    let bounds = boundaries(lock.as_bytes());
+    let (Some(first), Some(last)) = (bounds.get(1), bounds.iter().rev().nth(1)) else {
+        return None;
+    };
+    let is_before = has_lock_name(&lock.as_bytes()[..*first]) && result == lock[*first..];
+    let is_behind = has_lock_name(&lock.as_bytes()[*last..])
+        && result == lock[..*last].trim_end_matches(is_separator);
+    if !is_before && !is_behind {
         return None;
     }
     let mut all = Vec::new();
     for (role, keys) in [("lock", locks), ("result", results)] {
         for mut case in cases(keys.into_iter().map(SampleValue::of).collect()) {
-            // A lock has this Redis key for itself, and a result the other one.
-            let state = if role == "lock" { State::InProgress } else { State::Completed };
-            if case.state.is_none() && !case.is_failure() {
-                case.state = Some(state);
+            // A Redis key that is named after locks has locks. Whether all others are results is for
+            // a person to decide.
+            if role == "lock" && case.state.is_none() {
+                case.state = Some(State::InProgress);
             }
             case.role = Some(role);
             all.push(case);
@@ -129,20 +133,21 @@ fn lock_and_result(seen: &[KeyState]) -> Option<Layout> {
     Some(Layout { templates: vec![("lock", lock), ("result", result)], cases: all })
 }
 
-/// The configured TTL of these formats, if one of their samples expires.
-fn longest_ttl(cases: &[&DraftFormat]) -> Option<String> {
+/// The longest remaining TTL of the samples of these formats in milliseconds, if one expires.
+fn longest(cases: &[&DraftFormat]) -> Option<u64> {
     let mut longest = None;
     for sample in cases.iter().flat_map(|case| &case.samples) {
         longest = longest.max(sample.expiry.millis());
     }
-    longest.map(states::usual_ttl)
+    longest
 }
 
 /// Writes the `[ttl]` table.
 fn write_ttls(text: &mut String, cases: &[DraftFormat]) {
     // A format without a state may be either kind, so its TTL cannot be left out. A failure is no
-    // lock, and has a TTL of its own.
+    // lock.
     let is_open = cases.iter().any(|case| case.state.is_none() && !case.is_failure());
+    let has_failures = cases.iter().any(DraftFormat::is_failure);
     for (name, state) in [("lock", State::InProgress), ("result", State::Completed)] {
         let mut count = 0;
         let mut never_expires = false;
@@ -154,7 +159,7 @@ fn write_ttls(text: &mut String, cases: &[DraftFormat]) {
                 longest = longest.max(sample.expiry.millis());
             }
         }
-        if count == 0 && is_open {
+        if count == 0 && (is_open || (has_failures && state == State::Completed)) {
             let _ = writeln!(
                 text,
                 "# {DECIDE}: the service's TTL of a {name}, or \"none\". Delete the line if there \
@@ -185,7 +190,7 @@ fn write_value_format(
     text: &mut String,
     case: &DraftFormat,
     all: usize,
-    result_ttl: Option<&str>,
+    result_longest: Option<u64>,
     names: &mut BTreeSet<String>,
 ) {
     let name = unique_name(case, names);
@@ -222,13 +227,21 @@ fn write_value_format(
         }
         None => _ = writeln!(text, "# {DECIDE}: in-progress or completed.\nstate = {DECIDE:?}"),
     }
-    // A lock's TTL is the table's. Results may live for different times, such as failures.
-    if case.state != Some(State::InProgress)
-        && let Some(ttl) = longest_ttl(&[case])
-        && result_ttl.is_some_and(|result_ttl| result_ttl != ttl)
-        && case.samples.len() > 1
+    // Failures often have a shorter TTL than other results. A few results may only be older, so a
+    // TTL that is nearly the same says nothing.
+    if (case.state == Some(State::Completed) || case.is_failure())
+        && case.samples.len() >= FEWEST_WITH_TTL
+        && let Some(longest) = longest(&[case])
+        && result_longest.is_some_and(|result| longest < result / 4)
     {
-        let _ = writeln!(text, "# These keys have a TTL of their own.\nttl = {ttl:?}");
+        let ttl = states::usual_ttl(longest);
+        let shown = duration::short(longest);
+        let keys = case.samples.len();
+        let _ = writeln!(
+            text,
+            "# The longest remaining TTL of these {keys} keys was {shown}, less than that of other \
+            results.\nttl = {ttl:?}"
+        );
     }
     write_meanings(text, case);
 }
@@ -415,16 +428,24 @@ pub(super) fn template(keys: &[&[u8]]) -> String {
         // Some services write no separator, or only a hyphen.
         before = match before_uuid(keys) {
             Some(at) if at <= alike_before => at,
-            _ => {
-                first[..alike_before].iter().rposition(|byte| *byte == b'-').map_or(0, |at| at + 1)
-            }
+            _ => after_hyphen(&first[..alike_before]),
         };
     }
     let after = suffix(&first[before..], alike_after);
     KeyTemplate::around(&first[..before], &first[first.len() - after..]).display()
 }
 
-/// Where a UUID begins that ends each of these keys; `None` if it begins at different offsets.
+/// The offset behind the last hyphen of this common text; 0 if there is none, or if a digit before
+/// it shows that the text belongs to identifiers or dates.
+fn after_hyphen(common: &[u8]) -> usize {
+    match common.iter().rposition(|byte| *byte == b'-') {
+        Some(at) if !common[..at].iter().any(u8::is_ascii_digit) => at + 1,
+        _ => 0,
+    }
+}
+
+/// Where a UUID begins that ends each of these keys; `None` if a key does not end with one, or it
+/// begins at different offsets.
 fn before_uuid(keys: &[&[u8]]) -> Option<usize> {
     let at = keys.first()?.len().checked_sub(UUID_LENGTH)?;
     for key in keys {

@@ -1,6 +1,7 @@
 //! The outcome of a step whose reply was lost, as far as the record shows it. `None` if the record
 //! does not show it, because a slow server may still execute the step.
 
+use super::predict::found_by_step;
 use crate::domain::record::{Decoded, Expiry, Record, decode};
 use crate::domain::schema::{Meaning, State};
 use crate::domain::step::StepInputs;
@@ -25,7 +26,7 @@ pub(crate) fn was_stored(
     let key_index = schema.result_key_index();
     let old = &before.seen.keys[key_index];
     let new = &now.seen.keys[key_index];
-    let sent = request.result_over(&old.content);
+    let sent = request.result_over(&found_by_step(before, request));
     if new.content != sent {
         // A script may add the time to the result.
         let sent = decode::decode_value(schema, key_index, &sent);

@@ -44,8 +44,14 @@ impl ResponseInput {
                 Some("a JSON string needs its quotes: --body '\"text\"'; for nothing, --body null"),
             );
         }
+        let response =
+            Response { status: self.status, headers: self.headers.clone(), body, whole: true };
+        let body = &response.body;
+        // Any other body is stored as text, whose digits stay.
+        let is_json = schema.bodies_are_json() || (keeps.body_as_json && response.is_json());
         if keeps.body
-            && let Some((number, read)) = changed_number(&body, schema.write.numbers)
+            && is_json
+            && let Some((number, read)) = changed_number(body, schema.write.numbers)
         {
             return misfit(
                 format!(
@@ -55,7 +61,7 @@ impl ResponseInput {
                 Some("pass a number that a double has, or text if the client takes text"),
             );
         }
-        if keeps.body && schema.write.empty_as_null && is_empty_json(&body) {
+        if keeps.body && schema.write.empty_as_null && is_empty_json(body) {
             return misfit(
                 format!(
                     "clients of {} would get null instead of this body, which is empty, zero or \
@@ -65,13 +71,13 @@ impl ResponseInput {
                 Some("pass --body null if that is what clients should get"),
             );
         }
-        if keeps.text_only && std::str::from_utf8(&body).is_err() {
+        if keeps.text_only && std::str::from_utf8(body).is_err() {
             return misfit(
                 format!("{} keeps bodies as text, and this one is not UTF-8", schema.name),
                 None,
             );
         }
-        Ok(Response { status: self.status, headers: self.headers.clone(), body, whole: true })
+        Ok(response)
     }
 
     fn nothing_is_lost(&self, schema: &Schema, keeps: Keeps) -> Result<(), Misfit> {

@@ -224,14 +224,27 @@ impl<'a> StepInputs<'a> {
         let value = decode::decode_value(self.schema, self.schema.result_key_index(), &content);
         if let Reading::Value(decoded) = value
             && !self.schema.values[decoded.format].is_opaque()
-            && let Some(stored) = decoded.response
+            && let Some(pointer) = self.pointer_to_response()
+            && let Ok(whole) = serde_json::from_slice::<Value>(text)
+            && let Some(response) = whole.pointer(&pointer)
         {
-            let response = stored.response();
-            let error = decoded.error.as_deref();
-            let carried = StepInputs { response: &response, error, ..self.clone() };
-            return Some(carried.replayed());
+            return Some(comparable(response.to_string().into_bytes()));
         }
         Some(comparable(text.to_vec()))
+    }
+
+    /// The JSON pointer to the response in a result; `None` if the result is not JSON.
+    fn pointer_to_response(&self) -> Option<String> {
+        // A body that no other part of the result has.
+        let sample = Response {
+            status: Some(201),
+            body: br#"{"idemctl":"the response"}"#.to_vec(),
+            ..Response::default()
+        };
+        let request = StepInputs { response: &sample, ..self.clone() };
+        let whole: Value = serde_json::from_slice(&request.result_value()).ok()?;
+        let part: Value = serde_json::from_slice(&request.stored_response()).ok()?;
+        pointer_to(&whole, &part)
     }
 
     fn redis_key(&self, role: Role) -> Vec<u8> {
@@ -389,6 +402,21 @@ impl<'a> StepInputs<'a> {
         }
         text.into_bytes()
     }
+}
+
+/// The JSON pointer to a part of a document that equals `part`.
+fn pointer_to(whole: &Value, part: &Value) -> Option<String> {
+    if whole == part {
+        return Some(String::new());
+    }
+    // The response is in an object; an array of responses would not tell which one.
+    for (name, member) in whole.as_object()? {
+        if let Some(rest) = pointer_to(member, part) {
+            let step = name.replace('~', "~0").replace('/', "~1");
+            return Some(format!("/{step}{rest}"));
+        }
+    }
+    None
 }
 
 /// A response with the members of its JSON objects in the order of their names, because a script

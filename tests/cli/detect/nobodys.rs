@@ -231,3 +231,24 @@ fn tenants_with_the_same_layout_share_a_pattern() {
     assert_eq!(groups.len(), 1, "{groups:?}");
     assert_eq!(groups[0]["pattern"], "*:orders:{n}");
 }
+
+/// Rule: words of which each has other words behind it are names too, however many keys each has.
+#[test]
+fn users_with_pages_of_their_own_share_a_pattern() {
+    let server = Server::start();
+    let mut connection = server.connect();
+    let mut pipeline = redis::pipe();
+    let name = |number: u8| {
+        char::from(b'a' + number % 26).to_string().repeat(3 + usize::from(number / 26))
+    };
+    for user in 0..40 {
+        for page in 0..6 {
+            let page = format!("{}{}", name(user), name(page));
+            pipeline.cmd("SET").arg(format!("{}:{page}:meta", name(user))).arg("x");
+        }
+    }
+    pipeline.exec(&mut connection).unwrap();
+    let found = detected(&server, &[]);
+    let groups = found["groups"].as_array().unwrap();
+    assert_eq!(groups.len(), 1, "{groups:?}");
+}
