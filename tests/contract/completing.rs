@@ -175,12 +175,12 @@ fn the_hash_of_a_payload_is_kept_where_there_is_one() {
     let stored = String::from_utf8(server.get(node).unwrap()).unwrap();
     assert!(stored.starts_with(r#"{"status":"COMPLETE","response""#), "{stored}");
     server
-        .idemctl(&["complete", python, "--schema", "powertools-python", "--body", "{}", "--yes"])
+        .idemctl(&["complete", python, "--schema", "powertools-python", "--body", "[1]", "--yes"])
         .exits(0);
     let stored: Value = serde_json::from_slice(&server.get(python).unwrap()).unwrap();
     assert_eq!(
         (&stored["data"], &stored["validation"]),
-        (&json!("{}"), &json!("c4ca4238a0b923820dcc509a6f75849b"))
+        (&json!("[1]"), &json!("c4ca4238a0b923820dcc509a6f75849b"))
     );
     let replayed =
         server.idemctl(&["begin", python, "--schema", "powertools-python", "--yes"]).exits(1);

@@ -75,13 +75,13 @@ fn is_meant(schema: &Schema, position: &Position, sent: &str) -> bool {
         "fingerprint" => sent.is_empty(),
         // The header lists what it may be.
         "on_failed" | "outcome" => words_of(&position.meaning).any(|word| word == sent),
-        _ => sent.as_bytes() == replayed(schema),
+        _ => sent.as_bytes() == stored_response(schema),
     }
 }
 
-fn replayed(schema: &Schema) -> Vec<u8> {
+fn stored_response(schema: &Schema) -> Vec<u8> {
     let response = Response { body: b"{}".to_vec(), ..Response::default() };
-    StepInputs::new(schema, b"{key}", "the-owner", &response).replayed()
+    StepInputs::new(schema, b"{key}", "the-owner", &response).stored_response()
 }
 
 #[test]

@@ -199,7 +199,7 @@ impl<'a> StepInputs<'a> {
 
     /// This request's response as the service stores it: the whole value, or only the response if
     /// the schema describes it.
-    pub(crate) fn stored_response(&self) -> Vec<u8> {
+    pub fn stored_response(&self) -> Vec<u8> {
         match &self.schema.write.response {
             Some(response) => self.value(response),
             None => self.result_value(),
