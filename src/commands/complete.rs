@@ -170,7 +170,7 @@ fn check_delivery(
     trial: &TrialOutcome,
 ) -> Result<(), CommandError> {
     let schema = &record.schema;
-    // The service's script may also delete fields that the schema says stay.
+    // A script may delete fields of the lock although the schema assumes that they stay.
     if schema.sends_result_value()
         && let Some(stored) = trial.stored()
         && let Some(why) = manual::no_result(schema, stored)

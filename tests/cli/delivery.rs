@@ -546,7 +546,7 @@ fn a_replay_of_the_response_is_right_whatever_fields_the_schema_names() {
 }
 
 /// Rule: `complete` refuses a result that the service's script makes unreadable. Revert: without the trial's value in
-/// `check_delivery`, a record is stored that idemctl takes for another program's.
+/// `check_delivery`, idemctl stores a record that it then takes for a record of another program.
 #[test]
 fn a_result_that_the_script_makes_unreadable_is_refused() {
     let server = Server::start();

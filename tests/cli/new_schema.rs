@@ -385,7 +385,7 @@ fn a_failure_asks_for_its_state_and_has_a_ttl_of_its_own() {
     let lines = [r#"lock = "30s""#, r#"result = "24h""#, r#"ttl = "5m""#, r#"state = "DECIDE""#];
     has_lines(&draft, &lines);
     assert_eq!(draft.matches(r#"state = "DECIDE""#).count(), 1, "{draft}");
-    // The body is Base64, and what is in the response is not the lock's owner.
+    // The body is Base64, and a field of the response is not the owner of the lock.
     has_lines(&draft, &[r#"body_encoding = "base64""#]);
     assert!(!draft.contains("owner"), "{draft}");
     let decided = draft.replace(r#"state = "DECIDE""#, r#"state = "completed""#);
@@ -396,7 +396,7 @@ fn a_failure_asks_for_its_state_and_has_a_ttl_of_its_own() {
         .shows("12 keys: 8 completed, 4 in progress");
 }
 
-/// Rule: words of states in an object that every value has make formats, but the `ok` of a body does not.
+/// Rule: a state word in a nested object that every value has splits the formats, and the `ok` of a body does not.
 #[test]
 fn nested_words_of_states_make_formats() {
     let server = Server::start();

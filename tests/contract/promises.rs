@@ -123,7 +123,7 @@ fn powertools_typescript_replays_what_complete_stored() {
     replays_what_complete_stored("powertools-typescript", Replays::Json);
 }
 
-#[expect(clippy::print_stderr, reason = "says what was asked, and what was skipped")]
+#[expect(clippy::print_stderr, reason = "prints the libraries that were asked or skipped")]
 fn replays_what_complete_stored(library: &str, replays: Replays) {
     if !Path::new(".libraries").join(library).join("pinned").exists() {
         eprintln!("{library}: skipped, it is not installed");
@@ -160,7 +160,7 @@ fn replays_what_complete_stored(library: &str, replays: Replays) {
     assert!(wrong.is_empty(), "{wrong}");
 }
 
-/// What the library's driver tells.
+/// The answer of the library's driver.
 fn asked(server: &Server, library: &str, mode: &str, key: &str) -> Value {
     let output = Command::new("scripts/libraries.sh")
         .args(["run", library, mode, key])

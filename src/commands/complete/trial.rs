@@ -48,8 +48,8 @@ impl TrialOutcome {
         }
     }
 
-    /// The content of the result's Redis key after the step in the trial; `None` if the step did not
-    /// store the result there, of which [`Self::print`] warns.
+    /// The content of the result's Redis key after the step in the trial. `None` if the step stored
+    /// no result there, of which [`Self::print`] warns.
     pub(super) fn stored(&self) -> Option<&Content> {
         match self {
             Self::Ran(rehearsal) if rehearsal.then != Rehearsed::NotStored => {

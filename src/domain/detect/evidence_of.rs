@@ -200,8 +200,9 @@ fn near_miss(
 }
 
 /// A guess about unknown keys: they are locks if their names suggest it and their values are short
-/// texts, and a set with such a name may contain the keys that are locked. Under a name that only suggests idempotency, the hash of a payload and the status code of
-/// a response are no sign of a lock.
+/// texts, and a set with such a name may contain the keys that are locked. Under a name that only
+/// suggests idempotency, the hash of a payload and the status code of a response are no sign of a
+/// lock.
 pub(super) fn lock_guess(pattern: &str, sample_set: SampleSet<'_>) -> Option<String> {
     let words = words_of(pattern);
     let pattern = pattern.to_ascii_lowercase();
@@ -213,7 +214,7 @@ pub(super) fn lock_guess(pattern: &str, sample_set: SampleSet<'_>) -> Option<Str
     }
     let names_keys = names_idempotency || words.iter().any(|word| names_lock(word));
     let first = &sample_set.samples[*sample_set.among.first()?].content;
-    // A sorted set whose name says `processing` alone is usually a queue of jobs.
+    // A sorted set with a name such as `jobs:processing` is usually a queue.
     if let Some(kind @ ("set" | "zset")) = first.other_type()
         && names_keys
     {

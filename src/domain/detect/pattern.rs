@@ -177,8 +177,8 @@ fn branches(keys: &[Vec<PatternPart<'_>>], members: Vec<usize>, depth: usize) ->
     joined(branches, layouts, all)
 }
 
-/// The layout behind the part of a branch that most of its keys have: the shapes of the inner parts,
-/// and the class of the last part. `None` if no layout is that of most keys.
+/// The layout that most keys of a branch have behind its part: the shapes of the inner parts, and
+/// the class of the last part. `None` if no layout is that of most keys.
 fn layout(keys: &[Vec<PatternPart<'_>>], branch: &Branch, depth: usize) -> Option<String> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for member in &branch.members {

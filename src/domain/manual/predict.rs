@@ -72,8 +72,8 @@ fn predicted_meaning(step: Option<&Step>, readings: &[Reading], other_payload: b
     }
 }
 
-/// The content of the result's Redis key that the complete step finds: what was read, or the lock
-/// that is taken for the step.
+/// The content of the result's Redis key when the complete step begins. It is the lock that idemctl
+/// takes for the step, or the content that was read.
 pub(super) fn found_by_step(record: &Record, request: &StepInputs<'_>) -> Content {
     let schema = &record.schema;
     let key_index = schema.result_key_index();

@@ -421,8 +421,8 @@ impl Nodes {
 
 /// The records that a scan of a cluster has returned, because a slot that moves during the scan is
 /// read on two nodes. Few of them are ever looked up, so a record takes 8 bytes, which are written
-/// one after the other: the slot of its first Redis key, and 50 bits of its hash. Of a million
-/// records in one slot, two have the same hash with a probability of one in 2,000.
+/// one after the other: the slot of its first Redis key, and 50 bits of its hash. If a slot has
+/// a million records, the probability that two have the same hash is one in 2,000.
 struct ReturnedRecords {
     hasher: RandomState,
     /// The records since the last one that was looked up.
