@@ -433,11 +433,18 @@ result_value = '{"s":"D","by":"{owner}","answer":{response}}'
 response = '{"code":{status},"body":{body_json}}'
 
 [[begin.call]]
-command = ["SET", "{record}", "{lock_value}", "NX", "GET", "EX", "{lock_ttl}"]
+command = ["SET", "{record}", "{lock_value}", "NX", "EX", "{lock_ttl}"]
 replies = [
-  { nil = true, means = "acquired", when = { record = "absent" } },
+  { word = "OK", means = "acquired", when = { record = "absent" } },
+  { nil = true, means = "next" },
+]
+
+[[begin.call]]
+command = ["GET", "{record}"]
+replies = [
   { value = "held", means = "conflict" },
   { value = "done", means = "replay" },
+  { nil = true, means = "conflict" },
 ]
 
 [complete]
