@@ -195,8 +195,11 @@ impl Invocation {
         }
         if knows == Knows::Prefix {
             let mut names_schema = false;
-            for word in shlex::split(words).unwrap_or_default() {
-                names_schema |= word == "--schema" || word.starts_with("--schema=");
+            // Advice has a command line for each record, and few of these name a schema.
+            if words.contains("--schema") {
+                for word in shlex::split(words).unwrap_or_default() {
+                    names_schema |= word == "--schema" || word.starts_with("--schema=");
+                }
             }
             // If the command line names a schema, the prefix of another schema would be wrong.
             if !names_schema {

@@ -143,6 +143,8 @@ pub struct ValueFormat {
     pub(crate) is_marked_opaque: bool,
     pub(crate) state: State,
     pub(crate) fields: FieldPointers,
+    /// The members of the document that several fields are in, so that each is read only once.
+    pub(crate) shared_parents: Vec<String>,
     pub(crate) body_encoding: BodyEncoding,
     pub(crate) body_is: BodyIs,
     pub(crate) timestamp: Timestamp,
@@ -257,5 +259,27 @@ impl FieldPointers {
             ("blob", blob),
         ];
         all.into_iter().filter_map(|(name, pointer)| Some((name, pointer.as_deref()?)))
+    }
+
+    /// The members of the document that contain at least two of the fields, and are none
+    /// themselves, unescaped.
+    pub(super) fn shared_parents(&self) -> Vec<String> {
+        let mut parents: Vec<String> = Vec::new();
+        let mut seen: Vec<&str> = Vec::new();
+        for (_, pointer) in self.pointers() {
+            let Some((parent, _)) = pointer.strip_prefix('/').and_then(|rest| rest.split_once('/'))
+            else {
+                continue;
+            };
+            let is_field =
+                self.pointers().any(|(_, other)| other.strip_prefix('/') == Some(parent));
+            let is_escaped = parent.contains('~');
+            if seen.contains(&parent) && !is_field && !is_escaped {
+                parents.push(parent.to_owned());
+            }
+            seen.push(parent);
+        }
+        parents.dedup();
+        parents
     }
 }

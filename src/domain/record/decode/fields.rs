@@ -18,6 +18,15 @@ pub(super) fn decode_fields(
     source: FieldSource<'_>,
 ) -> Decoded {
     let fields = &format.fields;
+    // Each pointer into a member that is still text would read all of that text again.
+    let opened;
+    let mut source = source;
+    if let Some(document) = source.document
+        && !format.shared_parents.is_empty()
+    {
+        opened = document.with_opened(&format.shared_parents);
+        source.document = Some(&opened);
+    }
     let mut blob = None;
     if let Some(path) = &fields.blob
         && let Some(document) = source.document
@@ -106,6 +115,10 @@ impl FieldSource<'_> {
                 Json::String(Cow::Borrowed(text)) => Some(Cow::Borrowed(text.as_bytes())),
                 Json::String(Cow::Owned(text)) => Some(Cow::Owned(text.into_bytes())),
                 Json::Bytes(bytes) => Some(bytes),
+                // Most times are such numbers, and their text needs no change.
+                Json::Number(Cow::Borrowed(text)) if is_digits(text) => {
+                    Some(Cow::Borrowed(text.as_bytes()))
+                }
                 // This builds no tree, which would take many times the memory of a large body.
                 Json::Raw(text) => compact_json(text.as_bytes()).map(Cow::Owned),
                 other => Some(Cow::Owned(other.to_value().to_string().into_bytes())),
@@ -162,6 +175,10 @@ impl FieldSource<'_> {
     fn pointer(&self, path: Option<&String>) -> Option<Json<'_>> {
         self.document?.pointer(path?)
     }
+}
+
+fn is_digits(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// A whole number, also if it is written as text, because a hash has no numbers.

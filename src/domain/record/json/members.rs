@@ -22,6 +22,10 @@ impl<'a> Members<'a> {
     /// Adds a member, or replaces the value of the member with this name.
     pub(crate) fn put(&mut self, name: Cow<'a, str>, value: Json<'a>) {
         let count = self.members.len();
+        if count == 0 {
+            // Most records have five to eight members.
+            self.members.reserve(8);
+        }
         if count == FEW_MEMBERS && self.places.is_empty() {
             self.places.reserve(count);
             for (place, (name, _)) in self.members.iter().enumerate() {

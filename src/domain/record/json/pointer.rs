@@ -58,6 +58,18 @@ impl Json<'_> {
         }
     }
 
+    /// The same object with the members of these names opened.
+    pub(crate) fn with_opened(&self, names: &[String]) -> Json<'_> {
+        let Self::Object(members) = self else { return self.by_ref() };
+        let mut opened = Vec::with_capacity(members.len());
+        for (name, value) in members {
+            let is_opened = names.iter().any(|wanted| **wanted == **name);
+            let value = if is_opened { value.opened() } else { value.by_ref() };
+            opened.push((Cow::Borrowed(&**name), value));
+        }
+        Json::Object(opened)
+    }
+
     /// Replaces the value at a pointer; false if there is none.
     pub(in crate::domain) fn put(&mut self, path: &str, other: Json<'static>) -> bool {
         let Some(rest) = path.strip_prefix('/') else {

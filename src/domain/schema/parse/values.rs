@@ -39,6 +39,7 @@ pub(super) fn resolve(symbols: &SymbolTable, raw: &RawValue) -> Checked<ValueFor
         is_marked_opaque: raw.opaque,
         state: raw.state,
         fields: raw.fields.clone(),
+        shared_parents: raw.fields.shared_parents(),
         body_encoding: raw.body_encoding,
         body_is: raw.body_is,
         timestamp: raw.timestamp,
