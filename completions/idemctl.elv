@@ -1866,6 +1866,7 @@ set edit:completion:arg-completer[idemctl] = {|@words|
             cand --key 'Private key of the client certificate, in PEM format'
             cand --sni 'Server name to request and to verify in the certificate [default: the host]'
             cand --color 'When to use colours; `auto` checks NO_COLOR and whether stdout is a terminal'
+            cand --expanded 'Print schema.toml with the calls of its `protocol` written out'
             cand -c 'Refuse a server that is not a cluster node; clusters are also detected without it'
             cand --cluster 'Refuse a server that is not a cluster node; clusters are also detected without it'
             cand --askpass 'Ask for the password'

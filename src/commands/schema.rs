@@ -9,7 +9,7 @@ use clap::{Args as ClapArgs, Subcommand};
 
 use crate::args::{Output, SchemaArgs, SchemaFolderArgs};
 use crate::context::Context;
-use crate::domain::schema::Schema;
+use crate::domain::schema::{Schema, expanded};
 use crate::exit::{CommandError, Exit};
 use crate::render::schema as render;
 use crate::schemas;
@@ -54,6 +54,10 @@ enum Command {
         #[arg(long, value_name = "NAME", conflicts_with = "output")]
         script: Option<String>,
 
+        /// Print schema.toml with the calls of its `protocol` written out
+        #[arg(long, conflicts_with_all = ["output", "script"])]
+        expanded: bool,
+
         /// Output format
         #[arg(short, long, value_enum, default_value_t)]
         output: Output,
@@ -91,7 +95,10 @@ impl Args {
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     match args.command {
         Command::List { libraries, output, folder } => list(context, libraries, output, folder),
-        Command::Show { name, script, output, folder } => {
+        Command::Show { name, expanded: true, folder, .. } => {
+            show_expanded(context, &name, &folder)
+        }
+        Command::Show { name, script, output, folder, .. } => {
             show(context, &name, script.as_deref(), output, folder)
         }
         Command::New(args) => new::new(context, args).await,
@@ -144,6 +151,27 @@ fn show(
             context.show(output, "schemas", &shown, |view| render::page(schema, view))?;
         }
     }
+    Ok(Exit::Done)
+}
+
+/// Prints the file of a schema with the calls of its protocol in place of the protocol.
+fn show_expanded(context: &mut Context, name: &str, folder: &SchemaFolderArgs) -> Result<Exit> {
+    let own = context.settings.schema_dir(folder.schema_dir.as_deref());
+    let files = schemas::files_of(own.as_deref(), name)
+        .map_err(|error| CommandError::usage(error.to_string()))?;
+    let Some(files) = files else {
+        // The catalog's error names the schemas that there are.
+        let named = SchemaArgs {
+            schema: vec![name.to_owned()],
+            folder: folder.clone(),
+            ..SchemaArgs::default()
+        };
+        context.catalog(&named)?;
+        return Ok(Exit::No);
+    };
+    let toml = expanded(&files.toml)
+        .map_err(|why| CommandError::usage(format!("schema `{name}` cannot be expanded: {why}")))?;
+    context.ui.data(toml)?;
     Ok(Exit::Done)
 }
 

@@ -142,7 +142,8 @@ fn find_line(text: &str, fits: impl Fn(&str) -> bool) -> usize {
     1
 }
 
-/// The line of the table with this heading and index, from 1; 1 if there is no such table.
+/// The line of the table with this heading and index, from 1. For a call that the file does not have,
+/// the line that names the protocol; 1 if there is none.
 pub(super) fn line_of_table(text: &str, heading: &str, index: usize) -> usize {
     let mut tables = 0;
     for (number, line) in text.lines().enumerate() {
@@ -154,7 +155,7 @@ pub(super) fn line_of_table(text: &str, heading: &str, index: usize) -> usize {
         }
         tables += 1;
     }
-    1
+    find_line(text, |line| line.trim_start().starts_with("protocol"))
 }
 
 fn problem(file: &Path, line: usize, message: String, is_error: bool) -> Problem {

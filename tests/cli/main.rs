@@ -59,6 +59,7 @@ mod printed;
 mod progress;
 mod prompts;
 mod protected;
+mod protocols;
 mod purge;
 mod race;
 mod recipes;

@@ -18,6 +18,7 @@ mod expire_at;
 mod headers;
 mod idempotency;
 mod mark_completed_and_unlock;
+mod protocols;
 mod read_records;
 mod reference;
 mod reference_begin;

@@ -23,7 +23,7 @@ pub struct Script {
 pub struct Position {
     /// `KEYS` or `ARGV`.
     pub list: String,
-    /// `1`, `1..n` or `n+1`.
+    /// `1`, `1..n`, `n+1`, or `2..m` for all that follow.
     pub index: String,
     pub name: String,
     pub meaning: String,
@@ -34,6 +34,9 @@ impl Position {
     pub fn expression(&self) -> String {
         match self.index.as_str() {
             "1..n" | "n+1..2n" => self.list.clone(),
+            index if index.ends_with("..m") => {
+                format!("{{unpack({}, {})}}", self.list, index.trim_end_matches("..m"))
+            }
             index => format!(
                 "{}[{}]",
                 self.list,

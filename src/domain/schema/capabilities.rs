@@ -133,9 +133,9 @@ impl Schema {
 /// The placeholders of this TTL, and of the times that idemctl computes from it.
 fn placeholders_of(of: TtlOf) -> Vec<Placeholder> {
     let mut placeholders = Timestamp::ALL.map(|unit| Placeholder::Expires(of, unit)).to_vec();
-    placeholders.push(match of {
-        TtlOf::Lock => Placeholder::LockTtl,
-        TtlOf::Result => Placeholder::ResultTtl,
+    placeholders.extend(match of {
+        TtlOf::Lock => [Placeholder::LockTtl, Placeholder::LockTtlMilliseconds],
+        TtlOf::Result => [Placeholder::ResultTtl, Placeholder::ResultTtlMilliseconds],
     });
     placeholders
 }

@@ -17,6 +17,7 @@ use self::symbol_table::SymbolTable;
 use super::key_hash::KeyHash;
 use super::location::{AllChecked, At as _, Checked, Wrong, all, wrong};
 use super::model::{Schema, SchemaOrigin, Script};
+use super::protocol;
 use super::raw::{RawSchema, RawStep};
 use super::redis_keys::Prefixes;
 use super::steps::{Meaning, Step};
@@ -118,8 +119,22 @@ fn resolve(
     origin: SchemaOrigin,
 ) -> AllChecked<Schema> {
     let from_format_1 = raw.format == 1;
-    let raw = all(in_format_2(raw))?;
+    let mut raw = all(in_format_2(raw))?;
     all(check_name(&raw.name))?;
+    let mut described = vec!["renew"];
+    for (name, step) in
+        [("begin", &raw.begin), ("complete", &raw.complete), ("release", &raw.release)]
+    {
+        if step.is_some() || raw.protocol.is_none() {
+            described.push(name);
+        }
+    }
+    let mut scripts = scripts;
+    all(protocol::add_steps(&mut raw, &mut scripts))?;
+    // An error in a step of the protocol is at the line that names the protocol.
+    let of_file = |step: &'static str| {
+        if described.contains(&step) { step } else { protocol::PROTOCOL }
+    };
     let key_hash = all(key_hash(raw.keys.hash.as_deref()).at("hash").at("keys"))?;
     let mut places = all(keys::resolve(&raw, prefixes).at("keys"))?;
     // There is at least one place, and the first has the prefix in use.
@@ -147,10 +162,10 @@ fn resolve(
     let write = raw.write.clone().unwrap_or_default();
     found.extend(check_written(&write, lock_ttl, result_ttl).at("write").err());
     symbols.unset = unset(&write, lock_ttl, result_ttl);
-    let begin = step(&symbols, "begin", raw.begin.as_ref(), BEGIN, &mut found);
+    let begin = step(&symbols, of_file("begin"), raw.begin.as_ref(), BEGIN, &mut found);
     let renew = step(&symbols, "renew", raw.renew.as_ref(), RENEW, &mut found);
-    let complete = step(&symbols, "complete", raw.complete.as_ref(), COMPLETE, &mut found);
-    let release = step(&symbols, "release", raw.release.as_ref(), RELEASE, &mut found);
+    let complete = step(&symbols, of_file("complete"), raw.complete.as_ref(), COMPLETE, &mut found);
+    let release = step(&symbols, of_file("release"), raw.release.as_ref(), RELEASE, &mut found);
     if !from_format_1 {
         let steps =
             [("begin", &begin), ("renew", &renew), ("complete", &complete), ("release", &release)];
@@ -268,10 +283,10 @@ fn check_written(write: &WriteFormat, lock_ttl: Duration, result_ttl: Duration) 
 fn unset(write: &WriteFormat, lock_ttl: Duration, result_ttl: Duration) -> Vec<Placeholder> {
     let mut unset = Vec::new();
     if lock_ttl == NO_TTL {
-        unset.push(Placeholder::LockTtl);
+        unset.extend([Placeholder::LockTtl, Placeholder::LockTtlMilliseconds]);
     }
     if result_ttl == NO_TTL {
-        unset.push(Placeholder::ResultTtl);
+        unset.extend([Placeholder::ResultTtl, Placeholder::ResultTtlMilliseconds]);
     }
     if write.lock_value.is_none() {
         unset.push(Placeholder::LockValue);

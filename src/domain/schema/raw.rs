@@ -12,6 +12,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use super::decoder::{self, Encoding, ValueType};
+use super::protocol::Protocol;
 use super::redis_keys::Role;
 use super::service_behavior::ServiceBehavior;
 use super::steps::{First, Meaning};
@@ -32,6 +33,11 @@ pub(super) struct RawSchema {
     pub(crate) older_release_of: Option<String>,
     #[serde(default)]
     pub(crate) draft: bool,
+    /// The protocol of the steps that the file does not describe.
+    pub(crate) protocol: Option<Protocol>,
+    /// What the service's client receives, by the meaning of a reply of the protocol.
+    #[serde(default)]
+    pub(crate) client: BTreeMap<String, String>,
     pub(crate) keys: RawKeys,
     pub(crate) ttl: RawTtl,
     pub(crate) value: Vec<RawValue>,

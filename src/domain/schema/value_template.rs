@@ -22,6 +22,8 @@ pub(in crate::domain) enum Placeholder {
     Owner,
     LockTtl,
     ResultTtl,
+    LockTtlMilliseconds,
+    ResultTtlMilliseconds,
     LockValue,
     ResultValue,
     Status,
@@ -67,8 +69,12 @@ const IN_CALLS: &[(&str, Placeholder)] = &[
 ];
 
 /// Further placeholders that a word of a call may have since format 2, besides those of a response.
-const IN_CALLS_OF_FORMAT_2: &[(&str, Placeholder)] =
-    &[("now_s", Placeholder::NowSeconds), ("now_ms", Placeholder::NowMilliseconds)];
+const IN_CALLS_OF_FORMAT_2: &[(&str, Placeholder)] = &[
+    ("now_s", Placeholder::NowSeconds),
+    ("now_ms", Placeholder::NowMilliseconds),
+    ("lock_ttl_ms", Placeholder::LockTtlMilliseconds),
+    ("result_ttl_ms", Placeholder::ResultTtlMilliseconds),
+];
 
 /// The placeholders that a response may have, and so may a value with a response in it.
 const IN_RESPONSES: &[(&str, Placeholder)] = &[
@@ -311,7 +317,7 @@ impl Template {
 
     /// True if a word of a call contains the time.
     pub(super) fn has_time(&self) -> bool {
-        IN_CALLS_OF_FORMAT_2.iter().any(|(_, place)| self.has(&[*place]))
+        self.has(&[Placeholder::NowSeconds, Placeholder::NowMilliseconds])
     }
 
     /// The placeholder in a word of a call that format 1 does not have.
@@ -349,7 +355,7 @@ impl Template {
 
     /// True if it is only the lock TTL.
     pub(crate) fn is_lock_ttl(&self) -> bool {
-        matches!(self.0.as_slice(), [TemplatePart::Placeholder(Placeholder::LockTtl)])
+        matches!(self.only_place(), Some(Placeholder::LockTtl | Placeholder::LockTtlMilliseconds))
     }
 
     /// The placeholder, if the template consists of nothing else.

@@ -132,6 +132,11 @@ pub(super) fn whole_seconds(ttl: std::time::Duration) -> Vec<u8> {
     ttl.as_millis().div_ceil(1000).to_string().into_bytes()
 }
 
+/// A TTL for `PX`, which takes whole milliseconds. It is rounded up, so that no TTL is 0.
+pub(super) fn milliseconds(ttl: std::time::Duration) -> Vec<u8> {
+    ttl.as_nanos().div_ceil(1_000_000).to_string().into_bytes()
+}
+
 /// Escapes the characters that Go's `encoding/json` always escapes.
 pub(super) fn escape_html(json: &str) -> String {
     let mut text = String::with_capacity(json.len());

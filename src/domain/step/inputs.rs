@@ -8,7 +8,9 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use super::StepReply;
-use super::encoding::{compact_json, escape_html, header_lists, headers, timestamp, whole_seconds};
+use super::encoding::{
+    compact_json, escape_html, header_lists, headers, milliseconds, timestamp, whole_seconds,
+};
 use super::kept;
 use super::reply::{ReplyMatch, ReplyMatcher};
 use crate::domain::hash_slot;
@@ -42,6 +44,15 @@ pub struct StepInputs<'a> {
     /// The previous value, part of which a result may keep; `None` for a lock as the schema writes
     /// it.
     pub before: Option<&'a Content>,
+}
+
+/// A TTL in seconds as milliseconds. What is no number of seconds stays as it is, because a scenario
+/// may send such a text on purpose.
+fn in_milliseconds(seconds: &str) -> Vec<u8> {
+    match seconds.parse::<i64>().ok().and_then(|seconds| seconds.checked_mul(1000)) {
+        Some(milliseconds) => milliseconds.to_string().into_bytes(),
+        None => seconds.as_bytes().to_vec(),
+    }
 }
 
 impl<'a> StepInputs<'a> {
@@ -81,7 +92,12 @@ impl<'a> StepInputs<'a> {
                 Some(ttl) => ttl.as_bytes().to_vec(),
                 None => whole_seconds(self.schema.lock_ttl),
             },
+            Placeholder::LockTtlMilliseconds => match self.lock_ttl {
+                Some(ttl) => in_milliseconds(ttl),
+                None => milliseconds(self.schema.lock_ttl),
+            },
             Placeholder::ResultTtl => whole_seconds(self.sent_result_ttl()),
+            Placeholder::ResultTtlMilliseconds => milliseconds(self.sent_result_ttl()),
             Placeholder::LockValue => self.lock_value(),
             Placeholder::ResultValue => self.result_value(),
             Placeholder::Outcome => {

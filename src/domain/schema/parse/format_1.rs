@@ -17,6 +17,9 @@ use crate::domain::schema::write_format::WriteFormat;
 /// # Errors
 /// A field is missing that format 1 requires, or the file uses a field or a word of format 2.
 pub(super) fn convert(mut raw: RawSchema) -> Checked<RawSchema> {
+    if raw.protocol.is_some() {
+        return newer("protocol").at("protocol");
+    }
     check_write(raw.write.as_ref()).at("write")?;
     require("write", raw.write.is_some())?;
     require("begin", raw.begin.is_some())?;

@@ -94,7 +94,12 @@ fn check_word(symbols: &SymbolTable, word: &Template) -> Checked<()> {
         ));
     }
     if word.has(&symbols.unset) {
-        let is_ttl = word.has(&[Placeholder::LockTtl, Placeholder::ResultTtl]);
+        let is_ttl = word.has(&[
+            Placeholder::LockTtl,
+            Placeholder::LockTtlMilliseconds,
+            Placeholder::ResultTtl,
+            Placeholder::ResultTtlMilliseconds,
+        ]);
         let none = if is_ttl { "; a TTL of \"none\" cannot be sent" } else { "" };
         return wrong(format!("`{}` has no value in [ttl] or [write]{none}", word.display()));
     }

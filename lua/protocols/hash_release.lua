@@ -1,0 +1,31 @@
+-- hash_release: remove the record, if it still has this owner.
+--
+-- KEYS[1]  record_key   the Redis key of the record, a hash
+-- ARGV[1]  owner        the owner that the record must name
+-- ARGV[2]  owner_field  the field that names it; empty if the service does not compare it
+-- ARGV[3]  lock_fields  the other fields of a lock, as a JSON object of texts
+--
+-- Replies
+--   1  removed
+--   0  there is no such lock, or it has another owner
+--   error WRONGTYPE  the Redis key holds another type
+--   error ERR  lock_fields is not JSON
+--
+
+local record_key = KEYS[1]
+local owner = ARGV[1]
+local owner_field = ARGV[2]
+local lock_fields = ARGV[3]
+
+if owner_field ~= '' and redis.call('HGET', record_key, owner_field) ~= owner then
+  return 0
+end
+for name, text in pairs(cjson.decode(lock_fields)) do
+  if redis.call('HGET', record_key, name) ~= text then
+    return 0
+  end
+end
+if redis.call('DEL', record_key) == 0 then
+  return 0
+end
+return 1

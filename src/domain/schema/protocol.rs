@@ -1,0 +1,637 @@
+//! The protocols that a `schema.toml` can name instead of describing each call. A protocol expands
+//! to `[begin]`, `[complete]` and `[release]`, written as the file would write them.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use serde::Deserialize;
+use strum::IntoStaticStr;
+
+use super::decoder::{Encoding, ValueType};
+use super::location::{At as _, Checked, wrong};
+use super::model::Script;
+use super::raw::{RawSchema, RawStep, RawValue};
+use super::redis_keys::Role;
+use super::service_behavior::OnFailure;
+use super::steps::Meaning;
+use super::ttl::NO_TTL;
+use super::value_format::{PastExpiry, State};
+use crate::domain::as_str::as_str;
+
+/// The field of `schema.toml` that names the protocol.
+pub(super) const PROTOCOL: &str = "protocol";
+
+/// The scripts of the protocols, by name.
+const SCRIPTS: [(&str, &str); 6] = [
+    ("fenced_begin", include_str!("../../../lua/protocols/fenced_begin.lua")),
+    ("fenced_complete", include_str!("../../../lua/protocols/fenced_complete.lua")),
+    ("fenced_release", include_str!("../../../lua/protocols/fenced_release.lua")),
+    ("hash_begin", include_str!("../../../lua/protocols/hash_begin.lua")),
+    ("hash_complete", include_str!("../../../lua/protocols/hash_complete.lua")),
+    ("hash_release", include_str!("../../../lua/protocols/hash_release.lua")),
+];
+
+/// How a library takes locks and stores results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, IntoStaticStr)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub(crate) enum Protocol {
+    /// `SET NX`, then `GET`; the client decides by what it reads. Complete is a `SET`.
+    SetNxGet,
+    /// `GET` of the result, then `SET NX` of the lock. Complete is a `SET`, then it gives the lock
+    /// up.
+    LockThenResult,
+    /// Scripts that compare the owner in the lock.
+    FencedScript,
+    /// A hash whose fields are set by scripts, which compare the owner if there is one.
+    HashStatus,
+}
+
+as_str!(Protocol);
+
+/// The steps of a protocol for one schema.
+pub(super) struct ExpandedSteps {
+    /// The steps that the file does not describe itself, as TOML.
+    pub(super) toml: String,
+    /// The scripts that the steps send.
+    pub(super) scripts: Vec<Script>,
+}
+
+/// The steps in the TOML of [`ExpandedSteps`].
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Steps {
+    begin: Option<RawStep>,
+    complete: Option<RawStep>,
+    release: Option<RawStep>,
+}
+
+/// Adds the steps of the schema's protocol, except those that the file describes itself.
+pub(super) fn add_steps(
+    raw: &mut RawSchema,
+    scripts: &mut BTreeMap<String, Script>,
+) -> Checked<()> {
+    let Some(expanded) = expand(raw)? else {
+        if !raw.client.is_empty() {
+            return wrong("`client` belongs to `protocol`; here, write `client` in the replies")
+                .at("client");
+        }
+        return Ok(());
+    };
+    let steps: Steps = match toml::from_str(&expanded.toml) {
+        Ok(steps) => steps,
+        Err(error) => return wrong(error.message().to_owned()).at(PROTOCOL),
+    };
+    raw.begin = raw.begin.take().or(steps.begin);
+    raw.complete = raw.complete.take().or(steps.complete);
+    raw.release = raw.release.take().or(steps.release);
+    for script in expanded.scripts {
+        if scripts.contains_key(&script.name) {
+            let name = &script.name;
+            return wrong(format!("rename {name}.lua: the protocol has a script of that name"))
+                .at(PROTOCOL);
+        }
+        scripts.insert(script.name.clone(), script);
+    }
+    Ok(())
+}
+
+/// The steps of the schema's protocol; `None` if the file names none.
+///
+/// # Errors
+/// The schema does not have what the protocol needs.
+pub(super) fn expand(raw: &RawSchema) -> Checked<Option<ExpandedSteps>> {
+    let Some(protocol) = raw.protocol else { return Ok(None) };
+    let expansion = Expansion { raw, toml: String::new() };
+    match expansion.expand(protocol) {
+        Ok(toml) => {
+            let mut scripts = Vec::new();
+            for (name, text) in SCRIPTS {
+                if toml.contains(&format!("script = \"{name}\"")) {
+                    scripts.push(Script { name: name.to_owned(), text: text.into() });
+                }
+            }
+            Ok(Some(ExpandedSteps { toml, scripts }))
+        }
+        Err(why) => {
+            wrong(format!("`{}` does not fit this schema: {why}", protocol.as_str())).at(PROTOCOL)
+        }
+    }
+}
+
+/// A `schema.toml` with the calls of its protocol in place of the protocol. A file without a
+/// protocol stays as it is.
+///
+/// # Errors
+/// Why the file cannot be read, or does not have what the protocol needs.
+pub(crate) fn expanded(toml: &str) -> Result<String, String> {
+    let raw: RawSchema = toml::from_str(toml).map_err(|error| error.message().to_owned())?;
+    let steps = match expand(&raw) {
+        Ok(Some(steps)) => steps,
+        Ok(None) => return Ok(toml.to_owned()),
+        Err(wrong) => return Err(wrong.message),
+    };
+    let mut document: toml_edit::DocumentMut =
+        toml.parse().map_err(|error: toml_edit::TomlError| error.message().to_owned())?;
+    document.remove(PROTOCOL);
+    document.remove("client");
+    let mut text = document.to_string();
+    text.push_str(&steps.toml);
+    Ok(text)
+}
+
+/// An expansion in progress.
+struct Expansion<'a> {
+    raw: &'a RawSchema,
+    toml: String,
+}
+
+impl Expansion<'_> {
+    fn expand(mut self, protocol: Protocol) -> Result<String, String> {
+        self.check(protocol)?;
+        let lock = self.role(Role::Lock);
+        let result = self.role(Role::Result);
+        match protocol {
+            Protocol::SetNxGet => self.set_nx_get(),
+            Protocol::LockThenResult => self.lock_then_result()?,
+            Protocol::FencedScript => self.fenced_script(lock, result)?,
+            Protocol::HashStatus => self.hash_status()?,
+        }
+        Ok(self.toml)
+    }
+
+    /// Checks that the schema has what every step of the protocol needs.
+    fn check(&self, protocol: Protocol) -> Result<(), String> {
+        let keys = &self.raw.keys;
+        let is_one_key = keys.record.is_some();
+        match protocol {
+            Protocol::SetNxGet | Protocol::HashStatus if !is_one_key => {
+                return Err("it has one Redis key, so [keys] needs `record`".to_owned());
+            }
+            Protocol::LockThenResult if keys.lock.is_none() || keys.result.is_none() => {
+                return Err("it has two Redis keys, so [keys] needs `lock` and `result`".to_owned());
+            }
+            Protocol::FencedScript
+                if !is_one_key && (keys.lock.is_none() || keys.result.is_none()) =>
+            {
+                return Err("[keys] needs `record`, or `lock` and `result`".to_owned());
+            }
+            _ => {}
+        }
+        for (state, name) in [(State::InProgress, "lock_value"), (State::Completed, "result_value")]
+        {
+            if self.values(state).next().is_none() {
+                return Err(format!("no [[value]] has the state `{}`", state.as_str()));
+            }
+            let write = self.raw.write.as_ref();
+            let written = write.and_then(|write| match state {
+                State::InProgress => write.lock_value.as_ref(),
+                _ => write.result_value.as_ref(),
+            });
+            if written.is_none() {
+                return Err(format!("it sends `{name}`, so [write] needs it"));
+            }
+        }
+        for value in &self.raw.value {
+            let is_hash = value.kind == Some(ValueType::Hash);
+            if is_hash != (protocol == Protocol::HashStatus) {
+                let kind = if is_hash { "strings" } else { "hashes" };
+                return Err(format!("it stores {kind}, and `{}` is another type", value.name));
+            }
+            if let Some(expiry) = &value.expires_at
+                && expiry.past == PastExpiry::Reclaimable
+            {
+                return Err(format!(
+                    "it takes no lock over, and `{}` is `reclaimable`",
+                    value.name
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn set_nx_get(&mut self) {
+        if self.raw.begin.is_none() {
+            let mut words = vec!["SET", "{record}", "{lock_value}", "NX"];
+            words.extend(self.lock_ttl_words());
+            self.call("begin", &command(&words));
+            self.reply("word = \"OK\"", Meaning::Acquired, Some("{ record = \"absent\" }"));
+            self.reply("nil = true", Meaning::Next, None);
+            self.end();
+            self.call("begin", &command(&["GET", "{record}"]));
+            self.value_replies("record");
+            self.reply("nil = true", Meaning::Conflict, None);
+            self.wrong_type(&["record"]);
+            self.other_text(&["record"]);
+            self.end();
+        }
+        if self.raw.complete.is_none() {
+            self.step("complete", false);
+            self.stores_result("record", Meaning::Stored);
+        }
+        if self.releases() {
+            self.step("release", false);
+            self.deletes("release", "record", Meaning::Released);
+        }
+    }
+
+    fn lock_then_result(&mut self) -> Result<(), String> {
+        let owner = self.owner_path()?;
+        if self.raw.begin.is_none() {
+            self.call("begin", &command(&["GET", "{result}"]));
+            self.reply("nil = true", Meaning::Next, None);
+            self.value_replies("result");
+            self.wrong_type(&["result"]);
+            self.other_text(&["result"]);
+            self.end();
+            let mut words = vec!["SET", "{lock}", "{lock_value}", "NX"];
+            words.extend(self.lock_ttl_words());
+            self.call("begin", &command(&words));
+            self.reply("word = \"OK\"", Meaning::Acquired, Some("{ lock = \"absent\" }"));
+            self.reply("nil = true", Meaning::Conflict, Some("{ lock = \"present\" }"));
+            self.end();
+        }
+        if self.raw.complete.is_none() {
+            // Storing does not compare the owner; only giving the lock up does.
+            self.step("complete", false);
+            self.stores_result("result", Meaning::Next);
+            match &owner {
+                None => self.deletes("complete", "lock", Meaning::Stored),
+                Some(path) => {
+                    self.fenced_release("complete", "lock", path);
+                    self.reply("integer = 1", Meaning::Stored, Some("{}"));
+                    self.reply("integer = 0", Meaning::Stored, None);
+                    self.reply("error = \"WRONGTYPE\"", Meaning::Stored, None);
+                    self.end();
+                }
+            }
+        }
+        if self.releases() {
+            self.step("release", owner.is_some());
+            match &owner {
+                None => self.deletes("release", "lock", Meaning::Released),
+                Some(path) => self.releases_own("lock", path),
+            }
+        }
+        Ok(())
+    }
+
+    fn fenced_script(&mut self, lock: &str, result: &str) -> Result<(), String> {
+        let Some(owner) = self.owner_path()? else {
+            return Err("it compares the owner, so locks need `fields = { owner = … }`".to_owned());
+        };
+        if self.raw.begin.is_none() {
+            let ttl = self.lock_ttl_ms();
+            let call = script(
+                "fenced_begin",
+                &[&placeholder(result), &placeholder(lock)],
+                &["{lock_value}", ttl],
+            );
+            self.call("begin", &call);
+            let absent = match lock == result {
+                true => format!("{{ {lock} = \"absent\" }}"),
+                false => format!("{{ {lock} = \"absent\", {result} = \"absent\" }}"),
+            };
+            self.reply("nil = true", Meaning::Acquired, Some(&absent));
+            // The script reads the result first.
+            let wrong_type = match lock == result {
+                true => alternatives(&[lock], "wrong-type"),
+                false => format!(
+                    "[{{ {result} = \"wrong-type\" }}, \
+                    {{ {lock} = \"wrong-type\", {result} = \"absent\" }}]"
+                ),
+            };
+            self.reply("error = \"WRONGTYPE\"", Meaning::Fail, Some(&wrong_type));
+            self.value_replies(lock);
+            let mut roles = vec![lock, result];
+            roles.dedup();
+            self.other_text(&roles);
+            self.end();
+        }
+        if self.raw.complete.is_none() {
+            self.step("complete", true);
+            let ttl = self.result_ttl_ms();
+            let call = script(
+                "fenced_complete",
+                &[&placeholder(lock), &placeholder(result)],
+                &["{owner}", &owner, "{result_value}", ttl],
+            );
+            self.call("complete", &call);
+            let held = self.held(lock);
+            self.reply("integer = 1", Meaning::Stored, Some(&held));
+            self.reply("integer = 0", Meaning::Refused, Some("{}"));
+            let wrong_type = format!("{{ {lock} = \"wrong-type\" }}");
+            self.reply("error = \"WRONGTYPE\"", Meaning::Refused, Some(&wrong_type));
+            self.end();
+        }
+        if self.releases() {
+            self.step("release", true);
+            self.releases_own(lock, &owner);
+        }
+        Ok(())
+    }
+
+    fn hash_status(&mut self) -> Result<(), String> {
+        let owner = self.owner_field()?;
+        if self.raw.begin.is_none() {
+            let ttl = self.lock_ttl_ms();
+            let call = script("hash_begin", &["{record}"], &[ttl, "{lock_value}"]);
+            self.call("begin", &call);
+            self.reply("integer = 1", Meaning::Acquired, Some("{ record = \"absent\" }"));
+            self.reply("integer = 0", Meaning::Next, None);
+            self.end();
+            self.call("begin", &command(&["HGETALL", "{record}"]));
+            self.value_replies("record");
+            self.reply("nil = true", Meaning::Conflict, None);
+            self.wrong_type(&["record"]);
+            self.end();
+        }
+        let checks_owner = owner.is_some();
+        let held_fields = self.lock_fields()?;
+        let (sent, field, of_lock) = match &owner {
+            Some(field) => ("{owner}", field.as_str(), held_fields.as_str()),
+            None => ("", "", "{}"),
+        };
+        let wrong_type = Some("{ record = \"wrong-type\" }");
+        if self.raw.complete.is_none() {
+            self.step("complete", checks_owner);
+            let ttl = self.result_ttl_ms();
+            let call = script(
+                "hash_complete",
+                &["{record}"],
+                &[sent, field, of_lock, ttl, "{result_value}"],
+            );
+            self.call("complete", &call);
+            let held = if checks_owner { self.held("record") } else { "{}".to_owned() };
+            self.reply("integer = 1", Meaning::Stored, Some(&held));
+            self.reply("integer = 0", Meaning::Refused, checks_owner.then_some("{}"));
+            self.reply("error = \"WRONGTYPE\"", Meaning::Refused, wrong_type);
+            self.end();
+        }
+        if self.releases() {
+            self.step("release", checks_owner);
+            let call = script("hash_release", &["{record}"], &[sent, field, of_lock]);
+            self.call("release", &call);
+            let held = match checks_owner {
+                true => self.held("record"),
+                false => "{ record = \"present\" }".to_owned(),
+            };
+            self.reply("integer = 1", Meaning::Released, Some(&held));
+            self.reply("integer = 0", Meaning::Refused, Some("{}"));
+            self.reply("error = \"WRONGTYPE\"", Meaning::Refused, wrong_type);
+            self.end();
+        }
+        Ok(())
+    }
+
+    /// True if the release step is to be written. A service that keeps its locks has none.
+    fn releases(&self) -> bool {
+        self.raw.release.is_none() && self.raw.service.on_failure != Some(OnFailure::Keep)
+    }
+
+    /// The word for a role in `when` and in placeholders: `record` if one Redis key has both roles.
+    fn role(&self, role: Role) -> &'static str {
+        if self.raw.keys.record.is_some() { Role::Record.as_str() } else { role.as_str() }
+    }
+
+    fn values(&self, state: State) -> impl Iterator<Item = &RawValue> {
+        self.raw.value.iter().filter(move |value| value.state == state)
+    }
+
+    /// Where the lock names its owner, as a JSON array of member names; `None` if it names none.
+    fn owner_path(&self) -> Result<Option<String>, String> {
+        let mut path: Option<String> = None;
+        let locks: Vec<_> = self.values(State::InProgress).collect();
+        for value in &locks {
+            let Some(pointer) = &value.fields.owner else { continue };
+            let is_json = !matches!(value.encoding, Some(encoding) if encoding != Encoding::Json);
+            let is_packed = value.decode.is_some() || !value.decode_at.is_empty();
+            if is_packed || !(is_json || pointer.is_empty()) {
+                return Err(format!("its scripts cannot read the owner in `{}`", value.name));
+            }
+            let names: Vec<String> = pointer
+                .split('/')
+                .skip(1)
+                .map(|name| name.replace("~1", "/").replace("~0", "~"))
+                .collect();
+            let found = serde_json::Value::from(names).to_string();
+            if path.as_ref().is_some_and(|path| *path != found) {
+                return Err("locks name the owner at different places".to_owned());
+            }
+            path = Some(found);
+        }
+        match path {
+            Some(_) if locks.iter().any(|value| value.fields.owner.is_none()) => {
+                Err("some locks name an owner and some do not".to_owned())
+            }
+            path => Ok(path),
+        }
+    }
+
+    /// The field of a hash that names the owner of a lock; `None` if no lock names one.
+    fn owner_field(&self) -> Result<Option<String>, String> {
+        let mut field: Option<String> = None;
+        for value in self.values(State::InProgress) {
+            let Some(pointer) = &value.fields.owner else { continue };
+            let name = pointer.trim_start_matches('/');
+            if name.contains(['/', '~']) {
+                return Err("its scripts compare the owner with a whole field".to_owned());
+            }
+            if field.as_ref().is_some_and(|field| field != name) {
+                return Err("locks name the owner in different fields".to_owned());
+            }
+            field = Some(name.to_owned());
+        }
+        Ok(field)
+    }
+
+    /// The fields that a lock has, as a JSON object of texts, so that the scripts leave a result of
+    /// the same owner alone.
+    fn lock_fields(&self) -> Result<String, String> {
+        let mut locks = self.values(State::InProgress);
+        let Some(lock) = locks.next() else { return Ok("{}".to_owned()) };
+        if locks.next().is_some() {
+            return Err("its scripts know one form of a lock".to_owned());
+        }
+        let mut fields = serde_json::Map::new();
+        for (pointer, value) in &lock.fields_are {
+            let name = pointer.trim_start_matches('/');
+            if name.contains(['/', '~']) {
+                return Err("its scripts compare whole fields of a lock".to_owned());
+            }
+            let text = match value {
+                serde_json::Value::String(text) => text.clone(),
+                other => other.to_string(),
+            };
+            fields.insert(name.to_owned(), text.into());
+        }
+        Ok(serde_json::Value::Object(fields).to_string())
+    }
+
+    /// The replies for the values that the client reads: a result, with or without another payload,
+    /// and a lock at this role.
+    fn value_replies(&mut self, role: &str) {
+        let raw = self.raw;
+        let mut read = Vec::new();
+        // A result first: a lock that may be any text would match the text of a result.
+        for state in [State::Completed, State::InProgress] {
+            for value in &raw.value {
+                let at = value.at.map_or(role, |role| role.as_str());
+                if value.state == state && (state == State::Completed || at == role) {
+                    read.push((at, value));
+                }
+            }
+        }
+        for (at, value) in read {
+            let found = format!("value = {}", text(&value.name));
+            let name = text(&value.name);
+            if value.state == State::Completed && value.fields.fingerprint.is_some() {
+                let when = format!("{{ {at} = {name}, fingerprint = \"other\" }}");
+                self.reply(&found, Meaning::Mismatch, Some(&when));
+            }
+            let means = match value.state {
+                State::Completed => Meaning::Replay,
+                _ => Meaning::Conflict,
+            };
+            self.reply(&found, means, Some(&format!("{{ {at} = {name} }}")));
+        }
+    }
+
+    /// The reply for Redis keys of another type.
+    fn wrong_type(&mut self, roles: &[&str]) {
+        let when = alternatives(roles, "wrong-type");
+        self.reply("error = \"WRONGTYPE\"", Meaning::Fail, Some(&when));
+    }
+
+    /// The reply for a text that no `[[value]]` matches, unless one matches any text.
+    fn other_text(&mut self, roles: &[&str]) {
+        for value in &self.raw.value {
+            let at = value.at.map_or(roles[0], |role| role.as_str());
+            if value.opaque && roles.contains(&at) {
+                return;
+            }
+        }
+        let when = alternatives(roles, "unreadable");
+        self.reply("text = true", Meaning::Fail, Some(&when));
+    }
+
+    /// A condition that holds for each lock.
+    fn held(&self, role: &str) -> String {
+        let mut held = Vec::new();
+        for value in self.values(State::InProgress) {
+            held.push(format!("{{ {role} = {} }}", text(&value.name)));
+        }
+        format!("[{}]", held.join(", "))
+    }
+
+    /// The call that stores a result with a plain command.
+    fn stores_result(&mut self, role: &str, means: Meaning) {
+        let role = placeholder(role);
+        let mut words = vec!["SET", &role, "{result_value}"];
+        if self.raw.ttl.result != Some(NO_TTL) {
+            words.extend(["PX", "{result_ttl_ms}"]);
+        }
+        self.call("complete", &command(&words));
+        self.reply("word = \"OK\"", means, Some("{}"));
+        self.end();
+    }
+
+    /// The call that deletes the lock, whoever holds it.
+    fn deletes(&mut self, step: &str, role: &str, means: Meaning) {
+        self.call(step, &command(&["DEL", &placeholder(role)]));
+        if means == Meaning::Stored {
+            self.reply("integer = 1", means, Some("{}"));
+            self.reply("integer = 0", means, None);
+        } else {
+            self.reply("integer = 1", means, Some(&format!("{{ {role} = \"present\" }}")));
+            self.reply("integer = 0", Meaning::Refused, Some("{}"));
+        }
+        self.end();
+    }
+
+    fn fenced_release(&mut self, step: &str, role: &str, owner: &str) {
+        let call = script("fenced_release", &[&placeholder(role)], &["{owner}", owner]);
+        self.call(step, &call);
+    }
+
+    /// The release of a lock that still has its owner.
+    fn releases_own(&mut self, role: &str, owner: &str) {
+        self.fenced_release("release", role, owner);
+        let held = self.held(role);
+        self.reply("integer = 1", Meaning::Released, Some(&held));
+        self.reply("integer = 0", Meaning::Refused, Some("{}"));
+        let when = format!("{{ {role} = \"wrong-type\" }}");
+        self.reply("error = \"WRONGTYPE\"", Meaning::Refused, Some(&when));
+        self.end();
+    }
+
+    fn lock_ttl_words(&self) -> Vec<&'static str> {
+        if self.raw.ttl.lock == Some(NO_TTL) { Vec::new() } else { vec!["PX", "{lock_ttl_ms}"] }
+    }
+
+    fn lock_ttl_ms(&self) -> &'static str {
+        if self.raw.ttl.lock == Some(NO_TTL) { "" } else { "{lock_ttl_ms}" }
+    }
+
+    fn result_ttl_ms(&self) -> &'static str {
+        if self.raw.ttl.result == Some(NO_TTL) { "" } else { "{result_ttl_ms}" }
+    }
+
+    /// Begins a step that has fields of its own.
+    fn step(&mut self, name: &str, checks_owner: bool) {
+        // Writing to a string cannot fail.
+        _ = write!(self.toml, "\n[{name}]\nchecks_owner = {checks_owner}\n");
+    }
+
+    /// Begins a call of a step; its replies follow.
+    fn call(&mut self, step: &str, action: &str) {
+        _ = write!(self.toml, "\n[[{step}.call]]\n{action}\nreplies = [\n");
+    }
+
+    /// Adds a reply to the call.
+    fn reply(&mut self, pattern: &str, means: Meaning, when: Option<&str>) {
+        _ = write!(self.toml, "  {{ {pattern}, means = \"{}\"", means.as_str());
+        if let Some(when) = when {
+            _ = write!(self.toml, ", when = {when}");
+        }
+        if let Some(client) = self.raw.client.get(means.as_str()) {
+            _ = write!(self.toml, ", client = {}", text(client));
+        }
+        self.toml.push_str(" },\n");
+    }
+
+    /// Ends the call.
+    fn end(&mut self) {
+        self.toml.push_str("]\n");
+    }
+}
+
+/// A `when` that holds if any of these roles is so.
+fn alternatives(roles: &[&str], state: &str) -> String {
+    let each: Vec<_> = roles.iter().map(|role| format!("{{ {role} = \"{state}\" }}")).collect();
+    if let [only] = &each[..] { only.clone() } else { format!("[{}]", each.join(", ")) }
+}
+
+/// A plain command as a line of TOML.
+fn command(words: &[&str]) -> String {
+    format!("command = {}", list(words))
+}
+
+/// A script as lines of TOML.
+fn script(name: &str, keys: &[&str], args: &[&str]) -> String {
+    format!("script = {}\nkeys = {}\nargs = {}", text(name), list(keys), list(args))
+}
+
+fn list(words: &[&str]) -> String {
+    let words: Vec<_> = words.iter().map(|word| text(word)).collect();
+    format!("[{}]", words.join(", "))
+}
+
+/// A text as TOML.
+fn text(text: &str) -> String {
+    toml_edit::Value::from(text).to_string()
+}
+
+fn placeholder(role: &str) -> String {
+    format!("{{{role}}}")
+}
