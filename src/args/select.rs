@@ -203,6 +203,10 @@ pub(crate) enum StateArg {
     InProgress,
     /// A result is stored.
     Completed,
+    /// A failure is stored.
+    Failed,
+    /// The lock was given up, and the record remains.
+    Released,
     /// The schema cannot read it.
     Unreadable,
 }
@@ -212,6 +216,8 @@ impl From<StateArg> for State {
         match arg {
             StateArg::InProgress => Self::InProgress,
             StateArg::Completed => Self::Completed,
+            StateArg::Failed => Self::Failed,
+            StateArg::Released => Self::Released,
             StateArg::Unreadable => Self::Unreadable,
         }
     }

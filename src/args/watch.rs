@@ -51,6 +51,10 @@ pub(crate) enum UntilArg {
     InProgress,
     /// A result is stored.
     Completed,
+    /// A failure is stored.
+    Failed,
+    /// The lock was given up, and the record remains.
+    Released,
     /// No record exists.
     Absent,
 }
@@ -60,6 +64,8 @@ impl From<UntilArg> for State {
         match arg {
             UntilArg::InProgress => Self::InProgress,
             UntilArg::Completed => Self::Completed,
+            UntilArg::Failed => Self::Failed,
+            UntilArg::Released => Self::Released,
             UntilArg::Absent => Self::Absent,
         }
     }

@@ -18,7 +18,6 @@ use crate::args::{ConnectionArgs, SchemaArgs, SchemaFolderArgs};
 use crate::context::Context;
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::record::FieldSet;
-use crate::domain::schema::State;
 use crate::domain::select::Coverage;
 use crate::render::style::Color;
 use crate::schemas as all_schemas;
@@ -292,7 +291,7 @@ async fn find(
             let page =
                 scan.next_records(decoding, &|key: &[u8]| key.starts_with(begun)).await.ok()??;
             for record in page {
-                if record.state != State::Completed {
+                if !record.state.is_result() {
                     keys.push(record.key);
                 }
             }

@@ -169,7 +169,7 @@ fn decide(record: &Record) -> LockDecision {
 /// How long the lock has been held, when it expires, and who holds it.
 fn shown_in_table(record: &Record, key_index: usize) -> String {
     let what = match (record.state, record.age) {
-        (State::Completed, _) => "beside a result, ".to_owned(),
+        (State::Completed | State::Failed, _) => "beside a result, ".to_owned(),
         (State::Unreadable, _) => "unreadable, ".to_owned(),
         (_, Some(age)) => format!("held {}, ", words::short_age(age)),
         (_, None) => String::new(),
@@ -193,7 +193,7 @@ fn explain(
 ) -> Result<()> {
     change::show(context, Output::Table, record)?;
     let redis_key = escape::text(&record.seen.keys[key_index].redis_key);
-    if record.state == State::Completed {
+    if record.state.is_result() {
         context.ui.status(&format!(
             "This removes the lock {redis_key}. The result remains, and retries still get it."
         ));
@@ -239,7 +239,7 @@ async fn read_back(context: &mut Context, record: &Record) {
     let Ok(mut seen) = reader.read(&wanted, ReadLimit::Bytes(1024)).await else { return };
     match seen.pop() {
         Some(Ok(now)) if now.is_absent() => context.ui.status("Read back: the key is free."),
-        Some(Ok(_)) if record.state == State::Completed => {
+        Some(Ok(_)) if record.state.is_result() => {
             context.ui.status("Read back: the result is still stored.")
         }
         Some(Ok(_)) => {

@@ -8,7 +8,7 @@ use crate::change::{self, ManualStep};
 use crate::context::Context;
 use crate::domain::manual::{self, Refusal};
 use crate::domain::record::{Record, Response};
-use crate::domain::schema::{Meaning, State};
+use crate::domain::schema::Meaning;
 use crate::domain::step::StepInputs;
 use crate::exit::{CommandError, Exit};
 use crate::render::change::StepReport;
@@ -92,7 +92,10 @@ fn refused(record: &Record, why: &Refusal) -> CommandError {
             let hint = format!("to remove a lock, use `idemctl force-unlock {argument}`");
             CommandError::usage(format!("{name}: {why}")).hint(hint)
         }
-        Refusal::Completed => {
+        Refusal::Released => {
+            CommandError::new(Exit::No, format!("{key}: {why} already; nothing was done"))
+        }
+        Refusal::Completed | Refusal::Failed => {
             CommandError::usage(format!("{key}: {why}; a stored result cannot be released"))
                 .hint(format!("to remove a result, use `idemctl purge {argument}`"))
         }
@@ -115,7 +118,7 @@ fn explain(context: &mut Context, report: &StepReport<'_>) {
             None => String::new(),
         };
         context.ui.status(&format!("The service will reject the release of {redis_key}{owner}."));
-    } else if record.state == State::Completed {
+    } else if record.state.is_result() {
         context.ui.status(&format!(
             "This releases the lock {redis_key}. The result remains, and retries still get it."
         ));

@@ -56,7 +56,7 @@ pub(crate) fn mismatches(schema: &Schema) -> Vec<Mismatch> {
     }
     if schema.write.failed_value.is_some() {
         let failed = StepInputs { error: Some(ERROR), ..request.clone() }.result();
-        found.extend(reads_as(schema, result_index, &failed, State::Completed, "failed_value"));
+        found.extend(reads_as(schema, result_index, &failed, State::Failed, "failed_value"));
         found.extend(keeps_fingerprint(schema, result_index, &failed, "failed_value"));
         found.extend(keeps_error(schema, &failed));
     }
@@ -141,7 +141,9 @@ fn reads_as(
     let got = match decode::decode_value(schema, key_index, content) {
         Reading::Value(decoded) => {
             let format = &schema.values[decoded.format];
-            if format.state == wanted {
+            // A service may store its failures as it stores any result.
+            let is_failure = wanted == State::Failed && format.state == State::Completed;
+            if format.state == wanted || is_failure {
                 let why = decoded.conformance.deviation()?;
                 let message =
                     format!("the value that it writes does not match its own `[[value]]`: {why}");

@@ -119,6 +119,8 @@ fn state_style(state: State) -> Style {
         State::Absent => Style::new().dimmed(),
         State::InProgress => AnsiColor::Yellow.on_default(),
         State::Completed => AnsiColor::Green.on_default(),
+        State::Failed => AnsiColor::Red.on_default(),
+        State::Released => Style::new().dimmed(),
         State::Unreadable => AnsiColor::Red.on_default(),
     }
 }

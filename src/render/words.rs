@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::domain::duration;
 use crate::domain::record::{Age, AgeSource, Evidence, Expiry, Record};
-use crate::domain::schema::{Clock, PastExpiry, Schema, State, TtlOf};
+use crate::domain::schema::{Clock, PastExpiry, Schema, TtlOf};
 use crate::domain::step::{Answer, NextRequest, StepReply, fencing};
 use crate::render::escape;
 
@@ -147,11 +147,8 @@ pub fn reply(reply: &StepReply) -> String {
 
 fn how_long(record: &Record, next: &NextRequest, what: &str) -> String {
     // A lock beside the result may still reject the next request after the result expires.
-    let then = if record.state == State::Completed && record.lock().is_some() {
-        ""
-    } else {
-        ", then it executes"
-    };
+    let then =
+        if record.state.is_result() && record.lock().is_some() { "" } else { ", then it executes" };
     match next.until {
         Some(Expiry::Never) => format!("indefinitely, because {what} never expires"),
         Some(Expiry::In(ms)) => {
@@ -195,7 +192,7 @@ pub fn own_expiry(record: &Record) -> Option<String> {
 /// The consequence for the worker whose lock is deleted.
 pub fn late_worker(schema: &Schema) -> &'static str {
     let Some(late) = fencing::of(schema) else {
-        return match schema.values.iter().any(|case| case.state == State::Completed) {
+        return match schema.values.iter().any(|case| case.state.is_result()) {
             true => {
                 "the fate of its result is unknown, because the schema does not describe the \
                 complete step"

@@ -73,6 +73,7 @@ mod shells;
 mod show;
 mod signals;
 mod simulate;
+mod states;
 mod stats;
 mod sweep;
 mod tls;

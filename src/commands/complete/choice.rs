@@ -173,7 +173,12 @@ fn refused(record: &Record, why: &Refusal) -> CommandError {
                     response anyway",
                 )
         }
-        Refusal::Completed => {
+        Refusal::Released => CommandError::new(Exit::No, format!("{key}: {why}; nothing was done"))
+            .hint(
+                "the next request executes the operation; remove the record with `purge` to store \
+                a response with --create",
+            ),
+        Refusal::Completed | Refusal::Failed => {
             CommandError::usage(format!("{key}: {why}; retries get the result shown above"))
                 .hint("pass --replace to replace it with this response")
         }

@@ -194,6 +194,8 @@ struct Counted {
 #[derive(Default)]
 struct StateCounts {
     completed: u64,
+    failed: u64,
+    released: u64,
     in_progress: u64,
     unreadable: u64,
     /// Records past the expiry that their values have.
@@ -204,6 +206,8 @@ impl StateCounts {
     fn add(&mut self, state: State) {
         match state {
             State::Completed => self.completed += 1,
+            State::Failed => self.failed += 1,
+            State::Released => self.released += 1,
             State::InProgress => self.in_progress += 1,
             State::Unreadable => self.unreadable += 1,
             State::Absent => self.past += 1,
@@ -211,13 +215,19 @@ impl StateCounts {
     }
 
     fn text(&self, unrecognised: u64, is_complete: bool) -> String {
-        let Self { completed, in_progress, unreadable, past } = self;
-        let all = completed + in_progress + unreadable + past + unrecognised;
+        let Self { completed, failed, released, in_progress, unreadable, past } = self;
+        let all = completed + failed + released + in_progress + unreadable + past + unrecognised;
         let so_far = if is_complete { "" } else { " so far" };
         let mut text = format!(
             "{all} keys{so_far}: {completed} completed, {in_progress} in progress, {unreadable} \
             unreadable"
         );
+        // Few schemas have these states.
+        for (count, state) in [(failed, "failed"), (released, "released")] {
+            if *count > 0 {
+                text.push_str(&format!(", {count} {state}"));
+            }
+        }
         if *past > 0 {
             text.push_str(&format!(", {past} past their own expiry"));
         }

@@ -22,7 +22,9 @@ pub(crate) fn extendable(record: &Record) -> Result<usize, String> {
     }
     match record.state {
         State::InProgress => Ok(record.schema.lock_key_index()),
-        State::Completed => Err("it is completed, so no lock is held".to_owned()),
+        State::Completed | State::Failed | State::Released => {
+            Err(format!("it is {}, so no lock is held", record.state.as_str()))
+        }
         State::Absent => Err("the key has no record".to_owned()),
         State::Unreadable => Err("its value cannot be read, so it may not be a lock".to_owned()),
     }

@@ -34,11 +34,14 @@ pub(crate) fn removable(record: &Record) -> Result<usize, String> {
             Err("it has passed its own expiry, so the next request treats it as absent".to_owned())
         }
         State::InProgress => Ok(lock),
-        State::Completed if record.lock().is_some() => Ok(lock),
-        State::Completed => {
-            Err("it is completed, so there is no lock; unlocking never removes a stored result"
-                .to_owned())
+        State::Completed | State::Failed if record.lock().is_some() => Ok(lock),
+        State::Completed | State::Failed => {
+            let state = record.state.as_str();
+            Err(format!(
+                "it is {state}, so there is no lock; unlocking never removes a stored result"
+            ))
         }
+        State::Released => Err("its lock was released already".to_owned()),
         State::Unreadable => {
             match record.readings.iter().position(|reading| reading.mismatch().is_some()) {
                 Some(unread) if !record.seen.keys[unread].content.is_absent() => Ok(unread),

@@ -41,7 +41,7 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
             ),
             advice: match input.record.state {
                 // Unlocking never removes a stored result.
-                State::Completed => format!(
+                State::Completed | State::Failed => format!(
                     "if {newer} serves this key now, run `idemctl purge KEY` to remove the result, \
                     and the next request executes; if {own} still serves it, pass --schema {own}"
                 ),

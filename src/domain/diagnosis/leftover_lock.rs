@@ -4,12 +4,11 @@
 use super::finding::{Finding, FindingCode, Severity};
 use super::input::DiagnosisInput;
 use crate::domain::record::{Evidence, Expiry};
-use crate::domain::schema::State;
 use crate::domain::step::fencing;
 
 pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
     let record = input.record;
-    if record.state != State::Completed {
+    if !record.state.is_result() {
         return None;
     }
     let then = match (record.result()?.expiry, record.lock()?.expiry) {

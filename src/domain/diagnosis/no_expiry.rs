@@ -11,10 +11,16 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
     input.record.ttl(TtlOf::Lock)?;
     let then = match input.record.state {
         // Without a begin step, the schema does not say what a lock does to a retry.
-        State::InProgress | State::Completed if input.record.schema.begin.is_none() => "",
+        State::InProgress | State::Completed | State::Failed
+            if input.record.schema.begin.is_none() =>
+        {
+            ""
+        }
         State::InProgress => ", so every retry is rejected indefinitely",
-        State::Completed => ", so once the result beside it expires, every retry is rejected",
-        State::Absent | State::Unreadable => return None,
+        State::Completed | State::Failed => {
+            ", so once the result beside it expires, every retry is rejected"
+        }
+        State::Absent | State::Released | State::Unreadable => return None,
     };
     // The time in such a value ends the lock, although its Redis key never expires.
     if input.record.has_lapsing_lock() {

@@ -3,12 +3,12 @@
 use super::finding::{Finding, FindingCode, Severity};
 use super::input::DiagnosisInput;
 use crate::domain::record::{Evidence, Expiry};
-use crate::domain::schema::{State, TtlOf};
+use crate::domain::schema::TtlOf;
 
 pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
     // A service that never gives its results a TTL does so by design.
     input.record.ttl(TtlOf::Result)?;
-    if input.record.state != State::Completed {
+    if !input.record.state.is_result() {
         return None;
     }
     if input.record.result()?.expiry != Expiry::Never {

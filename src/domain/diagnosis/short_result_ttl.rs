@@ -5,14 +5,14 @@ use super::finding::{Finding, FindingCode, Severity};
 use super::input::DiagnosisInput;
 use crate::domain::duration;
 use crate::domain::record::{AgeSource, Expiry, age};
-use crate::domain::schema::{State, TtlOf};
+use crate::domain::schema::TtlOf;
 
 const ADVICE: &str = "check the TTL that the service sets; a result should outlive the last retry \
     or redelivery (24h to 72h)";
 
 pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
     let record = input.record;
-    if record.state != State::Completed {
+    if !record.state.is_result() {
         return None;
     }
     let Expiry::In(left) = record.result()?.expiry else { return None };

@@ -221,11 +221,16 @@ fn write_value_format(
         None if case.is_failure() => {
             let _ = writeln!(
                 text,
-                "# {DECIDE}: completed, if the service keeps the failure. Whether the next request \
+                "# {DECIDE}: failed, if the service keeps the failure. Whether the next request \
                 gets it or\n# executes again is for the begin step to say.\nstate = {DECIDE:?}"
             );
         }
-        None => _ = writeln!(text, "# {DECIDE}: in-progress or completed.\nstate = {DECIDE:?}"),
+        None => {
+            let _ = writeln!(
+                text,
+                "# {DECIDE}: in-progress, completed, failed or released.\nstate = {DECIDE:?}"
+            );
+        }
     }
     // Failures often have a shorter TTL than other results. A few results may only be older, so a
     // TTL that is nearly the same says nothing.

@@ -107,7 +107,7 @@ fn kind_of(schema: &Schema, key_index: usize, content: &Content) -> Option<Role>
         Reading::Absent => None,
         Reading::Value(decoded) => match schema.values[decoded.format].state {
             State::InProgress => Some(Role::Lock),
-            State::Completed => Some(Role::Result),
+            State::Completed | State::Failed => Some(Role::Result),
             _ => Some(Role::Record),
         },
         _ => Some(Role::Record),

@@ -32,6 +32,10 @@ pub(crate) enum Refusal {
     Absent,
     #[error("the record is already completed")]
     Completed,
+    #[error("a failure is stored")]
+    Failed,
+    #[error("the lock was released")]
+    Released,
     #[error("the stored value cannot be read: {0}")]
     Unreadable(String),
     /// Another program's value.
@@ -60,8 +64,12 @@ pub(crate) fn completion_of(record: &Record, overrides: Overrides) -> Result<Com
         State::InProgress => Ok(Completion::OfLock),
         State::Absent if overrides.create => Ok(Completion::Creating),
         State::Absent => Err(Refusal::Absent),
-        State::Completed | State::Unreadable if overrides.replace => Ok(Completion::Replacing),
+        State::Completed | State::Failed | State::Unreadable if overrides.replace => {
+            Ok(Completion::Replacing)
+        }
         State::Completed => Err(Refusal::Completed),
+        State::Failed => Err(Refusal::Failed),
+        State::Released => Err(Refusal::Released),
         State::Unreadable => {
             Err(Refusal::Unreadable(record.unreadable_because().unwrap_or_default().to_owned()))
         }

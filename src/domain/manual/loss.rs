@@ -2,7 +2,7 @@
 
 use super::predict::found_by_step;
 use crate::domain::record::{Content, Json, Reading, Record, decode};
-use crate::domain::schema::{Schema, State};
+use crate::domain::schema::Schema;
 use crate::domain::step::StepInputs;
 use crate::domain::step::kept::{document, unknown_fields};
 
@@ -80,7 +80,7 @@ pub(crate) fn unread_result(record: &Record, request: &StepInputs<'_>) -> Option
 /// it is one.
 pub(crate) fn no_result(schema: &Schema, content: &Content) -> Option<String> {
     match decode::decode_value(schema, schema.result_key_index(), content) {
-        Reading::Value(value) if schema.values[value.format].state != State::Completed => {
+        Reading::Value(value) if !schema.values[value.format].state.is_result() => {
             Some(format!("it would be `{}`", schema.values[value.format].name))
         }
         Reading::Value(value) => value.conformance.deviation().map(str::to_owned),

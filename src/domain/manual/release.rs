@@ -19,8 +19,10 @@ pub(crate) fn releasable(record: &Record) -> Result<&Step, Refusal> {
     }
     match record.state {
         State::InProgress => Ok(step),
-        State::Completed if record.lock().is_some() => Ok(step),
+        State::Completed | State::Failed if record.lock().is_some() => Ok(step),
         State::Completed => Err(Refusal::Completed),
+        State::Failed => Err(Refusal::Failed),
+        State::Released => Err(Refusal::Released),
         State::Absent => Err(Refusal::Absent),
         State::Unreadable => {
             Err(Refusal::Unreadable(record.unreadable_because().unwrap_or_default().to_owned()))

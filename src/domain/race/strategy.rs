@@ -80,7 +80,8 @@ fn get(schema: &Schema, key_index: usize) -> Call {
         }
         // A naive client decides only by the state of the value that it finds.
         let meaning = match value.state {
-            State::Completed => Meaning::Replay,
+            State::Completed | State::Failed => Meaning::Replay,
+            State::Released => continue,
             _ => Meaning::Conflict,
         };
         replies.push(Reply { value: Some(index), ..entry(ReplyPattern::Value, meaning) });

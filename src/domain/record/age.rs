@@ -46,14 +46,16 @@ pub(crate) fn of(
 ) -> Option<Age> {
     let (key_index, of, by_ttl) = match state {
         State::InProgress => (schema.lock_key_index(), TtlOf::Lock, AgeSource::LockTtl),
-        State::Completed => (schema.result_key_index(), TtlOf::Result, AgeSource::ResultTtl),
+        State::Completed | State::Failed | State::Released => {
+            (schema.result_key_index(), TtlOf::Result, AgeSource::ResultTtl)
+        }
         State::Absent | State::Unreadable => return None,
     };
     let mut written = None;
     if let Some(value) = readings[key_index].decoded() {
         written = match state {
-            State::Completed => value.completed_ms.or(value.created_ms),
-            _ => value.created_ms,
+            State::InProgress => value.created_ms,
+            _ => value.completed_ms.or(value.created_ms),
         };
     }
     // A time in the record is certain, whereas a TTL may be only the schema's default.
@@ -65,6 +67,10 @@ pub(crate) fn of(
         });
     }
     let Expiry::In(left) = seen.keys[key_index].expiry else { return None };
+    // The TTL of a released record is its own, or what was left of the lock's.
+    if state == State::Released && format_ttl(schema, readings, of).is_none() {
+        return None;
+    }
     // With more time left than the TTL allows, the record has another TTL and an unknown age.
     let millis = millis(ttl(schema, readings, of)?).checked_sub(left)?;
     let source = match format_ttl(schema, readings, of) {
@@ -76,13 +82,14 @@ pub(crate) fn of(
 
 /// The TTL of the format that the lock or result has, if it has one of its own.
 pub(crate) fn format_ttl(schema: &Schema, readings: &[Reading], of: TtlOf) -> Option<FormatTtl> {
-    let (key_index, state) = match of {
-        TtlOf::Lock => (schema.lock_key_index(), State::InProgress),
-        TtlOf::Result => (schema.result_key_index(), State::Completed),
+    let key_index = match of {
+        TtlOf::Lock => schema.lock_key_index(),
+        TtlOf::Result => schema.result_key_index(),
     };
     let format = &schema.values[readings[key_index].decoded()?.format];
     // A lock and a result may share one Redis key.
-    if format.state == state { format.ttl } else { None }
+    let is_lock = format.state == State::InProgress;
+    if is_lock == (of == TtlOf::Lock) { format.ttl } else { None }
 }
 
 /// The TTL that the service sets on a record's lock or result; `None` if it sets none.

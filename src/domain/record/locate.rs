@@ -504,7 +504,7 @@ fn lock_of_another<'a>(catalog: &'a Catalog, record: &Record) -> Option<&'a Arc<
 fn is_open_result(schema: &Schema, reading: &Reading) -> bool {
     let Some(value) = reading.decoded() else { return false };
     let format = &schema.values[value.format];
-    format.state == State::Completed && !format.is_closed()
+    format.state.is_result() && !format.is_closed()
 }
 
 /// Why a value of this record belongs to another record: a template with more literal bytes claims

@@ -72,7 +72,8 @@ impl Record {
             return None;
         }
         // One Redis key holds first the lock and then the result.
-        if self.schema.keys.len() == 1 && self.state == State::Completed {
+        let is_no_lock = self.state.is_result() || self.state == State::Released;
+        if self.schema.keys.len() == 1 && is_no_lock {
             return None;
         }
         Some(key)
@@ -85,7 +86,7 @@ impl Record {
             return None;
         }
         let shares_key_with_lock = self.schema.keys.len() == 1 && self.schema.has_locks();
-        if shares_key_with_lock && self.state != State::Completed {
+        if shares_key_with_lock && !self.state.is_result() {
             return None;
         }
         Some(key)
@@ -98,10 +99,11 @@ impl Record {
 
     /// The Redis key whose expiry decides how long the record stays in its state.
     fn deciding(&self) -> Option<&KeyState> {
-        if self.state == State::Completed {
-            self.result()
-        } else {
-            self.lock().or_else(|| self.result())
+        match self.state {
+            State::Completed | State::Failed => self.result(),
+            // It is the only Redis key of such a record.
+            State::Released => self.seen.keys.first(),
+            _ => self.lock().or_else(|| self.result()),
         }
     }
 
@@ -263,7 +265,7 @@ impl Record {
 
     /// True if a result is stored, according to closed formats of the schema alone.
     pub(crate) fn is_closed_result(&self) -> bool {
-        self.state == State::Completed && self.is_closed()
+        self.state.is_result() && self.is_closed()
     }
 
     /// True if a lock is held, according to closed formats of the schema alone.
@@ -335,8 +337,9 @@ fn state(schema: &Schema, readings: &[Reading]) -> State {
         if let Some(value) = reading.decoded() {
             match schema.values[value.format].state {
                 // A result decides, whatever the lock's Redis key holds.
-                State::Completed => return State::Completed,
+                result @ (State::Completed | State::Failed) => return result,
                 State::InProgress if state == State::Absent => state = State::InProgress,
+                State::Released if state == State::Absent => state = State::Released,
                 _ => {}
             }
         } else {

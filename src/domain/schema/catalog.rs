@@ -116,7 +116,7 @@ impl Catalog {
         let mut result_words = Vec::new();
         let mut has_wrapped_results = false;
         for format in all.iter().flat_map(|schema| &schema.values) {
-            if format.state != State::Completed {
+            if !format.state.is_result() {
                 continue;
             }
             result_words.extend(format.tests.equals.clone());
@@ -455,7 +455,7 @@ fn owned_keys(all: &[Arc<Schema>], chosen: &[Arc<Schema>], takes_bare: bool) -> 
 /// describes.
 fn locks_of_broader_schemas(owner: &OwnedKey, keys: &[OwnedKey]) -> Arc<[usize]> {
     let has_open_results =
-        owner.formats().any(|format| format.state == State::Completed && !format.is_closed());
+        owner.formats().any(|format| format.state.is_result() && !format.is_closed());
     if !has_open_results {
         return Arc::from([]);
     }

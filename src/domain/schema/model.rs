@@ -178,8 +178,9 @@ impl Schema {
             return self.result_ttl;
         }
         for format in &self.values {
-            if format.state == State::Completed
-                && format.fields.error.is_some()
+            let is_failure = format.state == State::Failed
+                || format.state == State::Completed && format.fields.error.is_some();
+            if is_failure
                 && let Some(own) = format.ttl
                 && let Some(ttl) = own.ttl
             {
@@ -221,7 +222,7 @@ impl Schema {
 
     /// True if every response body of this service is JSON.
     pub(crate) fn bodies_are_json(&self) -> bool {
-        let mut formats = self.values.iter().filter(|format| format.state == State::Completed);
+        let mut formats = self.values.iter().filter(|format| format.state.is_result());
         formats.any(|format| format.body_is == BodyIs::Json)
     }
 

@@ -232,14 +232,18 @@ fn key_hash(text: Option<&str>) -> Checked<Option<KeyHash>> {
 /// The TTL of locks or results; [`NO_TTL`] if the schema has no such values. An error is added to
 /// `found`.
 fn ttl(raw: &RawSchema, of: TtlOf, found: &mut Vec<Wrong>) -> Duration {
-    let (name, ttl, state) = match of {
-        TtlOf::Lock => ("lock", raw.ttl.lock, State::InProgress),
-        TtlOf::Result => ("result", raw.ttl.result, State::Completed),
+    let (name, ttl) = match of {
+        TtlOf::Lock => ("lock", raw.ttl.lock),
+        TtlOf::Result => ("result", raw.ttl.result),
     };
     if let Some(ttl) = ttl {
         return ttl;
     }
-    if !raw.value.iter().any(|value| value.state == state) {
+    let is_needed = raw.value.iter().any(|value| match of {
+        TtlOf::Lock => value.state == State::InProgress,
+        TtlOf::Result => value.state.is_result(),
+    });
+    if !is_needed {
         return NO_TTL;
     }
     let missing: Checked<()> = wrong(format!(

@@ -146,7 +146,7 @@ struct Expansion<'a> {
     toml: String,
 }
 
-impl Expansion<'_> {
+impl<'a> Expansion<'a> {
     fn expand(mut self, protocol: Protocol) -> Result<String, String> {
         self.check(protocol)?;
         let lock = self.role(Role::Lock);
@@ -191,6 +191,9 @@ impl Expansion<'_> {
             if written.is_none() {
                 return Err(format!("it sends `{name}`, so [write] needs it"));
             }
+        }
+        if self.raw.begin.is_none() && self.values(State::Released).next().is_some() {
+            return Err("it takes no released record over; describe [begin]".to_owned());
         }
         for value in &self.raw.value {
             let is_hash = value.kind == Some(ValueType::Hash);
@@ -394,7 +397,7 @@ impl Expansion<'_> {
         if self.raw.keys.record.is_some() { Role::Record.as_str() } else { role.as_str() }
     }
 
-    fn values(&self, state: State) -> impl Iterator<Item = &RawValue> {
+    fn values(&self, state: State) -> impl Iterator<Item = &'a RawValue> + use<'a> {
         self.raw.value.iter().filter(move |value| value.state == state)
     }
 
@@ -471,13 +474,12 @@ impl Expansion<'_> {
     /// The replies for the values that the client reads: a result, with or without another payload,
     /// and a lock at this role.
     fn value_replies(&mut self, role: &str) {
-        let raw = self.raw;
         let mut read = Vec::new();
         // A result first: a lock that may be any text would match the text of a result.
-        for state in [State::Completed, State::InProgress] {
-            for value in &raw.value {
+        for state in [State::Completed, State::Failed, State::InProgress] {
+            for value in self.values(state) {
                 let at = value.at.map_or(role, |role| role.as_str());
-                if value.state == state && (state == State::Completed || at == role) {
+                if state.is_result() || at == role {
                     read.push((at, value));
                 }
             }
@@ -485,14 +487,12 @@ impl Expansion<'_> {
         for (at, value) in read {
             let found = format!("value = {}", text(&value.name));
             let name = text(&value.name);
-            if value.state == State::Completed && value.fields.fingerprint.is_some() {
+            if value.state.is_result() && value.fields.fingerprint.is_some() {
                 let when = format!("{{ {at} = {name}, fingerprint = \"other\" }}");
                 self.reply(&found, Meaning::Mismatch, Some(&when));
             }
-            let means = match value.state {
-                State::Completed => Meaning::Replay,
-                _ => Meaning::Conflict,
-            };
+            let is_result = value.state.is_result();
+            let means = if is_result { Meaning::Replay } else { Meaning::Conflict };
             self.reply(&found, means, Some(&format!("{{ {at} = {name} }}")));
         }
     }

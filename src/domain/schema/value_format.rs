@@ -22,12 +22,23 @@ pub enum State {
     /// A lock is held, and no result is stored.
     InProgress,
     Completed,
+    /// The operation failed, and the failure is stored as the result.
+    Failed,
+    /// The lock was given up, and the record remains without a result.
+    Released,
     /// A value is stored that idemctl cannot read with this schema.
     #[serde(skip_deserializing)]
     Unreadable,
 }
 
 as_str!(State);
+
+impl State {
+    /// True if a result is stored: a response or a failure.
+    pub fn is_result(self) -> bool {
+        matches!(self, Self::Completed | Self::Failed)
+    }
+}
 
 /// What every response body of a format is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, IntoStaticStr)]

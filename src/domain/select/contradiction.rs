@@ -27,7 +27,7 @@ impl Contradictions {
     /// Counts a record, if it contradicts a default TTL.
     pub(crate) fn note(&mut self, record: &Record) {
         self.note_lock(record);
-        if record.state == State::Completed {
+        if record.state.is_result() {
             self.note_key(record, TtlOf::Result, record.result());
         }
     }
@@ -80,7 +80,7 @@ pub(crate) fn contradicts_default(record: &Record) -> bool {
     if shows_lock_ttl(record) && key_contradicts(record, TtlOf::Lock, record.lock()) {
         return true;
     }
-    record.state == State::Completed && key_contradicts(record, TtlOf::Result, record.result())
+    record.state.is_result() && key_contradicts(record, TtlOf::Result, record.result())
 }
 
 /// False for a lock that shows nothing about the service's TTL: another program may have written the

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::domain::diagnosis::Finding;
 use crate::domain::record::{Evidence, Expiry, Record, ValueField};
-use crate::domain::schema::{State, TtlOf};
+use crate::domain::schema::TtlOf;
 
 /// The evidence that is missing for a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -57,7 +57,7 @@ pub(crate) fn missing_age(record: &Record) -> Missing {
     if record.unread_fields().contains(ValueField::Time) {
         return Missing::Field(ValueField::Time);
     }
-    let of = if record.state == State::Completed { TtlOf::Result } else { TtlOf::Lock };
+    let of = if record.state.is_result() { TtlOf::Result } else { TtlOf::Lock };
     // A TTL of the deployment helps only if the record expires, and only if it is not known yet.
     let expires = matches!(record.expiry(), Some(Expiry::In(_)));
     if expires && record.ttl_evidence(of) == Evidence::Estimated {

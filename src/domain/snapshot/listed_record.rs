@@ -138,7 +138,7 @@ impl ListedRecord {
     fn passes_ttl(&self, selection: &Selection) -> bool {
         let exists = self.identity.iter().flatten().next().is_some();
         let left = match self.state.as_str() {
-            "completed" => self.result_ttl_ms,
+            "completed" | "failed" => self.result_ttl_ms,
             _ => self.lock_ttl_ms,
         };
         let never_expires = exists && left.is_none() && self.ends_at_ms().is_none();

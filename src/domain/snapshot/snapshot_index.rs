@@ -13,9 +13,9 @@ use super::print::KeyPrint;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct SnapshotEntry {
     place: u64,
-    /// From the highest bits: whether the record is chosen (1), the state (2), how its two Redis
+    /// From the highest bits: whether the record is chosen (1), the state (3), how its two Redis
     /// keys end (2 each), the uncertainty of the expiries (8), the number of its lengths in
-    /// [`SnapshotIndex::partial_lengths`] (9), a hash of the bytes (40).
+    /// [`SnapshotIndex::partial_lengths`] (9), a hash of the bytes (39).
     content: u64,
     /// The lowest 32 bits of the expiries of its Redis keys in milliseconds. A value repeats after
     /// 49 days.
@@ -23,13 +23,14 @@ struct SnapshotEntry {
 }
 
 /// States by number. The last number also stands for any other word.
-const STATES: [&str; 4] = ["in-progress", "completed", "unreadable", "absent"];
+const STATES: [&str; 6] =
+    ["in-progress", "completed", "failed", "released", "unreadable", "absent"];
 
 const CHOSEN: u32 = 63;
-const STATE: u32 = 61;
-const ENDS: u32 = 57;
-const WITHIN: u32 = 49;
-const READ: u32 = 40;
+const STATE: u32 = 60;
+const ENDS: u32 = 56;
+const WITHIN: u32 = 48;
+const READ: u32 = 39;
 
 /// The number for lengths that no longer fit into [`SnapshotIndex::partial_lengths`].
 const OTHER_LENGTHS: u64 = (1 << 9) - 1;
@@ -191,7 +192,7 @@ fn low_expiry_bits(print: Option<&KeyPrint>) -> u32 {
 
 impl SnapshotEntry {
     fn state(&self) -> usize {
-        (self.content >> STATE & 0b11) as usize
+        (self.content >> STATE & 0b111) as usize
     }
 
     fn compare(&self, now: &Self) -> Option<DifferenceKind> {

@@ -168,13 +168,20 @@ impl<'a> StepInputs<'a> {
 
     /// The content of the result's Redis key after this request stored its result.
     pub(crate) fn result(&self) -> Content {
-        self.stored(self.result_template(), self.schema.result_key_index(), State::Completed)
+        let key_index = self.schema.result_key_index();
+        self.stored(self.result_template(), key_index, self.result_state())
     }
 
     /// Why no result can be written for this request; `None` if one can.
     pub(crate) fn unwritten_result(&self) -> Option<String> {
         let text = self.value(self.result_template()?);
-        self.packed(&text, self.schema.result_key_index(), State::Completed)?.err()
+        self.packed(&text, self.schema.result_key_index(), self.result_state())?.err()
+    }
+
+    /// The state of the format in which this request's result is stored.
+    fn result_state(&self) -> State {
+        let has_own_format = self.schema.values.iter().any(|format| format.state == State::Failed);
+        if self.error.is_some() && has_own_format { State::Failed } else { State::Completed }
     }
 
     /// The template of the result: the one for failed operations if this one failed and the service

@@ -8,7 +8,7 @@ use fastrand::Rng;
 use super::situation::{Distribution, Situation, cut_off, huge_body};
 use crate::domain::record::Response;
 use crate::domain::record::age::millis;
-use crate::domain::schema::{Schema, State};
+use crate::domain::schema::Schema;
 use crate::domain::step::StepInputs;
 use crate::store::{EntryValue, SandboxKey};
 
@@ -151,7 +151,7 @@ impl<'a> SeededRecord<'a> {
 fn result_marker(schema: &Schema) -> Option<&Vec<u8>> {
     for case in &schema.values {
         if case.key_index == schema.result_key_index()
-            && case.state == State::Completed
+            && case.state.is_result()
             && let Some(marker) = &case.tests.equals
         {
             return Some(marker);

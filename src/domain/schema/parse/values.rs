@@ -9,7 +9,7 @@ use crate::domain::schema::decoder::{Decoder, Decoding, Encoding, ValueType};
 use crate::domain::schema::location::{At as _, Checked, wrong};
 use crate::domain::schema::raw::RawValue;
 use crate::domain::schema::steps::{KeyIs, RECLAIMABLE};
-use crate::domain::schema::value_format::{FormatTtl, ValueFormat, Where};
+use crate::domain::schema::value_format::{FormatTtl, State, ValueFormat, Where};
 
 /// Resolves a `[[value]]`.
 pub(super) fn resolve(symbols: &SymbolTable, raw: &RawValue) -> Checked<ValueFormat> {
@@ -30,6 +30,10 @@ pub(super) fn resolve(symbols: &SymbolTable, raw: &RawValue) -> Checked<ValueFor
     }
     let ttl = raw.ttl.map(|ttl| FormatTtl::new(ttl, Evidence::Estimated));
     let equals = raw.equals.as_ref().map(|text| text.clone().into_bytes());
+    if raw.state == State::Released && symbols.keys.len() > 1 {
+        return wrong("`released` is a state of one Redis key; a separate lock is absent then")
+            .at("state");
+    }
     Ok(ValueFormat {
         name: raw.name.clone(),
         key_index,
