@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::reply_table::ReplyTable;
 use super::search::{FoundViolation, Search, SearchLimits, SearchNeeds};
 use super::successors::Rules;
-use crate::domain::exploration::{Author, ReachedState, SearchCoverage};
+use crate::domain::exploration::{Author, MetReplies, ReachedGoals, ReachedState, SearchCoverage};
 use crate::explore::reply_table::{StateServer, UnknownReply};
 
 /// The results of exploring a program.
@@ -20,6 +20,10 @@ pub struct ExploredProgram {
     pub unsteady: Option<UnknownReply>,
     /// Each state of the Redis keys that was reached, with minimal faults and a shortest schedule.
     pub reached: Vec<ReachedState>,
+    /// For each call of the program, the replies that the server gave.
+    pub met: Vec<MetReplies>,
+    /// The goals that schedules without a fault reached.
+    pub goals: ReachedGoals,
 }
 
 /// Explores a program. `responses` are the responses that workers give. `ticks` is true if scripts
@@ -80,6 +84,8 @@ pub async fn explore<S: StateServer>(
         covered,
         unsteady,
         reached: search.reached(),
+        met: search.replies.met().to_vec(),
+        goals: search.goals,
     })
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use crate::domain::exploration::{
-    Act, AttributedReply, Author, KeysState, NextAction, StateFacts, WorkerProgram,
+    Act, AttributedReply, Author, KeysState, MetReplies, NextAction, StateFacts, WorkerProgram,
 };
 use crate::domain::record::{Reading, decode};
 use crate::domain::schema::{Meaning, Schema, State};
@@ -30,6 +30,8 @@ pub(super) struct ReplyTable {
     /// list, because the search reads it for every transition.
     replies: Vec<Option<(AttributedReply, u32)>>,
     facts: Vec<Option<StateFacts>>,
+    /// For each call of the program, the replies that the server gave.
+    met: Vec<MetReplies>,
     /// The effects of faults that no worker causes, by state and act; `None` if nothing changes.
     fault_effects: HashMap<(u32, Act), Option<u32>>,
 }
@@ -54,6 +56,7 @@ impl ReplyTable {
         for schema in &program.services {
             keys = keys.max(schema.keys.len());
         }
+        let met = vec![MetReplies::default(); program.calls.len()];
         let mut table = Self {
             program,
             workers,
@@ -63,6 +66,7 @@ impl ReplyTable {
             numbers: HashMap::new(),
             replies: Vec::new(),
             facts: Vec::new(),
+            met,
             fault_effects: HashMap::new(),
         };
         // Number 0 is the state in which schedules begin.
@@ -112,9 +116,30 @@ impl ReplyTable {
 
     /// Stores what the server did.
     pub(super) fn learn(&mut self, of: UnknownReply, effect: CallEffect) {
+        self.note_reply(of.call, &effect.listed);
         let known = self.attribute(of, effect);
         let place = self.place(of);
         self.replies[place] = Some(known);
+    }
+
+    /// Records that the server gave this reply to a call, for the report on what was met.
+    fn note_reply(&mut self, call: u8, listed: &Result<usize, String>) {
+        let met = &mut self.met[usize::from(call)];
+        match listed {
+            Ok(index) => {
+                if met.listed.len() <= *index {
+                    met.listed.resize(*index + 1, false);
+                }
+                met.listed[*index] = true;
+            }
+            // The first example is enough to find the mistake.
+            Err(words) => _ = met.unlisted.get_or_insert_with(|| words.clone()),
+        }
+    }
+
+    /// For each call of the program, the replies that the server gave.
+    pub(super) fn met(&self) -> &[MetReplies] {
+        &self.met
     }
 
     /// True if the effect equals the stored one.
@@ -339,6 +364,9 @@ pub struct UnknownReply {
 pub struct CallEffect {
     /// The meaning of the reply; `None` if the schema does not list the reply.
     pub meaning: Option<Meaning>,
+    /// The index of the reply among those that the schema lists for the call, or the reply in words
+    /// if it is not listed.
+    pub listed: Result<usize, String>,
     /// The stored response that the reply carries.
     pub response: Option<Vec<u8>>,
     /// The state of the Redis keys afterwards.

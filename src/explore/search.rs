@@ -6,8 +6,9 @@ use super::reply_table::ReplyTable;
 use super::states::{SearchState, StateIndex};
 use super::successors::{Rules, Successor, find_successors};
 use crate::domain::exploration::{
-    Act, FaultBudget, Invariant, ReachedState, Transition, invariants,
+    Act, FaultBudget, Invariant, ReachedGoals, ReachedState, Transition, invariants,
 };
+use crate::domain::schema::Meaning;
 use crate::explore::reply_table::UnknownReply;
 
 /// The number of states that are expanded between two pauses. A pause lets the operator interrupt
@@ -75,6 +76,8 @@ pub(super) struct Search {
     edge_ends: Vec<u32>,
     /// By invariant and faults.
     violations: Vec<Option<FirstViolation>>,
+    /// The goals that schedules without a fault reached.
+    pub(super) goals: ReachedGoals,
     /// The successors of the state that is being expanded. The list is reused to avoid allocations.
     successors: Vec<Successor>,
 }
@@ -91,6 +94,7 @@ impl Search {
             beginnings: states.len(),
             origins: vec![(BEGINNING, 0); states.len()],
             violations: vec![None; invariants::ALL.len() * rules.most.count()],
+            goals: ReachedGoals::default(),
             rules,
             replies,
             limits,
@@ -139,6 +143,9 @@ impl Search {
             }
             self.edges.push(number);
             let faults = successor.state.faults;
+            if faults == FaultBudget::default() {
+                note_goals(&mut self.goals, successor);
+            }
             judge(
                 &mut self.violations,
                 self.rules.most,
@@ -254,6 +261,16 @@ impl Search {
         let Some(worker) = state.holder() else { return false };
         self.rules.position(state, worker).is_at_work()
     }
+}
+
+/// Stores which goals a transition without a fault reaches.
+fn note_goals(goals: &mut ReachedGoals, successor: &Successor) {
+    let transition = &successor.transition;
+    let meaning = transition.reply.and_then(|reply| reply.meaning);
+    goals.effect |= matches!(successor.act, Act::Effect(_));
+    goals.stored_result |= meaning == Some(Meaning::Stored);
+    // A single worker gets no replay, but the request after it does.
+    goals.replay |= meaning == Some(Meaning::Replay) || transition.after.result.is_some();
 }
 
 /// Stores the first violation of each invariant with the faults of a state.

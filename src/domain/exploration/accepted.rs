@@ -7,7 +7,10 @@ use serde_json::{Map, Value};
 
 use super::exploration::Exploration;
 
-/// A violation: schema, invariant, faults.
+/// The faults of a goal that is never reached, in the place of those of a violation.
+const NEVER: &str = "never";
+
+/// A violation: schema, invariant, faults. A goal that is not reached is one as well.
 type KnownViolation = (String, String, String);
 
 /// The accepted violations.
@@ -37,6 +40,14 @@ struct DocumentedSchema {
     beside: Option<String>,
     /// The name that `--output json` writes.
     harms: Vec<DocumentedViolation>,
+    /// Files of earlier releases do not have it.
+    #[serde(default)]
+    unreached: Vec<DocumentedGoal>,
+}
+
+#[derive(Deserialize)]
+struct DocumentedGoal {
+    goal: String,
 }
 
 #[derive(Deserialize)]
@@ -72,6 +83,9 @@ impl AcceptedFrontiers {
                 }
                 accepted.violations.insert((name.clone(), found.invariant, in_words(faults)));
             }
+            for unreached in explored.unreached {
+                accepted.violations.insert((name.clone(), unreached.goal, NEVER.to_owned()));
+            }
         }
         Ok(accepted)
     }
@@ -104,6 +118,11 @@ impl FrontierDifference {
         let (schema, invariant, faults) = violation.clone();
         Self { schema, invariant, faults, is_new }
     }
+
+    /// True if it is a goal that is not reached, in the place of a violation.
+    pub(crate) fn is_goal(&self) -> bool {
+        self.faults == NEVER
+    }
 }
 
 fn violations_of(exploration: &Exploration) -> Vec<KnownViolation> {
@@ -118,6 +137,10 @@ fn violations_of(exploration: &Exploration) -> Vec<KnownViolation> {
             violation.invariant.name.to_owned(),
             in_words(faults),
         ));
+    }
+    for unreached in exploration.unreached() {
+        let goal = unreached.goal.as_str().to_owned();
+        violations.push((exploration.name(), goal, NEVER.to_owned()));
     }
     violations
 }

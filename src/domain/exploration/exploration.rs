@@ -5,6 +5,7 @@ use super::act::Act;
 use super::fault::{Assumptions, FaultBudget};
 use super::invariants::Invariant;
 use super::keys_state::{AbstractState, KeysState};
+use super::step_coverage::{StepCoverage, UnreachedGoal};
 use super::token::ScheduleToken;
 use crate::domain::schema::Schema;
 
@@ -21,6 +22,8 @@ pub(crate) struct Exploration {
     /// The invariants that do not apply to the schemas.
     pub(crate) not_asked: Vec<&'static str>,
     pub(crate) covered: SearchCoverage,
+    /// What the exploration met of the described steps; `None` if the run replayed a schedule.
+    pub(crate) steps: Option<StepCoverage>,
     /// The duration of the whole exploration, in milliseconds.
     pub(crate) wall_ms: u64,
     /// The replayed schedule, if the run replayed one instead of exploring.
@@ -98,6 +101,19 @@ impl Exploration {
             schedules.push((title, &violation.lines[..]));
         }
         schedules
+    }
+
+    /// The goals that no schedule without a fault reaches.
+    pub(crate) fn unreached(&self) -> &[UnreachedGoal] {
+        match &self.steps {
+            Some(steps) => &steps.unreached,
+            None => &[],
+        }
+    }
+
+    /// True if nothing is wrong: no invariant is violated, and every goal was reached.
+    pub(crate) fn is_sound(&self) -> bool {
+        self.violations.is_empty() && self.unreached().is_empty()
     }
 
     /// The names of the schemas, as one title.

@@ -9,6 +9,7 @@ pub mod invariants;
 mod keys_state;
 mod program;
 mod remedy;
+mod step_coverage;
 mod token;
 mod transition;
 
@@ -25,6 +26,8 @@ pub use keys_state::{KeysState, StoredKey};
 pub(crate) use program::{ENDED, MOST_WORKERS};
 pub use program::{NextAction, Position, ProgramCall, StepKind, WorkerProgram};
 pub(crate) use remedy::{BEGIN_IN_ONE_SCRIPT, Culprit};
+pub(crate) use step_coverage::{CoveredCall, StepCoverage, UnreachedGoal};
+pub use step_coverage::{Goal, MetReplies, ReachedGoals};
 pub(crate) use token::ScheduleToken;
 pub use transition::Author;
 pub(crate) use transition::{AttributedReply, StateFacts, Transition};

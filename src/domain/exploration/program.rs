@@ -32,6 +32,13 @@ pub enum StepKind {
 
 as_str!(StepKind);
 
+impl StepKind {
+    /// The step of the schema that is called. A failure is stored by the complete step.
+    pub(crate) fn described_step(self) -> Self {
+        if self == Self::StoreFailure { Self::Complete } else { self }
+    }
+}
+
 /// One call of one service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProgramCall {

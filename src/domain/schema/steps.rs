@@ -33,6 +33,14 @@ impl Call {
         }
     }
 
+    /// The name of the call: its script, or its command.
+    pub(crate) fn name(&self) -> String {
+        match &self.action {
+            Action::Script { name, .. } => name.clone(),
+            Action::Command(words) => words.first().map(Template::display).unwrap_or_default(),
+        }
+    }
+
     /// True if a word of the call contains the time.
     pub(crate) fn sends_time(&self) -> bool {
         self.words().any(Template::has_time)

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::steps::{coverage_json, unreached_json};
 use crate::domain::exploration::{
     Exploration, Fault, FaultBudget, FrontierDifference, ReplayedSchedule, TraceLine, Violation,
 };
@@ -31,6 +32,8 @@ pub(crate) fn exploration(exploration: &Exploration) -> Value {
         "wall_ms": exploration.wall_ms,
         "not_asked": exploration.not_asked,
         "replay": exploration.replay.as_ref().map(replay),
+        "coverage": exploration.steps.as_ref().map(coverage_json),
+        "unreached": exploration.unreached().iter().map(unreached_json).collect::<Vec<_>>(),
         "harms": exploration.violations.iter().map(violation).collect::<Vec<_>>(),
     })
 }

@@ -4,7 +4,7 @@
 use anstyle::AnsiColor;
 
 use super::remedies::lines;
-use super::{lanes, remedies};
+use super::{lanes, remedies, steps};
 use crate::domain::exploration::{
     Exploration, FaultBudget, FrontierDifference, Invariant, ReplayedSchedule, Violation,
     invariants,
@@ -73,16 +73,22 @@ fn frontier(exploration: &Exploration, view: View) -> String {
     let palette = view.palette;
     let red = AnsiColor::Red.on_default().bold();
     let name = escape::text(exploration.name().as_bytes());
-    let verdict = match (exploration.violations.is_empty(), exploration.covered.complete) {
+    let mut wrong = Vec::new();
+    if !exploration.violations.is_empty() {
+        let broken = shortest(exploration).len();
+        wrong.push(format!("{} broken", count(broken, "invariant is", "invariants are")));
+    }
+    let unreached = steps::unreached(exploration);
+    if let Some(goals) = &unreached {
+        wrong.push(format!("it never reaches {goals} without a fault"));
+    }
+    let verdict = match (wrong.is_empty(), exploration.covered.complete) {
         (true, true) => palette.paint(AnsiColor::Green.on_default(), "no violation"),
         (true, false) => palette.paint(AnsiColor::Yellow.on_default(), "no violation so far"),
-        (false, _) => {
-            let broken = shortest(exploration).len();
-            let broken = count(broken, "invariant is", "invariants are");
-            palette.paint(red, &format!("{broken} broken"))
-        }
+        (false, _) => palette.paint(red, &wrong.join(", and ")),
     };
     let mut text = format!("{}: {verdict}\n", palette.bold(&name));
+    text.push_str(&steps::reason(exploration, view));
     let rows = exploration.violations.iter().enumerate().map(|(at, violation)| {
         // The violations of one invariant follow each other, and its name is shown once.
         let is_first =
@@ -102,7 +108,14 @@ fn frontier(exploration: &Exploration, view: View) -> String {
         }
     }
     if !holds.is_empty() {
-        let word = if exploration.covered.complete { "holds" } else { "not broken so far" };
+        let word = if unreached.is_some() {
+            // What never happens breaks nothing, so this is not evidence.
+            "not broken, but hardly tested"
+        } else if exploration.covered.complete {
+            "holds"
+        } else {
+            "not broken so far"
+        };
         text.push_str(&lines(&format!("{word}: {}", holds.join(", ")), 2, view.width));
     }
     if !exploration.not_asked.is_empty() {
@@ -114,6 +127,7 @@ fn frontier(exploration: &Exploration, view: View) -> String {
         ));
     }
     text.push_str(&lines(&palette.dim(&coverage(exploration)), 2, view.width));
+    text.push_str(&steps::coverage(exploration, view));
     text
 }
 
@@ -206,7 +220,12 @@ pub(crate) fn differences(differences: &[FrontierDifference], view: View) -> Str
         let change = if difference.is_new { "new" } else { "gone" };
         let schema = escape::text(difference.schema.as_bytes());
         let faults = escape::text(difference.faults.as_bytes());
-        text += &format!("  {change:<5}{schema}: {} by {faults}\n", difference.invariant);
+        let what = if difference.is_goal() {
+            format!("{} is never reached", difference.invariant)
+        } else {
+            format!("{} by {faults}", difference.invariant)
+        };
+        text += &format!("  {change:<5}{schema}: {what}\n");
     }
     text
 }

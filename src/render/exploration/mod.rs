@@ -6,6 +6,7 @@ mod lanes;
 mod past;
 mod picture;
 mod remedies;
+mod steps;
 
 pub(crate) use self::exploration_json::{difference, exploration};
 pub(crate) use self::frontier::{ShownExplorations, text};

@@ -9,7 +9,7 @@ use super::workers::Workers;
 use crate::domain::exploration::{
     AbstractState, Act, Assumptions, BEGIN_IN_ONE_SCRIPT, Culprit, Exploration, Fault, FaultBudget,
     Invariant, NextAction, PastSchedule, RecordPast, ReplayedSchedule, ScheduleToken,
-    SearchCoverage, Violation, WorkerProgram, held_at, invariants, leading_to,
+    SearchCoverage, StepCoverage, Violation, WorkerProgram, held_at, invariants, leading_to,
 };
 use crate::domain::record::Record;
 use crate::domain::record::age::millis;
@@ -68,6 +68,13 @@ impl ExplorationTask {
             violations.push(self.execute_violation(found, &mut server, place).await?);
         }
         server.clear().await?;
+        let steps = StepCoverage::new(
+            &self.program,
+            &explored.met,
+            &explored.reached,
+            explored.goals,
+            explored.covered.complete,
+        );
         Ok(Exploration {
             schemas: self.schema_names(),
             workers: self.workers,
@@ -76,6 +83,7 @@ impl ExplorationTask {
             violations,
             not_asked: self.inapplicable_invariants(),
             covered: explored.covered,
+            steps: Some(steps),
             wall_ms: millis(since.elapsed()),
             replay: None,
             unsteady: explored.unsteady.map(|call| self.describe_unsteady(call)),
@@ -315,6 +323,7 @@ impl ExplorationTask {
             violations,
             not_asked: self.inapplicable_invariants(),
             covered,
+            steps: None,
             wall_ms: 0,
             replay: Some(ReplayedSchedule {
                 lines: replayed.lines.clone(),

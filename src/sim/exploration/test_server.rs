@@ -1,16 +1,17 @@
 //! Executes single calls on a server: sets the Redis keys to a state, sends the call, and reads the
 //! keys.
 
+use std::ptr;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use super::workers::{Workers, with_stopped_clock};
 use crate::domain::exploration::{KeysState, StoredKey};
 use crate::domain::schema::{Action, Call};
-use crate::domain::step::{CallPerformer, ExecutedStep, StepCall, StepReply, execute};
+use crate::domain::step::{CallPerformer, ExecutedStep, ReplyMatch, StepCall, StepReply, execute};
 use crate::explore::{CallEffect, StateServer};
 use crate::interrupt::Interrupt;
-use crate::sim::service::read_content;
+use crate::sim::service::{read_content, words};
 use crate::store::{Connection, StoreError, pack};
 
 /// A call that took longer is executed again, because its duration would show in the TTLs.
@@ -102,9 +103,13 @@ impl StateServer for TestServer<'_> {
         loop {
             let since = Instant::now();
             self.set(before).await?;
-            let mut performer =
-                StoppedClock { connection: &mut self.connection, ticks: self.workers.ticks };
+            let mut performer = StoppedClock {
+                connection: &mut self.connection,
+                ticks: self.workers.ticks,
+                listed: Err("nothing".to_owned()),
+            };
             let executed = execute(&request, calls, &mut performer).await?;
+            let listed = performer.listed;
             let keys = self.read(before.clock_ms).await?;
             tries += 1;
             if since.elapsed() < QUICK || tries == MOST_TRIES {
@@ -112,7 +117,7 @@ impl StateServer for TestServer<'_> {
                 if let ExecutedStep::Decided { reply, matched, .. } = &executed {
                     response = request.carried_response(*matched, reply);
                 }
-                return Ok(CallEffect { meaning: executed.meaning(), response, keys });
+                return Ok(CallEffect { meaning: executed.meaning(), listed, response, keys });
             }
         }
     }
@@ -128,6 +133,8 @@ impl StateServer for TestServer<'_> {
 struct StoppedClock<'c> {
     connection: &'c mut Connection,
     ticks: bool,
+    /// The index of the listed reply that matched, or the reply in words.
+    listed: Result<usize, String>,
 }
 
 impl CallPerformer for StoppedClock<'_> {
@@ -140,5 +147,15 @@ impl CallPerformer for StoppedClock<'_> {
             words[1] = with_stopped_clock(&script, call.request.now_ms).into_bytes();
         }
         self.connection.ask(&pack(words)).await
+    }
+
+    fn note(&mut self, call: StepCall<'_>, reply: &StepReply, matched: Option<ReplyMatch<'_>>) {
+        self.listed = match matched {
+            Some(matched) => {
+                call.call.replies.iter().position(|entry| ptr::eq(entry, matched.entry))
+            }
+            None => None,
+        }
+        .ok_or_else(|| words(reply));
     }
 }

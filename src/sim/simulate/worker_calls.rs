@@ -5,7 +5,7 @@ use std::rc::Rc;
 use super::run::ScenarioRun;
 use super::story::{Aborted, ScenarioResult};
 use crate::domain::record::Response;
-use crate::domain::schema::{Action, Call, Meaning, Template};
+use crate::domain::schema::{Action, Call, Meaning};
 use crate::domain::step::{
     CallPerformer, ExecutedStep, ReplyMatch, StepCall, StepInputs, StepReply, execute,
 };
@@ -201,7 +201,7 @@ struct NotedCalls<'w, 's> {
 
 impl NotedCalls<'_, '_> {
     fn note_outcome(&mut self, call: StepCall<'_>, outcome: &CallOutcome) {
-        let what = format!("{} ({})", self.what, name(call.call));
+        let what = format!("{} ({})", self.what, call.call.name());
         // Compare without the numbers in a reply, which differ each time.
         let result = match outcome.meaning() {
             Some(meaning) => meaning.as_str().to_owned(),
@@ -249,14 +249,6 @@ fn plain(text: &str) -> String {
         return format!("error {}", message.trim_start_matches('-'));
     }
     text.to_owned()
-}
-
-/// The name of a call: its script, or its command.
-fn name(call: &Call) -> String {
-    match &call.action {
-        Action::Script { name, .. } => name.clone(),
-        Action::Command(command) => command.first().map(Template::display).unwrap_or_default(),
-    }
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 mod advice;
 mod command;
+mod coverage;
 mod document;
 mod frontiers;
 mod hashes;

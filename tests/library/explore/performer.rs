@@ -102,15 +102,17 @@ impl Performer {
         caller: u8,
         call: u8,
         reply: &StepReply,
-    ) -> (Option<Meaning>, Option<Vec<u8>>) {
+    ) -> (Option<Meaning>, Result<usize, String>, Option<Vec<u8>>) {
         let asks = self.program.calls[usize::from(call)];
         let call = &self.program.step(asks).unwrap().calls[asks.index];
         self.with_request(caller, false, |request| {
             let Some(matched) = request.matcher().match_reply(call, reply) else {
-                return (None, None);
+                return (None, Err(format!("{reply:?}")), None);
             };
             let response = request.matcher().response_in(matched, reply);
-            (Some(matched.meaning()), response.map(<[u8]>::to_vec))
+            let mut entries = call.replies.iter();
+            let index = entries.position(|entry| std::ptr::eq(entry, matched.entry)).unwrap();
+            (Some(matched.meaning()), Ok(index), response.map(<[u8]>::to_vec))
         })
     }
 
@@ -168,8 +170,8 @@ impl StateServer for Performer {
             let keys = self.read();
             // What took longer would show in the TTLs.
             if since.elapsed().as_millis() < 50 {
-                let (meaning, response) = self.understand(caller, call, &reply);
-                return Ok(CallEffect { meaning, response, keys });
+                let (meaning, listed, response) = self.understand(caller, call, &reply);
+                return Ok(CallEffect { meaning, listed, response, keys });
             }
         }
     }
