@@ -53,8 +53,8 @@ const PRIVATE_KEY: &[u8] = b"order-1";
 /// earlier deadlines, and shows it.
 ///
 /// Assumptions: critical-section (no fault, expiry included, between a worker's last check of its
-/// lock and its stored result; a handler may still fail), results-outlive-retries (the TTL of a
-/// result never ends).
+/// lock and its stored result; a handler may still fail), results-outlive-retries (no stored result
+/// that begin replays expires, even if a lock hides it).
 ///
 /// Invariants: one-effect, true-replay, no-false-done, result-kept, result-not-replaced, lock-ends,
 /// owner-only, replays-after-success, payloads-apart (if the schema compares payloads).

@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use crate::domain::exploration::{
     Act, AttributedReply, Author, KeysState, MetReplies, NextAction, StateFacts, WorkerProgram,
+    has_result,
 };
 use crate::domain::record::{Reading, decode};
 use crate::domain::schema::{Meaning, Schema, State};
@@ -229,12 +230,14 @@ impl ReplyTable {
         let program = Rc::clone(&self.program);
         // The lock of either service counts, because the other one must respect it.
         let lock = program.services.iter().any(|schema| is_locked(schema, self.keys(keys)));
-        let mut facts = StateFacts { lock, result: None, fails: None, stuck: None, mistaken: None };
+        let result = program.services.iter().any(|schema| has_result(schema, self.keys(keys)));
+        let mut facts =
+            StateFacts { lock, result, replays: false, fails: None, stuck: None, mistaken: None };
         for (number, schema) in program.services.iter().enumerate() {
             let service = u8::try_from(number).unwrap_or(u8::MAX);
             let next = self.request(keys, service, self.workers)?;
             match next.reply.meaning {
-                Some(Meaning::Replay) => facts.result = facts.result.or(Some(next.reply.author)),
+                Some(Meaning::Replay) => facts.replays = true,
                 Some(Meaning::Conflict) => {
                     if self.is_stuck(keys, service, &next)? {
                         facts.stuck = facts.stuck.or(Some(service));

@@ -270,7 +270,7 @@ fn note_goals(goals: &mut ReachedGoals, successor: &Successor) {
     goals.effect |= matches!(successor.act, Act::Effect(_));
     goals.stored_result |= meaning == Some(Meaning::Stored);
     // A single worker gets no replay, but the request after it does.
-    goals.replay |= meaning == Some(Meaning::Replay) || transition.after.result.is_some();
+    goals.replay |= meaning == Some(Meaning::Replay) || transition.after.replays;
 }
 
 /// Stores the first violation of each invariant with the faults of a state.

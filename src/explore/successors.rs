@@ -218,8 +218,7 @@ impl Successors<'_> {
         let Some(keys) = self.replies.apply_fault(state.keys, act) else { return Ok(()) };
         let mut next = state.with_keys(keys).with_faults(faults);
         if fault == Fault::Expiry {
-            let ends_result =
-                self.before.result.is_some() && self.replies.facts(keys)?.result.is_none();
+            let ends_result = self.before.result && !self.replies.facts(keys)?.result;
             if ends_result && self.rules.assumptions.results_outlive_retries {
                 return Ok(());
             }

@@ -197,7 +197,7 @@ impl Assumption {
                 "no fault, expiry included, between a worker's last check of its lock and its \
                 stored result"
             }
-            Self::ResultsOutliveRetries => "no result's TTL ends",
+            Self::ResultsOutliveRetries => "no stored result that begin replays expires",
         }
     }
 }

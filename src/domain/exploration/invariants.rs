@@ -142,9 +142,7 @@ fn result_kept_remedy(culprit: &Culprit<'_>) -> String {
 
 fn result_kept_is_violated(transition: &Transition) -> bool {
     // Without a caller the TTL of the result elapsed, or a fault happened.
-    transition.caller.is_some()
-        && transition.before.result.is_some()
-        && transition.after.result.is_none()
+    transition.caller.is_some() && transition.before.result && !transition.after.result
 }
 
 const RESULT_NOT_REPLACED: Invariant = Invariant {
@@ -172,7 +170,7 @@ fn result_not_replaced_remedy(culprit: &Culprit<'_>) -> String {
 }
 
 fn result_not_replaced_is_violated(transition: &Transition) -> bool {
-    let remains = transition.before.result.is_some() && transition.after.result.is_some();
+    let remains = transition.before.result && transition.after.result;
     // Without a caller a TTL elapsed or a fault happened. No step of the service did it.
     transition.caller.is_some() && remains && transition.result_rewritten
 }
@@ -270,8 +268,14 @@ mod tests {
 
     /// A transition in which nothing happens.
     fn transition() -> Transition {
-        let facts =
-            StateFacts { lock: false, result: None, fails: None, stuck: None, mistaken: None };
+        let facts = StateFacts {
+            lock: false,
+            result: false,
+            replays: false,
+            fails: None,
+            stuck: None,
+            mistaken: None,
+        };
         Transition {
             caller: None,
             reply: None,
@@ -334,7 +338,7 @@ mod tests {
 
     #[test]
     fn a_violation_of_result_kept_is_found() {
-        let stands = StateFacts { result: Some(Author::Untold), ..transition().before };
+        let stands = StateFacts { result: true, ..transition().before };
         let gone = Transition { caller: Some(0), before: stands, ..transition() };
         assert!(result_kept_is_violated(&gone));
         assert!(!result_kept_is_violated(&Transition { caller: None, ..gone }), "its TTL ended");
@@ -343,7 +347,7 @@ mod tests {
 
     #[test]
     fn a_violation_of_result_not_replaced_is_found() {
-        let stands = StateFacts { result: Some(Author::Untold), ..transition().before };
+        let stands = StateFacts { result: true, ..transition().before };
         let replaced = Transition {
             caller: Some(0),
             before: stands,

@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::domain::duration;
 use crate::domain::record::{Content, Observation, Reading, decode};
-use crate::domain::schema::{Role, Schema, State};
+use crate::domain::schema::{KeyIs, Meaning, Role, Schema, State};
 
 /// TTLs are rounded up to a multiple of this many milliseconds, so that the duration of a call does
 /// not make a new state.
@@ -100,6 +100,36 @@ impl KeysState {
 /// cannot read. `None` if the key does not exist.
 pub(crate) fn held_at(schema: &Schema, keys: &KeysState, key_index: usize) -> Option<Role> {
     kind_of(schema, key_index, &keys.content(key_index))
+}
+
+/// True if the result's Redis key holds a result: a completed value that begin replays.
+///
+/// A lock may hide the result from the next request. The result is stored nevertheless.
+pub(crate) fn has_result(schema: &Schema, keys: &KeysState) -> bool {
+    let key_index = schema.result_key_index();
+    match decode::decode_value(schema, key_index, &keys.content(key_index)) {
+        Reading::Value(decoded) => {
+            schema.values[decoded.format].state == State::Completed
+                && is_replayed(schema, decoded.format)
+        }
+        _ => false,
+    }
+}
+
+/// True unless begin lists a reply for values of this completed format with which the request
+/// executes or fails, such as a retry after a stored failure.
+fn is_replayed(schema: &Schema, format: usize) -> bool {
+    for reply in schema.begin_calls().iter().flat_map(|call| &call.replies) {
+        if !matches!(reply.means, Meaning::Acquired | Meaning::Fail) {
+            continue;
+        }
+        for condition in &reply.when {
+            if condition.keys.iter().any(|(_, is)| *is == KeyIs::Value(format)) {
+                return false;
+            }
+        }
+    }
+    true
 }
 
 fn kind_of(schema: &Schema, key_index: usize, content: &Content) -> Option<Role> {

@@ -21,7 +21,7 @@ pub(crate) use exploration::{
 pub use exploration::{ReachedState, SearchCoverage};
 pub use fault::{Assumption, Assumptions, Fault, FaultBudget};
 pub use invariants::Invariant;
-pub(crate) use keys_state::{AbstractState, held_at, holds};
+pub(crate) use keys_state::{AbstractState, has_result, held_at, holds};
 pub use keys_state::{KeysState, StoredKey};
 pub(crate) use program::{ENDED, MOST_WORKERS};
 pub use program::{NextAction, Position, ProgramCall, StepKind, WorkerProgram};

@@ -90,8 +90,10 @@ fn author(is_same: impl Fn(&[u8]) -> bool, responses: &[(Vec<u8>, Author)]) -> A
 pub(crate) struct StateFacts {
     /// True if a lock is held.
     pub(crate) lock: bool,
-    /// The author of the response that a request gets as a replay; `None` if it gets no replay.
-    pub(crate) result: Option<Author>,
+    /// True if a result is stored, whether or not a lock hides it.
+    pub(crate) result: bool,
+    /// True if one more request gets a replay.
+    pub(crate) replays: bool,
     /// The service whose next request fails; `None` if no request fails.
     pub(crate) fails: Option<u8>,
     /// The service whose requests will always be rejected; `None` if there is none.

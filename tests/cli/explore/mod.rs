@@ -7,6 +7,7 @@ mod document;
 mod frontiers;
 mod hashes;
 mod histories;
+mod judgement;
 mod mutants;
 mod stories;
 mod two_commands;
