@@ -3,10 +3,10 @@
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use super::reply_table::ReplyTable;
+use super::reply_table::{Callers, ReplyTable};
 use super::search::{FoundViolation, Search, SearchLimits, SearchNeeds};
 use super::successors::Rules;
-use crate::domain::exploration::{Author, MetReplies, ReachedGoals, ReachedState, SearchCoverage};
+use crate::domain::exploration::{MetReplies, ReachedGoals, ReachedState, SearchCoverage};
 use crate::explore::reply_table::{StateServer, UnknownReply};
 
 /// The results of exploring a program.
@@ -26,19 +26,17 @@ pub struct ExploredProgram {
     pub goals: ReachedGoals,
 }
 
-/// Explores a program. `responses` are the responses that workers give. `ticks` is true if scripts
-/// read the clock.
+/// Explores a program.
 ///
 /// # Errors
 /// The server fails to execute a call.
 pub async fn explore<S: StateServer>(
     rules: Rules,
-    responses: Vec<(Vec<u8>, Author)>,
-    ticks: bool,
+    callers: Callers,
     limits: SearchLimits,
     server: &mut S,
 ) -> Result<ExploredProgram, S::Error> {
-    let replies = ReplyTable::new(Rc::clone(&rules.program), rules.workers, responses, ticks);
+    let replies = ReplyTable::new(Rc::clone(&rules.program), rules.workers, callers);
     let mut search = Search::new(rules, replies, limits);
     // The search itself never waits: it names the call that it needs, and later expands the same
     // state again.

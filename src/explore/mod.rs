@@ -12,4 +12,4 @@ pub use self::explore::{ExploredProgram, explore};
 pub(crate) use self::retrace::{TracedStep, retrace};
 pub use self::search::{FoundViolation, SearchLimits};
 pub use self::successors::Rules;
-pub use reply_table::{CallEffect, StateServer, UnknownReply};
+pub use reply_table::{CallEffect, Callers, StateServer, UnknownReply};

@@ -7,6 +7,7 @@ use crate::domain::exploration::{
     Act, AttributedReply, Author, KeysState, MetReplies, NextAction, StateFacts, WorkerProgram,
     has_result,
 };
+use crate::domain::record::decode::Decoded;
 use crate::domain::record::{Reading, decode};
 use crate::domain::schema::{Meaning, Schema, State};
 
@@ -21,20 +22,38 @@ const LATER_REQUESTS: usize = 2;
 pub(super) struct ReplyTable {
     program: Rc<WorkerProgram>,
     workers: u8,
-    /// The responses that workers give.
-    responses: Vec<(Vec<u8>, Author)>,
-    /// True if scripts read the clock.
-    ticks: bool,
+    callers: Callers,
     states: Vec<KeysState>,
     numbers: HashMap<KeysState, u32>,
-    /// For each state, caller and call: the reply, and the number of the next state. This is a
-    /// list, because the search reads it for every transition.
-    replies: Vec<Option<(AttributedReply, u32)>>,
+    /// For each state, caller and call: the effect. This is a list, because the search reads it for
+    /// every transition.
+    replies: Vec<Option<KnownEffect>>,
     facts: Vec<Option<StateFacts>>,
     /// For each call of the program, the replies that the server gave.
     met: Vec<MetReplies>,
     /// The effects of faults that no worker causes, by state and act; `None` if nothing changes.
     fault_effects: HashMap<(u32, Act), Option<u32>>,
+}
+
+/// What the search knows about the workers, so that it recognises them in values and replies.
+#[derive(Debug, Clone)]
+pub struct Callers {
+    /// The responses that workers give.
+    pub responses: Vec<(Vec<u8>, Author)>,
+    /// The owner ID of each worker.
+    pub owners: Vec<Vec<u8>>,
+    /// True if scripts read the clock.
+    pub ticks: bool,
+}
+
+/// The known effect of a call, reduced to what the search distinguishes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct KnownEffect {
+    pub(super) reply: AttributedReply,
+    /// The number of the state of the Redis keys afterwards.
+    pub(super) keys: u32,
+    /// True if the call wrote the lock's Redis key, be it the same value again.
+    pub(super) wrote_lock: bool,
 }
 
 /// The outcome of a whole request.
@@ -46,12 +65,7 @@ pub(super) struct RequestOutcome {
 
 impl ReplyTable {
     /// An empty table that knows only the state without any Redis key.
-    pub(super) fn new(
-        program: Rc<WorkerProgram>,
-        workers: u8,
-        responses: Vec<(Vec<u8>, Author)>,
-        ticks: bool,
-    ) -> Self {
+    pub(super) fn new(program: Rc<WorkerProgram>, workers: u8, callers: Callers) -> Self {
         // Two services of one exploration may use one and two Redis keys. The larger record counts.
         let mut keys = 1;
         for schema in &program.services {
@@ -61,8 +75,7 @@ impl ReplyTable {
         let mut table = Self {
             program,
             workers,
-            responses,
-            ticks,
+            callers,
             states: Vec::new(),
             numbers: HashMap::new(),
             replies: Vec::new(),
@@ -107,11 +120,11 @@ impl ReplyTable {
         of.keys as usize * self.calls_per_state() + in_state
     }
 
-    /// The reply to a call, and the number of the next state.
+    /// The effect of a call.
     ///
     /// # Errors
     /// [`UnknownReply`] if the server has not executed the call yet.
-    pub(super) fn reply(&self, of: UnknownReply) -> Result<(AttributedReply, u32), UnknownReply> {
+    pub(super) fn reply(&self, of: UnknownReply) -> Result<KnownEffect, UnknownReply> {
         self.replies[self.place(of)].ok_or(of)
     }
 
@@ -150,12 +163,13 @@ impl ReplyTable {
     }
 
     /// Reduces an effect to what the search distinguishes.
-    fn attribute(&mut self, of: UnknownReply, effect: CallEffect) -> (AttributedReply, u32) {
+    fn attribute(&mut self, of: UnknownReply, effect: CallEffect) -> KnownEffect {
         let call = self.program.calls[usize::from(of.call)];
         let schema = &self.program.services[call.service];
         let response = effect.response.as_deref();
-        let reply = AttributedReply::new(schema, effect.meaning, response, &self.responses);
-        (reply, self.number(effect.keys))
+        let reply = AttributedReply::new(schema, effect.meaning, response, &self.callers.responses);
+        let keys = self.number(effect.keys);
+        KnownEffect { reply, keys, wrote_lock: effect.wrote_lock }
     }
 
     /// Every call that the server has executed.
@@ -198,7 +212,7 @@ impl ReplyTable {
         match act {
             Act::Expiry(key_index) => {
                 let ttl = keys.ttl_ms(usize::from(key_index))?;
-                Some(keys.after(ttl, self.ticks))
+                Some(keys.after(ttl, self.callers.ticks))
             }
             Act::Evict(key_index) => {
                 keys.stored[usize::from(key_index)].as_ref()?;
@@ -215,7 +229,7 @@ impl ReplyTable {
     /// The state `keys` after the TTL that this Redis key has in the state `other`.
     pub(super) fn as_much_later(&mut self, keys: u32, other: u32, key_index: u8) -> u32 {
         let passes = self.keys(other).ttl_ms(usize::from(key_index)).unwrap_or(0);
-        let later = self.keys(keys).after(passes, self.ticks);
+        let later = self.keys(keys).after(passes, self.callers.ticks);
         self.number(later)
     }
 
@@ -228,11 +242,26 @@ impl ReplyTable {
             return Ok(facts);
         }
         let program = Rc::clone(&self.program);
-        // The lock of either service counts, because the other one must respect it.
-        let lock = program.services.iter().any(|schema| is_locked(schema, self.keys(keys)));
+        let mut lock = false;
+        let mut owner = None;
+        for schema in &program.services {
+            // The lock of either service counts, because the other one must respect it.
+            let Some(held) = held_lock(schema, self.keys(keys)) else { continue };
+            lock = true;
+            let mut owners = self.callers.owners.iter();
+            let worker = owners.position(|known| held.owner.as_ref() == Some(known));
+            owner = owner.or(worker.and_then(|worker| u8::try_from(worker).ok()));
+        }
         let result = program.services.iter().any(|schema| has_result(schema, self.keys(keys)));
-        let mut facts =
-            StateFacts { lock, result, replays: false, fails: None, stuck: None, mistaken: None };
+        let mut facts = StateFacts {
+            lock,
+            owner,
+            result,
+            replays: false,
+            fails: None,
+            stuck: None,
+            mistaken: None,
+        };
         for (number, schema) in program.services.iter().enumerate() {
             let service = u8::try_from(number).unwrap_or(u8::MAX);
             let next = self.request(keys, service, self.workers)?;
@@ -278,8 +307,9 @@ impl ReplyTable {
             let NextAction::Call { number, .. } = action else {
                 return Ok(RequestOutcome { reply: AttributedReply::UNRECOGNISED, keys });
             };
-            let (reply, after) = self.reply(UnknownReply { keys, caller, call: number })?;
-            keys = after;
+            let effect = self.reply(UnknownReply { keys, caller, call: number })?;
+            keys = effect.keys;
+            let reply = effect.reply;
             if reply.meaning != Some(Meaning::Next) {
                 return Ok(RequestOutcome { reply, keys });
             }
@@ -313,7 +343,7 @@ impl ReplyTable {
         }
         // Begin may set the TTL to its full length on each request. That is visible only after time
         // has passed.
-        let later = self.keys(keys).after(RETRY_AFTER_MS, self.ticks);
+        let later = self.keys(keys).after(RETRY_AFTER_MS, self.callers.ticks);
         let later = self.number(later);
         let again = self.request(later, service, self.workers)?;
         let left_after = self.keys(again.keys).ttl_ms(key_index);
@@ -342,11 +372,14 @@ impl ReplyTable {
     }
 }
 
-fn is_locked(schema: &Schema, keys: &KeysState) -> bool {
+/// The lock that is held; `None` if there is none.
+fn held_lock(schema: &Schema, keys: &KeysState) -> Option<Box<Decoded>> {
     let key_index = schema.lock_key_index();
     match decode::decode_value(schema, key_index, &keys.content(key_index)) {
-        Reading::Value(decoded) => schema.values[decoded.format].state == State::InProgress,
-        _ => false,
+        Reading::Value(decoded) if schema.values[decoded.format].state == State::InProgress => {
+            Some(decoded)
+        }
+        _ => None,
     }
 }
 
@@ -374,6 +407,9 @@ pub struct CallEffect {
     pub response: Option<Vec<u8>>,
     /// The state of the Redis keys afterwards.
     pub keys: KeysState,
+    /// True if the call wrote the lock's Redis key, be it the same value again. It matters only if
+    /// the reply means acquired.
+    pub wrote_lock: bool,
 }
 
 /// A server that executes calls in any state of the Redis keys.

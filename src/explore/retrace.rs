@@ -2,11 +2,11 @@
 
 use std::rc::Rc;
 
-use super::reply_table::ReplyTable;
+use super::reply_table::{Callers, ReplyTable};
 use super::states::SearchState;
 use super::successors::{Rules, find_successors};
 use crate::domain::exploration::{
-    Act, AttributedReply, Author, Invariant, KeysState, NextAction, Transition, invariants,
+    Act, AttributedReply, Invariant, KeysState, NextAction, Transition, invariants,
 };
 use crate::explore::reply_table::{StateServer, UnknownReply};
 
@@ -32,13 +32,12 @@ pub(crate) struct TracedStep {
 /// The server fails to execute a call.
 pub(crate) async fn retrace<S: StateServer>(
     rules: &Rules,
-    responses: Vec<(Vec<u8>, Author)>,
-    ticks: bool,
+    callers: Callers,
     beginning: &[u8],
     acts: &[Act],
     server: &mut S,
 ) -> Result<Result<Vec<TracedStep>, String>, S::Error> {
-    let replies = ReplyTable::new(Rc::clone(&rules.program), rules.workers, responses, ticks);
+    let replies = ReplyTable::new(Rc::clone(&rules.program), rules.workers, callers);
     let state = SearchState::new(beginning);
     let mut trace = ScheduleTrace { rules, replies, state, last: None, steps: Vec::new() };
     for (number, act) in acts.iter().enumerate() {

@@ -2,11 +2,11 @@
 
 use std::rc::Rc;
 
-use super::reply_table::ReplyTable;
+use super::reply_table::{KnownEffect, ReplyTable};
 use super::states::SearchState;
 use crate::domain::exploration::{
-    Act, Assumptions, AttributedReply, ENDED, Fault, FaultBudget, NextAction, Position, StateFacts,
-    Transition, WorkerProgram,
+    Act, Assumptions, ENDED, Fault, FaultBudget, NextAction, Position, StateFacts, Transition,
+    WorkerProgram,
 };
 use crate::domain::schema::Meaning;
 use crate::explore::reply_table::UnknownReply;
@@ -90,12 +90,11 @@ pub(super) fn find_successors(
     successors.add_faults_of_redis()
 }
 
-/// A worker's call: the reply, and the state of the Redis keys after it.
+/// A worker's call, and its effect.
 #[derive(Clone, Copy)]
 struct SentCall {
     caller: u8,
-    reply: AttributedReply,
-    keys: u32,
+    effect: KnownEffect,
 }
 
 /// A state, its facts, and the successors found so far.
@@ -123,8 +122,8 @@ impl Successors<'_> {
             }
             NextAction::Call { number, .. } => {
                 let call = UnknownReply { keys: self.state.keys, caller: worker, call: number };
-                let (reply, keys) = self.replies.reply(call)?;
-                self.add_call(position, SentCall { caller: worker, reply, keys })?;
+                let effect = self.replies.reply(call)?;
+                self.add_call(position, SentCall { caller: worker, effect })?;
             }
         }
         if let (Some(fails_to), Some(faults)) = (position.fails_to, self.one_more(Fault::Fail)) {
@@ -145,7 +144,7 @@ impl Successors<'_> {
     /// Adds the call of a worker, once with its reply received and once with the reply lost.
     fn add_call(&mut self, position: Position, sent: SentCall) -> Result<(), UnknownReply> {
         let next = self.state_after_call(position, sent)?;
-        let then = position.action.follow(sent.reply.meaning);
+        let then = position.action.follow(sent.effect.reply.meaning);
         // Redis executes the call in both cases. A lost reply makes a difference only for the
         // worker.
         self.add(Act::Call(sent.caller), Some(sent), next.with_worker_at(sent.caller, then))?;
@@ -165,19 +164,21 @@ impl Successors<'_> {
         sent: SentCall,
     ) -> Result<SearchState, UnknownReply> {
         let state = self.state;
-        let after = self.replies.facts(sent.keys)?;
-        let mut next = state.with_keys(sent.keys);
+        let KnownEffect { reply, keys, wrote_lock } = sent.effect;
+        let after = self.replies.facts(keys)?;
+        let mut next = state.with_keys(keys);
         // Replication lags by one write, so a failover loses at most the last one.
-        if sent.keys != state.keys {
+        if keys != state.keys {
             next.replica_keys = state.keys;
         }
         let is_new_lock =
-            after.lock && (!self.before.lock || !self.replies.is_same_lock(state.keys, sent.keys));
+            after.lock && (!self.before.lock || !self.replies.is_same_lock(state.keys, keys));
         // A call that writes a lock makes its sender the holder, even if its reply does not say so.
-        if is_new_lock || sent.reply.meaning == Some(Meaning::Acquired) {
+        // A call that only read the lock does not, whatever its reply means.
+        if is_new_lock || wrote_lock && reply.meaning == Some(Meaning::Acquired) {
             next.set_holder(Some(sent.caller));
         }
-        next.succeeded |= position.has_worked && sent.reply.meaning == Some(Meaning::Stored);
+        next.succeeded |= position.has_worked && reply.meaning == Some(Meaning::Stored);
         Ok(next)
     }
 
@@ -258,6 +259,10 @@ impl Successors<'_> {
         if !after.lock {
             next.set_holder(None);
         }
+        // A lock that names its owner says itself who holds it.
+        if after.owner.is_some() {
+            next.set_holder(after.owner);
+        }
         // The replica's state is irrelevant if no failover may happen any more. Keeping it would
         // count equal states twice.
         if next.faults.of(Fault::Failover) == self.rules.most.of(Fault::Failover) {
@@ -266,7 +271,7 @@ impl Successors<'_> {
         let is_changed = next.keys != state.keys;
         let transition = Transition {
             caller: sent.map(|sent| sent.caller),
-            reply: sent.map(|sent| sent.reply),
+            reply: sent.map(|sent| sent.effect.reply),
             before: self.before,
             after,
             result_rewritten: is_changed && !self.replies.is_same_result(state.keys, next.keys),

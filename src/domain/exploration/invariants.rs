@@ -270,6 +270,7 @@ mod tests {
     fn transition() -> Transition {
         let facts = StateFacts {
             lock: false,
+            owner: None,
             result: false,
             replays: false,
             fails: None,

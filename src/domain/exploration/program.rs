@@ -87,7 +87,8 @@ pub struct Position {
     pub action: NextAction,
     /// True if the worker has not begun.
     pub is_waiting: bool,
-    /// True if the worker is between the last check of its lock and its stored result.
+    /// True if the worker is between the last check of its lock and its stored result. The last
+    /// check is the last call before the effect that touches the lock's Redis key.
     pub in_critical_section: bool,
     /// The position at which the worker continues if its handler fails here.
     pub fails_to: Option<u8>,
@@ -151,7 +152,7 @@ impl WorkerProgram {
     fn add_service(&mut self, service: usize) -> u8 {
         let schema = Arc::clone(&self.services[service]);
         let complete_part = StepPart {
-            in_critical_section: true,
+            protected_from: 0,
             has_worked: true,
             ..StepPart::new(service, StepKind::Complete)
         };
@@ -176,14 +177,30 @@ impl WorkerProgram {
             has_worked: false,
         });
         // A renewal that fails because the lock is gone ends the worker before its effect.
+        let begin_calls = schema.begin_calls();
+        // Without any call that touches the lock's key, the end of begin is the last check.
+        let mut begin_is_protected_from =
+            after_last_check(&schema, begin_calls).unwrap_or(begin_calls.len());
         let acquired = match &schema.renew {
             Some(renew) => {
-                let part = StepPart { fails_to, ..StepPart::new(service, StepKind::Renew) };
+                let renew_is_protected_from = after_last_check(&schema, &renew.calls);
+                if renew_is_protected_from.is_some() {
+                    begin_is_protected_from = begin_calls.len();
+                }
+                let part = StepPart {
+                    fails_to,
+                    protected_from: renew_is_protected_from.unwrap_or(0),
+                    ..StepPart::new(service, StepKind::Renew)
+                };
                 self.add_calls(&renew.calls, Meaning::Renewed, effect, part)
             }
             None => effect,
         };
-        let begin_part = StepPart { is_waiting: true, ..StepPart::new(service, StepKind::Begin) };
+        let begin_part = StepPart {
+            is_waiting: true,
+            protected_from: begin_is_protected_from,
+            ..StepPart::new(service, StepKind::Begin)
+        };
         self.add_calls(schema.begin_calls(), Meaning::Acquired, acquired, begin_part)
     }
 
@@ -198,7 +215,7 @@ impl WorkerProgram {
                 action: NextAction::Call { number, wanted, then, next },
                 // After the first call of begin the worker has begun, so it can crash.
                 is_waiting: part.is_waiting && is_first,
-                in_critical_section: part.in_critical_section,
+                in_critical_section: index >= part.protected_from,
                 // A handler runs between steps, so it cannot fail between two calls of one step.
                 fails_to: if is_first { part.fails_to } else { None },
                 has_worked: part.has_worked,
@@ -230,7 +247,8 @@ struct StepPart {
     service: usize,
     step: StepKind,
     is_waiting: bool,
-    in_critical_section: bool,
+    /// The first call of the step that is in the critical section.
+    protected_from: usize,
     fails_to: Option<u8>,
     has_worked: bool,
 }
@@ -241,11 +259,18 @@ impl StepPart {
             service,
             step,
             is_waiting: false,
-            in_critical_section: false,
+            protected_from: usize::MAX,
             fails_to: None,
             has_worked: false,
         }
     }
+}
+
+/// The index after the last of a step's calls that touches the lock's Redis key; `None` if no call
+/// does.
+fn after_last_check(schema: &Schema, calls: &[Call]) -> Option<usize> {
+    let last = calls.iter().rposition(|call| schema.touches_lock(call))?;
+    Some(last + 1)
 }
 
 /// The number of a position or a call. [`WorkerProgram::new`] rejects programs with numbers that do

@@ -90,6 +90,9 @@ fn author(is_same: impl Fn(&[u8]) -> bool, responses: &[(Vec<u8>, Author)]) -> A
 pub(crate) struct StateFacts {
     /// True if a lock is held.
     pub(crate) lock: bool,
+    /// The worker whose owner ID the lock holds; `None` if no lock is held, or if it names no
+    /// worker.
+    pub(crate) owner: Option<u8>,
     /// True if a result is stored, whether or not a lock hides it.
     pub(crate) result: bool,
     /// True if one more request gets a replay.

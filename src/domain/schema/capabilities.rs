@@ -57,6 +57,23 @@ impl Schema {
         missing(&parts).or_else(|| self.some_step_untimed_because())
     }
 
+    /// True if the call reads or writes the lock's Redis key, as far as its words show it. A script
+    /// that is sent no Redis key of the record, or the bare key, may build any of them.
+    pub(crate) fn touches_lock(&self, call: &Call) -> bool {
+        let lock = self.keys[self.lock_key_index()].role;
+        let mut names_another = false;
+        for word in call.words() {
+            let bare = [Placeholder::RedisKey(lock), Placeholder::Key, Placeholder::ClientKey];
+            if word.has(&bare) {
+                return true;
+            }
+            for key in &self.keys {
+                names_another |= word.has(&[Placeholder::RedisKey(key.role)]);
+            }
+        }
+        !names_another
+    }
+
     /// Why idemctl executes no steps of the service: it cannot write the values of one value
     /// format. `None` if it can write all of them.
     pub(crate) fn read_only_because(&self) -> Option<String> {

@@ -103,9 +103,8 @@ impl ExplorationTask {
     }
 
     async fn explore(&self, server: &mut TestServer<'_>) -> Result<ExploredProgram, StoreError> {
-        let responses = server.workers.responses();
-        let ticks = server.workers.ticks;
-        explore(self.rules(), responses, ticks, self.limits, server).await
+        let callers = server.workers.callers();
+        explore(self.rules(), callers, self.limits, server).await
     }
 
     fn rules(&self) -> Rules {
@@ -242,9 +241,8 @@ impl ExplorationTask {
             in_order: false,
             ..self.rules()
         };
-        let responses = server.workers.responses();
-        let ticks = server.workers.ticks;
-        retrace(&rules, responses, ticks, &beginning, &token.acts, server).await
+        let callers = server.workers.callers();
+        retrace(&rules, callers, &beginning, &token.acts, server).await
     }
 
     /// Lets workers execute a schedule.

@@ -7,8 +7,10 @@ use std::time::{Duration, Instant};
 
 use super::workers::{Workers, with_stopped_clock};
 use crate::domain::exploration::{KeysState, StoredKey};
-use crate::domain::schema::{Action, Call};
-use crate::domain::step::{CallPerformer, ExecutedStep, ReplyMatch, StepCall, StepReply, execute};
+use crate::domain::schema::{Action, Call, Meaning};
+use crate::domain::step::{
+    CallPerformer, ExecutedStep, ReplyMatch, StepCall, StepInputs, StepReply, execute,
+};
 use crate::explore::{CallEffect, StateServer};
 use crate::interrupt::Interrupt;
 use crate::sim::service::{read_content, words};
@@ -71,6 +73,30 @@ impl<'a> TestServer<'a> {
         Ok(KeysState { stored, clock_ms })
     }
 
+    /// True if calls that leave a Redis key as it was write it nevertheless: the same value with
+    /// the same TTL.
+    ///
+    /// EXEC of an empty transaction fails if a watched key was written since, even by this
+    /// connection.
+    async fn rewrites(
+        &mut self,
+        before: &KeysState,
+        key_index: usize,
+        request: &StepInputs<'_>,
+        calls: &[Call],
+    ) -> Result<bool, StoreError> {
+        self.set(before).await?;
+        self.connection.ask(&pack([b"WATCH", &self.redis_keys[key_index][..]])).await?;
+        let mut performer = StoppedClock {
+            connection: &mut self.connection,
+            ticks: self.workers.ticks,
+            listed: Err("nothing".to_owned()),
+        };
+        execute(request, calls, &mut performer).await?;
+        self.connection.ask(&pack([b"MULTI"])).await?;
+        Ok(self.connection.ask(&pack([b"EXEC"])).await? == StepReply::Nil)
+    }
+
     /// Deletes the Redis keys.
     pub(crate) async fn clear(&mut self) -> Result<(), StoreError> {
         let absent = KeysState::absent(self.redis_keys.len());
@@ -117,7 +143,17 @@ impl StateServer for TestServer<'_> {
                 if let ExecutedStep::Decided { reply, matched, .. } = &executed {
                     response = request.carried_response(*matched, reply);
                 }
-                return Ok(CallEffect { meaning: executed.meaning(), listed, response, keys });
+                let meaning = executed.meaning();
+                let key_index = program.services[call.service].lock_key_index();
+                let wrote_lock = if before.stored[key_index] != keys.stored[key_index] {
+                    true
+                } else {
+                    // No other reply makes the worker the holder of a lock that looks as before.
+                    meaning == Some(Meaning::Acquired)
+                        && keys.stored[key_index].is_some()
+                        && self.rewrites(before, key_index, &request, calls).await?
+                };
+                return Ok(CallEffect { meaning, listed, response, keys, wrote_lock });
             }
         }
     }

@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use crate::domain::exploration::{Author, ProgramCall, StepKind, WorkerProgram};
 use crate::domain::schema::{Action, Call, Schema};
+use crate::explore::Callers;
 use crate::sim::simulate::{ClientRequest, Job, OTHER_PAYMENT, PAYMENT};
 
 /// The time at which an exploration begins, in milliseconds since the epoch.
@@ -61,8 +62,17 @@ impl Workers {
         job
     }
 
+    /// What the search knows about the workers.
+    pub(super) fn callers(&self) -> Callers {
+        let mut owners = Vec::new();
+        for worker in 0..self.count {
+            owners.push(Self::owner(worker).into_bytes());
+        }
+        Callers { responses: self.responses(), owners, ticks: self.ticks }
+    }
+
     /// The responses of all workers with every service.
-    pub(super) fn responses(&self) -> Vec<(Vec<u8>, Author)> {
+    fn responses(&self) -> Vec<(Vec<u8>, Author)> {
         let mut responses = Vec::new();
         for schema in &self.program.services {
             for worker in 0..self.count {

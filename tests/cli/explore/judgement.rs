@@ -53,3 +53,56 @@ fn a_result_that_begin_does_not_find_is_replaced() {
 fn an_assumption_spares_a_result_that_a_lock_hides() {
     assert_eq!(explored_in(SCHEMAS, "lock-then-look", &ASSUMING), ways(&[]));
 }
+
+/// Rule: a worker that only reads does not become the holder of another worker's lock, and the critical section begins after
+/// the last call that touches the lock.
+#[test]
+fn a_worker_that_only_reads_does_not_hold_anothers_lock() {
+    let late = ways(&[("one-effect", &[("expiry=1", 7)])]);
+    for (dir, schema) in [(SCHEMAS, "lock-then-get"), (LIBRARIES, "idempo")] {
+        assert_eq!(explored_in(dir, schema, &[]), late, "{schema}");
+        assert_eq!(explored_in(dir, schema, &ASSUMING), ways(&[]), "{schema}");
+    }
+}
+
+/// A lock that names no owner, after which begin looks for the result.
+fn unnamed() -> Variant {
+    Variant::of("event-consumer").with_block(
+        "schema.toml",
+        ("[[begin.call]]", "[complete]"),
+        r#"[[begin.call]]
+command = ["SET", "{lock}", "{lock_value}", "NX", "EX", "{lock_ttl}"]
+replies = [
+  { word = "OK", means = "next" },
+  { nil = true, means = "conflict", when = { lock = "present" }, client = "negative acknowledgement, redelivered" },
+]
+
+[[begin.call]]
+command = ["EXISTS", "{result}"]
+replies = [
+  { integer = 1, means = "replay", when = { result = "present" }, client = "acknowledged" },
+  { integer = 0, means = "acquired", when = { lock = "absent" } },
+]
+
+"#,
+    )
+}
+
+/// Rule: without an owner in the lock, its holder is the worker that wrote it.
+#[test]
+fn the_holder_of_a_lock_without_owner_is_who_wrote_it() {
+    let mine = unnamed();
+    let dir = mine.folder().to_str().unwrap();
+    // Worker 1 takes the lock, and looks for the result only after worker 2 has taken it.
+    let token = "1:mine,mine:s0.x0.s1.s0.s1.e1.s1";
+    let words = ["explore", "--replay", token, "--schema-dir", dir, "--sandbox", "-o", "json"];
+    let replayed = only(&run(mine.folder(), &words).exits(0));
+    let line = &replayed["replay"]["trace"][3];
+    assert_eq!(line["holds"], "lock of worker 2, 1m", "{replayed:#}");
+
+    // A SET that overwrites a lock takes it, although the value and its TTL stay the same.
+    let blind = Variant::of("event-consumer").with("schema.toml", "\"NX\", ", "");
+    let dir = blind.folder().to_str().unwrap();
+    let broken = explored_in(dir, MINE, &["--faults", "none"]);
+    assert_eq!(broken["owner-only"], [(String::new(), 6)], "{broken:?}");
+}

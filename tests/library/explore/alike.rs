@@ -9,8 +9,8 @@ const ALL: SearchLimits = SearchLimits { most_states: usize::MAX, forgets: false
 
 pub fn explored(performer: &mut Performer, rules: Rules, limits: SearchLimits) -> ExploredProgram {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let responses = performer.responses();
-    let Ok(explored) = runtime.block_on(explore(rules, responses, false, limits, performer));
+    let callers = performer.callers();
+    let Ok(explored) = runtime.block_on(explore(rules, callers, limits, performer));
     assert_eq!(explored.unsteady, None);
     explored
 }

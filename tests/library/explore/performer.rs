@@ -12,7 +12,7 @@ use idemctl::domain::record::response::Response;
 use idemctl::domain::schema::{Action, Meaning, Schema};
 use idemctl::domain::step::inputs::StepInputs;
 use idemctl::domain::step::reply::StepReply;
-use idemctl::explore::{CallEffect, StateServer};
+use idemctl::explore::{CallEffect, Callers, StateServer};
 use redis::Connection;
 
 pub const KEY: &[u8] = b"order-1";
@@ -69,6 +69,18 @@ impl Performer {
             error,
             ..StepInputs::new(self.schema(), KEY, &owner, &response)
         })
+    }
+
+    /// What the search knows about the workers.
+    pub fn callers(&self) -> Callers {
+        let owners = (0..self.workers).map(|worker| format!("owner-{worker}").into_bytes());
+        Callers { responses: self.responses(), owners: owners.collect(), ticks: false }
+    }
+
+    /// Built-in schemas acquire a lock by writing it, and by nothing else.
+    fn wrote_lock(&self, before: &KeysState, after: &KeysState, means: Option<Meaning>) -> bool {
+        let lock = self.schema().lock_key_index();
+        means == Some(Meaning::Acquired) || before.stored[lock] != after.stored[lock]
     }
 
     pub fn responses(&self) -> Vec<(Vec<u8>, Author)> {
@@ -171,7 +183,8 @@ impl StateServer for Performer {
             // What took longer would show in the TTLs.
             if since.elapsed().as_millis() < 50 {
                 let (meaning, listed, response) = self.understand(caller, call, &reply);
-                return Ok(CallEffect { meaning, listed, response, keys });
+                let wrote_lock = self.wrote_lock(before, &keys, meaning);
+                return Ok(CallEffect { meaning, listed, response, keys, wrote_lock });
             }
         }
     }
