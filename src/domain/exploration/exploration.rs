@@ -42,11 +42,14 @@ pub(crate) struct ReplayedSchedule {
     pub(crate) deviates: Option<String>,
 }
 
-/// A violation of an invariant, with a set of faults none of which can be left out.
+/// A violation of an invariant, with a set of faults that leads to it.
 #[derive(Debug, Clone)]
 pub(crate) struct Violation {
     pub(crate) invariant: &'static Invariant,
     pub(crate) faults: FaultBudget,
+    /// True if none of the faults can be left out. Only a complete search knows that, and a
+    /// replayed schedule does not.
+    pub(crate) is_minimal: bool,
     /// The suggested change, derived from the schedule.
     pub(crate) remedy: String,
     /// A shortest schedule, as workers executed it.

@@ -147,7 +147,7 @@ fn result_kept_is_violated(transition: &Transition) -> bool {
 
 const RESULT_NOT_REPLACED: Invariant = Invariant {
     name: "result-not-replaced",
-    sentence: "no worker replaces a stored result",
+    sentence: "no worker replaces a stored result by a different one",
     remedy: result_not_replaced_remedy,
     applies_to: |_| true,
     shown_by: |_| None,
@@ -177,7 +177,7 @@ fn result_not_replaced_is_violated(transition: &Transition) -> bool {
 
 const LOCK_ENDS: Invariant = Invariant {
     name: "lock-ends",
-    sentence: "every lock expires by itself",
+    sentence: "a request after all workers have ended is not rejected indefinitely",
     remedy: |_| {
         "set a lock and its TTL in one command, let begin give a TTL to a lock that has none, and \
         let no retry prolong another's lock"
@@ -227,7 +227,8 @@ fn owner_only_is_violated(transition: &Transition) -> bool {
 
 const REPLAYS_AFTER_SUCCESS: Invariant = Invariant {
     name: "replays-after-success",
-    sentence: "once a result is stored, no later request fails or is rejected indefinitely",
+    sentence: "once a result is stored and all workers have ended, no request fails or is rejected \
+        indefinitely",
     remedy: |_| {
         "let begin understand every value that the steps of the releases in use can store at the \
         Redis keys"

@@ -70,6 +70,7 @@ fn violation(violation: &Violation) -> Value {
         "sentence": violation.invariant.sentence,
         "remedy": violation.remedy,
         "minimal_faults": minimal_faults(violation.faults),
+        "is_minimal": violation.is_minimal,
         "steps": violation.token.acts.len(),
         "trace": violation.lines.iter().map(line).collect::<Vec<_>>(),
         "token": violation.token.to_string(),

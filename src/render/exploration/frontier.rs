@@ -98,6 +98,10 @@ fn frontier(exploration: &Exploration, view: View) -> String {
     });
     if !exploration.violations.is_empty() {
         text.push_str(&table::grid(view, 2, &["BROKEN", "BY", "STEPS"], rows));
+        if !exploration.covered.complete {
+            let may = "fewer faults may be enough, because the search did not reach all histories";
+            text.push_str(&lines(may, 2, view.width));
+        }
     }
     let mut holds = Vec::new();
     for invariant in invariants::ALL {

@@ -65,7 +65,9 @@ impl ExplorationTask {
         let explored = self.explore(&mut server).await?;
         let mut violations = Vec::new();
         for found in &explored.found {
-            violations.push(self.execute_violation(found, &mut server, place).await?);
+            let mut violation = self.execute_violation(found, &mut server, place).await?;
+            violation.is_minimal = explored.covered.complete;
+            violations.push(violation);
         }
         server.clear().await?;
         let steps = StepCoverage::new(
@@ -138,6 +140,7 @@ impl ExplorationTask {
         Ok(Violation {
             invariant: found.invariant,
             faults: found.faults,
+            is_minimal: false,
             remedy: self.remedy(found.invariant, &token, &steps),
             lines: replayed.lines,
             token,
@@ -296,6 +299,7 @@ impl ExplorationTask {
                 violations.push(Violation {
                     invariant,
                     faults,
+                    is_minimal: false,
                     remedy: self.remedy(invariant, token, steps),
                     lines: replayed.lines.clone(),
                     token: token.clone(),

@@ -45,6 +45,24 @@ fn an_exploration_that_reaches_its_bounds_says_so() {
     assert_eq!((&harmed["complete"], &harmed["schedules"]), (&json!(false), &json!(null)));
 }
 
+/// Rule: only a complete search knows that no fault can be left out.
+#[test]
+fn a_set_of_faults_is_minimal_only_if_the_search_is_complete() {
+    let is_minimal = |words: &[&str]| {
+        let explored = only(&explore(&[words, &["-o", "json"]].concat()).exits(1));
+        let harms = explored["harms"].as_array().unwrap().clone();
+        assert!(!harms.is_empty());
+        let minimal: Vec<_> = harms.iter().map(|harm| harm["is_minimal"] == true).collect();
+        assert!(minimal.iter().all(|is_minimal| *is_minimal == minimal[0]), "{explored:#}");
+        minimal[0]
+    };
+    assert!(is_minimal(&["express"]));
+    assert!(!is_minimal(&["express", "--max-states", "400"]));
+    let token = "1:express,express,express:s0.e0.x0.s1.s0.f1.s1";
+    assert!(!is_minimal(&["--replay", token]), "the faults are those of the history");
+    explore(&["express", "--max-states", "400"]).exits(1).shows("fewer faults may be enough");
+}
+
 #[test]
 fn json_says_what_was_covered() {
     let assume = ["--assume", "critical-section,results-outlive-retries"];
