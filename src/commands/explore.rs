@@ -48,7 +48,7 @@ const PRIVATE_KEY: &[u8] = b"order-1";
 ///
 /// Faults: expiry (a TTL ends), crash (a worker dies), lost (Redis executes a call, but the worker
 /// gets no reply and gives up), fail (a handler fails), evict (a key is evicted), failover (the
-/// last write is lost), persist (a lock loses its TTL). For each violation, explore shows the
+/// last one to three writes are lost), persist (a lock loses its TTL). For each violation, explore shows the
 /// smallest sets of faults that cause it. It also runs a shortest history on the server, with
 /// earlier deadlines, and shows it.
 ///

@@ -2,6 +2,7 @@
 //! executes each call only once per state.
 
 mod explore;
+mod lag;
 mod reply_table;
 mod retrace;
 mod search;

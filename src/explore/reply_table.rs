@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use super::lag::Lags;
 use crate::domain::exploration::{
     Act, AttributedReply, Author, KeysState, MetReplies, NextAction, StateFacts, WorkerProgram,
     has_result,
@@ -31,6 +32,8 @@ pub(super) struct ReplyTable {
     facts: Vec<Option<StateFacts>>,
     /// For each call of the program, the replies that the server gave.
     met: Vec<MetReplies>,
+    /// What a failover can lose.
+    pub(super) lags: Lags,
     /// The effects of faults that no worker causes, by state and act; `None` if nothing changes.
     fault_effects: HashMap<(u32, Act), Option<u32>>,
 }
@@ -81,6 +84,7 @@ impl ReplyTable {
             replies: Vec::new(),
             facts: Vec::new(),
             met,
+            lags: Lags::new(),
             fault_effects: HashMap::new(),
         };
         // Number 0 is the state in which schedules begin.
@@ -226,11 +230,15 @@ impl ReplyTable {
         }
     }
 
-    /// The state `keys` after the TTL that this Redis key has in the state `other`.
-    pub(super) fn as_much_later(&mut self, keys: u32, other: u32, key_index: u8) -> u32 {
-        let passes = self.keys(other).ttl_ms(usize::from(key_index)).unwrap_or(0);
-        let later = self.keys(keys).after(passes, self.callers.ticks);
-        self.number(later)
+    /// A lag after the TTL that this Redis key has in the state `keys`.
+    pub(super) fn later_lag(&mut self, lag: u32, keys: u32, key_index: u8) -> u32 {
+        let passes = self.keys(keys).ttl_ms(usize::from(key_index)).unwrap_or(0);
+        let mut lag = self.lags.get(lag);
+        for before in lag.iter_mut().flatten() {
+            let later = self.keys(*before).after(passes, self.callers.ticks);
+            *before = self.number(later);
+        }
+        self.lags.number(lag)
     }
 
     /// The consequences of a state for requests.

@@ -2,6 +2,7 @@
 
 use std::hash::{Hash, Hasher};
 
+use super::lag::Lags;
 use crate::domain::exploration::{ENDED, FaultBudget, MOST_WORKERS};
 
 /// The holder if no worker holds the lock.
@@ -15,8 +16,9 @@ const NOBODY: u8 = u8::MAX;
 pub(super) struct SearchState {
     /// The number of the state of the Redis keys.
     pub(super) keys: u32,
-    /// The number of the state that a failover restores; 0 if no failover may happen any more.
-    pub(super) replica_keys: u32,
+    /// The number of the lag: the states that a failover restores. 0 if no failover may happen any
+    /// more.
+    pub(super) lag: u32,
     /// The faults that happened.
     pub(super) faults: FaultBudget,
     /// The workers that had their effect, a bit each.
@@ -35,7 +37,7 @@ impl SearchState {
         positions[..starts.len()].copy_from_slice(starts);
         Self {
             keys: 0,
-            replica_keys: 0,
+            lag: Lags::NONE,
             faults: FaultBudget::default(),
             effects: 0,
             holder: NOBODY,

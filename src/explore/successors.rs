@@ -2,11 +2,12 @@
 
 use std::rc::Rc;
 
+use super::lag::Lags;
 use super::reply_table::{KnownEffect, ReplyTable};
 use super::states::SearchState;
 use crate::domain::exploration::{
-    Act, Assumptions, ENDED, Fault, FaultBudget, NextAction, Position, StateFacts, Transition,
-    WorkerProgram,
+    Act, Assumptions, ENDED, Fault, FaultBudget, MOST_LOST_WRITES, NextAction, Position,
+    StateFacts, Transition, WorkerProgram,
 };
 use crate::domain::schema::Meaning;
 use crate::explore::reply_table::UnknownReply;
@@ -167,9 +168,9 @@ impl Successors<'_> {
         let KnownEffect { reply, keys, wrote_lock } = sent.effect;
         let after = self.replies.facts(keys)?;
         let mut next = state.with_keys(keys);
-        // Replication lags by one write, so a failover loses at most the last one.
-        if keys != state.keys {
-            next.replica_keys = state.keys;
+        // Only a failover that may still happen depends on the earlier states.
+        if keys != state.keys && self.one_more(Fault::Failover).is_some() {
+            next.lag = self.replies.lags.after_write(state.lag, state.keys);
         }
         let is_new_lock =
             after.lock && (!self.before.lock || !self.replies.is_same_lock(state.keys, keys));
@@ -200,11 +201,22 @@ impl Successors<'_> {
             self.add_fault_at(Fault::Evict, Act::Evict(key_index), key_index)?;
             self.add_fault_at(Fault::Persist, Act::Persist(key_index), key_index)?;
         }
-        if let Some(faults) = self.one_more(Fault::Failover)
-            && self.state.replica_keys != self.state.keys
-        {
-            let next = self.state.with_keys(self.state.replica_keys);
-            self.add(Act::Failover, None, next.with_faults(faults))?;
+        self.add_failovers()
+    }
+
+    /// Adds a failover for each number of lost writes that leads to another state.
+    fn add_failovers(&mut self) -> Result<(), UnknownReply> {
+        let Some(faults) = self.one_more(Fault::Failover) else { return Ok(()) };
+        let mut known = vec![self.state.keys];
+        for more in 0..MOST_LOST_WRITES {
+            let Some((keys, lag)) = self.replies.lags.lose(self.state.lag, more + 1) else { break };
+            if known.contains(&keys) {
+                continue;
+            }
+            known.push(keys);
+            let mut next = self.state.with_keys(keys).with_faults(faults);
+            next.lag = lag;
+            self.add(Act::Failover(u8::try_from(more).unwrap_or(0)), None, next)?;
         }
         Ok(())
     }
@@ -224,8 +236,7 @@ impl Successors<'_> {
                 return Ok(());
             }
             // The same time passes on the replica.
-            next.replica_keys =
-                self.replies.as_much_later(state.replica_keys, state.keys, key_index);
+            next.lag = self.replies.later_lag(state.lag, state.keys, key_index);
         }
         self.add(act, None, next)
     }
@@ -266,7 +277,7 @@ impl Successors<'_> {
         // The replica's state is irrelevant if no failover may happen any more. Keeping it would
         // count equal states twice.
         if next.faults.of(Fault::Failover) == self.rules.most.of(Fault::Failover) {
-            next.replica_keys = 0;
+            next.lag = Lags::NONE;
         }
         let is_changed = next.keys != state.keys;
         let transition = Transition {

@@ -2,6 +2,9 @@
 
 use super::fault::Fault;
 
+/// The most writes that one failover loses.
+pub(crate) const MOST_LOST_WRITES: usize = 3;
+
 /// One element of a schedule. Workers, keys and services count from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Act {
@@ -19,8 +22,8 @@ pub enum Act {
     Expiry(u8),
     /// Redis evicts a Redis key.
     Evict(u8),
-    /// A failover loses the last write.
-    Failover,
+    /// A failover loses the last write; with a number above 0, this many writes before it, too.
+    Failover(u8),
     /// A Redis key loses its TTL.
     Persist(u8),
     /// One more request of a service begins, when everything else has ended.
@@ -52,7 +55,7 @@ impl Act {
             Self::Crash(_) => Some(Fault::Crash),
             Self::Expiry(_) => Some(Fault::Expiry),
             Self::Evict(_) => Some(Fault::Evict),
-            Self::Failover => Some(Fault::Failover),
+            Self::Failover(_) => Some(Fault::Failover),
             Self::Persist(_) => Some(Fault::Persist),
             Self::Call(_) | Self::Effect(_) | Self::Next(_) | Self::Other(_) => None,
         }
@@ -68,7 +71,7 @@ impl Act {
             Self::Crash(worker) => (4, worker),
             Self::Expiry(key_index) => (5, key_index),
             Self::Evict(key_index) => (6, key_index),
-            Self::Failover => (7, 0),
+            Self::Failover(more) => (7, more),
             Self::Persist(key_index) => (8, key_index),
             Self::Next(service) => (9, service),
             Self::Other(service) => (10, service),
@@ -91,7 +94,7 @@ impl Act {
             4 => Self::Crash(number),
             5 => Self::Expiry(number),
             6 => Self::Evict(number),
-            7 if number == 0 => Self::Failover,
+            7 if usize::from(number) < MOST_LOST_WRITES => Self::Failover(number),
             8 => Self::Persist(number),
             9 => Self::Next(number),
             10 => Self::Other(number),
@@ -133,8 +136,8 @@ mod tests {
             assert_eq!(Act::from_word(&act.word()), Some(act));
             count += 1;
         }
-        assert_eq!(count, 10 * 16 + 1);
-        for wrong in ["", "s", "s16", "z1", "s-1", "o1", "sx"] {
+        assert_eq!(count, 10 * 16 + MOST_LOST_WRITES);
+        for wrong in ["", "s", "s16", "z1", "s-1", "o3", "sx"] {
             assert_eq!(Act::from_word(wrong), None, "{wrong}");
         }
     }

@@ -22,7 +22,7 @@ pub enum Fault {
     Fail,
     /// Redis evicts a key because memory is short.
     Evict,
-    /// The master fails before its last write reached the replica that takes over.
+    /// The master fails before its last writes reached the replica that takes over.
     Failover,
     /// An operator or another program removes a lock's TTL.
     Persist,

@@ -15,6 +15,7 @@ mod transition;
 
 pub(crate) use accepted::{AcceptedFrontiers, FrontierDifference};
 pub use act::Act;
+pub(crate) use act::MOST_LOST_WRITES;
 pub(crate) use exploration::{
     Exploration, PastSchedule, RecordPast, ReplayedSchedule, TraceLine, Violation, leading_to,
 };

@@ -9,8 +9,8 @@ use super::story::{ClientRequest, LockLifetime, OTHER_PAYMENT, PAYMENT, Scenario
 use super::worker::ScenarioWorker;
 use super::worker_calls::CallOutcome;
 use crate::domain::exploration::{
-    AbstractState, Act, AttributedReply, Author, NextAction, StepKind, TraceLine, WorkerProgram,
-    held_at, holds,
+    AbstractState, Act, AttributedReply, Author, MOST_LOST_WRITES, NextAction, StepKind, TraceLine,
+    WorkerProgram, held_at, holds,
 };
 use crate::domain::schema::{Meaning, Role, Schema};
 use crate::domain::simulation::History;
@@ -46,8 +46,9 @@ struct Player<'s> {
     names: Vec<String>,
     history: Rc<RefCell<History>>,
     redis_keys: Vec<Vec<u8>>,
-    /// The replies to DUMP before the last write. A failover restores them.
-    before_last_write: Vec<Option<Vec<u8>>>,
+    /// The replies to DUMP before each of the last writes, the latest first. A failover restores
+    /// some of them.
+    before_writes: Vec<Vec<Option<Vec<u8>>>>,
 }
 
 impl<'s> ScheduleReplay<'s> {
@@ -96,7 +97,7 @@ impl<'s> ScheduleReplay<'s> {
             workers: Vec::new(),
             names: (1..=services.len()).map(|number| format!("worker {number}")).collect(),
             history,
-            before_last_write: vec![None; redis_keys.len()],
+            before_writes: Vec::new(),
             redis_keys,
         };
         for (worker, service) in services.iter().enumerate() {
@@ -120,9 +121,10 @@ impl<'s> Player<'s> {
 
     /// Applies one step, and returns the outcome of a call.
     async fn apply(&mut self, step: &TracedStep) -> ScenarioResult<Option<CallOutcome>> {
-        // A failover loses only the last write, so that the replica has the state before it.
+        // A failover loses the last writes, so that the replica has a state before them.
         if step.before != step.after && step.reply.is_some() {
-            self.before_last_write = self.dump().await?;
+            self.before_writes.insert(0, self.dump().await?);
+            self.before_writes.truncate(MOST_LOST_WRITES);
         }
         match step.act {
             Act::Call(worker) => return self.make_call(worker, step.action).await,
@@ -152,7 +154,7 @@ impl<'s> Player<'s> {
                     worker.crash();
                 }
             }
-            Act::Expiry(_) | Act::Evict(_) | Act::Failover | Act::Persist(_) => {
+            Act::Expiry(_) | Act::Evict(_) | Act::Failover(_) | Act::Persist(_) => {
                 self.apply_fault(step).await?
             }
         }
@@ -196,14 +198,19 @@ impl<'s> Player<'s> {
     /// Applies a fault that no worker causes. The Redis keys get the TTLs that the exploration's
     /// keys have after it, or are deleted.
     async fn apply_fault(&mut self, step: &TracedStep) -> ScenarioResult {
+        let mut restored = Vec::new();
+        if let Act::Failover(more) = step.act {
+            let lost = (usize::from(more) + 1).min(self.before_writes.len());
+            // The write that is lost first is the last one in the list.
+            restored = self.before_writes.drain(..lost).next_back().unwrap_or_default();
+        }
         let run = &self.runs[0];
         for (key_index, redis_key) in self.redis_keys.iter().enumerate() {
             let before = &step.before.stored[key_index];
             let after = &step.after.stored[key_index];
             let ttl_ms = step.after.ttl_ms(key_index);
-            if step.act == Act::Failover
-                && after.is_some()
-                && let Some(dump) = &self.before_last_write[key_index]
+            if after.is_some()
+                && let Some(Some(dump)) = restored.get(key_index)
             {
                 let ttl = ttl_ms.unwrap_or(0).to_string();
                 run.send(&pack([b"RESTORE", &redis_key[..], ttl.as_bytes(), dump, b"REPLACE"]))
@@ -241,6 +248,10 @@ impl<'s> Player<'s> {
             Act::Persist(key_index) => {
                 ("world", format!("the TTL of the {} is removed", self.name_at(step, key_index)))
             }
+            Act::Failover(more) if more > 0 => (
+                "redis",
+                format!("the master fails before its last {} writes are on the replica", more + 1),
+            ),
             _ => ("redis", "the master fails before its last write is on the replica".to_owned()),
         }
     }

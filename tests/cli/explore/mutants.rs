@@ -86,6 +86,22 @@ fn a_renew_that_takes_the_ttl_away_is_killed() {
     assert_eq!(broken["lock-ends"][0], ("lost=1".to_owned(), 3));
 }
 
+/// Rule: a failover can lose the lock together with a later write, which would otherwise protect it.
+#[test]
+fn a_failover_loses_the_lock_and_the_renewal_after_it() {
+    let shortens = reference().with("renew.lua", "lock_ttl * 1000", "lock_ttl * 500");
+    let faults = ["--faults", "expiry=0,crash=0,lost=0,fail=0,failover=1"];
+    assert_eq!(of(&shortens, &faults), ways(&[("one-effect", &[("failover=1", 7)])]));
+    let dir = shortens.folder().to_str().unwrap();
+    let token = "1:mine,mine:s0.s0.o1";
+    let words = ["explore", "--replay", token, "--schema-dir", dir, "--sandbox"];
+    let text = run(shortens.folder(), &words).exits(0).text();
+    assert!(
+        text.contains("the master fails before its last 2 writes are on the replica: nothing"),
+        "{text}"
+    );
+}
+
 #[test]
 fn a_begin_that_replays_before_the_end_is_killed() {
     let rash =
