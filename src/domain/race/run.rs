@@ -77,6 +77,8 @@ pub struct RaceRun {
     /// The first offence of the race.
     pub(crate) offending: Option<Offending>,
     ttls: Ttls,
+    /// True if begin takes the lock before it looks for the result.
+    locks_first: bool,
 }
 
 /// The verdict on a race.
@@ -106,7 +108,13 @@ pub(crate) struct Offending {
 }
 
 impl RaceRun {
-    pub(crate) fn new(schema: &str, strategy: Strategy, plan: RacePlan, ttls: Ttls) -> Self {
+    pub(crate) fn new(
+        schema: &str,
+        strategy: Strategy,
+        plan: RacePlan,
+        ttls: Ttls,
+        locks_first: bool,
+    ) -> Self {
         Self {
             schema: schema.to_owned(),
             strategy,
@@ -127,6 +135,7 @@ impl RaceRun {
             latencies: Latencies::new(),
             offending: None,
             ttls,
+            locks_first,
         }
     }
 
@@ -139,7 +148,7 @@ impl RaceRun {
         }
         // The rules compare events in the order of their starts, and the timeline shows this order.
         round.events.sort_by_key(|event| event.start);
-        let ruling = judge(&round.events, self.ttls);
+        let ruling = judge(&round.events, self.ttls, self.locks_first);
         // The first judged round sets the minimum, which is 0 before it.
         self.winners_min =
             if self.judged() == 1 { ruling.winners } else { self.winners_min.min(ruling.winners) };
@@ -232,7 +241,7 @@ mod tests {
             overlap: false,
             fail_every: 0,
         };
-        let mut run = RaceRun::new("own", Strategy::Schema, plan, TTLS);
+        let mut run = RaceRun::new("own", Strategy::Schema, plan, TTLS, false);
         rounds.into_iter().for_each(|round| run.add(round));
         run
     }

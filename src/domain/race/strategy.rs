@@ -27,6 +27,9 @@ pub(crate) struct RaceSteps {
     pub(crate) complete: Vec<Call>,
     /// `None` if the service has no release step, so that the lock remains until its TTL expires.
     pub(crate) release: Option<Vec<Call>>,
+    /// True if begin takes the lock before it knows whether a result is stored. A request that gets
+    /// a replay then holds the lock as well.
+    pub(crate) locks_first: bool,
 }
 
 impl RaceSteps {
@@ -43,8 +46,33 @@ impl RaceSteps {
             // A naive service deletes its lock when its handler fails.
             (None, Strategy::CheckThenAct | Strategy::SetNx) => Some(vec![delete_lock(schema)]),
         };
-        Self { begin, complete: schema.complete_calls().to_vec(), release }
+        let locks_first = locks_first(schema, &begin);
+        Self { begin, complete: schema.complete_calls().to_vec(), release, locks_first }
     }
+}
+
+/// Commands that never take a lock.
+const READS: [&str; 9] =
+    ["GET", "MGET", "EXISTS", "TTL", "PTTL", "TYPE", "HGET", "HMGET", "HGETALL"];
+
+/// True if a call before the last one may take the lock and leave the decision to the next call.
+fn locks_first(schema: &Schema, begin: &[Call]) -> bool {
+    let Some((_, earlier)) = begin.split_last() else { return false };
+    for call in earlier {
+        if READS.contains(&call.name().to_ascii_uppercase().as_str()) || !schema.touches_lock(call)
+        {
+            continue;
+        }
+        // A command that replies nil or 0 has not taken the lock.
+        let takes = call.replies.iter().any(|reply| {
+            let refuses = matches!(reply.pattern, ReplyPattern::Nil | ReplyPattern::Integer(0));
+            reply.means == Meaning::Next && !refuses
+        });
+        if takes {
+            return true;
+        }
+    }
+    false
 }
 
 fn check_then_act(schema: &Schema) -> Vec<Call> {

@@ -2,8 +2,9 @@
 //!
 //! The rules are direct, and linear except for sorting. An epoch lasts from the acquisition of a
 //! lock to its release or expiry, and at most one worker acquires the lock in it. Every conflict
-//! overlaps or follows an acquired lock, and does not follow its end. Every replay follows the
-//! start of a completion, and carries its response. A failed request or an unlisted reply is always
+//! overlaps or follows an acquired lock, and does not follow its end. If begin takes the lock before
+//! it looks for the result, a request that gets a replay may hold the lock, too. Every replay
+//! follows the start of a completion, and carries its response. A failed request or an unlisted reply is always
 //! wrong. A lost reply counts as "maybe": it can excuse other events, but is never an offence.
 
 use std::collections::HashMap;
@@ -97,12 +98,13 @@ struct LockHold {
     finish: Option<usize>,
 }
 
-/// Judges the events of a round.
-pub(crate) fn judge(events: &[RaceEvent], ttls: Ttls) -> Ruling {
+/// Judges the events of a round. `locks_first` is true if begin takes the lock before it looks for
+/// the result.
+pub(crate) fn judge(events: &[RaceEvent], ttls: Ttls, locks_first: bool) -> Ruling {
     let holds = holds(events);
     let mut offences = Vec::new();
     let (winners, crowded) = many_winners(events, &holds, ttls, &mut offences);
-    baseless_conflicts(events, &holds, &mut offences);
+    baseless_conflicts(events, &holds, locks_first, &mut offences);
     strange_replays(events, &mut offences);
     wrong_replies(events, &holds, crowded, &mut offences);
     // The clearest rule first, and within a rule the earliest reply.
@@ -206,7 +208,13 @@ fn held_until(events: &[RaceEvent], hold: &LockHold) -> u64 {
     u64::MAX
 }
 
-fn baseless_conflicts(events: &[RaceEvent], holds: &[LockHold], offences: &mut Vec<Offence>) {
+fn baseless_conflicts(
+    events: &[RaceEvent],
+    holds: &[LockHold],
+    locks_first: bool,
+    offences: &mut Vec<Offence>,
+) {
+    let first_replay = first_locking_replay(events, locks_first);
     // The holds are ordered by their starts. The latest end among the first n therefore decides for
     // every conflict that they precede.
     let mut longest = 0;
@@ -219,6 +227,10 @@ fn baseless_conflicts(events: &[RaceEvent], holds: &[LockHold], offences: &mut V
         if event.answer != RaceAnswer::Conflict {
             continue;
         }
+        // Whether and when the replayed request gave the lock back does not show in its reply.
+        if first_replay <= event.end {
+            continue;
+        }
         let begun = holds.partition_point(|hold| hold.start <= event.end);
         if begun == 0 || longest_by_start[begun - 1] < event.start {
             let nearest = holds[..begun].last().or(holds.first());
@@ -226,6 +238,21 @@ fn baseless_conflicts(events: &[RaceEvent], holds: &[LockHold], offences: &mut V
             offences.push(Offence { rule: RaceRule::BaselessConflict, event: index, against });
         }
     }
+}
+
+/// The start of the first request that got a replay and may have taken the lock before; the end of
+/// time if there is none.
+fn first_locking_replay(events: &[RaceEvent], locks_first: bool) -> u64 {
+    let mut first = u64::MAX;
+    if !locks_first {
+        return first;
+    }
+    for event in events {
+        if matches!(event.answer, RaceAnswer::Replay(_)) {
+            first = first.min(event.start);
+        }
+    }
+    first
 }
 
 fn strange_replays(events: &[RaceEvent], offences: &mut Vec<Offence>) {

@@ -52,10 +52,11 @@ pub async fn race(
     let schema = &schema.living_at_most(TEST_KEYS_LIVE);
     let plan = plan_for_strategy(strategy, plan);
     let ttls = Ttls { lock: schema.lock_ttl, result: schema.result_ttl };
-    let mut run = RaceRun::new(&schema.name, strategy, plan, ttls);
+    let steps = RaceSteps::new(schema, strategy);
+    let mut run = RaceRun::new(&schema.name, strategy, plan, ttls, steps.locks_first);
     let mut keys = RaceKeys { schema, name: Uuid::new_v4(), made: Vec::new() };
-    let end = match run_rounds(connections, schema, &mut run, &mut keys, interrupt, on_round).await
-    {
+    let rounds = Rounds { schema, steps: &steps, interrupt };
+    let end = match run_rounds(connections, rounds, &mut run, &mut keys, on_round).await {
         Ok(end) => end,
         Err(error) => RaceEnd::Failed(error),
     };
@@ -76,16 +77,23 @@ fn plan_for_strategy(strategy: Strategy, mut plan: RacePlan) -> RacePlan {
     plan
 }
 
+/// What all rounds of a race share.
+#[derive(Clone, Copy)]
+struct Rounds<'r> {
+    schema: &'r Schema,
+    steps: &'r RaceSteps,
+    interrupt: &'r Interrupt,
+}
+
 async fn run_rounds(
     connections: &mut Connections,
-    schema: &Schema,
+    rounds: Rounds<'_>,
     run: &mut RaceRun,
     keys: &mut RaceKeys<'_>,
-    interrupt: &Interrupt,
     mut on_round: impl FnMut(),
 ) -> Result<RaceEnd, StoreError> {
+    let Rounds { schema, steps, interrupt } = rounds;
     let service = LoadedService::load(schema, connections.cleanup()).await?;
-    let steps = RaceSteps::new(schema, run.strategy);
     // The witness is set before the first round, so that this round has one too.
     let mut witness = WitnessLock::new(schema, &keys.make("witness", connections), "nobody");
     let keys_of_witness = keys.made.len();
@@ -98,7 +106,7 @@ async fn run_rounds(
         let number = run.rounds + 1;
         let began = Instant::now();
         let key = keys.make(&number.to_string(), connections);
-        let course = Course { service: &service, steps: &steps, plan: &run.plan, key: &key };
+        let course = Course { service: &service, steps, plan: &run.plan, key: &key };
         let round = run_round(&mut connections.workers, course, number, interrupt).await?;
         let Some(mut round) = round else { return Ok(RaceEnd::Interrupted) };
         round.has_witness = witness.renew(connections).await?;

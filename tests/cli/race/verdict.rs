@@ -216,3 +216,20 @@ fn the_report_fits_a_narrow_terminal_and_shows_the_pair() {
     assert!(!text.contains("Two workers acquired"), "far more than two of 50 workers did: {text}");
     assert_eq!(text.matches('▶').count(), 2, "{text}");
 }
+
+/// Rule: a service that takes the lock before it looks for the result rejects retries for a moment after the result is stored,
+/// and is atomic nevertheless.
+#[test]
+fn a_service_that_locks_first_is_atomic() {
+    let server = Server::start();
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/explore/schemas");
+    let libraries = concat!(env!("CARGO_MANIFEST_DIR"), "/lua/libraries");
+    for (dir, schema) in [(folder, "lock-then-look"), (libraries, "idempo")] {
+        let words = ["--schema", schema, "--schema-dir", dir, "--rounds", "20"];
+        let run = race(&server, &[&words[..], &["--strategy", "schema"]].concat()).exits(0);
+        let raced = runs(&run).remove(0);
+        assert_eq!((&raced["verdict"], &raced["winners_max"]), (&"atomic".into(), &1.into()));
+        assert!(raced["replays"].as_u64() > Some(0), "{raced:#}");
+        assert_eq!(raced["wrong_replies"], 0, "{raced:#}");
+    }
+}

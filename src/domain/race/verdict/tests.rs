@@ -19,7 +19,7 @@ fn replay(worker: usize, bytes: &[u8], start: u64, end: u64) -> RaceEvent {
 }
 
 fn rules(events: &[RaceEvent]) -> Vec<RaceRule> {
-    judge(events, TTLS).offences.into_iter().map(|offence| offence.rule).collect()
+    judge(events, TTLS, false).offences.into_iter().map(|offence| offence.rule).collect()
 }
 
 #[test]
@@ -30,7 +30,7 @@ fn one_winner_a_conflict_and_a_replay_are_atomic() {
         stored(1, 20, 30),
         replay(2, b"r", 15, 21),
     ];
-    assert_eq!(judge(&events, TTLS), Ruling { winners: 1, offences: Vec::new() });
+    assert_eq!(judge(&events, TTLS, false), Ruling { winners: 1, offences: Vec::new() });
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn two_winners_are_reported_as_a_pair() {
         event(3, RaceAct::Begin, RaceAnswer::Acquired, 2, 8),
         event(5, RaceAct::Begin, RaceAnswer::Conflict, 2, 8),
     ];
-    let ruling = judge(&events, TTLS);
+    let ruling = judge(&events, TTLS, false);
     assert_eq!(ruling.winners, 2);
     assert_eq!(
         ruling.offences,
@@ -76,6 +76,22 @@ fn a_conflict_needs_a_holder() {
     assert_eq!(rules(&[conflict]), [RaceRule::BaselessConflict]);
 }
 
+/// Rule: where begin takes the lock before it looks for the result, a request with a replay holds the lock as well.
+#[test]
+fn a_replay_may_hold_the_lock_of_a_service_that_locks_first() {
+    let acquired = event(1, RaceAct::Begin, RaceAnswer::Acquired, 0, 10);
+    let replay = replay(2, b"r", 40, 60);
+    let conflict = |start, end| event(3, RaceAct::Retry, RaceAnswer::Conflict, start, end);
+    let rules = |conflict: RaceEvent, locks_first: bool| {
+        let events = [acquired.clone(), stored(1, 20, 30), replay.clone(), conflict];
+        judge(&events, TTLS, locks_first).offences
+    };
+    assert_eq!(rules(conflict(45, 55), true), []);
+    assert_eq!(rules(conflict(45, 55), false)[0].rule, RaceRule::BaselessConflict);
+    // Before the replay began, nothing held the lock.
+    assert_eq!(rules(conflict(31, 39), true)[0].rule, RaceRule::BaselessConflict);
+}
+
 #[test]
 fn a_replay_follows_a_completion_and_carries_what_it_stored() {
     let acquired = event(1, RaceAct::Begin, RaceAnswer::Acquired, 0, 10);
@@ -98,7 +114,7 @@ fn a_failed_request_is_wrong_and_points_to_an_earlier_event() {
         event(1, RaceAct::Release, RaceAnswer::Released, 20, 30),
         event(2, RaceAct::Begin, RaceAnswer::Wrong("nothing there".to_owned()), 5, 40),
     ];
-    let offences = judge(&events, TTLS).offences;
+    let offences = judge(&events, TTLS, false).offences;
     assert_eq!(offences, [Offence { rule: RaceRule::WrongReply, event: 2, against: Some(1) }]);
 }
 
@@ -177,7 +193,7 @@ fn slack() -> impl Strategy<Value = Vec<(u64, u64)>> {
 proptest! {
     #[test]
     fn a_history_of_an_atomic_service_is_atomic(turns in turns(), slack in slack()) {
-        let ruling = judge(&history(&turns, &slack), TTLS);
+        let ruling = judge(&history(&turns, &slack), TTLS, false);
         prop_assert_eq!(ruling, Ruling { winners: 1, offences: Vec::new() });
     }
 
@@ -189,7 +205,7 @@ proptest! {
                 event.answer = RaceAnswer::Lost(String::new());
             }
         }
-        prop_assert_eq!(judge(&events, TTLS).offences, Vec::new());
+        prop_assert_eq!(judge(&events, TTLS, false).offences, Vec::new());
     }
 
     #[test]
@@ -198,7 +214,7 @@ proptest! {
         let conflicts: Vec<_> = (0..events.len()).filter(|index| events[*index].answer == RaceAnswer::Conflict).collect();
         prop_assume!(!conflicts.is_empty());
         events[conflicts[which.index(conflicts.len())]].answer = RaceAnswer::Acquired;
-        let ruling = judge(&events, TTLS);
+        let ruling = judge(&events, TTLS, false);
         prop_assert!(ruling.winners > 1);
         prop_assert_eq!(ruling.offences[0].rule, RaceRule::ManyWinners);
     }
@@ -212,7 +228,7 @@ proptest! {
         let changed = replays[which.index(replays.len())];
         events[changed].answer = if conflict { RaceAnswer::Conflict } else { RaceAnswer::Replay(Some(b"x".to_vec())) };
         let rule = if conflict { RaceRule::BaselessConflict } else { RaceRule::ForeignReplay };
-        let offences = judge(&events, TTLS).offences;
+        let offences = judge(&events, TTLS, false).offences;
         prop_assert_eq!(offences.len(), 1);
         prop_assert_eq!((offences[0].rule, offences[0].event), (rule, changed));
     }
