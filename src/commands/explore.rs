@@ -47,7 +47,8 @@ const PRIVATE_KEY: &[u8] = b"order-1";
 /// are the retries.
 ///
 /// Faults: expiry (a TTL ends), crash (a worker dies), lost (Redis executes a call, but the worker
-/// gets no reply and gives up), fail (a handler fails), evict (a key is evicted), failover (the
+/// gets no reply and stops), fail (a handler fails), give-up (a worker gives up before its effect and
+/// releases, if a failing handler does not call the release step), evict (a key is evicted), failover (the
 /// last one to three writes are lost), persist (a lock loses its TTL). For each violation, explore shows the
 /// smallest sets of faults that cause it. It also runs a shortest history on the server, with
 /// earlier deadlines, and shows it.
@@ -87,7 +88,11 @@ pub struct Args {
     /// Maximum number of each fault; `none` for no faults
     ///
     /// Faults that are not named keep their default.
-    #[arg(long, value_name = "FAULT=N,...", default_value = "expiry=2,crash=1,lost=1,fail=1")]
+    #[arg(
+        long,
+        value_name = "FAULT=N,...",
+        default_value = "expiry=2,crash=1,lost=1,fail=1,give-up=1"
+    )]
     faults: FaultBudget,
 
     /// Assume this about the service

@@ -6,7 +6,10 @@ use super::lag::Lags;
 use crate::domain::exploration::{ENDED, FaultBudget, MOST_WORKERS};
 
 /// The holder if no worker holds the lock.
-const NOBODY: u8 = u8::MAX;
+const NOBODY: u8 = 0x7F;
+
+/// The bit for a worker that has stored the result of its effect.
+const SUCCEEDED: u8 = 0x80;
 
 /// The state of the Redis keys, by number, and of the workers.
 ///
@@ -23,9 +26,8 @@ pub(super) struct SearchState {
     pub(super) faults: FaultBudget,
     /// The workers that had their effect, a bit each.
     pub(super) effects: u8,
+    /// The holder of the lock, and [`SUCCEEDED`]. They share a byte, so that a state fills 24.
     holder: u8,
-    /// True if a worker has stored the result of its effect.
-    pub(super) succeeded: bool,
     /// The position of each worker in its program.
     pub(super) positions: [u8; MOST_WORKERS],
 }
@@ -41,7 +43,6 @@ impl SearchState {
             faults: FaultBudget::default(),
             effects: 0,
             holder: NOBODY,
-            succeeded: false,
             positions,
         }
     }
@@ -66,12 +67,23 @@ impl SearchState {
 
     /// The worker that holds the lock.
     pub(super) fn holder(&self) -> Option<u8> {
-        if self.holder == NOBODY { None } else { Some(self.holder) }
+        let worker = self.holder & !SUCCEEDED;
+        if worker == NOBODY { None } else { Some(worker) }
     }
 
     /// Sets the worker that holds the lock.
     pub(super) fn set_holder(&mut self, worker: Option<u8>) {
-        self.holder = worker.unwrap_or(NOBODY);
+        self.holder = self.holder & SUCCEEDED | worker.unwrap_or(NOBODY);
+    }
+
+    /// True if a worker has stored the result of its effect.
+    pub(super) fn succeeded(&self) -> bool {
+        self.holder & SUCCEEDED != 0
+    }
+
+    /// Notes that a worker has stored the result of its effect.
+    pub(super) fn set_succeeded(&mut self) {
+        self.holder |= SUCCEEDED;
     }
 
     /// A hash of the state.
@@ -191,7 +203,11 @@ mod tests {
         let mut state = SearchState::new(&[3]).with_worker_at(0, 5);
         assert_eq!((state.positions[0], state.holder()), (5, None));
         state.set_holder(Some(2));
-        assert_eq!(state.holder(), Some(2));
+        assert_eq!((state.holder(), state.succeeded()), (Some(2), false));
+        state.set_succeeded();
+        assert_eq!((state.holder(), state.succeeded()), (Some(2), true));
+        state.set_holder(None);
+        assert_eq!((state.holder(), state.succeeded()), (None, true));
     }
 
     #[test]

@@ -131,6 +131,12 @@ impl Successors<'_> {
             let next = self.state.with_worker_at(worker, fails_to).with_faults(faults);
             self.add(Act::Fail(worker), None, next)?;
         }
+        if let (Some(gives_up_to), Some(faults)) =
+            (position.gives_up_to, self.one_more(Fault::GiveUp))
+        {
+            let next = self.state.with_worker_at(worker, gives_up_to).with_faults(faults);
+            self.add(Act::GiveUp(worker), None, next)?;
+        }
         // A worker that has not begun cannot crash, because its request does not exist yet.
         if let Some(faults) = self.one_more(Fault::Crash)
             && !position.is_waiting
@@ -179,7 +185,9 @@ impl Successors<'_> {
         if is_new_lock || wrote_lock && reply.meaning == Some(Meaning::Acquired) {
             next.set_holder(Some(sent.caller));
         }
-        next.succeeded |= position.has_worked && reply.meaning == Some(Meaning::Stored);
+        if position.has_worked && reply.meaning == Some(Meaning::Stored) {
+            next.set_succeeded();
+        }
         Ok(next)
     }
 
@@ -293,7 +301,7 @@ impl Successors<'_> {
             effects_before: state.effects,
             effects: next.effects,
             quiet: !self.rules.positions(&next).any(Position::is_at_work),
-            succeeded: next.succeeded,
+            succeeded: next.succeeded(),
         };
         self.found.push(Successor { act, state: next, transition });
         Ok(())

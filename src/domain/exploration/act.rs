@@ -30,10 +30,12 @@ pub enum Act {
     Next(u8),
     /// One more request of a service begins, with another payload.
     Other(u8),
+    /// A worker gives its request up, and releases its lock.
+    GiveUp(u8),
 }
 
 impl Act {
-    const LETTERS: [char; 11] = ['s', 'l', 'e', 'f', 'c', 'x', 'v', 'o', 'p', 'n', 'm'];
+    const LETTERS: [char; 12] = ['s', 'l', 'e', 'f', 'c', 'x', 'v', 'o', 'p', 'n', 'm', 'g'];
 
     /// The worker that acts; `None` if no worker does.
     pub fn worker(self) -> Option<u8> {
@@ -42,6 +44,7 @@ impl Act {
             | Self::Lost(worker)
             | Self::Effect(worker)
             | Self::Fail(worker)
+            | Self::GiveUp(worker)
             | Self::Crash(worker) => Some(worker),
             _ => None,
         }
@@ -52,6 +55,7 @@ impl Act {
         match self {
             Self::Lost(_) => Some(Fault::Lost),
             Self::Fail(_) => Some(Fault::Fail),
+            Self::GiveUp(_) => Some(Fault::GiveUp),
             Self::Crash(_) => Some(Fault::Crash),
             Self::Expiry(_) => Some(Fault::Expiry),
             Self::Evict(_) => Some(Fault::Evict),
@@ -75,6 +79,7 @@ impl Act {
             Self::Persist(key_index) => (8, key_index),
             Self::Next(service) => (9, service),
             Self::Other(service) => (10, service),
+            Self::GiveUp(worker) => (11, worker),
         };
         // Workers, services and keys are fewer than sixteen, so each half takes four bits.
         kind << 4 | number & 15
@@ -98,6 +103,7 @@ impl Act {
             8 => Self::Persist(number),
             9 => Self::Next(number),
             10 => Self::Other(number),
+            11 => Self::GiveUp(number),
             _ => return None,
         })
     }
@@ -136,7 +142,7 @@ mod tests {
             assert_eq!(Act::from_word(&act.word()), Some(act));
             count += 1;
         }
-        assert_eq!(count, 10 * 16 + MOST_LOST_WRITES);
+        assert_eq!(count, 11 * 16 + MOST_LOST_WRITES);
         for wrong in ["", "s", "s16", "z1", "s-1", "o3", "sx"] {
             assert_eq!(Act::from_word(wrong), None, "{wrong}");
         }

@@ -16,10 +16,13 @@ pub enum Fault {
     Expiry,
     /// A worker dies, at any point of its program.
     Crash,
-    /// Redis executes a call, and the worker gets no reply and gives up.
+    /// Redis executes a call, and the worker gets no reply and stops.
     Lost,
     /// A worker's handler fails before its effect.
     Fail,
+    /// A worker gives its request up before its effect, and releases the lock. It happens only if
+    /// the schema describes a release that a failing handler does not call.
+    GiveUp,
     /// Redis evicts a key because memory is short.
     Evict,
     /// The master fails before its last writes reached the replica that takes over.
@@ -45,6 +48,8 @@ impl Fault {
             (Self::Lost, _) => "lost replies",
             (Self::Fail, 1) => "failing handler",
             (Self::Fail, _) => "failing handlers",
+            (Self::GiveUp, 1) => "give-up",
+            (Self::GiveUp, _) => "give-ups",
             (Self::Evict, 1) => "eviction",
             (Self::Evict, _) => "evictions",
             (Self::Failover, 1) => "failover",
@@ -64,7 +69,7 @@ impl FaultBudget {
     pub const MOST: u8 = 9;
 
     /// The faults that an exploration allows by default.
-    pub const USUAL: Self = Self([2, 1, 1, 1, 0, 0, 0]);
+    pub const USUAL: Self = Self([2, 1, 1, 1, 1, 0, 0, 0]);
 
     /// A budget that no schedule exceeds.
     pub const ANY: Self = Self([u8::MAX; FAULTS]);
@@ -243,7 +248,13 @@ mod tests {
     #[test]
     fn faults_that_are_not_named_keep_their_default() {
         let budget: FaultBudget = "expiry=0,evict=3".parse().unwrap();
-        let expected = [(Fault::Crash, 1), (Fault::Lost, 1), (Fault::Fail, 1), (Fault::Evict, 3)];
+        let expected = [
+            (Fault::Crash, 1),
+            (Fault::Lost, 1),
+            (Fault::Fail, 1),
+            (Fault::GiveUp, 1),
+            (Fault::Evict, 3),
+        ];
         assert_eq!(budget.faults().collect::<Vec<_>>(), expected);
         assert_eq!("none".parse(), Ok(FaultBudget::default()));
         for wrong in ["expiry", "meteor=1", "crash=x", "crash=-1", "crash=10", "crash=256"] {
@@ -265,7 +276,7 @@ mod tests {
         assert_eq!(FaultBudget::default().to_string(), "no fault");
         assert_eq!(
             FaultBudget::USUAL.to_string(),
-            "2 expiries + 1 crash + 1 lost reply + 1 failing handler"
+            "2 expiries + 1 crash + 1 lost reply + 1 failing handler + 1 give-up"
         );
     }
 }

@@ -92,6 +92,9 @@ pub struct Position {
     pub in_critical_section: bool,
     /// The position at which the worker continues if its handler fails here.
     pub fails_to: Option<u8>,
+    /// The position at which the worker continues if it gives up here; `None` if it cannot, or if a
+    /// failing handler does the same.
+    pub gives_up_to: Option<u8>,
     /// True if the worker has had its effect.
     pub has_worked: bool,
 }
@@ -131,6 +134,7 @@ impl WorkerProgram {
             is_waiting: false,
             in_critical_section: false,
             fails_to: None,
+            gives_up_to: None,
             has_worked: false,
         };
         let mut program =
@@ -158,22 +162,26 @@ impl WorkerProgram {
         };
         let complete =
             self.add_calls(schema.complete_calls(), Meaning::Stored, ENDED, complete_part);
-        let fails_to = Some(match (schema.on_failure(), &schema.release) {
-            (OnFailure::Store, _) => {
+        let released = schema.release.as_ref().map(|release| {
+            let part = StepPart::new(service, StepKind::Release);
+            self.add_calls(&release.calls, Meaning::Released, ENDED, part)
+        });
+        let fails_to = Some(match schema.on_failure() {
+            OnFailure::Store => {
                 let part = StepPart::new(service, StepKind::StoreFailure);
                 self.add_calls(schema.complete_calls(), Meaning::Stored, ENDED, part)
             }
-            (OnFailure::Release, Some(release)) => {
-                let part = StepPart::new(service, StepKind::Release);
-                self.add_calls(&release.calls, Meaning::Released, ENDED, part)
-            }
-            _ => ENDED,
+            OnFailure::Release => released.unwrap_or(ENDED),
+            OnFailure::Keep => ENDED,
         });
+        // A described release is called in any case, so that its mistakes are found.
+        let gives_up_to = if schema.on_failure() == OnFailure::Release { None } else { released };
         let effect = self.add_position(Position {
             action: NextAction::Effect { then: complete },
             is_waiting: false,
             in_critical_section: true,
             fails_to,
+            gives_up_to,
             has_worked: false,
         });
         // A renewal that fails because the lock is gone ends the worker before its effect.
@@ -189,6 +197,7 @@ impl WorkerProgram {
                 }
                 let part = StepPart {
                     fails_to,
+                    gives_up_to,
                     protected_from: renew_is_protected_from.unwrap_or(0),
                     ..StepPart::new(service, StepKind::Renew)
                 };
@@ -218,6 +227,7 @@ impl WorkerProgram {
                 in_critical_section: index >= part.protected_from,
                 // A handler runs between steps, so it cannot fail between two calls of one step.
                 fails_to: if is_first { part.fails_to } else { None },
+                gives_up_to: if is_first { part.gives_up_to } else { None },
                 has_worked: part.has_worked,
             });
         }
@@ -250,6 +260,7 @@ struct StepPart {
     /// The first call of the step that is in the critical section.
     protected_from: usize,
     fails_to: Option<u8>,
+    gives_up_to: Option<u8>,
     has_worked: bool,
 }
 
@@ -261,6 +272,7 @@ impl StepPart {
             is_waiting: false,
             protected_from: usize::MAX,
             fails_to: None,
+            gives_up_to: None,
             has_worked: false,
         }
     }

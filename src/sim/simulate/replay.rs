@@ -149,6 +149,11 @@ impl<'s> Player<'s> {
                     worker.fail_handler();
                 }
             }
+            Act::GiveUp(worker) => {
+                if let Some(worker) = &mut self.workers[usize::from(worker)] {
+                    worker.give_up();
+                }
+            }
             Act::Crash(worker) => {
                 if let Some(worker) = self.workers[usize::from(worker)].take() {
                     worker.crash();

@@ -280,6 +280,13 @@ impl<'s> ScenarioWorker<'s> {
         self.calls.note("fails: the provider is unavailable", None, Some("500".to_owned()));
     }
 
+    /// The worker gives its request up before the effect, for example because the service stops.
+    pub(super) fn give_up(&mut self) {
+        self.job.fail();
+        self.count_execution(false);
+        self.calls.note("gives up before the effect", None, Some("an error".to_owned()));
+    }
+
     /// Forgets the previous step, so that the history shows all calls of the next one.
     pub(super) fn forget_previous(&mut self) {
         self.calls.forget_previous();

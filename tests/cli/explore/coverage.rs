@@ -135,6 +135,10 @@ fn every_built_in_schema_runs_and_says_what_it_never_met() {
             assert_eq!(call["unlisted"], Value::Null, "{call:#}");
         }
     }
+    // Each described step of each schema is called.
+    let explored = only(&explore(&["reference", "-o", "json"]).exits(1));
+    let calls = explored["coverage"]["calls"].as_array().unwrap().clone();
+    assert!(calls.iter().all(|call| call["sent"] == true), "{explored:#}");
     // A replay comes from the request after a single worker.
     let alone = only(&explore(&["express", "--workers", "1", "--faults", "none", "-o", "json"]));
     assert_eq!(goals(&alone), [""; 0]);

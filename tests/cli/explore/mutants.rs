@@ -57,6 +57,15 @@ fn a_release_that_checks_no_owner_is_killed() {
     assert_eq!(of(&blind, &SOUND)["owner-only"], [("expiry=1 fail=1".to_owned(), 5)]);
 }
 
+/// Rule: a described release is called, although failures are stored.
+#[test]
+fn a_release_that_no_failing_handler_calls_is_killed() {
+    let blind = reference().with("release.lua", FENCES, "if not holder then");
+    let expected = [("expiry=1 give-up=1".to_owned(), 5)];
+    assert_eq!(of(&blind, &SOUND)["owner-only"], expected);
+    assert_eq!(of(&blind, &["--faults", "give-up=0"]).get("owner-only"), None);
+}
+
 #[test]
 fn a_release_that_deletes_results_is_killed() {
     let careless =
