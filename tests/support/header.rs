@@ -1,4 +1,4 @@
-//! The header of a script, taken apart by the grammar of `lua/README.md`.
+//! The header of a script, taken apart by the grammar of `CONTRIBUTING.md`.
 
 use crate::support::wire;
 
