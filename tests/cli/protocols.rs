@@ -239,8 +239,13 @@ fn a_ttl_of_a_fraction_of_a_second_is_sent_as_it_is() {
 #[test]
 fn a_protocol_that_does_not_fit_says_why() {
     let set = |from: &str, to: &str| SET_NX_GET.replace(from, to);
-    let (wrong, hash) = (two_keys("set-nx-get"), two_keys("hash-status"));
+    let wrong = two_keys("set-nx-get");
+    let hash = two_keys("hash-status");
+    let owned = FENCED_RECORD
+        .replace("fields = { status = ", "fields = { owner = \"/by\", status = ")
+        .replace("[\"/st\", \"/code\"", "[\"/st\", \"/by\", \"/code\"");
     for (toml, line, why) in [
+        (owned, 3, "`done` names the owner as well"),
         (wrong, 3, "it has one Redis key, so [keys] needs `record`"),
         (hash, 3, "it has one Redis key"),
         (set("set-nx-get", "fenced-script"), 3, "it compares the owner"),
@@ -248,6 +253,7 @@ fn a_protocol_that_does_not_fit_says_why() {
         (set("set-nx-get", "hash-status"), 3, "it stores hashes, and `running` is another type"),
         (set("set-nx-get", "best"), 3, "unknown variant `best`"),
         (set("lock_value = ", "# "), 3, "it sends `lock_value`, so [write] needs it"),
+        (set("conflict = ", "conflct = "), 3, "no client gets `conflct` (in `client`)"),
         (set("protocol = ", "# "), 4, "`client` belongs to `protocol`"),
         (set("format = 2", "format = 1"), 3, "`protocol` needs `format = 2`"),
     ] {

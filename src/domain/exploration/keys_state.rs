@@ -109,8 +109,7 @@ pub(crate) fn has_result(schema: &Schema, keys: &KeysState) -> bool {
     let key_index = schema.result_key_index();
     match decode::decode_value(schema, key_index, &keys.content(key_index)) {
         Reading::Value(decoded) => {
-            schema.values[decoded.format].state == State::Completed
-                && is_replayed(schema, decoded.format)
+            schema.values[decoded.format].state.is_result() && is_replayed(schema, decoded.format)
         }
         _ => false,
     }

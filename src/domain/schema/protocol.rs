@@ -31,6 +31,10 @@ const SCRIPTS: [(&str, &str); 6] = [
     ("hash_release", include_str!("../../../lua/protocols/hash_release.lua")),
 ];
 
+/// The meanings whose replies lead to a response for the client.
+const CLIENT_MEANINGS: [Meaning; 4] =
+    [Meaning::Conflict, Meaning::Replay, Meaning::Mismatch, Meaning::Fail];
+
 /// How a library takes locks and stores results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
@@ -178,6 +182,16 @@ impl<'a> Expansion<'a> {
             }
             _ => {}
         }
+        for meaning in self.raw.client.keys() {
+            let is_known = CLIENT_MEANINGS.iter().any(|known| known.as_str() == meaning);
+            if !is_known {
+                let known: Vec<_> = CLIENT_MEANINGS.iter().map(Meaning::as_str).collect();
+                return Err(format!(
+                    "no client gets `{meaning}` (in `client`); the meanings are {}",
+                    known.join(", ")
+                ));
+            }
+        }
         for (state, name) in [(State::InProgress, "lock_value"), (State::Completed, "result_value")]
         {
             if self.values(state).next().is_none() {
@@ -283,6 +297,18 @@ impl<'a> Expansion<'a> {
         let Some(owner) = self.owner_path()? else {
             return Err("it compares the owner, so locks need `fields = { owner = … }`".to_owned());
         };
+        // In one Redis key, the script could not tell such a result from the lock.
+        let names_owner =
+            |value: &&RawValue| value.state.is_result() && value.fields.owner.is_some();
+        if lock == result
+            && let Some(value) = self.raw.value.iter().find(names_owner)
+        {
+            return Err(format!(
+                "its scripts know a lock by its owner, and `{}` names the owner as well; describe \
+                [complete] and [release]",
+                value.name
+            ));
+        }
         if self.raw.begin.is_none() {
             let ttl = self.lock_ttl_ms();
             let call = script(

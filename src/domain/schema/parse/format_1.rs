@@ -10,7 +10,8 @@ use crate::domain::schema::location::{At as _, CALL, Checked, REPLIES, wrong};
 use crate::domain::schema::raw::{OneOrMore, RawKeys, RawReply, RawSchema, RawValue};
 use crate::domain::schema::steps::RECLAIMABLE;
 use crate::domain::schema::ttl::NO_TTL;
-use crate::domain::schema::write_format::WriteFormat;
+use crate::domain::schema::value_format::{BodyIs, State};
+use crate::domain::schema::write_format::{HeadersAs, Numbers, WriteFormat};
 
 /// Converts the file to format 2.
 ///
@@ -101,6 +102,9 @@ fn check_write(write: Option<&WriteFormat>) -> Checked<()> {
     refuse_newer(&[
         ("bytes_at", !write.bytes_at.is_empty()),
         ("fingerprint_is", write.fingerprint_is.is_some()),
+        ("headers_as", write.headers_as != HeadersAs::default()),
+        ("empty_as_null", write.empty_as_null),
+        ("numbers", write.numbers != Numbers::default()),
     ])
 }
 
@@ -116,7 +120,12 @@ fn check_value(value: &RawValue) -> Checked<()> {
     refuse_newer(&[
         ("decode_at", !value.decode_at.is_empty()),
         ("expires_at", value.expires_at.is_some()),
+        ("ttl", value.ttl.is_some()),
+        ("body_is", value.body_is != BodyIs::default()),
     ])?;
+    if matches!(value.state, State::Failed | State::Released) {
+        return newer(value.state.as_str()).at("state");
+    }
     refuse_newer(&[("content_type", value.fields.content_type.is_some())]).at("fields")
 }
 
