@@ -2,14 +2,15 @@
 
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use super::lag::Lags;
 use crate::domain::exploration::{
     Act, AttributedReply, Author, KeysState, MetReplies, NextAction, StateFacts, WorkerProgram,
     has_result,
 };
+use crate::domain::record::Reading;
 use crate::domain::record::decode::Decoded;
-use crate::domain::record::{Reading, decode};
 use crate::domain::schema::{Meaning, Schema, State};
 
 /// The time in milliseconds after which a rejected client retries, to find out whether retries
@@ -218,6 +219,10 @@ impl ReplyTable {
                 let ttl = keys.ttl_ms(usize::from(key_index))?;
                 Some(keys.after(ttl, self.callers.ticks))
             }
+            Act::Lapse(key_index) => {
+                let passes = self.own_ttl_ms(keys, usize::from(key_index))?;
+                Some(keys.after(passes, self.callers.ticks))
+            }
             Act::Evict(key_index) => {
                 keys.stored[usize::from(key_index)].as_ref()?;
                 Some(keys.without(usize::from(key_index)))
@@ -230,9 +235,26 @@ impl ReplyTable {
         }
     }
 
-    /// A lag after the TTL that this Redis key has in the state `keys`.
-    pub(super) fn later_lag(&mut self, lag: u32, keys: u32, key_index: u8) -> u32 {
-        let passes = self.keys(keys).ttl_ms(usize::from(key_index)).unwrap_or(0);
+    /// The time in milliseconds until the value of this Redis key expires by its own time, before
+    /// its TTL ends.
+    fn own_ttl_ms(&self, keys: &KeysState, key_index: usize) -> Option<u64> {
+        let mut services = self.program.services.iter();
+        let own = services.find_map(|schema| keys.own_ttl_ms(schema, key_index))?;
+        match keys.ttl_ms(key_index) {
+            Some(ttl) if ttl <= own => None,
+            _ => Some(own),
+        }
+    }
+
+    /// A lag after the time that an expiry takes in the state `keys`.
+    pub(super) fn later_lag(&mut self, lag: u32, keys: u32, act: Act) -> u32 {
+        let before = self.keys(keys);
+        let passes = match act {
+            Act::Lapse(key_index) => self.own_ttl_ms(before, usize::from(key_index)),
+            Act::Expiry(key_index) => before.ttl_ms(usize::from(key_index)),
+            _ => None,
+        };
+        let passes = passes.unwrap_or(0);
         let mut lag = self.lags.get(lag);
         for before in lag.iter_mut().flatten() {
             let later = self.keys(*before).after(passes, self.callers.ticks);
@@ -335,6 +357,14 @@ impl ReplyTable {
     ) -> Result<bool, UnknownReply> {
         let key_index = self.program.services[usize::from(service)].lock_key_index();
         let conflict = Some(Meaning::Conflict);
+        let schema = Arc::clone(&self.program.services[usize::from(service)]);
+        if let Some(own) = self.keys(rejected.keys).own_ttl_ms(&schema, key_index) {
+            // The value expires by its own time, unless the rejected request moved that time.
+            let later = self.keys(rejected.keys).after(own, self.callers.ticks);
+            let later = self.number(later);
+            let again = self.request(later, service, self.workers)?;
+            return Ok(again.reply.meaning == conflict);
+        }
         let Some(left) = self.keys(rejected.keys).ttl_ms(key_index) else {
             // The lock never expires, but begin may repair it, so only a second rejection is final.
             let again = self.request(rejected.keys, service, self.workers)?;
@@ -383,8 +413,11 @@ impl ReplyTable {
 /// The lock that is held; `None` if there is none.
 fn held_lock(schema: &Schema, keys: &KeysState) -> Option<Box<Decoded>> {
     let key_index = schema.lock_key_index();
-    match decode::decode_value(schema, key_index, &keys.content(key_index)) {
-        Reading::Value(decoded) if schema.values[decoded.format].state == State::InProgress => {
+    match keys.reading(schema, key_index) {
+        Reading::Value(decoded)
+            if schema.values[decoded.format].state == State::InProgress
+                && decoded.lapsed.is_none() =>
+        {
             Some(decoded)
         }
         _ => None,

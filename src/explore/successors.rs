@@ -205,9 +205,10 @@ impl Successors<'_> {
     /// Adds the faults that change the Redis keys without a worker.
     fn add_faults_of_redis(&mut self) -> Result<(), UnknownReply> {
         for key_index in 0..self.replies.key_count() {
-            self.add_fault_at(Fault::Expiry, Act::Expiry(key_index), key_index)?;
-            self.add_fault_at(Fault::Evict, Act::Evict(key_index), key_index)?;
-            self.add_fault_at(Fault::Persist, Act::Persist(key_index), key_index)?;
+            self.add_fault_at(Fault::Expiry, Act::Expiry(key_index))?;
+            self.add_fault_at(Fault::Expiry, Act::Lapse(key_index))?;
+            self.add_fault_at(Fault::Evict, Act::Evict(key_index))?;
+            self.add_fault_at(Fault::Persist, Act::Persist(key_index))?;
         }
         self.add_failovers()
     }
@@ -230,7 +231,7 @@ impl Successors<'_> {
     }
 
     /// Adds a fault that changes one Redis key.
-    fn add_fault_at(&mut self, fault: Fault, act: Act, key_index: u8) -> Result<(), UnknownReply> {
+    fn add_fault_at(&mut self, fault: Fault, act: Act) -> Result<(), UnknownReply> {
         let Some(faults) = self.one_more(fault) else { return Ok(()) };
         if self.is_superfluous(act) {
             return Ok(());
@@ -244,7 +245,7 @@ impl Successors<'_> {
                 return Ok(());
             }
             // The same time passes on the replica.
-            next.lag = self.replies.later_lag(state.lag, state.keys, key_index);
+            next.lag = self.replies.later_lag(state.lag, state.keys, act);
         }
         self.add(act, None, next)
     }

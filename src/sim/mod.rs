@@ -7,6 +7,7 @@ mod rehearsal;
 pub mod seed;
 mod service;
 pub(crate) mod simulate;
+mod stopped_clock;
 mod test_keys;
 mod trial;
 

@@ -32,10 +32,12 @@ pub enum Act {
     Other(u8),
     /// A worker gives its request up, and releases its lock.
     GiveUp(u8),
+    /// The value of a Redis key expires by its own time, before its TTL ends.
+    Lapse(u8),
 }
 
 impl Act {
-    const LETTERS: [char; 12] = ['s', 'l', 'e', 'f', 'c', 'x', 'v', 'o', 'p', 'n', 'm', 'g'];
+    const LETTERS: [char; 13] = ['s', 'l', 'e', 'f', 'c', 'x', 'v', 'o', 'p', 'n', 'm', 'g', 't'];
 
     /// The worker that acts; `None` if no worker does.
     pub fn worker(self) -> Option<u8> {
@@ -57,7 +59,7 @@ impl Act {
             Self::Fail(_) => Some(Fault::Fail),
             Self::GiveUp(_) => Some(Fault::GiveUp),
             Self::Crash(_) => Some(Fault::Crash),
-            Self::Expiry(_) => Some(Fault::Expiry),
+            Self::Expiry(_) | Self::Lapse(_) => Some(Fault::Expiry),
             Self::Evict(_) => Some(Fault::Evict),
             Self::Failover(_) => Some(Fault::Failover),
             Self::Persist(_) => Some(Fault::Persist),
@@ -80,6 +82,7 @@ impl Act {
             Self::Next(service) => (9, service),
             Self::Other(service) => (10, service),
             Self::GiveUp(worker) => (11, worker),
+            Self::Lapse(key_index) => (12, key_index),
         };
         // Workers, services and keys are fewer than sixteen, so each half takes four bits.
         kind << 4 | number & 15
@@ -104,6 +107,7 @@ impl Act {
             9 => Self::Next(number),
             10 => Self::Other(number),
             11 => Self::GiveUp(number),
+            12 => Self::Lapse(number),
             _ => return None,
         })
     }
@@ -142,7 +146,7 @@ mod tests {
             assert_eq!(Act::from_word(&act.word()), Some(act));
             count += 1;
         }
-        assert_eq!(count, 11 * 16 + MOST_LOST_WRITES);
+        assert_eq!(count, 12 * 16 + MOST_LOST_WRITES);
         for wrong in ["", "s", "s16", "z1", "s-1", "o3", "sx"] {
             assert_eq!(Act::from_word(wrong), None, "{wrong}");
         }

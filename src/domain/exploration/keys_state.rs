@@ -11,6 +11,9 @@ use crate::domain::schema::{KeyIs, Meaning, Role, Schema, State};
 /// not make a new state.
 const GRAIN_MS: u64 = 100;
 
+/// The time at which an exploration begins, in milliseconds since the epoch.
+const BEGINNING_MS: u64 = 1_700_000_000_000;
+
 /// The state of a record's Redis keys, the lock's first, and the elapsed time.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct KeysState {
@@ -62,6 +65,26 @@ impl KeysState {
         self.stored.get(key_index)?.as_ref()?.ttl_ms
     }
 
+    /// The time of the exploration, in milliseconds since the epoch.
+    pub fn now_ms(&self) -> u64 {
+        BEGINNING_MS + self.clock_ms
+    }
+
+    /// The value of this Redis key. It is marked as lapsed if its own expiry has passed.
+    pub(crate) fn reading(&self, schema: &Schema, key_index: usize) -> Reading {
+        decode::decode_at(schema, key_index, &self.content(key_index), Some(self.now_ms()))
+    }
+
+    /// The time in milliseconds until the expiry that the value of this Redis key holds; `None` if
+    /// it holds none, or if it has passed.
+    pub(crate) fn own_ttl_ms(&self, schema: &Schema, key_index: usize) -> Option<u64> {
+        let reading = self.reading(schema, key_index);
+        let expires_ms = reading.decoded()?.expires_ms?;
+        schema.values[reading.decoded()?.format].expires_at.as_ref()?;
+        let left = expires_ms.saturating_sub(self.now_ms());
+        if left == 0 { None } else { Some(left) }
+    }
+
     /// The state after `ms` milliseconds. `ticks` is true if scripts read the clock.
     pub fn after(&self, ms: u64, ticks: bool) -> Self {
         let mut keys = self.clone();
@@ -107,9 +130,11 @@ pub(crate) fn held_at(schema: &Schema, keys: &KeysState, key_index: usize) -> Op
 /// A lock may hide the result from the next request. The result is stored nevertheless.
 pub(crate) fn has_result(schema: &Schema, keys: &KeysState) -> bool {
     let key_index = schema.result_key_index();
-    match decode::decode_value(schema, key_index, &keys.content(key_index)) {
+    match keys.reading(schema, key_index) {
         Reading::Value(decoded) => {
-            schema.values[decoded.format].state.is_result() && is_replayed(schema, decoded.format)
+            schema.values[decoded.format].state.is_result()
+                && decoded.lapsed.is_none()
+                && is_replayed(schema, decoded.format)
         }
         _ => false,
     }
@@ -156,7 +181,13 @@ pub(crate) fn holds(schema: &Schema, keys: &KeysState, holder: Option<&str>) -> 
             Some(Role::Result) => "result".to_owned(),
             Some(Role::Record) => "an unreadable value".to_owned(),
         };
-        let ttl = match keys.ttl_ms(key_index) {
+        let left = match (keys.ttl_ms(key_index), keys.own_ttl_ms(schema, key_index)) {
+            (Some(ttl), Some(own)) => Some(ttl.min(own)),
+            (ttl, own) => ttl.or(own),
+        };
+        let is_lapsed = keys.reading(schema, key_index).lapsed().is_some();
+        let ttl = match left {
+            _ if is_lapsed => "expired by its own time".to_owned(),
             Some(ms) => duration::short(ms),
             None => "never expires".to_owned(),
         };

@@ -5,15 +5,16 @@ use std::ptr;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use super::workers::{Workers, with_stopped_clock};
+use super::workers::Workers;
 use crate::domain::exploration::{KeysState, StoredKey};
-use crate::domain::schema::{Action, Call, Meaning};
+use crate::domain::schema::{Call, Meaning};
 use crate::domain::step::{
     CallPerformer, ExecutedStep, ReplyMatch, StepCall, StepInputs, StepReply, execute,
 };
 use crate::explore::{CallEffect, StateServer};
 use crate::interrupt::Interrupt;
 use crate::sim::service::{read_content, words};
+use crate::sim::stopped_clock::words_at;
 use crate::store::{Connection, StoreError, pack};
 
 /// A call that took longer is executed again, because its duration would show in the TTLs.
@@ -121,8 +122,7 @@ impl StateServer for TestServer<'_> {
         };
         let job = self.workers.job(caller, call);
         let key = self.workers.key.clone();
-        let request =
-            job.request(&program.services[call.service], &key, Workers::now_ms(before.clock_ms));
+        let request = job.request(&program.services[call.service], &key, before.now_ms());
         let mut tries = 0;
         // On a machine that is never quick, the last try counts. When all calls are repeated, an
         // unsteady result is noticed.
@@ -177,11 +177,7 @@ impl CallPerformer for StoppedClock<'_> {
     type Error = StoreError;
 
     async fn perform(&mut self, call: StepCall<'_>) -> Result<StepReply, StoreError> {
-        let mut words = call.words();
-        if self.ticks && matches!(call.call.action, Action::Script { .. }) {
-            let script = String::from_utf8_lossy(&words[1]);
-            words[1] = with_stopped_clock(&script, call.request.now_ms).into_bytes();
-        }
+        let words = if self.ticks { words_at(call, call.request.now_ms) } else { call.words() };
         self.connection.ask(&pack(words)).await
     }
 

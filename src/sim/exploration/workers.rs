@@ -3,13 +3,10 @@
 
 use std::rc::Rc;
 
-use crate::domain::exploration::{Author, ProgramCall, StepKind, WorkerProgram};
+use crate::domain::exploration::{Author, KeysState, ProgramCall, StepKind, WorkerProgram};
 use crate::domain::schema::{Action, Call, Schema};
 use crate::explore::Callers;
 use crate::sim::simulate::{ClientRequest, Job, OTHER_PAYMENT, PAYMENT};
-
-/// The time at which an exploration begins, in milliseconds since the epoch.
-const BEGINNING_MS: u64 = 1_700_000_000_000;
 
 /// The workers of a program. A caller is the number of a worker, or of one of the two requests
 /// after the workers.
@@ -34,12 +31,6 @@ impl Workers {
     /// The owner ID, which is the same in every exploration, so that equal states have equal bytes.
     fn owner(caller: u8) -> String {
         format!("00000000-0000-4000-8000-{:012}", caller + 1)
-    }
-
-    /// The time of the exploration, in milliseconds since the epoch, `clock_ms` after its
-    /// beginning.
-    pub(super) fn now_ms(clock_ms: u64) -> u64 {
-        BEGINNING_MS + clock_ms
     }
 
     fn client_request(&self, caller: u8) -> ClientRequest {
@@ -73,16 +64,17 @@ impl Workers {
 
     /// The responses of all workers with every service.
     fn responses(&self) -> Vec<(Vec<u8>, Author)> {
+        let beginning_ms = KeysState::absent(0).now_ms();
         let mut responses = Vec::new();
         for schema in &self.program.services {
             for worker in 0..self.count {
                 let mut succeeded = self.new_job(schema, worker);
                 succeeded.succeed(&Self::name(worker));
-                let response = succeeded.request(schema, &self.key, BEGINNING_MS).replayed();
+                let response = succeeded.request(schema, &self.key, beginning_ms).replayed();
                 responses.push((response, Author::Effect(worker)));
                 let mut failed = self.new_job(schema, worker);
                 failed.fail();
-                let response = failed.request(schema, &self.key, BEGINNING_MS).replayed();
+                let response = failed.request(schema, &self.key, beginning_ms).replayed();
                 responses.push((response, Author::Failure(worker)));
             }
         }
@@ -118,39 +110,9 @@ fn asks_time(script: &str) -> bool {
     script.contains("'time'") || script.contains("\"time\"")
 }
 
-/// The script with a clock that is stopped at `ms`. The code is added to the first line, so that
-/// errors show the script's own line numbers.
-pub(super) fn with_stopped_clock(script: &str, ms: u64) -> String {
-    let clock = format!(
-        "local __t={{'{}','{}'}} \
-         local function __f(f) return function(c,...) \
-         if string.upper(c)=='TIME' then return __t end \
-         return f(c,...) end end \
-         local redis=setmetatable(\
-         {{call=__f(redis.call),pcall=__f(redis.pcall)}},{{__index=redis}}) \
-         local server=redis ",
-        ms / 1_000,
-        ms % 1_000 * 1_000
-    );
-    // The first line must remain first if it names the engine.
-    match script.split_once('\n') {
-        Some((first, rest)) if first.starts_with("#!") => format!("{first}\n{clock}{rest}"),
-        _ => clock + script,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_lines_of_the_script_keep_their_numbers() {
-        for script in ["return 1\nreturn 2", "#!lua\nreturn 1"] {
-            assert_eq!(with_stopped_clock(script, 1_500).lines().count(), script.lines().count());
-        }
-        assert!(with_stopped_clock("#!lua\nreturn 1", 0).starts_with("#!lua\n"));
-        assert!(with_stopped_clock("x", 1_500).contains("{'1','500000'}"));
-    }
 
     #[test]
     fn a_script_that_reads_the_time_is_recognised() {

@@ -126,6 +126,12 @@ impl<'s> Player<'s> {
             self.before_writes.insert(0, self.dump().await?);
             self.before_writes.truncate(MOST_LOST_WRITES);
         }
+        // The time in a value cannot be brought forward, so the clock is.
+        if self.program.services.iter().any(|schema| schema.lapses()) {
+            for run in &self.runs {
+                run.stop_clock(step.before.now_ms());
+            }
+        }
         match step.act {
             Act::Call(worker) => return self.make_call(worker, step.action).await,
             Act::Lost(worker) => {
@@ -159,7 +165,7 @@ impl<'s> Player<'s> {
                     worker.crash();
                 }
             }
-            Act::Expiry(_) | Act::Evict(_) | Act::Failover(_) | Act::Persist(_) => {
+            Act::Expiry(_) | Act::Lapse(_) | Act::Evict(_) | Act::Failover(_) | Act::Persist(_) => {
                 self.apply_fault(step).await?
             }
         }
@@ -246,6 +252,9 @@ impl<'s> Player<'s> {
         match step.act {
             Act::Expiry(key_index) => {
                 ("time", format!("the {}'s TTL ends", self.name_at(step, key_index)))
+            }
+            Act::Lapse(key_index) => {
+                ("time", format!("the {}'s own expiry passes", self.name_at(step, key_index)))
             }
             Act::Evict(key_index) => {
                 ("redis", format!("the {} is evicted", self.name_at(step, key_index)))

@@ -35,6 +35,9 @@ pub(crate) struct ScenarioRun<'s> {
     pub(super) is_private: bool,
     /// Until when the lock that expires in the story is certainly held; `None` if it may expire.
     held_until: Cell<Option<Instant>>,
+    /// The time that clients and scripts see, in milliseconds since the epoch; `None` for the
+    /// server's own time.
+    stopped_at: Cell<Option<u64>>,
     cluster: RefCell<Option<Rc<Cluster>>>,
     control: Mutex<Connection>,
     clock: Instant,
@@ -65,6 +68,7 @@ impl<'s> ScenarioRun<'s> {
             history,
             is_private,
             held_until: Cell::default(),
+            stopped_at: Cell::default(),
             cluster: RefCell::default(),
             control: Mutex::new(control),
             clock: Instant::now(),
@@ -73,6 +77,16 @@ impl<'s> ScenarioRun<'s> {
 
     pub(super) fn schema(&self) -> &'s Schema {
         self.service.schema
+    }
+
+    /// From now on, clients and scripts see this time, in milliseconds since the epoch.
+    pub(super) fn stop_clock(&self, now_ms: u64) {
+        self.stopped_at.set(Some(now_ms));
+    }
+
+    /// The time that clients and scripts see; `None` for the server's own time.
+    pub(super) fn stopped_at(&self) -> Option<u64> {
+        self.stopped_at.get()
     }
 
     /// From now on, each call runs on the node of its Redis keys.

@@ -298,6 +298,9 @@ impl<'s> ScenarioWorker<'s> {
         step: StepKind,
         index: usize,
     ) -> ScenarioResult<Option<CallOutcome>> {
+        if let Some(now_ms) = self.run().stopped_at() {
+            self.now_ms = now_ms;
+        }
         let schema = self.schema();
         let (what, step) = match step {
             StepKind::Begin => ("begins", &schema.begin),

@@ -10,6 +10,7 @@ use crate::domain::step::{
     CallPerformer, ExecutedStep, ReplyMatch, StepCall, StepInputs, StepReply, execute,
 };
 use crate::sim::service::{is_no_script, words};
+use crate::sim::stopped_clock::words_at;
 use crate::store::{Connection, StoreError, nowhere, pack};
 
 /// The outcome of a call.
@@ -142,7 +143,11 @@ impl<'s> WorkerCalls<'s> {
         let Some(connection) = &mut self.connection else {
             return Err(StepStopped::Failed(CallOutcome::from_error(&self.unreachable().await?)));
         };
-        let mut reply = connection.ask(&self.run.service.pack(call)).await;
+        let packed = match self.run.stopped_at() {
+            Some(now_ms) => pack(words_at(call, now_ms)),
+            None => self.run.service.pack(call),
+        };
+        let mut reply = connection.ask(&packed).await;
         if matches!(&reply, Ok(reply) if is_no_script(reply))
             && matches!(call.call.action, Action::Script { .. })
         {

@@ -106,3 +106,19 @@ fn the_holder_of_a_lock_without_owner_is_who_wrote_it() {
     let broken = explored_in(dir, MINE, &["--faults", "none"]);
     assert_eq!(broken["owner-only"], [(String::new(), 6)], "{broken:?}");
 }
+
+/// Rule: time passes until a value expires by its own time, although its Redis key has no TTL.
+#[test]
+fn a_lock_ends_by_the_expiry_in_its_value() {
+    let broken = explored_in(SCHEMAS, "expires-at", &[]);
+    assert!(!broken.contains_key("lock-ends"), "{broken:?}");
+    let words =
+        ["--faults", "expiry=2,crash=0,lost=0,fail=0", "--assume", "results-outlive-retries"];
+    let late = explored_in(SCHEMAS, "expires-at", &words);
+    assert_eq!(late, ways(&[("one-effect", &[("expiry=1", 5)])]));
+    let token = "1:expires-at,expires-at:s0.t0.s1";
+    let words = ["explore", "--replay", token, "--schema-dir", SCHEMAS, "--sandbox"];
+    let text = run(home().path(), &words).exits(0).text();
+    assert!(text.contains("✗ the lock's own expiry passes"), "{text}");
+    assert!(text.contains("lock of worker 2, 30s"), "{text}");
+}
