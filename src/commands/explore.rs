@@ -65,8 +65,8 @@ const PRIVATE_KEY: &[u8] = b"order-1";
 /// Redis. On a named server it creates and removes one key named idemctl-explore-*, and refuses
 /// evict and failover.
 ///
-/// Without any fault, some history must have an effect, store a result and replay it, or explore
-/// proves nothing. It shows which calls, replies and formats of the schema it never met.
+/// Without any fault, some history must have an effect, store a result and replay it. Otherwise the
+/// absence of violations means nothing. explore shows which calls, replies and formats of the schema it never met.
 ///
 /// Exit status 1 if it found a violation, or no effect, stored result or replay without a fault; 3 if
 /// --max-states ended it without a violation; or with --expect, 1 if a result differs from the

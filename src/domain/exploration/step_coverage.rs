@@ -1,12 +1,12 @@
 //! Which calls, replies and formats an exploration met, and which goals it reached without a fault.
 //!
-//! An exploration in which no request can execute breaks no invariant, and proves nothing. What it
-//! met shows how much a result without violations is worth.
+//! An exploration in which no request can execute breaks no invariant. What it met shows how much a
+//! result without violations is worth.
 
 use strum::{IntoStaticStr, VariantArray};
 
-use super::exploration::ReachedState;
-use super::program::{StepKind, WorkerProgram};
+use super::keys_state::KeysState;
+use super::program::{ProgramCall, StepKind, WorkerProgram};
 use crate::domain::as_str::as_str;
 use crate::domain::record::{Reading, decode};
 use crate::domain::schema::{First, Meaning, Reply, ReplyPattern, Schema, Step};
@@ -116,7 +116,7 @@ impl StepCoverage {
     pub(crate) fn new(
         program: &WorkerProgram,
         met: &[MetReplies],
-        reached: &[ReachedState],
+        reached: &[&KeysState],
         goals: ReachedGoals,
         is_complete: bool,
     ) -> Self {
@@ -125,12 +125,7 @@ impl StepCoverage {
             for (kind, step) in described_steps(schema) {
                 for index in 0..step.calls.len() {
                     let mut covered = CoveredCall::new(schema, kind, step, index);
-                    for (known, met) in program.calls.iter().zip(met) {
-                        let is_same = known.service == service && known.index == index;
-                        if is_same && known.step.described_step() == kind {
-                            covered.add(met);
-                        }
-                    }
+                    covered.add_met(program, met, ProgramCall { service, step: kind, index });
                     coverage.calls.push(covered);
                 }
             }
@@ -142,11 +137,11 @@ impl StepCoverage {
         coverage
     }
 
-    fn add_formats(&mut self, schema: &Schema, reached: &[ReachedState]) {
+    fn add_formats(&mut self, schema: &Schema, reached: &[&KeysState]) {
         let mut met = vec![false; schema.values.len()];
-        for state in reached {
+        for keys in reached {
             for key_index in 0..schema.keys.len() {
-                let content = state.keys.content(key_index);
+                let content = keys.content(key_index);
                 if let Reading::Value(value) = decode::decode_value(schema, key_index, &content) {
                     met[value.format] = true;
                 }
@@ -256,6 +251,15 @@ impl CoveredCall {
             is_sent: false,
             replies,
             unlisted: None,
+        }
+    }
+
+    /// Adds what was met at the program's calls that send this call.
+    fn add_met(&mut self, program: &WorkerProgram, met: &[MetReplies], described: ProgramCall) {
+        for (call, met) in program.calls.iter().zip(met) {
+            if (ProgramCall { step: call.step.described_step(), ..*call }) == described {
+                self.add(met);
+            }
         }
     }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::steps::{coverage_json, unreached_json};
+use super::met_steps::{coverage_json, unreached_json};
 use crate::domain::exploration::{
     Exploration, Fault, FaultBudget, FrontierDifference, ReplayedSchedule, TraceLine, Violation,
 };

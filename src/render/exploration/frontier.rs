@@ -4,7 +4,7 @@
 use anstyle::AnsiColor;
 
 use super::remedies::lines;
-use super::{lanes, remedies, steps};
+use super::{lanes, met_steps, remedies};
 use crate::domain::exploration::{
     Exploration, FaultBudget, FrontierDifference, Invariant, ReplayedSchedule, Violation,
     invariants,
@@ -78,7 +78,7 @@ fn frontier(exploration: &Exploration, view: View) -> String {
         let broken = shortest(exploration).len();
         wrong.push(format!("{} broken", count(broken, "invariant is", "invariants are")));
     }
-    let unreached = steps::unreached(exploration);
+    let unreached = met_steps::unreached(exploration);
     if let Some(goals) = &unreached {
         wrong.push(format!("it never reaches {goals} without a fault"));
     }
@@ -88,7 +88,7 @@ fn frontier(exploration: &Exploration, view: View) -> String {
         (false, _) => palette.paint(red, &wrong.join(", and ")),
     };
     let mut text = format!("{}: {verdict}\n", palette.bold(&name));
-    text.push_str(&steps::reason(exploration, view));
+    text.push_str(&met_steps::reason(exploration, view));
     let rows = exploration.violations.iter().enumerate().map(|(at, violation)| {
         // The violations of one invariant follow each other, and its name is shown once.
         let is_first =
@@ -131,7 +131,7 @@ fn frontier(exploration: &Exploration, view: View) -> String {
         ));
     }
     text.push_str(&lines(&palette.dim(&coverage(exploration)), 2, view.width));
-    text.push_str(&steps::coverage(exploration, view));
+    text.push_str(&met_steps::coverage(exploration, view));
     text
 }
 

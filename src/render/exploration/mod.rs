@@ -3,10 +3,10 @@
 mod exploration_json;
 mod frontier;
 mod lanes;
+mod met_steps;
 mod past;
 mod picture;
 mod remedies;
-mod steps;
 
 pub(crate) use self::exploration_json::{difference, exploration};
 pub(crate) use self::frontier::{ShownExplorations, text};

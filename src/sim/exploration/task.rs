@@ -70,10 +70,11 @@ impl ExplorationTask {
             violations.push(violation);
         }
         server.clear().await?;
+        let reached: Vec<_> = explored.reached.iter().map(|state| &state.keys).collect();
         let steps = StepCoverage::new(
             &self.program,
             &explored.met,
-            &explored.reached,
+            &reached,
             explored.goals,
             explored.covered.complete,
         );
