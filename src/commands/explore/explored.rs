@@ -12,6 +12,7 @@ use crate::context::Context;
 use crate::domain::exploration::{Assumption, Fault, FaultBudget, MOST_WORKERS, ScheduleToken};
 use crate::domain::schema::{Catalog, Schema};
 use crate::exit::CommandError;
+use crate::sim::exploration::unexplorable_because;
 
 /// The schemas to explore, two schemas together, or histories to replay.
 #[derive(Debug, Args)]
@@ -73,7 +74,7 @@ pub(super) fn choose(
     }
     let mut named = schemas.clone();
     named.schema.extend(args.names.iter().cloned());
-    let (executed, _) = context.schemas_to_play(&named, |_| true, Schema::unexplorable_because)?;
+    let (executed, _) = context.schemas_to_play(&named, |_| true, unexplorable_because)?;
     let mut programs = Vec::with_capacity(executed.len());
     for schema in executed {
         programs.push(vec![schema]);
@@ -143,7 +144,7 @@ fn every(context: &mut Context, args: &SchemaArgs) -> Result<Catalog> {
 
 fn one(catalog: &Catalog, name: &str) -> Result<Arc<Schema>> {
     let found = named(catalog, name)?;
-    match found.unexplorable_because() {
+    match unexplorable_because(&found) {
         Some(why) => Err(CommandError::usage(format!("{name} cannot be explored: {why}")).into()),
         None => Ok(found),
     }

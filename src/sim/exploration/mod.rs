@@ -5,4 +5,6 @@ mod task;
 mod test_server;
 mod workers;
 
-pub(crate) use self::task::{ExplorationPlace, ExplorationTask, NotExplained, explain};
+pub(crate) use self::task::{
+    ExplorationPlace, ExplorationTask, NotExplained, explain, unexplorable_because,
+};

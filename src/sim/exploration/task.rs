@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::test_server::TestServer;
-use super::workers::Workers;
+use super::workers::{Workers, unreadable_response};
 use crate::domain::exploration::{
     AbstractState, Act, Assumptions, BEGIN_IN_ONE_SCRIPT, Culprit, Exploration, Fault, FaultBudget,
     Invariant, NextAction, PastSchedule, RecordPast, ReplayedSchedule, ScheduleToken,
@@ -356,6 +356,11 @@ impl ExplorationTask {
             call.index + 1
         )
     }
+}
+
+/// Why a schema cannot be explored; `None` if it can.
+pub(crate) fn unexplorable_because(schema: &Schema) -> Option<String> {
+    schema.unexplorable_because().or_else(|| unreadable_response(schema))
 }
 
 /// Two workers reach any state of one record's Redis keys, with at most one of each fault that

@@ -4,7 +4,8 @@
 use std::rc::Rc;
 
 use crate::domain::exploration::{Author, KeysState, ProgramCall, StepKind, WorkerProgram};
-use crate::domain::schema::{Action, Call, Schema};
+use crate::domain::record::{Reading, decode};
+use crate::domain::schema::{Action, Call, Schema, State};
 use crate::explore::Callers;
 use crate::sim::simulate::{ClientRequest, Job, OTHER_PAYMENT, PAYMENT};
 
@@ -80,6 +81,32 @@ impl Workers {
         }
         responses
     }
+}
+
+/// Why the workers cannot play the schema; `None` if they can.
+///
+/// A response that explore makes up may lack what the schema's own formats require of one, such as
+/// a field of the JSON. Every replay would then fail, which says nothing about the service.
+pub(super) fn unreadable_response(schema: &Schema) -> Option<String> {
+    if !schema.sends_result_value() {
+        return None;
+    }
+    let now_ms = KeysState::absent(0).now_ms();
+    let mut job = Job::new(&Workers::owner(0), PAYMENT, "1".to_owned());
+    job.succeed(&Workers::name(0));
+    let result = job.request(schema, b"order-1", now_ms).result();
+    let key_index = schema.result_key_index();
+    let reading = decode::decode_value(schema, key_index, &result);
+    if let Reading::Value(value) = &reading
+        && schema.values[value.format].state == State::Completed
+    {
+        return None;
+    }
+    let why = reading.mismatch().unwrap_or("it reads as another value").to_owned();
+    Some(format!(
+        "its value formats do not read the result that `[write]` makes of a response of idemctl's \
+        workers: {why}"
+    ))
 }
 
 /// True if a script of the schema reads the time, or a call sends it. The same call in the same

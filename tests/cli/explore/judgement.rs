@@ -65,6 +65,13 @@ fn a_worker_that_only_reads_does_not_hold_anothers_lock() {
     }
 }
 
+/// Rule: what is wrong with the made-up response is no fault of the service.
+#[test]
+fn a_schema_that_cannot_read_a_made_up_response_is_refused() {
+    let words = ["explore", "midaz", "--schema-dir", LIBRARIES, "--sandbox"];
+    run(home().path(), &words).exits(2).says("do not read the result that `[write]` makes");
+}
+
 /// A lock that names no owner, after which begin looks for the result.
 fn unnamed() -> Variant {
     Variant::of("event-consumer").with_block(
