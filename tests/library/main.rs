@@ -14,5 +14,6 @@ mod explore;
 mod glob;
 mod guarded;
 mod next_request;
+mod protocols;
 mod states;
 mod watched;

@@ -1,0 +1,18 @@
+-- abandon: remove the caller's own lock.
+--
+-- KEYS[1]  record  p:{key}
+-- ARGV[1]  owner   the token of the caller
+--
+-- Replies
+--   1  removed
+--   0  the lock is another's, or gone
+--
+
+local record = KEYS[1]
+local owner = ARGV[1]
+
+local found = redis.call('HMGET', record, 'st', 'by')
+if found[1] == 'held' and found[2] == owner then
+  return redis.call('DEL', record)
+end
+return 0
