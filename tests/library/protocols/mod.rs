@@ -18,7 +18,7 @@ use self::protocol::{Call, Protocol};
 use crate::support::{Runs, Server, at_once, idemctl, program};
 
 /// What `explore` covers by default, and so does the naive checker.
-const MOST: Faults = [2, 1, 1, 1];
+const MOST: Faults = [2, 1, 1, 1, 1];
 
 /// The threads that check protocols at the same time.
 const THREADS: usize = 2;

@@ -15,11 +15,12 @@ use crate::support::Server;
 const MOST_WORKERS: usize = 3;
 
 /// The faults, as indices of how often each happened.
-pub const FAULTS: [&str; 4] = ["expiry", "crash", "lost", "fail"];
+pub const FAULTS: [&str; 5] = ["expiry", "crash", "lost", "fail", "give-up"];
 const EXPIRY: usize = 0;
 const CRASH: usize = 1;
 const LOST: usize = 2;
 const FAIL: usize = 3;
+const GIVE_UP: usize = 4;
 
 /// How often each fault happened, or may happen.
 pub type Faults = [u8; FAULTS.len()];
@@ -64,6 +65,7 @@ pub enum Event {
     Call { worker: u8, step: Step, means: Option<Means>, is_lost: bool },
     Effect(u8),
     Fail(u8),
+    GiveUp(u8),
     Crash(u8),
     Expiry(i64),
 }
@@ -115,6 +117,7 @@ pub fn check(protocol: &Protocol, bounds: Bounds, server: &Server) -> Frontier {
         for worker in 0..bounds.workers {
             search.worker_goes_on(next, worker);
             search.handler_fails(next, worker);
+            search.worker_gives_up(next, worker);
             search.worker_crashes(next, worker);
         }
         search.time_passes(next);
@@ -213,22 +216,37 @@ impl Search<'_> {
         self.reach(node, state, Event::Effect(worker), broken);
     }
 
-    /// A handler runs once its worker has acquired, and fails before the effect only. That ends the
-    /// critical section.
+    /// A handler runs once its worker has acquired, and fails before the effect only.
     fn handler_fails(&mut self, node: usize, worker: u8) {
-        let mut state = self.nodes[node].state;
-        if !matches!(state.at[usize::from(worker)], At::Call(Step::Renew, _) | At::Effect) {
-            return;
-        }
-        let Some(used) = self.with(state.used, FAIL) else { return };
-        state.used = used;
-        state.section &= !bit(worker);
-        state.at[usize::from(worker)] = match self.protocol.on_failure {
+        let to = match self.protocol.on_failure {
             OnFailure::Store => At::Call(Step::StoreFailure, 0),
             OnFailure::Release if !self.protocol.release.is_empty() => At::Call(Step::Release, 0),
             _ => At::Done,
         };
-        self.reach(node, state, Event::Fail(worker), &[]);
+        self.worker_stops_before_its_effect(node, worker, FAIL, to);
+    }
+
+    /// Where a failure does not release, a worker may still do so.
+    fn worker_gives_up(&mut self, node: usize, worker: u8) {
+        let is_release = self.protocol.on_failure == OnFailure::Release;
+        if !is_release && !self.protocol.release.is_empty() {
+            let to = At::Call(Step::Release, 0);
+            self.worker_stops_before_its_effect(node, worker, GIVE_UP, to);
+        }
+    }
+
+    /// That ends its critical section, and may happen in those of others.
+    fn worker_stops_before_its_effect(&mut self, node: usize, worker: u8, fault: usize, to: At) {
+        let mut state = self.nodes[node].state;
+        if !matches!(state.at[usize::from(worker)], At::Call(Step::Renew, _) | At::Effect) {
+            return;
+        }
+        let Some(used) = self.with(state.used, fault) else { return };
+        state.used = used;
+        state.section &= !bit(worker);
+        state.at[usize::from(worker)] = to;
+        let event = if fault == FAIL { Event::Fail(worker) } else { Event::GiveUp(worker) };
+        self.reach(node, state, event, &[]);
     }
 
     fn worker_crashes(&mut self, node: usize, worker: u8) {
@@ -500,6 +518,7 @@ impl fmt::Display for Event {
             }
             Self::Effect(worker) => write!(f, "{worker} effect"),
             Self::Fail(worker) => write!(f, "{worker} fails"),
+            Self::GiveUp(worker) => write!(f, "{worker} gives up"),
             Self::Crash(worker) => write!(f, "{worker} crashes"),
             Self::Expiry(passes) => write!(f, "{} s pass", passes / 1_000),
         }
