@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use fastrand::Rng;
 use toml_edit::{Array, ArrayOfTables, DocumentMut, Item, Table, value};
 
-use super::{folder, names};
+use super::protocol::{folder, names};
 
 const STEPS: [&str; 4] = ["begin", "renew", "complete", "release"];
 

@@ -2,7 +2,7 @@
 //! leaves nothing out, remembers no more than what a call did, and judges each step by the
 //! invariants of `docs/explore.md`.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt;
 
 use super::calls::{Caller, Keys, Outcome, Step, Stored, Which};
@@ -86,8 +86,15 @@ pub struct Harm {
 /// The smallest sets of faults by which an invariant breaks.
 pub type Frontier = BTreeMap<(&'static str, Faults), Harm>;
 
+/// What a check found.
+pub struct Checked {
+    pub frontier: Frontier,
+    /// The goals that some history without a fault reaches: `effect`, `stored-result`, `replay`.
+    pub reached: BTreeSet<&'static str>,
+}
+
 /// Checks a protocol.
-pub fn check(protocol: &Protocol, bounds: Bounds, server: &Server) -> Frontier {
+pub fn check(protocol: &Protocol, bounds: Bounds, server: &Server) -> Checked {
     let mut caller = Caller::new(protocol, bounds.workers, server);
     let nothing = Keys { stored: vec![None; protocol.redis_keys.len()], clock_ms: 0 };
     let mut at = [At::Done; MOST_WORKERS];
@@ -110,6 +117,7 @@ pub fn check(protocol: &Protocol, bounds: Bounds, server: &Server) -> Frontier {
         nodes: vec![Node { state: start, parent: 0, event: Event::Start, steps: 0 }],
         seen: HashSet::from([start]),
         found: BTreeMap::new(),
+        reached: BTreeSet::new(),
     };
     let mut next = 0;
     while next < search.nodes.len() {
@@ -123,7 +131,7 @@ pub fn check(protocol: &Protocol, bounds: Bounds, server: &Server) -> Frontier {
         search.time_passes(next);
         next += 1;
     }
-    search.frontier()
+    Checked { frontier: search.frontier(), reached: search.reached }
 }
 
 struct Search<'a> {
@@ -134,6 +142,7 @@ struct Search<'a> {
     seen: HashSet<State>,
     /// The shortest history that breaks an invariant with these faults.
     found: BTreeMap<(&'static str, Faults), Found>,
+    reached: BTreeSet<&'static str>,
 }
 
 /// The end of a history: a node, and what happened after it. Without that, one more request asked.
@@ -204,12 +213,23 @@ impl Search<'_> {
         if outcome.means == Some(Means::Replay) {
             broken.extend(judge_replay(&state, &outcome));
         }
+        if state.used == Faults::default() {
+            let has_result = self.result_in(outcome.after).is_some();
+            match outcome.means {
+                Some(Means::Stored) => _ = self.reached.insert("stored-result"),
+                Some(Means::Replay) if has_result => _ = self.reached.insert("replay"),
+                _ => {}
+            }
+        }
         let event = Event::Call { worker, step, means: outcome.means, is_lost: false };
         self.reach(node, after, event, &broken);
     }
 
     fn worker_has_its_effect(&mut self, node: usize, worker: u8) {
         let mut state = self.nodes[node].state;
+        if state.used == Faults::default() {
+            self.reached.insert("effect");
+        }
         let broken: &[_] = if state.effects == 0 { &[] } else { &["one-effect"] };
         state.effects |= bit(worker);
         state.at[usize::from(worker)] = At::Call(Step::Complete, 0);

@@ -1,7 +1,7 @@
 //! A protocol as its `schema.toml` describes it, read by this test alone: it shares no judgement
 //! with the program.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use toml::{Table, Value};
 
@@ -9,6 +9,21 @@ use super::format::Format;
 
 /// The key of every request.
 pub const KEY: &str = "order-1";
+
+/// The folder of the protocols.
+pub fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/protocols")
+}
+
+/// The names of the protocols.
+pub fn names() -> Vec<String> {
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(folder()).unwrap() {
+        names.push(entry.unwrap().file_name().into_string().unwrap());
+    }
+    names.sort();
+    names
+}
 
 /// A schema folder, as far as the naive checker needs it.
 pub struct Protocol {
