@@ -225,6 +225,11 @@ fn overwrites_without_owner(protocol: &Protocol) -> bool {
     !names_owner && protocol.begin.iter().any(overwrites)
 }
 
+fn stores_nothing(protocol: &Protocol) -> bool {
+    let stores = |word: &String| word == "{result_value}" || word == "{body}";
+    !protocol.complete.iter().any(|call| call.words.iter().any(stores))
+}
+
 fn reads_whole_hash(protocol: &Protocol) -> bool {
     protocol.begin.iter().any(|call| call.words[0] == "HGETALL")
 }
@@ -251,9 +256,10 @@ fn differences_of_crossed(seeds: std::ops::Range<u64>) -> Vec<String> {
             }
             for found in differences(&name, bounds, &naive, &explored[&name]) {
                 let is_known = match &found.invariant[..] {
-                    "payloads-apart" => !protocol.compares_fingerprint,
+                    "payloads-apart" => protocol.sends_fingerprint != protocol.compares_fingerprint,
                     "owner-only" => overwrites_without_owner(&protocol),
                     "true-replay" | "no-false-done" => reads_whole_hash(&protocol),
+                    "replays-after-success" => stores_nothing(&protocol),
                     _ => false,
                 };
                 if !is_known {

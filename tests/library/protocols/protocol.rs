@@ -155,18 +155,20 @@ impl Protocol {
         replays_any
     }
 
-    /// These conditions hold where the result's key has a value of this format, and the lock's own
-    /// key nothing.
+    /// These conditions are about the result's key, and hold where it has a value of this format and
+    /// the lock's own key nothing.
     fn when_holds(&self, when: &Table, format: &Format) -> bool {
-        when.iter().all(|(role, condition)| match role.as_str() {
-            "lock" => text_of(condition) == "absent",
-            "record" | "result" => {
-                text_of(condition) == "present" || text_of(condition) == format.name
-            }
-            // The payload is the same.
-            "fingerprint" => false,
-            other => panic!("{other} is not a role"),
-        })
+        let is_about_result = when.contains_key("record") || when.contains_key("result");
+        is_about_result
+            && when.iter().all(|(role, condition)| match role.as_str() {
+                "lock" => text_of(condition) == "absent",
+                "record" | "result" => {
+                    text_of(condition) == "present" || text_of(condition) == format.name
+                }
+                // The payload is the same.
+                "fingerprint" => false,
+                other => panic!("{other} is not a role"),
+            })
     }
 }
 
