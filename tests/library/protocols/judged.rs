@@ -259,7 +259,9 @@ fn differences_of_crossed(seeds: std::ops::Range<u64>) -> Vec<String> {
                     "payloads-apart" => protocol.sends_fingerprint != protocol.compares_fingerprint,
                     "owner-only" => overwrites_without_owner(&protocol),
                     "true-replay" | "no-false-done" => reads_whole_hash(&protocol),
-                    "replays-after-success" => stores_nothing(&protocol),
+                    "replays-after-success" => {
+                        stores_nothing(&protocol) || stores_before_its_last_call(&protocol)
+                    }
                     _ => false,
                 };
                 if !is_known {

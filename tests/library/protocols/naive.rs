@@ -428,9 +428,15 @@ impl Search<'_> {
             return false;
         }
         let lock = self.protocol.lock;
-        let ends = &self.caller.state(after).ends[lock];
-        // A TTL that a retry does not prolong ends the rejection.
-        ends.is_empty() || *ends != self.caller.state(after_second).ends[lock]
+        let ends = self.caller.state(after).ends[lock].clone();
+        let Some(passes) = ends.iter().max() else { return true };
+        if ends != self.caller.state(after_second).ends[lock] {
+            return true;
+        }
+        // No retry prolongs it, so it ends, and that has to end the rejection.
+        let ended = later(&self.caller.state(after).keys, *passes);
+        let ended = self.caller.number(ended);
+        self.one_more(ended, false).0 == Some(Means::Conflict)
     }
 
     fn note_one_more(&mut self, invariant: &'static str, node: usize) {
