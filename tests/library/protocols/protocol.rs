@@ -155,8 +155,8 @@ impl Protocol {
         replays_any
     }
 
-    /// These conditions are about the result's key, and hold where it has a value of this format and
-    /// the lock's own key nothing.
+    /// These conditions are about the result's key, and hold where it has a value of this format
+    /// and the lock's own key nothing.
     fn when_holds(&self, when: &Table, format: &Format) -> bool {
         let is_about_result = when.contains_key("record") || when.contains_key("result");
         is_about_result
