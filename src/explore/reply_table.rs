@@ -25,6 +25,9 @@ pub(super) struct ReplyTable {
     program: Rc<WorkerProgram>,
     workers: u8,
     callers: Callers,
+    /// True if time passes to the expiry that a value holds. Begin may then take the value over with
+    /// further Redis keys, and the state has only those of `[keys]`.
+    passes_own_expiries: bool,
     states: Vec<KeysState>,
     numbers: HashMap<KeysState, u32>,
     /// For each state, caller and call: the effect. This is a list, because the search reads it for
@@ -76,10 +79,13 @@ impl ReplyTable {
             keys = keys.max(schema.keys.len());
         }
         let met = vec![MetReplies::default(); program.calls.len()];
+        let mut services = program.services.iter();
+        let passes_own_expiries = !services.any(|schema| schema.begins_with_other_keys());
         let mut table = Self {
             program,
             workers,
             callers,
+            passes_own_expiries,
             states: Vec::new(),
             numbers: HashMap::new(),
             replies: Vec::new(),
@@ -238,6 +244,9 @@ impl ReplyTable {
     /// The time in milliseconds until the value of this Redis key expires by its own time, before
     /// its TTL ends.
     fn own_ttl_ms(&self, keys: &KeysState, key_index: usize) -> Option<u64> {
+        if !self.passes_own_expiries {
+            return None;
+        }
         let mut services = self.program.services.iter();
         let own = services.find_map(|schema| keys.own_ttl_ms(schema, key_index))?;
         match keys.ttl_ms(key_index) {
@@ -358,7 +367,9 @@ impl ReplyTable {
         let key_index = self.program.services[usize::from(service)].lock_key_index();
         let conflict = Some(Meaning::Conflict);
         let schema = Arc::clone(&self.program.services[usize::from(service)]);
-        if let Some(own) = self.keys(rejected.keys).own_ttl_ms(&schema, key_index) {
+        if self.passes_own_expiries
+            && let Some(own) = self.keys(rejected.keys).own_ttl_ms(&schema, key_index)
+        {
             // The value expires by its own time, unless the rejected request moved that time.
             let later = self.keys(rejected.keys).after(own, self.callers.ticks);
             let later = self.number(later);

@@ -75,7 +75,7 @@ fn texts_that_say_nothing_are_opaque_and_words_are_forms() {
     );
     let locks = drafted(&server, "locks", &["lk:a", "lk:b"]);
     assert!(
-        locks.contains("opaque = true\n# DECIDE: in-progress or completed.\nstate = \"DECIDE\"\n"),
+        locks.contains("opaque = true\n# DECIDE: in-progress, completed, failed or released.\nstate = \"DECIDE\"\n"),
         "{locks}"
     );
     let decided = locks.replace("state = \"DECIDE\"", "state = \"in-progress\"");

@@ -74,6 +74,16 @@ impl Schema {
         !names_another
     }
 
+    /// True if begin sends a Redis key that `[keys]` does not name, such as `{record}:lock`.
+    pub(crate) fn begins_with_other_keys(&self) -> bool {
+        for word in self.begin_calls().iter().flat_map(Call::words) {
+            if word.roles().next().is_some() && !word.is_redis_key() {
+                return true;
+            }
+        }
+        false
+    }
+
     /// Why idemctl executes no steps of the service: it cannot write the values of one value
     /// format. `None` if it can write all of them.
     pub(crate) fn read_only_because(&self) -> Option<String> {

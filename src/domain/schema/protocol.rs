@@ -5,18 +5,16 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use serde::Deserialize;
-use strum::IntoStaticStr;
 
 use super::decoder::{Encoding, ValueType};
 use super::location::{At as _, Checked, wrong};
 use super::model::Script;
-use super::raw::{RawSchema, RawStep, RawValue};
+use super::raw::{Protocol, RawSchema, RawStep, RawValue};
 use super::redis_keys::Role;
 use super::service_behavior::OnFailure;
 use super::steps::Meaning;
 use super::ttl::NO_TTL;
 use super::value_format::{PastExpiry, State};
-use crate::domain::as_str::as_str;
 
 /// The field of `schema.toml` that names the protocol.
 pub(super) const PROTOCOL: &str = "protocol";
@@ -34,24 +32,6 @@ const SCRIPTS: [(&str, &str); 6] = [
 /// The meanings whose replies lead to a response for the client.
 const CLIENT_MEANINGS: [Meaning; 4] =
     [Meaning::Conflict, Meaning::Replay, Meaning::Mismatch, Meaning::Fail];
-
-/// How a library takes locks and stores results.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, IntoStaticStr)]
-#[serde(rename_all = "kebab-case")]
-#[strum(serialize_all = "kebab-case")]
-pub(crate) enum Protocol {
-    /// `SET NX`, then `GET`; the client decides by what it reads. Complete is a `SET`.
-    SetNxGet,
-    /// `GET` of the result, then `SET NX` of the lock. Complete is a `SET`, then it gives the lock
-    /// up.
-    LockThenResult,
-    /// Scripts that compare the owner in the lock.
-    FencedScript,
-    /// A hash whose fields are set by scripts, which compare the owner if there is one.
-    HashStatus,
-}
-
-as_str!(Protocol);
 
 /// The steps of a protocol for one schema.
 pub(super) struct ExpandedSteps {

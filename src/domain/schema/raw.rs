@@ -10,9 +10,9 @@ use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Error, IntoDeserializer as _, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
+use strum::IntoStaticStr;
 
 use super::decoder::{self, Encoding, ValueType};
-use super::protocol::Protocol;
 use super::redis_keys::Role;
 use super::service_behavior::ServiceBehavior;
 use super::steps::{First, Meaning};
@@ -20,6 +20,7 @@ use super::ttl::{NO_TTL, NONE};
 use super::value_format::{BodyEncoding, BodyIs, ExpiresAt, FieldPointers, State, Timestamp};
 use super::value_template::Template;
 use super::write_format::WriteFormat;
+use crate::domain::as_str::as_str;
 use crate::domain::duration::parse_duration;
 
 /// A whole `schema.toml`.
@@ -68,6 +69,24 @@ impl RawSchema {
         calls.into_iter()
     }
 }
+
+/// How a library takes locks and stores results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, IntoStaticStr)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub(crate) enum Protocol {
+    /// `SET NX`, then `GET`; the client decides by what it reads. Complete is a `SET`.
+    SetNxGet,
+    /// `GET` of the result, then `SET NX` of the lock. Complete is a `SET`, then it gives the lock
+    /// up.
+    LockThenResult,
+    /// Scripts that compare the owner in the lock.
+    FencedScript,
+    /// A hash whose fields are set by scripts, which compare the owner if there is one.
+    HashStatus,
+}
+
+as_str!(Protocol);
 
 /// The table `[keys]`.
 #[derive(Deserialize)]
