@@ -47,11 +47,11 @@ const PRIVATE_KEY: &[u8] = b"order-1";
 /// are the retries.
 ///
 /// Faults: expiry (a TTL ends), crash (a worker dies), lost (Redis executes a call, but the worker
-/// gets no reply and stops), fail (a handler fails), give-up (a worker gives up before its effect and
-/// releases, if a failing handler does not call the release step), evict (a key is evicted), failover (the
-/// last one to three writes are lost), persist (a lock loses its TTL). For each violation, explore shows the
-/// smallest sets of faults that cause it. It also runs a shortest history on the server, with
-/// earlier deadlines, and shows it.
+/// gets no reply and stops), fail (a handler fails), give-up (a worker gives up before its effect
+/// and releases, if a failing handler does not call the release step), evict (a key is evicted),
+/// failover (the last one to three writes are lost), persist (a lock loses its TTL). For each
+/// violation, explore shows the smallest sets of faults that cause it. It also runs a shortest
+/// history on the server, with earlier deadlines, and shows it.
 ///
 /// Assumptions: critical-section (no fault, expiry included, between a worker's last check of its
 /// lock and its stored result; a handler may still fail), results-outlive-retries (no stored result
@@ -66,10 +66,11 @@ const PRIVATE_KEY: &[u8] = b"order-1";
 /// evict and failover.
 ///
 /// Without any fault, some history must have an effect, store a result and replay it. Otherwise the
-/// absence of violations means nothing. explore shows which calls, replies and formats of the schema it never met.
+/// absence of violations means nothing. explore shows which calls, replies and formats of the
+/// schema it never met.
 ///
-/// Exit status 1 if it found a violation, or no effect, stored result or replay without a fault; 3 if
-/// --max-states ended it without a violation; or with --expect, 1 if a result differs from the
+/// Exit status 1 if it found a violation, or no effect, stored result or replay without a fault; 3
+/// if --max-states ended it without a violation; or with --expect, 1 if a result differs from the
 /// accepted one.
 #[derive(Debug, ClapArgs)]
 pub struct Args {

@@ -95,10 +95,15 @@ fn refused(record: &Record, why: &Refusal) -> CommandError {
         Refusal::Released => {
             CommandError::new(Exit::No, format!("{key}: {why} already; nothing was done"))
         }
-        Refusal::Completed | Refusal::Failed => {
-            CommandError::usage(format!("{key}: {why}; a stored result cannot be released"))
-                .hint(format!("to remove a result, use `idemctl purge {argument}`"))
-        }
+        Refusal::Completed | Refusal::Failed => CommandError::usage(format!(
+            "{key}: {why}; a stored result cannot be released"
+        ))
+        .hint(match why {
+            Refusal::Failed => {
+                format!("to remove a failure, use `idemctl purge {argument} --state failed`")
+            }
+            _ => format!("to remove a result, use `idemctl purge {argument}`"),
+        }),
         Refusal::Unreadable(_) => {
             let hint =
                 format!("to remove an unreadable value, use `idemctl force-unlock {argument}`");

@@ -192,8 +192,9 @@ impl RecordPage {
             };
             self.page.field("Owner", &owner);
         }
-        if record.state == State::Unreadable && record.schema.keys.len() == 1 {
-            // Whether the value is a lock or a result is unknown, so no TTL of the schema applies.
+        let is_neither = matches!(record.state, State::Unreadable | State::Released);
+        if is_neither && record.schema.keys.len() == 1 {
+            // The value is no lock and no result, or may be either, so no TTL of the schema applies.
             let expiry = record.expiry().map(words::expiry);
             self.page.field("TTL", &expiry.unwrap_or_default());
         } else if let Some(lock) = record.lock() {

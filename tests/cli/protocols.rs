@@ -235,6 +235,26 @@ fn a_ttl_of_a_fraction_of_a_second_is_sent_as_it_is() {
     assert!((1..=1500).contains(&left), "{left}");
 }
 
+/// Rule: `fenced-script` reads the result first, so one that cannot be read makes the request fail
+/// whether or not a lock is held.
+#[test]
+fn an_unreadable_result_is_read_before_the_lock() {
+    let server = Server::start();
+    let toml = two_keys("fenced-script")
+        .replace("opaque = true\n", "where = { \"/k\" = \"L\" }\nrequired = [\"/k\", \"/o\"]\n")
+        .replace("owner = \"\"", "owner = \"/o\"")
+        .replace("required = [\"/code\"", "has = [\"/code\"]\nrequired = [\"/code\"")
+        .replace("\"{owner}\"", "'{\"k\":\"L\",\"o\":\"{owner}\"}'");
+    server.describe("pay", &[("schema.toml", &toml)]);
+    server.idemctl(&["schema", "check", "pay"]).exits(0).shows("pay: ok");
+    server.set("pay:lock:u", r#"{"k":"L","o":"w"}"#, 20_000);
+    server.idemctl(&["inspect", "u", "--schema", "pay"]).exits(0).shows("conflict");
+    server.set("pay:done:u", "{garbage", 200_000);
+    let page = server.idemctl(&["inspect", "u", "--schema", "pay"]);
+    page.shows("fail");
+    assert!(!page.text().contains("conflict for"), "{}", page.all());
+}
+
 /// Rule: a file says why the protocol does not fit, at the line that names it.
 #[test]
 fn a_protocol_that_does_not_fit_says_why() {
@@ -244,7 +264,12 @@ fn a_protocol_that_does_not_fit_says_why() {
     let owned = FENCED_RECORD
         .replace("fields = { status = ", "fields = { owner = \"/by\", status = ")
         .replace("[\"/st\", \"/code\"", "[\"/st\", \"/by\", \"/code\"");
+    let expires = SET_NX_GET.replace(
+        "fields = { fingerprint = \"/hash\" }\n",
+        "fields = { fingerprint = \"/hash\" }\nexpires_at = { field = \"/exp\", unit = \"ms\" }\n",
+    );
     for (toml, line, why) in [
+        (expires, 3, "it takes no expired value over, and `running` has `expires_at`"),
         (owned, 3, "`done` names the owner as well"),
         (wrong, 3, "it has one Redis key, so [keys] needs `record`"),
         (hash, 3, "it has one Redis key"),

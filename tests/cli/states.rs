@@ -271,3 +271,52 @@ fn a_separate_lock_cannot_be_released() {
     let checked = server.idemctl(&["schema", "check", "inbox"]).exits(1);
     checked.shows("`released` is a state of one Redis key");
 }
+
+/// Rule: a failure or a released record of another schema is no lock. Revert: if only completed values
+/// are asked for, force-unlock deletes it.
+#[test]
+fn a_failure_of_another_schema_is_no_lock() {
+    let server = Server::start();
+    let opaque = "format = 2\nname = \"opaque\"\nkeys = { lock = \"sh:{key}\", result = \
+        \"shr:{key}\" }\nttl = { lock = \"30s\", result = \"1h\" }\n[[value]]\nname = \"held\"\nat = \
+        \"lock\"\nopaque = true\nstate = \"in-progress\"\n[[value]]\nname = \"done\"\nat = \
+        \"result\"\nrequired = [\"/ok\"]\nstate = \"completed\"\n";
+    server.describe("opaque", &[("schema.toml", opaque)]);
+    for state in ["completed", "failed", "released"] {
+        let closed = format!(
+            "format = 2\nname = \"closed\"\nkeys = {{ record = \"sh:{{key}}\" }}\nttl = {{ lock = \
+            \"30s\", result = \"1h\" }}\n[[value]]\nname = \"a\"\nwhere = {{ \"/st\" = \"F\" \
+            }}\nrequired = [\"/st\", \"/err\"]\nstate = \"{state}\"\n[[value]]\nname = \
+            \"b\"\nwhere = {{ \"/st\" = \"P\" }}\nrequired = [\"/st\"]\nstate = \"in-progress\"\n"
+        );
+        server.describe("closed", &[("schema.toml", &closed)]);
+        server.send::<()>(&[b"SET", b"sh:k", br#"{"st":"F","err":"x"}"#]);
+        let unlock = ["force-unlock", "k", "--schema", "opaque", "--yes"];
+        server.idemctl(&unlock).exits(2).says("closed");
+        let sweep = ["sweep", "--orphaned", "--schema", "opaque", "--yes"];
+        server.idemctl(&sweep);
+        assert_eq!(server.send::<i64>(&[b"EXISTS", b"sh:k"]), 1, "{state}");
+    }
+}
+
+/// Rule: a lock beside a stored failure is a lock, because a retry may have taken it.
+#[test]
+fn a_lock_beside_a_failure_is_held() {
+    let server = Server::start();
+    let toml = "format = 2\nname = \"rt\"\nkeys = { lock = \"rt:lock:{key}\", result = \
+        \"rt:done:{key}\" }\nttl = { lock = \"30s\", result = \"1h\" }\n[[value]]\nname = \"held\"\nat = \
+        \"lock\"\nopaque = true\nstate = \"in-progress\"\nfields = { owner = \"\" }\n[[value]]\nname = \
+        \"bad\"\nat = \"result\"\nrequired = [\"/err\"]\nstate = \"failed\"\nfields = { error = \
+        \"/err\" }\n";
+    server.describe("rt", &[("schema.toml", toml)]);
+    server.set("rt:done:a", r#"{"err":"e"}"#, 3_000_000);
+    let inspect = ["inspect", "a", "--schema", "rt"];
+    server.idemctl(&inspect).exits(0).shows("failed");
+    server.set("rt:lock:a", "live", 20_000);
+    let page = server.idemctl(&inspect).exits(0);
+    page.shows("in-progress").shows("live");
+    assert!(!page.text().contains("leftover-lock"), "{}", page.all());
+    let sweep = ["sweep", "--include", "leftover-lock", "--schema", "rt", "--yes"];
+    server.idemctl(&sweep);
+    assert_eq!(server.send::<i64>(&[b"EXISTS", b"rt:lock:a"]), 1);
+}

@@ -7,7 +7,7 @@ use crate::context::Context;
 use crate::domain::manual::{self, Completion, Overrides, Refusal};
 use crate::domain::record::{Content, Record, Response};
 use crate::domain::schema::{Schema, Step};
-use crate::domain::step::StepInputs;
+use crate::domain::step::{Answer, StepInputs};
 use crate::exit::{CommandError, Exit};
 use crate::render::escape;
 
@@ -175,11 +175,15 @@ fn refused(record: &Record, why: &Refusal) -> CommandError {
         }
         Refusal::Released => CommandError::new(Exit::No, format!("{key}: {why}; nothing was done"))
             .hint(
-                "the next request executes the operation; remove the record with `purge` to store \
-                a response with --create",
+                "the next request executes the operation; remove the record with `purge` and \
+                --state released to store a response with --create",
             ),
         Refusal::Completed | Refusal::Failed => {
-            CommandError::usage(format!("{key}: {why}; retries get the result shown above"))
+            let then = match record.next_request.answer {
+                Answer::Replay => "; retries get the result shown above",
+                _ => "",
+            };
+            CommandError::usage(format!("{key}: {why}{then}"))
                 .hint("pass --replace to replace it with this response")
         }
         Refusal::Unreadable(_) => CommandError::usage(format!("{key}: {why}"))

@@ -98,7 +98,8 @@ pub(crate) fn completed(
     let expiry = match (lives, request.sent_result_ttl()) {
         (Some(measured), _) => measured,
         (None, NO_TTL) => Expiry::Never,
-        // TTLs are sent in whole seconds, rounded up.
+        (None, ttl) if schema.sends_result_ttl_in_milliseconds() => Expiry::In(age::millis(ttl)),
+        // Other TTLs are sent in whole seconds, rounded up.
         (None, ttl) => Expiry::In(age::millis(ttl).div_ceil(1_000).saturating_mul(1_000)),
     };
     let mut keys = Vec::with_capacity(record.seen.keys.len());

@@ -337,7 +337,9 @@ fn state(schema: &Schema, readings: &[Reading]) -> State {
         if let Some(value) = reading.decoded() {
             match schema.values[value.format].state {
                 // A result decides, whatever the lock's Redis key holds.
-                result @ (State::Completed | State::Failed) => return result,
+                State::Completed => return State::Completed,
+                // A retry may hold the lock beside a failure that begin does not replay.
+                State::Failed if state != State::InProgress => return State::Failed,
                 State::InProgress if state == State::Absent => state = State::InProgress,
                 State::Released if state == State::Absent => state = State::Released,
                 _ => {}

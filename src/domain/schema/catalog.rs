@@ -116,7 +116,7 @@ impl Catalog {
         let mut result_words = Vec::new();
         let mut has_wrapped_results = false;
         for format in all.iter().flat_map(|schema| &schema.values) {
-            if !format.state.is_result() {
+            if !format.state.is_result() && format.state != State::Released {
                 continue;
             }
             result_words.extend(format.tests.equals.clone());
@@ -295,10 +295,12 @@ impl Catalog {
             if owner.schema.name == schema.name || !owner.fits(redis_key) {
                 continue;
             }
-            let reads =
-                decode::closed_value(&owner.schema, owner.key_index, content, State::Completed);
-            if reads == ClosedValue::Yes {
-                return Some(&owner.schema);
+            // Neither a failure nor a released record is a lock of the given schema.
+            for state in [State::Completed, State::Failed, State::Released] {
+                let reads = decode::closed_value(&owner.schema, owner.key_index, content, state);
+                if reads == ClosedValue::Yes {
+                    return Some(&owner.schema);
+                }
             }
         }
         None

@@ -260,6 +260,12 @@ impl Schema {
         self.begin_calls().iter().flat_map(Call::words).any(Template::is_lock_ttl)
     }
 
+    /// True if the complete step sends the TTL of results in milliseconds.
+    pub(crate) fn sends_result_ttl_in_milliseconds(&self) -> bool {
+        let mut words = self.complete_calls().iter().flat_map(Call::words);
+        words.any(|word| word.has(&[Placeholder::ResultTtlMilliseconds]))
+    }
+
     /// True if the complete step sends the whole result.
     pub(crate) fn sends_result_value(&self) -> bool {
         let mut words = self.complete_calls().iter().flat_map(Call::words);

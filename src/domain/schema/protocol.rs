@@ -14,7 +14,7 @@ use super::redis_keys::Role;
 use super::service_behavior::OnFailure;
 use super::steps::Meaning;
 use super::ttl::NO_TTL;
-use super::value_format::{PastExpiry, State};
+use super::value_format::State;
 
 /// The field of `schema.toml` that names the protocol.
 pub(super) const PROTOCOL: &str = "protocol";
@@ -195,11 +195,18 @@ impl<'a> Expansion<'a> {
                 let kind = if is_hash { "strings" } else { "hashes" };
                 return Err(format!("it stores {kind}, and `{}` is another type", value.name));
             }
-            if let Some(expiry) = &value.expires_at
-                && expiry.past == PastExpiry::Reclaimable
-            {
+            // `SET NX` and `EXISTS` see a value whose own expiry has passed as any other.
+            if self.raw.begin.is_none() && value.expires_at.is_some() {
                 return Err(format!(
-                    "it takes no lock over, and `{}` is `reclaimable`",
+                    "it takes no expired value over, and `{}` has `expires_at`; describe [begin]",
+                    value.name
+                ));
+            }
+            let has_own_ttl = value.state == State::Failed && value.ttl.is_some();
+            if has_own_ttl && (value.ttl == Some(NO_TTL)) != (self.raw.ttl.result == Some(NO_TTL)) {
+                return Err(format!(
+                    "it sends a TTL with every result or with none, and `{}` differs from \
+                    `result` in [ttl]; describe [complete]",
                     value.name
                 ));
             }
@@ -216,10 +223,10 @@ impl<'a> Expansion<'a> {
             self.reply("nil = true", Meaning::Next, None);
             self.end();
             self.call("begin", &command(&["GET", "{record}"]));
-            self.value_replies("record");
+            self.value_replies("record", None);
             self.reply("nil = true", Meaning::Conflict, None);
             self.wrong_type(&["record"]);
-            self.other_text(&["record"]);
+            self.other_text(&["record"], None);
             self.end();
         }
         if self.raw.complete.is_none() {
@@ -237,9 +244,9 @@ impl<'a> Expansion<'a> {
         if self.raw.begin.is_none() {
             self.call("begin", &command(&["GET", "{result}"]));
             self.reply("nil = true", Meaning::Next, None);
-            self.value_replies("result");
+            self.value_replies("result", None);
             self.wrong_type(&["result"]);
-            self.other_text(&["result"]);
+            self.other_text(&["result"], None);
             self.end();
             let mut words = vec!["SET", "{lock}", "{lock_value}", "NX"];
             words.extend(self.lock_ttl_words());
@@ -311,10 +318,17 @@ impl<'a> Expansion<'a> {
                 ),
             };
             self.reply("error = \"WRONGTYPE\"", Meaning::Fail, Some(&wrong_type));
-            self.value_replies(lock);
-            let mut roles = vec![lock, result];
-            roles.dedup();
-            self.other_text(&roles);
+            let is_one_key = lock == result;
+            self.value_replies(lock, if is_one_key { None } else { Some(result) });
+            if is_one_key {
+                self.other_text(&[lock], None);
+            } else {
+                let unreadable = format!(
+                    "[{{ {result} = \"unreadable\" }}, \
+                    {{ {lock} = \"unreadable\", {result} = \"absent\" }}]"
+                );
+                self.other_text(&[lock, result], Some(unreadable));
+            }
             self.end();
         }
         if self.raw.complete.is_none() {
@@ -350,13 +364,25 @@ impl<'a> Expansion<'a> {
             self.reply("integer = 0", Meaning::Next, None);
             self.end();
             self.call("begin", &command(&["HGETALL", "{record}"]));
-            self.value_replies("record");
+            self.value_replies("record", None);
             self.reply("nil = true", Meaning::Conflict, None);
             self.wrong_type(&["record"]);
             self.end();
         }
         let checks_owner = owner.is_some();
         let held_fields = self.lock_fields()?;
+        let names_owner =
+            |value: &&RawValue| value.state.is_result() && value.fields.owner.is_some();
+        if owner.is_some()
+            && held_fields == "{}"
+            && let Some(value) = self.raw.value.iter().find(names_owner)
+        {
+            return Err(format!(
+                "nothing but the owner tells a lock from `{}`, which names the owner as well; \
+                give the lock a `where`",
+                value.name
+            ));
+        }
         let (sent, field, of_lock) = match &owner {
             Some(field) => ("{owner}", field.as_str(), held_fields.as_str()),
             None => ("", "", "{}"),
@@ -478,8 +504,8 @@ impl<'a> Expansion<'a> {
     }
 
     /// The replies for the values that the client reads: a result, with or without another payload,
-    /// and a lock at this role.
-    fn value_replies(&mut self, role: &str) {
+    /// and a lock at this role. The script reads `read_first` before the lock.
+    fn value_replies(&mut self, role: &str, read_first: Option<&str>) {
         let mut read = Vec::new();
         // A result first: a lock that may be any text would match the text of a result.
         for state in [State::Completed, State::Failed, State::InProgress] {
@@ -499,7 +525,11 @@ impl<'a> Expansion<'a> {
             }
             let is_result = value.state.is_result();
             let means = if is_result { Meaning::Replay } else { Meaning::Conflict };
-            self.reply(&found, means, Some(&format!("{{ {at} = {name} }}")));
+            let when = match read_first {
+                Some(first) if !is_result => format!("{{ {at} = {name}, {first} = \"absent\" }}"),
+                _ => format!("{{ {at} = {name} }}"),
+            };
+            self.reply(&found, means, Some(&when));
         }
     }
 
@@ -510,14 +540,14 @@ impl<'a> Expansion<'a> {
     }
 
     /// The reply for a text that no `[[value]]` matches, unless one matches any text.
-    fn other_text(&mut self, roles: &[&str]) {
+    fn other_text(&mut self, roles: &[&str], when: Option<String>) {
         for value in &self.raw.value {
             let at = value.at.map_or(roles[0], |role| role.as_str());
             if value.opaque && roles.contains(&at) {
                 return;
             }
         }
-        let when = alternatives(roles, "unreadable");
+        let when = when.unwrap_or_else(|| alternatives(roles, "unreadable"));
         self.reply("text = true", Meaning::Fail, Some(&when));
     }
 

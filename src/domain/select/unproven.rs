@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::domain::diagnosis::Finding;
-use crate::domain::record::{Evidence, Expiry, Record, ValueField};
-use crate::domain::schema::TtlOf;
+use crate::domain::record::{Evidence, Expiry, Record, ValueField, age};
+use crate::domain::schema::{State, TtlOf};
 
 /// The evidence that is missing for a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -57,7 +57,14 @@ pub(crate) fn missing_age(record: &Record) -> Missing {
     if record.unread_fields().contains(ValueField::Time) {
         return Missing::Field(ValueField::Time);
     }
-    let of = if record.state.is_result() { TtlOf::Result } else { TtlOf::Lock };
+    // What is left of a released record's time may be that of its lock.
+    if record.state == State::Released
+        && age::format_ttl(&record.schema, &record.readings, TtlOf::Result).is_none()
+    {
+        return Missing::Age;
+    }
+    let is_stored = record.state.is_result() || record.state == State::Released;
+    let of = if is_stored { TtlOf::Result } else { TtlOf::Lock };
     // A TTL of the deployment helps only if the record expires, and only if it is not known yet.
     let expires = matches!(record.expiry(), Some(Expiry::In(_)));
     if expires && record.ttl_evidence(of) == Evidence::Estimated {
