@@ -59,7 +59,7 @@ pub(super) struct KnownEffect {
     pub(super) reply: AttributedReply,
     /// The number of the state of the Redis keys afterwards.
     pub(super) keys: u32,
-    /// True if the call wrote the lock's Redis key, be it the same value again.
+    /// True if the call wrote the lock's Redis key, even with the same value.
     pub(super) wrote_lock: bool,
 }
 
@@ -147,7 +147,7 @@ impl ReplyTable {
         self.replies[place] = Some(known);
     }
 
-    /// Records that the server gave this reply to a call, for the report on what was met.
+    /// Records a reply of the server to a call, for the report on coverage.
     fn note_reply(&mut self, call: u8, listed: &Result<usize, String>) {
         let met = &mut self.met[usize::from(call)];
         match listed {
@@ -459,7 +459,7 @@ pub struct CallEffect {
     pub response: Option<Vec<u8>>,
     /// The state of the Redis keys afterwards.
     pub keys: KeysState,
-    /// True if the call wrote the lock's Redis key, be it the same value again. It matters only if
+    /// True if the call wrote the lock's Redis key, even with the same value. It matters only if
     /// the reply means acquired.
     pub wrote_lock: bool,
 }

@@ -67,7 +67,7 @@ pub(crate) fn of(
         });
     }
     let Expiry::In(left) = seen.keys[key_index].expiry else { return None };
-    // The TTL of a released record is its own, or what was left of the lock's.
+    // The time left may come from the TTL that the lock had.
     if state == State::Released && format_ttl(schema, readings, of).is_none() {
         return None;
     }

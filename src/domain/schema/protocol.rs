@@ -225,8 +225,8 @@ impl<'a> Expansion<'a> {
             self.call("begin", &command(&["GET", "{record}"]));
             self.value_replies("record", None);
             self.reply("nil = true", Meaning::Conflict, None);
-            self.wrong_type(&["record"]);
-            self.other_text(&["record"], None);
+            self.wrong_type("record", None);
+            self.other_text("record", None);
             self.end();
         }
         if self.raw.complete.is_none() {
@@ -245,8 +245,8 @@ impl<'a> Expansion<'a> {
             self.call("begin", &command(&["GET", "{result}"]));
             self.reply("nil = true", Meaning::Next, None);
             self.value_replies("result", None);
-            self.wrong_type(&["result"]);
-            self.other_text(&["result"], None);
+            self.wrong_type("result", None);
+            self.other_text("result", None);
             self.end();
             let mut words = vec!["SET", "{lock}", "{lock_value}", "NX"];
             words.extend(self.lock_ttl_words());
@@ -304,31 +304,16 @@ impl<'a> Expansion<'a> {
                 &["{lock_value}", ttl],
             );
             self.call("begin", &call);
-            let absent = match lock == result {
-                true => format!("{{ {lock} = \"absent\" }}"),
-                false => format!("{{ {lock} = \"absent\", {result} = \"absent\" }}"),
+            // The script reads the result first, and the lock only if there is no result.
+            let read_first = if lock == result { None } else { Some(result) };
+            let absent = match read_first {
+                None => is(lock, "absent"),
+                Some(first) => format!("{{ {lock} = \"absent\", {first} = \"absent\" }}"),
             };
             self.reply("nil = true", Meaning::Acquired, Some(&absent));
-            // The script reads the result first.
-            let wrong_type = match lock == result {
-                true => alternatives(&[lock], "wrong-type"),
-                false => format!(
-                    "[{{ {result} = \"wrong-type\" }}, \
-                    {{ {lock} = \"wrong-type\", {result} = \"absent\" }}]"
-                ),
-            };
-            self.reply("error = \"WRONGTYPE\"", Meaning::Fail, Some(&wrong_type));
-            let is_one_key = lock == result;
-            self.value_replies(lock, if is_one_key { None } else { Some(result) });
-            if is_one_key {
-                self.other_text(&[lock], None);
-            } else {
-                let unreadable = format!(
-                    "[{{ {result} = \"unreadable\" }}, \
-                    {{ {lock} = \"unreadable\", {result} = \"absent\" }}]"
-                );
-                self.other_text(&[lock, result], Some(unreadable));
-            }
+            self.wrong_type(lock, read_first);
+            self.value_replies(lock, read_first);
+            self.other_text(lock, read_first);
             self.end();
         }
         if self.raw.complete.is_none() {
@@ -366,7 +351,7 @@ impl<'a> Expansion<'a> {
             self.call("begin", &command(&["HGETALL", "{record}"]));
             self.value_replies("record", None);
             self.reply("nil = true", Meaning::Conflict, None);
-            self.wrong_type(&["record"]);
+            self.wrong_type("record", None);
             self.end();
         }
         let checks_owner = owner.is_some();
@@ -486,7 +471,8 @@ impl<'a> Expansion<'a> {
         let mut locks = self.values(State::InProgress);
         let Some(lock) = locks.next() else { return Ok("{}".to_owned()) };
         if locks.next().is_some() {
-            return Err("its scripts know one form of a lock".to_owned());
+            return Err("its scripts compare the fields of one lock format, and there are several"
+                .to_owned());
         }
         let mut fields = serde_json::Map::new();
         for (pointer, value) in &lock.fields_are {
@@ -534,20 +520,20 @@ impl<'a> Expansion<'a> {
     }
 
     /// The reply for Redis keys of another type.
-    fn wrong_type(&mut self, roles: &[&str]) {
-        let when = alternatives(roles, "wrong-type");
+    fn wrong_type(&mut self, role: &str, read_first: Option<&str>) {
+        let when = is_met(role, read_first, "wrong-type");
         self.reply("error = \"WRONGTYPE\"", Meaning::Fail, Some(&when));
     }
 
     /// The reply for a text that no `[[value]]` matches, unless one matches any text.
-    fn other_text(&mut self, roles: &[&str], when: Option<String>) {
+    fn other_text(&mut self, role: &str, read_first: Option<&str>) {
         for value in &self.raw.value {
-            let at = value.at.map_or(roles[0], |role| role.as_str());
-            if value.opaque && roles.contains(&at) {
+            let at = value.at.map_or(role, |role| role.as_str());
+            if value.opaque && (at == role || read_first == Some(at)) {
                 return;
             }
         }
-        let when = when.unwrap_or_else(|| alternatives(roles, "unreadable"));
+        let when = is_met(role, read_first, "unreadable");
         self.reply("text = true", Meaning::Fail, Some(&when));
     }
 
@@ -572,7 +558,7 @@ impl<'a> Expansion<'a> {
         self.end();
     }
 
-    /// The call that deletes the lock, whoever holds it.
+    /// The call that deletes the lock without comparing its owner.
     fn deletes(&mut self, step: &str, role: &str, means: Meaning) {
         self.call(step, &command(&["DEL", &placeholder(role)]));
         if means == Meaning::Stored {
@@ -642,10 +628,20 @@ impl<'a> Expansion<'a> {
     }
 }
 
-/// A `when` that holds if any of these roles is so.
-fn alternatives(roles: &[&str], state: &str) -> String {
-    let each: Vec<_> = roles.iter().map(|role| format!("{{ {role} = \"{state}\" }}")).collect();
-    if let [only] = &each[..] { only.clone() } else { format!("[{}]", each.join(", ")) }
+/// A `when` that holds if the Redis key of a role is in this state.
+fn is(role: &str, state: &str) -> String {
+    format!("{{ {role} = \"{state}\" }}")
+}
+
+/// A `when` that holds if a script that reads `read_first`, and then `role`, meets this state.
+fn is_met(role: &str, read_first: Option<&str>, state: &str) -> String {
+    match read_first {
+        None => is(role, state),
+        Some(first) => {
+            let behind = format!("{{ {role} = \"{state}\", {first} = \"absent\" }}");
+            format!("[{}, {behind}]", is(first, state))
+        }
+    }
 }
 
 /// A plain command as a line of TOML.

@@ -75,7 +75,7 @@ impl RawSchema {
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub(crate) enum Protocol {
-    /// `SET NX`, then `GET`; the client decides by what it reads. Complete is a `SET`.
+    /// `SET NX`, then `GET`; the client decides by the value. Complete is a `SET`.
     SetNxGet,
     /// `GET` of the result, then `SET NX` of the lock. Complete is a `SET`, then it gives the lock
     /// up.

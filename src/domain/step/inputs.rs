@@ -46,8 +46,8 @@ pub struct StepInputs<'a> {
     pub before: Option<&'a Content>,
 }
 
-/// A TTL in seconds as milliseconds. What is no number of seconds stays as it is, because a scenario
-/// may send such a text on purpose.
+/// A TTL in seconds as milliseconds. A text that is not a number of seconds is sent unchanged,
+/// because a scenario may send one on purpose.
 fn in_milliseconds(seconds: &str) -> Vec<u8> {
     match seconds.parse::<i64>().ok().and_then(|seconds| seconds.checked_mul(1000)) {
         Some(milliseconds) => milliseconds.to_string().into_bytes(),

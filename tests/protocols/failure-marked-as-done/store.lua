@@ -1,4 +1,4 @@
--- store: store the result and remove the lock, if the lock is the caller's.
+-- store: store the result and remove the lock, if the caller holds it.
 --
 -- KEYS[1]  result      p:done:{key}
 -- KEYS[2]  lock        p:lock:{key}
@@ -8,7 +8,7 @@
 --
 -- Replies
 --   1  stored
---   0  the lock is another's, or gone
+--   0  another owner holds the lock, or there is no lock
 --
 
 local result = KEYS[1]

@@ -5,7 +5,7 @@
 --
 -- Replies
 --   1  removed
---   0  the lock is another's, or gone
+--   0  another owner holds the lock, or there is no lock
 --
 
 local record = KEYS[1]

@@ -1,11 +1,11 @@
--- unlock: remove the lock, if it is the caller's.
+-- unlock: remove the lock, if the caller holds it.
 --
 -- KEYS[1]  lock   p:lock:{key}
 -- ARGV[1]  owner  the token of the caller
 --
 -- Replies
 --   1  removed
---   0  the lock is another's, or gone
+--   0  another owner holds the lock, or there is no lock
 --
 
 local lock = KEYS[1]

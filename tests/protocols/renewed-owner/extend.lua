@@ -6,7 +6,7 @@
 --
 -- Replies
 --   1  extended
---   0  the lock is another's, or gone
+--   0  another owner holds the lock, or there is no lock
 --
 
 local record = KEYS[1]

@@ -7,7 +7,7 @@
 --
 -- Replies
 --   STORED  stored
---   LOST    the lock is another's, or gone
+--   LOST    another owner holds the lock, or there is no lock
 --
 
 local record = KEYS[1]
