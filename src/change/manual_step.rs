@@ -98,7 +98,12 @@ impl ManualStep<'_> {
         Interrupt::listen()?.handle_terminate()?;
         let record = self.report.record;
         let state = record.state.as_str();
-        let about = About { schema: record.schema.name.clone(), key: record.key.clone(), state };
+        let about = About {
+            schema: record.schema.name.clone(),
+            key: record.key.clone(),
+            state,
+            roles: record.schema.roles(),
+        };
         let started_at = context.now();
 
         let has_values = !record.seen.is_absent();

@@ -435,6 +435,7 @@ impl PossibleLock {
             schema: record.schema.name.clone(),
             key: record.key.clone(),
             state: record.state.as_str(),
+            roles: record.schema.roles(),
         };
         Change::new(vec![self.key_index], record.seen.clone(), about)
     }

@@ -193,7 +193,7 @@ impl RecordPage {
             self.page.field("Owner", &owner);
         }
         let is_neither = matches!(record.state, State::Unreadable | State::Released);
-        if is_neither && record.schema.keys.len() == 1 {
+        if is_neither && !record.schema.has_separate_result() {
             // The value is no lock and no result, or may be either, so no TTL of the schema applies.
             let expiry = record.expiry().map(words::expiry);
             self.page.field("TTL", &expiry.unwrap_or_default());
@@ -332,7 +332,7 @@ fn redis_key(record: &Record, key_index: usize, key: &KeyState) -> String {
         Content::Text { .. } => String::new(),
     };
     let role = if record.schema.keys.len() > 1 {
-        format!(" [{}]", record.schema.keys[key_index].role.as_str())
+        format!(" [{}]", escape::text(record.schema.keys[key_index].name.as_bytes()))
     } else {
         String::new()
     };

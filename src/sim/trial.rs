@@ -226,7 +226,7 @@ impl Trial<'_> {
         }
         let mut contents = Vec::new();
         for (key, content) in self.request.schema.keys.iter().zip(self.state) {
-            contents.push(format!("{} at {}", content.name, key.role.as_str()));
+            contents.push(format!("{} at {}", content.name, key.name));
         }
         contents.join(" and ")
     }

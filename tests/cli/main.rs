@@ -54,6 +54,7 @@ mod observed;
 mod own_expiry;
 mod own_schema;
 mod own_steps;
+mod parts;
 mod prefix;
 mod printed;
 mod progress;

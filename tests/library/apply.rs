@@ -40,7 +40,11 @@ fn changes(library: &Library, count: usize, head: usize) -> Vec<Change> {
 
 fn change(seen: Observation) -> Change {
     let key = seen.keys[0].redis_key.clone();
-    Change::new(vec![0], seen, About { schema: "express".to_owned(), key, state: "in-progress" })
+    Change::new(
+        vec![0],
+        seen,
+        About { schema: "express".to_owned(), key, state: "in-progress", roles: Vec::new() },
+    )
 }
 
 /// Forgets the calls that the looks took: Redis 6.2 tells deadlines by a script.
@@ -208,4 +212,39 @@ fn an_error_changes_nothing_and_the_backup_goes() {
     assert_eq!(applied.0, []);
     assert_eq!(backup.close(), None);
     assert_eq!(server.size(), 150);
+}
+
+/// Rule: a record with parts changes only if each of its Redis keys is as it was seen.
+#[test]
+fn a_part_that_changed_between_look_and_act_keeps_the_whole_record() {
+    let server = Server::start();
+    let library = Library::on(&server);
+    let part = |index: usize, name: &str| format!("idem:web-{index}:{name}");
+    for index in 0..5 {
+        server.set(&key(index), "stored", 200_000);
+        server.set(&part(index, "code"), "201", 200_000);
+        server.set(&part(index, "hash"), "a1b2", 200_000);
+    }
+    let records = (0..5).map(|index| {
+        vec![
+            key(index).into_bytes(),
+            part(index, "code").into_bytes(),
+            part(index, "hash").into_bytes(),
+        ]
+    });
+    let mut changes: Vec<_> =
+        look(&library, records.collect(), 256).into_iter().map(change).collect();
+    for change in &mut changes {
+        change.target_indexes = vec![0, 1, 2];
+        change.backed_up = vec![0, 1, 2];
+    }
+    server.set(&part(1, "hash"), "c3d4", 200_000);
+    server.send::<()>(&[b"PERSIST", part(2, "code").as_bytes()]);
+    server.send::<()>(&[b"DEL", part(3, "hash").as_bytes()]);
+    server.send::<()>(&[b"DEL", key(4).as_bytes()]);
+    let outcomes = remove(&library, &changes, None);
+    let expected =
+        [Outcome::Done, Outcome::Conflict, Outcome::Conflict, Outcome::Conflict, Outcome::Conflict];
+    assert_eq!(outcomes, expected);
+    assert_eq!(server.size(), 3 + 3 + 2 + 2);
 }

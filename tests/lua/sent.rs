@@ -106,7 +106,12 @@ fn send_restore_if_absent(library: &Library, redis_keys: &[Vec<u8>]) {
 
 fn change(library: &Library, redis_keys: &[Vec<u8>], action: store::KeyAction) {
     let seen: Observation = library.observe(&[redis_keys.to_vec()]).remove(0);
-    let about = About { schema: "any".to_owned(), key: b"any".to_vec(), state: "in-progress" };
+    let about = About {
+        schema: "any".to_owned(),
+        key: b"any".to_vec(),
+        state: "in-progress",
+        roles: Vec::new(),
+    };
     let (outcomes, ended) =
         library.wait(library.writer().apply(&[Change::new(vec![0], seen, about)], action, None));
     ended.unwrap();

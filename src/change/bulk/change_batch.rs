@@ -33,7 +33,12 @@ pub(super) fn change_of<G>(record: Record, planned: &Planned<G>) -> Change {
         }
     }
     let state = record.state.as_str();
-    let about = About { schema: record.schema.name.clone(), key: record.key, state };
+    let about = About {
+        schema: record.schema.name.clone(),
+        key: record.key,
+        state,
+        roles: record.schema.roles(),
+    };
     Change::new(changed, record.seen, about)
 }
 
@@ -70,18 +75,17 @@ impl BatchChanger<'_> {
     ) -> Result<()> {
         let mut other_slots = Vec::with_capacity(changes.len());
         for change in &mut changes {
-            other_slots.push(self.writer.split_off_other_slot(change).await?);
+            other_slots.push(self.writer.split_off_other_slots(change).await?);
         }
         let now = self.context.now();
         let (outcomes, mut ended) =
             self.journal.apply(&self.writer, &changes, action, self.audit_word, now).await;
-        for ((mut change, other_slot), first) in changes.into_iter().zip(other_slots).zip(outcomes)
-        {
+        for ((mut change, others), first) in changes.into_iter().zip(other_slots).zip(outcomes) {
             let mut outcome = first;
-            if !other_slot.is_empty() && first.is_done() {
+            if !others.is_empty() && first.is_done() {
                 if ended.is_ok() {
                     (outcome, ended) =
-                        self.change_other_slot(action, &mut change, other_slot, first).await;
+                        self.change_other_slots(action, &mut change, others, first).await;
                 } else {
                     // Nothing is sent after an error, so that the rest of this record stays.
                     outcome = Outcome::Partly;
@@ -92,32 +96,47 @@ impl BatchChanger<'_> {
         ended
     }
 
-    /// Changes the Redis keys of a record in its other slot, after those in the first slot were
-    /// changed. The backup has all of them already.
-    async fn change_other_slot(
+    /// Changes the Redis keys of a record in its other slots, one slot after the other, after those
+    /// in the first slot were changed. The backup has all of them already.
+    async fn change_other_slots(
         &mut self,
         action: KeyAction,
         change: &mut Change,
-        other_slot: Vec<usize>,
+        other_slots: Vec<Vec<usize>>,
         first: Outcome,
     ) -> (Outcome, Result<()>) {
-        // The first call removed these Redis keys: the rest of the record is compared with that.
-        for key_index in std::mem::replace(&mut change.target_indexes, other_slot) {
-            change.seen.keys[key_index].content = Content::Absent;
+        let mut other_slots = other_slots.into_iter();
+        let mut ended = Ok(());
+        while let Some(key_indexes) = other_slots.next() {
+            // The call before removed these Redis keys: the rest of the record is compared with that.
+            for key_index in std::mem::replace(&mut change.target_indexes, key_indexes) {
+                change.seen.keys[key_index].content = Content::Absent;
+            }
+            change.backed_up.clear();
+            let now = self.context.now();
+            let only = std::slice::from_ref(&*change);
+            let outcomes;
+            (outcomes, ended) =
+                self.journal.apply(&self.writer, only, action, self.audit_word, now).await;
+            let is_done =
+                outcomes.first().is_some_and(|next| next.is_done() || *next == Outcome::Absent);
+            if is_done && ended.is_ok() {
+                continue;
+            }
+            let mut left = Vec::new();
+            if !is_done {
+                left.append(&mut change.target_indexes);
+            }
+            left.extend(other_slots.flatten());
+            if left.is_empty() {
+                break;
+            }
+            change.target_indexes = left;
+            // The records that follow are counted even if the log cannot be written.
+            let noted = self.journal.note_left(&self.writer, change, self.context.now()).await;
+            return (Outcome::Partly, ended.and(noted));
         }
-        change.backed_up.clear();
-        let now = self.context.now();
-        let only = std::slice::from_ref(&*change);
-        let (outcomes, ended) =
-            self.journal.apply(&self.writer, only, action, self.audit_word, now).await;
-        if let Some(second) = outcomes.first()
-            && (second.is_done() || *second == Outcome::Absent)
-        {
-            return (first, ended);
-        }
-        // The records that follow are counted even if the log cannot be written.
-        let noted = self.journal.note_left(&self.writer, change, self.context.now()).await;
-        (Outcome::Partly, ended.and(noted))
+        (first, ended)
     }
 }
 

@@ -28,6 +28,8 @@ pub enum Ending {
     Locked,
     /// A lock, kept away by the result that its record has by now.
     Completed,
+    /// Not restored, because a part of the record exists.
+    Blocked,
     Expired,
     /// It is no longer what the operation left.
     Changed,
@@ -40,7 +42,7 @@ pub enum Ending {
 }
 
 /// The endings of Redis keys that did not come back, with the reasons.
-const LEFT: [(Ending, &str); 8] = [
+const LEFT: [(Ending, &str); 9] = [
     (Ending::Present, "already present, left unchanged"),
     (
         Ending::Locked,
@@ -48,6 +50,7 @@ const LEFT: [(Ending, &str); 8] = [
         result anyway)",
     ),
     (Ending::Completed, "not restored, because a result was stored since"),
+    (Ending::Blocked, "not restored, because another Redis key of the record exists"),
     (Ending::Expired, "expired since"),
     (Ending::Moving, "not restored, because their cluster slot is being moved"),
     (Ending::Changed, "changed since the operation, left unchanged"),
@@ -59,18 +62,20 @@ const LEFT: [(Ending, &str); 8] = [
 ];
 
 /// How many of them a restore knows: the others are of an undo.
-const OF_RESTORE: usize = 5;
+const OF_RESTORE: usize = 6;
 
 /// Redis keys of one ending that are named with their errors at most.
 const MOST_NAMED: u64 = 5;
 
 impl Ending {
-    fn of(key: &HeldKey, outcome: RestoreOutcome) -> Self {
+    /// The ending of a Redis key. `is_part_there` is true if a part of its record exists.
+    fn of(key: &HeldKey, outcome: RestoreOutcome, is_part_there: bool) -> Self {
         // What keeps a lock away is a result, and what keeps a result away is a lock.
         let is_lock = key.role == Some(Role::Lock);
         match outcome {
             RestoreOutcome::Restored(_) | RestoreOutcome::FoundBack(_) => Self::Restored,
             RestoreOutcome::Present => Self::Present,
+            RestoreOutcome::Barred if is_part_there => Self::Blocked,
             RestoreOutcome::Barred if is_lock => Self::Completed,
             RestoreOutcome::Barred => Self::Locked,
             RestoreOutcome::Expired => Self::Expired,
@@ -84,6 +89,7 @@ impl Ending {
             Self::Present => "present",
             Self::Locked => "locked",
             Self::Completed => "completed",
+            Self::Blocked => "blocked",
             Self::Expired => "expired",
             Self::Changed => "changed",
             Self::Untold => "untold",
@@ -112,7 +118,7 @@ pub struct RestoredRows {
     /// So many rows are shown at most.
     most: u64,
     /// By [`Ending`].
-    counts: [u64; 10],
+    counts: [u64; 11],
     /// Restored Redis keys whose reply was lost: reading back showed that they are back.
     pub read_back: u64,
     /// Locks without expiry among the restored Redis keys.
@@ -130,7 +136,7 @@ impl RestoredRows {
             dry_run,
             undoes: None,
             most: u64::MAX,
-            counts: [0; 10],
+            counts: [0; 11],
             read_back: 0,
             endless: 0,
             shown: Ok(()),
@@ -223,10 +229,13 @@ impl RestoredRows {
         let mut refusal = None;
         let mut text = String::new();
         for (held, outcomes) in batch.iter().zip(outcomes) {
+            let is_part_there = held.keys.iter().zip(&outcomes).any(|(key, outcome)| {
+                key.role == Some(Role::Part) && matches!(outcome, Ok(RestoreOutcome::Present))
+            });
             for (key, outcome) in held.keys.iter().zip(outcomes) {
                 match outcome {
                     Ok(outcome) => {
-                        let ending = Ending::of(key, outcome);
+                        let ending = Ending::of(key, outcome, is_part_there);
                         let row = row_of(held, key, Some(outcome));
                         text.push_str(&self.row(row, ending, context.ui.view().width));
                         self.read_back +=

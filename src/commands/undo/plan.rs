@@ -12,7 +12,7 @@ use crate::change::restore::{Ending, RestoredKey, is_of_operation};
 use crate::domain::record::{
     Content, Deadline, Expiry, KeyIdentity, KeyState, Observation, locate,
 };
-use crate::domain::schema::{Catalog, Schema};
+use crate::domain::schema::{Catalog, Role, Schema};
 use crate::exit::CommandError;
 use crate::store::backup::{About, BackupError, BackupReader, Saved};
 use crate::store::{Client, PriorValue, StoreError};
@@ -147,7 +147,12 @@ impl PlannedRecord {
             Some(schema) => locate::read_as(schema, &changed.key, record.clone()).state.as_str(),
             None => "",
         };
-        let about = About { schema: changed.schema.clone(), key: changed.key.clone(), state };
+        let about = About {
+            schema: changed.schema.clone(),
+            key: changed.key.clone(),
+            state,
+            roles: roles_of(&now, schema, &changed.key),
+        };
         let plan = plan_record(changed, &now, saved);
         Self { about, record, changed: now, plan, error: None }
     }
@@ -161,7 +166,7 @@ impl PlannedRecord {
                 prior => (Ending::Restored, Some(self.left(prior))),
             },
         };
-        let About { schema, key, state } = &self.about;
+        let About { schema, key, state, .. } = &self.about;
         let becomes = match &self.plan {
             UndoPlan::Revert(_, Some(becomes)) if becomes != state => Some(becomes.as_str()),
             _ => None,
@@ -177,6 +182,20 @@ impl PlannedRecord {
             None => Expiry::Never,
         }
     }
+}
+
+/// The roles of these Redis keys; empty if the schema is unknown, or has only one of them.
+fn roles_of(now: &Observation, schema: Option<&Arc<Schema>>, key: &[u8]) -> Vec<Role> {
+    let Some(schema) = schema else { return Vec::new() };
+    let all = schema.roles();
+    let redis_keys = schema.redis_keys(key);
+    let mut roles = Vec::with_capacity(now.keys.len());
+    for (role, redis_key) in all.into_iter().zip(redis_keys) {
+        if now.keys.iter().any(|key| key.redis_key == redis_key) {
+            roles.push(role);
+        }
+    }
+    roles
 }
 
 /// Plans to revert a record only if all of its Redis keys are still as the operation left them.

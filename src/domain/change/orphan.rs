@@ -166,7 +166,9 @@ fn may_have(
             }
             _ => true,
         },
-        FindingCode::LeftoverLock => schema.keys.len() > 1 && expiries.iter().all(Option::is_some),
+        FindingCode::LeftoverLock => {
+            schema.has_separate_result() && expiries[schema.result_key_index()].is_some()
+        }
         FindingCode::Unreadable => true,
         // None of these makes a lock an orphan.
         FindingCode::ForeignSchema

@@ -162,6 +162,9 @@ pub(super) fn nearest(schema_set: &dyn SchemaSet, sample_set: SampleSet<'_>) -> 
     let redis_keys: Vec<_> = asked.iter().map(|sample| &samples[*sample].redis_key[..]).collect();
     for schema in schema_set.all() {
         for key_index in 0..schema.keys.len() {
+            if schema.is_part(key_index) {
+                continue;
+            }
             let Some(why) = near_miss(schema, key_index, samples, asked) else { continue };
             let part = KeyspacePart { leader, redis_keys: &redis_keys, named };
             let Some(placed) = place(schema_set, schema, key_index, part) else { continue };

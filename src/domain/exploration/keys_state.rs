@@ -119,8 +119,8 @@ impl KeysState {
     }
 }
 
-/// The kind of value at this Redis key: a lock, a result, or a record that the schema
-/// cannot read. `None` if the key does not exist.
+/// The kind of value at this Redis key: a lock, a result, a part, or a record that the schema cannot
+/// read. `None` if the key does not exist.
 pub(crate) fn held_at(schema: &Schema, keys: &KeysState, key_index: usize) -> Option<Role> {
     kind_of(schema, key_index, &keys.content(key_index))
 }
@@ -159,6 +159,7 @@ fn is_replayed(schema: &Schema, format: usize) -> bool {
 fn kind_of(schema: &Schema, key_index: usize, content: &Content) -> Option<Role> {
     match decode::decode_value(schema, key_index, content) {
         Reading::Absent => None,
+        _ if schema.is_part(key_index) => Some(Role::Part),
         Reading::Value(decoded) => match schema.values[decoded.format].state {
             State::InProgress => Some(Role::Lock),
             State::Completed | State::Failed => Some(Role::Result),
@@ -180,6 +181,7 @@ pub(crate) fn holds(schema: &Schema, keys: &KeysState, holder: Option<&str>) -> 
             },
             Some(Role::Result) => "result".to_owned(),
             Some(Role::Record) => "an unreadable value".to_owned(),
+            Some(Role::Part) => schema.keys[key_index].name.clone(),
         };
         let left = match (keys.ttl_ms(key_index), keys.own_ttl_ms(schema, key_index)) {
             (Some(ttl), Some(own)) => Some(ttl.min(own)),

@@ -96,7 +96,7 @@ pub(crate) fn lock_for_step(
         return Ok(None);
     }
     // Beside a result, with a Redis key of its own.
-    if schema.keys.len() > 1
+    if schema.has_separate_result()
         && let Some(lock) = record.readings[lock_index].decoded()
         && let Some(holder) = &lock.owner
         && holder != request.owner

@@ -91,12 +91,12 @@ fn set_nx(schema: &Schema) -> Vec<Call> {
     calls
 }
 
-/// A GET of each of the record's Redis keys.
+/// A GET of the lock's and of the result's Redis key.
 ///
 /// The lock is read last. A reader that reads the lock first would miss a completion between the
 /// two reads.
 fn get_all(schema: &Schema) -> Vec<Call> {
-    (0..schema.keys.len()).rev().map(|key_index| get(schema, key_index)).collect()
+    (0..=schema.result_key_index()).rev().map(|key_index| get(schema, key_index)).collect()
 }
 
 /// A GET of one Redis key. If a value exists, it decides; otherwise the next call decides.

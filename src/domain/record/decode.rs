@@ -189,7 +189,32 @@ pub fn decode_all(schema: &Schema, seen: &Observation) -> Vec<Reading> {
     for (key_index, key) in seen.keys.iter().enumerate() {
         readings.push(decode_at(schema, key_index, &key.content, seen.server_ms));
     }
+    join_parts(schema, &mut readings);
     readings
+}
+
+/// Moves what the parts hold of a response into the result, so that the response is in one place.
+/// Parts without a result hold nothing that a client gets.
+fn join_parts(schema: &Schema, readings: &mut [Reading]) {
+    let result_index = schema.result_key_index();
+    let mut in_parts: Option<Stored> = None;
+    // The parts follow the lock and the result.
+    for reading in readings.iter_mut().skip(result_index + 1) {
+        let Reading::Value(value) = reading else { continue };
+        let Some(found) = value.response.take() else { continue };
+        in_parts = Some(match in_parts {
+            Some(earlier) => earlier.with(found),
+            None => found,
+        });
+    }
+    let Some(in_parts) = in_parts else { return };
+    let Reading::Value(result) = &mut readings[result_index] else { return };
+    if schema.values[result.format].state.is_result() {
+        result.response = Some(match result.response.take() {
+            Some(own) => own.with(in_parts),
+            None => in_parts,
+        });
+    }
 }
 
 /// Decodes a value as of a time in milliseconds since the epoch; `None` if the time is unknown.

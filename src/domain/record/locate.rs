@@ -289,11 +289,11 @@ pub(crate) fn records_in(
     seen: Observation,
     thresholds: &Thresholds,
 ) -> Vec<Record> {
-    if seen.is_absent() {
-        return Vec::new();
-    }
     let mut read: Vec<(&Arc<Schema>, Vec<Reading>)> = Vec::with_capacity(candidate.schemas.len());
     for schema in candidate.schemas.iter() {
+        if is_absent(schema, &seen) {
+            continue;
+        }
         read.push((schema, decode::decode_all(schema, &seen)));
     }
     if read.iter().any(|(_, readings)| is_own(readings)) {
@@ -363,14 +363,15 @@ pub(crate) fn first_record(
     seen: Observation,
     thresholds: &Thresholds,
 ) -> Option<Record> {
-    if !seen.is_absent() {
-        for schema in candidate.schemas.iter() {
-            let readings = decode::decode_all(schema, &seen);
-            // While the rest of a value may prove that it belongs to this schema, it counts for no
-            // other.
-            if is_own(&readings) || readings.contains(&Reading::Undecided) {
-                return Some(record(catalog, schema, readings, candidate.key, seen, thresholds));
-            }
+    for schema in candidate.schemas.iter() {
+        if is_absent(schema, &seen) {
+            continue;
+        }
+        let readings = decode::decode_all(schema, &seen);
+        // While the rest of a value may prove that it belongs to this schema, it counts for no
+        // other.
+        if is_own(&readings) || readings.contains(&Reading::Undecided) {
+            return Some(record(catalog, schema, readings, candidate.key, seen, thresholds));
         }
     }
     records_in(catalog, &candidate, seen, thresholds).into_iter().next()
@@ -500,11 +501,10 @@ fn lock_of_another<'a>(catalog: &'a Catalog, record: &Record) -> Option<&'a Arc<
     None
 }
 
-/// True for a value that is a result only because of the name of its Redis key.
+/// True for a value that is a result or a part only because of the name of its Redis key.
 fn is_open_result(schema: &Schema, reading: &Reading) -> bool {
     let Some(value) = reading.decoded() else { return false };
-    let format = &schema.values[value.format];
-    format.state.is_result() && !format.is_closed()
+    schema.values[value.format].is_open_result()
 }
 
 /// Why a value of this record belongs to another record: a template with more literal bytes claims
@@ -534,6 +534,12 @@ fn of_another_record(catalog: &Catalog, record: &Record) -> Option<String> {
         }
     }
     None
+}
+
+/// True if neither the lock nor the result of the schema exists. Parts alone are no record.
+fn is_absent(schema: &Schema, seen: &Observation) -> bool {
+    let mut main = seen.keys.iter().take(schema.result_key_index() + 1);
+    main.all(|key| key.content.is_absent())
 }
 
 fn is_own(readings: &[Reading]) -> bool {

@@ -73,7 +73,7 @@ impl Record {
         }
         // One Redis key holds first the lock and then the result.
         let is_no_lock = self.state.is_result() || self.state == State::Released;
-        if self.schema.keys.len() == 1 && is_no_lock {
+        if !self.schema.has_separate_result() && is_no_lock {
             return None;
         }
         Some(key)
@@ -85,7 +85,7 @@ impl Record {
         if key.content.is_absent() {
             return None;
         }
-        let shares_key_with_lock = self.schema.keys.len() == 1 && self.schema.has_locks();
+        let shares_key_with_lock = !self.schema.has_separate_result() && self.schema.has_locks();
         if shares_key_with_lock && !self.state.is_result() {
             return None;
         }
@@ -101,7 +101,7 @@ impl Record {
     fn deciding(&self) -> Option<&KeyState> {
         match self.state {
             State::Completed | State::Failed => self.result(),
-            // It is the only Redis key of such a record.
+            // Lock and result share one Redis key in such a record.
             State::Released => self.seen.keys.first(),
             _ => self.lock().or_else(|| self.result()),
         }
@@ -244,7 +244,7 @@ impl Record {
 
     /// The encoding of a value that is never decoded, only shown as it is; `None` for any other.
     pub(crate) fn shown_only(&self) -> Option<Encoding> {
-        for value in self.values() {
+        for value in self.main_values() {
             let encoding = self.schema.values[value.format].encoding();
             if encoding.is_shown_only() {
                 return Some(encoding);
@@ -274,7 +274,8 @@ impl Record {
     }
 
     fn is_closed(&self) -> bool {
-        let is_closed = self.values().all(|value| self.schema.values[value.format].is_closed());
+        let is_closed =
+            self.main_values().all(|value| self.schema.values[value.format].is_closed());
         is_closed && !self.claim.is_unrecognised()
     }
 
@@ -322,6 +323,13 @@ impl Record {
         self.seen.keys.iter().filter(|key| !key.content.is_absent())
     }
 
+    /// The values of the lock and the result.
+    fn main_values(&self) -> impl Iterator<Item = &Decoded> {
+        // The parts follow them.
+        let count = self.schema.result_key_index() + 1;
+        self.readings.iter().take(count).filter_map(Reading::decoded)
+    }
+
     fn values(&self) -> impl Iterator<Item = &Decoded> {
         self.readings.iter().filter_map(Reading::decoded)
     }
@@ -330,7 +338,8 @@ impl Record {
 /// The combined state of the values at a record's Redis keys.
 fn state(schema: &Schema, readings: &[Reading]) -> State {
     let mut state = State::Absent;
-    for reading in readings {
+    // Parts, which follow the lock and the result, do not decide the state.
+    for reading in readings.iter().take(schema.result_key_index() + 1) {
         if reading.is_absent() {
             continue;
         }

@@ -63,12 +63,17 @@ impl Schema {
         let lock = self.keys[self.lock_key_index()].role;
         let mut names_another = false;
         for word in call.words() {
-            let bare = [Placeholder::RedisKey(lock), Placeholder::Key, Placeholder::ClientKey];
-            if word.has(&bare) {
-                return true;
-            }
-            for key in &self.keys {
-                names_another |= word.has(&[Placeholder::RedisKey(key.role)]);
+            match self.key_index_in(word) {
+                Some(key_index) if key_index == self.lock_key_index() => return true,
+                Some(_) => names_another = true,
+                None => {
+                    let bare =
+                        [Placeholder::RedisKey(lock), Placeholder::Key, Placeholder::ClientKey];
+                    if word.has(&bare) {
+                        return true;
+                    }
+                    names_another |= word.roles().next().is_some();
+                }
             }
         }
         !names_another
@@ -77,11 +82,28 @@ impl Schema {
     /// True if begin sends a Redis key that `[keys]` does not name, such as `{record}:lock`.
     pub(crate) fn begins_with_other_keys(&self) -> bool {
         for word in self.begin_calls().iter().flat_map(Call::words) {
-            if word.roles().next().is_some() && !word.is_redis_key() {
+            if word.roles().next().is_some() && self.key_index_in(word).is_none() {
                 return true;
             }
         }
         false
+    }
+
+    /// The index of the Redis key that a word of a call is, such as `{lock}`, or `{record}:code` for
+    /// the part `record:{key}:code`. `None` if it is not one of the record's Redis keys.
+    fn key_index_in(&self, word: &Template) -> Option<usize> {
+        word.roles().next()?;
+        // A word that is a Redis key for one idempotency key is so for all of them.
+        let key = b"idemctl";
+        let filled = word.fill(|placeholder| match placeholder {
+            Placeholder::RedisKey(role) => match self.index_of(role) {
+                Some(key_index) => self.keys[key_index].template.redis_key(key),
+                None => Vec::new(),
+            },
+            // No Redis key contains this byte.
+            _ => vec![0],
+        });
+        self.redis_keys(key).iter().position(|redis_key| *redis_key == filled)
     }
 
     /// Why idemctl executes no steps of the service: it cannot write the values of one value

@@ -456,8 +456,7 @@ fn owned_keys(all: &[Arc<Schema>], chosen: &[Arc<Schema>], takes_bare: bool) -> 
 /// The keys whose locks may be at a Redis key of this owner, as [`OwnedKey::locks_of_broader_schemas`]
 /// describes.
 fn locks_of_broader_schemas(owner: &OwnedKey, keys: &[OwnedKey]) -> Arc<[usize]> {
-    let has_open_results =
-        owner.formats().any(|format| format.state.is_result() && !format.is_closed());
+    let has_open_results = owner.formats().any(ValueFormat::is_open_result);
     if !has_open_results {
         return Arc::from([]);
     }

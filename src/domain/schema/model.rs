@@ -38,7 +38,7 @@ pub struct Schema {
     /// True if the schema is read only when `--schema` or a context names it.
     pub(crate) is_draft: bool,
     /// The Redis keys of a record, the lock's first: one (`record`), or a `lock`, a `result`, or
-    /// both.
+    /// both, and then any parts.
     pub keys: Vec<RoleKey>,
     /// True if a deployment can set a prefix for its keys.
     pub takes_prefix: bool,
@@ -127,7 +127,17 @@ impl Schema {
     /// The index in `keys` of the Redis key that holds the result; the same as the lock's if they
     /// share one Redis key.
     pub fn result_key_index(&self) -> usize {
-        self.keys.len() - 1
+        redis_keys::result_key_index(&self.keys)
+    }
+
+    /// True if the lock and the result have different Redis keys.
+    pub(crate) fn has_separate_result(&self) -> bool {
+        self.result_key_index() != self.lock_key_index()
+    }
+
+    /// True if the Redis key with this index is a part, which has no state of its own.
+    pub(crate) fn is_part(&self, key_index: usize) -> bool {
+        self.keys[key_index].role == Role::Part
     }
 
     /// Allows a field, which may be null, in every value format that lists the fields of its level.
@@ -410,6 +420,14 @@ impl Schema {
     pub(crate) fn ignored(&self) -> Vec<String> {
         let Some(first) = self.keys.first() else { return Vec::new() };
         first.template.ignored().iter().map(|template| template.display()).collect()
+    }
+
+    /// The roles of a record's Redis keys, the lock's first; empty if it has only one.
+    pub(crate) fn roles(&self) -> Vec<Role> {
+        if self.keys.len() == 1 {
+            return Vec::new();
+        }
+        self.keys.iter().map(|key| key.role).collect()
     }
 
     /// The index of the key that a placeholder for this role refers to.

@@ -147,6 +147,9 @@ impl<'a> Expansion<'a> {
     /// Checks that the schema has what every step of the protocol needs.
     fn check(&self, protocol: Protocol) -> Result<(), String> {
         let keys = &self.raw.keys;
+        if !keys.parts.is_empty() {
+            return Err("its calls write no `parts`, so describe the steps".to_owned());
+        }
         let is_one_key = keys.record.is_some();
         match protocol {
             Protocol::SetNxGet | Protocol::HashStatus if !is_one_key => {
@@ -202,7 +205,7 @@ impl<'a> Expansion<'a> {
                     value.name
                 ));
             }
-            let has_own_ttl = value.state == State::Failed && value.ttl.is_some();
+            let has_own_ttl = value.state == Some(State::Failed) && value.ttl.is_some();
             if has_own_ttl && (value.ttl == Some(NO_TTL)) != (self.raw.ttl.result == Some(NO_TTL)) {
                 return Err(format!(
                     "it sends a TTL with every result or with none, and `{}` differs from \
@@ -285,8 +288,7 @@ impl<'a> Expansion<'a> {
             return Err("it compares the owner, so locks need `fields = { owner = … }`".to_owned());
         };
         // In one Redis key, the script could not tell such a result from the lock.
-        let names_owner =
-            |value: &&RawValue| value.state.is_result() && value.fields.owner.is_some();
+        let names_owner = |value: &&RawValue| value.is_result() && value.fields.owner.is_some();
         if lock == result
             && let Some(value) = self.raw.value.iter().find(names_owner)
         {
@@ -356,8 +358,7 @@ impl<'a> Expansion<'a> {
         }
         let checks_owner = owner.is_some();
         let held_fields = self.lock_fields()?;
-        let names_owner =
-            |value: &&RawValue| value.state.is_result() && value.fields.owner.is_some();
+        let names_owner = |value: &&RawValue| value.is_result() && value.fields.owner.is_some();
         if owner.is_some()
             && held_fields == "{}"
             && let Some(value) = self.raw.value.iter().find(names_owner)
@@ -415,7 +416,7 @@ impl<'a> Expansion<'a> {
     }
 
     fn values(&self, state: State) -> impl Iterator<Item = &'a RawValue> + use<'a> {
-        self.raw.value.iter().filter(move |value| value.state == state)
+        self.raw.value.iter().filter(move |value| value.state == Some(state))
     }
 
     /// Where the lock names its owner, as a JSON array of member names; `None` if it names none.
@@ -496,7 +497,7 @@ impl<'a> Expansion<'a> {
         // A result first: a lock that may be any text would match the text of a result.
         for state in [State::Completed, State::Failed, State::InProgress] {
             for value in self.values(state) {
-                let at = value.at.map_or(role, |role| role.as_str());
+                let at = value.at.as_deref().unwrap_or(role);
                 if state.is_result() || at == role {
                     read.push((at, value));
                 }
@@ -505,11 +506,11 @@ impl<'a> Expansion<'a> {
         for (at, value) in read {
             let found = format!("value = {}", text(&value.name));
             let name = text(&value.name);
-            if value.state.is_result() && value.fields.fingerprint.is_some() {
+            if value.is_result() && value.fields.fingerprint.is_some() {
                 let when = format!("{{ {at} = {name}, fingerprint = \"other\" }}");
                 self.reply(&found, Meaning::Mismatch, Some(&when));
             }
-            let is_result = value.state.is_result();
+            let is_result = value.is_result();
             let means = if is_result { Meaning::Replay } else { Meaning::Conflict };
             let when = match read_first {
                 Some(first) if !is_result => format!("{{ {at} = {name}, {first} = \"absent\" }}"),
@@ -528,7 +529,7 @@ impl<'a> Expansion<'a> {
     /// The reply for a text that no `[[value]]` matches, unless one matches any text.
     fn other_text(&mut self, role: &str, read_first: Option<&str>) {
         for value in &self.raw.value {
-            let at = value.at.map_or(role, |role| role.as_str());
+            let at = value.at.as_deref().unwrap_or(role);
             if value.opaque && (at == role || read_first == Some(at)) {
                 return;
             }

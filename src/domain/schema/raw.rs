@@ -13,7 +13,6 @@ use serde_json::Value;
 use strum::IntoStaticStr;
 
 use super::decoder::{self, Encoding, ValueType};
-use super::redis_keys::Role;
 use super::service_behavior::ServiceBehavior;
 use super::steps::{First, Meaning};
 use super::ttl::{NO_TTL, NONE};
@@ -95,6 +94,9 @@ pub(super) struct RawKeys {
     pub(crate) record: Option<String>,
     pub(crate) lock: Option<String>,
     pub(crate) result: Option<String>,
+    /// The templates of further Redis keys of a record, by the names of the parts.
+    #[serde(default)]
+    pub(crate) parts: BTreeMap<String, String>,
     #[serde(default)]
     pub(crate) prefix: OneOrMore,
     /// The regular expression that `{key}` must match.
@@ -165,7 +167,8 @@ fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duratio
 #[serde(deny_unknown_fields)]
 pub(super) struct RawValue {
     pub(crate) name: String,
-    pub(crate) at: Option<Role>,
+    /// The name of a Redis key in `[keys]`.
+    pub(crate) at: Option<String>,
     #[serde(rename = "type")]
     pub(crate) kind: Option<ValueType>,
     #[serde(default, deserialize_with = "encoding")]
@@ -186,7 +189,8 @@ pub(super) struct RawValue {
     pub(crate) strict: bool,
     #[serde(default)]
     pub(crate) opaque: bool,
-    pub(crate) state: State,
+    /// `None` for the value of a part.
+    pub(crate) state: Option<State>,
     #[serde(default)]
     pub(crate) fields: FieldPointers,
     #[serde(default)]
@@ -198,6 +202,13 @@ pub(super) struct RawValue {
     #[serde(default, deserialize_with = "duration")]
     pub(crate) ttl: Option<Duration>,
     pub(crate) expires_at: Option<ExpiresAt>,
+}
+
+impl RawValue {
+    /// True for the format of a response or a failure.
+    pub(super) fn is_result(&self) -> bool {
+        self.state.is_some_and(State::is_result)
+    }
 }
 
 /// Parses an encoding. For an encoding that only older versions read, the error says what to use

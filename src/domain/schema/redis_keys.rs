@@ -1,20 +1,20 @@
 //! The Redis keys of a record: the role of each, and their prefix.
 
-use serde::Deserialize;
 use strum::IntoStaticStr;
 
 use super::key_template::KeyTemplate;
 use crate::domain::as_str::as_str;
 
 /// The role of one Redis key of a record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize, IntoStaticStr)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Role {
     /// One key holds the lock first, and then the result.
     Record,
     Lock,
     Result,
+    /// A further key, which holds data of the record and has no state of its own.
+    Part,
 }
 
 as_str!(Role);
@@ -24,6 +24,8 @@ as_str!(Role);
 #[derive(Debug, Clone)]
 pub struct RoleKey {
     pub(crate) role: Role,
+    /// The name in `[keys]`: that of the role, or that of the part.
+    pub(crate) name: String,
     pub(crate) template: KeyTemplate,
 }
 
@@ -32,6 +34,16 @@ pub struct RoleKey {
 pub(crate) fn index_of(keys: &[RoleKey], role: Role) -> Option<usize> {
     let named = keys.iter().position(|key| key.role == role);
     named.or_else(|| keys.iter().position(|key| key.role == Role::Record))
+}
+
+/// The index of the key that holds the result. It is the same as that of the lock, 0, if they share
+/// a Redis key or the service stores only one of them.
+pub(crate) fn result_key_index(keys: &[RoleKey]) -> usize {
+    // The parser lists the lock first, then the result, then the parts.
+    match keys.get(1) {
+        Some(second) if second.role == Role::Result => 1,
+        _ => 0,
+    }
 }
 
 /// The prefix of a schema's Redis keys.

@@ -197,6 +197,11 @@ impl ValueFormat {
         self.decoding.value.codecs.is_empty() && self.encoding() == Encoding::Json
     }
 
+    /// True for a result or a part that only the name of its Redis key identifies.
+    pub(crate) fn is_open_result(&self) -> bool {
+        (self.state.is_result() || self.state == State::Absent) && !self.is_closed()
+    }
+
     /// True if the bytes of a value distinguish it from values of other programs.
     pub(crate) fn is_closed(&self) -> bool {
         self.closed.is_some() || self.tests.equals.is_some()

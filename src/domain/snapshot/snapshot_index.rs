@@ -13,12 +13,12 @@ use super::print::KeyPrint;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct SnapshotEntry {
     place: u64,
-    /// From the highest bits: whether the record is chosen (1), the state (3), how its two Redis
-    /// keys end (2 each), the uncertainty of the expiries (8), the number of its lengths in
+    /// From the highest bits: whether the record is chosen (1), the state (3), how its first two
+    /// Redis keys end (2 each), the uncertainty of the expiries (8), the number of its lengths in
     /// [`SnapshotIndex::partial_lengths`] (9), a hash of the bytes (39).
     content: u64,
-    /// The lowest 32 bits of the expiries of its Redis keys in milliseconds. A value repeats after
-    /// 49 days.
+    /// The lowest 32 bits of the expiry of its first Redis key in milliseconds, and those of the sum
+    /// of the others' expiries. A value repeats after 49 days.
     at: [u32; 2],
 }
 
@@ -35,9 +35,9 @@ const READ: u32 = 39;
 /// The number for lengths that no longer fit into [`SnapshotIndex::partial_lengths`].
 const OTHER_LENGTHS: u64 = (1 << 9) - 1;
 
-/// How many bytes were read of each Redis key of a record; `None` if that was all of them, or if
-/// the key does not exist.
-type PartialLengths = [Option<u64>; 2];
+/// How many bytes were read of the first two Redis keys of a record, and a hash of these numbers for
+/// the others; `None` if all bytes were read, or if the key does not exist.
+type PartialLengths = [Option<u64>; 3];
 
 /// The records of one snapshot, for comparison with another.
 #[derive(Debug, Default)]
@@ -104,6 +104,19 @@ impl SnapshotIndex {
         self.mark_met(index)
     }
 
+    /// A hash of how many bytes were read of the Redis keys after the second one; `None` if all were
+    /// read, or if there is no such key.
+    fn other_lengths(&self, of: &ListedRecord) -> Option<u64> {
+        let mut hasher = self.hasher.build_hasher();
+        let mut is_partial = false;
+        for print in of.identity.iter().skip(2) {
+            let length = partial_length(print.as_ref());
+            is_partial |= length.is_some();
+            length.hash(&mut hasher);
+        }
+        if is_partial { Some(hasher.finish()) } else { None }
+    }
+
     /// Notes that the other snapshot has this entry too; true if that was not noted before.
     fn mark_met(&mut self, index: usize) -> bool {
         let word = index / 64;
@@ -127,13 +140,18 @@ impl SnapshotIndex {
         // The owner comes from the whole value, even if the print covers only the beginning.
         of.owner.hash(&mut bytes);
         let hash = bytes.finish() & ((1 << READ) - 1);
-        // The entry has 8 bits for the uncertainty.
-        let within = within_ms.min(255);
+        // The uncertainties of the expiries in a sum add up. The entry has 8 bits for them.
+        let summed = of.identity.len().saturating_sub(1).max(1) as u64;
+        let within = within_ms.saturating_mul(summed).min(255);
         let first = of.identity.first().and_then(Option::as_ref);
         let second = of.identity.get(1).and_then(Option::as_ref);
         let ends = ends(first) << 2 | ends(second);
-        let lengths =
-            number_of([partial_length(first), partial_length(second)], &mut self.partial_lengths);
+        let lengths = [partial_length(first), partial_length(second), self.other_lengths(of)];
+        let lengths = number_of(lengths, &mut self.partial_lengths);
+        let mut other_expiries = 0_u32;
+        for print in of.identity.iter().skip(1) {
+            other_expiries = other_expiries.wrapping_add(low_expiry_bits(print.as_ref()));
+        }
         SnapshotEntry {
             place: of.place(&self.hasher),
             content: u64::from(is_chosen) << CHOSEN
@@ -142,7 +160,7 @@ impl SnapshotIndex {
                 | within << WITHIN
                 | lengths << READ
                 | hash,
-            at: [low_expiry_bits(first), low_expiry_bits(second)],
+            at: [low_expiry_bits(first), other_expiries],
         }
     }
 }

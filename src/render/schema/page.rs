@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::words;
-use crate::domain::schema::{Call, Schema, Step, TtlOf};
+use crate::domain::schema::{Call, Role, Schema, Step, TtlOf};
 use crate::render::page::Page;
 use crate::render::style::View;
 use crate::render::table;
@@ -76,8 +76,12 @@ impl SchemaPage<'_> {
         let name = self.page.view.palette.bold(&words::safe(&schema.name));
         self.page.wrapped(0, &format!("{name}  {}", words::safe(&schema.summary)));
         for (key, template) in schema.keys.iter().zip(words::templates(schema)) {
-            let label = if schema.keys.len() == 1 { "Redis key" } else { key.role.as_str() };
-            self.page.field(&capital(label), &template);
+            let label = match key.role {
+                Role::Part => format!("part {}", words::safe(&key.name)),
+                _ if schema.keys.len() == 1 => "Redis key".to_owned(),
+                role => role.as_str().to_owned(),
+            };
+            self.page.field(&capital(&label), &template);
         }
         if let Some(pattern) = schema.key_pattern() {
             self.page.field("Key", &format!("matches {}", words::safe(pattern)));
@@ -117,10 +121,11 @@ impl SchemaPage<'_> {
             if let Some(own) = case.ttl {
                 description += &format!("; TTL {}", words::format_ttl(own));
             }
-            let state = case.state.as_str().to_owned();
-            let mut row = vec![words::safe(&case.name), state, description];
+            let is_part = schema.is_part(case.key_index);
+            let state = if is_part { "part" } else { case.state.as_str() };
+            let mut row = vec![words::safe(&case.name), state.to_owned(), description];
             if schema.keys.len() > 1 {
-                row.insert(1, format!("at {}", schema.keys[case.key_index].role.as_str()));
+                row.insert(1, format!("at {}", words::safe(&schema.keys[case.key_index].name)));
             }
             row
         });

@@ -6,7 +6,7 @@ use super::words;
 use crate::domain::record::age::millis;
 use crate::domain::schema::Template;
 use crate::domain::schema::{
-    Action, Call, Condition, First, Member, Reply, ReplyPattern, Schema, SchemaOrigin,
+    Action, Call, Condition, First, Member, Reply, ReplyPattern, Role, Schema, SchemaOrigin,
     ServiceBehavior, Step, TtlOf, ValueFormat, WriteFormat,
 };
 use crate::domain::step::fencing;
@@ -19,7 +19,11 @@ pub fn schema(schema: &Schema) -> Value {
     };
     let mut keys = Vec::new();
     for (key, template) in schema.keys.iter().zip(schema.templates()) {
-        keys.push(json!({ "slot": key.role.as_str(), "template": template }));
+        let mut fields = json!({ "slot": key.role.as_str(), "template": template });
+        if key.role == Role::Part {
+            fields["part"] = json!(key.name);
+        }
+        keys.push(fields);
     }
     let mut values = Vec::new();
     for format in &schema.values {
@@ -122,13 +126,16 @@ fn value(schema: &Schema, case: &ValueFormat) -> Value {
         Some(closed) => closed.is_strict,
         None => false,
     };
-    json!({
+    // A part does not decide the state of its record.
+    let is_part = schema.is_part(case.key_index);
+    let state = if is_part { None } else { Some(case.state.as_str()) };
+    let mut value = json!({
         "name": case.name,
         "slot": schema.keys[case.key_index].role.as_str(),
         "encoding": case.encoding().as_str(),
         "decode": case.decoding.value.words(),
         "decode_at": inside(case),
-        "state": case.state.as_str(),
+        "state": state,
         "equals": case.tests.equals.as_deref().map(String::from_utf8_lossy),
         "where": case.tests.fields.iter().cloned().collect::<Map<_, _>>(),
         "has": case.tests.has,
@@ -144,7 +151,11 @@ fn value(schema: &Schema, case: &ValueFormat) -> Value {
         "timestamp": case.timestamp.as_str(),
         "ttl_ms": case.ttl.and_then(|own| own.ttl).map(millis),
         "expires_at": expires_at,
-    })
+    });
+    if is_part {
+        value["part"] = json!(schema.keys[case.key_index].name);
+    }
+    value
 }
 
 /// The decoders of fields that contain encoded documents, by pointer.
@@ -216,12 +227,12 @@ fn reply(schema: &Schema, reply: &Reply) -> Value {
     fields
 }
 
-/// A condition by the roles of the Redis keys, as in `schema.toml`.
+/// A condition by the names of the Redis keys, as in `schema.toml`.
 fn condition(schema: &Schema, condition: &Condition) -> Value {
     let mut fields = Map::new();
     for (key_index, is) in &condition.keys {
-        let role = schema.keys[*key_index].role.as_str();
-        fields.insert(role.to_owned(), json!(words::key_is(schema, is)));
+        let name = schema.keys[*key_index].name.clone();
+        fields.insert(name, json!(words::key_is(schema, is)));
     }
     if condition.other_payload {
         fields.insert("fingerprint".to_owned(), json!("other"));

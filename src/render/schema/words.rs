@@ -25,8 +25,15 @@ pub(super) fn origin(origin: &SchemaOrigin) -> String {
 }
 
 /// The number and the roles of a record's Redis keys.
-pub(super) fn layout(schema: &Schema) -> &'static str {
-    if schema.keys.len() == 1 { "one key" } else { "lock and result" }
+pub(super) fn layout(schema: &Schema) -> String {
+    let mut layout =
+        if schema.has_separate_result() { "lock and result" } else { "one key" }.to_owned();
+    match schema.keys.len() - schema.result_key_index() - 1 {
+        0 => {}
+        1 => layout.push_str(" and 1 part"),
+        parts => layout.push_str(&format!(" and {parts} parts")),
+    }
+    layout
 }
 
 /// The templates of a schema's Redis keys.
@@ -327,8 +334,8 @@ pub(super) fn when(schema: &Schema, reply: &Reply) -> String {
     for condition in &reply.when {
         let mut requirements = Vec::new();
         for (key_index, is) in &condition.keys {
-            let role = schema.keys[*key_index].role.as_str();
-            requirements.push(format!("{role} {}", key_is(schema, is)));
+            let name = safe(&schema.keys[*key_index].name);
+            requirements.push(format!("{name} {}", key_is(schema, is)));
         }
         if condition.other_payload {
             requirements.push("for a different payload".to_owned());

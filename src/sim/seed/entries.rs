@@ -162,7 +162,7 @@ fn result_marker(schema: &Schema) -> Option<&Vec<u8>> {
 
 /// True if the schema stores no HTTP status, so that its idempotency keys are names of messages.
 fn is_of_messages(schema: &Schema) -> bool {
-    schema.keys.len() == 2 && schema.values.iter().all(|case| case.fields.status.is_none())
+    schema.has_separate_result() && schema.values.iter().all(|case| case.fields.status.is_none())
 }
 
 const CUSTOMERS: [&str; 6] = ["acme", "globex", "initech", "umbrella", "hooli", "müller & söhne"];

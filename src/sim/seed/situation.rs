@@ -45,7 +45,7 @@ impl Situation {
     /// True if a record of this schema can be in this situation, and idemctl reports it.
     pub fn fits(self, schema: &Schema) -> bool {
         match self {
-            Self::LeftoverLock => schema.keys.len() == 2,
+            Self::LeftoverLock => schema.has_separate_result(),
             Self::ResultTtlOnLock => {
                 millis(schema.result_ttl) > millis(schema.lock_ttl).saturating_add(60_000)
             }

@@ -274,6 +274,7 @@ impl<'s> Player<'s> {
         match held_at(self.schema, &step.before, usize::from(key_index)) {
             Some(Role::Result) => "result",
             Some(Role::Lock) => "lock",
+            Some(Role::Part) => "part",
             _ => "record",
         }
     }

@@ -34,6 +34,8 @@ pub struct About {
     pub schema: String,
     pub key: Vec<u8>,
     pub state: &'static str,
+    /// The roles of its Redis keys, in the order in which they are read; empty if it has only one.
+    pub roles: Vec<Role>,
 }
 
 impl Saved {
@@ -83,7 +85,7 @@ impl Saved {
 #[derive(Debug, Clone)]
 pub struct BackupEntry<'a> {
     pub(super) about: &'a About,
-    /// The Redis keys that may change, with their roles if the record has two keys.
+    /// The Redis keys that may change, with their roles if the record has several.
     pub(super) keys: Vec<(Option<Role>, &'a Saved)>,
     /// The record's other Redis keys.
     pub(super) beside: Vec<Beside>,
@@ -100,31 +102,22 @@ impl<'a> BackupEntry<'a> {
         let mut is_saved = vec![false; seen.keys.len()];
         for (key_index, saved) in saved {
             is_saved[key_index] = true;
-            entry.keys.push((role_of(seen, key_index), saved));
+            entry.keys.push((about.roles.get(key_index).copied(), saved));
         }
         for (key_index, key) in seen.keys.iter().enumerate() {
-            if let Some(role) = role_of(seen, key_index)
+            if let Some(role) = about.roles.get(key_index)
                 && !is_saved[key_index]
             {
-                entry.beside.push(Beside::of(role, key));
+                entry.beside.push(Beside::of(*role, key));
             }
         }
         entry
     }
 }
 
-/// The role of a Redis key in a record with two keys, of which the lock is the first.
-fn role_of(seen: &Observation, key_index: usize) -> Option<Role> {
-    match (seen.keys.len(), key_index) {
-        (2, 0) => Some(Role::Lock),
-        (2, 1) => Some(Role::Result),
-        _ => None,
-    }
-}
-
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Beside {
-    /// The role of that Redis key: the lock or the result.
+    /// The role of that Redis key.
     pub role: Role,
     pub redis_key: Vec<u8>,
     pub there: bool,

@@ -81,16 +81,17 @@ impl Writer {
         is_of_one && self.client().is_cluster()
     }
 
-    /// Splits off the Redis keys of a change that a cluster stores in another slot than the first.
-    /// No script reaches both slots, so these keys need a second change after this one. Returns
-    /// their indexes in the record. The backup before the first change contains all of them.
+    /// Splits off the Redis keys of a change that a cluster stores in other slots than the first.
+    /// No script reaches two slots, so the keys of each other slot need a change of their own after
+    /// this one. Returns their indexes in the record, slot by slot. The backup before the first
+    /// change contains all of them.
     ///
     /// # Errors
     /// The nodes are unknown.
-    pub async fn split_off_other_slot(
+    pub async fn split_off_other_slots(
         &self,
         change: &mut Change,
-    ) -> Result<Vec<usize>, StoreError> {
+    ) -> Result<Vec<Vec<usize>>, StoreError> {
         if change.target_indexes.len() < 2 {
             return Ok(Vec::new());
         }
@@ -99,15 +100,17 @@ impl Writer {
         if !client.is_cluster() {
             return Ok(Vec::new());
         }
-        let first = hash_slot::of(change.redis_key());
-        let mut here = Vec::with_capacity(change.target_indexes.len());
-        let mut other = Vec::new();
+        let mut slots: Vec<(u16, Vec<usize>)> = Vec::new();
         for key_index in &change.target_indexes {
-            let is_here = hash_slot::of(&change.seen.keys[*key_index].redis_key) == first;
-            if is_here { here.push(*key_index) } else { other.push(*key_index) }
+            let slot = hash_slot::of(&change.seen.keys[*key_index].redis_key);
+            match slots.iter_mut().find(|(known, _)| *known == slot) {
+                Some((_, key_indexes)) => key_indexes.push(*key_index),
+                None => slots.push((slot, vec![*key_index])),
+            }
         }
-        change.target_indexes = here;
-        Ok(other)
+        let mut by_slot = slots.into_iter().map(|(_, key_indexes)| key_indexes);
+        change.target_indexes = by_slot.next().unwrap_or_default();
+        Ok(by_slot.collect())
     }
 
     fn most_keys(&self) -> usize {

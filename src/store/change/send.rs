@@ -250,8 +250,12 @@ mod tests {
     }
 
     fn is_given(before: Deadline, now: Deadline) -> bool {
-        let about =
-            About { schema: "express".to_owned(), key: b"k".to_vec(), state: "in-progress" };
+        let about = About {
+            schema: "express".to_owned(),
+            key: b"k".to_vec(),
+            state: "in-progress",
+            roles: Vec::new(),
+        };
         let change = Change::new(vec![0], seen(before, 1_000), about);
         is_made(&change, &seen(now, 1_500), KeyAction::Prolong(60_000))
     }
@@ -272,8 +276,12 @@ mod tests {
     /// Rule: a removal whose reply was lost was made if none of the Redis keys is there.
     #[test]
     fn reading_back_shows_what_was_removed() {
-        let about =
-            About { schema: "express".to_owned(), key: b"k".to_vec(), state: "in-progress" };
+        let about = About {
+            schema: "express".to_owned(),
+            key: b"k".to_vec(),
+            state: "in-progress",
+            roles: Vec::new(),
+        };
         let change = Change::new(vec![0], seen(Deadline::Never, 1_000), about);
         let mut gone = seen(Deadline::Never, 1_500);
         assert!(!is_made(&change, &gone, KeyAction::Remove));

@@ -504,16 +504,16 @@ impl KeyspaceScan {
         }
     }
 
-    /// Reads records again, atomically, if they seem to have both a lock and a result. If their
-    /// keys were read one after the other, a record that completed in between looks the same.
+    /// Reads records again, atomically, if they seem to have several of their Redis keys. If these
+    /// were read one after the other, a record that completed in between looks the same.
     async fn reread_pairs(
         &mut self,
         records: &mut Vec<(Candidate, Observation)>,
     ) -> Result<(), StoreError> {
         let mut pairs = Vec::new();
         for (index, (_, seen)) in records.iter().enumerate() {
-            let is_complete = seen.keys.iter().all(|key| !key.content.is_absent());
-            if seen.keys.len() > 1 && is_complete {
+            let present = seen.keys.iter().filter(|key| !key.content.is_absent()).count();
+            if present > 1 {
                 pairs.push(index);
             }
         }

@@ -153,8 +153,13 @@ impl FieldSource<'_> {
         {
             return None;
         }
-        let status = self.pointer(fields.status.as_ref());
-        let status = status.and_then(|status| whole_number(&status));
+        let status = match self.document {
+            Some(_) => {
+                self.pointer(fields.status.as_ref()).and_then(|status| whole_number(&status))
+            }
+            // The whole text is the status.
+            None => self.text(fields.status.as_ref()).and_then(|status| status.parse().ok()),
+        };
         let headers = self.pointer(fields.headers.as_ref());
         let mut body = self.bytes(fields.body.as_ref());
         if format.body_is == BodyIs::Json && format.body_encoding == BodyEncoding::Json {

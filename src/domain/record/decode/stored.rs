@@ -60,6 +60,27 @@ impl Stored {
         Self { content_type, ..self }
     }
 
+    /// This response, with what it lacks taken from another part of it.
+    pub(super) fn with(self, more: Self) -> Self {
+        let has_headers = match &self.headers {
+            StoredHeaders::Text(_) => true,
+            StoredHeaders::Read(headers) => !headers.is_empty(),
+        };
+        let (body, is_base64) = if self.body.is_empty() {
+            (more.body, more.is_base64)
+        } else {
+            (self.body, self.is_base64)
+        };
+        Self {
+            status: self.status.or(more.status),
+            headers: if has_headers { self.headers } else { more.headers },
+            content_type: self.content_type.or(more.content_type),
+            body,
+            is_base64,
+            whole: self.whole && more.whole,
+        }
+    }
+
     pub(crate) fn response(&self) -> Response {
         let mut headers = match &self.headers {
             StoredHeaders::Text(text) => headers(&shallow(text)),

@@ -123,8 +123,9 @@ fn check_value(value: &RawValue) -> Checked<()> {
         ("ttl", value.ttl.is_some()),
         ("body_is", value.body_is != BodyIs::default()),
     ])?;
-    if matches!(value.state, State::Failed | State::Released) {
-        return newer(value.state.as_str()).at("state");
+    require("state", value.state.is_some())?;
+    if let Some(state @ (State::Failed | State::Released)) = value.state {
+        return newer(state.as_str()).at("state");
     }
     refuse_newer(&[("content_type", value.fields.content_type.is_some())]).at("fields")
 }
@@ -160,10 +161,7 @@ fn check_reply(raw: &RawSchema, reply: &RawReply) -> Checked<()> {
 /// True if the file describes a value format with this name at the Redis key with this role.
 fn has_value(raw: &RawSchema, role: &str, name: &str) -> bool {
     for value in &raw.value {
-        if let Some(at) = value.at
-            && at.as_str() == role
-            && value.name == name
-        {
+        if value.at.as_deref() == Some(role) && value.name == name {
             return true;
         }
     }
@@ -178,6 +176,7 @@ fn check_keys(keys: &RawKeys) -> Checked<()> {
         ("key", keys.key.is_some()),
         ("ignore", !keys.ignore.is_empty()),
         ("hash", keys.hash.is_some()),
+        ("parts", !keys.parts.is_empty()),
     ])?;
     if keys.record.is_none() && (keys.lock.is_none() || keys.result.is_none()) {
         return wrong("[keys] needs either `record`, or both `lock` and `result`");

@@ -49,21 +49,31 @@ pub(super) fn resolve(
 /// The Redis keys of a record, the lock's first.
 fn role_keys(raw: &RawSchema, prefix: &Prefix) -> Checked<Vec<RoleKey>> {
     let written = &raw.keys;
-    let named = match (&written.record, &written.lock, &written.result) {
+    let roles = match (&written.record, &written.lock, &written.result) {
         (Some(record), None, None) => vec![(Role::Record, record)],
         (None, Some(lock), Some(result)) => vec![(Role::Lock, lock), (Role::Result, result)],
         (None, Some(lock), None) => vec![(Role::Lock, lock)],
         (None, None, Some(result)) => vec![(Role::Result, result)],
         _ => return wrong("[keys] needs either `record`, or `lock`, `result` or both"),
     };
+    for name in written.parts.keys() {
+        check_part_name(name).at(name.as_str()).at("parts")?;
+    }
+    let mut named = Vec::with_capacity(roles.len() + written.parts.len());
+    for (role, text) in roles {
+        named.push((role, role.as_str(), text));
+    }
+    for (name, text) in &written.parts {
+        named.push((Role::Part, name.as_str(), text));
+    }
     let mut ignored = Vec::with_capacity(written.ignore.len());
     for (index, text) in written.ignore.iter().enumerate() {
         ignored.push(KeyTemplate::parse(text, &prefix.text).or_else(wrong).at(index).at("ignore")?);
     }
     let mut keys: Vec<RoleKey> = Vec::with_capacity(named.len());
-    for (role, text) in named {
-        let mut template =
-            KeyTemplate::parse(text, &prefix.text).or_else(wrong).at(role.as_str())?;
+    for (role, name, text) in named {
+        let parsed = KeyTemplate::parse(text, &prefix.text).or_else(wrong);
+        let mut template = in_keys(parsed, role, name)?;
         if let Some(pattern) = &written.key {
             template = template.matching(pattern).or_else(wrong).at("key")?;
         }
@@ -72,13 +82,34 @@ fn role_keys(raw: &RawSchema, prefix: &Prefix) -> Checked<Vec<RoleKey>> {
         if prefix.place == PrefixPlace::InFront {
             template = template.behind(&prefix.text);
         }
-        if keys.iter().any(|key| key.template == template) {
-            return wrong("lock and result must have different Redis keys").at(role.as_str());
+        if let Some(same) = keys.iter().find(|key| key.template == template) {
+            let other = &same.name;
+            let message = format!("`{other}` and `{name}` must have different Redis keys");
+            return in_keys(wrong(message), role, name);
         }
-        keys.push(RoleKey { role, template });
+        keys.push(RoleKey { role, name: name.to_owned(), template });
     }
     check_groups(raw, &keys)?;
     Ok(keys)
+}
+
+/// Adds the place of a key's template in `[keys]` to an error.
+fn in_keys<T>(checked: Checked<T>, role: Role, name: &str) -> Checked<T> {
+    let checked = checked.at(name);
+    if role == Role::Part { checked.at("parts") } else { checked }
+}
+
+/// Checks the name of a part, which `when` and `at` use beside the names of roles.
+fn check_part_name(name: &str) -> Checked<()> {
+    let is_word = !name.is_empty()
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+    if !is_word {
+        return wrong("the name of a part consists of letters, digits, `-` and `_`");
+    }
+    if ["record", "lock", "result", "fingerprint"].contains(&name) {
+        return wrong(format!("`{name}` has another meaning in `when`; rename the part"));
+    }
+    Ok(())
 }
 
 /// Checks that idemctl reads the same idempotency key from each Redis key of a record.
@@ -87,17 +118,22 @@ fn check_groups(raw: &RawSchema, keys: &[RoleKey]) -> Checked<()> {
     let groups = first.template.groups();
     for other in others {
         if other.template.groups() != groups {
-            return wrong(
-                "lock and result must have the same text from the first to the last of the groups \
-                and `{key}`",
-            )
-            .at(other.role.as_str());
+            let message = format!(
+                "`{}` and `{}` must have the same text from the first to the last of the groups \
+                and `{{key}}`",
+                first.name, other.name
+            );
+            return in_keys(wrong(message), other.role, &other.name);
         }
     }
     if let Some(fixed) = keys.iter().find(|key| key.template.is_fixed() && keys.len() > 1) {
+        if fixed.role == Role::Part {
+            let message = "a part belongs to one record, so its template needs `{key}`";
+            return in_keys(wrong(message), fixed.role, &fixed.name);
+        }
         let message = "describe a lock for all keys as its own schema, with `record`, because no \
             result shows which key holds it";
-        return wrong(message).at(fixed.role.as_str());
+        return in_keys(wrong(message), fixed.role, &fixed.name);
     }
     // The script would build its Redis keys from a key that already contains the groups.
     let sends_key =
@@ -134,7 +170,7 @@ fn place(raw: &RawSchema) -> Checked<PrefixPlace> {
 /// True if a key template contains `{prefix}`.
 fn is_written(keys: &RawKeys) -> bool {
     let templates = [&keys.record, &keys.lock, &keys.result];
-    templates.into_iter().flatten().any(|text| text.contains("{prefix}"))
+    templates.into_iter().flatten().chain(keys.parts.values()).any(|text| text.contains("{prefix}"))
 }
 
 /// Why a deployment cannot set a prefix: a call sends the key without the prefix, and Redis keys

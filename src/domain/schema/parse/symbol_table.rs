@@ -37,9 +37,14 @@ impl SymbolTable {
         redis_keys::index_of(&self.keys, role)
     }
 
-    /// The index of the key with a role, given by the role's word.
-    pub(super) fn index_named(&self, role: &str) -> Option<usize> {
-        self.keys.iter().position(|key| key.role.as_str() == role)
+    /// The index of the key with this name in `[keys]`.
+    pub(super) fn index_named(&self, name: &str) -> Option<usize> {
+        self.keys.iter().position(|key| key.name == name)
+    }
+
+    /// True if the lock and the result have different Redis keys.
+    pub(super) fn has_separate_result(&self) -> bool {
+        redis_keys::result_key_index(&self.keys) > 0
     }
 
     /// True if the value format with this name has an error.

@@ -147,7 +147,7 @@ fn names_and_keys() {
     );
     wrong("lock:{key}", "lock:", 5, "`lock:` has no {key}");
     wrong("result:{key}", "{id}:{key}", 6, "placeholder other than");
-    wrong("result:{key}", "lock:{key}", 6, "lock and result must have different Redis keys");
+    wrong("result:{key}", "lock:{key}", 6, "`lock` and `result` must have different Redis keys");
     wrong("lock = \"30s\"", "lock = \"soon\"", 9, "`soon` is not a duration");
     wrong("result = \"24h\"", "result = \"0s\"", 10, "a TTL must be longer than zero");
 }

@@ -8,6 +8,7 @@ use crate::domain::schema::closed_fields::ClosedFields;
 use crate::domain::schema::decoder::{Decoder, Decoding, Encoding, ValueType};
 use crate::domain::schema::location::{At as _, Checked, wrong};
 use crate::domain::schema::raw::RawValue;
+use crate::domain::schema::redis_keys::Role;
 use crate::domain::schema::steps::{KeyIs, RECLAIMABLE};
 use crate::domain::schema::value_format::{FormatTtl, State, ValueFormat, Where};
 
@@ -30,10 +31,8 @@ pub(super) fn resolve(symbols: &SymbolTable, raw: &RawValue) -> Checked<ValueFor
     }
     let ttl = raw.ttl.map(|ttl| FormatTtl::new(ttl, Evidence::Estimated));
     let equals = raw.equals.as_ref().map(|text| text.clone().into_bytes());
-    if raw.state == State::Released && symbols.keys.len() > 1 {
-        return wrong("`released` is a state of one Redis key; a separate lock is absent then")
-            .at("state");
-    }
+    let state = state(symbols, raw, key_index)?;
+    check_part(raw, state)?;
     Ok(ValueFormat {
         name: raw.name.clone(),
         key_index,
@@ -41,7 +40,7 @@ pub(super) fn resolve(symbols: &SymbolTable, raw: &RawValue) -> Checked<ValueFor
         decoding,
         closed,
         is_marked_opaque: raw.opaque,
-        state: raw.state,
+        state,
         fields: raw.fields.clone(),
         shared_parents: raw.fields.shared_parents(),
         body_encoding: raw.body_encoding,
@@ -60,19 +59,65 @@ fn key_index(symbols: &SymbolTable, raw: &RawValue) -> Checked<usize> {
     if KeyIs::from_word(name).is_some() && name != RECLAIMABLE {
         return wrong(format!("`{name}` is a word that `when` already uses")).at("name");
     }
-    let key_index = match raw.at {
-        Some(name) => match symbols.index_named(name.as_str()) {
+    let key_index = match &raw.at {
+        Some(name) => match symbols.index_named(name) {
             Some(index) => index,
-            None => return wrong(format!("[keys] has no `{}`", name.as_str())).at("at"),
+            None => return wrong(format!("[keys] has no `{name}`")).at("at"),
         },
-        None if symbols.keys.len() == 1 => 0,
+        // A value without `at` is that of the lock or result, if one Redis key holds both.
+        None if !symbols.has_separate_result() => 0,
         None => return wrong("`at` is missing; write `at = \"lock\"` or `at = \"result\"`"),
     };
     if symbols.value(key_index, name).is_some() {
-        let at = symbols.keys[key_index].role.as_str();
+        let at = &symbols.keys[key_index].name;
         return wrong(format!("`{name}` is defined twice at `{at}`")).at("name");
     }
     Ok(key_index)
+}
+
+/// The state of a record with this value. It is [`State::Absent`] for the value of a part, because
+/// only the lock and the result decide the state.
+fn state(symbols: &SymbolTable, raw: &RawValue, key_index: usize) -> Checked<State> {
+    let is_part = symbols.keys[key_index].role == Role::Part;
+    match raw.state {
+        None if is_part => Ok(State::Absent),
+        None => wrong("missing field `state`"),
+        Some(_) if is_part => {
+            wrong("a part has no state; the lock or the result decides that of the record")
+                .at("state")
+        }
+        Some(State::Released) if symbols.has_separate_result() => {
+            wrong("`released` is a state of one Redis key; a separate lock is absent then")
+                .at("state")
+        }
+        Some(state) => Ok(state),
+    }
+}
+
+/// Checks that the value of a part has nothing that belongs to the lock or the result.
+fn check_part(raw: &RawValue, state: State) -> Checked<()> {
+    if state != State::Absent {
+        return Ok(());
+    }
+    let fields = [("ttl", raw.ttl.is_some()), ("expires_at", raw.expires_at.is_some())];
+    for (name, is_written) in fields {
+        if is_written {
+            return wrong("a part has no TTL of its own in the schema").at(name);
+        }
+    }
+    let fields = [
+        ("owner", raw.fields.owner.is_some()),
+        ("created_at", raw.fields.created_at.is_some()),
+        ("completed_at", raw.fields.completed_at.is_some()),
+    ];
+    for (name, is_written) in fields {
+        if is_written {
+            return wrong("idemctl reads owners and times from the lock and the result only")
+                .at(name)
+                .at("fields");
+        }
+    }
+    Ok(())
 }
 
 /// How a value is decoded, according to `type`, `encoding`, `decode` and `decode_at`.

@@ -14,7 +14,12 @@ fn change(redis_keys: &[&str], bytes: u64) -> Change {
         keys: redis_keys.iter().map(seen).collect(),
         atomic: true,
     };
-    let about = About { schema: "express".to_owned(), key: b"k".to_vec(), state: "completed" };
+    let about = About {
+        schema: "express".to_owned(),
+        key: b"k".to_vec(),
+        state: "completed",
+        roles: Vec::new(),
+    };
     Change::new(vec![0], seen, about)
 }
 
