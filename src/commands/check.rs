@@ -122,6 +122,16 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     if health.gap.is_none() && is_nothing && !may_be_empty {
         health.gap = nothing_covered(&reader).await?;
     }
+    // Members have no TTL, on which all findings depend.
+    let (members, are_all) = catalog.schemas_of_members();
+    if !members.is_empty() {
+        let message = format!("the records of {} are members of a Redis key", members.join(", "));
+        if are_all && health.gap.is_none() {
+            health.gap = Some(format!("{message} and have no TTL to check"));
+        } else {
+            context.ui.note(&format!("{message} and were not checked"));
+        }
+    }
     // The keys of a schema that could not be read may be stuck locks, so the check cannot be OK.
     if health.gap.is_none() && !catalog.unreadable().is_empty() {
         health.gap = Some(format!(

@@ -4,12 +4,21 @@ use std::time::Duration;
 
 use crate::domain::duration;
 use crate::domain::record::{Age, AgeSource, Evidence, Expiry, Record};
-use crate::domain::schema::{Clock, PastExpiry, Schema, TtlOf};
+use crate::domain::schema::{Clock, MemberType, PastExpiry, Schema, TtlOf};
 use crate::domain::step::{Answer, NextRequest, StepReply, fencing};
 use crate::render::escape;
 
 /// The longest reply that is shown unabridged, in bytes.
 const LONGEST_WORD: usize = 40;
+
+/// What a record is within its Redis key.
+pub fn member(members: MemberType) -> &'static str {
+    match members {
+        MemberType::Set => "a member of this set",
+        MemberType::Zset => "a member of this sorted set",
+        MemberType::Hash => "a field of this hash",
+    }
+}
 
 /// An expiry as `4m 12s` or `never`.
 pub fn expiry(expiry: Expiry) -> String {

@@ -47,6 +47,7 @@ mod json;
 mod keeping;
 mod list;
 mod log_records;
+mod members;
 mod named_schemas;
 mod names;
 mod new_schema;

@@ -13,4 +13,4 @@ mod rule;
 mod source;
 
 pub use self::bulk_run::{BulkOptions, BulkRun};
-pub use self::rule::{BulkRule, Planned, PlannedAction, Scope, check_narrow};
+pub use self::rule::{BulkRule, Planned, PlannedAction, Scope, check_members, check_narrow};

@@ -2,6 +2,7 @@
 //! selection has to be.
 
 use crate::args::SchemaArgs;
+use crate::context::Context;
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::record::{Age, Candidate, Expiry, FieldSet};
 use crate::domain::schema::Catalog;
@@ -67,6 +68,29 @@ pub enum PlannedAction {
     Change(KeyAction),
     /// The lock expires by itself before the change would make it expire.
     LeaveToExpire,
+}
+
+/// Names the schemas whose records are members of a Redis key, because they are never changed.
+///
+/// # Errors
+/// Usage: there are no other schemas.
+pub fn check_members(context: &mut Context, catalog: &Catalog) -> Result<(), CommandError> {
+    let (names, are_all) = catalog.schemas_of_members();
+    if names.is_empty() {
+        return Ok(());
+    }
+    let names = names.join(", ");
+    if are_all {
+        return Err(CommandError::usage(format!(
+            "the records of {names} are members of a Redis key, and idemctl changes only whole \
+            Redis keys"
+        ))
+        .hint("`list` and `inspect` show them"));
+    }
+    context
+        .ui
+        .note(&format!("the records of {names} are members of a Redis key and are not changed"));
+    Ok(())
 }
 
 /// Passes a selection that is narrow enough to be changed, so that values of other programs stay.

@@ -3,7 +3,7 @@
 use clap::Args;
 
 use crate::args::{KeysArgs, SchemaArgs, SelectArgs, StateArg, ThresholdArgs};
-use crate::change::bulk::{BulkRule, Planned, PlannedAction, Scope, check_narrow};
+use crate::change::bulk::{BulkRule, Planned, PlannedAction, Scope, check_members, check_narrow};
 use crate::context::Context;
 use crate::context::key_list::KeyList;
 use crate::domain::diagnosis::FindingCode;
@@ -126,6 +126,7 @@ impl PurgeRule {
                 .hint("name one with --schema")
                 .into());
         }
+        check_members(context, &catalog)?;
         let selection = Selection {
             states: args.states()?,
             finding_evidence: Evidence::Stated,
@@ -195,6 +196,10 @@ impl RecordFilter for PurgeRule {
     /// Every Redis key is removed, the lock first: if the result were first, a retry in between
     /// would find the lock alone and be rejected.
     fn select(&self, record: &Record) -> Selected<Self::Plan> {
+        // Such a record is part of a Redis key that holds others as well.
+        if record.schema.members.is_some() {
+            return Selected::No;
+        }
         // A Redis key of another type belongs to another program, whatever its name is.
         if record.readings.iter().any(|reading| matches!(reading, Reading::WrongType(_))) {
             return Selected::No;

@@ -20,6 +20,9 @@ pub(crate) fn extendable(record: &Record) -> Result<usize, String> {
     if let Some(why) = record.claim.unrecognised_because() {
         return Err(format!("it is not a lock of {}: {why}", record.schema.name));
     }
+    if let Some(members) = record.schema.members {
+        return Err(members.unchanged_because());
+    }
     match record.state {
         State::InProgress => Ok(record.schema.lock_key_index()),
         State::Completed | State::Failed | State::Released => {

@@ -6,6 +6,9 @@ use crate::domain::schema::State;
 /// The index of the Redis key to remove: the lock, including one left beside a result, or a value
 /// that cannot be read.
 pub(crate) fn removable(record: &Record) -> Result<usize, String> {
+    if let Some(members) = record.schema.members {
+        return Err(members.unchanged_because());
+    }
     let lock = record.schema.lock_key_index();
     let wrong_type =
         record.readings.iter().position(|reading| matches!(reading, Reading::WrongType(_)));

@@ -110,6 +110,45 @@ pub(crate) fn for_meanings(catalog: &Catalog, meanings: &KeyMeanings) -> Vec<Can
     candidates
 }
 
+/// The members of Redis keys that the operator's text may mean: the idempotency key, with each chosen
+/// schema whose records are members.
+pub(crate) fn members_for(
+    catalog: &Catalog,
+    meanings: &KeyMeanings,
+) -> Vec<(Arc<Schema>, Vec<u8>)> {
+    let mut members = Vec::new();
+    for schema in catalog.prefixed_schemas() {
+        if schema.members.is_none() {
+            continue;
+        }
+        if let Some(name) = &meanings.name
+            && name.is_under(schema)
+        {
+            members.push((Arc::clone(schema), name.key.clone()));
+        }
+        for key in &meanings.keys {
+            let is_known =
+                members.iter().any(|(known, member)| Arc::ptr_eq(known, schema) && member == key);
+            if !is_known {
+                members.push((Arc::clone(schema), key.clone()));
+            }
+        }
+    }
+    members
+}
+
+/// The record that is a member of a Redis key.
+pub(crate) fn member(
+    catalog: &Catalog,
+    schema: &Arc<Schema>,
+    key: Vec<u8>,
+    seen: Observation,
+    thresholds: &Thresholds,
+) -> Record {
+    let readings = decode::decode_all(schema, &seen);
+    record(catalog, schema, readings, key, seen, thresholds)
+}
+
 /// The candidates that [`for_key`] leaves to a schema with a more specific template: the readings
 /// of less specific schemas.
 pub(crate) fn of_others(catalog: &Catalog, text: &[u8]) -> Vec<Candidate> {
@@ -250,6 +289,10 @@ pub fn for_redis_key(catalog: &Catalog, redis_key: &[u8]) -> Option<(Candidate, 
     let Some(first) = owners.next() else {
         return locks_of_broader_schemas(catalog, redis_key).into_iter().next();
     };
+    // The records there are read by their own commands.
+    if first.schema.members.is_some() {
+        return None;
+    }
     let key = first.schema.keys[first.key_index].template.key_in(redis_key)?.to_vec();
     let redis_keys = first.schema.redis_keys(&key);
     let mut others = Vec::new();

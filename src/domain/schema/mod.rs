@@ -30,7 +30,7 @@ pub(crate) use key_template::Exclusion;
 pub use model::Schema;
 pub(crate) use model::{SchemaOrigin, Script};
 pub(crate) use protocol::expanded;
-pub(crate) use redis_keys::{PrefixPlace, Prefixes, Role};
+pub(crate) use redis_keys::{MemberType, PrefixPlace, Prefixes, Role};
 pub(crate) use service_behavior::{OnFailure, OnHangUp, ServiceBehavior, WithoutRedis};
 pub use steps::{Action, Call, Meaning, Reply, ReplyPattern, Step};
 pub(crate) use steps::{Condition, First, KeyIs};

@@ -24,16 +24,15 @@ pub(super) fn origin(origin: &SchemaOrigin) -> String {
     }
 }
 
-/// The number and the roles of a record's Redis keys.
-pub(super) fn layout(schema: &Schema) -> String {
-    let mut layout =
-        if schema.has_separate_result() { "lock and result" } else { "one key" }.to_owned();
-    match schema.keys.len() - schema.result_key_index() - 1 {
-        0 => {}
-        1 => layout.push_str(" and 1 part"),
-        parts => layout.push_str(&format!(" and {parts} parts")),
+/// How the Redis keys of a schema hold its records.
+pub(super) fn layout(schema: &Schema) -> &'static str {
+    if schema.members.is_some() {
+        "members of one key"
+    } else if schema.has_separate_result() {
+        "lock and result"
+    } else {
+        "one key"
     }
-    layout
 }
 
 /// The templates of a schema's Redis keys.

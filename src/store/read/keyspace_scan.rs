@@ -10,6 +10,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::key_query::{KeyQuery, ReadLimit};
 use super::learned_heads::HeadSamples;
+use super::members::MemberScans;
 use super::page_size::MOST_REQUESTED;
 use super::reader::RecordReader;
 use super::scan_nodes::Nodes;
@@ -72,6 +73,8 @@ pub struct KeyspaceScan {
     any_read: bool,
     /// Redis keys of known schemas that this command does not read, by schema.
     unread: BTreeMap<String, u64>,
+    /// The scans of Redis keys whose members are records, which come after the keyspace.
+    members: MemberScans,
 }
 
 impl KeyspaceScan {
@@ -97,6 +100,7 @@ impl KeyspaceScan {
                 forbidden: None,
                 any_read: false,
                 unread: BTreeMap::new(),
+                members: MemberScans::of_catalog(catalog),
             }),
             Err(error) => Err(client.explain_error(error).await),
         }
@@ -277,8 +281,47 @@ impl KeyspaceScan {
         decoding: RecordRecognizer<'_>,
         wanted: &dyn Fn(&[u8]) -> bool,
     ) -> Result<Option<Vec<Record>>, StoreError> {
-        let Some(page) = self.next(decoding.catalog, wanted).await? else { return Ok(None) };
-        Ok(Some(self.decode(decoding, page, wanted).await?))
+        match self.next(decoding.catalog, wanted).await? {
+            Some(page) => Ok(Some(self.decode(decoding, page, wanted).await?)),
+            None => self.next_members(decoding, wanted).await,
+        }
+    }
+
+    /// The next page of records that are members of a Redis key; `None` at the end.
+    async fn next_members(
+        &mut self,
+        decoding: RecordRecognizer<'_>,
+        wanted: &dyn Fn(&[u8]) -> bool,
+    ) -> Result<Option<Vec<Record>>, StoreError> {
+        let RecordRecognizer { catalog, thresholds, needed: _, coverage } = decoding;
+        while let Some(page) = self.members.next_page(self.reader.client()).await {
+            let (schema, page) = match page {
+                Ok(page) => page,
+                Err((redis_key, error)) => {
+                    self.leave_out(&redis_key, error)?;
+                    continue;
+                }
+            };
+            sleep_until(self.due).await;
+            self.wait_after(page.len());
+            let mut records = Vec::with_capacity(page.len());
+            for (key, seen) in page {
+                if !wanted(&key) {
+                    continue;
+                }
+                let record = locate::member(catalog, &schema, key, seen, thresholds);
+                if coverage.claims(&record) {
+                    records.push(record);
+                }
+            }
+            self.any_read |= !records.is_empty();
+            return Ok(Some(records));
+        }
+        // As at the end of the keyspace: that the user may not read is not that there are none.
+        match &self.forbidden {
+            Some((_, why)) if !self.any_read => Err(why.clone()),
+            _ => Ok(None),
+        }
     }
 
     /// The records of these candidates, each read as [`KeyspaceScan::next_records`] reads those of

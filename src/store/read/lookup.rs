@@ -3,16 +3,18 @@
 //! round trips.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use anyhow::Result;
 
 use super::key_query::ReadLimit;
+use super::members::look_up;
 use super::reader::{ReadResult, RecordReader};
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::record::{
     Candidate, Given, KeyMeanings, Name, Record, UnclaimedKey, locate, name, unclaimed_key,
 };
-use crate::domain::schema::Catalog;
+use crate::domain::schema::{Catalog, Schema};
 use crate::store::error::StoreError;
 
 /// How much of a value is read if the first part is too short to decode. This equals the output
@@ -115,8 +117,14 @@ impl Lookup {
         // The Redis keys that may hold records of each KEY.
         let mut all_found = Vec::with_capacity(keys.len());
         let mut candidates_of_each = Vec::with_capacity(keys.len());
-        for key in keys {
+        let mut members = Vec::new();
+        let mut member_indexes = Vec::new();
+        for (index, key) in keys.into_iter().enumerate() {
             let meanings = key.meanings(catalog, reader.db());
+            for member in locate::members_for(catalog, &meanings) {
+                members.push(member);
+                member_indexes.push(index);
+            }
             candidates_of_each.push(self.candidates(catalog, &meanings));
             let name = meanings.name;
             all_found.push(LookupResult { key: key.text, name, ..LookupResult::default() });
@@ -142,6 +150,8 @@ impl Lookup {
                 self.add(catalog, found, candidate, seen);
             }
         }
+        let indexes = member_indexes.into_iter();
+        self.add_members(reader, catalog, members, indexes, &mut all_found).await?;
         self.read_keys_themselves(reader, catalog, &mut all_found).await?;
         for found in &mut all_found {
             let unclaimed = std::mem::take(&mut found.unclaimed);
@@ -227,6 +237,47 @@ impl Lookup {
                 found.records.push(record);
             }
         }
+    }
+
+    /// Adds the records that are members of a Redis key, each to the result with its index.
+    async fn add_members(
+        &self,
+        reader: &RecordReader,
+        catalog: &Catalog,
+        wanted: Vec<(Arc<Schema>, Vec<u8>)>,
+        indexes: impl Iterator<Item = usize>,
+        all_found: &mut [LookupResult],
+    ) -> Result<(), StoreError> {
+        // Most catalogs have no such schema, and need no further round trip.
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let read = look_up(reader.client(), &wanted).await?;
+        for ((index, (schema, member)), seen) in indexes.zip(wanted).zip(read) {
+            let found = &mut all_found[index];
+            match seen {
+                Ok(Some(seen)) => {
+                    found.checked.extend(seen.keys.iter().map(|key| key.redis_key.clone()));
+                    found.records.push(locate::member(
+                        catalog,
+                        &schema,
+                        member,
+                        seen,
+                        &self.thresholds,
+                    ));
+                }
+                Ok(None) => found.checked.extend(schema.redis_keys(&member)),
+                Err(error) => {
+                    if !found.unread_schemas.contains(&schema.name) {
+                        found.unread_schemas.push(schema.name.clone());
+                    }
+                    if found.unread.is_none() || !error.is_permission() {
+                        found.unread = Some(error);
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Reads the KEYs that name no record as Redis keys. An existing key is then never reported as

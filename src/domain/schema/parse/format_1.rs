@@ -177,6 +177,7 @@ fn check_keys(keys: &RawKeys) -> Checked<()> {
         ("ignore", !keys.ignore.is_empty()),
         ("hash", keys.hash.is_some()),
         ("parts", !keys.parts.is_empty()),
+        ("members", keys.members.is_some()),
     ])?;
     if keys.record.is_none() && (keys.lock.is_none() || keys.result.is_none()) {
         return wrong("[keys] needs either `record`, or both `lock` and `result`");
