@@ -235,7 +235,12 @@ fn states(group: &KeyGroup) -> String {
     let mut states = Vec::new();
     for (state, count) in &group.states {
         // `foreign` is the JSON's word.
-        let state = if *state == "foreign" { "unrecognised" } else { state };
+        let state = match *state {
+            "foreign" => "unrecognised",
+            "part" if *count == 1 => "part of a record",
+            "part" => "parts of records",
+            state => state,
+        };
         states.push(format!("{count} {state}"));
     }
     let locks = group.states.get("in-progress").copied().unwrap_or(0);

@@ -184,9 +184,14 @@ pub fn own_expiry(record: &Record) -> Option<String> {
         Clock::Client => "by the clients' clock, compared here with the server's",
         Clock::Server => "by the server's clock",
     };
-    let field = escape::text(rule.field.as_bytes());
+    let field = match rule.field.as_str() {
+        "" => "the whole value".to_owned(),
+        field => escape::text(field.as_bytes()),
+    };
     let Some(now) = record.seen.server_ms else {
-        return Some(format!("at {field} in the value, but idemctl cannot read the server's time"));
+        return Some(format!(
+            "at the time in the value ({field}), but idemctl cannot read the server's time"
+        ));
     };
     let then = match rule.past {
         PastExpiry::Absent => "the next request treats the record as absent",

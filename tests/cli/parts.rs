@@ -278,3 +278,24 @@ fn a_wrong_part_is_named() {
     let run = server.idemctl(&["schema", "check", "paid"]).exits(1);
     run.shows("does not store a response in several Redis keys");
 }
+
+/// Rule: `detect` knows the parts of a schema that other keys identify, and no part alone names one.
+#[test]
+fn detect_knows_the_parts_of_a_schema() {
+    let server = server();
+    for index in 0..6 {
+        for (name, value) in [("", BODY), (":code", "201"), (":hash", HASH)] {
+            server.set(&format!("paid:k-{index}{name}"), value, 80_000_000);
+        }
+    }
+    let detected = server.idemctl(&["detect"]).exits(0);
+    detected.shows("the keys are paid:{key}:code").shows("parts of records");
+    assert!(!detected.text().contains("Not recognised"), "{}", detected.text());
+    for redis_key in server.keys() {
+        if !redis_key.contains(":code") {
+            server.send::<()>(&[b"DEL", redis_key.as_bytes()]);
+        }
+    }
+    let alone = server.idemctl(&["detect"]).exits(0);
+    assert!(!alone.text().contains("Schema        paid"), "{}", alone.text());
+}

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::evidence_of::{ASKED, lock_guess, nearest, of as evidence, parting};
+use super::evidence_of::{ASKED, lock_guess, nearest, of as evidence, parting, with_members};
 use super::group::{Confidence, Guess, KeyGroup, Other};
 use super::pattern::{Pattern, is_separator, patterns};
 use super::placing::{NamedSchemas, SchemaSet};
@@ -336,8 +336,15 @@ impl PatternJudge<'_> {
     /// The group of the samples that no schema claims. `others` lists the schemas that read a part
     /// of them.
     fn unclaimed(&self, among: &[usize], mut others: Vec<Other>) -> KeyGroup {
-        others.extend(nearest(self.schema_set, self.sample_set(among)));
-        let guess = lock_guess(&self.pattern.text, self.sample_set(among));
+        let mut guess = None;
+        match with_members(self.schema_set, self.sample_set(among)) {
+            // That says more than a guess.
+            Some(schema) => others.push(schema),
+            None => {
+                others.extend(nearest(self.schema_set, self.sample_set(among)));
+                guess = lock_guess(&self.pattern.text, self.sample_set(among));
+            }
+        }
         let fields = fields(self.samples, among);
         KeyGroup { others, evidence: guess.into_iter().collect(), fields, ..self.group(among) }
     }
@@ -373,8 +380,13 @@ impl PatternJudge<'_> {
         let mut stuck = 0;
         for sample in among {
             let record = record(guess, &self.samples[*sample]);
-            let word =
-                if record.claim.is_unrecognised() { "foreign" } else { record.state.as_str() };
+            let word = if record.claim.is_unrecognised() {
+                "foreign"
+            } else if guess.schema.is_part(guess.key_index) {
+                "part"
+            } else {
+                record.state.as_str()
+            };
             *states.entry(word).or_default() += 1;
             if record.findings.iter().any(|finding| finding.code == FindingCode::NoExpiry) {
                 stuck += 1;

@@ -155,6 +155,21 @@ fn known(case: &ValueFormat) -> Vec<String> {
     }
 }
 
+/// The schema for which the members of this Redis key are records, if the samples are one such key.
+pub(super) fn with_members(schema_set: &dyn SchemaSet, sample_set: SampleSet<'_>) -> Option<Other> {
+    let [only] = sample_set.among else { return None };
+    let redis_key = &sample_set.samples[*only].redis_key;
+    for schema in schema_set.all() {
+        if schema.members.is_some() && schema.redis_keys(b"").contains(redis_key) {
+            return Some(Other {
+                schema: schema.name.clone(),
+                why: "shows its members as records".to_owned(),
+            });
+        }
+    }
+    None
+}
+
 /// The schema whose words are in these keys and whose value format the values nearly match.
 pub(super) fn nearest(schema_set: &dyn SchemaSet, sample_set: SampleSet<'_>) -> Option<Other> {
     let SampleSet { samples, among, leader, named } = sample_set;

@@ -73,8 +73,9 @@ pub(super) fn match_schemas(
     let mut matches = Vec::new();
     for schema in schema_set.all() {
         for key_index in 0..schema.keys.len() {
-            // A part shows nothing of the protocol, and may be any text.
-            if schema.is_part(key_index) {
+            // A part may be any text, so other keys of the record have to identify the schema.
+            let name = (schema.name.clone(), schema.prefix.text.clone());
+            if schema.is_part(key_index) && !sample_set.named.contains(&name) {
                 continue;
             }
             matches.extend(schema_match(schema_set, schema, key_index, sample_set));
