@@ -237,7 +237,9 @@ pub(super) fn lock_guess(pattern: &str, sample_set: SampleSet<'_>) -> Option<Str
         && names_keys
     {
         let kind = if kind == "zset" { "sorted set" } else { kind };
-        return Some(format!("may be a {kind} of keys that are locked, which idemctl cannot read"));
+        return Some(format!(
+            "may be a {kind} of keys that are locked; a schema with `members` can show them"
+        ));
     }
     for sample in sample_set.among {
         let Content::Text { head, length } = &sample_set.samples[*sample].content else {

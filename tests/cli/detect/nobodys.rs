@@ -144,6 +144,32 @@ fn values_of_nearly_a_schemas_form_say_what_parts_them() {
     assert!(group["also_possible"][0]["why"].as_str().unwrap().contains("/trace"), "{group:#}");
 }
 
+/// Rule: names that say lock or in progress, in any case, look like locks, and so may a set of keys.
+/// The hash of a payload and a status code do not, even under a name that says idempotency.
+#[test]
+fn locks_are_told_by_their_names_in_any_case() {
+    let server = Server::start();
+    let hash = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
+    for index in 0..6 {
+        server.put(&format!("SINGLETONLOCK_task{index}"), "abc");
+        server.set(&format!(":1:MyLock{index}"), "x", 40_000);
+        server.set(&format!("arq:in-progress:job{index}"), "1", 30_000);
+        server.set(&format!("idempotency:k{index}:payload_hash"), hash, 3_000_000);
+        server.set(&format!("idempotency:k{index}:code"), "201", 3_000_000);
+    }
+    server.send::<i64>(&[b"ZADD", b"idempotency-key-keys", b"1", b"a", b"2", b"b"]);
+    let mut noted = Vec::new();
+    for group in detected(&server, &[])["groups"].as_array().unwrap() {
+        if !group["evidence"].as_array().unwrap().is_empty() {
+            noted.push(group["pattern"].as_str().unwrap().to_owned());
+        }
+    }
+    noted.sort();
+    let locks =
+        [":1:MyLock{n}", "SINGLETONLOCK_task{n}", "arq:in-progress:job{n}", "idempotency-key-keys"];
+    assert_eq!(noted, locks);
+}
+
 /// Rule: a prefix alone never names a library whose values are any text.
 #[test]
 fn keys_with_the_prefix_of_a_library_that_keeps_any_text_are_a_possible_match_at_most() {
