@@ -9,6 +9,12 @@ cd "$(dirname "$0")/.."
 
 engines=$(scripts/engines.sh) || { note FAILED "engines"; exit 1; }
 
+# The tests of contrib/vectors need Redis clients of other languages, and are skipped without them.
+scripts/vectors.sh
+for client in python node; do
+  [ -e ".libraries/vectors/$client/pinned" ] || note skipped "the vectors with the client for $client (cannot be had on this machine)"
+done
+
 # What needs no server runs once, with the first engine.
 what=(scripts/runners.sh --all)
 path=$PATH

@@ -31,4 +31,5 @@ mod schema_calls;
 mod sent;
 mod set_completed;
 mod take_lock;
+mod vector_runners;
 mod vectors;

@@ -1,10 +1,12 @@
-//! `lua/reference/vectors.json` as `lua/reference/README.md` describes it: every case on a server, and no reply of the
+//! `lua/reference/vectors.json` in the format of `contrib/vectors/README.md`: every case on a server, and no reply of the
 //! scripts' headers without a case.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use idemctl::domain::step::reply::StepReply;
 use redis::Connection;
 use serde::Deserialize;
@@ -19,7 +21,6 @@ const SCRIPTS: [&str; 4] = ["begin", "complete", "release", "renew"];
 #[serde(deny_unknown_fields)]
 struct Vectors {
     format: u32,
-    key: String,
     cases: Vec<Case>,
 }
 
@@ -27,41 +28,49 @@ struct Vectors {
 #[serde(deny_unknown_fields)]
 struct Case {
     name: String,
-    before: Option<Before>,
+    before: BTreeMap<String, Before>,
     steps: Vec<Step>,
-    after: Option<After>,
+    after: BTreeMap<String, After>,
 }
 
-/// What is put there; nothing where it is `null`.
+/// Text as UTF-8, or bytes.
+#[derive(Deserialize)]
+#[serde(untagged, deny_unknown_fields)]
+enum Bytes {
+    Text(String),
+    Base64 { base64: String },
+}
+
+/// The value that a Redis key has before the steps.
 #[derive(Deserialize)]
 #[serde(untagged, deny_unknown_fields)]
 enum Before {
-    Text { value: String, ttl_ms: Option<u64> },
-    List { list: Vec<String> },
+    Text { value: Bytes, ttl_ms: Option<u64> },
+    List { list: Vec<Bytes> },
 }
 
 #[derive(Deserialize)]
 #[serde(untagged, deny_unknown_fields)]
 enum Step {
-    Run { script: String, args: Vec<String>, reply: Expected },
+    Call { call: String, keys: Vec<String>, args: Vec<Bytes>, reply: Expected },
     Wait { wait_ms: u64 },
 }
 
 #[derive(Deserialize)]
 #[serde(untagged, deny_unknown_fields)]
 enum Expected {
-    Text(String),
+    Bytes(Bytes),
     Error { error: String },
     Between { between: [i64; 2] },
     Array(Vec<Expected>),
 }
 
-/// What must be there; nothing where it is `null`.
+/// The value that a Redis key must have after the steps.
 #[derive(Deserialize)]
 #[serde(untagged, deny_unknown_fields)]
 enum After {
-    Text { value: String, ttl_ms: Option<[i64; 2]> },
-    List { list: Vec<String> },
+    Text { value: Bytes, ttl_ms: Option<[i64; 2]> },
+    List { list: Vec<Bytes> },
 }
 
 fn vectors() -> Vectors {
@@ -69,46 +78,84 @@ fn vectors() -> Vectors {
     serde_json::from_str(&text).unwrap()
 }
 
-/// One case on a server.
-struct Play<'a> {
-    connection: Connection,
-    key: &'a str,
+impl Bytes {
+    fn bytes(&self) -> Vec<u8> {
+        match self {
+            Self::Text(text) => text.clone().into_bytes(),
+            Self::Base64 { base64 } => STANDARD.decode(base64).unwrap(),
+        }
+    }
 }
 
-impl Play<'_> {
-    fn ask(&mut self, words: &[&str]) -> StepReply {
+impl Case {
+    /// Every Redis key that the case names.
+    fn keys(&self) -> BTreeSet<&String> {
+        let mut keys: BTreeSet<_> = self.before.keys().chain(self.after.keys()).collect();
+        for step in &self.steps {
+            if let Step::Call { keys: called, .. } = step {
+                keys.extend(called);
+            }
+        }
+        keys
+    }
+}
+
+/// The server on which the cases run.
+struct Play {
+    connection: Connection,
+}
+
+impl Play {
+    fn ask<W: AsRef<[u8]>>(&mut self, words: &[W]) -> StepReply {
         wire::ask(&mut self.connection, words)
     }
 
-    fn put(&mut self, before: Option<&Before>) {
-        let key = self.key;
-        self.ask(&["DEL", key]);
+    /// Runs a case and returns what differs from it.
+    fn case(&mut self, case: &Case) -> Vec<String> {
+        for key in case.keys() {
+            self.ask(&["DEL", key]);
+        }
+        for (key, before) in &case.before {
+            self.put(key, before);
+        }
+        let begun = self.now();
+        let mut wrong: Vec<_> = case.steps.iter().filter_map(|step| self.step(step)).collect();
+        let times = begun..=self.now();
+        for key in case.keys() {
+            wrong.extend(self.difference(key, case.after.get(key), &times));
+        }
+        wrong
+    }
+
+    fn put(&mut self, key: &str, before: &Before) {
+        let key = key.as_bytes();
         match before {
-            None => {}
-            Some(Before::Text { value, ttl_ms: None }) => drop(self.ask(&["SET", key, value])),
-            Some(Before::Text { value, ttl_ms: Some(ms) }) => {
-                self.ask(&["SET", key, value, "PX", &ms.to_string()]);
+            Before::Text { value, ttl_ms } => {
+                self.ask(&[b"SET", key, &value.bytes()]);
+                if let Some(ms) = ttl_ms {
+                    self.ask(&[b"PEXPIRE", key, ms.to_string().as_bytes()]);
+                }
             }
-            Some(Before::List { list }) => {
+            Before::List { list } => {
                 for item in list {
-                    self.ask(&["RPUSH", key, item]);
+                    self.ask(&[b"RPUSH", key, &item.bytes()]);
                 }
             }
         }
     }
 
-    /// Plays a step; what differs from the expected reply.
+    /// Runs a step and returns what differs from the expected reply.
     fn step(&mut self, step: &Step) -> Option<String> {
         match step {
             Step::Wait { wait_ms } => {
                 std::thread::sleep(Duration::from_millis(*wait_ms));
                 None
             }
-            Step::Run { script, args, reply } => {
-                let text = wire::script(&format!("reference/{script}"));
-                let got = wire::eval(&mut self.connection, &text, &[self.key], args);
-                (!reply.fits(&got))
-                    .then(|| format!("{script} {args:?} answered {}", wire::line(&got)))
+            Step::Call { call, keys, args, reply } => {
+                let text = wire::script(&format!("reference/{call}"));
+                let args: Vec<_> = args.iter().map(Bytes::bytes).collect();
+                let got = wire::eval(&mut self.connection, &text, keys, &args);
+                (!reply.fits(&got)).then(|| format!("{call} replied {}", wire::line(&got)))
             }
         }
     }
@@ -120,23 +167,29 @@ impl Play<'_> {
         parts[0] * 1_000 + parts[1] / 1_000
     }
 
-    /// What differs from what must be there.
-    fn difference(&mut self, after: Option<&After>, times: &RangeInclusive<i64>) -> Option<String> {
-        let key = self.key;
+    /// What differs from the expected value of a Redis key.
+    fn difference(
+        &mut self,
+        key: &str,
+        after: Option<&After>,
+        times: &RangeInclusive<i64>,
+    ) -> Option<String> {
         let ttl: i64 = wire::line(&self.ask(&["PTTL", key])).parse().unwrap();
         match after {
-            None => (ttl != -2).then(|| "something is left".to_owned()),
+            None => (ttl != -2).then(|| format!("{key} still exists")),
             Some(After::List { list }) => {
-                let items =
-                    list.iter().map(|item| StepReply::Text(item.clone().into_bytes())).collect();
+                let items = list.iter().map(|item| StepReply::Text(item.bytes())).collect();
                 (self.ask(&["LRANGE", key, "0", "-1"]) != StepReply::Array(items))
-                    .then(|| "another list".to_owned())
+                    .then(|| format!("{key} has another list"))
             }
             Some(After::Text { value, ttl_ms }) => {
-                let stored = wire::line(&self.ask(&["GET", key]));
+                let StepReply::Text(stored) = self.ask(&["GET", key]) else {
+                    return Some(format!("{key} is not a string"));
+                };
                 let lives = ttl_ms.map_or(ttl == -1, |[least, most]| (least..=most).contains(&ttl));
-                let fits = lives && holds(&stored, value, times);
-                (!fits).then(|| format!("there is {stored} for {ttl} ms"))
+                let fits = lives && holds(&stored, &value.bytes(), times);
+                let stored = String::from_utf8_lossy(&stored);
+                (!fits).then(|| format!("{key} is {stored} for {ttl} ms"))
             }
         }
     }
@@ -145,7 +198,7 @@ impl Play<'_> {
 impl Expected {
     fn fits(&self, got: &StepReply) -> bool {
         match (self, got) {
-            (Self::Text(text), StepReply::Text(got)) => text.as_bytes() == got,
+            (Self::Bytes(bytes), StepReply::Text(got)) => bytes.bytes() == *got,
             (Self::Between { between: [least, most] }, StepReply::Integer(got)) => {
                 (least..=most).contains(&got)
             }
@@ -160,7 +213,7 @@ impl Expected {
     /// What a header calls it by: its word, an array's first, or `error` and the code.
     fn word(&self) -> String {
         match self {
-            Self::Text(text) => text.clone(),
+            Self::Bytes(bytes) => String::from_utf8(bytes.bytes()).unwrap(),
             Self::Error { error } => format!("error {error}"),
             Self::Array(items) => items[0].word(),
             Self::Between { .. } => panic!("no script answers a bare number"),
@@ -168,8 +221,11 @@ impl Expected {
     }
 }
 
-/// True when a value is the wanted one, with a server's time of the run for each `{time}`.
-fn holds(stored: &str, wanted: &str, times: &RangeInclusive<i64>) -> bool {
+/// True if a value is the wanted one, with a time of the server during the case for each `{time}`.
+fn holds(stored: &[u8], wanted: &[u8], times: &RangeInclusive<i64>) -> bool {
+    // In Latin-1 each byte is one character, so that text functions work on bytes.
+    let latin_1 = |bytes: &[u8]| bytes.iter().map(|byte| char::from(*byte)).collect::<String>();
+    let (stored, wanted) = (latin_1(stored), latin_1(wanted));
     let mut parts = wanted.split("{time}");
     let Some(mut rest) = parts.next().and_then(|first| stored.strip_prefix(first)) else {
         return false;
@@ -189,17 +245,12 @@ fn holds(stored: &str, wanted: &str, times: &RangeInclusive<i64>) -> bool {
 #[test]
 fn every_vector_holds() {
     let server = Server::start();
-    let Vectors { format, key, cases } = vectors();
-    assert_eq!(format, 1);
-    let mut play = Play { connection: server.connect(), key: &key };
+    let Vectors { format, cases } = vectors();
+    assert_eq!(format, 2);
+    let mut play = Play { connection: server.connect() };
     let mut wrong = Vec::new();
     for case in &cases {
-        play.put(case.before.as_ref());
-        let begun = play.now();
-        let replies: Vec<_> = case.steps.iter().filter_map(|step| play.step(step)).collect();
-        let times = begun..=play.now();
-        let left = play.difference(case.after.as_ref(), &times);
-        wrong.extend(replies.into_iter().chain(left).map(|what| format!("{}: {what}", case.name)));
+        wrong.extend(play.case(case).into_iter().map(|what| format!("{}: {what}", case.name)));
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
@@ -216,7 +267,7 @@ fn every_reply_of_the_headers_occurs_and_no_other() {
         let steps = vectors.cases.iter().flat_map(|case| &case.steps);
         let met: BTreeSet<_> = steps
             .filter_map(|step| match step {
-                Step::Run { script, reply, .. } if script == name => Some(reply.word()),
+                Step::Call { call, reply, .. } if call == name => Some(reply.word()),
                 _ => None,
             })
             .collect();
@@ -234,10 +285,11 @@ fn no_two_vectors_have_one_name() {
 #[test]
 fn a_time_of_another_run_and_other_text_are_noticed() {
     let times = 1_000..=2_000;
-    assert!(holds(r#"{"a":1500,"b":2000}"#, r#"{"a":{time},"b":{time}}"#, &times));
+    let wanted = br#"{"a":{time},"b":{time}}"#;
+    assert!(holds(br#"{"a":1500,"b":2000}"#, wanted, &times));
     for stored in
         [r#"{"a":999,"b":2000}"#, r#"{"a":,"b":2000}"#, r#"{"a":1500,"b":2000} "#, r#"{"a":1500}"#]
     {
-        assert!(!holds(stored, r#"{"a":{time},"b":{time}}"#, &times), "{stored}");
+        assert!(!holds(stored.as_bytes(), wanted, &times), "{stored}");
     }
 }
