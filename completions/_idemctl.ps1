@@ -1658,6 +1658,7 @@ Register-ArgumentCompleter -Native -CommandName 'idemctl' -ScriptBlock {
             [CompletionResult]::new('--no-pager', '--no-pager', [CompletionResultType]::ParameterName, 'Do not use a pager, even if PAGER is set')
             [CompletionResult]::new('--debug', '--debug', [CompletionResultType]::ParameterName, 'Print each Redis command and its duration on stderr, without passwords and values')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--strict', '--strict', [CompletionResultType]::ParameterName, 'Count violations that no schedule under the assumptions has, too')
             break
         }
         'idemctl;sandbox' {

@@ -1631,6 +1631,7 @@ set edit:completion:arg-completer[idemctl] = {|@words|
             cand --no-pager 'Do not use a pager, even if PAGER is set'
             cand --debug 'Print each Redis command and its duration on stderr, without passwords and values'
             cand --help 'Print help'
+            cand --strict 'Count violations that no schedule under the assumptions has, too'
         }
         &'idemctl;sandbox'= {
             cand -u 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]'

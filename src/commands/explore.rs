@@ -69,7 +69,11 @@ const PRIVATE_KEY: &[u8] = b"order-1";
 /// absence of violations means nothing. explore shows which calls, replies and formats of the
 /// schema it never met.
 ///
-/// Exit status 1 if it found a violation, or no effect, stored result or replay without a fault; 3
+/// By default, explore explores twice: without assumptions, and with all of them. Only violations
+/// that happen under the assumptions count, because the schema causes them. --strict counts all.
+/// With --faults or --assume, explore explores once, and all violations count.
+///
+/// Exit status 1 if it found a violation that counts, or no effect, stored result or replay without a fault; 3
 /// if --max-states ended it without a violation; or with --expect, 1 if a result differs from the
 /// accepted one.
 #[derive(Debug, ClapArgs)]
@@ -89,14 +93,13 @@ pub struct Args {
     /// Maximum number of each fault; `none` for no faults
     ///
     /// Faults that are not named keep their default.
-    #[arg(
-        long,
-        value_name = "FAULT=N,...",
-        default_value = "expiry=2,crash=1,lost=1,fail=1,give-up=1"
-    )]
-    faults: FaultBudget,
+    /// [default: expiry=2,crash=1,lost=1,fail=1,give-up=1]
+    #[arg(long, value_name = "FAULT=N,...")]
+    faults: Option<FaultBudget>,
 
     /// Assume this about the service
+    ///
+    /// By default, explore explores without assumptions and with all of them.
     #[arg(
         long,
         value_name = "ASSUMPTION",
@@ -104,6 +107,10 @@ pub struct Args {
         value_parser = explored::assumptions()
     )]
     assume: Vec<Assumption>,
+
+    /// Count violations that no schedule under the assumptions has, too
+    #[arg(long)]
+    strict: bool,
 
     /// Show the shortest history of each violation in this format
     ///
@@ -144,6 +151,18 @@ enum TraceStyle {
     Svg,
 }
 
+impl Args {
+    fn faults(&self) -> FaultBudget {
+        self.faults.unwrap_or(FaultBudget::USUAL)
+    }
+
+    /// True if the operator leaves the faults and assumptions to idemctl. It then explores with and
+    /// without the assumptions, and says which violations the schema causes.
+    fn explores_twice(&self) -> bool {
+        self.faults.is_none() && self.assume.is_empty()
+    }
+}
+
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let accepted = args.expect.as_deref().map(accepted).transpose()?;
     if args.chosen.mix.is_some() && args.workers < 2 {
@@ -167,7 +186,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let key = if is_private { PRIVATE_KEY } else { &unique };
     let place = ExplorationPlace { target: &target, key, is_private, interrupt: &interrupt };
     // Eviction and failover would affect every key of a server.
-    explored::permits(&args.chosen, args.faults, is_private)?;
+    explored::permits(&args.chosen, args.faults(), is_private)?;
     if args.chosen.replay.is_empty() {
         search(context, &args, &choice, accepted.as_ref(), place).await
     } else {
@@ -186,7 +205,11 @@ async fn search(
     let progress = context.ui.progress_of("explored", Some(choice.programs.len() as u64));
     for services in &choice.programs {
         let task = task(args, services, place.is_private)?;
-        let explored = task.run(place).await;
+        let explored = if args.explores_twice() {
+            task.run_with_causes(args.strict, place).await
+        } else {
+            task.run(place).await
+        };
         progress.inc(1);
         let explored = explored.inspect_err(|_| progress.finish_and_clear())?;
         // If a step replies differently to the same state, the states that follow are wrong.
@@ -253,7 +276,7 @@ fn show(
         return Ok(Exit::No);
     }
     // An exploration that reached its limit may have missed a violation.
-    let is_complete = explorations.iter().all(|exploration| exploration.covered.complete);
+    let is_complete = explorations.iter().all(Exploration::is_complete);
     Ok(if is_complete { Exit::Done } else { Exit::Partial })
 }
 
@@ -328,7 +351,7 @@ fn task(args: &Args, services: &[Arc<Schema>], is_private: bool) -> Result<Explo
     Ok(ExplorationTask {
         program,
         workers: args.workers,
-        most: args.faults,
+        most: args.faults(),
         assumptions: args.assume.iter().copied().collect(),
         limits: SearchLimits { most_states: usize::try_from(args.max_states)?, forgets: false },
     })

@@ -1,12 +1,15 @@
 //! The results of an exploration: violations with their shortest schedules, and the schedules that
 //! lead to a record.
 
+use strum::IntoStaticStr;
+
 use super::act::Act;
 use super::fault::{Assumptions, FaultBudget};
 use super::invariants::Invariant;
 use super::keys_state::{AbstractState, KeysState};
 use super::step_coverage::{StepCoverage, UnreachedGoal};
 use super::token::ScheduleToken;
+use crate::domain::as_str::as_str;
 use crate::domain::schema::Schema;
 
 /// The result of exploring one schema, or two that share Redis keys.
@@ -18,6 +21,8 @@ pub(crate) struct Exploration {
     /// How often each fault may happen.
     pub(crate) most: FaultBudget,
     pub(crate) assumptions: Assumptions,
+    /// The second search of the same run, under all assumptions; `None` if there was only one.
+    pub(crate) assumed: Option<AssumedSearch>,
     pub(crate) violations: Vec<Violation>,
     /// The invariants that do not apply to the schemas.
     pub(crate) not_asked: Vec<&'static str>,
@@ -31,6 +36,25 @@ pub(crate) struct Exploration {
     /// A call that gave another reply or another state when it was executed again.
     pub(crate) unsteady: Option<String>,
 }
+
+/// A search under assumptions, beside one without.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AssumedSearch {
+    pub(crate) assumptions: Assumptions,
+    pub(crate) covered: SearchCoverage,
+}
+
+/// The origin of a violation, if a run explores with and without the assumptions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
+pub(crate) enum ViolationCause {
+    /// The violation happens under the assumptions.
+    Schema,
+    /// The violation happens only if an assumption does not hold.
+    Environment,
+}
+
+as_str!(ViolationCause);
 
 /// A schedule that was replayed.
 #[derive(Debug, Clone)]
@@ -50,6 +74,10 @@ pub(crate) struct Violation {
     /// True if none of the faults can be left out. Only a complete search knows that, and a
     /// replayed schedule does not.
     pub(crate) is_minimal: bool,
+    /// `None` unless the run explored with and without the assumptions.
+    pub(crate) cause: Option<ViolationCause>,
+    /// True if the violation makes the exploration fail.
+    pub(crate) counts: bool,
     /// The suggested change, derived from the schedule.
     pub(crate) remedy: String,
     /// A shortest schedule, as workers executed it.
@@ -114,9 +142,20 @@ impl Exploration {
         }
     }
 
-    /// True if nothing is wrong: no invariant is violated, and every goal was reached.
+    /// True if nothing is wrong: no violation counts, and every goal was reached.
     pub(crate) fn is_sound(&self) -> bool {
-        self.violations.is_empty() && self.unreached().is_empty()
+        self.unreached().is_empty() && !self.violations.iter().any(|violation| violation.counts)
+    }
+
+    /// True if each search covered all schedules.
+    pub(crate) fn is_complete(&self) -> bool {
+        let assumed_is_complete = self.assumed.is_none_or(|assumed| assumed.covered.complete);
+        self.covered.complete && assumed_is_complete
+    }
+
+    /// The number of violations that do not count.
+    pub(crate) fn uncounted(&self) -> usize {
+        self.violations.iter().filter(|violation| !violation.counts).count()
     }
 
     /// The names of the schemas, as one title.

@@ -215,6 +215,9 @@ pub struct Assumptions {
 }
 
 impl Assumptions {
+    /// Every assumption.
+    pub(crate) const ALL: Self = Self { critical_section: true, results_outlive_retries: true };
+
     /// The assumptions that are made, in their usual order.
     pub fn all(self) -> impl Iterator<Item = Assumption> {
         Assumption::VARIANTS.iter().copied().filter(move |assumption| self.has(*assumption))

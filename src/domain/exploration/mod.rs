@@ -12,12 +12,14 @@ mod remedy;
 mod step_coverage;
 mod token;
 mod transition;
+mod two_frontiers;
 
 pub(crate) use accepted::{AcceptedFrontiers, FrontierDifference};
 pub use act::Act;
 pub(crate) use act::MOST_LOST_WRITES;
 pub(crate) use exploration::{
-    Exploration, PastSchedule, RecordPast, ReplayedSchedule, TraceLine, Violation, leading_to,
+    AssumedSearch, Exploration, PastSchedule, RecordPast, ReplayedSchedule, TraceLine, Violation,
+    ViolationCause, leading_to,
 };
 pub use exploration::{ReachedState, SearchCoverage};
 pub use fault::{Assumption, Assumptions, Fault, FaultBudget};

@@ -4,23 +4,20 @@ use serde_json::{Map, Value, json};
 
 use super::met_steps::{coverage_json, unreached_json};
 use crate::domain::exploration::{
-    Exploration, Fault, FaultBudget, FrontierDifference, ReplayedSchedule, TraceLine, Violation,
+    AssumedSearch, Assumptions, Exploration, Fault, FaultBudget, FrontierDifference,
+    ReplayedSchedule, TraceLine, Violation,
 };
 use strum::VariantArray as _;
 
 /// The exploration of one schema, or of two that share Redis keys.
 pub(crate) fn exploration(exploration: &Exploration) -> Value {
     let covered = exploration.covered;
-    let mut assumed = Vec::new();
-    for assumption in exploration.assumptions.all() {
-        assumed.push(assumption.as_str());
-    }
     json!({
         "schema": exploration.schemas.first(),
         "beside": exploration.schemas.get(1),
         "workers": exploration.workers,
         "faults": every(exploration.most),
-        "assume": assumed,
+        "assume": names(exploration.assumptions),
         "complete": covered.complete,
         "states": covered.states,
         "transitions": covered.transitions,
@@ -30,11 +27,34 @@ pub(crate) fn exploration(exploration: &Exploration) -> Value {
         "bytes_a_state": covered.bytes_a_state,
         "search_us": covered.search_us,
         "wall_ms": exploration.wall_ms,
+        "assumed": exploration.assumed.map(assumed),
         "not_asked": exploration.not_asked,
         "replay": exploration.replay.as_ref().map(replay),
         "coverage": exploration.steps.as_ref().map(coverage_json),
         "unreached": exploration.unreached().iter().map(unreached_json).collect::<Vec<_>>(),
         "harms": exploration.violations.iter().map(violation).collect::<Vec<_>>(),
+    })
+}
+
+fn names(assumptions: Assumptions) -> Vec<&'static str> {
+    let mut names = Vec::new();
+    for assumption in assumptions.all() {
+        names.push(assumption.as_str());
+    }
+    names
+}
+
+/// The search under the assumptions, beside the one without.
+fn assumed(assumed: AssumedSearch) -> Value {
+    let covered = assumed.covered;
+    json!({
+        "assume": names(assumed.assumptions),
+        "complete": covered.complete,
+        "states": covered.states,
+        "transitions": covered.transitions,
+        "schedules": covered.schedules,
+        "depth": covered.depth,
+        "server_calls": covered.server_calls,
     })
 }
 
@@ -71,6 +91,8 @@ fn violation(violation: &Violation) -> Value {
         "remedy": violation.remedy,
         "minimal_faults": minimal_faults(violation.faults),
         "is_minimal": violation.is_minimal,
+        "cause": violation.cause.map(|cause| cause.as_str()),
+        "counts": violation.counts,
         "steps": violation.token.acts.len(),
         "trace": violation.lines.iter().map(line).collect::<Vec<_>>(),
         "token": violation.token.to_string(),

@@ -6,8 +6,8 @@ use anstyle::AnsiColor;
 use super::remedies::lines;
 use super::{lanes, met_steps, remedies};
 use crate::domain::exploration::{
-    Exploration, FaultBudget, FrontierDifference, Invariant, ReplayedSchedule, Violation,
-    invariants,
+    AssumedSearch, Assumptions, Exploration, FaultBudget, FrontierDifference, Invariant,
+    ReplayedSchedule, Violation, ViolationCause, invariants,
 };
 use crate::render::style::View;
 use crate::render::{escape, table};
@@ -54,7 +54,8 @@ pub(crate) fn text(shown: ShownExplorations<'_>, view: View) -> String {
     parts.join("\n")
 }
 
-/// The first violation of each invariant, which has the fewest faults and a shortest schedule.
+/// The first violation of each invariant. One that the schema causes comes first, and then the one
+/// with the fewest faults and a shortest schedule.
 fn shortest(exploration: &Exploration) -> Vec<&Violation> {
     let mut shortest = Vec::new();
     for invariant in invariants::ALL {
@@ -70,58 +71,17 @@ fn first_of<'a>(exploration: &'a Exploration, invariant: &Invariant) -> Option<&
 }
 
 fn frontier(exploration: &Exploration, view: View) -> String {
-    let palette = view.palette;
-    let red = AnsiColor::Red.on_default().bold();
     let name = escape::text(exploration.name().as_bytes());
-    let mut wrong = Vec::new();
-    if !exploration.violations.is_empty() {
-        let broken = shortest(exploration).len();
-        wrong.push(format!("{} broken", count(broken, "invariant is", "invariants are")));
-    }
-    let unreached = met_steps::unreached(exploration);
-    if let Some(goals) = &unreached {
-        wrong.push(format!("it never reaches {goals} without a fault"));
-    }
-    let verdict = match (wrong.is_empty(), exploration.covered.complete) {
-        (true, true) => palette.paint(AnsiColor::Green.on_default(), "no violation"),
-        (true, false) => palette.paint(AnsiColor::Yellow.on_default(), "no violation so far"),
-        (false, _) => palette.paint(red, &wrong.join(", and ")),
-    };
-    let mut text = format!("{}: {verdict}\n", palette.bold(&name));
+    let mut text = format!("{}: {}\n", view.palette.bold(&name), verdict(exploration, view));
     text.push_str(&met_steps::reason(exploration, view));
-    let rows = exploration.violations.iter().enumerate().map(|(at, violation)| {
-        // The violations of one invariant follow each other, and its name is shown once.
-        let is_first =
-            at == 0 || exploration.violations[at - 1].invariant.name != violation.invariant.name;
-        let name = if is_first { violation.invariant.name } else { "" };
-        vec![name.to_owned(), violation.faults.to_string(), violation.token.acts.len().to_string()]
-    });
     if !exploration.violations.is_empty() {
-        text.push_str(&table::grid(view, 2, &["BROKEN", "BY", "STEPS"], rows));
+        text.push_str(&broken(exploration, view));
         if !exploration.covered.complete {
             let may = "fewer faults may be enough, because the search did not reach all histories";
             text.push_str(&lines(may, 2, view.width));
         }
     }
-    let mut holds = Vec::new();
-    for invariant in invariants::ALL {
-        let is_broken = first_of(exploration, &invariant).is_some();
-        // An invariant that was not checked must not be reported as one that holds.
-        if !is_broken && !exploration.not_asked.contains(&invariant.name) {
-            holds.push(invariant.name);
-        }
-    }
-    if !holds.is_empty() {
-        let word = if unreached.is_some() {
-            // What never happens breaks nothing, so this is not evidence.
-            "not broken, but hardly tested"
-        } else if exploration.covered.complete {
-            "holds"
-        } else {
-            "not broken so far"
-        };
-        text.push_str(&lines(&format!("{word}: {}", holds.join(", ")), 2, view.width));
-    }
+    text.push_str(&held(exploration, view));
     if !exploration.not_asked.is_empty() {
         let names = exploration.not_asked.join(", ");
         text.push_str(&lines(
@@ -130,8 +90,103 @@ fn frontier(exploration: &Exploration, view: View) -> String {
             view.width,
         ));
     }
-    text.push_str(&lines(&palette.dim(&coverage(exploration)), 2, view.width));
+    text.push_str(&lines(&view.palette.dim(&coverage(exploration)), 2, view.width));
+    if let Some(assumed) = exploration.assumed {
+        let extent = assumed_coverage(exploration, assumed);
+        text.push_str(&lines(&view.palette.dim(&extent), 2, view.width));
+    }
     text.push_str(&met_steps::coverage(exploration, view));
+    text
+}
+
+/// The number of broken invariants that count, or that there are none.
+fn verdict(exploration: &Exploration, view: View) -> String {
+    let palette = view.palette;
+    let uncounted = exploration.uncounted();
+    let under = if uncounted > 0 { " under the assumptions" } else { "" };
+    let mut wrong = Vec::new();
+    let counting = shortest(exploration).iter().filter(|violation| violation.counts).count();
+    if counting > 0 {
+        wrong.push(format!("{} broken{under}", count(counting, "invariant is", "invariants are")));
+    }
+    if let Some(goals) = met_steps::unreached(exploration) {
+        wrong.push(format!("it never reaches {goals} without a fault"));
+    }
+    if !wrong.is_empty() {
+        return palette.paint(AnsiColor::Red.on_default().bold(), &wrong.join(", and "));
+    }
+    if exploration.is_complete() {
+        palette.paint(AnsiColor::Green.on_default(), &format!("no violation{under}"))
+    } else {
+        palette.paint(AnsiColor::Yellow.on_default(), &format!("no violation{under} so far"))
+    }
+}
+
+/// The violations, with the faults that cause each.
+fn broken(exploration: &Exploration, view: View) -> String {
+    let mut headings = vec!["BROKEN", "BY", "STEPS"];
+    if exploration.assumed.is_some() {
+        headings.push("CAUSE");
+    }
+    let mut rows = Vec::new();
+    let mut last = "";
+    for violation in &exploration.violations {
+        // The violations of one invariant follow each other, and its name is shown once.
+        let name = violation.invariant.name;
+        let mut row = vec![
+            if name == last { String::new() } else { name.to_owned() },
+            violation.faults.to_string(),
+            violation.token.acts.len().to_string(),
+        ];
+        if let Some(cause) = violation.cause {
+            row.push(cause.as_str().to_owned());
+        }
+        rows.push(row);
+        last = name;
+    }
+    let mut text = table::grid(view, 2, &headings, rows.into_iter());
+    let uncounted = exploration.uncounted();
+    if uncounted > 0 {
+        let not_counted =
+            format!("not counted, because an assumption must fail first: {uncounted} (--strict)");
+        text.push_str(&lines(&not_counted, 2, view.width));
+    }
+    text
+}
+
+/// The invariants that are not broken, and those that hold under the assumptions.
+fn held(exploration: &Exploration, view: View) -> String {
+    let mut holds = Vec::new();
+    let mut only_assumed = Vec::new();
+    for invariant in invariants::ALL {
+        // An invariant that was not checked must not be reported as one that holds.
+        if exploration.not_asked.contains(&invariant.name) {
+            continue;
+        }
+        match first_of(exploration, &invariant) {
+            None => holds.push(invariant.name),
+            Some(Violation { cause: Some(ViolationCause::Environment), .. }) => {
+                only_assumed.push(invariant.name);
+            }
+            Some(_) => {}
+        }
+    }
+    let word = if !exploration.unreached().is_empty() {
+        // What never happens breaks nothing, so this is not evidence.
+        "not broken, but hardly tested"
+    } else if exploration.is_complete() {
+        "holds"
+    } else {
+        "not broken so far"
+    };
+    let mut text = String::new();
+    if !holds.is_empty() {
+        text.push_str(&lines(&format!("{word}: {}", holds.join(", ")), 2, view.width));
+    }
+    if !only_assumed.is_empty() {
+        let names = only_assumed.join(", ");
+        text.push_str(&lines(&format!("{word} under the assumptions: {names}"), 2, view.width));
+    }
     text
 }
 
@@ -139,14 +194,9 @@ fn frontier(exploration: &Exploration, view: View) -> String {
 fn coverage(exploration: &Exploration) -> String {
     let covered = exploration.covered;
     let workers = count(usize::from(exploration.workers), "worker", "workers");
-    let mut assumed = Vec::new();
-    for assumption in exploration.assumptions.all() {
-        assumed.push(assumption.as_str());
-    }
-    let assuming = if assumed.is_empty() {
-        String::new()
-    } else {
-        format!(", assuming {}", assumed.join(" and "))
+    let assuming = match names(exploration.assumptions) {
+        Some(names) => format!(", assuming {names}"),
+        None => String::new(),
     };
     let within = if exploration.most == FaultBudget::default() {
         format!("{workers} without a fault{assuming}")
@@ -171,6 +221,32 @@ fn coverage(exploration: &Exploration) -> String {
     }
 }
 
+/// The extent of the search under the assumptions, in words.
+fn assumed_coverage(exploration: &Exploration, assumed: AssumedSearch) -> String {
+    let names = names(assumed.assumptions).unwrap_or_default();
+    let covered = assumed.covered;
+    match covered.schedules {
+        Some(schedules) => {
+            format!("the {} of them under the assumptions {names}, too", approximately(schedules))
+        }
+        None => format!(
+            "not all of them under the assumptions {names}, because a limit stopped the search; all \
+            prefixes of up to {} of {}",
+            count(covered.depth, "step", "steps"),
+            count(usize::from(exploration.workers), "worker", "workers")
+        ),
+    }
+}
+
+/// The names of the assumptions; `None` if there are none.
+fn names(assumptions: Assumptions) -> Option<String> {
+    let mut names = Vec::new();
+    for assumption in assumptions.all() {
+        names.push(assumption.as_str());
+    }
+    if names.is_empty() { None } else { Some(names.join(" and ")) }
+}
+
 /// A number as `1234`, or as `5.2e8` if it is large.
 fn approximately(number: f64) -> String {
     if number < 10_000.0 { format!("{number:.0}") } else { format!("{number:.1e}") }
@@ -178,7 +254,11 @@ fn approximately(number: f64) -> String {
 
 fn history(violation: &Violation, view: View) -> String {
     let palette = view.palette;
-    let heading = format!("{}, {}", violation.invariant.name, violation.faults);
+    let cause = match violation.cause {
+        Some(cause) => format!(", caused by the {}", cause.as_str()),
+        None => String::new(),
+    };
+    let heading = format!("{}, {}{cause}", violation.invariant.name, violation.faults);
     let mut text = lines(&palette.bold(&heading), 2, view.width);
     text.push_str(&lines(&format!("Expected: {}.", violation.invariant.sentence), 2, view.width));
     text.push_str(&lanes::text(&violation.lines, view));

@@ -54,6 +54,22 @@ impl ExplorationTask {
         WorkerProgram::new(services).map(Rc::new)
     }
 
+    /// Explores without assumptions and with all of them, so that each violation has a cause.
+    ///
+    /// # Errors
+    /// An error of the server.
+    pub(crate) async fn run_with_causes(
+        &self,
+        is_strict: bool,
+        place: ExplorationPlace<'_>,
+    ) -> Result<Exploration, StoreError> {
+        let free = Self { assumptions: Assumptions::default(), ..self.clone() };
+        let assumed = Self { assumptions: Assumptions::ALL, ..self.clone() };
+        let free = free.run(place).await?;
+        let assumed = assumed.run(place).await?;
+        Ok(free.with_causes(assumed, is_strict))
+    }
+
     /// Explores, and lets workers execute the schedule of each violation.
     ///
     /// # Errors
@@ -83,6 +99,7 @@ impl ExplorationTask {
             workers: self.workers,
             most: self.most,
             assumptions: self.assumptions,
+            assumed: None,
             violations,
             not_asked: self.inapplicable_invariants(),
             covered: explored.covered,
@@ -142,6 +159,8 @@ impl ExplorationTask {
             invariant: found.invariant,
             faults: found.faults,
             is_minimal: false,
+            cause: None,
+            counts: true,
             remedy: self.remedy(found.invariant, &token, &steps),
             lines: replayed.lines,
             token,
@@ -301,6 +320,8 @@ impl ExplorationTask {
                     invariant,
                     faults,
                     is_minimal: false,
+                    cause: None,
+                    counts: true,
                     remedy: self.remedy(invariant, token, steps),
                     lines: replayed.lines.clone(),
                     token: token.clone(),
@@ -323,6 +344,7 @@ impl ExplorationTask {
             workers: self.workers,
             most: faults,
             assumptions: Assumptions::default(),
+            assumed: None,
             violations,
             not_asked: self.inapplicable_invariants(),
             covered,

@@ -93,7 +93,7 @@ fn what_follows_from_one_cause_is_said_once() {
 #[test]
 fn advice_is_about_the_steps_that_there_are() {
     for schema in ["go-chi", "go-middleware", "express", "event-driven", "event-consumer"] {
-        let explored = only(&explore(&[schema, "-o", "json"]).exits(1));
+        let explored = only(&explore(&[schema, "--strict", "-o", "json"]).exits(1));
         let releases = ["go-chi", "express", "event-consumer"].contains(&schema);
         let begins_in_a_script = schema != "event-consumer";
         for remedy in remedies(&explored) {

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{explore, only};
+use super::{USUAL, explore, only};
 use crate::simulate::variant::{home, run};
 use crate::support::Server;
 
@@ -57,7 +57,13 @@ fn a_set_of_faults_is_minimal_only_if_the_search_is_complete() {
         minimal[0]
     };
     assert!(is_minimal(&["express"]));
-    assert!(!is_minimal(&["express", "--max-states", "400"]));
+    let part = ["express", "--max-states", "400"];
+    assert!(!is_minimal(&[&part[..], &["--faults", USUAL]].concat()));
+    // The search under the assumptions has fewer states, and is complete.
+    let both = only(&explore(&[&part[..], &["-o", "json"]].concat()).exits(1));
+    for harm in both["harms"].as_array().unwrap() {
+        assert_eq!(harm["is_minimal"], harm["cause"] == "schema", "{harm:#}");
+    }
     let token = "1:express,express,express:s0.e0.x0.s1.s0.f1.s1";
     assert!(!is_minimal(&["--replay", token]), "the faults are those of the history");
     explore(&["express", "--max-states", "400"]).exits(1).shows("fewer faults may be enough");

@@ -10,7 +10,7 @@ const BEGIN: &str = "```console\n$ idemctl explore ";
 
 /// The pictures of the document, each with the token of its history.
 const PICTURES: [(&str, &str); 1] =
-    [("result-kept", "1:express,express,express:s0.e0.x0.s1.s0.f1.s1")];
+    [("result-kept", "1:express,express,express:s0.f0.x0.s1.e1.s1.s0")];
 
 fn file(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("docs").join(path)

@@ -1,6 +1,6 @@
 //! What can happen to the built-in schemas.
 
-use super::{explored, ways};
+use super::{USUAL, explored, ways};
 
 #[test]
 fn a_result_is_deleted_by_the_failure_of_another_worker() {
@@ -11,7 +11,7 @@ fn a_result_is_deleted_by_the_failure_of_another_worker() {
             ("result-not-replaced", &[("expiry=1", 7)]),
             ("owner-only", &[("expiry=1", 5)]),
         ]);
-        assert_eq!(explored(&[schema]), expected, "{schema}");
+        assert_eq!(explored(&[schema, "--faults", USUAL]), expected, "{schema}");
     }
 }
 
@@ -30,7 +30,7 @@ fn without_time_only_a_lookup_apart_from_the_lock_makes_an_effect_twice() {
 fn a_failure_that_is_stored_hides_an_effect() {
     let expected =
         ways(&[("one-effect", &[("expiry=1", 5)]), ("true-replay", &[("expiry=1 fail=1", 7)])]);
-    assert_eq!(explored(&["event-driven"]), expected);
+    assert_eq!(explored(&["event-driven", "--faults", USUAL]), expected);
 }
 
 #[test]

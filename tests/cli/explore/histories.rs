@@ -4,13 +4,13 @@ use std::fs;
 
 use serde_json::Value;
 
-use super::{explore, only};
+use super::{USUAL, explore, only};
 use crate::simulate::attempts::READS;
 use crate::simulate::variant::{MINE, home, reference, run};
 
 /// The token of a harm of express.
 fn token(invariant: &str) -> String {
-    let explored = only(&explore(&["express", "-o", "json"]));
+    let explored = only(&explore(&["express", "--faults", USUAL, "-o", "json"]));
     let harms = explored["harms"].as_array().unwrap();
     let harm = harms.iter().find(|harm| harm["invariant"] == invariant).unwrap();
     harm["token"].as_str().unwrap().to_owned()
@@ -18,7 +18,7 @@ fn token(invariant: &str) -> String {
 
 #[test]
 fn a_history_says_what_each_call_was_told_and_what_its_client_saw() {
-    let explored = only(&explore(&["express", "-o", "json"]));
+    let explored = only(&explore(&["express", "--faults", USUAL, "-o", "json"]));
     let harm = &explored["harms"][1];
     assert_eq!(harm["invariant"], "result-kept");
     let field = |line: &Value, name: &str| line[name].as_str().unwrap_or("-").to_owned();

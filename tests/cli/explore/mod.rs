@@ -1,6 +1,7 @@
 //! `idemctl explore`: what it finds is there, what it shows was played, and each invariant has a mutant that breaks it.
 
 mod advice;
+mod causes;
 mod command;
 mod coverage;
 mod document;
@@ -18,6 +19,9 @@ use serde_json::Value;
 
 use crate::simulate::variant::{home, run};
 use crate::support::Run;
+
+/// One of the usual numbers of faults. With it, explore explores once, without assumptions.
+pub const USUAL: &str = "expiry=2";
 
 /// The harms of one exploration: for each broken invariant the minimal faults, each with the number of steps.
 pub type Frontier = BTreeMap<String, Vec<(String, u64)>>;

@@ -1,0 +1,106 @@
+//! Two frontiers in one run: only what breaks under the assumptions counts.
+
+use serde_json::Value;
+
+use super::{USUAL, explore, frontier, only, ways};
+
+/// Invariant, faults, cause and whether it counts, one line per violation.
+fn causes(exploration: &Value) -> Vec<String> {
+    let mut causes = Vec::new();
+    for harm in exploration["harms"].as_array().unwrap() {
+        let mut faults = Vec::new();
+        for (fault, count) in harm["minimal_faults"].as_object().unwrap() {
+            faults.push(format!("{fault}={count}"));
+        }
+        let counts = if harm["counts"] == true { "counts" } else { "does not count" };
+        causes.push(format!(
+            "{} by {}: {}, {counts}",
+            harm["invariant"].as_str().unwrap(),
+            faults.join(" "),
+            harm["cause"].as_str().unwrap_or("no cause"),
+        ));
+    }
+    causes
+}
+
+/// Rule: a schema fails only for what it causes itself.
+#[test]
+fn what_breaks_only_without_the_assumptions_does_not_count() {
+    let shown = explore(&["reference"]).exits(0);
+    let text = shown.text();
+    assert!(text.starts_with("reference: no violation under the assumptions\n"), "{text}");
+    assert!(text.contains("not counted, because an assumption must fail first: 1 (--strict)"));
+    assert!(text.contains("holds under the assumptions: one-effect\n"), "{text}");
+    let explored = only(&explore(&["reference", "-o", "json"]).exits(0));
+    assert_eq!(causes(&explored), ["one-effect by expiry=1: environment, does not count"]);
+}
+
+#[test]
+fn strict_counts_every_violation() {
+    let shown = explore(&["reference", "--strict"]).exits(1);
+    let text = shown.text();
+    assert!(text.starts_with("reference: 1 invariant is broken\n"), "{text}");
+    assert!(!text.contains("not counted"), "{text}");
+    let explored = only(&explore(&["reference", "--strict", "-o", "json"]).exits(1));
+    assert_eq!(causes(&explored), ["one-effect by expiry=1: environment, counts"]);
+}
+
+/// Rule: who names the faults or the assumptions gets one frontier, and all of it counts.
+#[test]
+fn with_faults_or_assumptions_everything_counts() {
+    for words in [&["--faults", USUAL][..], &["--assume", "results-outlive-retries"]] {
+        let words = [&["reference", "-o", "json"], words].concat();
+        let explored = only(&explore(&words).exits(1));
+        assert_eq!(causes(&explored), ["one-effect by expiry=1: no cause, counts"]);
+        assert_eq!(explored["assumed"], Value::Null);
+    }
+}
+
+/// Rule: each frontier of the one run is what the same bounds give alone.
+#[test]
+fn both_frontiers_are_those_of_two_runs() {
+    let both = only(&explore(&["express", "-o", "json"]).exits(1));
+    assert_eq!(
+        causes(&both),
+        [
+            "one-effect by expiry=1 fail=1: schema, counts",
+            "one-effect by expiry=1: environment, does not count",
+            "result-kept by expiry=1 fail=1: schema, counts",
+            "result-not-replaced by expiry=1 fail=1: schema, counts",
+            "result-not-replaced by expiry=1: environment, does not count",
+            "owner-only by expiry=1 fail=1: schema, counts",
+            "owner-only by expiry=1: environment, does not count",
+        ]
+    );
+    let assume = ["--assume", "critical-section,results-outlive-retries"];
+    let assumed = only(&explore(&[&["express", "-o", "json"], &assume[..]].concat()).exits(1));
+    let mut of_schema = both.clone();
+    of_schema["harms"].as_array_mut().unwrap().retain(|harm| harm["cause"] == "schema");
+    assert_eq!(frontier(&of_schema), frontier(&assumed));
+    for field in ["assume", "complete", "states", "transitions", "schedules", "depth"] {
+        assert_eq!(both["assumed"][field], assumed[field], "{field}");
+    }
+    // What needs an assumption to fail is what the frontier without assumptions adds.
+    let free = frontier(&only(&explore(&["express", "--faults", USUAL, "-o", "json"]).exits(1)));
+    let mut of_environment = both.clone();
+    of_environment["harms"].as_array_mut().unwrap().retain(|harm| harm["cause"] != "schema");
+    let mut added = free.clone();
+    added.retain(|invariant, _| invariant != "result-kept");
+    assert_eq!(frontier(&of_environment), added);
+    assert_eq!(
+        free["result-kept"],
+        ways(&[("result-kept", &[("expiry=1 fail=1", 7)])])["result-kept"]
+    );
+}
+
+/// Rule: a mixture fails for what the releases cause, without any assumption failing.
+#[test]
+fn two_releases_have_causes_as_well() {
+    let mixed = ["--mix", "go-middleware-v1,go-middleware", "-o", "json"];
+    let explored = only(&explore(&mixed).exits(1));
+    let causes = causes(&explored);
+    assert!(
+        causes.contains(&"replays-after-success by : schema, counts".to_owned()),
+        "{causes:#?}"
+    );
+}
