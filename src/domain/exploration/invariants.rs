@@ -3,7 +3,6 @@
 use std::fmt;
 
 use super::act::Act;
-use super::program::StepKind;
 use super::remedy::Culprit;
 use super::transition::{AttributedReply, Author, Transition};
 use crate::domain::schema::{Meaning, Schema};
@@ -46,20 +45,11 @@ pub(crate) const ALL: [Invariant; 9] = [
 const ONE_EFFECT: Invariant = Invariant {
     name: "one-effect",
     sentence: "the effect happens at most once",
-    remedy: one_effect_remedy,
+    remedy: |culprit| culprit.one_effect(),
     applies_to: |_| true,
     shown_by: |_| None,
     is_violated: one_effect_is_violated,
 };
-
-fn one_effect_remedy(culprit: &Culprit<'_>) -> String {
-    let lasting = "give the lock a TTL longer than the longest run, renew it while the work \
-        continues, and pass the key on to the system that has the effect";
-    if culprit.begins_in_one_call() {
-        return lasting.to_owned();
-    }
-    format!("look the record up and take the lock in one script; {lasting}")
-}
 
 fn one_effect_is_violated(transition: &Transition) -> bool {
     // Only the transition to the second effect counts, or every later transition would be a
@@ -70,22 +60,11 @@ fn one_effect_is_violated(transition: &Transition) -> bool {
 const TRUE_REPLAY: Invariant = Invariant {
     name: "true-replay",
     sentence: "a replay is the response of an effect, or of a failure before any effect",
-    remedy: true_replay_remedy,
+    remedy: |culprit| culprit.true_replay(),
     applies_to: |_| true,
     shown_by: |_| None,
     is_violated: true_replay_is_violated,
 };
-
-fn true_replay_remedy(culprit: &Culprit<'_>) -> String {
-    let own = "let only the worker whose lock is there store a response";
-    if culprit.stores_failures() {
-        return format!(
-            "{own}, and let no stored failure be final, because another worker may have had the \
-            effect"
-        );
-    }
-    own.to_owned()
-}
 
 fn true_replay_is_violated(transition: &Transition) -> bool {
     let Some(AttributedReply { meaning: Some(Meaning::Replay), author }) = transition.reply else {
@@ -119,26 +98,11 @@ fn no_false_done_is_violated(transition: &Transition) -> bool {
 const RESULT_KEPT: Invariant = Invariant {
     name: "result-kept",
     sentence: "no worker removes a stored result before its TTL ends",
-    remedy: result_kept_remedy,
+    remedy: |culprit| culprit.result_kept(),
     applies_to: |_| true,
     shown_by: |_| None,
     is_violated: result_kept_is_violated,
 };
-
-fn result_kept_remedy(culprit: &Culprit<'_>) -> String {
-    match culprit.kind {
-        Some(StepKind::Release) => {
-            "let release check in a script that the lock still belongs to its owner, because a \
-            plain DEL also removes a result"
-                .to_owned()
-        }
-        Some(StepKind::Begin) => "let begin keep a stored result".to_owned(),
-        _ => format!(
-            "let {} check in a script that no result is stored before it writes",
-            culprit.step()
-        ),
-    }
-}
 
 fn result_kept_is_violated(transition: &Transition) -> bool {
     // Without a caller the TTL of the result elapsed, or a fault happened.
@@ -148,26 +112,11 @@ fn result_kept_is_violated(transition: &Transition) -> bool {
 const RESULT_NOT_REPLACED: Invariant = Invariant {
     name: "result-not-replaced",
     sentence: "no worker replaces a stored result by a different one",
-    remedy: result_not_replaced_remedy,
+    remedy: |culprit| culprit.result_not_replaced(),
     applies_to: |_| true,
     shown_by: |_| None,
     is_violated: result_not_replaced_is_violated,
 };
-
-fn result_not_replaced_remedy(culprit: &Culprit<'_>) -> String {
-    match culprit.kind {
-        Some(StepKind::Begin) => "let begin keep a stored result".to_owned(),
-        Some(StepKind::StoreFailure) => {
-            "store a failure only if the worker's own lock still exists, because SET overwrites \
-            any value"
-                .to_owned()
-        }
-        _ => format!(
-            "let {} store only if its own lock still exists, because SET overwrites any value",
-            culprit.step()
-        ),
-    }
-}
 
 fn result_not_replaced_is_violated(transition: &Transition) -> bool {
     let remains = transition.before.result && transition.after.result;
@@ -178,11 +127,7 @@ fn result_not_replaced_is_violated(transition: &Transition) -> bool {
 const LOCK_ENDS: Invariant = Invariant {
     name: "lock-ends",
     sentence: "a request after all workers have ended is not rejected indefinitely",
-    remedy: |_| {
-        "set a lock and its TTL in one command, let begin give a TTL to a lock that has none, and \
-        let no retry prolong another's lock"
-            .to_owned()
-    },
+    remedy: |culprit| culprit.lock_ends(),
     applies_to: |_| true,
     shown_by: |transition| transition.after.stuck.map(Act::Next),
     is_violated: lock_ends_is_violated,
@@ -196,27 +141,11 @@ fn lock_ends_is_violated(transition: &Transition) -> bool {
 const OWNER_ONLY: Invariant = Invariant {
     name: "owner-only",
     sentence: "only its owner removes a lock",
-    remedy: owner_only_remedy,
+    remedy: |culprit| culprit.owner_only(),
     applies_to: |_| true,
     shown_by: |_| None,
     is_violated: owner_only_is_violated,
 };
-
-fn owner_only_remedy(culprit: &Culprit<'_>) -> String {
-    match culprit.kind {
-        Some(StepKind::Begin) => "let begin keep a lock that already exists".to_owned(),
-        _ if culprit.stores_owners() => {
-            format!(
-                "let {} compare the lock's owner token in a script before it changes the lock",
-                culprit.step()
-            )
-        }
-        _ => format!(
-            "store an owner token as the lock, and let {} compare it in a script",
-            culprit.ending_steps()
-        ),
-    }
-}
 
 fn owner_only_is_violated(transition: &Transition) -> bool {
     // Without a caller a TTL elapsed or a fault happened. No worker removed the lock.
@@ -248,11 +177,7 @@ fn replays_after_success_is_violated(transition: &Transition) -> bool {
 const PAYLOADS_APART: Invariant = Invariant {
     name: "payloads-apart",
     sentence: "a request with a different payload is not served as if its payload were the same",
-    remedy: |_| {
-        "store a fingerprint of the payload with the lock and the result, and let begin compare it \
-        first"
-            .to_owned()
-    },
+    remedy: |culprit| culprit.payloads_apart(),
     applies_to: Schema::compares_payloads,
     shown_by: |transition| transition.after.mistaken.map(Act::Other),
     is_violated: payloads_apart_is_violated,

@@ -1,15 +1,18 @@
-//! The suggested change after a violation, derived from the responsible step and from the steps
-//! that the schema has.
+//! The suggested change after a violation, derived from its history and from the steps that the
+//! schema has.
 
+use super::fault::Fault;
 use super::program::StepKind;
-use crate::domain::schema::{OnFailure, Schema};
+use super::transition::Author;
+use crate::domain::schema::value_template::Placeholder;
+use crate::domain::schema::{Action, Call, OnFailure, Role, Schema};
 
 /// The advice if another request acted between two calls of begin. All later violations in that
 /// schedule follow from this.
 pub(crate) const BEGIN_IN_ONE_SCRIPT: &str = "let begin look the record up and take the lock in \
     one script, because another request can act between two calls";
 
-/// The step that violated an invariant.
+/// What led to a violation: the step that violated the invariant first, and what happened before.
 #[derive(Clone, Copy)]
 pub(crate) struct Culprit<'a> {
     /// The schema of the service that executed the step.
@@ -17,6 +20,25 @@ pub(crate) struct Culprit<'a> {
     /// `None` if no call is responsible: an effect, an elapsed TTL, or a later request shows the
     /// violation.
     pub(crate) kind: Option<StepKind>,
+    /// The call of this step.
+    pub(crate) call: Option<&'a Call>,
+    /// The author of the replay that the call got.
+    pub(crate) author: Option<Author>,
+    /// The last fault that took a lock or a result away, and which of both.
+    pub(crate) taken: Option<(Fault, Role)>,
+    /// The lock at the end of the history.
+    pub(crate) left: LeftLock,
+    /// The name of the value format at the Redis key of the lock, at the end of the history.
+    pub(crate) format: Option<&'a str>,
+}
+
+/// The lock that a history leaves.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LeftLock {
+    Absent,
+    Expiring,
+    /// The lock never expires, because a step of this kind or a fault (`None`) made it so.
+    Endless(Option<StepKind>),
 }
 
 impl Culprit<'_> {
@@ -30,23 +52,177 @@ impl Culprit<'_> {
         }
     }
 
+    /// The step with its script or command, such as `release (DEL)`.
+    fn step_and_call(&self) -> String {
+        match self.call {
+            Some(call) => format!("{} ({})", self.step(), call.name()),
+            None => self.step().to_owned(),
+        }
+    }
+
     /// The names of the steps with which the schema ends a lock.
-    pub(super) fn ending_steps(&self) -> &'static str {
+    fn ending_steps(&self) -> &'static str {
         if self.schema.release.is_some() { "complete and release" } else { "complete" }
     }
 
-    /// True if the service's locks store their owners.
-    pub(super) fn stores_owners(&self) -> bool {
-        self.schema.values.iter().any(|value| value.fields.owner.is_some())
+    /// True if the call is this command, without a script.
+    fn is_command(&self, name: &str) -> bool {
+        match self.call {
+            Some(call) => {
+                matches!(call.action, Action::Command(_)) && call.name().eq_ignore_ascii_case(name)
+            }
+            None => false,
+        }
     }
 
-    /// True if begin is a single call, so that no other request can act within it.
-    pub(super) fn begins_in_one_call(&self) -> bool {
-        self.schema.begin_calls().len() == 1
+    /// True if the service's locks name their owners.
+    fn stores_owners(&self) -> bool {
+        let in_lock = self.schema.write.lock_value.as_ref();
+        in_lock.is_some_and(|value| value.has(&[Placeholder::Owner]))
+            || self.schema.values.iter().any(|value| value.fields.owner.is_some())
     }
 
-    /// True if the service stores the errors of failed handlers as results.
-    pub(super) fn stores_failures(&self) -> bool {
-        self.schema.on_failure() == OnFailure::Store
+    /// True if the call gets the owner, so that it can compare it.
+    fn gets_owner(&self) -> bool {
+        let Some(call) = self.call else { return false };
+        call.words().any(|word| word.has(&[Placeholder::Owner, Placeholder::LockValue]))
+    }
+
+    /// Why a worker's call affected the lock or the result of another, and what prevents it.
+    fn owner_comparison(&self) -> String {
+        let call = self.step_and_call();
+        if !self.stores_owners() {
+            let steps = self.ending_steps();
+            return format!(
+                "store an owner token as the lock, and let {steps} compare it in a script"
+            );
+        }
+        if self.gets_owner() {
+            return format!(
+                "let {call} compare the lock's owner with the owner that it gets, before every change"
+            );
+        }
+        format!(
+            "pass the owner to {call}, and let it compare the lock's owner in a script before it \
+            changes the lock"
+        )
+    }
+
+    /// What keeps a second worker out.
+    pub(super) fn one_effect(&self) -> String {
+        let and_downstream = "pass the key on to the system that has the effect";
+        match self.taken {
+            Some((Fault::Evict, _)) => format!(
+                "set maxmemory-policy to noeviction, or use a Redis for these keys alone, and \
+                {and_downstream}"
+            ),
+            Some((Fault::Failover, _)) => format!(
+                "let begin wait for a replica (WAIT), so that fewer locks are lost, and \
+                {and_downstream}"
+            ),
+            Some((_, Role::Result)) => {
+                format!("keep results longer than clients retry, and {and_downstream}")
+            }
+            Some(_) if self.schema.renew.is_some() => format!(
+                "give the lock a TTL longer than any pause between two renewals, and \
+                {and_downstream}"
+            ),
+            Some(_) => format!(
+                "give the lock a TTL longer than the longest run, or add a step that renews it \
+                during the work, and {and_downstream}"
+            ),
+            None => "let begin take the lock only if no lock or result exists".to_owned(),
+        }
+    }
+
+    /// What makes a replay true.
+    pub(super) fn true_replay(&self) -> String {
+        if matches!(self.author, Some(Author::Failure(_)))
+            && self.schema.on_failure() == OnFailure::Store
+        {
+            return "let no stored failure be final, because another worker may have had the effect"
+                .to_owned();
+        }
+        "let only the worker whose lock exists store a response, and only after its effect"
+            .to_owned()
+    }
+
+    /// What keeps a stored result.
+    pub(super) fn result_kept(&self) -> String {
+        match self.kind {
+            Some(StepKind::Begin) => {
+                format!("let {} keep a stored result", self.step_and_call())
+            }
+            Some(StepKind::Release) if !self.stores_owners() => self.owner_comparison(),
+            Some(StepKind::Release) if self.is_command("DEL") || self.is_command("UNLINK") => {
+                format!(
+                    "let release check in a script that the lock still belongs to its owner, \
+                    because a plain {} also removes a result",
+                    self.call.map(Call::name).unwrap_or_default()
+                )
+            }
+            _ => format!(
+                "let {} check in a script that no result is stored before it changes the record",
+                self.step_and_call()
+            ),
+        }
+    }
+
+    /// What keeps the first result.
+    pub(super) fn result_not_replaced(&self) -> String {
+        let call = self.step_and_call();
+        if matches!(self.kind, Some(StepKind::Begin)) {
+            return format!("let {call} keep a stored result");
+        }
+        let what = match self.kind {
+            Some(StepKind::StoreFailure) => "a failure",
+            _ => "a result",
+        };
+        let why = if self.is_command("SET") { ", because SET overwrites any value" } else { "" };
+        format!("let {call} store {what} only if the worker's own lock still exists{why}")
+    }
+
+    /// What makes a lock end.
+    pub(super) fn lock_ends(&self) -> String {
+        match self.left {
+            LeftLock::Absent => "let begin acquire a key without a lock or a result".to_owned(),
+            LeftLock::Expiring => "let no retry prolong the lock of another worker".to_owned(),
+            LeftLock::Endless(Some(StepKind::Begin)) if self.schema.begin_calls().len() > 1 => {
+                "let begin set the lock and its TTL in one command or script".to_owned()
+            }
+            LeftLock::Endless(Some(StepKind::Begin)) => "let begin give the lock a TTL".to_owned(),
+            LeftLock::Endless(Some(StepKind::Renew)) => {
+                "let renew keep or set the TTL of the lock, because SET without a TTL removes it"
+                    .to_owned()
+            }
+            LeftLock::Endless(Some(kind)) => {
+                format!("let {} keep the TTL of the lock", kind.described_step().as_str())
+            }
+            LeftLock::Endless(None) => "let begin give a TTL to a lock that has none".to_owned(),
+        }
+    }
+
+    /// What keeps a worker from removing or replacing the lock of another.
+    pub(super) fn owner_only(&self) -> String {
+        match self.kind {
+            Some(StepKind::Begin) => {
+                format!("let {} keep a lock that already exists", self.step_and_call())
+            }
+            _ => self.owner_comparison(),
+        }
+    }
+
+    /// What tells payloads apart.
+    pub(super) fn payloads_apart(&self) -> String {
+        let keeps_some = self.schema.values.iter().any(|value| value.fields.fingerprint.is_some());
+        match self.format {
+            Some(format) if keeps_some => format!(
+                "let begin compare the fingerprint with the whole stored one for every value, also \
+                for `{format}`"
+            ),
+            _ => "store a fingerprint of the payload with the lock and the result, and let begin \
+                compare it first"
+                .to_owned(),
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Explorations on a real server: executes the calls that the search requests, and the schedules of
 //! violations.
 
+mod culprit;
 mod task;
 mod test_server;
 mod workers;

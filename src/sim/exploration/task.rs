@@ -4,16 +4,17 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::culprit::remedy;
 use super::test_server::TestServer;
 use super::workers::{Workers, unreadable_response};
 use crate::domain::exploration::{
-    AbstractState, Act, Assumptions, BEGIN_IN_ONE_SCRIPT, Culprit, Exploration, Fault, FaultBudget,
-    Invariant, NextAction, PastSchedule, RecordPast, ReplayedSchedule, ScheduleToken,
-    SearchCoverage, StepCoverage, Violation, WorkerProgram, held_at, invariants, leading_to,
+    AbstractState, Act, Assumptions, Exploration, FaultBudget, PastSchedule, RecordPast,
+    ReplayedSchedule, ScheduleToken, SearchCoverage, StepCoverage, Violation, WorkerProgram,
+    invariants, leading_to,
 };
 use crate::domain::record::Record;
 use crate::domain::record::age::millis;
-use crate::domain::schema::{Meaning, Role, Schema};
+use crate::domain::schema::Schema;
 use crate::explore::{
     ExploredProgram, FoundViolation, Rules, SearchLimits, TracedStep, UnknownReply, explore,
     retrace,
@@ -161,67 +162,11 @@ impl ExplorationTask {
             is_minimal: false,
             cause: None,
             counts: true,
-            remedy: self.remedy(found.invariant, &token, &steps),
+            remedy: remedy(&self.program, &self.services(&token), &steps, found.invariant),
             lines: replayed.lines,
             token,
             deviates: replayed.deviates,
         })
-    }
-
-    /// The advice for a schedule that violates the invariant.
-    fn remedy(&self, invariant: &Invariant, token: &ScheduleToken, steps: &[TracedStep]) -> String {
-        if self.begin_was_interrupted(steps) {
-            return BEGIN_IN_ONE_SCRIPT.to_owned();
-        }
-        let services = self.services(token);
-        let mut service = services.first().copied().unwrap_or(0);
-        let mut kind = None;
-        for step in steps {
-            if !step.violated.iter().any(|violated| violated.name == invariant.name) {
-                continue;
-            }
-            if let Some(worker) = step.act.worker() {
-                service = services.get(usize::from(worker)).copied().unwrap_or(service);
-                if let NextAction::Call { number, .. } = step.action {
-                    kind = Some(self.program.calls[usize::from(number)].step);
-                }
-            }
-            // The first step that violates the invariant is responsible.
-            break;
-        }
-        (invariant.remedy)(&Culprit { schema: &self.program.services[service], kind })
-    }
-
-    /// True if a later call of begin acquired the lock although another worker held it, or a result
-    /// was stored. Until then only the workers' own calls changed the keys. An earlier call of the
-    /// same begin therefore saw another state.
-    fn begin_was_interrupted(&self, steps: &[TracedStep]) -> bool {
-        let mut holder = None;
-        for step in steps {
-            if let Some(Fault::Expiry | Fault::Evict | Fault::Failover | Fault::Persist) =
-                step.act.fault()
-            {
-                // These faults change the keys without a call, so that begin may not be the cause.
-                return false;
-            }
-            if let Some(reply) = step.reply
-                && reply.meaning == Some(Meaning::Acquired)
-                && let NextAction::Call { number, .. } = step.action
-            {
-                let call = self.program.calls[usize::from(number)];
-                let schema = &self.program.services[call.service];
-                let mut has_result = false;
-                for key_index in 0..schema.keys.len() {
-                    has_result |= held_at(schema, &step.before, key_index) == Some(Role::Result);
-                }
-                let is_anothers = holder.is_some() && holder != step.act.worker();
-                if call.index > 0 && (has_result || is_anothers) {
-                    return true;
-                }
-            }
-            holder = step.holder;
-        }
-        false
     }
 
     fn token(&self, beginning: &[u8], acts: &[Act]) -> ScheduleToken {
@@ -322,7 +267,7 @@ impl ExplorationTask {
                     is_minimal: false,
                     cause: None,
                     counts: true,
-                    remedy: self.remedy(invariant, token, steps),
+                    remedy: remedy(&self.program, &self.services(token), steps, invariant),
                     lines: replayed.lines.clone(),
                     token: token.clone(),
                     deviates: replayed.deviates.clone(),
