@@ -15,7 +15,7 @@ use self::explored::{ChosenArgs, ExploredPrograms};
 use crate::args::{Output, SchemaArgs};
 use crate::context::Context;
 use crate::domain::exploration::{
-    AcceptedFrontiers, Assumption, Exploration, FaultBudget, ScheduleToken,
+    AcceptedFrontiers, Assumption, Exploration, ExplorationBounds, FaultBudget, ScheduleToken,
 };
 use crate::domain::schema::Schema;
 use crate::exit::{CommandError, Exit};
@@ -119,6 +119,9 @@ pub struct Args {
     trace: Option<TraceStyle>,
 
     /// Exit with 1 only for differences from FILE, which `-o json` wrote
+    ///
+    /// Shows only what is new or gone. Refuses fewer workers or faults, or more assumptions, than
+    /// FILE has.
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     expect: Option<PathBuf>,
 
@@ -169,6 +172,9 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         return Err(CommandError::usage("--mix: two schemas need at least two workers").into());
     }
     let choice = explored::choose(context, &args.chosen, &args.schemas)?;
+    if let Some(accepted) = &accepted {
+        refuse_smaller_bounds(&args, &choice, accepted)?;
+    }
     // After Ctrl-C and SIGTERM, the keys that explore created are still removed.
     let interrupt = Interrupt::listen()?;
     interrupt.handle_terminate()?;
@@ -247,8 +253,10 @@ fn show(
     accepted: Option<&AcceptedFrontiers>,
 ) -> Result<Exit> {
     let mut differences = None;
+    let mut changed = Vec::new();
     if let Some(accepted) = accepted {
         differences = Some(accepted.differences(explorations));
+        changed = accepted.changed_schemas(explorations);
     }
     if let Some(picture) = picture(args, explorations) {
         context.ui.data(picture)?;
@@ -262,7 +270,12 @@ fn show(
         }
         let values: Vec<_> = explorations.iter().map(render::exploration).collect();
         let traces = args.trace == Some(TraceStyle::Table) || explorations.len() == 1;
-        let shown = ShownExplorations { explorations, traces, differences: differences.as_deref() };
+        let shown = ShownExplorations {
+            explorations,
+            traces,
+            differences: differences.as_deref(),
+            changed: &changed,
+        };
         context.show_with(args.output, "schemas", &values, &of_all, |view| {
             render::text(shown, view)
         })?;
@@ -355,6 +368,30 @@ fn task(args: &Args, services: &[Arc<Schema>], is_private: bool) -> Result<Explo
         assumptions: args.assume.iter().copied().collect(),
         limits: SearchLimits { most_states: usize::try_from(args.max_states)?, forgets: false },
     })
+}
+
+/// Refuses a run that cannot show that nothing is worse than what was accepted.
+fn refuse_smaller_bounds(
+    args: &Args,
+    choice: &ExploredPrograms,
+    accepted: &AcceptedFrontiers,
+) -> Result<()> {
+    let bounds = ExplorationBounds {
+        workers: args.workers,
+        faults: args.faults(),
+        assumptions: args.assume.iter().copied().collect(),
+        has_causes: args.explores_twice(),
+    };
+    for services in &choice.programs {
+        let names: Vec<_> = services.iter().map(|schema| schema.name.as_str()).collect();
+        let name = names.join(" beside ");
+        if let Some(why) = accepted.smaller_than_accepted(&name, bounds) {
+            return Err(CommandError::usage(format!("--expect: {name} was accepted {why}"))
+                .hint("explore with at least the accepted bounds, or write the file again")
+                .into());
+        }
+    }
+    Ok(())
 }
 
 fn accepted(file: &Path) -> Result<AcceptedFrontiers> {

@@ -17,6 +17,8 @@ use crate::domain::schema::Schema;
 pub(crate) struct Exploration {
     /// The schemas whose steps the workers execute.
     pub(crate) schemas: Vec<String>,
+    /// The hash of each schema's files.
+    pub(crate) hashes: Vec<String>,
     pub(crate) workers: u8,
     /// How often each fault may happen.
     pub(crate) most: FaultBudget,

@@ -1,6 +1,7 @@
 //! The faults, how often an exploration allows each, and the assumptions that an exploration may
 //! make.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
@@ -106,6 +107,20 @@ impl FaultBudget {
             .iter()
             .map(move |fault| (*fault, self.of(*fault)))
             .filter(|(_, count)| *count > 0)
+    }
+
+    /// The faults that happen, by name.
+    pub(crate) fn by_name(self) -> BTreeMap<String, u8> {
+        let mut counts = BTreeMap::new();
+        for (fault, count) in self.faults() {
+            counts.insert(fault.as_str().to_owned(), count);
+        }
+        counts
+    }
+
+    /// How often the fault with this name happens; `None` if there is no such fault.
+    pub(crate) fn of_name(self, name: &str) -> Option<u8> {
+        name.parse().ok().map(|fault: Fault| self.of(fault))
     }
 
     /// The number of budgets within this one.

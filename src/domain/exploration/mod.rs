@@ -14,7 +14,7 @@ mod token;
 mod transition;
 mod two_frontiers;
 
-pub(crate) use accepted::{AcceptedFrontiers, FrontierDifference};
+pub(crate) use accepted::{AcceptedFrontiers, ExplorationBounds, FrontierDifference};
 pub use act::Act;
 pub(crate) use act::MOST_LOST_WRITES;
 pub(crate) use exploration::{

@@ -76,6 +76,8 @@ pub struct Schema {
     /// The schema's Lua scripts, by name.
     pub scripts: BTreeMap<String, Script>,
     pub(crate) origin: SchemaOrigin,
+    /// The SHA-256 of `schema.toml` and the scripts, in hex. It changes with every byte of them.
+    pub(crate) files_hash: String,
 }
 
 impl Schema {

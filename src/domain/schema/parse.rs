@@ -13,6 +13,8 @@ mod values;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use sha2::{Digest as _, Sha256};
+
 use self::symbol_table::SymbolTable;
 use super::key_hash::KeyHash;
 use super::location::{AllChecked, At as _, Checked, Wrong, all, wrong};
@@ -25,6 +27,7 @@ use super::ttl::{NO_TTL, TtlOf};
 use super::value_format::{State, Timestamp};
 use super::value_template::Placeholder;
 use super::write_format::WriteFormat;
+use crate::domain::hex::hex;
 
 /// The meanings that the replies of each step may have. At least one reply must have the first of
 /// them.
@@ -82,9 +85,11 @@ pub(crate) fn parse_all(source: SchemaSource<'_>) -> Result<Schema, Vec<SchemaEr
             }
         },
     };
-    let scripts = scripts.into_iter().map(|script| (script.name.clone(), script)).collect();
+    let scripts: BTreeMap<_, _> =
+        scripts.into_iter().map(|script| (script.name.clone(), script)).collect();
+    let files_hash = files_hash(toml, &scripts);
     let found = match resolve(raw, scripts, prefixes, origin) {
-        Ok(schema) => return Ok(schema),
+        Ok(schema) => return Ok(Schema { files_hash, ..schema }),
         Err(found) => found,
     };
     let mut errors = Vec::new();
@@ -94,6 +99,21 @@ pub(crate) fn parse_all(source: SchemaSource<'_>) -> Result<Schema, Vec<SchemaEr
     }
     errors.sort_by_key(|error| error.line);
     Err(errors)
+}
+
+/// The SHA-256 of a schema's files, in hex.
+fn files_hash(toml: &str, scripts: &BTreeMap<String, Script>) -> String {
+    let mut files = vec![("schema.toml", toml)];
+    for script in scripts.values() {
+        files.push((&script.name, &script.text));
+    }
+    let mut hash = Sha256::new();
+    for (name, text) in files {
+        // The lengths keep the text of one file apart from the next.
+        hash.update(format!("{name} {}\n", text.len()));
+        hash.update(text);
+    }
+    hex(&hash.finalize())
 }
 
 /// Parses and checks a schema.
@@ -201,6 +221,8 @@ fn resolve(
         service: raw.service,
         scripts: symbols.scripts,
         origin,
+        // `parse_all` adds it.
+        files_hash: String::new(),
     })
 }
 

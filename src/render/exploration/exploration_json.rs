@@ -15,6 +15,7 @@ pub(crate) fn exploration(exploration: &Exploration) -> Value {
     json!({
         "schema": exploration.schemas.first(),
         "beside": exploration.schemas.get(1),
+        "hashes": hashes(exploration),
         "workers": exploration.workers,
         "faults": every(exploration.most),
         "assume": names(exploration.assumptions),
@@ -34,6 +35,15 @@ pub(crate) fn exploration(exploration: &Exploration) -> Value {
         "unreached": exploration.unreached().iter().map(unreached_json).collect::<Vec<_>>(),
         "harms": exploration.violations.iter().map(violation).collect::<Vec<_>>(),
     })
+}
+
+/// The hash of the files of each schema.
+fn hashes(exploration: &Exploration) -> Map<String, Value> {
+    let mut hashes = Map::new();
+    for (schema, hash) in exploration.schemas.iter().zip(&exploration.hashes) {
+        hashes.insert(schema.clone(), hash.as_str().into());
+    }
+    hashes
 }
 
 fn names(assumptions: Assumptions) -> Vec<&'static str> {
@@ -118,7 +128,9 @@ pub(crate) fn difference(difference: &FrontierDifference) -> Value {
     json!({
         "schema": difference.schema,
         "invariant": difference.invariant,
-        "faults": difference.faults,
+        "faults": difference.faults_in_words(),
+        "minimal_faults": difference.faults,
+        "cause": difference.cause,
         "change": if difference.is_new { "new" } else { "gone" },
     })
 }

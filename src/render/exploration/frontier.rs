@@ -20,10 +20,15 @@ pub(crate) struct ShownExplorations<'a> {
     pub(crate) traces: bool,
     /// The differences from the accepted frontiers; `None` if there was nothing to compare with.
     pub(crate) differences: Option<&'a [FrontierDifference]>,
+    /// The schemas whose files have changed since their frontiers were accepted.
+    pub(crate) changed: &'a [String],
 }
 
 /// The report of explorations.
 pub(crate) fn text(shown: ShownExplorations<'_>, view: View) -> String {
+    if let Some(differences) = shown.differences {
+        return compared(shown, differences, view);
+    }
     let mut parts = Vec::new();
     for exploration in shown.explorations {
         // A replayed schedule was not searched, so it has no frontier.
@@ -48,8 +53,35 @@ pub(crate) fn text(shown: ShownExplorations<'_>, view: View) -> String {
     {
         parts.push("`--trace table` shows the shortest way to each violation.\n".to_owned());
     }
-    if let Some(differences) = shown.differences {
-        parts.push(self::differences(differences, view));
+    parts.join("\n")
+}
+
+/// The differences from the accepted frontiers, with a history and advice for each new violation.
+/// Accepted violations are not shown.
+fn compared(
+    shown: ShownExplorations<'_>,
+    differences: &[FrontierDifference],
+    view: View,
+) -> String {
+    let mut parts = vec![self::differences(shown, differences, view)];
+    let mut of_new = Vec::new();
+    for exploration in shown.explorations {
+        let name = exploration.name();
+        let mut new = exploration.clone();
+        new.violations.retain(|violation| {
+            differences
+                .iter()
+                .any(|difference| difference.is_new && difference.is(&name, violation))
+        });
+        for violation in shortest(&new) {
+            let title = view.palette.bold(&escape::text(name.as_bytes()));
+            parts.push(format!("{title}\n{}", history(violation, view)));
+        }
+        of_new.push(new);
+    }
+    let advice = remedies::text(&of_new, view);
+    if !advice.is_empty() {
+        parts.push(format!("{}\n{advice}", view.palette.bold("What to change")));
     }
     parts.join("\n")
 }
@@ -295,19 +327,36 @@ fn otherwise(deviates: Option<&str>, view: View) -> String {
 }
 
 /// The differences from the accepted frontiers, one per line.
-pub(crate) fn differences(differences: &[FrontierDifference], view: View) -> String {
-    if differences.is_empty() {
-        return "All results match the accepted file.\n".to_owned();
+fn differences(
+    shown: ShownExplorations<'_>,
+    differences: &[FrontierDifference],
+    view: View,
+) -> String {
+    let mut text = String::new();
+    for schema in shown.changed {
+        let schema = escape::text(schema.as_bytes());
+        text += &format!("The files of {schema} have changed since the result was accepted.\n");
     }
-    let mut text = format!("{}\n", view.palette.bold("Different from the accepted file"));
+    if !shown.explorations.iter().all(Exploration::is_complete) {
+        text += "--max-states ended the search, so the comparison is not complete.\n";
+    }
+    if differences.is_empty() {
+        return text + "All results match the accepted file.\n";
+    }
+    text += &format!("{}\n", view.palette.bold("Different from the accepted file"));
     for difference in differences {
         let change = if difference.is_new { "new" } else { "gone" };
         let schema = escape::text(difference.schema.as_bytes());
-        let faults = escape::text(difference.faults.as_bytes());
-        let what = if difference.is_goal() {
-            format!("{} is never reached", difference.invariant)
+        let faults = escape::text(difference.faults_in_words().as_bytes());
+        let cause = match &difference.cause {
+            Some(cause) => format!(" (cause: {})", escape::text(cause.as_bytes())),
+            None => String::new(),
+        };
+        let invariant = escape::text(difference.invariant.as_bytes());
+        let what = if difference.faults.is_none() {
+            format!("{invariant} is never reached")
         } else {
-            format!("{} by {faults}", difference.invariant)
+            format!("{invariant} by {faults}{cause}")
         };
         text += &format!("  {change:<5}{schema}: {what}\n");
     }

@@ -97,6 +97,7 @@ impl ExplorationTask {
         );
         Ok(Exploration {
             schemas: self.schema_names(),
+            hashes: self.program.services.iter().map(|schema| schema.files_hash.clone()).collect(),
             workers: self.workers,
             most: self.most,
             assumptions: self.assumptions,
@@ -286,6 +287,7 @@ impl ExplorationTask {
         };
         Exploration {
             schemas: self.schema_names(),
+            hashes: self.program.services.iter().map(|schema| schema.files_hash.clone()).collect(),
             workers: self.workers,
             most: faults,
             assumptions: Assumptions::default(),

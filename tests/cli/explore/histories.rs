@@ -1,12 +1,10 @@
 //! The histories that are shown: played by workers, drawn, and played again by a token.
 
-use std::fs;
-
 use serde_json::Value;
 
 use super::{USUAL, explore, only};
 use crate::simulate::attempts::READS;
-use crate::simulate::variant::{MINE, home, reference, run};
+use crate::simulate::variant::{MINE, reference, run};
 
 /// The token of a harm of express.
 fn token(invariant: &str) -> String {
@@ -101,23 +99,4 @@ fn a_step_that_goes_by_chance_is_not_explored() {
     let dir = counts.folder().to_str().unwrap();
     let run = run(counts.folder(), &["explore", MINE, "--schema-dir", dir, "--sandbox"]).exits(3);
     run.says("does not answer the same question alike, so there is no result for mine");
-}
-
-#[test]
-fn what_was_accepted_is_no_difference() {
-    let folder = home();
-    let file = folder.path().join("accepted.json");
-    let file_name = file.to_str().unwrap();
-    fs::write(&file, explore(&["express", "-o", "json"]).text()).unwrap();
-    let same = explore(&["express", "--expect", file_name]).exits(0);
-    assert!(same.text().contains("All results match the accepted file."), "{}", same.text());
-    let other = explore(&["express", "--faults", "fail=0", "--expect", file_name]).exits(1);
-    assert!(
-        other.text().contains("gone express: result-kept by expiry=1,fail=1"),
-        "{}",
-        other.text()
-    );
-    let new = explore(&["go-chi", "--expect", file_name, "-o", "json"]).exits(1);
-    assert_eq!(new.json()["differences"][0]["change"], "new");
-    explore(&["express", "--expect", "/nowhere"]).exits(2).says("/nowhere");
 }

@@ -1,5 +1,6 @@
 //! `idemctl explore`: what it finds is there, what it shows was played, and each invariant has a mutant that breaks it.
 
+mod accepted;
 mod advice;
 mod causes;
 mod command;
