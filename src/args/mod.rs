@@ -3,6 +3,7 @@
 mod change;
 mod connection;
 mod display;
+mod junit;
 mod keys;
 mod scan_options;
 mod schemas;
@@ -15,6 +16,7 @@ pub(crate) use change::{
 };
 pub(crate) use connection::{ConnectionArgs, TlsArgs};
 pub(crate) use display::{DisplayArgs, Format, Output, ShowArgs, Sort, without};
+pub(crate) use junit::JunitArgs;
 pub(crate) use keys::KeysArgs;
 pub(crate) use scan_options::{PageArgs, RateArgs, ScanArgs};
 pub(crate) use schemas::{SchemaArgs, SchemaFolderArgs};

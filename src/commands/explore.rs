@@ -12,7 +12,7 @@ use serde_json::Map;
 use uuid::Uuid;
 
 use self::explored::{ChosenArgs, ExploredPrograms};
-use crate::args::{Output, SchemaArgs};
+use crate::args::{JunitArgs, Output, SchemaArgs};
 use crate::context::Context;
 use crate::domain::exploration::{
     AcceptedFrontiers, Assumption, Exploration, ExplorationBounds, FaultBudget, ScheduleToken,
@@ -124,6 +124,9 @@ pub struct Args {
     /// FILE has.
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     expect: Option<PathBuf>,
+
+    #[command(flatten)]
+    junit: JunitArgs,
 
     /// Stop each exploration after this many states
     #[arg(
@@ -280,6 +283,7 @@ fn show(
             render::text(shown, view)
         })?;
     }
+    args.junit.write("explore", &render::suites(explorations, differences.as_deref()))?;
     // With --expect, known violations are accepted, and only differences count.
     let is_bad = match &differences {
         Some(differences) => !differences.is_empty(),

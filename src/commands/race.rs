@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::{Args as ClapArgs, ValueEnum};
 
-use crate::args::{Output, SchemaArgs, parse_duration};
+use crate::args::{JunitArgs, Output, SchemaArgs, parse_duration};
 use crate::context::Context;
 use crate::domain::race::{RacePlan, RaceRun, RaceVerdict, Strategy};
 use crate::domain::schema::{Schema, SchemaOrigin};
@@ -92,6 +92,9 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 0)]
     fail_every: u64,
 
+    #[command(flatten)]
+    junit: JunitArgs,
+
     /// The schemas. In `race`, the word `all` selects every schema. The default is the context's
     /// schemas, or else every built-in one that begins with a script.
     #[command(flatten)]
@@ -148,6 +151,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let shown: Vec<_> = runs.iter().map(render::run).collect();
     let is_verbose = context.ui.is_verbose();
     context.show(args.output, "runs", &shown, |view| render::text(&runs, view, is_verbose))?;
+    args.junit.write("race", &render::suites(&runs))?;
     Ok(exit(&runs))
 }
 

@@ -7,7 +7,7 @@ use clap::Args as ClapArgs;
 use clap::builder::PossibleValue;
 use serde_json::Map;
 
-use crate::args::{Output, SchemaArgs};
+use crate::args::{JunitArgs, Output, SchemaArgs};
 use crate::context::Context;
 use crate::domain::schema::Schema;
 use crate::domain::simulation::{AcceptedMatrix, Cell, MatrixDifference};
@@ -67,6 +67,9 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     expect: Option<PathBuf>,
 
+    #[command(flatten)]
+    junit: JunitArgs,
+
     /// Number of repetitions of scenarios that depend on chance
     #[arg(
         long,
@@ -115,6 +118,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         differences = Some(accepted.differences(&simulated.cells));
     }
     show(context, &args, &simulated.cells, differences.as_deref())?;
+    args.junit.write("simulate", &render::suites(&simulated.cells, differences.as_deref()))?;
     // With --expect, known failures are accepted, and only differences count.
     let bad = match &differences {
         Some(differences) => !differences.is_empty(),

@@ -17,6 +17,7 @@ pub mod exploration;
 pub mod fold;
 pub mod history;
 pub mod invocation;
+pub(crate) mod junit;
 pub mod listing;
 pub mod name;
 mod page;

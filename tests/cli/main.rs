@@ -44,6 +44,7 @@ mod identity;
 mod incidents;
 mod inspect;
 mod json;
+mod junit;
 mod keeping;
 mod list;
 mod log_records;

@@ -284,7 +284,8 @@ fn approximately(number: f64) -> String {
     if number < 10_000.0 { format!("{number:.0}") } else { format!("{number:.1e}") }
 }
 
-fn history(violation: &Violation, view: View) -> String {
+/// A violation with the history that leads to it.
+pub(super) fn history(violation: &Violation, view: View) -> String {
     let palette = view.palette;
     let cause = match violation.cause {
         Some(cause) => format!(", caused by the {}", cause.as_str()),

@@ -1,5 +1,6 @@
 //! Explorations for people and programs.
 
+mod exploration_cases;
 mod exploration_json;
 mod frontier;
 mod lanes;
@@ -8,6 +9,7 @@ mod past;
 mod picture;
 mod remedies;
 
+pub(crate) use self::exploration_cases::suites;
 pub(crate) use self::exploration_json::{difference, exploration};
 pub(crate) use self::frontier::{ShownExplorations, text};
 pub(crate) use self::past::{past, past_json};

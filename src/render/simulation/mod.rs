@@ -4,7 +4,9 @@ mod advice;
 mod matrix;
 mod report;
 mod sequence;
+mod simulation_cases;
 mod simulation_json;
 
 pub use self::report::{Simulation, compared, list, text};
+pub(crate) use self::simulation_cases::suites;
 pub use self::simulation_json::{cell, difference, story};

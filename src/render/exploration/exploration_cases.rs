@@ -1,0 +1,134 @@
+//! Explorations as test cases: one per invariant, and one per goal.
+
+use strum::VariantArray as _;
+
+use super::frontier::history;
+use crate::domain::exploration::{
+    Exploration, FrontierDifference, Goal, Invariant, Violation, invariants,
+};
+use crate::render::junit::{TestCase, TestOutcome, TestSuite};
+use crate::render::style::{Palette, View};
+
+/// The test cases of each exploration. With `differences` from an accepted result, only these fail.
+pub(crate) fn suites(
+    explorations: &[Exploration],
+    differences: Option<&[FrontierDifference]>,
+) -> Vec<TestSuite> {
+    let mut suites = Vec::new();
+    for exploration in explorations {
+        let mut cases = Vec::new();
+        for invariant in &invariants::ALL {
+            cases.push(of_invariant(exploration, invariant, differences));
+        }
+        // A replayed history reaches no goals.
+        if exploration.replay.is_none() {
+            for goal in Goal::VARIANTS {
+                cases.push(of_goal(exploration, *goal, differences));
+            }
+        }
+        suites.push(TestSuite {
+            name: exploration.name(),
+            duration_ms: Some(exploration.wall_ms),
+            cases,
+        });
+    }
+    suites
+}
+
+fn of_invariant(
+    exploration: &Exploration,
+    invariant: &Invariant,
+    differences: Option<&[FrontierDifference]>,
+) -> TestCase {
+    let mut failing = Vec::new();
+    let mut accepted = Vec::new();
+    for violation in &exploration.violations {
+        if violation.invariant.name != invariant.name {
+            continue;
+        }
+        if fails(exploration, violation, differences) {
+            failing.push(violation);
+        } else {
+            accepted.push(violation);
+        }
+    }
+    let gone = gone(exploration, invariant.name, differences);
+    let (outcome, shown) = if let Some(first) = failing.first() {
+        let message = format!("expected: {}; broken by {}", invariant.sentence, first.faults);
+        (TestOutcome::Failed(message), failing)
+    } else if let Some(gone) = gone {
+        (TestOutcome::Failed(gone), accepted)
+    } else if exploration.not_asked.contains(&invariant.name) {
+        (TestOutcome::Skipped("the schema does not compare payloads".to_owned()), accepted)
+    } else if accepted.is_empty() && !exploration.is_complete() {
+        let why = "not broken so far; --max-states ended the search";
+        (TestOutcome::Skipped(why.to_owned()), accepted)
+    } else {
+        (TestOutcome::Passed, accepted)
+    };
+    let view = View { palette: Palette::new(false), width: None };
+    let mut details = String::new();
+    for violation in shown {
+        details.push_str(&history(violation, view));
+        details.push_str(&format!("  → {}\n", violation.remedy));
+    }
+    TestCase { name: invariant.name.to_owned(), outcome, details }
+}
+
+fn fails(
+    exploration: &Exploration,
+    violation: &Violation,
+    differences: Option<&[FrontierDifference]>,
+) -> bool {
+    let Some(differences) = differences else { return violation.counts };
+    let name = exploration.name();
+    differences.iter().any(|difference| difference.is_new && difference.is(&name, violation))
+}
+
+/// The accepted violation, or the goal that was not reached, if it is gone.
+fn gone(
+    exploration: &Exploration,
+    name: &str,
+    differences: Option<&[FrontierDifference]>,
+) -> Option<String> {
+    for difference in differences? {
+        let is_of = difference.schema == exploration.name() && difference.invariant == name;
+        if is_of && !difference.is_new {
+            return Some(format!(
+                "accepted ({}), but no longer found; write the accepted file again",
+                difference.faults_in_words()
+            ));
+        }
+    }
+    None
+}
+
+fn of_goal(
+    exploration: &Exploration,
+    goal: Goal,
+    differences: Option<&[FrontierDifference]>,
+) -> TestCase {
+    let name = goal.as_str().to_owned();
+    let mut outcome = TestOutcome::Passed;
+    if let Some(gone) = gone(exploration, &name, differences) {
+        outcome = TestOutcome::Failed(gone);
+    } else if !exploration.is_complete() {
+        outcome = TestOutcome::Skipped("--max-states ended the search".to_owned());
+    }
+    for unreached in exploration.unreached() {
+        let is_new = differences.is_none_or(|differences| {
+            differences.iter().any(|difference| {
+                difference.is_new
+                    && difference.schema == exploration.name()
+                    && difference.invariant == name
+            })
+        });
+        if unreached.goal == goal && is_new {
+            let why = unreached.why.as_deref().unwrap_or("an earlier goal is not reached");
+            let noun = goal.noun();
+            outcome =
+                TestOutcome::Failed(format!("{noun} is never reached without a fault: {why}"));
+        }
+    }
+    TestCase { name: format!("reaches-{name}"), outcome, details: String::new() }
+}

@@ -1,0 +1,59 @@
+//! Simulations as test cases: one per scenario, in one suite per schema.
+
+use super::sequence;
+use crate::domain::simulation::{Cell, CellChange, MatrixDifference, ScenarioVerdict};
+use crate::render::junit::{TestCase, TestOutcome, TestSuite};
+use crate::render::style::{Palette, View};
+
+/// The test cases of each schema. With `differences` from an accepted result, only these fail.
+pub(crate) fn suites(cells: &[Cell], differences: Option<&[MatrixDifference]>) -> Vec<TestSuite> {
+    let mut suites: Vec<TestSuite> = Vec::new();
+    for cell in cells {
+        let known = suites.iter().position(|suite| suite.name == cell.schema);
+        let index = known.unwrap_or(suites.len());
+        if index == suites.len() {
+            let name = cell.schema.clone();
+            suites.push(TestSuite { name, duration_ms: None, cases: Vec::new() });
+        }
+        suites[index].cases.push(case(cell, differences));
+    }
+    suites
+}
+
+fn case(cell: &Cell, differences: Option<&[MatrixDifference]>) -> TestCase {
+    let judgement = &cell.judgement;
+    let verdict = judgement.verdict.as_str();
+    let mut message = format!("{verdict}: {}", judgement.why);
+    let is_failed = match differences {
+        None => judgement.verdict.is_bad(),
+        Some(differences) => {
+            let found = differences.iter().find(|difference| {
+                difference.schema == cell.schema && difference.scenario == cell.scenario.name
+            });
+            if let Some(difference) = found {
+                let change = match difference.change() {
+                    CellChange::Worse => "worse than accepted",
+                    CellChange::Better => "better than accepted",
+                    CellChange::New => "not accepted before",
+                };
+                message = format!("{change}: {message}");
+            }
+            found.is_some()
+        }
+    };
+    let outcome = if is_failed {
+        message = format!("{message}; {}", cell.scenario.remedy);
+        TestOutcome::Failed(message)
+    } else if judgement.verdict == ScenarioVerdict::NotApplicable {
+        TestOutcome::Skipped(judgement.why.clone())
+    } else {
+        TestOutcome::Passed
+    };
+    let view = View { palette: Palette::new(false), width: None };
+    let details = match outcome {
+        TestOutcome::Skipped(_) => String::new(),
+        _ if judgement.verdict == ScenarioVerdict::Safe => String::new(),
+        _ => sequence::text(cell, view),
+    };
+    TestCase { name: cell.scenario.name.to_owned(), outcome, details }
+}
