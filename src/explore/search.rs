@@ -1,6 +1,6 @@
 //! The breadth-first search over all states: the first schedule to a violation is a shortest one.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::reply_table::ReplyTable;
 use super::states::{SearchState, StateIndex};
@@ -54,8 +54,8 @@ struct FirstViolation {
     shown_by: Option<Act>,
 }
 
-/// The state and the act, as a byte, from which a state was first reached.
-type ReachedFrom = (u32, u8);
+/// The state and the act, as a number, from which a state was first reached.
+type ReachedFrom = (u32, u16);
 
 /// The origin of a state in which schedules start.
 const BEGINNING: u32 = u32::MAX;
@@ -74,8 +74,9 @@ pub(super) struct Search {
     edges: Vec<u32>,
     /// For each expanded state, the end of its successors in `edges`.
     edge_ends: Vec<u32>,
-    /// By invariant and faults.
-    violations: Vec<Option<FirstViolation>>,
+    /// By the number of the invariant, and the faults. Only few of all possible sets of faults
+    /// occur here.
+    violations: BTreeMap<(usize, FaultBudget), FirstViolation>,
     /// The goals that schedules without a fault reached.
     pub(super) goals: ReachedGoals,
     /// The successors of the state that is being expanded. The list is reused to avoid allocations.
@@ -93,7 +94,7 @@ impl Search {
         Self {
             beginnings: states.len(),
             origins: vec![(BEGINNING, 0); states.len()],
-            violations: vec![None; invariants::ALL.len() * rules.most.count()],
+            violations: BTreeMap::new(),
             goals: ReachedGoals::default(),
             rules,
             replies,
@@ -146,29 +147,19 @@ impl Search {
             if faults == FaultBudget::default() {
                 note_goals(&mut self.goals, successor);
             }
-            judge(
-                &mut self.violations,
-                self.rules.most,
-                from,
-                successor.act,
-                faults,
-                &successor.transition,
-            );
+            judge(&mut self.violations, from, successor.act, faults, &successor.transition);
         }
         self.edge_ends.push(u32::try_from(self.edges.len()).unwrap_or(u32::MAX));
     }
 
     /// Each violation with the faults that first led to it, and the number of its invariant.
     pub(super) fn violations(&self) -> Vec<(usize, FoundViolation)> {
-        let budgets = self.rules.most.count();
         let mut found = Vec::new();
-        for (place, violation) in self.violations.iter().enumerate() {
-            let Some(violation) = violation else { continue };
-            let number = place / budgets;
+        for ((number, faults), violation) in &self.violations {
+            let (number, faults) = (*number, *faults);
             let (beginning, mut acts) = self.schedule_to(violation.from);
             acts.push(violation.act);
             acts.extend(violation.shown_by);
-            let faults = self.rules.most.at(place % budgets);
             found.push((
                 number,
                 FoundViolation { invariant: &invariants::ALL[number], faults, beginning, acts },
@@ -275,8 +266,7 @@ fn note_goals(goals: &mut ReachedGoals, successor: &Successor) {
 
 /// Stores the first violation of each invariant with the faults of a state.
 fn judge(
-    violations: &mut [Option<FirstViolation>],
-    most: FaultBudget,
+    violations: &mut BTreeMap<(usize, FaultBudget), FirstViolation>,
     from: u32,
     act: Act,
     faults: FaultBudget,
@@ -285,9 +275,8 @@ fn judge(
     for (number, invariant) in invariants::ALL.iter().enumerate() {
         if (invariant.is_violated)(transition) {
             // The search is breadth first: the first schedule with these faults is a shortest one.
-            let place = number * most.count() + most.place(faults);
             let shown_by = (invariant.shown_by)(transition);
-            violations[place].get_or_insert(FirstViolation { from, act, shown_by });
+            violations.entry((number, faults)).or_insert(FirstViolation { from, act, shown_by });
         }
     }
 }

@@ -5,6 +5,9 @@ use super::fault::Fault;
 /// The most writes that one failover loses.
 pub(crate) const MOST_LOST_WRITES: usize = 3;
 
+/// The largest number of a worker, a key or a service in an act.
+const MOST_NUMBER: u8 = 15;
+
 /// One element of a schedule. Workers, keys and services count from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Act {
@@ -67,8 +70,8 @@ impl Act {
         }
     }
 
-    /// The act as a byte: its kind in the upper half, its number in the lower.
-    pub fn code(self) -> u8 {
+    /// The act as a number: its kind in the upper byte, its number in the lower.
+    pub fn code(self) -> u16 {
         let (kind, number) = match self {
             Self::Call(worker) => (0, worker),
             Self::Lost(worker) => (1, worker),
@@ -84,16 +87,20 @@ impl Act {
             Self::GiveUp(worker) => (11, worker),
             Self::Lapse(key_index) => (12, key_index),
         };
-        // Workers, services and keys are fewer than sixteen, so each half takes four bits.
-        kind << 4 | number & 15
+        u16::from_be_bytes([kind, number])
     }
 
-    /// The act that [`Act::code`] encoded; `None` for a byte that encodes none.
-    pub fn from_code(code: u8) -> Option<Self> {
-        Self::from_kind(code >> 4, code & 15)
+    /// The act that [`Act::code`] encoded; `None` for a number that encodes none.
+    pub fn from_code(code: u16) -> Option<Self> {
+        let [kind, number] = code.to_be_bytes();
+        Self::from_kind(kind, number)
     }
 
     fn from_kind(kind: u8, number: u8) -> Option<Self> {
+        // Workers, services and keys are fewer than sixteen.
+        if number > MOST_NUMBER {
+            return None;
+        }
         Some(match kind {
             0 => Self::Call(number),
             1 => Self::Lost(number),
@@ -114,8 +121,8 @@ impl Act {
 
     /// The act in a token: a letter and a number.
     pub fn word(self) -> String {
-        let code = self.code();
-        format!("{}{}", Self::LETTERS[usize::from(code >> 4)], code & 15)
+        let [kind, number] = self.code().to_be_bytes();
+        format!("{}{number}", Self::LETTERS[usize::from(kind)])
     }
 
     /// The act that [`Act::word`] wrote; `None` for any other text.
@@ -124,12 +131,7 @@ impl Act {
         let letter = letters.next()?;
         let kind = Self::LETTERS.iter().position(|known| *known == letter)?;
         let kind = u8::try_from(kind).ok()?;
-        let number: u8 = letters.as_str().parse().ok()?;
-        // A larger number would not fit into the half of a byte that `code` gives it.
-        if number > 15 {
-            return None;
-        }
-        Self::from_kind(kind, number)
+        Self::from_kind(kind, letters.as_str().parse().ok()?)
     }
 }
 
@@ -139,7 +141,7 @@ mod tests {
 
     #[test]
     fn an_act_is_found_again_by_its_code_and_by_its_word() {
-        let acts = (0..=u8::MAX).filter_map(Act::from_code);
+        let acts = (0..=u16::MAX).filter_map(Act::from_code);
         let mut count = 0;
         for act in acts {
             assert_eq!(Act::from_code(act.code()), Some(act));

@@ -34,8 +34,9 @@ pub enum Fault {
 
 as_str!(Fault);
 
-/// The number of kinds of faults.
-pub const FAULTS: usize = Fault::VARIANTS.len();
+/// The faults of an exploration that names none, with their counts. The others do not happen.
+const USUAL_COUNTS: [(Fault, u64); 5] =
+    [(Fault::Expiry, 2), (Fault::Crash, 1), (Fault::Lost, 1), (Fault::Fail, 1), (Fault::GiveUp, 1)];
 
 impl Fault {
     /// The noun for this fault after a number: `1 expiry`, `2 expiries`.
@@ -61,44 +62,72 @@ impl Fault {
     }
 }
 
-/// How often each fault happens, or may happen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct FaultBudget([u8; FAULTS]);
+/// How often each fault happens, or may happen. Each count has four bits, so that a state of the
+/// search stays small.
+///
+/// The first fault has the highest bits. Budgets are therefore ordered by the count of the first
+/// fault, then of the second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct FaultBudget(u64);
+
+/// The bits of one count.
+const COUNT_BITS: usize = 4;
+
+/// The largest count that fits in these bits.
+const LARGEST_COUNT: u8 = 15;
 
 impl FaultBudget {
     /// The most that the operator can allow of one fault.
     pub const MOST: u8 = 9;
 
     /// The faults that an exploration allows by default.
-    pub const USUAL: Self = Self([2, 1, 1, 1, 1, 0, 0, 0]);
+    pub const USUAL: Self = Self::default_counts();
 
     /// A budget that no schedule exceeds.
-    pub const ANY: Self = Self([u8::MAX; FAULTS]);
+    pub const ANY: Self = Self(u64::MAX);
+
+    const fn default_counts() -> Self {
+        let mut budget = 0;
+        let mut index = 0;
+        while index < USUAL_COUNTS.len() {
+            let (fault, count) = USUAL_COUNTS[index];
+            budget |= count << shift(fault);
+            index += 1;
+        }
+        Self(budget)
+    }
 
     /// How often a fault happens.
     pub fn of(self, fault: Fault) -> u8 {
-        self.0[fault as usize]
+        // The mask leaves only the four bits of the count.
+        (self.0 >> shift(fault)) as u8 & LARGEST_COUNT
+    }
+
+    /// The same budget with this count of a fault.
+    fn with_count(self, fault: Fault, count: u8) -> Self {
+        let mask = u64::from(LARGEST_COUNT) << shift(fault);
+        Self(self.0 & !mask | u64::from(count.min(LARGEST_COUNT)) << shift(fault))
     }
 
     /// The same budget with one more of a fault; `None` if `most` does not allow it.
+    ///
+    /// A schedule that the operator writes may have more faults than a count can hold. Within
+    /// [`FaultBudget::ANY`], the count then keeps its largest value.
     pub fn with(self, fault: Fault, most: Self) -> Option<Self> {
-        let mut more = self;
-        let count = &mut more.0[fault as usize];
-        *count = count.checked_add(1)?;
-        if *count > most.of(fault) {
+        if self.of(fault) >= most.of(fault) && most.of(fault) < LARGEST_COUNT {
             return None;
         }
-        Some(more)
+        Some(self.with_count(fault, self.of(fault) + 1))
     }
 
     /// True if no fault happens more often than in `other`.
     pub fn is_within(self, other: Self) -> bool {
-        self.0.iter().zip(other.0).all(|(own, other)| *own <= other)
+        Fault::VARIANTS.iter().all(|fault| self.of(*fault) <= other.of(*fault))
     }
 
     /// The number of all faults together.
     pub fn total(self) -> usize {
-        self.0.iter().map(|count| usize::from(*count)).sum()
+        Fault::VARIANTS.iter().map(|fault| usize::from(self.of(*fault))).sum()
     }
 
     /// The faults that happen, with their counts.
@@ -122,34 +151,11 @@ impl FaultBudget {
     pub(crate) fn of_name(self, name: &str) -> Option<u8> {
         name.parse().ok().map(|fault: Fault| self.of(fault))
     }
+}
 
-    /// The number of budgets within this one.
-    pub fn count(self) -> usize {
-        self.0.iter().map(|count| usize::from(*count) + 1).product()
-    }
-
-    /// The index of `used` among those budgets, from 0. [`FaultBudget::at`] is the inverse.
-    pub fn place(self, used: Self) -> usize {
-        // The counts are the digits of the index. Each digit has its own base, because each fault
-        // has its own limit.
-        let mut place = 0;
-        for (most, used) in self.0.iter().zip(used.0) {
-            place = place * (usize::from(*most) + 1) + usize::from(used);
-        }
-        place
-    }
-
-    /// The budget with this index.
-    pub fn at(self, mut place: usize) -> Self {
-        let mut used = [0; FAULTS];
-        // The last digit is split off first, because `place` adds it last.
-        for (used, most) in used.iter_mut().zip(self.0).rev() {
-            let size = usize::from(most) + 1;
-            *used = u8::try_from(place % size).unwrap_or(u8::MAX);
-            place /= size;
-        }
-        Self(used)
-    }
+/// The position of a fault's count in a budget.
+const fn shift(fault: Fault) -> usize {
+    u64::BITS as usize - COUNT_BITS * (fault as usize + 1)
 }
 
 /// Parses `expiry=2,crash=1`. Faults that are not named keep their count in [`FaultBudget::USUAL`].
@@ -170,7 +176,7 @@ impl FromStr for FaultBudget {
             };
             let Ok(fault) = Fault::from_str(name) else { return Err(unknown_fault(name)) };
             match count.parse() {
-                Ok(count) if count <= Self::MOST => budget.0[fault as usize] = count,
+                Ok(count) if count <= Self::MOST => budget = budget.with_count(fault, count),
                 _ => {
                     return Err(format!(
                         "`{part}`: the number of times must be from 0 to {}",
@@ -281,12 +287,20 @@ mod tests {
     }
 
     #[test]
-    fn every_budget_within_another_has_its_own_index() {
-        let most: FaultBudget = "evict=1".parse().unwrap();
-        for place in 0..most.count() {
-            assert!(most.at(place).is_within(most));
-            assert_eq!(most.place(most.at(place)), place);
+    fn each_fault_has_a_count_of_its_own() {
+        let mut budget = FaultBudget::default();
+        for fault in Fault::VARIANTS {
+            let more = budget.with(*fault, FaultBudget::ANY).unwrap();
+            assert!(budget.is_within(more) && !more.is_within(budget) && budget < more);
+            assert_eq!(budget.with(*fault, budget), None, "{fault:?}");
+            budget = more;
         }
+        assert_eq!(budget.total(), Fault::VARIANTS.len());
+        let mut many = FaultBudget::default();
+        for _ in 0..100 {
+            many = many.with(Fault::Crash, FaultBudget::ANY).unwrap();
+        }
+        assert_eq!(many.faults().collect::<Vec<_>>(), [(Fault::Crash, LARGEST_COUNT)]);
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod causes;
 mod command;
 mod coverage;
 mod document;
+mod earlier;
 mod frontiers;
 mod hashes;
 mod histories;
@@ -60,4 +61,21 @@ pub fn explored(words: &[&str]) -> Frontier {
 pub fn ways(ways: &[(&str, &[(&str, u64)])]) -> Frontier {
     let owned = |way: &(&str, u64)| (way.0.to_owned(), way.1);
     ways.iter().map(|(harm, ways)| ((*harm).to_owned(), ways.iter().map(owned).collect())).collect()
+}
+
+/// The size of an exploration and its frontier, one violation per line.
+pub fn explored_as_text(exploration: &Value) -> String {
+    let count = |name: &str| exploration[name].as_f64().unwrap();
+    let mut text = format!(
+        "{}: {} states, {} transitions, {} schedules",
+        exploration["schema"].as_str().unwrap(),
+        count("states"),
+        count("transitions"),
+        count("schedules"),
+    );
+    for harm in exploration["harms"].as_array().unwrap() {
+        text += &format!("\n  {} by {}", harm["invariant"], harm["minimal_faults"]);
+        text += &format!(": {}", harm["token"].as_str().unwrap());
+    }
+    text
 }
