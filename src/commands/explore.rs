@@ -42,19 +42,20 @@ const PRIVATE_KEY: &[u8] = b"order-1";
 /// cases.
 ///
 /// A worker begins, renews its lock if the schema can, has its effect, and completes. Its handler
-/// may also fail, always before the effect. It then releases the lock, stores the failure or keeps
-/// the lock, as the schema defines. A request that is rejected with 409 is over; the other workers
+/// may also fail, before or after the effect. The worker then releases the lock, stores the failure
+/// or keeps the lock, as the schema defines. A request that is rejected with 409 is over; the other workers
 /// are the retries.
 ///
 /// Faults: expiry (a TTL ends), crash (a worker dies), lost (Redis executes a call, but the worker
-/// gets no reply and stops), fail (a handler fails), give-up (a worker gives up before its effect
+/// gets no reply and stops), fail (a handler fails before its effect), late-fail (a handler fails
+/// after its effect), give-up (a worker gives up before its effect
 /// and releases, if a failing handler does not call the release step), evict (a key is evicted),
 /// failover (the last one to three writes are lost), persist (a lock loses its TTL). For each
 /// violation, explore shows the smallest sets of faults that cause it. It also runs a shortest
 /// history on the server, with earlier deadlines, and shows it.
 ///
 /// Assumptions: critical-section (no fault, expiry included, between a worker's last check of its
-/// lock and its stored result; a handler may still fail), results-outlive-retries (no stored result
+/// lock and its stored result; a handler may still fail before its effect), results-outlive-retries (no stored result
 /// that begin replays expires, even if a lock hides it).
 ///
 /// Invariants: one-effect, true-replay, no-false-done, result-kept, result-not-replaced, lock-ends,
@@ -93,7 +94,7 @@ pub struct Args {
     /// Maximum number of each fault; `none` for no faults
     ///
     /// Faults that are not named keep their default.
-    /// [default: expiry=2,crash=1,lost=1,fail=1,give-up=1]
+    /// [default: expiry=2,crash=1,lost=1,fail=1,late-fail=1,give-up=1]
     #[arg(long, value_name = "FAULT=N,...")]
     faults: Option<FaultBudget>,
 

@@ -131,6 +131,13 @@ impl Successors<'_> {
             let next = self.state.with_worker_at(worker, fails_to).with_faults(faults);
             self.add(Act::Fail(worker), None, next)?;
         }
+        if let (Some(fails_to), Some(faults)) =
+            (position.late_fails_to, self.one_more(Fault::LateFail))
+            && !self.is_protected(position)
+        {
+            let next = self.state.with_worker_at(worker, fails_to).with_faults(faults);
+            self.add(Act::LateFail(worker), None, next)?;
+        }
         if let (Some(gives_up_to), Some(faults)) =
             (position.gives_up_to, self.one_more(Fault::GiveUp))
         {
@@ -197,7 +204,7 @@ impl Successors<'_> {
     }
 
     /// True if an assumption excludes faults for a worker at this position. Its handler may still
-    /// fail, because that is not a fault of the environment.
+    /// fail before its effect, because nothing has been done that its failure would hide.
     fn is_protected(&self, position: Position) -> bool {
         self.rules.assumptions.critical_section && position.in_critical_section
     }

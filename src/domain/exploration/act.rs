@@ -17,7 +17,7 @@ pub enum Act {
     Lost(u8),
     /// A worker has its effect.
     Effect(u8),
-    /// A worker's handler fails.
+    /// A worker's handler fails before its effect.
     Fail(u8),
     /// A worker crashes.
     Crash(u8),
@@ -37,10 +37,13 @@ pub enum Act {
     GiveUp(u8),
     /// The value of a Redis key expires by its own time, before its TTL ends.
     Lapse(u8),
+    /// A worker's handler fails after its effect.
+    LateFail(u8),
 }
 
 impl Act {
-    const LETTERS: [char; 13] = ['s', 'l', 'e', 'f', 'c', 'x', 'v', 'o', 'p', 'n', 'm', 'g', 't'];
+    const LETTERS: [char; 14] =
+        ['s', 'l', 'e', 'f', 'c', 'x', 'v', 'o', 'p', 'n', 'm', 'g', 't', 'a'];
 
     /// The worker that acts; `None` if no worker does.
     pub fn worker(self) -> Option<u8> {
@@ -49,6 +52,7 @@ impl Act {
             | Self::Lost(worker)
             | Self::Effect(worker)
             | Self::Fail(worker)
+            | Self::LateFail(worker)
             | Self::GiveUp(worker)
             | Self::Crash(worker) => Some(worker),
             _ => None,
@@ -60,6 +64,7 @@ impl Act {
         match self {
             Self::Lost(_) => Some(Fault::Lost),
             Self::Fail(_) => Some(Fault::Fail),
+            Self::LateFail(_) => Some(Fault::LateFail),
             Self::GiveUp(_) => Some(Fault::GiveUp),
             Self::Crash(_) => Some(Fault::Crash),
             Self::Expiry(_) | Self::Lapse(_) => Some(Fault::Expiry),
@@ -86,6 +91,7 @@ impl Act {
             Self::Other(service) => (10, service),
             Self::GiveUp(worker) => (11, worker),
             Self::Lapse(key_index) => (12, key_index),
+            Self::LateFail(worker) => (13, worker),
         };
         u16::from_be_bytes([kind, number])
     }
@@ -115,6 +121,7 @@ impl Act {
             10 => Self::Other(number),
             11 => Self::GiveUp(number),
             12 => Self::Lapse(number),
+            13 => Self::LateFail(number),
             _ => return None,
         })
     }
@@ -148,7 +155,7 @@ mod tests {
             assert_eq!(Act::from_word(&act.word()), Some(act));
             count += 1;
         }
-        assert_eq!(count, 12 * 16 + MOST_LOST_WRITES);
+        assert_eq!(count, 13 * 16 + MOST_LOST_WRITES);
         for wrong in ["", "s", "s16", "z1", "s-1", "o3", "sx"] {
             assert_eq!(Act::from_word(wrong), None, "{wrong}");
         }

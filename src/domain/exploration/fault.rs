@@ -21,6 +21,8 @@ pub enum Fault {
     Lost,
     /// A worker's handler fails before its effect.
     Fail,
+    /// A worker's handler fails after its effect.
+    LateFail,
     /// A worker gives its request up before its effect, and releases the lock. It happens only if
     /// the schema describes a release that a failing handler does not call.
     GiveUp,
@@ -35,8 +37,14 @@ pub enum Fault {
 as_str!(Fault);
 
 /// The faults of an exploration that names none, with their counts. The others do not happen.
-const USUAL_COUNTS: [(Fault, u64); 5] =
-    [(Fault::Expiry, 2), (Fault::Crash, 1), (Fault::Lost, 1), (Fault::Fail, 1), (Fault::GiveUp, 1)];
+const USUAL_COUNTS: [(Fault, u64); 6] = [
+    (Fault::Expiry, 2),
+    (Fault::Crash, 1),
+    (Fault::Lost, 1),
+    (Fault::Fail, 1),
+    (Fault::LateFail, 1),
+    (Fault::GiveUp, 1),
+];
 
 impl Fault {
     /// The noun for this fault after a number: `1 expiry`, `2 expiries`.
@@ -50,6 +58,8 @@ impl Fault {
             (Self::Lost, _) => "lost replies",
             (Self::Fail, 1) => "failing handler",
             (Self::Fail, _) => "failing handlers",
+            (Self::LateFail, 1) => "late failing handler",
+            (Self::LateFail, _) => "late failing handlers",
             (Self::GiveUp, 1) => "give-up",
             (Self::GiveUp, _) => "give-ups",
             (Self::Evict, 1) => "eviction",
@@ -276,6 +286,7 @@ mod tests {
             (Fault::Crash, 1),
             (Fault::Lost, 1),
             (Fault::Fail, 1),
+            (Fault::LateFail, 1),
             (Fault::GiveUp, 1),
             (Fault::Evict, 3),
         ];
@@ -308,7 +319,8 @@ mod tests {
         assert_eq!(FaultBudget::default().to_string(), "no fault");
         assert_eq!(
             FaultBudget::USUAL.to_string(),
-            "2 expiries + 1 crash + 1 lost reply + 1 failing handler + 1 give-up"
+            "2 expiries + 1 crash + 1 lost reply + 1 failing handler + 1 late failing handler + 1 \
+            give-up"
         );
     }
 }

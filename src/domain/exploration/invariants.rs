@@ -42,7 +42,7 @@ pub(crate) const ALL: [Invariant; 9] = [
     PAYLOADS_APART,
 ];
 
-const ONE_EFFECT: Invariant = Invariant {
+pub(crate) const ONE_EFFECT: Invariant = Invariant {
     name: "one-effect",
     sentence: "the effect happens at most once",
     remedy: |culprit| culprit.one_effect(),

@@ -28,7 +28,7 @@ pub(crate) use keys_state::{AbstractState, has_result, held_at, holds};
 pub use keys_state::{KeysState, StoredKey};
 pub(crate) use program::{ENDED, MOST_WORKERS};
 pub use program::{NextAction, Position, ProgramCall, StepKind, WorkerProgram};
-pub(crate) use remedy::{BEGIN_IN_ONE_SCRIPT, Culprit, LeftLock};
+pub(crate) use remedy::{BEGIN_IN_ONE_SCRIPT, Culprit, FAILED_AFTER_EFFECT, LeftLock};
 pub(crate) use step_coverage::{CoveredCall, StepCoverage, UnreachedGoal};
 pub use step_coverage::{Goal, MetReplies, ReachedGoals};
 pub(crate) use token::ScheduleToken;

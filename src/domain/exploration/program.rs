@@ -90,8 +90,10 @@ pub struct Position {
     /// True if the worker is between the last check of its lock and its stored result. The last
     /// check is the last call before the effect that touches the lock's Redis key.
     pub in_critical_section: bool,
-    /// The position at which the worker continues if its handler fails here.
+    /// The position at which the worker continues if its handler fails here, before its effect.
     pub fails_to: Option<u8>,
+    /// The position at which the worker continues if its handler fails here, after its effect.
+    pub late_fails_to: Option<u8>,
     /// The position at which the worker continues if it gives up here; `None` if it cannot, or if a
     /// failing handler does the same.
     pub gives_up_to: Option<u8>,
@@ -134,6 +136,7 @@ impl WorkerProgram {
             is_waiting: false,
             in_critical_section: false,
             fails_to: None,
+            late_fails_to: None,
             gives_up_to: None,
             has_worked: false,
         };
@@ -155,13 +158,6 @@ impl WorkerProgram {
     /// because each position names its successor.
     fn add_service(&mut self, service: usize) -> u8 {
         let schema = Arc::clone(&self.services[service]);
-        let complete_part = StepPart {
-            protected_from: 0,
-            has_worked: true,
-            ..StepPart::new(service, StepKind::Complete)
-        };
-        let complete =
-            self.add_calls(schema.complete_calls(), Meaning::Stored, ENDED, complete_part);
         let released = schema.release.as_ref().map(|release| {
             let part = StepPart::new(service, StepKind::Release);
             self.add_calls(&release.calls, Meaning::Released, ENDED, part)
@@ -174,6 +170,15 @@ impl WorkerProgram {
             OnFailure::Release => released.unwrap_or(ENDED),
             OnFailure::Keep => ENDED,
         });
+        let complete_part = StepPart {
+            // The service cannot know whether a handler failed before or after its effect.
+            late_fails_to: fails_to,
+            protected_from: 0,
+            has_worked: true,
+            ..StepPart::new(service, StepKind::Complete)
+        };
+        let complete =
+            self.add_calls(schema.complete_calls(), Meaning::Stored, ENDED, complete_part);
         // A described release is called in any case, so that its mistakes are found.
         let gives_up_to = if schema.on_failure() == OnFailure::Release { None } else { released };
         let effect = self.add_position(Position {
@@ -181,6 +186,7 @@ impl WorkerProgram {
             is_waiting: false,
             in_critical_section: true,
             fails_to,
+            late_fails_to: None,
             gives_up_to,
             has_worked: false,
         });
@@ -227,6 +233,7 @@ impl WorkerProgram {
                 in_critical_section: index >= part.protected_from,
                 // A handler runs between steps, so it cannot fail between two calls of one step.
                 fails_to: if is_first { part.fails_to } else { None },
+                late_fails_to: if is_first { part.late_fails_to } else { None },
                 gives_up_to: if is_first { part.gives_up_to } else { None },
                 has_worked: part.has_worked,
             });
@@ -260,6 +267,7 @@ struct StepPart {
     /// The first call of the step that is in the critical section.
     protected_from: usize,
     fails_to: Option<u8>,
+    late_fails_to: Option<u8>,
     gives_up_to: Option<u8>,
     has_worked: bool,
 }
@@ -272,6 +280,7 @@ impl StepPart {
             is_waiting: false,
             protected_from: usize::MAX,
             fails_to: None,
+            late_fails_to: None,
             gives_up_to: None,
             has_worked: false,
         }

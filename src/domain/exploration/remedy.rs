@@ -12,6 +12,10 @@ use crate::domain::schema::{Action, Call, OnFailure, Role, Schema};
 pub(crate) const BEGIN_IN_ONE_SCRIPT: &str = "let begin look the record up and take the lock in \
     one script, because another request can act between two calls";
 
+/// The advice if an effect happens twice because a handler failed after the first one.
+pub(crate) const FAILED_AFTER_EFFECT: &str = "pass the key on to the system that has the effect, \
+    because a handler can fail after its effect, and the retry then executes again";
+
 /// What led to a violation: the step that violated the invariant first, and what happened before.
 #[derive(Clone, Copy)]
 pub(crate) struct Culprit<'a> {

@@ -1,8 +1,8 @@
 //! The advice for a violation, from its history: which call did it, and what happened before.
 
 use crate::domain::exploration::{
-    BEGIN_IN_ONE_SCRIPT, Culprit, Fault, Invariant, KeysState, LeftLock, NextAction, ProgramCall,
-    WorkerProgram, has_result, held_at,
+    BEGIN_IN_ONE_SCRIPT, Culprit, FAILED_AFTER_EFFECT, Fault, Invariant, KeysState, LeftLock,
+    NextAction, ProgramCall, WorkerProgram, has_result, held_at, invariants,
 };
 use crate::domain::schema::{Call, Meaning, Role, Schema};
 use crate::explore::TracedStep;
@@ -21,6 +21,10 @@ pub(super) fn remedy(
 ) -> String {
     if begin_was_interrupted(program, steps) {
         return BEGIN_IN_ONE_SCRIPT.to_owned();
+    }
+    let fails_late = steps.iter().any(|step| step.act.fault() == Some(Fault::LateFail));
+    if fails_late && invariant.name == invariants::ONE_EFFECT.name {
+        return FAILED_AFTER_EFFECT.to_owned();
     }
     let (number, root) = root(steps, invariant);
     let (to_violation, service) = match number {

@@ -155,6 +155,11 @@ impl<'s> Player<'s> {
                     worker.fail_handler();
                 }
             }
+            Act::LateFail(worker) => {
+                if let Some(worker) = &mut self.workers[usize::from(worker)] {
+                    worker.fail_after_effect();
+                }
+            }
             Act::GiveUp(worker) => {
                 if let Some(worker) = &mut self.workers[usize::from(worker)] {
                     worker.give_up();

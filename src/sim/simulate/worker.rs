@@ -280,6 +280,16 @@ impl<'s> ScenarioWorker<'s> {
         self.calls.note("fails: the provider is unavailable", None, Some("500".to_owned()));
     }
 
+    /// The handler fails after its effect, for example because the provider's answer is lost.
+    pub(super) fn fail_after_effect(&mut self) {
+        self.job.fail();
+        self.calls.note(
+            "fails after its effect: the provider's answer is lost",
+            None,
+            Some("500".to_owned()),
+        );
+    }
+
     /// The worker gives its request up before the effect, for example because the service stops.
     pub(super) fn give_up(&mut self) {
         self.job.fail();

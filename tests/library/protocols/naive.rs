@@ -15,12 +15,13 @@ use crate::support::Server;
 const MOST_WORKERS: usize = 3;
 
 /// The faults, as indices of how often each happened.
-pub const FAULTS: [&str; 5] = ["expiry", "crash", "lost", "fail", "give-up"];
+pub const FAULTS: [&str; 6] = ["expiry", "crash", "lost", "fail", "late-fail", "give-up"];
 const EXPIRY: usize = 0;
 const CRASH: usize = 1;
 const LOST: usize = 2;
 const FAIL: usize = 3;
-const GIVE_UP: usize = 4;
+const LATE_FAIL: usize = 4;
+const GIVE_UP: usize = 5;
 
 /// How often each fault happened, or may happen.
 pub type Faults = [u8; FAULTS.len()];
@@ -65,6 +66,7 @@ pub enum Event {
     Call { worker: u8, step: Step, means: Option<Means>, is_lost: bool },
     Effect(u8),
     Fail(u8),
+    LateFail(u8),
     GiveUp(u8),
     Crash(u8),
     Expiry(i64),
@@ -125,6 +127,7 @@ pub fn check(protocol: &Protocol, bounds: Bounds, server: &Server) -> Checked {
         for worker in 0..bounds.workers {
             search.worker_goes_on(next, worker);
             search.handler_fails(next, worker);
+            search.handler_fails_late(next, worker);
             search.worker_gives_up(next, worker);
             search.worker_crashes(next, worker);
         }
@@ -236,14 +239,31 @@ impl Search<'_> {
         self.reach(node, state, Event::Effect(worker), broken);
     }
 
-    /// A handler runs once its worker has acquired, and fails before the effect only.
+    /// A handler runs once its worker has acquired, and fails before the effect.
     fn handler_fails(&mut self, node: usize, worker: u8) {
-        let to = match self.protocol.on_failure {
+        let to = self.after_failure();
+        self.worker_stops_before_its_effect(node, worker, FAIL, to);
+    }
+
+    fn after_failure(&self) -> At {
+        match self.protocol.on_failure {
             OnFailure::Store => At::Call(Step::StoreFailure, 0),
             OnFailure::Release if !self.protocol.release.is_empty() => At::Call(Step::Release, 0),
             _ => At::Done,
-        };
-        self.worker_stops_before_its_effect(node, worker, FAIL, to);
+        }
+    }
+
+    /// The handler has had its effect, and its worker has not sent a call of complete.
+    fn handler_fails_late(&mut self, node: usize, worker: u8) {
+        let mut state = self.nodes[node].state;
+        if state.at[usize::from(worker)] != At::Call(Step::Complete, 0) {
+            return;
+        }
+        let Some(used) = self.outside(&state, LATE_FAIL) else { return };
+        state.used = used;
+        state.section &= !bit(worker);
+        state.at[usize::from(worker)] = self.after_failure();
+        self.reach(node, state, Event::LateFail(worker), &[]);
     }
 
     /// Where a failure does not release, a worker may still do so.
@@ -544,6 +564,7 @@ impl fmt::Display for Event {
             }
             Self::Effect(worker) => write!(f, "{worker} effect"),
             Self::Fail(worker) => write!(f, "{worker} fails"),
+            Self::LateFail(worker) => write!(f, "{worker} fails after its effect"),
             Self::GiveUp(worker) => write!(f, "{worker} gives up"),
             Self::Crash(worker) => write!(f, "{worker} crashes"),
             Self::Expiry(passes) => write!(f, "{} s pass", passes / 1_000),
