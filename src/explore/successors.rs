@@ -155,7 +155,8 @@ impl Successors<'_> {
         Ok(())
     }
 
-    /// Adds the call of a worker, once with its reply received and once with the reply lost.
+    /// Adds the call of a worker, once with its reply received and once with the reply lost. After
+    /// a lost reply the worker stops, or its client library sends the call again.
     fn add_call(&mut self, position: Position, sent: SentCall) -> Result<(), UnknownReply> {
         let next = self.state_after_call(position, sent)?;
         let then = position.action.follow(sent.effect.reply.meaning);
@@ -167,6 +168,14 @@ impl Successors<'_> {
         {
             let lost = next.with_worker_at(sent.caller, ENDED).with_faults(faults);
             self.add(Act::Lost(sent.caller), Some(sent), lost)?;
+        }
+        let has_stored = position.has_worked && sent.effect.reply.meaning == Some(Meaning::Stored);
+        if let (Some(resends_at), Some(faults)) =
+            (position.resends_at, self.one_more(Fault::Resend))
+            && (has_stored || !self.is_protected(position))
+        {
+            let resent = next.with_worker_at(sent.caller, resends_at).with_faults(faults);
+            self.add(Act::Resend(sent.caller), Some(sent), resent)?;
         }
         Ok(())
     }

@@ -39,17 +39,21 @@ pub enum Act {
     Lapse(u8),
     /// A worker's handler fails after its effect.
     LateFail(u8),
+    /// A worker sends its next call, which Redis executes, and gets no reply. Its client library
+    /// will send the same call again.
+    Resend(u8),
 }
 
 impl Act {
-    const LETTERS: [char; 14] =
-        ['s', 'l', 'e', 'f', 'c', 'x', 'v', 'o', 'p', 'n', 'm', 'g', 't', 'a'];
+    const LETTERS: [char; 15] =
+        ['s', 'l', 'e', 'f', 'c', 'x', 'v', 'o', 'p', 'n', 'm', 'g', 't', 'a', 'r'];
 
     /// The worker that acts; `None` if no worker does.
     pub fn worker(self) -> Option<u8> {
         match self {
             Self::Call(worker)
             | Self::Lost(worker)
+            | Self::Resend(worker)
             | Self::Effect(worker)
             | Self::Fail(worker)
             | Self::LateFail(worker)
@@ -63,6 +67,7 @@ impl Act {
     pub fn fault(self) -> Option<Fault> {
         match self {
             Self::Lost(_) => Some(Fault::Lost),
+            Self::Resend(_) => Some(Fault::Resend),
             Self::Fail(_) => Some(Fault::Fail),
             Self::LateFail(_) => Some(Fault::LateFail),
             Self::GiveUp(_) => Some(Fault::GiveUp),
@@ -92,6 +97,7 @@ impl Act {
             Self::GiveUp(worker) => (11, worker),
             Self::Lapse(key_index) => (12, key_index),
             Self::LateFail(worker) => (13, worker),
+            Self::Resend(worker) => (14, worker),
         };
         u16::from_be_bytes([kind, number])
     }
@@ -122,6 +128,7 @@ impl Act {
             11 => Self::GiveUp(number),
             12 => Self::Lapse(number),
             13 => Self::LateFail(number),
+            14 => Self::Resend(number),
             _ => return None,
         })
     }
@@ -155,7 +162,7 @@ mod tests {
             assert_eq!(Act::from_word(&act.word()), Some(act));
             count += 1;
         }
-        assert_eq!(count, 13 * 16 + MOST_LOST_WRITES);
+        assert_eq!(count, 14 * 16 + MOST_LOST_WRITES);
         for wrong in ["", "s", "s16", "z1", "s-1", "o3", "sx"] {
             assert_eq!(Act::from_word(wrong), None, "{wrong}");
         }

@@ -19,6 +19,8 @@ pub enum Fault {
     Crash,
     /// Redis executes a call, and the worker gets no reply and stops.
     Lost,
+    /// Redis executes a call, the reply is lost, and the client library sends the call again.
+    Resend,
     /// A worker's handler fails before its effect.
     Fail,
     /// A worker's handler fails after its effect.
@@ -37,10 +39,11 @@ pub enum Fault {
 as_str!(Fault);
 
 /// The faults of an exploration that names none, with their counts. The others do not happen.
-const USUAL_COUNTS: [(Fault, u64); 6] = [
+const USUAL_COUNTS: [(Fault, u64); 7] = [
     (Fault::Expiry, 2),
     (Fault::Crash, 1),
     (Fault::Lost, 1),
+    (Fault::Resend, 1),
     (Fault::Fail, 1),
     (Fault::LateFail, 1),
     (Fault::GiveUp, 1),
@@ -56,6 +59,8 @@ impl Fault {
             (Self::Crash, _) => "crashes",
             (Self::Lost, 1) => "lost reply",
             (Self::Lost, _) => "lost replies",
+            (Self::Resend, 1) => "call sent again",
+            (Self::Resend, _) => "calls sent again",
             (Self::Fail, 1) => "failing handler",
             (Self::Fail, _) => "failing handlers",
             (Self::LateFail, 1) => "late failing handler",
@@ -285,6 +290,7 @@ mod tests {
         let expected = [
             (Fault::Crash, 1),
             (Fault::Lost, 1),
+            (Fault::Resend, 1),
             (Fault::Fail, 1),
             (Fault::LateFail, 1),
             (Fault::GiveUp, 1),
@@ -319,8 +325,8 @@ mod tests {
         assert_eq!(FaultBudget::default().to_string(), "no fault");
         assert_eq!(
             FaultBudget::USUAL.to_string(),
-            "2 expiries + 1 crash + 1 lost reply + 1 failing handler + 1 late failing handler + 1 \
-            give-up"
+            "2 expiries + 1 crash + 1 lost reply + 1 call sent again + 1 failing handler + 1 late \
+            failing handler + 1 give-up"
         );
     }
 }

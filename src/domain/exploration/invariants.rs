@@ -138,7 +138,7 @@ fn lock_ends_is_violated(transition: &Transition) -> bool {
     transition.quiet && transition.after.stuck.is_some()
 }
 
-const OWNER_ONLY: Invariant = Invariant {
+pub(crate) const OWNER_ONLY: Invariant = Invariant {
     name: "owner-only",
     sentence: "only its owner removes a lock",
     remedy: |culprit| culprit.owner_only(),

@@ -97,6 +97,9 @@ pub struct Position {
     /// The position at which the worker continues if it gives up here; `None` if it cannot, or if a
     /// failing handler does the same.
     pub gives_up_to: Option<u8>,
+    /// The position at which the worker is while its client library sends the same call again;
+    /// `None` if its next action is not a call.
+    pub resends_at: Option<u8>,
     /// True if the worker has had its effect.
     pub has_worked: bool,
 }
@@ -138,6 +141,7 @@ impl WorkerProgram {
             fails_to: None,
             late_fails_to: None,
             gives_up_to: None,
+            resends_at: None,
             has_worked: false,
         };
         let mut program =
@@ -188,6 +192,7 @@ impl WorkerProgram {
             fails_to,
             late_fails_to: None,
             gives_up_to,
+            resends_at: None,
             has_worked: false,
         });
         // A renewal that fails because the lock is gone ends the worker before its effect.
@@ -226,15 +231,31 @@ impl WorkerProgram {
             let number = number_of(self.calls.len());
             self.calls.push(ProgramCall { service: part.service, step: part.step, index });
             let is_first = index == 0;
+            let action = NextAction::Call { number, wanted, then, next };
+            let in_critical_section = index >= part.protected_from;
+            // While the library sends a call again, the worker has begun, and its handler waits.
+            let resends_at = number_of(self.positions.len());
+            self.add_position(Position {
+                action,
+                is_waiting: false,
+                // A reply that is lost after the result was stored is lost after the section.
+                in_critical_section: in_critical_section && part.step != StepKind::Complete,
+                fails_to: None,
+                late_fails_to: None,
+                gives_up_to: None,
+                resends_at: Some(resends_at),
+                has_worked: part.has_worked,
+            });
             next = self.add_position(Position {
-                action: NextAction::Call { number, wanted, then, next },
+                action,
                 // After the first call of begin the worker has begun, so it can crash.
                 is_waiting: part.is_waiting && is_first,
-                in_critical_section: index >= part.protected_from,
+                in_critical_section,
                 // A handler runs between steps, so it cannot fail between two calls of one step.
                 fails_to: if is_first { part.fails_to } else { None },
                 late_fails_to: if is_first { part.late_fails_to } else { None },
                 gives_up_to: if is_first { part.gives_up_to } else { None },
+                resends_at: Some(resends_at),
                 has_worked: part.has_worked,
             });
         }

@@ -141,6 +141,11 @@ impl<'s> Player<'s> {
                 self.note_lost_reply();
                 return Ok(outcome);
             }
+            Act::Resend(worker) => {
+                let outcome = self.make_call(worker, step.action).await?;
+                self.note_resent_call();
+                return Ok(outcome);
+            }
             Act::Next(service) => return self.request(service, "a later request", PAYMENT).await,
             Act::Other(service) => {
                 return self.request(service, "another payload", OTHER_PAYMENT).await;
@@ -312,6 +317,14 @@ impl<'s> Player<'s> {
         if let Some(event) = self.history.borrow_mut().events.last_mut() {
             event.client = Some("an error".to_owned());
             event.step.push_str("; its reply is lost");
+        }
+    }
+
+    /// Records that a reply was lost, and that the client library sends the call again.
+    fn note_resent_call(&self) {
+        if let Some(event) = self.history.borrow_mut().events.last_mut() {
+            event.client = None;
+            event.step.push_str("; its reply is lost, and it is sent again");
         }
     }
 

@@ -15,13 +15,14 @@ use crate::support::Server;
 const MOST_WORKERS: usize = 3;
 
 /// The faults, as indices of how often each happened.
-pub const FAULTS: [&str; 6] = ["expiry", "crash", "lost", "fail", "late-fail", "give-up"];
+pub const FAULTS: [&str; 7] = ["expiry", "crash", "lost", "fail", "late-fail", "give-up", "resend"];
 const EXPIRY: usize = 0;
 const CRASH: usize = 1;
 const LOST: usize = 2;
 const FAIL: usize = 3;
 const LATE_FAIL: usize = 4;
 const GIVE_UP: usize = 5;
+const RESEND: usize = 6;
 
 /// How often each fault happened, or may happen.
 pub type Faults = [u8; FAULTS.len()];
@@ -39,6 +40,8 @@ pub struct Bounds {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum At {
     Call(Step, usize),
+    /// The call was executed, its reply was lost, and the same call is sent again.
+    Again(Step, usize),
     Effect,
     Done,
 }
@@ -64,6 +67,7 @@ struct State {
 pub enum Event {
     Start,
     Call { worker: u8, step: Step, means: Option<Means>, is_lost: bool },
+    Resend { worker: u8, step: Step, means: Option<Means> },
     Effect(u8),
     Fail(u8),
     LateFail(u8),
@@ -186,7 +190,7 @@ impl Search<'_> {
         let (step, call) = match state.at[usize::from(worker)] {
             At::Done => return,
             At::Effect => return self.worker_has_its_effect(node, worker),
-            At::Call(step, call) => (step, call),
+            At::Call(step, call) | At::Again(step, call) => (step, call),
         };
         let outcome =
             self.caller.outcome(state.keys, Which { step, call, number: worker, is_other: false });
@@ -203,6 +207,15 @@ impl Search<'_> {
         if let Some(used) = self.outside(&in_section, LOST) {
             let event = Event::Call { worker, step, means: outcome.means, is_lost: true };
             self.reach(node, State { used, ..lost }, event, &broken);
+        }
+
+        // The client library gets no reply, and the worker waits.
+        let mut resent = after;
+        resent.at[usize::from(worker)] = At::Again(step, call);
+        resent.section = if stores { lost.section } else { state.section };
+        if let Some(used) = self.outside(&in_section, RESEND) {
+            let event = Event::Resend { worker, step, means: outcome.means };
+            self.reach(node, State { used, ..resent }, event, &broken);
         }
 
         let at = self.follows(step, call, outcome.means);
@@ -561,6 +574,10 @@ impl fmt::Display for Event {
                 let means = means.map_or("unknown".to_owned(), |means| format!("{means:?}"));
                 let lost = if *is_lost { ", reply lost" } else { "" };
                 write!(f, "{worker} {step:?}: {means}{lost}")
+            }
+            Self::Resend { worker, step, means } => {
+                let means = means.map_or("unknown".to_owned(), |means| format!("{means:?}"));
+                write!(f, "{worker} {step:?}: {means}, sent again")
             }
             Self::Effect(worker) => write!(f, "{worker} effect"),
             Self::Fail(worker) => write!(f, "{worker} fails"),
