@@ -51,7 +51,7 @@ const PRIVATE_KEY: &[u8] = b"order-1";
 /// again), fail (a handler fails before its effect), late-fail (a handler fails
 /// after its effect), give-up (a worker gives up before its effect
 /// and releases, if a failing handler does not call the release step), evict (a key is evicted),
-/// failover (the last one to three writes are lost), persist (a lock loses its TTL). For each
+/// restart (Redis loses all keys), failover (the last one to three writes are lost), persist (a lock loses its TTL). For each
 /// violation, explore shows the smallest sets of faults that cause it. It also runs a shortest
 /// history on the server, with earlier deadlines, and shows it.
 ///
@@ -65,7 +65,7 @@ const PRIVATE_KEY: &[u8] = b"order-1";
 ///
 /// explore uses the server in -u, -h, -p, -s, --sentinel or --context, or else a temporary local
 /// Redis. On a named server it creates and removes one key named idemctl-explore-*, and refuses
-/// evict and failover.
+/// evict, restart and failover.
 ///
 /// Without any fault, some history must have an effect, store a result and replay it. Otherwise the
 /// absence of violations means nothing. explore shows which calls, replies and formats of the
@@ -196,7 +196,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let unique = format!("idemctl-explore-{}", Uuid::new_v4().simple()).into_bytes();
     let key = if is_private { PRIVATE_KEY } else { &unique };
     let place = ExplorationPlace { target: &target, key, is_private, interrupt: &interrupt };
-    // Eviction and failover would affect every key of a server.
+    // Eviction, restart and failover would affect every key of a server.
     explored::permits(&args.chosen, args.faults(), is_private)?;
     if args.chosen.replay.is_empty() {
         search(context, &args, &choice, accepted.as_ref(), place).await

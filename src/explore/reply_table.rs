@@ -233,6 +233,10 @@ impl ReplyTable {
                 keys.stored[usize::from(key_index)].as_ref()?;
                 Some(keys.without(usize::from(key_index)))
             }
+            Act::Restart => {
+                keys.stored.iter().find(|stored| stored.is_some())?;
+                Some(KeysState { stored: vec![None; keys.stored.len()], ..*keys })
+            }
             Act::Persist(key_index) => {
                 keys.ttl_ms(usize::from(key_index))?;
                 Some(keys.without_ttl(usize::from(key_index)))

@@ -226,6 +226,7 @@ impl Successors<'_> {
             self.add_fault_at(Fault::Evict, Act::Evict(key_index))?;
             self.add_fault_at(Fault::Persist, Act::Persist(key_index))?;
         }
+        self.add_fault_at(Fault::Restart, Act::Restart)?;
         self.add_failovers()
     }
 
@@ -246,7 +247,7 @@ impl Successors<'_> {
         Ok(())
     }
 
-    /// Adds a fault that changes one Redis key.
+    /// Adds a fault that changes Redis keys.
     fn add_fault_at(&mut self, fault: Fault, act: Act) -> Result<(), UnknownReply> {
         let Some(faults) = self.one_more(fault) else { return Ok(()) };
         if self.is_superfluous(act) {
@@ -262,6 +263,10 @@ impl Successors<'_> {
             }
             // The same time passes on the replica.
             next.lag = self.replies.later_lag(state.lag, state.keys, act);
+        }
+        if fault == Fault::Restart {
+            // The replica copies the empty master, so a failover cannot bring anything back.
+            next.lag = Lags::NONE;
         }
         self.add(act, None, next)
     }

@@ -177,7 +177,7 @@ pub(super) fn permits(args: &ChosenArgs, budget: FaultBudget, is_private: bool) 
         faults.extend(token.acts.iter().filter_map(|act| act.fault()));
     }
     for fault in faults {
-        if matches!(fault, Fault::Evict | Fault::Failover) {
+        if matches!(fault, Fault::Evict | Fault::Restart | Fault::Failover) {
             let message = format!(
                 "{} is only possible on a temporary local Redis, because it affects the whole \
                 server",

@@ -42,11 +42,13 @@ pub enum Act {
     /// A worker sends its next call, which Redis executes, and gets no reply. Its client library
     /// will send the same call again.
     Resend(u8),
+    /// Redis restarts, and no Redis key exists any more.
+    Restart,
 }
 
 impl Act {
-    const LETTERS: [char; 15] =
-        ['s', 'l', 'e', 'f', 'c', 'x', 'v', 'o', 'p', 'n', 'm', 'g', 't', 'a', 'r'];
+    const LETTERS: [char; 16] =
+        ['s', 'l', 'e', 'f', 'c', 'x', 'v', 'o', 'p', 'n', 'm', 'g', 't', 'a', 'r', 'b'];
 
     /// The worker that acts; `None` if no worker does.
     pub fn worker(self) -> Option<u8> {
@@ -74,6 +76,7 @@ impl Act {
             Self::Crash(_) => Some(Fault::Crash),
             Self::Expiry(_) | Self::Lapse(_) => Some(Fault::Expiry),
             Self::Evict(_) => Some(Fault::Evict),
+            Self::Restart => Some(Fault::Restart),
             Self::Failover(_) => Some(Fault::Failover),
             Self::Persist(_) => Some(Fault::Persist),
             Self::Call(_) | Self::Effect(_) | Self::Next(_) | Self::Other(_) => None,
@@ -98,6 +101,7 @@ impl Act {
             Self::Lapse(key_index) => (12, key_index),
             Self::LateFail(worker) => (13, worker),
             Self::Resend(worker) => (14, worker),
+            Self::Restart => (15, 0),
         };
         u16::from_be_bytes([kind, number])
     }
@@ -129,6 +133,7 @@ impl Act {
             12 => Self::Lapse(number),
             13 => Self::LateFail(number),
             14 => Self::Resend(number),
+            15 if number == 0 => Self::Restart,
             _ => return None,
         })
     }
@@ -162,8 +167,8 @@ mod tests {
             assert_eq!(Act::from_word(&act.word()), Some(act));
             count += 1;
         }
-        assert_eq!(count, 14 * 16 + MOST_LOST_WRITES);
-        for wrong in ["", "s", "s16", "z1", "s-1", "o3", "sx"] {
+        assert_eq!(count, 14 * 16 + MOST_LOST_WRITES + 1);
+        for wrong in ["", "s", "s16", "z1", "s-1", "o3", "sx", "b1"] {
             assert_eq!(Act::from_word(wrong), None, "{wrong}");
         }
     }

@@ -30,6 +30,8 @@ pub enum Fault {
     GiveUp,
     /// Redis evicts a key because memory is short.
     Evict,
+    /// Redis restarts without its data.
+    Restart,
     /// The master fails before its last writes reached the replica that takes over.
     Failover,
     /// An operator or another program removes a lock's TTL.
@@ -69,6 +71,8 @@ impl Fault {
             (Self::GiveUp, _) => "give-ups",
             (Self::Evict, 1) => "eviction",
             (Self::Evict, _) => "evictions",
+            (Self::Restart, 1) => "restart",
+            (Self::Restart, _) => "restarts",
             (Self::Failover, 1) => "failover",
             (Self::Failover, _) => "failovers",
             (Self::Persist, 1) => "lost lock TTL",

@@ -175,9 +175,12 @@ impl<'s> Player<'s> {
                     worker.crash();
                 }
             }
-            Act::Expiry(_) | Act::Lapse(_) | Act::Evict(_) | Act::Failover(_) | Act::Persist(_) => {
-                self.apply_fault(step).await?
-            }
+            Act::Expiry(_)
+            | Act::Lapse(_)
+            | Act::Evict(_)
+            | Act::Restart
+            | Act::Failover(_)
+            | Act::Persist(_) => self.apply_fault(step).await?,
         }
         Ok(None)
     }
@@ -269,6 +272,7 @@ impl<'s> Player<'s> {
             Act::Evict(key_index) => {
                 ("redis", format!("the {} is evicted", self.name_at(step, key_index)))
             }
+            Act::Restart => ("redis", "it restarts without its data".to_owned()),
             Act::Persist(key_index) => {
                 ("world", format!("the TTL of the {} is removed", self.name_at(step, key_index)))
             }

@@ -15,7 +15,8 @@ use crate::support::Server;
 const MOST_WORKERS: usize = 3;
 
 /// The faults, as indices of how often each happened.
-pub const FAULTS: [&str; 7] = ["expiry", "crash", "lost", "fail", "late-fail", "give-up", "resend"];
+pub const FAULTS: [&str; 8] =
+    ["expiry", "crash", "lost", "fail", "late-fail", "give-up", "resend", "restart"];
 const EXPIRY: usize = 0;
 const CRASH: usize = 1;
 const LOST: usize = 2;
@@ -23,6 +24,7 @@ const FAIL: usize = 3;
 const LATE_FAIL: usize = 4;
 const GIVE_UP: usize = 5;
 const RESEND: usize = 6;
+const RESTART: usize = 7;
 
 /// How often each fault happened, or may happen.
 pub type Faults = [u8; FAULTS.len()];
@@ -74,6 +76,7 @@ pub enum Event {
     GiveUp(u8),
     Crash(u8),
     Expiry(i64),
+    Restart,
 }
 
 struct Node {
@@ -136,6 +139,7 @@ pub fn check(protocol: &Protocol, bounds: Bounds, server: &Server) -> Checked {
             search.worker_crashes(next, worker);
         }
         search.time_passes(next);
+        search.redis_restarts(next);
         next += 1;
     }
     Checked { frontier: search.frontier(), reached: search.reached }
@@ -332,6 +336,18 @@ impl Search<'_> {
             let holder = if self.has_lock(keys) { state.holder } else { None };
             self.reach(node, State { keys, used, holder, ..state }, Event::Expiry(passes), &[]);
         }
+    }
+
+    fn redis_restarts(&mut self, node: usize) {
+        let state = self.nodes[node].state;
+        let Some(used) = self.outside(&state, RESTART) else { return };
+        let mut keys = self.caller.state(state.keys).keys.clone();
+        if keys.stored.iter().all(Option::is_none) {
+            return;
+        }
+        keys.stored.fill(None);
+        let keys = self.caller.number(keys);
+        self.reach(node, State { keys, used, holder: None, ..state }, Event::Restart, &[]);
     }
 
     /// Where a worker is after a call.
@@ -584,6 +600,7 @@ impl fmt::Display for Event {
             Self::LateFail(worker) => write!(f, "{worker} fails after its effect"),
             Self::GiveUp(worker) => write!(f, "{worker} gives up"),
             Self::Crash(worker) => write!(f, "{worker} crashes"),
+            Self::Restart => write!(f, "Redis restarts"),
             Self::Expiry(passes) => write!(f, "{} s pass", passes / 1_000),
         }
     }
