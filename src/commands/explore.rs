@@ -60,8 +60,8 @@ const PRIVATE_KEY: &[u8] = b"order-1";
 /// that begin replays expires, even if a lock hides it).
 ///
 /// Invariants: one-effect, true-replay, no-false-done, result-kept, result-not-replaced, lock-ends,
-/// owner-only, replays-after-success, payloads-apart (if the schema compares payloads).
-/// docs/explore.md defines each.
+/// owner-only, replays-after-success, payloads-apart (if the schema compares payloads),
+/// ttl-as-stated. docs/explore.md defines each.
 ///
 /// explore uses the server in -u, -h, -p, -s, --sentinel or --context, or else a temporary local
 /// Redis. On a named server it creates and removes one key named idemctl-explore-*, and refuses

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use super::lag::Lags;
 use crate::domain::exploration::{
-    Act, AttributedReply, Author, KeysState, MetReplies, NextAction, StateFacts, WorkerProgram,
-    has_result,
+    Act, AttributedReply, Author, ExecutedCall, KeysState, MetReplies, NextAction, StateFacts,
+    WorkerProgram, has_result,
 };
 use crate::domain::record::Reading;
 use crate::domain::record::decode::Decoded;
@@ -61,6 +61,8 @@ pub(super) struct KnownEffect {
     pub(super) keys: u32,
     /// True if the call wrote the lock's Redis key, even with the same value.
     pub(super) wrote_lock: bool,
+    /// True if the call gave a Redis key another TTL than the schema states for its value.
+    pub(super) sets_other_ttl: bool,
 }
 
 /// The outcome of a whole request.
@@ -179,8 +181,21 @@ impl ReplyTable {
         let schema = &self.program.services[call.service];
         let response = effect.response.as_deref();
         let reply = AttributedReply::new(schema, effect.meaning, response, &self.callers.responses);
+        let calls = match self.program.step(call) {
+            Some(step) => &step.calls[..],
+            None => &[],
+        };
+        let executed = ExecutedCall {
+            schema,
+            calls,
+            index: call.index,
+            meaning: effect.meaning,
+            before: self.keys(of.keys),
+            after: &effect.keys,
+        };
+        let sets_other_ttl = executed.sets_other_ttl();
         let keys = self.number(effect.keys);
-        KnownEffect { reply, keys, wrote_lock: effect.wrote_lock }
+        KnownEffect { reply, keys, wrote_lock: effect.wrote_lock, sets_other_ttl }
     }
 
     /// Every call that the server has executed.

@@ -187,7 +187,7 @@ impl Successors<'_> {
         sent: SentCall,
     ) -> Result<SearchState, UnknownReply> {
         let state = self.state;
-        let KnownEffect { reply, keys, wrote_lock } = sent.effect;
+        let KnownEffect { reply, keys, wrote_lock, .. } = sent.effect;
         let after = self.replies.facts(keys)?;
         let mut next = state.with_keys(keys);
         // Only a failover that may still happen depends on the earlier states.
@@ -315,6 +315,7 @@ impl Successors<'_> {
             reply: sent.map(|sent| sent.effect.reply),
             before: self.before,
             after,
+            sets_other_ttl: sent.is_some_and(|sent| sent.effect.sets_other_ttl),
             result_rewritten: is_changed && !self.replies.is_same_result(state.keys, next.keys),
             lock_gone: self.before.lock
                 && is_changed

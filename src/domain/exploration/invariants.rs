@@ -30,7 +30,7 @@ impl fmt::Debug for Invariant {
 }
 
 /// The invariants in the order in which violations are reported.
-pub(crate) const ALL: [Invariant; 9] = [
+pub(crate) const ALL: [Invariant; 10] = [
     ONE_EFFECT,
     TRUE_REPLAY,
     NO_FALSE_DONE,
@@ -40,6 +40,7 @@ pub(crate) const ALL: [Invariant; 9] = [
     OWNER_ONLY,
     REPLAYS_AFTER_SUCCESS,
     PAYLOADS_APART,
+    TTL_AS_STATED,
 ];
 
 pub(crate) const ONE_EFFECT: Invariant = Invariant {
@@ -187,6 +188,21 @@ fn payloads_apart_is_violated(transition: &Transition) -> bool {
     transition.after.mistaken.is_some()
 }
 
+const TTL_AS_STATED: Invariant = Invariant {
+    name: "ttl-as-stated",
+    sentence: "a step gives each lock and result the TTL that the schema states",
+    remedy: |culprit| {
+        format!(
+            "let {} set the TTL that `[ttl]` states, with EX for seconds and PX for milliseconds, \
+            or correct `[ttl]`",
+            culprit.step()
+        )
+    },
+    applies_to: |_| true,
+    shown_by: |_| None,
+    is_violated: |transition| transition.sets_other_ttl,
+};
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -208,6 +224,7 @@ mod tests {
             reply: None,
             before: facts,
             after: facts,
+            sets_other_ttl: false,
             result_rewritten: false,
             lock_gone: false,
             holder: None,

@@ -39,10 +39,15 @@ impl StoredKey {
     pub fn new(dump: Vec<u8>, content: Content, pttl: i64) -> Self {
         // A negative PTTL is the reply for a key without expiry.
         let Ok(ms) = u64::try_from(pttl) else { return Self { dump, content, ttl_ms: None } };
-        // A PTTL of 0 is still an existing key, so it counts as one step.
-        let steps = ms.div_ceil(GRAIN_MS).max(1);
-        Self { dump, content, ttl_ms: Some(steps * GRAIN_MS) }
+        Self { dump, content, ttl_ms: Some(rounded_ttl_ms(ms)) }
     }
+}
+
+/// A TTL in milliseconds as a state holds it.
+pub(super) fn rounded_ttl_ms(ms: u64) -> u64 {
+    // A PTTL of 0 is still an existing key, so it counts as one step.
+    let steps = ms.div_ceil(GRAIN_MS).max(1);
+    steps.saturating_mul(GRAIN_MS)
 }
 
 impl KeysState {

@@ -115,6 +115,8 @@ pub(crate) struct Transition {
     pub(crate) reply: Option<AttributedReply>,
     pub(crate) before: StateFacts,
     pub(crate) after: StateFacts,
+    /// True if the call gave a Redis key another TTL than the schema states for its value.
+    pub(crate) sets_other_ttl: bool,
     /// True if the bytes at the result's Redis key changed.
     pub(crate) result_rewritten: bool,
     /// True if a lock was held before, and its bytes have changed or no longer exist.

@@ -60,15 +60,20 @@ impl Schema {
     /// True if the call reads or writes the lock's Redis key, as far as its words show it. A script
     /// that is sent no Redis key of the record, or the bare key, may build any of them.
     pub(crate) fn touches_lock(&self, call: &Call) -> bool {
-        let lock = self.keys[self.lock_key_index()].role;
+        self.touches(call, self.lock_key_index())
+    }
+
+    /// The same for the Redis key with this index.
+    pub(crate) fn touches(&self, call: &Call, key_index: usize) -> bool {
+        let role = self.keys[key_index].role;
         let mut names_another = false;
         for word in call.words() {
             match self.key_index_in(word) {
-                Some(key_index) if key_index == self.lock_key_index() => return true,
+                Some(named) if named == key_index => return true,
                 Some(_) => names_another = true,
                 None => {
                     let bare =
-                        [Placeholder::RedisKey(lock), Placeholder::Key, Placeholder::ClientKey];
+                        [Placeholder::RedisKey(role), Placeholder::Key, Placeholder::ClientKey];
                     if word.has(&bare) {
                         return true;
                     }

@@ -59,6 +59,9 @@ pub struct Schema {
     pub result_ttl: Duration,
     /// The TTLs that this deployment states. The others are the schema's defaults.
     pub(crate) stated: Vec<TtlOf>,
+    /// The longest TTL of keys that idemctl creates for a test on a server that others use; `None`
+    /// if the TTLs are the service's.
+    pub(crate) limited_to: Option<Duration>,
     /// The value formats, in the order in which idemctl tries them.
     pub values: Vec<ValueFormat>,
     pub write: WriteFormat,
@@ -173,6 +176,7 @@ impl Schema {
         let mut limited = Self {
             lock_ttl: self.lock_ttl.min(most),
             result_ttl: self.result_ttl.min(most),
+            limited_to: Some(most),
             ..self.clone()
         };
         for format in &mut limited.values {

@@ -212,6 +212,7 @@ fn resolve(
         lock_ttl,
         result_ttl,
         stated: Vec::new(),
+        limited_to: None,
         values: symbols.values,
         write,
         begin,

@@ -7,7 +7,7 @@ use std::fmt;
 
 use super::calls::{Caller, Keys, Outcome, Step, Stored, Which};
 use super::format::Format;
-use super::protocol::{Means, OnFailure, Protocol};
+use super::protocol::{Call, Means, OnFailure, Protocol};
 use super::request::Request;
 use crate::support::Server;
 
@@ -199,6 +199,9 @@ impl Search<'_> {
         let outcome =
             self.caller.outcome(state.keys, Which { step, call, number: worker, is_other: false });
         let (mut broken, holder) = self.judge(&state, worker, step, &outcome);
+        if self.sets_other_ttl(state.keys, step, call, &outcome) {
+            broken.push("ttl-as-stated");
+        }
         let mut after = State { keys: outcome.after, holder, ..state };
         let stores = step == Step::Complete && self.result_in(outcome.after).is_some();
         after.has_stored |= stores;
@@ -350,15 +353,19 @@ impl Search<'_> {
         self.reach(node, State { keys, used, holder: None, ..state }, Event::Restart, &[]);
     }
 
+    fn calls(&self, step: Step) -> &[Call] {
+        match step {
+            Step::Begin => &self.protocol.begin,
+            Step::Renew => &self.protocol.renew,
+            Step::Complete | Step::StoreFailure => &self.protocol.complete,
+            Step::Release => &self.protocol.release,
+        }
+    }
+
     /// Where a worker is after a call.
     fn follows(&self, step: Step, call: usize, means: Option<Means>) -> At {
         let protocol = self.protocol;
-        let calls = match step {
-            Step::Begin => &protocol.begin,
-            Step::Renew => &protocol.renew,
-            Step::Complete | Step::StoreFailure => &protocol.complete,
-            Step::Release => &protocol.release,
-        };
+        let calls = self.calls(step);
         match means {
             Some(Means::Next) if call + 1 < calls.len() => At::Call(step, call + 1),
             Some(Means::Acquired) if !protocol.renew.is_empty() => At::Call(Step::Renew, 0),
@@ -413,6 +420,51 @@ impl Search<'_> {
             broken.push("owner-only");
         }
         (broken, holder)
+    }
+
+    /// The call gives a Redis key a TTL that is not stated.
+    fn sets_other_ttl(&self, before: usize, step: Step, call: usize, outcome: &Outcome) -> bool {
+        let protocol = self.protocol;
+        for role in 0..protocol.redis_keys.len() {
+            let Some(format) = self.format(outcome.after, role) else { continue };
+            let default = if format.is_completed { protocol.result_ttl } else { protocol.lock_ttl };
+            let mut stated = vec![format.ttl.unwrap_or(default)];
+            if format.is_completed && format.has_error {
+                stated.push(default);
+            }
+            if stated[0] == 0 {
+                continue;
+            }
+            let had = &self.caller.state(before).keys.stored[role];
+            let has = &self.caller.state(outcome.after).keys.stored[role];
+            let had_format = self.caller.state(before).formats[role];
+            let has_format = self.caller.state(outcome.after).formats[role];
+            let stores = had.is_none() || had_format != has_format;
+            let had_ttl = had.as_ref().and_then(|stored| stored.ttl);
+            let has_ttl = has.as_ref().and_then(|stored| stored.ttl);
+            let is_renewal =
+                outcome.means == Some(Means::Renewed) && call == 0 && role == protocol.lock;
+            if !stores && had_ttl == has_ttl && !is_renewal {
+                continue;
+            }
+            if has_ttl.is_none() && self.names_again(step, call, role, outcome.means) {
+                continue;
+            }
+            // Either the Redis key ends then, or the value says that it does.
+            let ends = &self.caller.state(outcome.after).ends[role];
+            if !ends.iter().any(|end| stated.contains(end)) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// A later call of the step names the Redis key.
+    fn names_again(&self, step: Step, call: usize, role: usize, means: Option<Means>) -> bool {
+        let is_named = |call: &Call| {
+            if role == self.protocol.lock { call.touches_lock } else { call.touches_result }
+        };
+        means == Some(Means::Next) && self.calls(step)[call + 1..].iter().any(is_named)
     }
 
     /// A lock is there.

@@ -64,6 +64,8 @@ pub struct Call {
     pub replies: Vec<Reply>,
     /// It names the lock's Redis key.
     pub touches_lock: bool,
+    /// It names the result's Redis key.
+    pub touches_result: bool,
 }
 
 /// One pattern of a call's replies.
@@ -201,7 +203,10 @@ fn read_call(call: &Table, folder: &Path) -> Call {
         replies.push(read_reply(table(reply)));
     }
     let names_lock = |word: &String| word.contains("{lock}") || word.contains("{record}");
-    Call { touches_lock: words[fixed..].iter().any(names_lock), words, fixed, replies }
+    let names_result = |word: &String| word.contains("{result}") || word.contains("{record}");
+    let touches_lock = words[fixed..].iter().any(names_lock);
+    let touches_result = words[fixed..].iter().any(names_result);
+    Call { touches_lock, touches_result, words, fixed, replies }
 }
 
 fn read_reply(reply: &Table) -> Reply {
