@@ -46,7 +46,7 @@ const PRIVATE_KEY: &[u8] = b"order-1";
 /// or keeps the lock, as the schema defines. A request that is rejected with 409 is over; the other workers
 /// are the retries.
 ///
-/// Faults: expiry (a TTL ends), crash (a worker dies), lost (Redis executes a call, but the worker
+/// Faults: expiry (a TTL ends), delay (half of the time until the next TTL ends passes), crash (a worker dies), lost (Redis executes a call, but the worker
 /// gets no reply and stops), resend (the reply is lost, and the client library sends the call
 /// again), fail (a handler fails before its effect), late-fail (a handler fails
 /// after its effect), give-up (a worker gives up before its effect
@@ -95,7 +95,7 @@ pub struct Args {
     /// Maximum number of each fault; `none` for no faults
     ///
     /// Faults that are not named keep their default.
-    /// [default: expiry=2,crash=1,lost=1,resend=1,fail=1,late-fail=1,give-up=1]
+    /// [default: expiry=2,delay=1,crash=1,lost=1,resend=1,fail=1,late-fail=1,give-up=1]
     #[arg(long, value_name = "FAULT=N,...")]
     faults: Option<FaultBudget>,
 

@@ -244,6 +244,7 @@ impl ReplyTable {
                 let passes = self.own_ttl_ms(keys, usize::from(key_index))?;
                 Some(keys.after(passes, self.callers.ticks))
             }
+            Act::Delay => Some(keys.after(self.delay_ms(keys)?, self.callers.ticks)),
             Act::Evict(key_index) => {
                 keys.stored[usize::from(key_index)].as_ref()?;
                 Some(keys.without(usize::from(key_index)))
@@ -274,12 +275,28 @@ impl ReplyTable {
         }
     }
 
-    /// A lag after the time that an expiry takes in the state `keys`.
+    /// Half of the time in milliseconds until a Redis key, or the value in it, expires next; `None`
+    /// if none expires, or if the time is too short.
+    fn delay_ms(&self, keys: &KeysState) -> Option<u64> {
+        let mut first: Option<u64> = None;
+        for key_index in 0..keys.stored.len() {
+            let ends = [keys.ttl_ms(key_index), self.own_ttl_ms(keys, key_index)];
+            for end in ends.into_iter().flatten() {
+                first = Some(first.map_or(end, |first| first.min(end)));
+            }
+        }
+        // Whole seconds, because many services measure time in seconds.
+        let seconds = first? / 2 / 1_000;
+        if seconds == 0 { None } else { Some(seconds * 1_000) }
+    }
+
+    /// A lag after the time that an expiry or a delay takes in the state `keys`.
     pub(super) fn later_lag(&mut self, lag: u32, keys: u32, act: Act) -> u32 {
         let before = self.keys(keys);
         let passes = match act {
             Act::Lapse(key_index) => self.own_ttl_ms(before, usize::from(key_index)),
             Act::Expiry(key_index) => before.ttl_ms(usize::from(key_index)),
+            Act::Delay => self.delay_ms(before),
             _ => None,
         };
         let passes = passes.unwrap_or(0);

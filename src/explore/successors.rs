@@ -226,6 +226,7 @@ impl Successors<'_> {
             self.add_fault_at(Fault::Evict, Act::Evict(key_index))?;
             self.add_fault_at(Fault::Persist, Act::Persist(key_index))?;
         }
+        self.add_fault_at(Fault::Delay, Act::Delay)?;
         self.add_fault_at(Fault::Restart, Act::Restart)?;
         self.add_failovers()
     }
@@ -256,7 +257,7 @@ impl Successors<'_> {
         let state = self.state;
         let Some(keys) = self.replies.apply_fault(state.keys, act) else { return Ok(()) };
         let mut next = state.with_keys(keys).with_faults(faults);
-        if fault == Fault::Expiry {
+        if matches!(fault, Fault::Expiry | Fault::Delay) {
             let ends_result = self.before.result && !self.replies.facts(keys)?.result;
             if ends_result && self.rules.assumptions.results_outlive_retries {
                 return Ok(());

@@ -44,11 +44,13 @@ pub enum Act {
     Resend(u8),
     /// Redis restarts, and no Redis key exists any more.
     Restart,
+    /// Half of the time passes until the first of the Redis keys expires.
+    Delay,
 }
 
 impl Act {
-    const LETTERS: [char; 16] =
-        ['s', 'l', 'e', 'f', 'c', 'x', 'v', 'o', 'p', 'n', 'm', 'g', 't', 'a', 'r', 'b'];
+    const LETTERS: [char; 17] =
+        ['s', 'l', 'e', 'f', 'c', 'x', 'v', 'o', 'p', 'n', 'm', 'g', 't', 'a', 'r', 'b', 'd'];
 
     /// The worker that acts; `None` if no worker does.
     pub fn worker(self) -> Option<u8> {
@@ -77,6 +79,7 @@ impl Act {
             Self::Expiry(_) | Self::Lapse(_) => Some(Fault::Expiry),
             Self::Evict(_) => Some(Fault::Evict),
             Self::Restart => Some(Fault::Restart),
+            Self::Delay => Some(Fault::Delay),
             Self::Failover(_) => Some(Fault::Failover),
             Self::Persist(_) => Some(Fault::Persist),
             Self::Call(_) | Self::Effect(_) | Self::Next(_) | Self::Other(_) => None,
@@ -102,6 +105,7 @@ impl Act {
             Self::LateFail(worker) => (13, worker),
             Self::Resend(worker) => (14, worker),
             Self::Restart => (15, 0),
+            Self::Delay => (16, 0),
         };
         u16::from_be_bytes([kind, number])
     }
@@ -134,6 +138,7 @@ impl Act {
             13 => Self::LateFail(number),
             14 => Self::Resend(number),
             15 if number == 0 => Self::Restart,
+            16 if number == 0 => Self::Delay,
             _ => return None,
         })
     }
@@ -167,8 +172,8 @@ mod tests {
             assert_eq!(Act::from_word(&act.word()), Some(act));
             count += 1;
         }
-        assert_eq!(count, 14 * 16 + MOST_LOST_WRITES + 1);
-        for wrong in ["", "s", "s16", "z1", "s-1", "o3", "sx", "b1"] {
+        assert_eq!(count, 14 * 16 + MOST_LOST_WRITES + 2);
+        for wrong in ["", "s", "s16", "z1", "s-1", "o3", "sx", "b1", "d1"] {
             assert_eq!(Act::from_word(wrong), None, "{wrong}");
         }
     }

@@ -15,6 +15,8 @@ use crate::domain::as_str::as_str;
 pub enum Fault {
     /// Time passes until a TTL elapses.
     Expiry,
+    /// Half of the time passes until the next TTL elapses.
+    Delay,
     /// A worker dies, at any point of its program.
     Crash,
     /// Redis executes a call, and the worker gets no reply and stops.
@@ -41,8 +43,9 @@ pub enum Fault {
 as_str!(Fault);
 
 /// The faults of an exploration that names none, with their counts. The others do not happen.
-const USUAL_COUNTS: [(Fault, u64); 7] = [
+const USUAL_COUNTS: [(Fault, u64); 8] = [
     (Fault::Expiry, 2),
+    (Fault::Delay, 1),
     (Fault::Crash, 1),
     (Fault::Lost, 1),
     (Fault::Resend, 1),
@@ -57,6 +60,8 @@ impl Fault {
         match (self, count) {
             (Self::Expiry, 1) => "expiry",
             (Self::Expiry, _) => "expiries",
+            (Self::Delay, 1) => "delay",
+            (Self::Delay, _) => "delays",
             (Self::Crash, 1) => "crash",
             (Self::Crash, _) => "crashes",
             (Self::Lost, 1) => "lost reply",
@@ -292,6 +297,7 @@ mod tests {
     fn faults_that_are_not_named_keep_their_default() {
         let budget: FaultBudget = "expiry=0,evict=3".parse().unwrap();
         let expected = [
+            (Fault::Delay, 1),
             (Fault::Crash, 1),
             (Fault::Lost, 1),
             (Fault::Resend, 1),
@@ -329,8 +335,8 @@ mod tests {
         assert_eq!(FaultBudget::default().to_string(), "no fault");
         assert_eq!(
             FaultBudget::USUAL.to_string(),
-            "2 expiries + 1 crash + 1 lost reply + 1 call sent again + 1 failing handler + 1 late \
-            failing handler + 1 give-up"
+            "2 expiries + 1 delay + 1 crash + 1 lost reply + 1 call sent again + 1 failing handler \
+            + 1 late failing handler + 1 give-up"
         );
     }
 }

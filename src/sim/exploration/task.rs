@@ -337,7 +337,7 @@ pub(crate) fn unexplorable_because(schema: &Schema) -> Option<String> {
 const WORKERS: u8 = 2;
 
 /// The faults that leave traces in the Redis keys.
-const TRACING_FAULTS: &str = "expiry=1,crash=1,lost=1,fail=1,persist=1";
+const TRACING_FAULTS: &str = "expiry=1,delay=0,crash=1,lost=1,fail=1,persist=1";
 
 /// More states than two workers of any schema reach.
 const MOST_STATES: usize = 1_000_000;

@@ -8,6 +8,7 @@ use super::run::ScenarioRun;
 use super::story::{ClientRequest, LockLifetime, OTHER_PAYMENT, PAYMENT, ScenarioResult};
 use super::worker::ScenarioWorker;
 use super::worker_calls::CallOutcome;
+use crate::domain::duration;
 use crate::domain::exploration::{
     AbstractState, Act, AttributedReply, Author, MOST_LOST_WRITES, NextAction, StepKind, TraceLine,
     WorkerProgram, held_at, holds,
@@ -46,6 +47,8 @@ struct Player<'s> {
     names: Vec<String>,
     history: Rc<RefCell<History>>,
     redis_keys: Vec<Vec<u8>>,
+    /// True if scripts and clients see the time of the exploration.
+    stops_clock: bool,
     /// The replies to DUMP before each of the last writes, the latest first. A failover restores
     /// some of them.
     before_writes: Vec<Vec<Option<Vec<u8>>>>,
@@ -56,6 +59,8 @@ impl<'s> ScheduleReplay<'s> {
     pub(crate) async fn run(self, steps: &[TracedStep]) -> ScenarioResult<Replayed> {
         let mut player = self.player().await?;
         player.clear().await?;
+        // A script may compare times after a part of a TTL, and no TTL can bring that forward.
+        player.stops_clock |= steps.iter().any(|step| step.act == Act::Delay);
         let mut replayed = Replayed { lines: Vec::new(), deviates: None };
         for step in steps {
             let outcome = player.apply(step).await?;
@@ -99,6 +104,8 @@ impl<'s> ScheduleReplay<'s> {
             history,
             before_writes: Vec::new(),
             redis_keys,
+            // The time in a value cannot be brought forward, so the clock is.
+            stops_clock: program.services.iter().any(|schema| schema.lapses()),
         };
         for (worker, service) in services.iter().enumerate() {
             // A worker without a connection does nothing, which the comparison of states reports.
@@ -126,8 +133,7 @@ impl<'s> Player<'s> {
             self.before_writes.insert(0, self.dump().await?);
             self.before_writes.truncate(MOST_LOST_WRITES);
         }
-        // The time in a value cannot be brought forward, so the clock is.
-        if self.program.services.iter().any(|schema| schema.lapses()) {
+        if self.stops_clock {
             for run in &self.runs {
                 run.stop_clock(step.before.now_ms());
             }
@@ -177,6 +183,7 @@ impl<'s> Player<'s> {
             }
             Act::Expiry(_)
             | Act::Lapse(_)
+            | Act::Delay
             | Act::Evict(_)
             | Act::Restart
             | Act::Failover(_)
@@ -272,6 +279,7 @@ impl<'s> Player<'s> {
             Act::Evict(key_index) => {
                 ("redis", format!("the {} is evicted", self.name_at(step, key_index)))
             }
+            Act::Delay => ("time", format!("{} pass", duration::short(passed_ms(step)))),
             Act::Restart => ("redis", "it restarts without its data".to_owned()),
             Act::Persist(key_index) => {
                 ("world", format!("the TTL of the {} is removed", self.name_at(step, key_index)))
@@ -401,6 +409,17 @@ impl<'s> Player<'s> {
         }
         Ok(())
     }
+}
+
+/// The time in milliseconds that passes in a step without a call.
+fn passed_ms(step: &TracedStep) -> u64 {
+    for key_index in 0..step.before.stored.len() {
+        let ttls = (step.before.ttl_ms(key_index), step.after.ttl_ms(key_index));
+        if let (Some(before), Some(after)) = ttls {
+            return before.saturating_sub(after);
+        }
+    }
+    step.after.clock_ms.saturating_sub(step.before.clock_ms)
 }
 
 fn meaning_word(meaning: Option<Meaning>) -> &'static str {

@@ -3,7 +3,7 @@
 use super::{explore, explored_as_text};
 
 /// The counts of the later faults, all 0.
-const WITHOUT_LATER_FAULTS: &str = ",late-fail=0,resend=0";
+const WITHOUT_LATER_FAULTS: &str = ",late-fail=0,resend=0,delay=0";
 
 fn of_all(faults: &str, words: &[&str]) -> String {
     let faults = format!("{faults}{WITHOUT_LATER_FAULTS}");

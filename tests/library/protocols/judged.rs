@@ -11,7 +11,7 @@ use super::protocol::{Call, Protocol, folder, names};
 use crate::support::{Runs, Server, at_once, idemctl, program};
 
 /// What `explore` covers by default, and so does the naive checker.
-const MOST: Faults = [2, 1, 1, 1, 1, 1, 1, 0];
+const MOST: Faults = [2, 1, 1, 1, 1, 1, 1, 0, 1];
 
 /// The threads that check protocols at the same time.
 const THREADS: usize = 2;

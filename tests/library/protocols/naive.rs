@@ -15,8 +15,8 @@ use crate::support::Server;
 const MOST_WORKERS: usize = 3;
 
 /// The faults, as indices of how often each happened.
-pub const FAULTS: [&str; 8] =
-    ["expiry", "crash", "lost", "fail", "late-fail", "give-up", "resend", "restart"];
+pub const FAULTS: [&str; 9] =
+    ["expiry", "crash", "lost", "fail", "late-fail", "give-up", "resend", "restart", "delay"];
 const EXPIRY: usize = 0;
 const CRASH: usize = 1;
 const LOST: usize = 2;
@@ -25,6 +25,7 @@ const LATE_FAIL: usize = 4;
 const GIVE_UP: usize = 5;
 const RESEND: usize = 6;
 const RESTART: usize = 7;
+const DELAY: usize = 8;
 
 /// How often each fault happened, or may happen.
 pub type Faults = [u8; FAULTS.len()];
@@ -76,6 +77,7 @@ pub enum Event {
     GiveUp(u8),
     Crash(u8),
     Expiry(i64),
+    Delay(i64),
     Restart,
 }
 
@@ -139,6 +141,7 @@ pub fn check(protocol: &Protocol, bounds: Bounds, server: &Server) -> Checked {
             search.worker_crashes(next, worker);
         }
         search.time_passes(next);
+        search.half_the_time_passes(next);
         search.redis_restarts(next);
         next += 1;
     }
@@ -339,6 +342,21 @@ impl Search<'_> {
             let holder = if self.has_lock(keys) { state.holder } else { None };
             self.reach(node, State { keys, used, holder, ..state }, Event::Expiry(passes), &[]);
         }
+    }
+
+    /// Half of the time until the first deadline, in whole seconds.
+    fn half_the_time_passes(&mut self, node: usize) {
+        let state = self.nodes[node].state;
+        let Some(used) = self.outside(&state, DELAY) else { return };
+        let reading = self.caller.state(state.keys);
+        let Some(first) = reading.ends.iter().flatten().min() else { return };
+        let passes = first / 2_000 * 1_000;
+        if passes == 0 {
+            return;
+        }
+        let keys = later(&reading.keys, passes);
+        let keys = self.caller.number(keys);
+        self.reach(node, State { keys, used, ..state }, Event::Delay(passes), &[]);
     }
 
     fn redis_restarts(&mut self, node: usize) {
@@ -652,6 +670,7 @@ impl fmt::Display for Event {
             Self::LateFail(worker) => write!(f, "{worker} fails after its effect"),
             Self::GiveUp(worker) => write!(f, "{worker} gives up"),
             Self::Crash(worker) => write!(f, "{worker} crashes"),
+            Self::Delay(passes) => write!(f, "{} s pass, half of a TTL", passes / 1_000),
             Self::Restart => write!(f, "Redis restarts"),
             Self::Expiry(passes) => write!(f, "{} s pass", passes / 1_000),
         }
