@@ -141,7 +141,17 @@ impl FaultBudget {
         if self.of(fault) >= most.of(fault) && most.of(fault) < LARGEST_COUNT {
             return None;
         }
+        if matches!(fault, Fault::Expiry | Fault::Delay) && !self.lets_time_pass(most) {
+            return None;
+        }
         Some(self.with_count(fault, self.of(fault) + 1))
+    }
+
+    /// True if time may pass once more. A delay costs an expiry, so `most` limits both together.
+    fn lets_time_pass(self, most: Self) -> bool {
+        let allowed = most.of(Fault::Expiry);
+        let passed = self.of(Fault::Expiry) + self.of(Fault::Delay);
+        allowed == LARGEST_COUNT || passed < allowed
     }
 
     /// True if no fault happens more often than in `other`.
@@ -322,6 +332,10 @@ mod tests {
             assert_eq!(budget.with(*fault, budget), None, "{fault:?}");
             budget = more;
         }
+        let two: FaultBudget = "expiry=2,delay=2".parse().unwrap();
+        let one_each = "expiry=1,delay=1".parse::<FaultBudget>().unwrap();
+        assert_eq!(one_each.with(Fault::Expiry, two), None, "a delay costs an expiry");
+        assert_eq!(one_each.with(Fault::Delay, two), None);
         assert_eq!(budget.total(), Fault::VARIANTS.len());
         let mut many = FaultBudget::default();
         for _ in 0..100 {

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::workers::Workers;
 use crate::domain::exploration::{KeysState, StoredKey};
+use crate::domain::record::Content;
 use crate::domain::schema::{Call, Meaning};
 use crate::domain::step::{
     CallPerformer, ExecutedStep, ReplyMatch, StepCall, StepInputs, StepReply, execute,
@@ -38,38 +39,47 @@ impl<'a> TestServer<'a> {
     }
 
     async fn set(&mut self, keys: &KeysState) -> Result<(), StoreError> {
+        let mut requests = Vec::new();
         for (redis_key, stored) in self.redis_keys.iter().zip(&keys.stored) {
             // RESTORE sets the exact bytes and TTL in one command, for every type of key.
-            self.connection.ask(&pack([b"DEL", &redis_key[..]])).await?;
+            requests.push(pack([b"DEL", &redis_key[..]]));
             if let Some(stored) = stored {
                 let ttl = stored.ttl_ms.unwrap_or(0).to_string();
-                let restore = pack([b"RESTORE", &redis_key[..], ttl.as_bytes(), &stored.dump]);
-                self.connection.ask(&restore).await?;
+                requests.push(pack([b"RESTORE", &redis_key[..], ttl.as_bytes(), &stored.dump]));
             }
         }
+        // All in one write, because round trips take most of the time of an exploration.
+        self.connection.ask_all(&requests).await?;
         Ok(())
     }
 
     async fn read(&mut self, clock_ms: u64) -> Result<KeysState, StoreError> {
         // All TTLs are read before the values, so that less time passes until the last TTL is read.
-        let mut pttls = Vec::new();
-        for redis_key in &self.redis_keys {
-            pttls.push(match self.connection.ask(&pack([b"PTTL", &redis_key[..]])).await? {
-                StepReply::Integer(pttl) => pttl,
-                _ => -2,
-            });
+        let mut requests = Vec::new();
+        for command in [&b"PTTL"[..], b"DUMP", b"GET"] {
+            for redis_key in &self.redis_keys {
+                requests.push(pack([command, &redis_key[..]]));
+            }
         }
+        let replies = self.connection.ask_all(&requests).await?;
+        let keys = self.redis_keys.len();
         let mut stored = Vec::new();
-        for (redis_key, pttl) in self.redis_keys.iter().zip(pttls) {
-            let dump = match self.connection.ask(&pack([b"DUMP", &redis_key[..]])).await? {
-                StepReply::Text(dump) => dump,
-                _ => {
-                    stored.push(None);
-                    continue;
-                }
+        for key_index in 0..keys {
+            // The replies come in the order of the requests: all TTLs, all dumps, all values.
+            let StepReply::Text(dump) = &replies[keys + key_index] else {
+                stored.push(None);
+                continue;
             };
-            let content = read_content(&mut self.connection, redis_key).await?;
-            stored.push(Some(StoredKey::new(dump, content, pttl)));
+            let pttl = match &replies[key_index] {
+                StepReply::Integer(pttl) => *pttl,
+                _ => -2,
+            };
+            let content = match &replies[2 * keys + key_index] {
+                StepReply::Text(text) => Content::text(text.clone()),
+                // The value is not a string.
+                _ => read_content(&mut self.connection, &self.redis_keys[key_index]).await?,
+            };
+            stored.push(Some(StoredKey::new(dump.clone(), content, pttl)));
         }
         Ok(KeysState { stored, clock_ms })
     }

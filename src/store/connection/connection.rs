@@ -157,6 +157,23 @@ impl Connection {
         self.step_reply(reply)
     }
 
+    /// Sends several requests in one write and waits for their replies, as [`Connection::ask`] does
+    /// for one.
+    ///
+    /// # Errors
+    /// The errors of [`Connection::ask`].
+    pub async fn ask_all(&mut self, requests: &[Packed]) -> Result<Vec<StepReply>, StoreError> {
+        let mut packed = Vec::new();
+        for Packed(request) in requests {
+            packed.extend_from_slice(request);
+        }
+        let mut replies = Vec::new();
+        for reply in self.call_all(&packed, requests.len()).await? {
+            replies.push(self.step_reply(reply)?);
+        }
+        Ok(replies)
+    }
+
     /// Sends a request that must succeed: every error reply is an error.
     ///
     /// # Errors

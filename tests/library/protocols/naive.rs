@@ -181,6 +181,10 @@ impl Search<'_> {
     /// Another fault, where there may be one more.
     fn with(&self, mut used: Faults, fault: usize) -> Option<Faults> {
         used[fault] += 1;
+        let times = [EXPIRY, DELAY];
+        if times.contains(&fault) && used[EXPIRY] + used[DELAY] > self.bounds.faults[EXPIRY] {
+            return None;
+        }
         (used[fault] <= self.bounds.faults[fault]).then_some(used)
     }
 
