@@ -97,10 +97,16 @@ fn stated_ttls(schema: &Schema, format: &ValueFormat) -> Vec<Duration> {
     let Some(own) = own.ttl else { return Vec::new() };
     let mut stated = vec![own];
     // Results and failures may share a format, and then only failures have the TTL of the format.
-    if format.state == State::Completed && format.fields.error.is_some() {
+    if format.state == State::Completed && !has_format_of_results(schema, format.key_index) {
         stated.extend(default);
     }
     stated
+}
+
+/// True if values of a completed format at this Redis key have the TTL of results.
+fn has_format_of_results(schema: &Schema, key_index: usize) -> bool {
+    let mut formats = schema.values.iter().filter(|format| format.key_index == key_index);
+    formats.any(|format| format.state == State::Completed && format.ttl.is_none())
 }
 
 /// True if a Redis key has this TTL, which commands take in milliseconds or in whole seconds.

@@ -16,7 +16,7 @@ use crate::explore::{CallEffect, StateServer};
 use crate::interrupt::Interrupt;
 use crate::sim::service::{read_content, words};
 use crate::sim::stopped_clock::words_at;
-use crate::store::{Connection, StoreError, pack};
+use crate::store::{Connection, Packed, StoreError, pack};
 
 /// A call that took longer is executed again, because its duration would show in the TTLs.
 const QUICK: Duration = Duration::from_millis(50);
@@ -38,7 +38,8 @@ impl<'a> TestServer<'a> {
         Self { workers, connection, redis_keys, interrupt }
     }
 
-    async fn set(&mut self, keys: &KeysState) -> Result<(), StoreError> {
+    /// The commands that set the Redis keys to a state.
+    fn setting(&self, keys: &KeysState) -> Vec<Packed> {
         let mut requests = Vec::new();
         for (redis_key, stored) in self.redis_keys.iter().zip(&keys.stored) {
             // RESTORE sets the exact bytes and TTL in one command, for every type of key.
@@ -48,12 +49,11 @@ impl<'a> TestServer<'a> {
                 requests.push(pack([b"RESTORE", &redis_key[..], ttl.as_bytes(), &stored.dump]));
             }
         }
-        // All in one write, because round trips take most of the time of an exploration.
-        self.connection.ask_all(&requests).await?;
-        Ok(())
+        requests
     }
 
-    async fn read(&mut self, clock_ms: u64) -> Result<KeysState, StoreError> {
+    /// The commands that read the Redis keys.
+    fn reading(&self) -> Vec<Packed> {
         // All TTLs are read before the values, so that less time passes until the last TTL is read.
         let mut requests = Vec::new();
         for command in [&b"PTTL"[..], b"DUMP", b"GET"] {
@@ -61,21 +61,29 @@ impl<'a> TestServer<'a> {
                 requests.push(pack([command, &redis_key[..]]));
             }
         }
-        let replies = self.connection.ask_all(&requests).await?;
+        requests
+    }
+
+    /// The state of the Redis keys from the replies to [`TestServer::reading`].
+    async fn read(
+        &mut self,
+        replies: &[StepReply],
+        clock_ms: u64,
+    ) -> Result<KeysState, StoreError> {
         let keys = self.redis_keys.len();
         let mut stored = Vec::new();
         for key_index in 0..keys {
             // The replies come in the order of the requests: all TTLs, all dumps, all values.
-            let StepReply::Text(dump) = &replies[keys + key_index] else {
+            let Some(StepReply::Text(dump)) = replies.get(keys + key_index) else {
                 stored.push(None);
                 continue;
             };
-            let pttl = match &replies[key_index] {
-                StepReply::Integer(pttl) => *pttl,
+            let pttl = match replies.get(key_index) {
+                Some(StepReply::Integer(pttl)) => *pttl,
                 _ => -2,
             };
-            let content = match &replies[2 * keys + key_index] {
-                StepReply::Text(text) => Content::text(text.clone()),
+            let content = match replies.get(2 * keys + key_index) {
+                Some(StepReply::Text(text)) => Content::text(text.clone()),
                 // The value is not a string.
                 _ => read_content(&mut self.connection, &self.redis_keys[key_index]).await?,
             };
@@ -96,13 +104,9 @@ impl<'a> TestServer<'a> {
         request: &StepInputs<'_>,
         calls: &[Call],
     ) -> Result<bool, StoreError> {
-        self.set(before).await?;
-        self.connection.ask(&pack([b"WATCH", &self.redis_keys[key_index][..]])).await?;
-        let mut performer = StoppedClock {
-            connection: &mut self.connection,
-            ticks: self.workers.ticks,
-            listed: Err("nothing".to_owned()),
-        };
+        let mut first = self.setting(before);
+        first.push(pack([b"WATCH", &self.redis_keys[key_index][..]]));
+        let mut performer = StoppedClock::new(self, first, Vec::new());
         execute(request, calls, &mut performer).await?;
         self.connection.ask(&pack([b"MULTI"])).await?;
         Ok(self.connection.ask(&pack([b"EXEC"])).await? == StepReply::Nil)
@@ -111,7 +115,8 @@ impl<'a> TestServer<'a> {
     /// Deletes the Redis keys.
     pub(crate) async fn clear(&mut self) -> Result<(), StoreError> {
         let absent = KeysState::absent(self.redis_keys.len());
-        self.set(&absent).await
+        self.connection.ask_all(&self.setting(&absent)).await?;
+        Ok(())
     }
 }
 
@@ -138,15 +143,11 @@ impl StateServer for TestServer<'_> {
         // unsteady result is noticed.
         loop {
             let since = Instant::now();
-            self.set(before).await?;
-            let mut performer = StoppedClock {
-                connection: &mut self.connection,
-                ticks: self.workers.ticks,
-                listed: Err("nothing".to_owned()),
-            };
+            let (first, then) = (self.setting(before), self.reading());
+            let mut performer = StoppedClock::new(self, first, then);
             let executed = execute(&request, calls, &mut performer).await?;
-            let listed = performer.listed;
-            let keys = self.read(before.clock_ms).await?;
+            let (listed, read) = (performer.listed, performer.read);
+            let keys = self.read(&read, before.clock_ms).await?;
             tries += 1;
             if since.elapsed() < QUICK || tries == MOST_TRIES {
                 let mut response = None;
@@ -175,12 +176,32 @@ impl StateServer for TestServer<'_> {
     }
 }
 
-/// Sends each call with its whole script, and stops the script's clock.
+/// Sends one call with its whole script, and stops the script's clock.
+///
+/// The commands before and after the call are in the same write, because round trips take most of
+/// the time of an exploration.
 struct StoppedClock<'c> {
     connection: &'c mut Connection,
     ticks: bool,
+    first: Vec<Packed>,
+    then: Vec<Packed>,
+    /// The replies to the commands after the call.
+    read: Vec<StepReply>,
     /// The index of the listed reply that matched, or the reply in words.
     listed: Result<usize, String>,
+}
+
+impl<'c> StoppedClock<'c> {
+    fn new(server: &'c mut TestServer<'_>, first: Vec<Packed>, then: Vec<Packed>) -> Self {
+        Self {
+            connection: &mut server.connection,
+            ticks: server.workers.ticks,
+            first,
+            then,
+            read: Vec::new(),
+            listed: Err("nothing".to_owned()),
+        }
+    }
 }
 
 impl CallPerformer for StoppedClock<'_> {
@@ -188,7 +209,13 @@ impl CallPerformer for StoppedClock<'_> {
 
     async fn perform(&mut self, call: StepCall<'_>) -> Result<StepReply, StoreError> {
         let words = if self.ticks { words_at(call, call.request.now_ms) } else { call.words() };
-        self.connection.ask(&pack(words)).await
+        let mut requests = std::mem::take(&mut self.first);
+        let number = requests.len();
+        requests.push(pack(words));
+        requests.append(&mut self.then);
+        let mut replies = self.connection.ask_all(&requests).await?;
+        self.read = replies.split_off(number + 1);
+        Ok(replies.pop().unwrap_or(StepReply::Nil))
     }
 
     fn note(&mut self, call: StepCall<'_>, reply: &StepReply, matched: Option<ReplyMatch<'_>>) {

@@ -65,9 +65,12 @@ fn accepted_violations_are_not_shown_again() {
         differences,
         "Different from the accepted file\n  \
          new  express: result-kept by expiry=1,fail=1 (cause: schema)\n  \
-         gone express: true-replay by expiry=1,fail=1 (cause: schema)"
+         new  express: result-kept by expiry=1,late-fail=1 (cause: environment)\n  \
+         new  express: result-kept by fail=1,resend=1 (cause: schema)\n  \
+         new  express: result-kept by late-fail=1,resend=1 (cause: environment)\n  \
+         gone express: true-replay by fail=1,resend=1 (cause: schema)"
     );
-    assert!(rest.starts_with("express\n  result-kept, 1 expiry + 1 failing handler"), "{rest}");
+    assert!(rest.starts_with("express\n  result-kept, 1 call sent again + 1 failing"), "{rest}");
     assert!(!rest.contains("owner-only") && !rest.contains("one-effect"), "{rest}");
     assert!(rest.contains("What to change\nresult-kept: express\n"), "{rest}");
     let differences = accepted.compare(&["express", "-o", "json"]).exits(1).json()["differences"]

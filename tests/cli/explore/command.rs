@@ -32,7 +32,7 @@ fn several_schemas_are_shown_side_by_side() {
 
 #[test]
 fn without_a_harm_the_answer_is_yes() {
-    let sound = explore(&["reference", "--faults", "expiry=0"]).exits(0);
+    let sound = explore(&["reference", "--faults", "expiry=0,late-fail=0"]).exits(0);
     insta::assert_snapshot!(steady(&sound.text()));
 }
 
@@ -41,7 +41,7 @@ fn without_a_harm_the_answer_is_yes() {
 fn an_exploration_that_reaches_its_bounds_says_so() {
     let part = explore(&["reference", "--max-states", "200"]).exits(3);
     insta::assert_snapshot!(steady(&part.text()));
-    let harmed = only(&explore(&["express", "--max-states", "400", "-o", "json"]).exits(1));
+    let harmed = only(&explore(&["express", "--max-states", "1000", "-o", "json"]).exits(1));
     assert_eq!((&harmed["complete"], &harmed["schedules"]), (&json!(false), &json!(null)));
 }
 
@@ -57,7 +57,7 @@ fn a_set_of_faults_is_minimal_only_if_the_search_is_complete() {
         minimal[0]
     };
     assert!(is_minimal(&["express"]));
-    let part = ["express", "--max-states", "400"];
+    let part = ["express", "--max-states", "3000"];
     assert!(!is_minimal(&[&part[..], &["--faults", USUAL]].concat()));
     // The search under the assumptions has fewer states, and is complete.
     let both = only(&explore(&[&part[..], &["-o", "json"]].concat()).exits(1));
@@ -66,14 +66,15 @@ fn a_set_of_faults_is_minimal_only_if_the_search_is_complete() {
     }
     let token = "1:express,express,express:s0.e0.x0.s1.s0.f1.s1";
     assert!(!is_minimal(&["--replay", token]), "the faults are those of the history");
-    explore(&["express", "--max-states", "400"]).exits(1).shows("fewer faults may be enough");
+    explore(&["express", "--max-states", "1000"]).exits(1).shows("fewer faults may be enough");
 }
 
 #[test]
 fn json_says_what_was_covered() {
     let assume = ["--assume", "critical-section,results-outlive-retries"];
-    let words = [&["reference", "--workers", "2", "--faults", "lost=0", "-o", "json"][..], &assume]
-        .concat();
+    let words =
+        [&["reference", "--workers", "2", "--faults", "lost=0,delay=0", "-o", "json"][..], &assume]
+            .concat();
     let explored = only(&explore(&words).exits(0));
     assert_eq!(explored["schema"], "reference");
     assert_eq!(explored["workers"], 2);

@@ -115,11 +115,13 @@ fn the_steps_of_a_hash_are_explored_and_played_as_they_are() {
         ("result-not-replaced", &[("expiry=1", 7)]),
         ("owner-only", &[("expiry=1", 5)]),
     ]);
-    assert_eq!(explored(COMPLETE, "expiry=2,crash=1,lost=1,fail=1"), expected);
-    assert_eq!(explored(COMPLETE, "expiry=0"), ways(&[]));
+    assert_eq!(explored(COMPLETE, "expiry=2,late-fail=0,resend=0"), expected);
+    assert_eq!(explored(COMPLETE, "expiry=0,late-fail=0,resend=0"), ways(&[]));
     // A result that keeps no TTL of its own ends with the lock's.
     let hasty = COMPLETE.replace("redis.call('EXPIRE', KEYS[1], ARGV[2])\n", "");
-    assert_eq!(explored(&hasty, "expiry=1,fail=0")["one-effect"][0].0, "expiry=1");
+    let broken = explored(&hasty, "expiry=1,fail=0");
+    assert_eq!(broken["one-effect"][0].0, "expiry=1");
+    assert_eq!(broken["ttl-as-stated"], [(String::new(), 3)]);
 }
 
 /// Rule: a hash that stands in `[write]` is explored as the one that the script itself writes.

@@ -1,6 +1,6 @@
 //! What counts as a stored result and as the holder of a lock, with protocols that take the lock first.
 
-use super::{Frontier, frontier, only, ways};
+use super::{EARLIER_FAULTS, Frontier, frontier, only, ways};
 use crate::simulate::variant::{MINE, Variant, home, run};
 
 /// The folder with the schemas of these tests.
@@ -21,14 +21,14 @@ fn explored_in(dir: &str, schema: &str, words: &[&str]) -> Frontier {
 #[test]
 fn a_lock_that_hides_a_result_does_not_remove_it() {
     let late = ways(&[("one-effect", &[("expiry=1", 7)])]);
-    assert_eq!(explored_in(SCHEMAS, "lock-then-look", &[]), late);
+    assert_eq!(explored_in(SCHEMAS, "lock-then-look", &["--faults", EARLIER_FAULTS]), late);
     assert!(!explored_in(LIBRARIES, "idempo", &[]).contains_key("result-kept"));
 }
 
 /// Rule: a result that is removed while a lock hides it is removed.
 #[test]
 fn a_result_that_is_removed_under_a_lock_is_not_kept() {
-    let broken = explored_in(SCHEMAS, "release-both", &[]);
+    let broken = explored_in(SCHEMAS, "release-both", &["--faults", EARLIER_FAULTS]);
     assert_eq!(broken["result-kept"], [("expiry=1 fail=1".to_owned(), 7)]);
     // A failed worker deletes the result under the next worker's lock.
     let token = "1:release-both,release-both,release-both:s0.e0.x0.s1.s0.f1.s1";
@@ -60,7 +60,8 @@ fn an_assumption_spares_a_result_that_a_lock_hides() {
 fn a_worker_that_only_reads_does_not_hold_anothers_lock() {
     let late = ways(&[("one-effect", &[("expiry=1", 7)])]);
     for (dir, schema) in [(SCHEMAS, "lock-then-get"), (LIBRARIES, "idempo")] {
-        assert_eq!(explored_in(dir, schema, &[]), late, "{schema}");
+        let earlier = ["--faults", EARLIER_FAULTS];
+        assert_eq!(explored_in(dir, schema, &earlier), late, "{schema}");
         assert_eq!(explored_in(dir, schema, &ASSUMING), ways(&[]), "{schema}");
     }
 }
@@ -120,7 +121,7 @@ fn a_lock_ends_by_the_expiry_in_its_value() {
     let broken = explored_in(SCHEMAS, "expires-at", &[]);
     assert!(!broken.contains_key("lock-ends"), "{broken:?}");
     let words =
-        ["--faults", "expiry=2,crash=0,lost=0,fail=0", "--assume", "results-outlive-retries"];
+        ["--faults", "expiry=2,crash=0,fail=0,late-fail=0", "--assume", "results-outlive-retries"];
     let late = explored_in(SCHEMAS, "expires-at", &words);
     assert_eq!(late, ways(&[("one-effect", &[("expiry=1", 5)])]));
     let token = "1:expires-at,expires-at:s0.t0.s1";

@@ -12,7 +12,9 @@ mod hashes;
 mod histories;
 mod judgement;
 mod mutants;
+mod real_faults;
 mod stories;
+mod ttls;
 mod two_commands;
 
 use std::collections::BTreeMap;
@@ -27,6 +29,9 @@ pub const USUAL: &str = "expiry=2";
 
 /// The harms of one exploration: for each broken invariant the minimal faults, each with the number of steps.
 pub type Frontier = BTreeMap<String, Vec<(String, u64)>>;
+
+/// The usual faults but for those that `real_faults` is about.
+pub const EARLIER_FAULTS: &str = "late-fail=0,resend=0,delay=0";
 
 /// Explores on a throw-away server.
 pub fn explore(words: &[&str]) -> Run {

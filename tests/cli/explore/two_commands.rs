@@ -44,7 +44,8 @@ fn between_two_commands_a_live_worker_is_behind_a_lock_without_expiry() {
     let mine = two_commands();
     let dir = ["--schema-dir", mine.folder().to_str().unwrap()];
     let words =
-        [&["explore", MINE, "--faults", "expiry=0", "--sandbox", "-o", "json"], &dir[..]].concat();
+        [&["explore", MINE, "--faults", "expiry=0,resend=0", "--sandbox", "-o", "json"], &dir[..]]
+            .concat();
     let broken = frontier(&only(&run(mine.folder(), &words)));
     assert_eq!(broken["lock-ends"], [("lost=1".to_owned(), 3), ("crash=1".to_owned(), 4)]);
     let one_command = explored(&["event-consumer", "--faults", "expiry=0"]);

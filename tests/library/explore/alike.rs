@@ -30,7 +30,7 @@ fn frontier(explored: &ExploredProgram) -> Vec<(&'static str, String, usize)> {
 
 #[test]
 fn what_is_remembered_is_what_happens() {
-    let most = "expiry=1,crash=0,lost=1,fail=1".parse().unwrap();
+    let most = "expiry=1,delay=0,crash=0,lost=1,resend=0,fail=1,late-fail=0".parse().unwrap();
     for name in BUILT_IN {
         let mut performer = Performer::of(name, 2);
         let rules = rules(&performer, 2, most);
@@ -45,7 +45,11 @@ fn what_is_remembered_is_what_happens() {
 
 #[test]
 fn the_order_in_which_workers_begin_changes_no_frontier() {
-    for faults in ["expiry=2", "expiry=1,evict=1,failover=1,persist=1"] {
+    for faults in [
+        "expiry=2,delay=0,resend=0,late-fail=0",
+        "expiry=1,delay=0,resend=0,late-fail=0,evict=1,failover=1,persist=1",
+        "expiry=1,delay=1,crash=0,lost=0,resend=1,fail=1,late-fail=1,restart=1",
+    ] {
         for name in BUILT_IN {
             let mut performer = Performer::of(name, 3);
             let in_order = rules(&performer, 3, faults.parse().unwrap());

@@ -18,7 +18,7 @@ const WORKERS: u8 = 3;
 /// How many schedules are played with all schemas.
 const SCHEDULES: usize = 10_000;
 
-const MOST: &str = "expiry=2,crash=1,lost=1,fail=1,evict=1";
+const MOST: &str = "expiry=2,delay=0,crash=1,lost=1,resend=1,fail=1,late-fail=1,give-up=0,evict=1";
 
 /// Of so many schedules workers play one: a schedule takes them sixty round trips. With IDEMCTL_EVERY_SCHEDULE=1 they play all,
 /// for a minute and more.
@@ -61,7 +61,9 @@ impl<'a> Walk<'a> {
                 Fault::Expiry,
                 Fault::Crash,
                 Fault::Lost,
+                Fault::Resend,
                 Fault::Fail,
+                Fault::LateFail,
                 Fault::Evict,
             ]);
             match fault.filter(|_| chance.u8(..5) == 0) {
@@ -109,6 +111,15 @@ impl<'a> Walk<'a> {
                 self.goes_on(worker);
                 self.points[usize::from(worker)] = 0;
                 Act::Lost(worker)
+            }
+            (Fault::Resend, NextAction::Call { .. }, _) => {
+                self.goes_on(worker);
+                self.points[usize::from(worker)] = point.resends_at.unwrap();
+                Act::Resend(worker)
+            }
+            (Fault::LateFail, ..) if point.late_fails_to.is_some() => {
+                self.points[usize::from(worker)] = point.late_fails_to.unwrap();
+                Act::LateFail(worker)
             }
             (Fault::Fail, _, Some(to)) => {
                 self.points[usize::from(worker)] = to;

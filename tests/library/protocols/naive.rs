@@ -451,7 +451,9 @@ impl Search<'_> {
             let Some(format) = self.format(outcome.after, role) else { continue };
             let default = if format.is_completed { protocol.result_ttl } else { protocol.lock_ttl };
             let mut stated = vec![format.ttl.unwrap_or(default)];
-            if format.is_completed && format.has_error {
+            let is_of_results =
+                |other: &Format| other.at == role && other.is_completed && other.ttl.is_none();
+            if format.is_completed && !protocol.formats.iter().any(is_of_results) {
                 stated.push(default);
             }
             if stated[0] == 0 {
