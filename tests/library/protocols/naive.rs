@@ -24,7 +24,7 @@ const FAIL: usize = 3;
 const LATE_FAIL: usize = 4;
 const GIVE_UP: usize = 5;
 const RESEND: usize = 6;
-const RESTART: usize = 7;
+pub const RESTART: usize = 7;
 const DELAY: usize = 8;
 
 /// How often each fault happened, or may happen.
