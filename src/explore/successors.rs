@@ -324,6 +324,7 @@ impl Successors<'_> {
             holder: state.holder(),
             effects_before: state.effects,
             effects: next.effects,
+            has_keyed_effect: self.rules.program.has_keyed_effect(),
             quiet: !self.rules.positions(&next).any(Position::is_at_work),
             succeeded: next.succeeded(),
         };

@@ -55,7 +55,9 @@ pub(crate) const ONE_EFFECT: Invariant = Invariant {
 fn one_effect_is_violated(transition: &Transition) -> bool {
     // Only the transition to the second effect counts, or every later transition would be a
     // violation as well.
-    transition.effects.count_ones() > 1 && transition.effects_before.count_ones() < 2
+    let is_second =
+        transition.effects.count_ones() > 1 && transition.effects_before.count_ones() < 2;
+    is_second && !transition.has_keyed_effect
 }
 
 const TRUE_REPLAY: Invariant = Invariant {
@@ -230,6 +232,7 @@ mod tests {
             holder: None,
             effects_before: 0,
             effects: 0,
+            has_keyed_effect: false,
             quiet: false,
             succeeded: false,
         }
@@ -245,6 +248,8 @@ mod tests {
                 broken
             );
         }
+        let twice = Transition { effects_before: 0b01, effects: 0b11, ..transition() };
+        assert!(!one_effect_is_violated(&Transition { has_keyed_effect: true, ..twice }));
     }
 
     #[test]

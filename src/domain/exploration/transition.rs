@@ -127,6 +127,8 @@ pub(crate) struct Transition {
     pub(crate) effects_before: u8,
     /// The workers that had their effect after the transition.
     pub(crate) effects: u8,
+    /// True if all their effects are one, because its system has it once per key.
+    pub(crate) has_keyed_effect: bool,
     /// True if no worker is running.
     pub(crate) quiet: bool,
     /// True if a worker has stored the result of its effect.

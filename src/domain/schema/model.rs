@@ -10,7 +10,7 @@ use super::key_hash::KeyHash;
 use super::key_template::Exclusion;
 use super::redis_keys::Prefix;
 use super::redis_keys::{self, MemberType, Role, RoleKey};
-use super::service_behavior::{OnFailure, ServiceBehavior};
+use super::service_behavior::{EffectBehavior, OnFailure, ServiceBehavior};
 use super::steps::{Action, Call, Reply, Step};
 use super::ttl::{NO_TTL, TtlOf};
 use super::value_format::{BodyIs, State, ValueFormat};
@@ -76,6 +76,8 @@ pub struct Schema {
     pub release: Option<Step>,
     /// What the service does around its steps, as far as the file describes it.
     pub(crate) service: ServiceBehavior,
+    /// How the system that has the effect treats the same operation again.
+    pub(crate) effect: EffectBehavior,
     /// The schema's Lua scripts, by name.
     pub scripts: BTreeMap<String, Script>,
     pub(crate) origin: SchemaOrigin,

@@ -220,6 +220,7 @@ fn resolve(
         renew,
         release,
         service: raw.service,
+        effect: raw.effect,
         scripts: symbols.scripts,
         origin,
         // `parse_all` adds it.

@@ -14,7 +14,7 @@ use strum::IntoStaticStr;
 
 use super::decoder::{self, Encoding, ValueType};
 use super::redis_keys::MemberType;
-use super::service_behavior::ServiceBehavior;
+use super::service_behavior::{EffectBehavior, ServiceBehavior};
 use super::steps::{First, Meaning};
 use super::ttl::{NO_TTL, NONE};
 use super::value_format::{BodyEncoding, BodyIs, ExpiresAt, FieldPointers, State, Timestamp};
@@ -49,6 +49,8 @@ pub(super) struct RawSchema {
     pub(crate) release: Option<RawStep>,
     #[serde(default)]
     pub(crate) service: ServiceBehavior,
+    #[serde(default)]
+    pub(crate) effect: EffectBehavior,
 }
 
 impl RawSchema {

@@ -196,7 +196,13 @@ impl SchemaPage<'_> {
     }
 
     fn conduct(&mut self) {
-        let rows = words::conduct(&self.schema.service);
+        let mut rows = words::conduct(&self.schema.service);
+        if self.schema.effect.keyed {
+            rows.push([
+                "Effect".to_owned(),
+                "once per key, which the service passes on".to_owned(),
+            ]);
+        }
         if rows.is_empty() {
             return;
         }

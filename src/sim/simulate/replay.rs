@@ -157,8 +157,11 @@ impl<'s> Player<'s> {
                 return self.request(service, "another payload", OTHER_PAYMENT).await;
             }
             Act::Effect(worker) => {
-                if let Some(worker) = &mut self.workers[usize::from(worker)] {
-                    worker.work();
+                let is_again = self.program.has_keyed_effect() && self.has_effect();
+                match &mut self.workers[usize::from(worker)] {
+                    Some(worker) if is_again => worker.work_again(),
+                    Some(worker) => worker.work(),
+                    None => {}
                 }
             }
             Act::Fail(worker) => {
@@ -190,6 +193,11 @@ impl<'s> Player<'s> {
             | Act::Persist(_) => self.apply_fault(step).await?,
         }
         Ok(None)
+    }
+
+    /// True if a worker has had its effect.
+    fn has_effect(&self) -> bool {
+        self.history.borrow().executions.iter().any(|execution| execution.effect)
     }
 
     async fn make_call(

@@ -11,6 +11,7 @@ mod frontiers;
 mod hashes;
 mod histories;
 mod judgement;
+mod keyed;
 mod mutants;
 mod real_faults;
 mod stories;

@@ -144,6 +144,16 @@ fn differences(
     found
 }
 
+/// What is checked, without and with both assumptions.
+fn all_bounds() -> Vec<Bounds> {
+    let mut all = Vec::new();
+    for (workers, faults) in MOST {
+        all.push(Bounds { workers, faults, assumes: false });
+        all.push(Bounds { workers, faults, assumes: true });
+    }
+    all
+}
+
 /// The sets of faults of which no part breaks the same invariant.
 fn smallest(broken: BTreeSet<(String, Faults)>) -> BTreeSet<(String, Faults)> {
     let mut smallest = broken.clone();
@@ -227,24 +237,21 @@ fn explore_finds_what_a_naive_checker_finds_and_each_protocol_announces() {
     let mut wrong = Vec::new();
     let mut met = BTreeSet::new();
     let mut broken: BTreeMap<String, BTreeSet<(String, Faults)>> = BTreeMap::new();
-    for (workers, faults) in MOST {
-        for assumes in [false, true] {
-            let bounds = Bounds { workers, faults, assumes };
-            let explored = explored(&folder, &names, bounds);
-            for (name, naive) in checked(&folder, &names, bounds) {
-                for found in differences(&name, bounds, &naive, &explored[&name]) {
-                    let this = (&found.name[..], found.assumes, &found.invariant[..]);
-                    match KNOWN.iter().find(|known| **known == this) {
-                        Some(known) => _ = met.insert(*known),
-                        None => wrong.push(found.line),
-                    }
+    for bounds in all_bounds() {
+        let explored = explored(&folder, &names, bounds);
+        for (name, naive) in checked(&folder, &names, bounds) {
+            for found in differences(&name, bounds, &naive, &explored[&name]) {
+                let this = (&found.name[..], found.assumes, &found.invariant[..]);
+                match KNOWN.iter().find(|known| **known == this) {
+                    Some(known) => _ = met.insert(*known),
+                    None => wrong.push(found.line),
                 }
-                if assumes {
-                    // A restart makes the effect of every protocol happen again.
-                    let keys = naive.frontier.keys().filter(|(_, faults)| faults[RESTART] == 0);
-                    let found = keys.map(|(name, faults)| ((*name).to_owned(), *faults));
-                    broken.entry(name).or_default().extend(found);
-                }
+            }
+            if bounds.assumes {
+                // A restart makes the effect of every protocol happen again.
+                let keys = naive.frontier.keys().filter(|(_, faults)| faults[RESTART] == 0);
+                let found = keys.map(|(name, faults)| ((*name).to_owned(), *faults));
+                broken.entry(name).or_default().extend(found);
             }
         }
     }

@@ -34,6 +34,8 @@ pub struct Protocol {
     pub formats: Vec<Format>,
     pub write: Table,
     pub on_failure: OnFailure,
+    /// The system that has the effect has it once per key.
+    pub is_keyed: bool,
     pub begin: Vec<Call>,
     pub renew: Vec<Call>,
     pub complete: Vec<Call>,
@@ -124,6 +126,9 @@ impl Protocol {
                 "keep" => OnFailure::Keep,
                 other => panic!("{other} is not something that a service does"),
             },
+            is_keyed: schema.get("effect").is_some_and(|effect| {
+                table(effect).get("keyed").and_then(Value::as_bool).unwrap_or(false)
+            }),
             begin: calls("begin"),
             renew: calls("renew"),
             complete: calls("complete"),

@@ -8,6 +8,7 @@
 use crate::domain::schema::decoder::Encoding;
 use crate::domain::schema::location::{At as _, CALL, Checked, REPLIES, wrong};
 use crate::domain::schema::raw::{OneOrMore, RawKeys, RawReply, RawSchema, RawValue};
+use crate::domain::schema::service_behavior::EffectBehavior;
 use crate::domain::schema::steps::RECLAIMABLE;
 use crate::domain::schema::ttl::NO_TTL;
 use crate::domain::schema::value_format::{BodyIs, State};
@@ -20,6 +21,9 @@ use crate::domain::schema::write_format::{HeadersAs, Numbers, WriteFormat};
 pub(super) fn convert(mut raw: RawSchema) -> Checked<RawSchema> {
     if raw.protocol.is_some() {
         return newer("protocol").at("protocol");
+    }
+    if raw.effect != EffectBehavior::default() {
+        return newer("effect").at("effect");
     }
     check_write(raw.write.as_ref()).at("write")?;
     require("write", raw.write.is_some())?;
