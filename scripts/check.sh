@@ -34,7 +34,7 @@ else
   note skipped "advisories (IDEMCTL_ADVISORIES=1 asks for them)"
 fi
 if command -v shellcheck >/dev/null; then
-  step "shell scripts" shellcheck scripts/*.sh src/store/sandbox/guard.sh .ci/run
+  step "shell scripts" shellcheck scripts/*.sh contrib/action/*.sh src/store/sandbox/guard.sh .ci/run
 else
   note skipped "shell scripts (no shellcheck here)"
 fi

@@ -18,6 +18,7 @@ mod backups;
 mod begin_release;
 mod by_hand;
 mod check;
+mod ci_action;
 mod claims;
 mod client_side;
 mod complete;
