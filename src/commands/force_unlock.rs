@@ -90,8 +90,8 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
 async fn unlock_one(context: &mut Context, args: &Args, mut locks: NamedLocks) -> Result<Exit> {
     let Some(lock) = locks.first_possible() else { return locks.exit() };
     let record = lock.record.clone();
+    let key_index = lock.key_index;
     if args.output == Output::Table {
-        let key_index = lock.key_index;
         // The command line for scripts needs --confirm with the context that protects the server,
         // even if that context has the server under another address.
         context.learn_protection().await;
@@ -121,7 +121,7 @@ async fn unlock_one(context: &mut Context, args: &Args, mut locks: NamedLocks) -
             None => String::new(),
         };
         context.ui.status(&format!("Unlocked {}{backup}", escape::key(&record.key)));
-        read_back(context, &record).await;
+        read_back(context, &record, key_index).await;
     }
     ended?;
     locks.exit()
@@ -160,7 +160,9 @@ async fn unlock_several(context: &mut Context, args: &Args, mut locks: NamedLock
 }
 
 fn decide(record: &Record) -> LockDecision {
-    match unlock::removable(record) {
+    let removable = unlock::removable(record);
+    let freed = removable.and_then(|index| unlock::check_freed(record, index).map(|()| index));
+    match freed {
         Ok(key_index) => LockDecision::Possible(key_index, shown_in_table(record, key_index)),
         Err(why) => LockDecision::Refused(why),
     }
@@ -232,7 +234,7 @@ fn explain(
 
 /// Prints the current state, because a request may have acquired the lock again at once. If reading
 /// fails, prints nothing, because the lock was removed in any case.
-async fn read_back(context: &mut Context, record: &Record) {
+async fn read_back(context: &mut Context, record: &Record, key_index: usize) {
     let Ok(mut reader) = context.reader().await else { return };
     let wanted = vec![record.schema.redis_keys(&record.key)];
     // The beginning of the value is enough, because only the existence of the record is printed.
@@ -241,6 +243,10 @@ async fn read_back(context: &mut Context, record: &Record) {
         Some(Ok(now)) if now.is_absent() => context.ui.status("Read back: the key is free."),
         Some(Ok(_)) if record.state.is_result() => {
             context.ui.status("Read back: the result is still stored.")
+        }
+        // Parts of a record may remain.
+        Some(Ok(now)) if now.keys[key_index].content.is_absent() => {
+            context.ui.status("Read back: the lock is gone.")
         }
         Some(Ok(_)) => {
             context.ui.status("Read back: the next request has acquired the key already.")

@@ -4,6 +4,11 @@ use crate::support::Server;
 
 /// A service whose script stores the response anew, as many do that are written with cjson.
 fn describe_cjson_service(server: &Server) {
+    describe_cjson_service_with(server, ", when = {}");
+}
+
+/// The same, with this condition of its reply.
+fn describe_cjson_service_with(server: &Server, condition: &str) {
     let toml = r#"
 format = 2
 name = "anew"
@@ -50,8 +55,9 @@ checks_owner = false
 script = "store"
 keys = ["{record}"]
 args = ["{result_value}", "{result_ttl}"]
-replies = [{ word = "OK", means = "stored", when = {} }]
+replies = [{ word = "OK", means = "stored"CONDITION }]
 "#;
+    let toml = &toml.replace("CONDITION", condition);
     let store = "local result = cjson.decode(ARGV[1])\n\
         redis.call('SET', KEYS[1], cjson.encode(result), 'EX', ARGV[2])\nreturn 'OK'\n";
     server.describe("anew", &[("schema.toml", toml), ("store.lua", store)]);
@@ -85,6 +91,23 @@ fn a_response_that_the_services_steps_change_is_refused() {
         let shown = server.idemctl(&["inspect", "k", "--schema", "anew", "-o", "json"]).exits(0);
         assert_eq!(shown.json()["records"][0]["state"], "completed", "{body}");
     }
+}
+
+/// Rule: a reply without a condition may be the service's, so the response is tried all the same, and
+/// nothing says that the service will refuse it.
+#[test]
+fn a_reply_without_a_condition_is_tried_on_the_temporary_redis() {
+    let server = Server::start();
+    describe_cjson_service_with(&server, "");
+    let words = ["complete", "k", "--schema", "anew", "--yes", "--status", "201", "--body"];
+    server.set("anew:k", r#"{"s":"P"}"#, 20_000);
+    let run = server.idemctl(&[&words[..], &[r#"{"items":[]}"#]].concat()).exits(2);
+    run.says("clients would get another response from anew");
+    let run = server.idemctl(&[&words[..], &[r#"{"id":1}"#]].concat()).exits(0);
+    assert!(!run.all().contains("reject"), "{}", run.all());
+    server.set("anew:k2", r#"{"s":"P"}"#, 20_000);
+    let unlock = server.idemctl(&["force-unlock", "k2", "--schema", "anew", "--yes"]).exits(0);
+    unlock.says("overwrites whatever is stored");
 }
 
 /// Rule: a body that the library reads as JSON has to be JSON, and a JSON string keeps its quotes in both directions.

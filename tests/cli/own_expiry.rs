@@ -129,6 +129,17 @@ fn a_lock_ends_by_what_it_holds() {
     page.shows("executes the operation, because the stored value has passed its own expiry");
 }
 
+/// Rule: the TTL of the Redis key does not decide when such a lock ends, so that it is not extended.
+#[test]
+fn a_lock_that_ends_by_what_it_holds_is_not_extended() {
+    let server = with_schema();
+    lock(&server, "live", 600_000);
+    let extend = ["extend", "live", "--schema", "lambda", "--for", "2h", "--yes"];
+    server.idemctl(&extend).exits(2).says("its value contains its own expiry");
+    let left = server.send::<i64>(&[b"PTTL", b"payments-prod.handler#live"]);
+    assert!(left <= 3_600_000, "{left}");
+}
+
 /// Rule: without the field the lock is held until its Redis key ends.
 #[test]
 fn a_lock_without_the_field_is_held_until_its_ttl_ends() {

@@ -299,3 +299,66 @@ fn detect_knows_the_parts_of_a_schema() {
     let alone = server.idemctl(&["detect"]).exits(0);
     assert!(!alone.text().contains("Schema        paid"), "{}", alone.text());
 }
+
+/// A lock whose key counts as free only if its token waits in another Redis key, as a library for
+/// semaphores keeps it.
+const SEMAPHORE: &str = r#"format = 2
+name = "sem"
+ttl = { lock = "1h" }
+
+[keys]
+lock = "sem:{key}:taken"
+parts = { free = "sem:{key}:free", made = "sem:{key}:made" }
+
+[[value]]
+name = "taken"
+at = "lock"
+opaque = true
+state = "in-progress"
+
+[[value]]
+name = "free"
+at = "free"
+opaque = true
+
+[[value]]
+name = "made"
+at = "made"
+opaque = true
+
+[[begin.call]]
+command = ["SET", "{lock}", "1", "NX"]
+replies = [
+  { word = "OK", means = "acquired", when = [{ made = "absent" }, { free = "present" }] },
+  { nil = true, means = "conflict", when = { free = "absent" } },
+]
+"#;
+
+/// Rule: a lock is not removed alone if the service would still reject requests because of the parts.
+/// The alarm remains, and a purge removes all Redis keys.
+#[test]
+fn a_lock_that_would_not_free_the_key_stays() {
+    let server = Server::start();
+    server.describe("sem", &[("schema.toml", SEMAPHORE)]);
+    server.put("sem:a:taken", "1");
+    server.put("sem:a:made", "1");
+    let refused = server.idemctl(&["force-unlock", "a", "--schema", "sem", "--yes"]);
+    refused.exits(2).says("would still reject the next request").says("its parts remain (made)");
+    let sweep = server.idemctl(&["sweep", "--orphaned", "--schema", "sem", "--yes"]);
+    sweep.says("sweep leaves a lock of sem alone");
+    assert_eq!(server.size(), 2);
+    server.idemctl(&["check", "--schema", "sem"]).exits(2).shows("CRITICAL");
+    let purge = ["purge", "a", "--schema", "sem", "--state", "in-progress", "--yes"];
+    server.idemctl(&purge).exits(0);
+    assert_eq!(server.size(), 0);
+    // Without the other part, the service makes the semaphore again.
+    server.put("sem:b:taken", "1");
+    server.idemctl(&["force-unlock", "b", "--schema", "sem", "--yes"]).exits(0);
+    assert_eq!(server.size(), 0);
+    // What remains beside a removed lock is not a request that took it.
+    server.describe("paid", &[("schema.toml", PAID)]);
+    server.put("paid:lock:c", "w-1");
+    server.set("paid:c:hash", HASH, 60_000);
+    let run = server.idemctl(&["force-unlock", "c", "--schema", "paid", "--yes"]).exits(0);
+    run.says("Read back: the lock is gone.");
+}

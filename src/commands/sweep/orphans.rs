@@ -11,10 +11,11 @@ use crate::change::bulk::{BulkRule, Planned, PlannedAction, Scope, check_members
 use crate::change::needs_a_stated_lock_ttl;
 use crate::context::Context;
 use crate::domain::change::orphan::{self, INCLUDABLE, ORPHANED, Orphan};
+use crate::domain::change::unlock;
 use crate::domain::diagnosis::{FindingCode, Thresholds};
 use crate::domain::record::{Candidate, Evidence, Expiry, Record, ValueField, age};
 use crate::domain::schema::catalog::{LOCK_BYTES, LONG_HEAD_BYTES};
-use crate::domain::schema::{Schema, State, TtlOf};
+use crate::domain::schema::{Catalog, Schema, State, TtlOf};
 use crate::domain::select::{Selected, Selection, unproven};
 use crate::exit::CommandError;
 use crate::scan::RecordFilter;
@@ -117,6 +118,7 @@ impl Orphans {
                 .into());
         }
         check_members(context, &catalog)?;
+        note_parts(context, &catalog);
         let mut sought = args.codes();
         if args.older_than.is_some() {
             sought.push(FindingCode::Overdue);
@@ -213,10 +215,32 @@ impl RecordFilter for Orphans {
             {
                 Selected::Unproven(unproven::missing_ttl(record, TtlOf::Lock))
             }
+            // The note of `note_parts` names the schema.
+            Selected::Yes(orphan) if unlock::check_freed(record, orphan.key_index).is_err() => {
+                Selected::No
+            }
             Selected::Yes(orphan) => Selected::Yes(self.planned(record, orphan)),
             Selected::Unproven(missing) => Selected::Unproven(missing),
             Selected::No => Selected::No,
         }
+    }
+}
+
+/// Names the schemas whose service also looks at the parts of a record, because a lock of these is
+/// left alone if its removal would not free the key.
+fn note_parts(context: &mut Context, catalog: &Catalog) {
+    let mut names = Vec::new();
+    for schema in catalog.scanned() {
+        if schema.begin_looks_at_parts() && !names.contains(&schema.name) {
+            names.push(schema.name.clone());
+        }
+    }
+    if !names.is_empty() {
+        context.ui.note(&format!(
+            "sweep leaves a lock of {} alone if the service would still reject requests because of \
+            the record's parts; `purge` with --state in-progress removes all Redis keys",
+            names.join(", ")
+        ));
     }
 }
 

@@ -23,6 +23,11 @@ pub(crate) fn extendable(record: &Record) -> Result<usize, String> {
     if let Some(members) = record.schema.members {
         return Err(members.unchanged_because());
     }
+    if record.has_lapsing_lock() {
+        return Err("its value contains its own expiry, which the service's client obeys, and \
+            idemctl extends only the TTL of the Redis key"
+            .to_owned());
+    }
     match record.state {
         State::InProgress => Ok(record.schema.lock_key_index()),
         State::Completed | State::Failed | State::Released => {

@@ -1,7 +1,42 @@
 //! Which Redis key of a record may be removed to unlock it.
 
-use crate::domain::record::{Claim, Reading, Record};
+use crate::domain::record::{Claim, Content, Reading, Record, decode};
 use crate::domain::schema::State;
+use crate::domain::step::{Answer, next_request};
+
+/// Checks that the parts of a record let the next request in, once the Redis key with this index is
+/// removed.
+///
+/// # Errors
+/// The service also looks at its parts, and rejects the request because of them.
+pub(crate) fn check_freed(record: &Record, key_index: usize) -> Result<(), String> {
+    let schema = &record.schema;
+    let mut seen = record.seen.clone();
+    seen.keys[key_index].content = Content::Absent;
+    let mut left = Vec::new();
+    for (index, key) in seen.keys.iter().enumerate() {
+        if schema.is_part(index) && !key.content.is_absent() {
+            left.push(schema.keys[index].name.as_str());
+        }
+    }
+    let has_parts = (0..schema.keys.len()).any(|index| schema.is_part(index));
+    if !has_parts {
+        return Ok(());
+    }
+    let readings = decode::decode_all(schema, &seen);
+    let answer = next_request::of(schema, &readings, &seen).answer;
+    if !matches!(answer, Answer::Conflict | Answer::Fail) {
+        return Ok(());
+    }
+    let because = match left.as_slice() {
+        [] => "some of its parts are absent".to_owned(),
+        left => format!("its parts remain ({})", left.join(", ")),
+    };
+    Err(format!(
+        "without the lock, the service would still reject the next request, because {because}; \
+        `purge` with --state in-progress removes all Redis keys of the record"
+    ))
+}
 
 /// The index of the Redis key to remove: the lock, including one left beside a result, or a value
 /// that cannot be read.

@@ -3,7 +3,7 @@
 use crate::domain::record::{Content, Reading, Record, decode};
 use crate::domain::schema::{Meaning, State};
 use crate::domain::step::StepInputs;
-use crate::domain::step::next_request::predict_reply;
+use crate::domain::step::next_request::possible_meaning;
 
 /// How completing changes a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -137,10 +137,7 @@ pub(crate) fn lock_for_step(
 /// record's Redis keys.
 fn is_stored(record: &Record, readings: &[Reading]) -> bool {
     let Some(step) = &record.schema.complete else { return false };
-    match predict_reply(step, readings, false) {
-        Some((reply, _)) => reply.means == Meaning::Stored,
-        None => false,
-    }
+    possible_meaning(step, readings, false) == Some(Meaning::Stored)
 }
 
 #[cfg(test)]

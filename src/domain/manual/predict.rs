@@ -6,7 +6,7 @@ use crate::domain::record::{
 };
 use crate::domain::schema::{Meaning, NO_TTL, State, Step};
 use crate::domain::step::StepInputs;
-use crate::domain::step::next_request::predict_reply;
+use crate::domain::step::next_request::possible_meaning;
 
 /// The begin step's reply to a request with this hash of its payload.
 pub(crate) fn predict_begin(record: &Record, fingerprint: &str) -> Meaning {
@@ -63,13 +63,11 @@ fn holder(readings: &[Reading]) -> Option<&[u8]> {
     None
 }
 
-/// The meaning of the reply whose condition holds. If no condition holds, the service fails.
+/// The meaning of the reply whose condition holds, or of a success without a condition. If there is
+/// neither, the service fails.
 fn predicted_meaning(step: Option<&Step>, readings: &[Reading], other_payload: bool) -> Meaning {
     let Some(step) = step else { return Meaning::Fail };
-    match predict_reply(step, readings, other_payload) {
-        Some((reply, _)) => reply.means,
-        None => Meaning::Fail,
-    }
+    possible_meaning(step, readings, other_payload).unwrap_or(Meaning::Fail)
 }
 
 /// The content of the result's Redis key when the complete step begins. It is the lock that idemctl

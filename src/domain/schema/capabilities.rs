@@ -84,6 +84,18 @@ impl Schema {
         !names_another
     }
 
+    /// True if a reply of begin depends on a part of the record.
+    pub(crate) fn begin_looks_at_parts(&self) -> bool {
+        for reply in self.begin_calls().iter().flat_map(|call| &call.replies) {
+            for condition in &reply.when {
+                if condition.keys.iter().any(|(key_index, _)| self.is_part(*key_index)) {
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
     /// True if begin sends a Redis key that `[keys]` does not name, such as `{record}:lock`.
     pub(crate) fn begins_with_other_keys(&self) -> bool {
         for word in self.begin_calls().iter().flat_map(Call::words) {

@@ -1,7 +1,7 @@
 //! What a worker can still change after its lock expired or another worker acquired it, derived
 //! from the schema's steps.
 
-use super::next_request::predict_reply;
+use super::next_request::possible_meaning;
 use crate::domain::record::decode::Conformance;
 use crate::domain::record::{Decoded, FieldSet, Reading};
 use crate::domain::schema::{Action, Call, KeyIs, Meaning, Schema, State, Step};
@@ -68,10 +68,7 @@ fn stores_in(complete: &Step, readings: &[Reading]) -> bool {
     if complete.checks_owner {
         return false;
     }
-    match predict_reply(complete, readings, false) {
-        Some((reply, _)) => reply.means == Meaning::Stored,
-        None => false,
-    }
+    possible_meaning(complete, readings, false) == Some(Meaning::Stored)
 }
 
 /// True if no worker can hold a lock while a result exists.

@@ -83,6 +83,26 @@ pub(crate) fn predict_reply<'a>(
     None
 }
 
+/// What a step other than begin replies in this state. If no condition holds, a reply without any
+/// is possible, because nothing says when the service sends it: then the step may succeed. A success
+/// must not be ruled out without evidence. `None` if no reply is possible.
+pub(crate) fn possible_meaning(
+    step: &Step,
+    readings: &[Reading],
+    other_payload: bool,
+) -> Option<Meaning> {
+    if let Some((reply, _)) = predict_reply(step, readings, other_payload) {
+        return Some(reply.means);
+    }
+    for reply in step.calls.iter().flat_map(|call| &call.replies) {
+        let is_success = matches!(reply.means, Meaning::Stored | Meaning::Released);
+        if is_success && reply.when.is_empty() {
+            return Some(reply.means);
+        }
+    }
+    None
+}
+
 fn holds(condition: &Condition, readings: &[Reading], other_payload: bool) -> bool {
     if condition.other_payload && !other_payload {
         return false;
