@@ -23,6 +23,16 @@ pub(crate) struct ServiceBehavior {
     /// The status codes of responses that it stores; `None` if it stores all.
     #[serde(deserialize_with = "status_codes")]
     pub(crate) stores: Option<RangeInclusive<i64>>,
+    /// A body that its handler may return, for the workers that idemctl plays; `None` if any body
+    /// will do. `{worker}` stands for the name of the worker.
+    pub(crate) sample_body: Option<String>,
+}
+
+impl ServiceBehavior {
+    /// The sample body as this worker returns it.
+    pub(crate) fn sample_body_of(&self, worker: &str) -> Option<String> {
+        Some(self.sample_body.as_ref()?.replace("{worker}", worker))
+    }
 }
 
 /// How the system in which an operation has its effect treats the same operation again.

@@ -190,6 +190,7 @@ fn conduct(conduct: &ServiceBehavior) -> Value {
         "on_hang_up": conduct.on_hang_up.map(|does| does.as_str()),
         "without_redis": conduct.without_redis.map(|does| does.as_str()),
         "stores": conduct.stores.as_ref().map(words::stores),
+        "sample_body": conduct.sample_body,
     })
 }
 

@@ -271,6 +271,9 @@ pub(super) fn conduct(conduct: &ServiceBehavior) -> Vec<[String; 2]> {
     if let Some(codes) = &conduct.stores {
         rows.push(["Stored responses".to_owned(), format!("status {}", stores(codes))]);
     }
+    if let Some(body) = &conduct.sample_body {
+        rows.push(["Sample body".to_owned(), body.clone()]);
+    }
     rows
 }
 

@@ -45,10 +45,11 @@ impl Workers {
 
     /// The job of a caller when it sends a call.
     pub(super) fn job(&self, caller: u8, call: ProgramCall) -> Job {
-        let mut job = self.new_job(&self.program.services[call.service], caller);
+        let schema = &self.program.services[call.service];
+        let mut job = self.new_job(schema, caller);
         match call.step {
             StepKind::Begin | StepKind::Renew => {}
-            StepKind::Complete => job.succeed(&Self::name(caller)),
+            StepKind::Complete => job.succeed(schema, &Self::name(caller)),
             StepKind::Release | StepKind::StoreFailure => job.fail(),
         }
         job
@@ -70,7 +71,7 @@ impl Workers {
         for schema in &self.program.services {
             for worker in 0..self.count {
                 let mut succeeded = self.new_job(schema, worker);
-                succeeded.succeed(&Self::name(worker));
+                succeeded.succeed(schema, &Self::name(worker));
                 let response = succeeded.request(schema, &self.key, beginning_ms).replayed();
                 responses.push((response, Author::Effect(worker)));
                 let mut failed = self.new_job(schema, worker);
@@ -93,7 +94,7 @@ pub(super) fn unreadable_response(schema: &Schema) -> Option<String> {
     }
     let now_ms = KeysState::absent(0).now_ms();
     let mut job = Job::new(&Workers::owner(0), PAYMENT, "1".to_owned());
-    job.succeed(&Workers::name(0));
+    job.succeed(schema, &Workers::name(0));
     let result = job.request(schema, b"order-1", now_ms).result();
     let key_index = schema.result_key_index();
     let reading = decode::decode_value(schema, key_index, &result);
@@ -105,7 +106,7 @@ pub(super) fn unreadable_response(schema: &Schema) -> Option<String> {
     let why = reading.mismatch().unwrap_or("it reads as another value").to_owned();
     Some(format!(
         "its value formats do not read the result that `[write]` makes of a response of idemctl's \
-        workers: {why}"
+        workers: {why}; give the workers a body that they read with `sample_body` in `[service]`"
     ))
 }
 

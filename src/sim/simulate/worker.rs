@@ -37,13 +37,18 @@ impl Job {
     }
 
     /// The handler succeeds, and the operation has its effect.
-    pub(crate) fn succeed(&mut self, by: &str) {
-        self.respond(201, format!(r#"{{"made":"{}","by":"{by}"}}"#, self.client_request.operation));
+    pub(crate) fn succeed(&mut self, schema: &Schema, by: &str) {
+        let body = match schema.service.sample_body_of(by) {
+            Some(sample) => sample,
+            None => format!(r#"{{"made":"{}","by":"{by}"}}"#, self.client_request.operation),
+        };
+        self.respond(201, body);
     }
 
     /// The handler succeeds, but the operation has no effect.
-    fn succeed_without_effect(&mut self, by: &str) {
-        self.respond(200, format!(r#"{{"made":null,"by":"{by}"}}"#));
+    fn succeed_without_effect(&mut self, schema: &Schema, by: &str) {
+        let made_up = format!(r#"{{"made":null,"by":"{by}"}}"#);
+        self.respond(200, schema.service.sample_body_of(by).unwrap_or(made_up));
     }
 
     /// The handler fails without effect.
@@ -188,7 +193,8 @@ impl<'s> ScenarioWorker<'s> {
 
     /// The handler succeeds, and its effect is counted.
     pub(super) fn work(&mut self) {
-        self.job.succeed(&self.calls.name);
+        let schema = self.schema();
+        self.job.succeed(schema, &self.calls.name);
         self.count_execution(true);
         self.calls.note(&format!("executes the {}", self.job.client_request.operation), None, None);
     }
@@ -196,7 +202,8 @@ impl<'s> ScenarioWorker<'s> {
     /// The handler requests the operation with a key that was used, and gets the outcome of the
     /// first request.
     pub(super) fn work_again(&mut self) {
-        self.job.succeed(&self.calls.name);
+        let schema = self.schema();
+        self.job.succeed(schema, &self.calls.name);
         self.count_execution(true);
         let what =
             format!("gets the outcome of the {} by its key", self.job.client_request.operation);
@@ -205,7 +212,8 @@ impl<'s> ScenarioWorker<'s> {
 
     /// The handler requests the operation, which has no effect.
     pub(super) fn work_without_effect(&mut self) {
-        self.job.succeed_without_effect(&self.calls.name);
+        let schema = self.schema();
+        self.job.succeed_without_effect(schema, &self.calls.name);
         self.count_execution(false);
         let what =
             format!("requests the {}, which has no effect", self.job.client_request.operation);

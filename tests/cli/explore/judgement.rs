@@ -1,6 +1,8 @@
 //! What counts as a stored result and as the holder of a lock, with protocols that take the lock first.
 
-use super::{EARLIER_FAULTS, Frontier, frontier, only, ways};
+use std::fs;
+
+use super::{EARLIER_FAULTS, Frontier, USUAL, frontier, only, ways};
 use crate::simulate::variant::{MINE, Variant, home, run};
 
 /// The folder with the schemas of these tests.
@@ -69,8 +71,27 @@ fn a_worker_that_only_reads_does_not_hold_anothers_lock() {
 /// Rule: what is wrong with the made-up response is no fault of the service.
 #[test]
 fn a_schema_that_cannot_read_a_made_up_response_is_refused() {
-    let words = ["explore", "midaz", "--schema-dir", LIBRARIES, "--sandbox"];
-    run(home().path(), &words).exits(2).says("do not read the result that `[write]` makes");
+    let sample = "sample_body = '{\"id\":\"holder of {worker}\"}'\n";
+    let toml = fs::read_to_string(format!("{LIBRARIES}/midaz/schema.toml")).unwrap();
+    assert!(toml.contains(sample));
+    let folder = home();
+    fs::create_dir(folder.path().join("midaz")).unwrap();
+    fs::write(folder.path().join("midaz/schema.toml"), toml.replace(sample, "")).unwrap();
+    let words = ["explore", "midaz", "--schema-dir", ".", "--sandbox"];
+    let refused = run(folder.path(), &words).exits(2);
+    refused.says("do not read the result that `[write]` makes").says("with `sample_body`");
+}
+
+/// Rule: workers return the sample body, each with its own name, so that the formats read it.
+#[test]
+fn a_sample_body_lets_a_schema_be_explored() {
+    let expected = ways(&[
+        ("one-effect", &[("expiry=1", 5)]),
+        ("result-not-replaced", &[("expiry=1", 7)]),
+        ("owner-only", &[("expiry=1", 5)]),
+    ]);
+    assert_eq!(explored_in(LIBRARIES, "midaz", &["--faults", USUAL]), expected);
+    assert_eq!(explored_in(LIBRARIES, "midaz", &ASSUMING), ways(&[]));
 }
 
 /// A lock that names no owner, after which begin looks for the result.

@@ -25,6 +25,9 @@ pub(super) fn convert(mut raw: RawSchema) -> Checked<RawSchema> {
     if raw.effect != EffectBehavior::default() {
         return newer("effect").at("effect");
     }
+    if raw.service.sample_body.is_some() {
+        return newer("sample_body").at("sample_body").at("service");
+    }
     check_write(raw.write.as_ref()).at("write")?;
     require("write", raw.write.is_some())?;
     require("begin", raw.begin.is_some())?;

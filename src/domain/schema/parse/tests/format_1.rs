@@ -12,7 +12,10 @@ fn the_files_of_an_older_release_keep_their_meaning() {
         let mut older = samples::from_toml(toml);
         assert!(older.from_format_1, "{}", older.name);
         older.from_format_1 = false;
-        assert_eq!(format!("{older:?}"), format!("{:?}", samples::schema(&older.name)));
+        let now = samples::schema(&older.name);
+        // The bytes of the files differ.
+        older.files_hash.clone_from(&now.files_hash);
+        assert_eq!(format!("{older:?}"), format!("{now:?}"));
     }
 }
 
