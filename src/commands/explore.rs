@@ -95,7 +95,7 @@ pub struct Args {
     /// Maximum number of each fault; `none` for no faults
     ///
     /// Faults that are not named keep their default.
-    /// [default: expiry=2,delay=1,crash=1,lost=1,resend=1,fail=1,late-fail=1,give-up=1]
+    /// [default: expiry=2,crash=1,lost=1,resend=1,fail=1,late-fail=1,give-up=1]
     #[arg(long, value_name = "FAULT=N,...")]
     faults: Option<FaultBudget>,
 

@@ -43,9 +43,8 @@ pub enum Fault {
 as_str!(Fault);
 
 /// The faults of an exploration that names none, with their counts. The others do not happen.
-const USUAL_COUNTS: [(Fault, u64); 8] = [
+const USUAL_COUNTS: [(Fault, u64); 7] = [
     (Fault::Expiry, 2),
-    (Fault::Delay, 1),
     (Fault::Crash, 1),
     (Fault::Lost, 1),
     (Fault::Resend, 1),
@@ -307,7 +306,6 @@ mod tests {
     fn faults_that_are_not_named_keep_their_default() {
         let budget: FaultBudget = "expiry=0,evict=3".parse().unwrap();
         let expected = [
-            (Fault::Delay, 1),
             (Fault::Crash, 1),
             (Fault::Lost, 1),
             (Fault::Resend, 1),
@@ -349,7 +347,7 @@ mod tests {
         assert_eq!(FaultBudget::default().to_string(), "no fault");
         assert_eq!(
             FaultBudget::USUAL.to_string(),
-            "2 expiries + 1 delay + 1 crash + 1 lost reply + 1 call sent again + 1 failing handler \
+            "2 expiries + 1 crash + 1 lost reply + 1 call sent again + 1 failing handler \
             + 1 late failing handler + 1 give-up"
         );
     }
