@@ -362,3 +362,16 @@ fn a_lock_that_would_not_free_the_key_stays() {
     let run = server.idemctl(&["force-unlock", "c", "--schema", "paid", "--yes"]).exits(0);
     run.says("Read back: the lock is gone.");
 }
+
+/// Rule: parts do not come back beside the result of a retry, whatever lock is passed over.
+#[test]
+fn parts_do_not_come_back_beside_another_result() {
+    let server = server();
+    server.idemctl(&["purge", "a", "--schema", "paid", "--yes"]).exits(0);
+    server.set("paid:a", r#"{"id":"ch_2"}"#, 80_000_000);
+    let file = backup::only(&server).display().to_string();
+    let run = server.idemctl(&["restore", &file, "--yes"]).exits(3);
+    run.says("2 not restored, because another Redis key of the record exists");
+    server.idemctl(&["restore", &file, "--replace-locked", "--yes"]).exits(3);
+    assert_eq!(server.keys(), ["paid:a"]);
+}

@@ -68,14 +68,14 @@ const OF_RESTORE: usize = 6;
 const MOST_NAMED: u64 = 5;
 
 impl Ending {
-    /// The ending of a Redis key. `is_part_there` is true if a part of its record exists.
-    fn of(key: &HeldKey, outcome: RestoreOutcome, is_part_there: bool) -> Self {
+    /// The ending of a Redis key. `is_blocked` is true if neither a lock nor a result keeps it away.
+    fn of(key: &HeldKey, outcome: RestoreOutcome, is_blocked: bool) -> Self {
         // What keeps a lock away is a result, and what keeps a result away is a lock.
         let is_lock = key.role == Some(Role::Lock);
         match outcome {
             RestoreOutcome::Restored(_) | RestoreOutcome::FoundBack(_) => Self::Restored,
             RestoreOutcome::Present => Self::Present,
-            RestoreOutcome::Barred if is_part_there => Self::Blocked,
+            RestoreOutcome::Barred if is_blocked => Self::Blocked,
             RestoreOutcome::Barred if is_lock => Self::Completed,
             RestoreOutcome::Barred => Self::Locked,
             RestoreOutcome::Expired => Self::Expired,
@@ -229,13 +229,20 @@ impl RestoredRows {
         let mut refusal = None;
         let mut text = String::new();
         for (held, outcomes) in batch.iter().zip(outcomes) {
-            let is_part_there = held.keys.iter().zip(&outcomes).any(|(key, outcome)| {
-                key.role == Some(Role::Part) && matches!(outcome, Ok(RestoreOutcome::Present))
-            });
+            let is_there = |role: Role| {
+                held.keys.iter().zip(&outcomes).any(|(key, outcome)| {
+                    key.role == Some(role) && matches!(outcome, Ok(RestoreOutcome::Present))
+                })
+            };
+            let is_part_there = is_there(Role::Part);
+            let is_result_there = is_there(Role::Result) || is_there(Role::Record);
             for (key, outcome) in held.keys.iter().zip(outcomes) {
                 match outcome {
                     Ok(outcome) => {
-                        let ending = Ending::of(key, outcome, is_part_there);
+                        // A new result keeps the parts of another one away.
+                        let is_part = key.role == Some(Role::Part);
+                        let is_blocked = is_part_there || is_part && is_result_there;
+                        let ending = Ending::of(key, outcome, is_blocked);
                         let row = row_of(held, key, Some(outcome));
                         text.push_str(&self.row(row, ending, context.ui.view().width));
                         self.read_back +=

@@ -48,6 +48,7 @@ impl KeysToRestore<'_> {
     }
 
     /// How a record comes back: as a whole, unless a result is to come back although a lock is there.
+    /// Then the lock is apart from the result and its parts, which stay together.
     pub(super) fn returns<'a>(&self, held: &'a Held) -> Vec<Return<'a>> {
         let mut bars: Vec<&[u8]> = Vec::new();
         for beside in &held.beside {
@@ -55,11 +56,15 @@ impl KeysToRestore<'_> {
             bars.extend(beside.bars().filter(|_| !is_passed));
         }
         let keys: Vec<_> = held.keys.iter().collect();
-        if self.args.replace_locked && keys.len() > 1 {
-            return keys
-                .into_iter()
-                .map(|key| Return { keys: vec![key], bars: Vec::new() })
-                .collect();
+        if self.args.replace_locked {
+            // The lock is the first Redis key of a record.
+            let (locks, rest): (Vec<_>, Vec<_>) =
+                keys.into_iter().partition(|key| key.role == Some(Role::Lock));
+            if locks.is_empty() || rest.is_empty() {
+                return vec![Return { keys: [locks, rest].concat(), bars }];
+            }
+            let lock = Return { keys: locks, bars: Vec::new() };
+            return vec![lock, Return { keys: rest, bars }];
         }
         vec![Return { keys, bars }]
     }

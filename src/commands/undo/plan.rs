@@ -151,7 +151,12 @@ impl PlannedRecord {
             schema: changed.schema.clone(),
             key: changed.key.clone(),
             state,
-            roles: roles_of(&now, schema, &changed.key),
+            roles: match schema {
+                Some(schema) => schema.roles(),
+                // Without its schema, a record of two Redis keys counts as a lock and a result.
+                None if record.keys.len() == 2 => vec![Role::Lock, Role::Result],
+                None => Vec::new(),
+            },
         };
         let plan = plan_record(changed, &now, saved);
         Self { about, record, changed: now, plan, error: None }
@@ -182,20 +187,6 @@ impl PlannedRecord {
             None => Expiry::Never,
         }
     }
-}
-
-/// The roles of these Redis keys; empty if the schema is unknown, or has only one of them.
-fn roles_of(now: &Observation, schema: Option<&Arc<Schema>>, key: &[u8]) -> Vec<Role> {
-    let Some(schema) = schema else { return Vec::new() };
-    let all = schema.roles();
-    let redis_keys = schema.redis_keys(key);
-    let mut roles = Vec::with_capacity(now.keys.len());
-    for (role, redis_key) in all.into_iter().zip(redis_keys) {
-        if now.keys.iter().any(|key| key.redis_key == redis_key) {
-            roles.push(role);
-        }
-    }
-    roles
 }
 
 /// Plans to revert a record only if all of its Redis keys are still as the operation left them.

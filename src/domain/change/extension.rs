@@ -23,12 +23,12 @@ pub(crate) fn extendable(record: &Record) -> Result<usize, String> {
     if let Some(members) = record.schema.members {
         return Err(members.unchanged_because());
     }
-    if record.has_lapsing_lock() {
-        return Err("its value contains its own expiry, which the service's client obeys, and \
-            idemctl extends only the TTL of the Redis key"
-            .to_owned());
-    }
     match record.state {
+        State::InProgress if record.has_lapsing_lock() => {
+            Err("its value contains its own expiry, which decides when the lock ends, and idemctl \
+                extends only the TTL of the Redis key"
+                .to_owned())
+        }
         State::InProgress => Ok(record.schema.lock_key_index()),
         State::Completed | State::Failed | State::Released => {
             Err(format!("it is {}, so no lock is held", record.state.as_str()))

@@ -19,8 +19,7 @@ pub(crate) fn check_freed(record: &Record, key_index: usize) -> Result<(), Strin
             left.push(schema.keys[index].name.as_str());
         }
     }
-    let has_parts = (0..schema.keys.len()).any(|index| schema.is_part(index));
-    if !has_parts {
+    if !schema.begin_looks_at_parts() {
         return Ok(());
     }
     let readings = decode::decode_all(schema, &seen);
@@ -28,13 +27,14 @@ pub(crate) fn check_freed(record: &Record, key_index: usize) -> Result<(), Strin
     if !matches!(answer, Answer::Conflict | Answer::Fail) {
         return Ok(());
     }
+    let state = record.state.as_str();
     let because = match left.as_slice() {
         [] => "some of its parts are absent".to_owned(),
         left => format!("its parts remain ({})", left.join(", ")),
     };
     Err(format!(
         "without the lock, the service would still reject the next request, because {because}; \
-        `purge` with --state in-progress removes all Redis keys of the record"
+        `purge` with --state {state} removes all Redis keys of the record"
     ))
 }
 

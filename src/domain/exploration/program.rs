@@ -152,7 +152,7 @@ impl WorkerProgram {
         }
         if program.positions.len() > MOST_POSITIONS {
             return Err(format!(
-                "its steps make more than {MOST_POSITIONS} calls, which are too many to explore"
+                "its steps have more than {MOST_POSITIONS} positions, which are too many to explore"
             ));
         }
         Ok(program)

@@ -124,6 +124,11 @@ impl Culprit<'_> {
                 "let begin wait for a replica (WAIT), so that fewer locks are lost, and \
                 {and_downstream}"
             ),
+            Some((Fault::Restart, _)) => {
+                format!(
+                    "let Redis write every change to disk (appendfsync always), and {and_downstream}"
+                )
+            }
             Some((_, Role::Result)) => {
                 format!("keep results longer than clients retry, and {and_downstream}")
             }

@@ -6,7 +6,8 @@ use super::invariants;
 impl Exploration {
     /// The exploration with the violations of both frontiers, each with its cause. `self` was made
     /// without an assumption and `assumed` with all of them. Only the violations under the
-    /// assumptions count, unless `is_strict`.
+    /// assumptions count, unless `is_strict`. If the search under the assumptions is incomplete, the
+    /// cause of the others is unknown, and they count.
     pub(crate) fn with_causes(mut self, assumed: Self, is_strict: bool) -> Self {
         let free = std::mem::take(&mut self.violations);
         for invariant in &invariants::ALL {
@@ -24,9 +25,13 @@ impl Exploration {
                 if assumed.has_within(violation) {
                     continue;
                 }
-                let cause = Some(ViolationCause::Environment);
-                let violation = Violation { cause, counts: is_strict, ..violation.clone() };
-                self.violations.push(violation);
+                // An incomplete search may have missed it under the assumptions.
+                let (cause, counts) = if assumed.covered.complete {
+                    (Some(ViolationCause::Environment), is_strict)
+                } else {
+                    (None, true)
+                };
+                self.violations.push(Violation { cause, counts, ..violation.clone() });
             }
         }
         self.assumed =

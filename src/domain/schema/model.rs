@@ -176,8 +176,8 @@ impl Schema {
     #[must_use]
     pub(crate) fn living_at_most(&self, most: Duration) -> Self {
         let mut limited = Self {
-            lock_ttl: self.lock_ttl.min(most),
-            result_ttl: self.result_ttl.min(most),
+            lock_ttl: at_most(self.lock_ttl, most),
+            result_ttl: at_most(self.result_ttl, most),
             limited_to: Some(most),
             ..self.clone()
         };
@@ -448,6 +448,11 @@ impl Schema {
     pub(crate) fn index_of(&self, role: Role) -> Option<usize> {
         redis_keys::index_of(&self.keys, role)
     }
+}
+
+/// A TTL of at most `most`. A service that sets no TTL does not set this one either.
+fn at_most(ttl: Duration, most: Duration) -> Duration {
+    if ttl == NO_TTL { NO_TTL } else { ttl.min(most) }
 }
 
 /// True for values with an owner or times. Also true for values whose first bytes may show nothing

@@ -152,8 +152,14 @@ fn format<'a>(schema: &'a Schema, keys: &KeysState) -> Option<&'a str> {
 fn begin_was_interrupted(program: &WorkerProgram, steps: &[TracedStep]) -> bool {
     let mut holder = None;
     for step in steps {
-        if let Some(Fault::Expiry | Fault::Evict | Fault::Failover | Fault::Persist) =
-            step.act.fault()
+        if let Some(
+            Fault::Expiry
+            | Fault::Delay
+            | Fault::Evict
+            | Fault::Failover
+            | Fault::Persist
+            | Fault::Restart,
+        ) = step.act.fault()
         {
             // These faults change the keys without a call, so that begin may not be the cause.
             return false;

@@ -46,8 +46,8 @@ impl Writer {
                 calls.push(RestoreCall { index, first: 0, record: record.clone() });
             }
         }
-        // No script can check both keys of a record in two slots, so they are read right before the
-        // restore.
+        // No script can check the keys of a record in several slots, so they are read right before
+        // the restore.
         let parted_records: Vec<_> = parted.iter().map(|index| records[*index].clone()).collect();
         let predictions = client.would_restore(&parted_records).await?;
         let mut later = Vec::new();
@@ -56,18 +56,19 @@ impl Writer {
                 outcomes[index] = predicted.into_iter().map(Some).collect();
                 continue;
             }
-            // Each of its Redis keys needs its own call. The result is restored first, because a
-            // lock that is restored alone would block requests without a reason.
+            // Each of its Redis keys needs its own call, the last one first. Parts alone are no
+            // record, a result without its parts would be replayed incompletely, and a lock that is
+            // restored alone would block requests without a reason.
             for (first, key) in records[index].keys.iter().enumerate().rev() {
                 let record = Return { keys: vec![*key], bars: Vec::new() };
                 let call = RestoreCall { index, first, record };
-                let is_result = first + 1 == records[index].keys.len();
-                if is_result { calls.push(call) } else { later.push(call) }
+                let is_last = first + 1 == records[index].keys.len();
+                if is_last { calls.push(call) } else { later.push(call) }
             }
         }
         self.bring(&calls, &mut outcomes).await;
         for call in later {
-            // If the result was not restored, the lock is not sent.
+            // If the key after it was not restored, this one is not sent.
             match outcomes[call.index][call.first + 1].clone() {
                 Some(Ok(RestoreOutcome::Present | RestoreOutcome::Barred)) => {
                     outcomes[call.index][call.first] = Some(Ok(RestoreOutcome::Barred));

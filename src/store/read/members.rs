@@ -39,7 +39,10 @@ impl MemberScans {
         for schema in catalog.scanned() {
             let Some(members) = schema.members else { continue };
             let redis_key = redis_key(&schema);
-            scans.push(MemberScan { schema, members, redis_key, cursor: ScanCursor::new() });
+            let mut cursor = ScanCursor::new();
+            // How many members there are is not asked, so only the other limits apply.
+            let _ = cursor.there_are(None);
+            scans.push(MemberScan { schema, members, redis_key, cursor });
         }
         Self(scans)
     }

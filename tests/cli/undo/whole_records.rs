@@ -125,3 +125,17 @@ fn a_record_in_two_slots_goes_and_comes_back() {
     cluster.idemctl(&["undo", "--yes"]).exits(0).says("2 of 2 Redis keys");
     assert!(cluster.get(&result).is_some() && cluster.get(&lock).is_some());
 }
+
+/// Rule: the backup of an undo knows the other Redis key of the record, so that a lock does not come back beside a result.
+#[test]
+fn a_lock_that_an_undo_removed_does_not_come_back_beside_a_result() {
+    let server = Server::start();
+    let begin = ["begin", "k", "--schema", "event-driven", "--owner", "worker-1", "--yes"];
+    server.idemctl(&begin).exits(0);
+    server.idemctl(&["undo", "--yes"]).exits(0);
+    assert_eq!(server.size(), 0);
+    server.set(RESULT, STORED, 60_000);
+    let run = server.idemctl(&["undo", "--yes"]).exits(3);
+    run.says("not restored, because a result was stored since");
+    assert_eq!(server.get(LOCK), None);
+}

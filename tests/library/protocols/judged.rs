@@ -46,9 +46,6 @@ fn explored(folder: &Path, names: &[String], bounds: Bounds) -> BTreeMap<String,
     command.args(["--faults", &faults.join(",")]);
     if bounds.assumes {
         command.args(["--assume", "critical-section,results-outlive-retries"]);
-    } else {
-        // With --faults, here one of the usual, explore explores once, without assumptions.
-        command.args(["--faults", "expiry=2"]);
     }
     let run = command.run();
     assert!(matches!(run.code, 0 | 1), "{}", run.all());
