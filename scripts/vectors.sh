@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 home=$PWD/.libraries/vectors
 say() { printf 'vectors: %s\n' "$*" >&2; }
 
-# installed NAME FILE: the client is installed as FILE pins it. A copy of FILE lies beside what was installed.
+# installed NAME FILE: true if the client is installed as FILE pins it, by the copy of FILE in its folder.
 installed() { cmp -s "contrib/vectors/$2" "$home/$1/pinned"; }
 
 install_python() {

@@ -122,12 +122,12 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     if health.gap.is_none() && is_nothing && !may_be_empty {
         health.gap = nothing_covered(&reader).await?;
     }
-    // Members have no TTL, on which all findings depend.
+    // Their deadlines come from the keyspace scan, which does not see members.
     let (members, are_all) = catalog.schemas_of_members();
     if !members.is_empty() {
         let message = format!("the records of {} are members of a Redis key", members.join(", "));
         if are_all && health.gap.is_none() {
-            health.gap = Some(format!("{message} and have no TTL to check"));
+            health.gap = Some(format!("{message}, which this command does not check"));
         } else {
             context.ui.note(&format!("{message} and were not checked"));
         }

@@ -14,6 +14,7 @@ use crate::domain::change::expect::{self, Expectation};
 use crate::domain::change::unlock;
 use crate::domain::record::{Expiry, Record};
 use crate::domain::schema::State;
+use crate::domain::step::Answer;
 use crate::exit::{CommandError, Exit};
 use crate::render::invocation::name_of;
 use crate::render::{document, escape, record_json, words};
@@ -205,9 +206,9 @@ fn explain(
         Some(owner) => format!("worker {}", escape::text(owner)),
         None => "its worker (this schema stores no owner)".to_owned(),
     };
-    let then = match record.schema.begin {
-        Some(_) => " The next request with this key executes the operation.",
-        None => "",
+    let then = match unlock::answer_without(record, key_index) {
+        Answer::Execute => " The next request with this key executes the operation.",
+        _ => "",
     };
     context.ui.status(&format!("This removes the lock {redis_key}.{then}"));
     context.ui.warning(&format!(

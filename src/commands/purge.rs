@@ -303,11 +303,11 @@ async fn print_outcome(
     shown
 }
 
-/// Names the records of which only one Redis key was removed.
+/// Names the records of which only some Redis keys were removed.
 fn print_partly(context: &mut Context, account: &Account) {
     for name in &account.partly {
         context.ui.warning(&format!(
-            "{name} was removed only in part, because the cluster keeps its Redis keys in two \
+            "{name} was removed only in part, because the cluster keeps its Redis keys in several \
             slots; inspect the key"
         ));
     }

@@ -34,6 +34,17 @@ impl TestSuite {
     }
 }
 
+/// Adds a case to the suite with this name, which is created if it is new.
+pub(crate) fn add_case(suites: &mut Vec<TestSuite>, name: &str, case: TestCase) {
+    for suite in suites.iter_mut() {
+        if suite.name == name {
+            suite.cases.push(case);
+            return;
+        }
+    }
+    suites.push(TestSuite { name: name.to_owned(), duration_ms: None, cases: vec![case] });
+}
+
 /// The document for the suites of one command.
 pub(crate) fn document(command: &str, suites: &[TestSuite]) -> String {
     let mut xml = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n".to_owned();

@@ -102,7 +102,7 @@ fn each_member_is_a_record() {
     server.idemctl(&["inspect", "j-9", "--schema", "jobs"]).exits(1);
     server.idemctl(&["stats", "--schema", "jobs"]).exits(0).shows("completed");
     let check = server.idemctl(&["check", "--schema", "jobs"]).exits(3);
-    check.shows("UNKNOWN").shows("have no TTL to check");
+    check.shows("UNKNOWN").shows("which this command does not check");
     server.set("idem:a", "IN_PROGRESS", 60_000);
     let check = server.idemctl(&["check", "--schema", "jobs,express"]);
     check.says("the records of jobs are members of a Redis key and were not checked");

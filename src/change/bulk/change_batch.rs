@@ -1,7 +1,7 @@
 //! The records of a batch that are changed, each in one call: backed up, compared and changed, and
 //! counted.
 //!
-//! Only if a cluster keeps the Redis keys of a record in two slots, two calls follow each other,
+//! If a cluster keeps the Redis keys of a record in several slots, each slot has a call of its own,
 //! and a record can be changed partly.
 
 use anyhow::Result;

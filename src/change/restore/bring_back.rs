@@ -19,9 +19,9 @@ const BATCH: usize = 100;
 /// Bytes of values after which a round trip takes no more records.
 const BATCH_BYTES: usize = 4 << 20;
 
-/// The warning for a cluster that keeps lock and result apart.
-const APART: &str = "this cluster keeps lock and result in different slots, so idemctl cannot check \
-    for one and restore the other in the same atomic step; it checks immediately before";
+/// The warning for a cluster that keeps the Redis keys of a record apart.
+const APART: &str = "this cluster keeps the Redis keys of a record in different slots, so idemctl \
+    cannot check and restore them in the same atomic step; it checks immediately before";
 
 /// What is done with what a backup holds.
 pub enum Mode<'a> {

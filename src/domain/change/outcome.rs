@@ -55,8 +55,8 @@ pub struct Account {
     /// Left alone, because they expire soon anyway, or already have at least the requested time
     /// left.
     pub(crate) left_to_expire: u64,
-    /// Records with Redis keys in two slots of a cluster, by name, of which one key was changed and
-    /// the other was not.
+    /// Records with Redis keys in several slots of a cluster, by name, of which some keys were
+    /// changed and the others were not.
     pub(crate) partly: Vec<String>,
     /// The backup file of the removed records.
     pub(crate) backup: Option<String>,

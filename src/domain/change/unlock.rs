@@ -4,6 +4,14 @@ use crate::domain::record::{Claim, Content, Reading, Record, decode};
 use crate::domain::schema::State;
 use crate::domain::step::{Answer, next_request};
 
+/// The answer that the next request gets once the Redis key with this index is removed.
+pub(crate) fn answer_without(record: &Record, key_index: usize) -> Answer {
+    let mut seen = record.seen.clone();
+    seen.keys[key_index].content = Content::Absent;
+    let readings = decode::decode_all(&record.schema, &seen);
+    next_request::of(&record.schema, &readings, &seen).answer
+}
+
 /// Checks that the parts of a record let the next request in, once the Redis key with this index is
 /// removed.
 ///
@@ -11,21 +19,17 @@ use crate::domain::step::{Answer, next_request};
 /// The service also looks at its parts, and rejects the request because of them.
 pub(crate) fn check_freed(record: &Record, key_index: usize) -> Result<(), String> {
     let schema = &record.schema;
-    let mut seen = record.seen.clone();
-    seen.keys[key_index].content = Content::Absent;
-    let mut left = Vec::new();
-    for (index, key) in seen.keys.iter().enumerate() {
-        if schema.is_part(index) && !key.content.is_absent() {
-            left.push(schema.keys[index].name.as_str());
-        }
-    }
     if !schema.begin_looks_at_parts() {
         return Ok(());
     }
-    let readings = decode::decode_all(schema, &seen);
-    let answer = next_request::of(schema, &readings, &seen).answer;
-    if !matches!(answer, Answer::Conflict | Answer::Fail) {
+    if !matches!(answer_without(record, key_index), Answer::Conflict | Answer::Fail) {
         return Ok(());
+    }
+    let mut left = Vec::new();
+    for (index, key) in record.seen.keys.iter().enumerate() {
+        if schema.is_part(index) && !key.content.is_absent() {
+            left.push(schema.keys[index].name.as_str());
+        }
     }
     let state = record.state.as_str();
     let because = match left.as_slice() {

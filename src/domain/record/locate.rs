@@ -579,7 +579,7 @@ fn of_another_record(catalog: &Catalog, record: &Record) -> Option<String> {
     None
 }
 
-/// True if neither the lock nor the result of the schema exists. Parts alone are no record.
+/// True if neither the lock nor the result of the schema exists. Parts alone are not a record.
 fn is_absent(schema: &Schema, seen: &Observation) -> bool {
     let mut main = seen.keys.iter().take(schema.result_key_index() + 1);
     main.all(|key| key.content.is_absent())

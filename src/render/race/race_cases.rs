@@ -2,20 +2,14 @@
 
 use super::{sentences, timeline};
 use crate::domain::race::{RaceRun, RaceVerdict, Strategy};
-use crate::render::junit::{TestCase, TestOutcome, TestSuite};
+use crate::render::junit::{TestCase, TestOutcome, TestSuite, add_case};
 use crate::render::style::{Palette, View};
 
 /// The test cases of each schema. Only the schema's own steps can fail.
 pub(crate) fn suites(runs: &[RaceRun]) -> Vec<TestSuite> {
-    let mut suites: Vec<TestSuite> = Vec::new();
+    let mut suites = Vec::new();
     for run in runs {
-        let known = suites.iter().position(|suite| suite.name == run.schema);
-        let index = known.unwrap_or(suites.len());
-        if index == suites.len() {
-            let name = run.schema.clone();
-            suites.push(TestSuite { name, duration_ms: None, cases: Vec::new() });
-        }
-        suites[index].cases.push(case(run));
+        add_case(&mut suites, &run.schema, case(run));
     }
     suites
 }

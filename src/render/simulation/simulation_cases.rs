@@ -2,20 +2,14 @@
 
 use super::sequence;
 use crate::domain::simulation::{Cell, CellChange, MatrixDifference, ScenarioVerdict};
-use crate::render::junit::{TestCase, TestOutcome, TestSuite};
+use crate::render::junit::{TestCase, TestOutcome, TestSuite, add_case};
 use crate::render::style::{Palette, View};
 
 /// The test cases of each schema. With `differences` from an accepted result, only these fail.
 pub(crate) fn suites(cells: &[Cell], differences: Option<&[MatrixDifference]>) -> Vec<TestSuite> {
-    let mut suites: Vec<TestSuite> = Vec::new();
+    let mut suites = Vec::new();
     for cell in cells {
-        let known = suites.iter().position(|suite| suite.name == cell.schema);
-        let index = known.unwrap_or(suites.len());
-        if index == suites.len() {
-            let name = cell.schema.clone();
-            suites.push(TestSuite { name, duration_ms: None, cases: Vec::new() });
-        }
-        suites[index].cases.push(case(cell, differences));
+        add_case(&mut suites, &cell.schema, case(cell, differences));
     }
     suites
 }

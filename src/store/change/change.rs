@@ -77,8 +77,8 @@ pub enum Outcome {
     Expires(u64),
     /// The change was made: its reply was lost, but a later read showed it.
     FoundDone,
-    /// One Redis key of a record in two slots of a cluster was changed. The other was not, or may
-    /// not have been.
+    /// Some Redis keys of a record in several slots of a cluster were changed. The others were not,
+    /// or may not have been.
     Partly,
     /// The Redis key already met the requested TTL; nothing was done.
     Kept,

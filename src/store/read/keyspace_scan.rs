@@ -679,7 +679,7 @@ fn holds(is_owned: bool, record: &Record) -> bool {
     is_owned || record.is_closed_lock()
 }
 
-/// The record of a candidate, unless it is absent. A scan finds a record with two Redis keys twice,
+/// The record of a candidate, unless it is absent. A scan finds a record with each of its Redis keys,
 /// so that it counts only for the first key that exists.
 fn existing((candidate, key_index, seen): FoundRecord) -> Option<(Candidate, Observation)> {
     // SCAN also returns Redis keys outside the user's key patterns. They cannot be read, and do not

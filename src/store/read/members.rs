@@ -153,7 +153,8 @@ fn redis_key(schema: &Schema) -> Vec<u8> {
     schema.keys[schema.lock_key_index()].template.redis_key(b"")
 }
 
-/// Asks for the expiry of the Redis key, between two times of the server.
+/// Asks for the expiry of the Redis key, between two times. In a cluster, another node may answer
+/// with its time.
 fn add_expiry(pipeline: &mut redis::Pipeline, redis_key: &[u8]) {
     pipeline.cmd("TIME").cmd("PTTL").arg(redis_key).cmd("TIME");
 }
@@ -163,6 +164,7 @@ struct KeyExpiry {
     pttl: i64,
     before: Option<u64>,
     after: Option<u64>,
+    is_of_cluster: bool,
 }
 
 impl KeyExpiry {
@@ -176,18 +178,19 @@ impl KeyExpiry {
         let after = replies.next().and_then(Result::ok).and_then(reply::millis);
         // After all three replies were taken, so that the next ones stay in step.
         match reply::integer(&pttl?) {
-            Some(pttl) => Ok(Self { pttl, before, after }),
+            Some(pttl) => Ok(Self { pttl, before, after, is_of_cluster: client.is_cluster() }),
             None => Err(client.unexpected("PTTL")),
         }
     }
 
     fn observation(&self, redis_key: &[u8], value: Vec<u8>) -> Observation {
-        let key = KeyState::new(
-            redis_key,
-            Content::text(value),
-            Expiry::from_pttl(self.pttl),
-            Deadline::from_pttl(self.pttl, self.before, self.after),
-        );
+        // The clocks of a cluster's nodes differ, so the sum of time and TTL would move.
+        let deadline = match self.pttl {
+            left if left >= 0 && self.is_of_cluster => Deadline::Unknown,
+            left => Deadline::from_pttl(left, self.before, self.after),
+        };
+        let key =
+            KeyState::new(redis_key, Content::text(value), Expiry::from_pttl(self.pttl), deadline);
         Observation { server_ms: self.after.or(self.before), keys: vec![key], atomic: true }
     }
 }

@@ -23,8 +23,8 @@ impl<'a> Return<'a> {
 pub type KeyResult = Result<RestoreOutcome, StoreError>;
 
 /// The outcomes of a record's Redis keys, in their order. One call restores its keys together, or
-/// not at all. If a cluster stores a record in two slots, one key may be restored without the
-/// other.
+/// not at all. If a cluster stores a record in several slots, some keys may be restored without
+/// the others.
 pub type RestoreResult = Vec<KeyResult>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
