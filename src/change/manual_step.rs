@@ -44,8 +44,9 @@ pub struct ManualStep<'a> {
     pub key_index: usize,
     /// What the operator is asked.
     pub question: &'static str,
-    /// What is printed after a step that was made.
-    pub afterwards: Option<String>,
+    /// True if the step takes a lock. Its owner may be a random UUID, which the operator needs to
+    /// end the lock.
+    pub takes_new_owner: bool,
     /// True if what the schema predicts of the next request was seen on a temporary local Redis, or
     /// needs not be.
     pub is_verified: bool,
@@ -67,10 +68,11 @@ impl ManualStep<'_> {
     ) -> Result<Exit> {
         if args.change.confirm_args.dry_run {
             self.write(context, args.output, None, None)?;
-            let predicted = self.report.predicted.as_str();
-            context.ui.status(&format!(
-                "dry run: nothing was changed; the expected reply is {predicted}"
-            ));
+            let expected = match self.report.predicted {
+                Some(predicted) => format!("; the expected reply is {}", predicted.as_str()),
+                None => String::new(),
+            };
+            context.ui.status(&format!("dry run: nothing was changed{expected}"));
             return Ok(Exit::Done);
         }
         let writer = context.writer(&args.change.confirm_args).await?;
@@ -342,10 +344,14 @@ impl ManualStep<'_> {
                 "Read back: {state}. According to the schema, {then}. This was not tested."
             ));
         }
-        if let Some(afterwards) = &self.afterwards
+        if self.takes_new_owner
             && outcome.is_done()
+            && let Some(owner) = outcome.now.owner().or(self.report.owner)
         {
-            context.ui.status(afterwards);
+            let owner = escape::text(owner);
+            context.ui.status(&format!(
+                "The lock belongs to {owner}. To complete or release it, pass --owner {owner}"
+            ));
         }
     }
 

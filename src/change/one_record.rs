@@ -113,11 +113,26 @@ async fn find_under_schema(context: &mut Context, args: &StepArgs) -> Result<Rec
 /// # Errors
 /// Usage: why idemctl only reads them.
 fn check_writable(schema: &Schema) -> Result<(), CommandError> {
+    if let Some(members) = schema.members {
+        let why = members.unchanged_because();
+        return Err(CommandError::usage(format!("a record of {}: {why}", schema.name)));
+    }
     let Some(why) = schema.read_only_because() else { return Ok(()) };
-    Err(CommandError::usage(format!("{}: {why}", schema.name)).hint(
-        "use `idemctl force-unlock KEY` to remove a lock, and `idemctl purge KEY` to remove a \
-        result",
-    ))
+    let message = format!("{}: {why}", schema.name);
+    Err(CommandError::usage(message).hint(format!("use {}", without_step(schema))))
+}
+
+/// The commands that remove records without a step of the service.
+fn without_step(schema: &Schema) -> &'static str {
+    let has_results = schema.values.iter().any(|format| format.state.is_result());
+    match (schema.has_locks(), has_results) {
+        (true, false) => "`idemctl force-unlock KEY` to remove a lock",
+        (false, _) => "`idemctl purge KEY` to remove a result",
+        (true, true) => {
+            "`idemctl force-unlock KEY` to remove a lock, and `idemctl purge KEY` to remove a \
+            result"
+        }
+    }
 }
 
 /// Passes a step unless it sends a TTL of which the deployment states that there is none.
@@ -138,10 +153,7 @@ pub fn undescribed(schema: &Schema, step: &str) -> CommandError {
         "{}: the schema does not describe the {step} step; nothing was done",
         schema.name
     ))
-    .hint(format!(
-        "use `idemctl force-unlock KEY` to remove a lock, and `idemctl purge KEY` to remove a \
-        result; or describe the step as [{step}] in schema.toml"
-    ))
+    .hint(format!("use {}; or describe the step as [{step}] in schema.toml", without_step(schema)))
 }
 
 fn only_schema(catalog: &Catalog, key: &[u8]) -> Result<(), CommandError> {

@@ -43,6 +43,12 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         return Err(change::undescribed(&schema, "begin").into());
     };
     change::check_ttls(&schema, step)?;
+    // A service without owners is refused below, in other words.
+    if args.owner.is_some() && schema.names_owner() && !schema.begin_sends_owner() {
+        let name = &schema.name;
+        let message = format!("--owner: the begin step of {name} sends no owner");
+        return Err(CommandError::usage(message).hint("omit --owner").into());
+    }
     let owner = change::owner_of_new_lock(&record, args.owner.as_deref(), false)?;
     let fingerprint = fingerprint(&args, &record)?;
     // A request that begins has no response yet.
@@ -53,7 +59,9 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         now_ms: change::time_for(&schema, record.seen.server_ms, needs_time)?,
         ..StepInputs::new(&schema, &record.key, &owner, &response)
     };
-    let owner = if owner.is_empty() { None } else { Some(&owner[..]) };
+    // A script that is sent no owner may assign one, which the lock then shows.
+    let is_sent = !owner.is_empty() && schema.begin_sends_owner();
+    let owner = if is_sent { Some(&owner[..]) } else { None };
     let report = StepReport {
         name: "begin",
         record: &record,
@@ -65,19 +73,11 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     if args.step.output == Output::Table {
         explain(context, &report);
     }
-    let question = if report.predicted == Meaning::Acquired {
-        "Begin with this key?"
-    } else {
-        "The service will not give the lock. Send the request anyway?"
+    let question = match report.predicted {
+        Some(Meaning::Acquired) => "Begin with this key?",
+        Some(_) => "The service will not give the lock. Send the request anyway?",
+        None => "Send the request?",
     };
-    // A new owner may be a random UUID, which the operator needs to end the lock.
-    let mut afterwards = None;
-    if let Some(owner) = owner {
-        let owner = escape::text(owner);
-        afterwards = Some(format!(
-            "The lock belongs to {owner}. To complete or release it, pass --owner {owner}"
-        ));
-    }
     let step = ManualStep {
         step,
         report,
@@ -87,7 +87,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         takes_lock: false,
         key_index: schema.lock_key_index(),
         question,
-        afterwards,
+        takes_new_owner: true,
         // Only a completion promises a replay, which has to be tried first.
         is_verified: true,
     };
@@ -99,7 +99,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
 
 fn fingerprint(args: &Args, record: &Record) -> Result<String, CommandError> {
     match &args.fingerprint {
-        Some(_) if !record.schema.write.keeps_fingerprint() => Err(CommandError::usage(format!(
+        Some(_) if !record.schema.has_fingerprints() => Err(CommandError::usage(format!(
             "--fingerprint: {} does not compare payloads",
             record.schema.name
         ))
@@ -112,10 +112,14 @@ fn fingerprint(args: &Args, record: &Record) -> Result<String, CommandError> {
 
 fn explain(context: &mut Context, report: &StepReport<'_>) {
     let schema = &report.record.schema;
-    if report.predicted != Meaning::Acquired {
+    let Some(predicted) = report.predicted else {
+        context.ui.status("The schema does not say what the service replies in this state.");
+        return;
+    };
+    if predicted != Meaning::Acquired {
         context.ui.status(&format!(
             "Expected reply: {}. This does not acquire a lock.",
-            report.predicted.as_str()
+            predicted.as_str()
         ));
         return;
     }

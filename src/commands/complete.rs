@@ -119,7 +119,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let mut report = StepReport {
         name: "complete",
         record: &record,
-        predicted: manual::predict_complete(&record, &chosen.owner, hold.as_ref()),
+        predicted: Some(manual::predict_complete(&record, &chosen.owner, hold.as_ref())),
         owner: if chosen.owner.is_empty() { None } else { Some(&chosen.owner[..]) },
         tried: None,
     };
@@ -127,7 +127,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     // first, on a temporary local Redis.
     let trial = try_ahead(context, &report, step, &request, hold.as_ref()).await?;
     report.tried = trial.answer();
-    if report.predicted == Meaning::Stored {
+    if report.predicted == Some(Meaning::Stored) {
         check_delivery(&record, &request, &trial)?;
     }
     // Without a content type, the body may be any text, so idemctl only warns.
@@ -139,7 +139,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     }
 
     let completed = manual::completed(&record, &request, trial.lives());
-    let question = if report.predicted == Meaning::Stored {
+    let question = if report.predicted == Some(Meaning::Stored) {
         "Store this response?"
     } else {
         "The service will refuse to store it. Send it anyway?"
@@ -153,7 +153,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         takes_lock: hold.is_some(),
         key_index: schema.result_key_index(),
         question,
-        afterwards: None,
+        takes_new_owner: false,
         is_verified: trial.verifies(&completed),
     };
     step.run(context, &args.step, |now| manual::was_stored(&record, now, &request)).await
@@ -230,7 +230,7 @@ async fn try_ahead(
     request: &StepInputs<'_>,
     hold: Option<&Content>,
 ) -> Result<TrialOutcome> {
-    if report.predicted != Meaning::Stored {
+    if report.predicted != Some(Meaning::Stored) {
         return Ok(TrialOutcome::NotNeeded);
     }
     let environment = context.settings.environment();
@@ -258,7 +258,7 @@ fn explain(
 ) {
     let record = report.record;
     let schema = &record.schema;
-    if report.predicted != Meaning::Stored {
+    if report.predicted != Some(Meaning::Stored) {
         let owner = match record.owner() {
             Some(owner) if owner != chosen.owner => {
                 format!(", because the lock belongs to {}", escape::text(owner))
@@ -294,12 +294,20 @@ fn explain(
     }
     let completed = manual::completed(record, request, trial.lives());
     trial.print(context, &completed);
-    let late = if manual::is_overwritten_later(&completed) {
+    let worker = chosen.original_worker(record);
+    let late = if manual::is_overwritten_later(&completed, worker) {
         "will overwrite this response"
     } else {
         "will be rejected"
     };
-    context.ui.status(&format!("If the original worker is still running, its result {late}."));
+    let failing = if manual::is_removed_by_failure(&completed, worker) {
+        ", and if it fails, it will remove this response"
+    } else {
+        ""
+    };
+    context
+        .ui
+        .status(&format!("If the original worker is still running, its result {late}{failing}."));
     if completed.next_request.answer == Answer::Replay {
         let took_effect =
             if request.error.is_some() { "did not take effect" } else { "took effect" };

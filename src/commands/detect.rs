@@ -12,7 +12,7 @@ use crate::domain::schema::Catalog;
 use crate::exit::{CommandError, Exit};
 use crate::interrupt::Interrupt;
 use crate::render::detected::{self as render, Detected, Next};
-use crate::render::document;
+use crate::render::{document, words};
 use crate::scan::{ScanEnd, show_other_databases};
 use crate::store::{RecordReader, Sampler};
 
@@ -68,10 +68,16 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         end.require_complete("the sample is", &so_far, true)?;
         return Ok(Exit::Partial);
     }
-    let groups = detect::detect(&samples, &schemas);
     // Without a larger total the sample is everything, and its counts are exact.
     let total = sampler.there.filter(|there| *there > samples.len() as u64);
-    let scope = DetectScope { total, sampled: samples.len() };
+    let sampled = samples.len();
+    // Such keys are known already.
+    let mut samples = samples;
+    let mut ignoring = known.scanned();
+    ignoring.retain(|schema| !schema.ignored().is_empty());
+    samples.retain(|sample| !ignoring.iter().any(|schema| schema.ignores(&sample.redis_key)));
+    let scope = DetectScope { total, sampled, ignored: sampled - samples.len() };
+    let groups = detect::detect(&samples, &schemas);
     let mut all = Vec::with_capacity(groups.len());
     for group in groups {
         all.push(scope.detected(group, &known));
@@ -120,6 +126,8 @@ struct DetectScope {
     /// The number of Redis keys on the server, if it is larger than the sample.
     total: Option<u64>,
     sampled: usize,
+    /// The number of sampled Redis keys that are no records, according to `ignore` in a schema.
+    ignored: usize,
 }
 
 impl DetectScope {
@@ -193,6 +201,10 @@ async fn report(
         }
         None if sampled == 0 => context.ui.status(&format!("There are no Redis keys at {server}.")),
         None => context.ui.status(&format!("Read all {sampled} Redis keys of {server}.")),
+    }
+    if scope.ignored > 0 {
+        let keys = words::counted(scope.ignored as u64, "Redis key");
+        context.ui.status(&format!("Left out {keys}, because a schema says `ignore`."));
     }
     if sampled == 0 {
         show_other_databases(context, reader).await;

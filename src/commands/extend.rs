@@ -15,6 +15,7 @@ use crate::domain::change::extension::{self, Needless};
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::duration;
 use crate::domain::record::{Record, age};
+use crate::domain::schema::TtlOf;
 use crate::exit::Exit;
 use crate::store::read::lookup::Lookup;
 use crate::store::{KeyAction, ReadLimit};
@@ -115,6 +116,9 @@ fn decide(record: &Record, millis: u64) -> LockDecision {
         Err(why) => return LockDecision::Refused(why),
     };
     match extension::is_needless(record, key_index, millis) {
+        Some(Needless::ForEver) if record.ttl(TtlOf::Lock).is_none() => LockDecision::Refused(
+            "it never expires, because its service gives its locks no TTL".to_owned(),
+        ),
         Some(Needless::ForEver) => LockDecision::Refused(NO_EXPIRY.to_owned()),
         Some(Needless::Longer(left)) => LockDecision::Needless(format!(
             "unchanged, because it has {} left",

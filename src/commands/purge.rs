@@ -205,7 +205,10 @@ async fn show(
             words::counted(found.keys, "key"),
             purge.server
         ));
-        explain_nothing(context, catalog, &purge.reader).await;
+        // A named record that was found is in this database.
+        if found.coverage.named.left == 0 {
+            explain_nothing(context, catalog, &purge.reader).await;
+        }
     } else if found.tally.total() > 0 {
         if args.output == Output::Table {
             context.ui.page(change::records(&found.tally, context.ui.view()))?;

@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::domain::manual::{self, Refusal};
 use crate::domain::record::{Record, Response};
 use crate::domain::schema::Meaning;
-use crate::domain::step::StepInputs;
+use crate::domain::step::{StepInputs, fencing};
 use crate::exit::{CommandError, Exit};
 use crate::render::change::StepReport;
 use crate::render::invocation::argument_of;
@@ -51,7 +51,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let report = StepReport {
         name: "release",
         record: &record,
-        predicted: manual::predict_release(&record, step, &owner),
+        predicted: Some(manual::predict_release(&record, step, &owner)),
         owner: if owner.is_empty() { None } else { Some(&owner[..]) },
         tried: None,
     };
@@ -60,7 +60,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     }
     // A release stores no response, but the request has a place for one.
     let response = Response::default();
-    let question = if report.predicted == Meaning::Released {
+    let question = if report.predicted == Some(Meaning::Released) {
         "Release this lock?"
     } else {
         "The service will refuse to release it. Send it anyway?"
@@ -74,7 +74,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         takes_lock: false,
         key_index: schema.lock_key_index(),
         question,
-        afterwards: None,
+        takes_new_owner: false,
         is_verified: true,
     };
     step.run(context, &args.step, manual::was_released).await
@@ -117,7 +117,7 @@ fn refused(record: &Record, why: &Refusal) -> CommandError {
 fn explain(context: &mut Context, report: &StepReport<'_>) {
     let record = report.record;
     let redis_key = escape::text(&record.seen.keys[record.schema.lock_key_index()].redis_key);
-    if report.predicted != Meaning::Released {
+    if report.predicted != Some(Meaning::Released) {
         let owner = match record.owner() {
             Some(owner) => format!(", because the lock belongs to {}", escape::text(owner)),
             None => String::new(),
@@ -133,7 +133,11 @@ fn explain(context: &mut Context, report: &StepReport<'_>) {
             None => "",
         };
         context.ui.status(&format!("This releases the lock {redis_key}.{then}"));
-        let late = words::late_worker(&record.schema);
+        let late = if fencing::stores_after_release(&record.schema) {
+            "the worker can still store its result, because the released record names it as owner"
+        } else {
+            words::late_worker(&record.schema)
+        };
         context.ui.status(&format!(
             "If its worker is still running, the operation executes twice; {late}."
         ));

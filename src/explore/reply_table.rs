@@ -451,9 +451,12 @@ impl ReplyTable {
     }
 
     fn is_same(&self, one: u32, other: u32, key_index: usize) -> bool {
-        let one = self.keys(one).stored[key_index].as_ref().map(|stored| &stored.dump);
-        let other = self.keys(other).stored[key_index].as_ref().map(|stored| &stored.dump);
-        one == other
+        let one = &self.keys(one).stored[key_index];
+        let other = &self.keys(other).stored[key_index];
+        match (one, other) {
+            (Some(one), Some(other)) => one.is_same_value(other),
+            (one, other) => one.is_none() && other.is_none(),
+        }
     }
 }
 

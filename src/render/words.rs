@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use crate::domain::change::unlock::answer_without;
 use crate::domain::duration;
+use crate::domain::record::age::millis;
 use crate::domain::record::{Age, AgeSource, Evidence, Expiry, Record};
-use crate::domain::schema::{Clock, MemberType, PastExpiry, Schema, TtlOf};
+use crate::domain::schema::{Clock, MemberType, PastExpiry, Schema, State, TtlOf};
 use crate::domain::step::{Answer, NextRequest, StepReply, fencing};
 use crate::render::escape;
 
@@ -109,6 +111,11 @@ pub fn next_request(record: &Record) -> (&'static str, String) {
             format!("{} {}", replayed(record, &told), how_long(record, next, "the result")),
         ),
         Answer::Fail => ("fails", format!("{told} {}", how_long(record, next, "the value"))),
+        Answer::Unknown if record.schema.begin.is_some() => (
+            "unknown",
+            ", because the schema does not say what the begin step replies in this state"
+                .to_owned(),
+        ),
         Answer::Unknown => {
             ("unknown", ", because the schema does not describe the begin step".to_owned())
         }
@@ -155,16 +162,38 @@ pub fn reply(reply: &StepReply) -> String {
 }
 
 fn how_long(record: &Record, next: &NextRequest, what: &str) -> String {
-    // A lock beside the result may still reject the next request after the result expires.
-    let then =
-        if record.state.is_result() && record.lock().is_some() { "" } else { ", then it executes" };
+    let part;
+    let mut what = what;
+    if let Some(key_index) = next.until_key
+        && record.schema.is_part(key_index)
+    {
+        let name = escape::text(record.schema.keys[key_index].name.as_bytes());
+        part = format!("its Redis key `{name}`");
+        what = &part;
+    }
     match next.until {
+        Some(Expiry::Never) if has_no_ttl(record) => {
+            format!("as long as {what} exists, because its service gives it no TTL")
+        }
         Some(Expiry::Never) => format!("indefinitely, because {what} never expires"),
         Some(Expiry::In(ms)) => {
+            // Another Redis key may still reject the next request then, such as a lock beside the
+            // result.
+            let then = match next.until_key {
+                Some(key_index) if answer_without(record, key_index) != Answer::Execute => "",
+                _ => ", then it executes",
+            };
             format!("for another {}, until {what} expires{then}", duration::short(ms))
         }
-        None => String::new(),
+        None => "until its service changes its Redis keys, because no expiry ends it".to_owned(),
     }
+}
+
+/// True if the service sets no TTL on what decides the state of this record.
+fn has_no_ttl(record: &Record) -> bool {
+    let of = if record.state.is_result() { TtlOf::Result } else { TtlOf::Lock };
+    let is_own = matches!(record.state, State::InProgress | State::Completed | State::Failed);
+    is_own && record.ttl(of).is_none()
 }
 
 fn replayed(record: &Record, told: &str) -> String {
@@ -184,10 +213,11 @@ pub fn own_expiry(record: &Record) -> Option<String> {
         Clock::Client => "by the clients' clock, compared here with the server's",
         Clock::Server => "by the server's clock",
     };
-    let field = match rule.field.as_str() {
+    let mut field = match rule.field.as_str() {
         "" => "the whole value".to_owned(),
         field => escape::text(field.as_bytes()),
     };
+    field.push_str(&lease(rule.plus));
     let Some(now) = record.seen.server_ms else {
         return Some(format!(
             "at the time in the value ({field}), but idemctl cannot read the server's time"
@@ -203,6 +233,11 @@ pub fn own_expiry(record: &Record) -> Option<String> {
     })
 }
 
+/// The length of a lease after the time in a value, as ` plus 30s`; empty if there is none.
+pub fn lease(plus: Duration) -> String {
+    if plus.is_zero() { String::new() } else { format!(" plus {}", duration::short(millis(plus))) }
+}
+
 /// The consequence for the worker whose lock is deleted.
 pub fn late_worker(schema: &Schema) -> &'static str {
     let Some(late) = fencing::of(schema) else {
@@ -211,7 +246,7 @@ pub fn late_worker(schema: &Schema) -> &'static str {
                 "the fate of its result is unknown, because the schema does not describe the \
                 complete step"
             }
-            false => "no result is stored, because the schema has only locks",
+            false => "the fate of its result is unknown, because the schema describes only locks",
         };
     };
     match (late.stores_when_absent, late.stores_when_retaken) {

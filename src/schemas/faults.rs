@@ -22,6 +22,7 @@ pub(super) fn problems(folder: &Path, schema: &Schema) -> Vec<Problem> {
     let mut problems = mismatches(folder, schema);
     problems.extend(open_formats(folder, schema));
     problems.extend(shared_redis_keys(folder, schema));
+    problems.extend(unmatched_mismatches(folder, schema));
     problems.extend(script_faults(folder, schema));
     problems
 }
@@ -59,6 +60,31 @@ fn open_formats(folder: &Path, schema: &Schema) -> Vec<Problem> {
         };
         let line = line_of_table(&text, "[[value]]", index);
         problems.push(problem(&file, line, format!("`{}` {message}", format.name), false));
+    }
+    problems
+}
+
+/// Replies for another payload whose value has no hash of a payload, so that none is recognised. The
+/// client compares the hash that another call reads.
+fn unmatched_mismatches(folder: &Path, schema: &Schema) -> Vec<Problem> {
+    let file = folder.join("schema.toml");
+    let text = files::read_text(&file, LARGEST).unwrap_or_default();
+    let mut problems = Vec::new();
+    for reply in schema.steps().flat_map(|step| &step.calls).flat_map(|call| &call.replies) {
+        let Some(index) = reply.value else { continue };
+        let format = &schema.values[index];
+        if !reply.is_for_other_payloads() || format.fields.fingerprint.is_some() {
+            continue;
+        }
+        let name = &format.name;
+        let line = find_line(&text, |line| {
+            line.contains(&format!("value = \"{name}\"")) && line.contains("fingerprint")
+        });
+        let message = format!(
+            "this reply is never recognised, because `{name}` has no `fingerprint` that could \
+            differ; put it at the call that reads the fingerprint"
+        );
+        problems.push(problem(&file, line, message, false));
     }
     problems
 }

@@ -47,6 +47,7 @@ mod inspect;
 mod json;
 mod junit;
 mod keeping;
+mod layouts;
 mod list;
 mod log_records;
 mod members;

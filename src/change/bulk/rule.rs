@@ -4,7 +4,7 @@
 use crate::args::SchemaArgs;
 use crate::context::Context;
 use crate::domain::diagnosis::Thresholds;
-use crate::domain::record::{Age, Candidate, Expiry, FieldSet};
+use crate::domain::record::{Age, Candidate, Expiry, FieldSet, Record};
 use crate::domain::schema::Catalog;
 use crate::domain::select::glob;
 use crate::exit::CommandError;
@@ -43,6 +43,11 @@ pub trait BulkRule: RecordFilter<Plan = Planned<<Self as BulkRule>::Group>> {
     /// select the record.
     fn has_to_be_read(&self, _candidate: &Candidate, _expiries: &[Option<Expiry>]) -> bool {
         true
+    }
+
+    /// Why the rule does not select a record that the operator named.
+    fn left_out_because(&self, record: &Record) -> String {
+        format!("it is {} and not selected", record.state.as_str())
     }
 }
 

@@ -190,7 +190,7 @@ impl<'a> NamedRecords<'a> {
             let selection = rule.select(&record);
             // The operator named this key, so the report says why its record stays.
             if matches!(selection, Selected::No) {
-                self.coverage.named.add_not_chosen(&record);
+                self.coverage.named.add_not_chosen(&record, rule.left_out_because(&record));
             }
             if let Some(planned) = self.coverage.take(&record, selection) {
                 selected.push((record, planned));

@@ -26,6 +26,8 @@ pub(super) struct ChosenCompletion {
     pub(super) completion: Completion,
     /// The owner; empty if the schema stores no owners.
     pub(super) owner: Vec<u8>,
+    /// True if the operator named the owner.
+    is_owner_given: bool,
     /// The hash of the payload that is stored with the result; empty if the schema keeps none.
     fingerprint: String,
 }
@@ -52,7 +54,14 @@ impl ChosenCompletion {
                 change::owner_of_new_lock(record, asked.owner, true)?
             }
         };
-        Ok(Self { completion, owner, fingerprint })
+        Ok(Self { completion, owner, is_owner_given: asked.owner.is_some(), fingerprint })
+    }
+
+    /// The owner token of the worker that held the lock; `None` if it was another one, because the
+    /// token of the completion is new.
+    pub(super) fn original_worker(&self, record: &Record) -> Option<&[u8]> {
+        let is_kept = self.is_owner_given || record.owner() == Some(&self.owner[..]);
+        if is_kept { Some(&self.owner) } else { None }
     }
 
     /// The values of the step's placeholders.
@@ -211,7 +220,12 @@ fn fingerprint(
     let is_the_locks = completion == Completion::OfLock && schema.locks_keep_fingerprint();
     if let Some(given) = given {
         if !keeps {
-            let message = format!("--fingerprint: {name} does not compare payloads");
+            let why = if schema.has_fingerprints() {
+                "does not send one when it completes"
+            } else {
+                "does not compare payloads"
+            };
+            let message = format!("--fingerprint: {name} {why}");
             return Err(CommandError::usage(message).hint("omit --fingerprint"));
         }
         if is_the_locks && stored != Some(given) {

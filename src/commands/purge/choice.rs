@@ -180,6 +180,16 @@ impl BulkRule for PurgeRule {
     fn scope(&self) -> &Scope {
         &self.scope
     }
+
+    fn left_out_because(&self, record: &Record) -> String {
+        let state = record.state.as_str();
+        // Without --state, a purge selects completed records.
+        let has_own_option = matches!(record.state, State::Failed | State::Released);
+        if has_own_option && self.selection.states == [State::Completed] {
+            return format!("it is {state}, and only --state {state} selects it");
+        }
+        format!("it is {state} and not selected")
+    }
 }
 
 impl RecordFilter for PurgeRule {

@@ -75,6 +75,12 @@ pub(crate) fn removable(record: &Record) -> Result<usize, String> {
         State::Absent => {
             Err("it has passed its own expiry, so the next request treats it as absent".to_owned())
         }
+        // A result's Redis key may say that the operation runs, after the lock expired.
+        State::InProgress if record.seen.keys[lock].content.is_absent() => Err(
+            "its lock does not exist; another Redis key of the record says that it is in progress, \
+            and `purge` with --state in-progress removes all of them"
+                .to_owned(),
+        ),
         State::InProgress => Ok(lock),
         State::Completed | State::Failed if record.lock().is_some() => Ok(lock),
         State::Completed | State::Failed => {

@@ -4,6 +4,7 @@ use super::finding::{Finding, FindingCode, Severity};
 use super::input::DiagnosisInput;
 use crate::domain::record::{Evidence, Expiry};
 use crate::domain::schema::TtlOf;
+use crate::domain::step::Answer;
 
 pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
     // A service that never gives its results a TTL does so by design.
@@ -14,13 +15,15 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
     if input.record.result()?.expiry != Expiry::Never {
         return None;
     }
+    let then = match input.record.next_request.answer {
+        Answer::Replay => "it is replayed indefinitely and its memory is never freed",
+        _ => "its memory is never freed",
+    };
     Some(Finding {
         code: FindingCode::ResultNoExpiry,
         severity: Severity::Warning,
         evidence: Evidence::Known,
-        message:
-            "the result never expires, so it is replayed indefinitely and its memory is never freed"
-                .to_owned(),
+        message: format!("the result never expires, so {then}"),
         advice:
             "set the TTL of such results on it, and find the code that stores results without a TTL"
                 .to_owned(),

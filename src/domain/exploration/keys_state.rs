@@ -2,6 +2,7 @@
 //! form for people.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 
 use crate::domain::duration;
 use crate::domain::record::{Content, Observation, Reading, decode};
@@ -24,7 +25,7 @@ pub struct KeysState {
 }
 
 /// One Redis key that exists.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone)]
 pub struct StoredKey {
     /// The reply to DUMP, in the format that RESTORE accepts.
     pub dump: Vec<u8>,
@@ -34,7 +35,31 @@ pub struct StoredKey {
     pub ttl_ms: Option<u64>,
 }
 
+impl PartialEq for StoredKey {
+    fn eq(&self, other: &Self) -> bool {
+        self.ttl_ms == other.ttl_ms && self.is_same_value(other)
+    }
+}
+
+impl Eq for StoredKey {}
+
+impl Hash for StoredKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.ttl_ms.hash(state);
+        self.content.hash(state);
+    }
+}
+
 impl StoredKey {
+    /// True if both hold the same value. DUMP returns the fields of a hash in no fixed order, so
+    /// those are compared by their content. The content of other types is not read.
+    pub(crate) fn is_same_value(&self, other: &Self) -> bool {
+        match (&self.content, &other.content) {
+            (Content::Hash(fields), Content::Hash(other)) => fields == other,
+            _ => self.dump == other.dump,
+        }
+    }
+
     /// A key with the PTTL that the server returned, rounded.
     pub fn new(dump: Vec<u8>, content: Content, pttl: i64) -> Self {
         // A negative PTTL is the reply for a key without expiry.
@@ -174,6 +199,18 @@ fn kind_of(schema: &Schema, key_index: usize, content: &Content) -> Option<Role>
     }
 }
 
+/// True if this Redis key holds a stored failure.
+fn is_failure_at(schema: &Schema, keys: &KeysState, key_index: usize) -> bool {
+    is_failure(schema, key_index, &keys.content(key_index))
+}
+
+fn is_failure(schema: &Schema, key_index: usize, content: &Content) -> bool {
+    match decode::decode_value(schema, key_index, content).decoded() {
+        Some(value) => schema.values[value.format].state == State::Failed,
+        None => false,
+    }
+}
+
 /// The state in words, with TTLs. `holder` is the name of the worker that took the lock.
 pub(crate) fn holds(schema: &Schema, keys: &KeysState, holder: Option<&str>) -> String {
     let mut parts = Vec::new();
@@ -184,6 +221,7 @@ pub(crate) fn holds(schema: &Schema, keys: &KeysState, holder: Option<&str>) -> 
                 Some(name) => format!("lock of {name}"),
                 None => "lock".to_owned(),
             },
+            Some(Role::Result) if is_failure_at(schema, keys, key_index) => "failure".to_owned(),
             Some(Role::Result) => "result".to_owned(),
             Some(Role::Record) => "an unreadable value".to_owned(),
             Some(Role::Part) => schema.keys[key_index].name.clone(),
@@ -214,6 +252,8 @@ pub(crate) struct AbstractState(Vec<Option<AbstractKey>>);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct AbstractKey {
     holds: Role,
+    /// True for a result that is a stored failure.
+    is_failure: bool,
     has_ttl: bool,
 }
 
@@ -223,8 +263,9 @@ impl AbstractState {
         let mut state = Vec::new();
         for key_index in 0..schema.keys.len() {
             let has_ttl = keys.ttl_ms(key_index).is_some();
+            let is_failure = is_failure_at(schema, keys, key_index);
             let holds = held_at(schema, keys, key_index);
-            state.push(holds.map(|holds| AbstractKey { holds, has_ttl }));
+            state.push(holds.map(|holds| AbstractKey { holds, is_failure, has_ttl }));
         }
         Self(state)
     }
@@ -234,8 +275,9 @@ impl AbstractState {
         let mut state = Vec::new();
         for (key_index, key) in seen.keys.iter().enumerate() {
             let has_ttl = key.expiry.millis().is_some();
+            let is_failure = is_failure(schema, key_index, &key.content);
             let holds = kind_of(schema, key_index, &key.content);
-            state.push(holds.map(|holds| AbstractKey { holds, has_ttl }));
+            state.push(holds.map(|holds| AbstractKey { holds, is_failure, has_ttl }));
         }
         Self(state)
     }
@@ -248,15 +290,13 @@ impl fmt::Display for AbstractState {
             if index > 0 {
                 f.write_str(" + ")?;
             }
-            match key {
-                None => f.write_str("nothing")?,
-                Some(AbstractKey { holds, has_ttl: true }) => {
-                    write!(f, "{} with a TTL", holds.as_str())?
-                }
-                Some(AbstractKey { holds, has_ttl: false }) => {
-                    write!(f, "{} without a TTL", holds.as_str())?
-                }
-            }
+            let Some(key) = key else {
+                f.write_str("nothing")?;
+                continue;
+            };
+            let what = if key.is_failure { "failure" } else { key.holds.as_str() };
+            let ttl = if key.has_ttl { "with a TTL" } else { "without a TTL" };
+            write!(f, "{what} {ttl}")?;
         }
         Ok(())
     }

@@ -14,7 +14,8 @@ pub(crate) use self::delivery::{Delivered, delivered, difference};
 pub(crate) use self::loss::{lost_fields, no_result, unread_result, unwritten_result};
 pub(crate) use self::lost_reply::{was_acquired, was_released, was_stored};
 pub(crate) use self::predict::{
-    completed, is_overwritten_later, predict_begin, predict_complete, predict_release,
+    completed, is_overwritten_later, is_removed_by_failure, predict_begin, predict_complete,
+    predict_release,
 };
 pub(crate) use self::release::releasable;
 pub(crate) use self::response_input::{ResponseInput, header};

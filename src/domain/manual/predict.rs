@@ -4,12 +4,13 @@ use super::complete::lock_for_step;
 use crate::domain::record::{
     Content, Deadline, Expiry, KeyState, Observation, Reading, Record, age, decode,
 };
-use crate::domain::schema::{Meaning, NO_TTL, State, Step};
+use crate::domain::schema::{Meaning, NO_TTL, OnFailure, State, Step};
 use crate::domain::step::StepInputs;
-use crate::domain::step::next_request::possible_meaning;
+use crate::domain::step::next_request::{has_unpredicted_answers, possible_meaning};
 
-/// The begin step's reply to a request with this hash of its payload.
-pub(crate) fn predict_begin(record: &Record, fingerprint: &str) -> Meaning {
+/// The begin step's reply to a request with this hash of its payload; `None` if the schema does not
+/// say what it is in this state.
+pub(crate) fn predict_begin(record: &Record, fingerprint: &str) -> Option<Meaning> {
     let other_payload = match record.fingerprint() {
         Some(stored) => stored != fingerprint,
         None => false,
@@ -18,9 +19,13 @@ pub(crate) fn predict_begin(record: &Record, fingerprint: &str) -> Meaning {
     let mut replies = record.schema.begin_calls().iter().flat_map(|call| &call.replies);
     let compares = replies.any(|reply| reply.means == Meaning::Mismatch && reply.when.is_empty());
     if compares && other_payload {
-        return Meaning::Mismatch;
+        return Some(Meaning::Mismatch);
     }
-    predicted_meaning(record.schema.begin.as_ref(), &record.readings, other_payload)
+    let begin = record.schema.begin.as_ref()?;
+    match possible_meaning(begin, &record.readings, other_payload) {
+        None if has_unpredicted_answers(begin) => None,
+        predicted => Some(predicted.unwrap_or(Meaning::Fail)),
+    }
 }
 
 /// The complete step's reply to this owner, given the lock that it finds.
@@ -114,11 +119,26 @@ pub(crate) fn completed(
     Record::new(schema.clone(), record.key.clone(), seen, readings)
 }
 
-/// True if a worker that is still running would store its own result over a completed record. A
-/// fenced worker does not, because its lock is gone.
-pub(crate) fn is_overwritten_later(completed: &Record) -> bool {
-    let step = completed.schema.complete.as_ref();
-    predicted_meaning(step, &completed.readings, false) == Meaning::Stored
+/// True if the worker that held the lock, and is still running, would store its own result over a
+/// completed record. `worker` is its owner token; `None` if it is another one than the result's.
+pub(crate) fn is_overwritten_later(completed: &Record, worker: Option<&[u8]>) -> bool {
+    by_worker(completed, completed.schema.complete.as_ref(), worker) == Meaning::Stored
+}
+
+/// True if that worker would remove or replace the result once its handler fails.
+pub(crate) fn is_removed_by_failure(completed: &Record, worker: Option<&[u8]>) -> bool {
+    let schema = &completed.schema;
+    let Some(release) = &schema.release else { return false };
+    let releases = schema.service.on_failure == Some(OnFailure::Release);
+    let touches_result =
+        release.calls.iter().any(|call| schema.touches(call, schema.result_key_index()));
+    releases && touches_result && by_worker(completed, Some(release), worker) == Meaning::Released
+}
+
+/// What a step replies to a worker whose operation was completed by someone else.
+fn by_worker(completed: &Record, step: Option<&Step>, worker: Option<&[u8]>) -> Meaning {
+    // An empty token is no owner's, as an owner has at least one character.
+    by_owner(step, &completed.readings, worker.unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -142,10 +162,10 @@ mod tests {
 
     #[test]
     fn another_payload_is_a_mismatch() {
-        assert_eq!(predict_begin(&reference_lock(), "f"), Meaning::Conflict);
-        assert_eq!(predict_begin(&reference_lock(), "g"), Meaning::Mismatch);
+        assert_eq!(predict_begin(&reference_lock(), "f"), Some(Meaning::Conflict));
+        assert_eq!(predict_begin(&reference_lock(), "g"), Some(Meaning::Mismatch));
         let plain = record("go-chi", &[(text(r#"{"status":0}"#), SOON)]);
-        assert_eq!(predict_begin(&plain, "g"), Meaning::Conflict);
+        assert_eq!(predict_begin(&plain, "g"), Some(Meaning::Conflict));
     }
 
     #[test]
@@ -178,7 +198,7 @@ mod tests {
             assert_eq!(completed.next_request.answer, Answer::Replay, "{}", schema.name);
             let blind = ["go-chi", "go-middleware-v1", "express", "event-consumer"]
                 .contains(&schema.name.as_str());
-            assert_eq!(is_overwritten_later(&completed), blind, "{}", schema.name);
+            assert_eq!(is_overwritten_later(&completed, Some(b"w")), blind, "{}", schema.name);
         }
     }
 }

@@ -73,7 +73,10 @@ impl ResponseInput {
         }
         if keeps.text_only && std::str::from_utf8(body).is_err() {
             return misfit(
-                format!("{} keeps bodies as text, and this one is not UTF-8", schema.name),
+                format!(
+                    "idemctl writes the bodies of {} as text, and this one is not UTF-8",
+                    schema.name
+                ),
                 None,
             );
         }

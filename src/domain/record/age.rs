@@ -51,6 +51,10 @@ pub(crate) fn of(
         }
         State::Absent | State::Unreadable => return None,
     };
+    // Another Redis key may say that the operation runs after its lock expired.
+    if seen.keys[key_index].content.is_absent() {
+        return None;
+    }
     let mut written = None;
     if let Some(value) = readings[key_index].decoded() {
         written = match state {

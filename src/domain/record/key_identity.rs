@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::deadline::Deadline;
-use super::observation::{Content, KeyState};
+use super::observation::{Content, Hash, KeyState};
 use crate::domain::hex::{hex, unhex};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,6 +28,9 @@ pub(super) enum Print {
     Other {
         kind: String,
         checksum: Option<[u8; 8]>,
+        /// The SHA-256 of all fields of a hash, in the order of their names. The checksum depends on
+        /// the order in which the server keeps them, which may change when it restarts.
+        fields: Option<[u8; 32]>,
     },
 }
 
@@ -52,7 +55,7 @@ impl KeyIdentity {
         // A dump ends with the checksum of the whole value, which later reads can be compared with.
         let checksum = dump.last_chunk().copied();
         let value = match type_of_dump(dump) {
-            Some(kind) => Print::Other { kind: kind.to_owned(), checksum },
+            Some(kind) => Print::Other { kind: kind.to_owned(), checksum, fields: None },
             None => {
                 Print::Text { read: 0, length: None, checksum, digest: Sha256::digest(b"").into() }
             }
@@ -100,6 +103,7 @@ impl KeyIdentity {
             (Print::Text { read, length, .. }, Content::Text { length: now, .. }) => {
                 *length == Some(*read as u64) && now.is_some()
             }
+            (Print::Other { fields: Some(_), .. }, Content::Hash(hash)) if hash.is_whole() => true,
             (Print::Other { checksum, .. }, _) => checksum.is_some() && now.checksum.is_some(),
             _ => true,
         };
@@ -119,8 +123,14 @@ impl Print {
     pub(super) fn of(key: &KeyState, most: usize) -> Self {
         match &key.content {
             Content::Absent => Self::Absent,
-            Content::Hash(_) => Self::Other { kind: "hash".to_owned(), checksum: key.checksum },
-            Content::Other(kind) => Self::Other { kind: kind.clone(), checksum: key.checksum },
+            Content::Hash(hash) => Self::Other {
+                kind: "hash".to_owned(),
+                checksum: key.checksum,
+                fields: if hash.is_whole() { Some(digest_of(hash)) } else { None },
+            },
+            Content::Other(kind) => {
+                Self::Other { kind: kind.clone(), checksum: key.checksum, fields: None }
+            }
             Content::Text { head, length } => {
                 let head = &head[..head.len().min(most)];
                 let digest = Sha256::digest(head).into();
@@ -134,9 +144,15 @@ impl Print {
         let Self::Text { read, length, checksum, digest } = self else {
             return match (self, Self::of(now, usize::MAX)) {
                 (
-                    Self::Other { kind, checksum },
-                    Self::Other { kind: kind_now, checksum: checksum_now },
-                ) => (kind.is_empty() || *kind == kind_now) && agree(*checksum, checksum_now),
+                    Self::Other { kind, checksum, fields },
+                    Self::Other { kind: kind_now, checksum: checksum_now, fields: fields_now },
+                ) => {
+                    let is_same = match (fields, fields_now) {
+                        (Some(fields), Some(fields_now)) => *fields == fields_now,
+                        _ => agree(*checksum, checksum_now),
+                    };
+                    (kind.is_empty() || *kind == kind_now) && is_same
+                }
                 (_, now) => *self == now,
             };
         };
@@ -154,6 +170,19 @@ impl Print {
     }
 }
 
+/// The SHA-256 of the names and values of a hash's fields, which are sorted by name.
+fn digest_of(hash: &Hash) -> [u8; 32] {
+    let mut digest = Sha256::new();
+    for field in &hash.fields {
+        for text in [&field.name, &field.head] {
+            // Lengths separate the texts: without them, `a` + `bc` and `ab` + `c` would be equal.
+            digest.update((text.len() as u64).to_le_bytes());
+            digest.update(text);
+        }
+    }
+    digest.finalize().into()
+}
+
 /// True unless both are known and differ.
 fn agree<T: PartialEq>(seen: Option<T>, now: Option<T>) -> bool {
     seen.is_none() || now.is_none() || seen == now
@@ -166,7 +195,7 @@ struct WrittenIdentity {
     /// `none`, `string`, or another type.
     #[serde(rename = "type")]
     kind: String,
-    /// The hash of the first `read` bytes.
+    /// The hash of the first `read` bytes, or of the fields of a Redis hash.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     sha256: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -199,9 +228,12 @@ impl From<KeyIdentity> for WrittenIdentity {
         };
         match of.value {
             Print::Absent => Self { expires_at_ms: None, about: false, ..nothing },
-            Print::Other { kind, checksum } => {
-                Self { kind, dump_checksum: checksum.map(|sum| hex(&sum)), ..nothing }
-            }
+            Print::Other { kind, checksum, fields } => Self {
+                kind,
+                dump_checksum: checksum.map(|sum| hex(&sum)),
+                sha256: fields.map(|digest| hex(&digest)),
+                ..nothing
+            },
             Print::Text { read, length, checksum, digest } => {
                 // No byte of a value restored from a DUMP was read, so there is nothing to hash.
                 let is_hashed = read > 0 || length.is_some();
@@ -237,13 +269,14 @@ impl TryFrom<WrittenIdentity> for KeyIdentity {
             Some(sum) => Some(unhex(&sum)?),
             None => None,
         };
-        if kind != "string" {
-            return Ok(Self { value: Print::Other { kind, checksum }, deadline });
-        }
         let digest = match sha256 {
-            Some(text) => unhex(&text)?,
-            None => Sha256::digest(b"").into(),
+            Some(text) => Some(unhex(&text)?),
+            None => None,
         };
+        if kind != "string" {
+            return Ok(Self { value: Print::Other { kind, checksum, fields: digest }, deadline });
+        }
+        let digest = digest.unwrap_or_else(|| Sha256::digest(b"").into());
         // The log leaves out `read` if all bytes were read.
         let read = match (read, bytes) {
             (Some(read), _) => read,
@@ -350,6 +383,26 @@ mod tests {
             hash.is_still(&of("hash", Some(*b"checksum")))
                 && !hash.is_still(&of("set", Some(*b"checksum")))
         );
+    }
+
+    /// Rule: a server keeps the fields of a long hash in an order of its own, which a restart changes.
+    #[test]
+    fn a_hash_is_known_by_its_fields_in_any_order() {
+        let hash = |words: [&str; 4], checksum: u8| KeyState {
+            checksum: Some([checksum; 8]),
+            ..seen(Content::hash(words.map(|word| word.as_bytes().to_vec())), Deadline::At(500))
+        };
+        let was = through_the_log(&KeyIdentity::of(&hash(["a", "1", "b", "2"], 1)));
+        assert!(was.is_still(&hash(["b", "2", "a", "1"], 2)));
+        assert!(!was.is_still(&hash(["b", "1", "a", "2"], 1)));
+        assert!(!was.is_still(&hash(["a", "1", "c", "2"], 1)));
+        // Where the fields were not read, the checksum decides.
+        let unread = |checksum: u8| KeyState {
+            checksum: Some([checksum; 8]),
+            ..seen(Content::Other("hash".to_owned()), Deadline::At(500))
+        };
+        assert!(was.is_still(&unread(1)));
+        assert!(!was.is_still(&unread(2)));
     }
 
     #[test]

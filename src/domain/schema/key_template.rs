@@ -181,7 +181,8 @@ impl KeyTemplate {
         !key.is_empty() || self.specificity() > 0
     }
 
-    fn ignores(&self, redis_key: &[u8]) -> bool {
+    /// True if the Redis key matches one of the ignored templates.
+    pub(crate) fn ignores(&self, redis_key: &[u8]) -> bool {
         self.ignored.iter().any(|ignored| ignored.idempotency_key(redis_key).is_some())
     }
 

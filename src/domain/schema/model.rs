@@ -323,6 +323,18 @@ impl Schema {
         in_values || calls.any(|call| call.words().any(|word| word.has(&[Placeholder::Owner])))
     }
 
+    /// True if the begin step sends the owner of its lock. If not, a script may assign one.
+    pub(crate) fn begin_sends_owner(&self) -> bool {
+        let lock_has_owner = match &self.write.lock_value {
+            Some(value) => value.has(&[Placeholder::Owner]),
+            None => false,
+        };
+        self.begin_calls().iter().flat_map(Call::words).any(|word| {
+            word.has(&[Placeholder::Owner])
+                || (lock_has_owner && word.has(&[Placeholder::LockValue]))
+        })
+    }
+
     /// True if the begin step sends a hash of the request's payload, or the client compares it with
     /// the stored hash.
     pub(crate) fn compares_payloads(&self) -> bool {
@@ -330,6 +342,11 @@ impl Schema {
             call.words().any(|word| word.has(&[Placeholder::Fingerprint]))
                 || call.replies.iter().any(Reply::is_for_other_payloads)
         })
+    }
+
+    /// True if a value or the begin step has a hash of the request's payload.
+    pub(crate) fn has_fingerprints(&self) -> bool {
+        self.write.keeps_fingerprint() || self.compares_payloads()
     }
 
     /// The steps that the schema describes, in the order of a record's life.
@@ -434,6 +451,11 @@ impl Schema {
     pub(crate) fn ignored(&self) -> Vec<String> {
         let Some(first) = self.keys.first() else { return Vec::new() };
         first.template.ignored().iter().map(|template| template.display()).collect()
+    }
+
+    /// True if this Redis key is no record of the schema although its name looks like one.
+    pub(crate) fn ignores(&self, redis_key: &[u8]) -> bool {
+        self.keys.iter().any(|key| key.template.ignores(redis_key))
     }
 
     /// The roles of a record's Redis keys, the lock's first; empty if it has only one.

@@ -479,7 +479,10 @@ impl<'a> Expansion<'a> {
         for (pointer, value) in &lock.fields_are {
             let name = pointer.trim_start_matches('/');
             if name.contains(['/', '~']) {
-                return Err("its scripts compare whole fields of a lock".to_owned());
+                return Err(format!(
+                    "its scripts compare whole fields of the hash, and `where` tests `{pointer}`, \
+                    which is inside one; describe the steps yourself"
+                ));
             }
             let text = match value {
                 serde_json::Value::String(text) => text.clone(),

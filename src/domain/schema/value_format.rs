@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use serde::Deserialize;
+use humantime::parse_duration;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use strum::IntoStaticStr;
 
@@ -101,12 +103,23 @@ impl Timestamp {
 pub(crate) struct ExpiresAt {
     /// The JSON pointer to the time. A value without this field does not expire in this way.
     pub(crate) field: String,
+    /// The time after that in the field. It is longer than zero if the field has the beginning of a
+    /// lease whose length only the service knows.
+    #[serde(default, deserialize_with = "lease")]
+    pub(crate) plus: Duration,
     #[serde(default)]
     pub(crate) unit: Timestamp,
     #[serde(default)]
     pub(crate) clock: Clock,
     #[serde(default)]
     pub(crate) past: PastExpiry,
+}
+
+/// Parses the length of a lease, such as `30s`.
+fn lease<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    parse_duration(&text)
+        .map_err(|why| D::Error::custom(format_args!("`{text}` is not a duration: {why}")))
 }
 
 /// Whose clock decides whether the expiry has passed.

@@ -52,12 +52,12 @@ impl NamedKeys {
         }
     }
 
-    /// Adds a record of a named key that the filters leave out.
-    pub(crate) fn add_not_chosen(&mut self, record: &Record) {
+    /// Adds a record of a named key that the filters leave out, and why.
+    pub(crate) fn add_not_chosen(&mut self, record: &Record, why: String) {
         if record.state == State::InProgress && self.first_lock.is_none() {
             self.first_lock = Some(Name::of(record));
         }
-        self.add_left(record, format!("it is {} and not selected", record.state.as_str()));
+        self.add_left(record, why);
     }
 
     /// Adds a record of a named key whose value the schema does not recognise, and why.

@@ -33,7 +33,7 @@ pub fn of(schema: &Schema) -> Option<LateWorker> {
     let mut retaken = absent.clone();
     for (index, format) in schema.values.iter().enumerate() {
         if format.key_index == lock && format.state == State::InProgress {
-            retaken[lock] = Reading::Value(Box::new(lock_of_another(index)));
+            retaken[lock] = Reading::Value(Box::new(value_of(index)));
             break;
         }
     }
@@ -43,10 +43,28 @@ pub fn of(schema: &Schema) -> Option<LateWorker> {
     })
 }
 
-/// A lock with this value format. Only the format matters for the prediction.
-fn lock_of_another(case: usize) -> Decoded {
+/// True if a worker whose lock was released can store its result over the released record, because
+/// the record still names it as the owner.
+pub(crate) fn stores_after_release(schema: &Schema) -> bool {
+    let Some(complete) = &schema.complete else { return false };
+    if !complete.checks_owner {
+        return false;
+    }
+    let mut readings = vec![Reading::Absent; schema.keys.len()];
+    for (index, format) in schema.values.iter().enumerate() {
+        if format.state != State::Released || format.fields.owner.is_none() {
+            continue;
+        }
+        readings[format.key_index] = Reading::Value(Box::new(value_of(index)));
+        return possible_meaning(complete, &readings, false) == Some(Meaning::Stored);
+    }
+    false
+}
+
+/// A value with this format. Only the format matters for the prediction.
+fn value_of(format: usize) -> Decoded {
     Decoded {
-        format: case,
+        format,
         conformance: Conformance::Full,
         owner: None,
         fingerprint: None,

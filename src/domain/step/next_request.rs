@@ -12,8 +12,10 @@ use crate::domain::schema::{Condition, KeyIs, Meaning, Reply, Schema, Step};
 pub struct NextRequest {
     pub answer: Answer,
     /// When the answer changes; `None` if the request executes, because then the request itself
-    /// changes it.
+    /// changes it, or if no expiry changes it.
     pub until: Option<Expiry>,
+    /// The Redis key whose expiry changes it, by its index in the record.
+    pub(crate) until_key: Option<usize>,
     /// The client's response, if the schema describes it.
     pub client: Option<String>,
 }
@@ -30,21 +32,26 @@ pub enum Answer {
     Replay,
     /// The request fails with an error.
     Fail,
-    /// The schema does not describe the begin step.
+    /// The schema does not describe the begin step, or not what it replies in this state.
     Unknown,
 }
 
 as_str!(Answer);
 
 /// Predicts the answer to the next request: the first reply of the begin step whose condition holds
-/// in this state of the Redis keys. If no condition holds, the service fails.
+/// in this state of the Redis keys. If no condition holds, the service fails, unless it may send a
+/// reply of which the schema does not say when.
 pub fn of(schema: &Schema, readings: &[Reading], seen: &Observation) -> NextRequest {
-    let Some(begin) = &schema.begin else {
-        return NextRequest { answer: Answer::Unknown, until: None, client: None };
-    };
+    let unknown =
+        NextRequest { answer: Answer::Unknown, until: None, until_key: None, client: None };
+    let Some(begin) = &schema.begin else { return unknown };
     // The next request is assumed to be a retry with the same payload.
     let Some((reply, condition)) = predict_reply(begin, readings, false) else {
-        return NextRequest { answer: Answer::Fail, until: Some(first_expiry(seen)), client: None };
+        if has_unpredicted_answers(begin) {
+            return unknown;
+        }
+        let (until, until_key) = first_expiry(seen);
+        return NextRequest { answer: Answer::Fail, until: Some(until), until_key, client: None };
     };
     let answer = match reply.means {
         Meaning::Acquired => Answer::Execute,
@@ -52,11 +59,28 @@ pub fn of(schema: &Schema, readings: &[Reading], seen: &Observation) -> NextRequ
         Meaning::Replay => Answer::Replay,
         _ => Answer::Fail,
     };
-    let until = match answer {
-        Answer::Execute => None,
-        _ => Some(expiry_of_answer(condition, readings, seen)),
+    let (until, until_key) = match answer {
+        Answer::Execute => (None, None),
+        // Other Redis keys than the lock and the result may give the same answer after the first
+        // expiry.
+        _ if schema.begin_looks_at_parts() => {
+            end_of_answer(begin, (reply, condition), readings, seen)
+        }
+        _ => {
+            let (until, key_index) = expiry_of_answer(condition, readings, seen);
+            (Some(until), key_index)
+        }
     };
-    NextRequest { answer, until, client: reply.client.clone() }
+    NextRequest { answer, until, until_key, client: reply.client.clone() }
+}
+
+/// True if begin has an answer to a request of which the schema does not say when it is given.
+pub(crate) fn has_unpredicted_answers(begin: &Step) -> bool {
+    begin.calls.iter().flat_map(|call| &call.replies).any(|reply| {
+        let is_answer =
+            matches!(reply.means, Meaning::Acquired | Meaning::Conflict | Meaning::Replay);
+        is_answer && reply.when.is_empty()
+    })
 }
 
 /// Predicts the reply of a step from the content of the Redis keys. It returns the reply and the
@@ -110,18 +134,67 @@ fn holds(condition: &Condition, readings: &[Reading], other_payload: bool) -> bo
     condition.keys.iter().all(|(key_index, asked)| readings[*key_index].is(asked))
 }
 
-/// The expiry of the Redis key that decides the answer: the first key that the condition requires
-/// to exist. If the value itself expires earlier, that expiry counts.
-fn expiry_of_answer(condition: &Condition, readings: &[Reading], seen: &Observation) -> Expiry {
+/// The expiry of the Redis key that decides the answer, and that key's index: the first key that
+/// the condition requires to exist. If the value itself expires earlier, that expiry counts.
+fn expiry_of_answer(
+    condition: &Condition,
+    readings: &[Reading],
+    seen: &Observation,
+) -> (Expiry, Option<usize>) {
     let Some((key_index, _)) = condition.keys.iter().find(|(_, asked)| *asked != KeyIs::Absent)
     else {
         return first_expiry(seen);
     };
     let expiry = seen.keys[*key_index].expiry;
-    let Some(left) = own_time_left(&readings[*key_index], seen) else { return expiry };
-    match expiry {
+    let Some(left) = own_time_left(&readings[*key_index], seen) else {
+        return (expiry, Some(*key_index));
+    };
+    let expiry = match expiry {
         Expiry::In(ms) => Expiry::In(ms.min(left)),
         Expiry::Never => Expiry::In(left),
+    };
+    (expiry, Some(*key_index))
+}
+
+/// When a reply of begin is no longer given, if nobody changes the Redis keys: the first expiry
+/// after which another reply is predicted, and the Redis key that expires then. `Expiry::Never` if
+/// the reply depends on a Redis key that never expires; `None` if it depends on one that is absent.
+fn end_of_answer(
+    begin: &Step,
+    (reply, condition): (&Reply, &Condition),
+    readings: &[Reading],
+    seen: &Observation,
+) -> (Option<Expiry>, Option<usize>) {
+    let mut expiring = Vec::new();
+    for (key_index, key) in seen.keys.iter().enumerate() {
+        if !readings[key_index].is_absent()
+            && let Expiry::In(ms) = key.expiry
+        {
+            expiring.push((ms, key_index));
+        }
+    }
+    expiring.sort_unstable();
+
+    let mut left = readings.to_vec();
+    for (ms, key_index) in expiring {
+        left[key_index] = Reading::Absent;
+        if !predicts(begin, &left, reply) {
+            return (Some(Expiry::In(ms)), Some(key_index));
+        }
+    }
+    // The creation of such a key, for example of a free token, ends the answer.
+    if condition.keys.iter().any(|(_, asked)| *asked == KeyIs::Absent) {
+        return (None, None);
+    }
+    let key_index = condition.keys.first().map(|(key_index, _)| *key_index);
+    (Some(Expiry::Never), key_index)
+}
+
+/// True if this is the reply that begin gives in a state.
+fn predicts(begin: &Step, readings: &[Reading], reply: &Reply) -> bool {
+    match predict_reply(begin, readings, false) {
+        Some((predicted, _)) => std::ptr::eq(predicted, reply),
+        None => false,
     }
 }
 
@@ -135,12 +208,14 @@ fn own_time_left(reading: &Reading, seen: &Observation) -> Option<u64> {
     Some(value.expires_ms?.saturating_sub(seen.server_ms?))
 }
 
-/// The expiry of the first Redis key that exists.
-fn first_expiry(seen: &Observation) -> Expiry {
-    match seen.keys.iter().find(|key| !key.content.is_absent()) {
-        Some(key) => key.expiry,
-        None => Expiry::In(0),
+/// The expiry of the first Redis key that exists, and that key's index.
+fn first_expiry(seen: &Observation) -> (Expiry, Option<usize>) {
+    for (key_index, key) in seen.keys.iter().enumerate() {
+        if !key.content.is_absent() {
+            return (key.expiry, Some(key_index));
+        }
     }
+    (Expiry::In(0), None)
 }
 
 #[cfg(test)]

@@ -133,6 +133,10 @@ impl ReplyMatcher<'_> {
         if self.schema.values[format].encoding() == Encoding::Hash
             && let Some(hash) = hash_of(&call.action, reply)
         {
+            // A Redis hash has at least one field, so there is no hash.
+            if matches!(&hash, Content::Hash(hash) if hash.count == 0) {
+                return Vec::new();
+            }
             return vec![hash];
         }
         reply.texts().map(|text| Content::text(text.to_vec())).collect()

@@ -16,8 +16,9 @@ pub struct StepReport<'a> {
     pub name: &'static str,
     /// The record before the step.
     pub record: &'a Record,
-    /// The predicted answer of the service.
-    pub predicted: Meaning,
+    /// The predicted answer of the service; `None` if the schema does not say what it is in this
+    /// state.
+    pub predicted: Option<Meaning>,
     /// The owner for which the step is executed, if the schema has owners.
     pub owner: Option<&'a [u8]>,
     /// The meaning of the next request's begin after this step, as tried on a temporary local
@@ -57,7 +58,7 @@ impl StepReport<'_> {
         }
         let step = json!({
             "name": self.name,
-            "foretold": self.predicted.as_str(),
+            "foretold": self.predicted.map(|means| means.as_str()),
             "reply": reply,
             "owner": self.owner.map(String::from_utf8_lossy),
             "tried": self.tried.map(|means| means.as_str()),

@@ -10,6 +10,7 @@ use crate::domain::schema::{
     SchemaOrigin, ServiceBehavior, Template, TtlOf, ValueFormat, WithoutRedis,
 };
 use crate::render::escape;
+use crate::render::words::lease;
 
 /// Text from a schema file, escaped because the operator may not have written the file.
 pub(super) fn safe(text: &str) -> String {
@@ -231,11 +232,12 @@ pub(super) fn holds(case: &ValueFormat) -> String {
 
 /// The field that holds a value's own expiry, and the consequence of that expiry.
 fn ends(expires_at: &ExpiresAt) -> String {
-    let ExpiresAt { field, unit, clock, past } = expires_at;
+    let ExpiresAt { field, plus, unit, clock, past } = expires_at;
     let unit = unit.as_str();
     let clock = clock.as_str();
     let past = past.as_str();
-    format!("{past} past {} ({unit}, by the {clock}'s clock)", safe(field))
+    let plus = lease(*plus);
+    format!("{past} past {}{plus} ({unit}, by the {clock}'s clock)", safe(field))
 }
 
 /// The range of stored status codes, as in `schema.toml`.

@@ -50,23 +50,22 @@ impl Saved {
         }
     }
 
-    /// The identity of the Redis key after it is restored. A string is identified by its bytes,
-    /// because a server may write the same string as a different DUMP. Any other DUMP is identified
-    /// by its checksum.
+    /// The identity of the Redis key after it is restored. A string is identified by its bytes, and
+    /// a hash by its fields, because a server may write the same value as a different DUMP. Any
+    /// other DUMP is identified by its checksum.
     pub(crate) fn identity(&self) -> KeyIdentity {
-        let Some(text) = payload::string_in(&self.dump) else {
+        let content = if let Some(text) = payload::string_in(&self.dump) {
+            Content::text(text.to_vec())
+        } else if let Some(fields) = payload::fields_in(&self.dump) {
+            Content::hash(fields)
+        } else {
             return KeyIdentity::of_dump(&self.dump, self.expires_at_ms);
         };
         let deadline = match self.expires_at_ms {
             Some(at) => Deadline::At(at),
             None => Deadline::Never,
         };
-        KeyIdentity::of(&KeyState::new(
-            &self.redis_key,
-            Content::text(text.to_vec()),
-            Expiry::Never,
-            deadline,
-        ))
+        KeyIdentity::of(&KeyState::new(&self.redis_key, content, Expiry::Never, deadline))
     }
 
     /// The value of a Redis key, with the deadline from the read, because the change compares with

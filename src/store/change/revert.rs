@@ -86,7 +86,14 @@ impl Writer {
         for (key, prior) in now.keys.iter().zip(prior) {
             commands.extend(prior.command(key));
         }
-        self.execute_guarded(now, commands, &[]).await
+        // The fields of a hash identify it for the next undo, whatever order they come back in.
+        let mut hashes = Vec::new();
+        for (index, key) in now.keys.iter().enumerate() {
+            if matches!(key.content, Content::Hash(_)) {
+                hashes.push(index);
+            }
+        }
+        self.execute_guarded(now, commands, &hashes).await
     }
 
     /// Restores the record before a call, if the record is still as the call left it. Only strings

@@ -50,6 +50,7 @@ fn steps_speak_of_no_ttl_where_there_is_none() {
         "This stores the completion of the operation at n:a without expiry, as endless does.",
     );
     done.says(
-        "Then the next request gets a replay indefinitely, because the result never expires.",
+        "Then the next request gets a replay as long as the result exists, because its service \
+        gives it no TTL.",
     );
 }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::conformance::Conformance;
 use super::reading::Decoded;
 use super::stored::Stored;
-use crate::domain::record::{FieldSet, Hash, Json, ValueField};
+use crate::domain::record::{FieldSet, Hash, Json, ValueField, age};
 use crate::domain::schema::{BodyEncoding, BodyIs, Timestamp, ValueFormat};
 use crate::domain::step::encoding::compact_json;
 use crate::domain::ticks;
@@ -140,7 +140,8 @@ impl FieldSource<'_> {
     /// The expiry that the value itself holds, in milliseconds since the epoch.
     pub(super) fn expires_ms(&self, format: &ValueFormat) -> Option<u64> {
         let expires_at = format.expires_at.as_ref()?;
-        self.time(Some(&expires_at.field), expires_at.unit)
+        let written = self.time(Some(&expires_at.field), expires_at.unit)?;
+        Some(written.saturating_add(age::millis(expires_at.plus)))
     }
 
     /// The stored response, if the format has one.

@@ -123,10 +123,10 @@ fn headers(value: &Json<'_>) -> Vec<(String, String)> {
         }
         Json::Array(items) => {
             for item in items {
-                if let Json::Array(pair) = item.opened()
-                    && let [Json::String(name), value] = pair.as_slice()
-                {
-                    add_header(&mut headers, name, &value.opened());
+                let Json::Array(pair) = item.opened() else { continue };
+                let [name, value] = pair.as_slice() else { continue };
+                if let Some(name) = header_text(name) {
+                    add_header(&mut headers, &name, &value.opened());
                 }
             }
         }
@@ -142,12 +142,21 @@ fn add_header(headers: &mut Vec<(String, String)>, name: &str, value: &Json<'_>)
         single => std::slice::from_ref(single),
     };
     for value in values {
-        let text = if let Json::String(text) = value {
-            text.to_string()
-        } else {
-            value.to_value().to_string()
+        let text = match header_text(value) {
+            Some(text) => text.into_owned(),
+            None => value.to_value().to_string(),
         };
         headers.push((name.to_owned(), text));
+    }
+}
+
+/// A header's name or value that is stored as text, or as bytes in MessagePack; `None` for any
+/// other JSON value.
+fn header_text<'a>(stored: &'a Json<'_>) -> Option<Cow<'a, str>> {
+    match stored {
+        Json::String(text) => Some(Cow::Borrowed(text)),
+        Json::Bytes(bytes) => Some(String::from_utf8_lossy(bytes)),
+        _ => None,
     }
 }
 
@@ -165,6 +174,10 @@ mod tests {
         ] {
             assert_eq!(headers(&shallow(text)), wanted, "{text}");
         }
+        let bytes = |text: &'static str| Json::Bytes(Cow::Borrowed(text.as_bytes()));
+        let pair = |name, value| Json::Array(vec![bytes(name), bytes(value)]);
+        let pairs = Json::Array(vec![pair("a", "1"), pair("b", "2")]);
+        assert_eq!(headers(&pairs), wanted, "ASGI keeps headers as bytes");
         let repeated = headers(&shallow(r#"[["a","1"],["a","2"]]"#));
         assert_eq!(repeated, [("a".into(), "1".into()), ("a".to_owned(), "2".to_owned())]);
     }

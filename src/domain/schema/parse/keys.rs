@@ -100,8 +100,11 @@ fn check_members(written: &RawKeys, keys: &[RoleKey]) -> Checked<()> {
         return Ok(());
     }
     if !matches!(keys, [only] if only.role == Role::Record && only.template.is_fixed()) {
-        return wrong("`members` needs one Redis key for all records: `record` without `{key}`")
-            .at("members");
+        return wrong(
+            "`members` needs one Redis key for all records: `record` without `{key}`. A set for \
+            each of several groups cannot be described",
+        )
+        .at("members");
     }
     for (name, is_written) in [("hash", written.hash.is_some()), ("key", written.key.is_some())] {
         if is_written {
@@ -158,7 +161,8 @@ fn check_groups(raw: &RawSchema, keys: &[RoleKey]) -> Checked<()> {
         raw.calls().any(|(_, _, call)| call.words().any(|word| word.has(&[Placeholder::Key])));
     match groups {
         Some(groups) if sends_key => wrong(format!(
-            "a step sends `{{key}}`, which is `{groups}` here and would begin with the groups"
+            "a step sends `{{key}}`, which is `{groups}` here, with the groups; send `{{record}}` or \
+            another Redis key of [keys] instead, such as `{{record}}:code` for a part"
         )),
         _ => Ok(()),
     }

@@ -77,6 +77,10 @@ fn action(symbols: &SymbolTable, raw: &RawCall) -> Checked<Action> {
             keys: raw.keys.clone(),
             args: raw.args.clone(),
         }),
+        (Some(name), None) if name.ends_with(".lua") => {
+            wrong(format!("write the name without `.lua`: `{}`", name.trim_end_matches(".lua")))
+                .at("script")
+        }
         (Some(name), None) => {
             wrong(format!("there is no {name}.lua beside schema.toml")).at("script")
         }

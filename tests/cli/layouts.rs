@@ -1,0 +1,513 @@
+//! What idemctl says of layouts that real libraries have, and that no shipped schema has.
+
+use crate::support::Server;
+
+/// A counting semaphore, as redis-semaphore of Ruby keeps it: free tokens are in a list.
+const SEMAPHORE: &str = r#"format = 2
+name = "semaphore"
+ttl = { lock = "none" }
+
+[keys]
+lock = "sem:{key}:grabbed"
+parts = { free = "sem:{key}:free", exists = "sem:{key}:exists" }
+
+[[value]]
+name = "grabbed"
+at = "lock"
+type = "hash"
+required = ["/0"]
+state = "in-progress"
+
+[[value]]
+name = "tokens"
+at = "free"
+type = "list"
+
+[[value]]
+name = "one"
+at = "exists"
+equals = "1"
+
+[[begin.call]]
+command = ["GETSET", "sem:{key}:exists", "1"]
+replies = [
+  { nil = true, means = "acquired", when = { exists = "absent" } },
+  { text = true, means = "next" },
+]
+
+[[begin.call]]
+command = ["LPOP", "sem:{key}:free"]
+replies = [
+  { nil = true, means = "conflict", when = { free = "absent" } },
+  { text = true, means = "acquired", when = { free = "present" } },
+]
+"#;
+
+/// Rule: an answer ends when an expiry changes it, whichever Redis key that is.
+#[test]
+fn an_answer_ends_with_the_key_that_decides_it() {
+    let server = Server::start();
+    server.describe("semaphore", &[("schema.toml", SEMAPHORE)]);
+    server.send::<()>(&[b"HSET", b"sem:a:grabbed", b"0", b"1767225600"]);
+    server.put("sem:a:exists", "1");
+    let inspect = ["inspect", "a", "--schema", "semaphore"];
+    server
+        .idemctl(&inspect)
+        .exits(0)
+        .shows("conflict until its service changes its Redis keys, because no expiry ends it");
+    server.set("sem:a:exists", "1", 300_000);
+    let shown = server.idemctl(&inspect).exits(0);
+    shown.shows("until its Redis key `exists` expires, then it executes");
+    let json = server.idemctl(&[&inspect[..], &["-o", "json"]].concat()).exits(0).json();
+    let until = json["records"][0]["next_request"]["until_ms"].as_u64().unwrap();
+    assert!((290_000..=300_000).contains(&until), "{until}");
+    server.send::<()>(&[b"RPUSH", b"sem:a:free", b"1"]);
+    server.idemctl(&inspect).exits(0).shows("executes the operation");
+}
+
+/// A hash whose begin script assigns the owner, as the library of aklanti does.
+const FENCED: &str = r#"format = 2
+name = "fenced"
+keys = { record = "shop:{key}" }
+ttl = { lock = "1m", result = "24h" }
+
+[[value]]
+name = "running"
+type = "hash"
+where = { "/status" = "run" }
+required = ["/token", "/hash"]
+state = "in-progress"
+fields = { owner = "/token", fingerprint = "/hash" }
+
+[[value]]
+name = "done"
+type = "hash"
+where = { "/status" = "done" }
+required = ["/token", "/hash"]
+state = "completed"
+fields = { owner = "/token", fingerprint = "/hash" }
+
+[[begin.call]]
+script = "claim"
+keys = ["{record}"]
+args = ["{lock_ttl_ms}", "{fingerprint}"]
+replies = [
+  { array = "created", means = "acquired", when = { record = "absent" } },
+  { array = "run", means = "conflict" },
+  { array = "done", means = "replay", when = { record = "done" } },
+]
+
+[release]
+checks_owner = true
+
+[[release.call]]
+script = "remove"
+keys = ["{record}"]
+args = ["{owner}"]
+replies = [{ integer = 1, means = "released", when = { record = "running" } }, { integer = 0, means = "refused" }]
+"#;
+
+const CLAIM: &str = "
+local seen = redis.call('HMGET', KEYS[1], 'status', 'token')
+if seen[1] then return seen end
+redis.call('HSET', KEYS[1], 'status', 'run', 'token', 't-41', 'hash', ARGV[2])
+redis.call('PEXPIRE', KEYS[1], ARGV[1])
+return {'created', 't-41'}
+";
+
+const REMOVE: &str = "
+if redis.call('HGET', KEYS[1], 'token') ~= ARGV[1] then return 0 end
+return redis.call('DEL', KEYS[1])
+";
+
+fn fenced() -> Server {
+    let server = Server::start();
+    let files = [("schema.toml", FENCED), ("claim.lua", CLAIM), ("remove.lua", REMOVE)];
+    server.describe("fenced", &files);
+    server
+}
+
+/// Rule: `begin` names the owner that the lock has, not one that the service was never sent.
+#[test]
+fn an_owner_that_the_script_assigns_is_the_one_that_is_named() {
+    let server = fenced();
+    let begin = ["begin", "a", "--schema", "fenced", "--fingerprint", "f", "--yes"];
+    let begun = server.idemctl(&begin).exits(0);
+    begun.says("The lock belongs to t-41. To complete or release it, pass --owner t-41");
+    assert!(!begun.all().contains("for worker"), "{}", begun.all());
+    let named = server.idemctl(&[&begin[..], &["--owner", "w-1"]].concat()).exits(2);
+    named.says("--owner: the begin step of fenced sends no owner");
+    let release = ["release", "a", "--schema", "fenced", "--owner", "t-41", "--yes"];
+    server.idemctl(&release).exits(0).says("released");
+}
+
+/// Rule: where the schema does not say when a reply is given, no answer is promised.
+#[test]
+fn a_state_without_a_condition_is_answered_in_an_unknown_way() {
+    let server = fenced();
+    server.send::<()>(&[b"HSET", b"shop:a", b"status", b"run", b"token", b"t-1", b"hash", b"f"]);
+    server.send::<()>(&[b"PEXPIRE", b"shop:a", b"60000"]);
+    let inspect = ["inspect", "a", "--schema", "fenced"];
+    server.idemctl(&inspect).exits(0).shows(
+        "unknown, because the schema does not say what the begin step replies in this state",
+    );
+    let json = server.idemctl(&[&inspect[..], &["-o", "json"]].concat()).exits(0).json();
+    assert_eq!(json["records"][0]["next_request"]["answer"], "unknown");
+    let begin = ["begin", "a", "--schema", "fenced", "--dry-run"];
+    let begun = server.idemctl(&begin).exits(0);
+    begun.says("The schema does not say what the service replies");
+    assert!(!begun.all().contains("This acquires"), "{}", begun.all());
+}
+
+/// A lease: the value says when it began, and the script knows how long it lasts.
+const LEASE: &str = r#"format = 2
+name = "lease"
+keys = { record = "lease:{key}" }
+ttl = { lock = "1m", result = "24h" }
+
+[[value]]
+name = "running"
+required = ["/started"]
+state = "in-progress"
+fields = { created_at = "/started" }
+expires_at = { field = "/started", plus = "30s", clock = "server", past = "reclaimable" }
+
+[[begin.call]]
+command = ["SET", "{record}", "{now_ms}", "NX", "EX", "{lock_ttl}"]
+replies = [
+  { word = "OK", means = "acquired", when = [{ record = "absent" }, { record = "reclaimable" }] },
+  { nil = true, means = "conflict", when = { record = "running" } },
+]
+"#;
+
+/// Rule: a lease ends a constant time after the beginning that the value holds.
+#[test]
+fn a_lease_ends_a_constant_time_after_its_start() {
+    let server = Server::start();
+    server.describe("lease", &[("schema.toml", LEASE)]);
+    let now_ms = crate::support::backup::now_ms(&server);
+    for (key, ago_ms) in [("new", 10_000), ("old", 40_000)] {
+        let value = format!(r#"{{"started":{}}}"#, now_ms - ago_ms);
+        server.set(&format!("lease:{key}"), &value, 60_000);
+    }
+    let answer = |key: &str| {
+        let inspect = ["inspect", key, "--schema", "lease", "-o", "json"];
+        let json = server.idemctl(&inspect).exits(0).json();
+        json["records"][0]["next_request"].clone()
+    };
+    let held = answer("new");
+    assert_eq!(held["answer"], "conflict");
+    assert!(held["until_ms"].as_u64().unwrap() <= 20_000, "{held}");
+    assert_eq!(answer("old")["answer"], "execute");
+    let page = server.idemctl(&["inspect", "old", "--schema", "lease"]).exits(0);
+    page.shows("the next request takes the key over (/started plus 30s; by the server's clock)");
+    let show = ["schema", "show", "lease", "-o", "json"];
+    let shown = server.idemctl(&show).exits(0).json();
+    assert_eq!(shown["schemas"][0]["values"][0]["expires_at"]["plus_ms"], 30_000);
+    let wrong = LEASE.replace("\"30s\"", "\"soon\"");
+    server.describe("lease", &[("schema.toml", &wrong)]);
+    server.idemctl(&["schema", "check", "lease"]).exits(1).shows("`soon` is not a duration");
+}
+
+/// A hash whose release keeps the record, with the name of its owner.
+const KEPT: &str = r#"format = 2
+name = "kept"
+keys = { record = "kept:{key}" }
+ttl = { lock = "30s", result = "24h" }
+
+[[value]]
+name = "done"
+type = "hash"
+where = { "/status" = "done" }
+required = ["/owner", "/body"]
+optional = ["/n1", "/n2", "/n3", "/n4", "/n5", "/n6", "/n7", "/n8"]
+state = "completed"
+fields = { owner = "/owner", body = "/body" }
+
+[[value]]
+name = "failed"
+type = "hash"
+where = { "/status" = "failed" }
+required = ["/owner"]
+state = "released"
+ttl = "5m"
+fields = { owner = "/owner" }
+
+[[value]]
+name = "running"
+type = "hash"
+where = { "/status" = "run" }
+required = ["/owner"]
+state = "in-progress"
+fields = { owner = "/owner" }
+
+[write]
+lock_value = '{"status":"run","owner":"{owner}"}'
+result_value = '{"status":"done","owner":"{owner}","body":{body_text}}'
+
+[service]
+on_failure = "release"
+
+[[begin.call]]
+script = "begin"
+keys = ["{record}"]
+args = ["{owner}", "{lock_ttl_ms}"]
+replies = [
+  { integer = 1, means = "acquired", when = [{ record = "absent" }, { record = "failed" }] },
+  { integer = 0, means = "conflict", when = { record = "running" } },
+  { array = 2, means = "replay", when = { record = "done" } },
+]
+
+[complete]
+checks_owner = true
+
+[[complete.call]]
+script = "complete"
+keys = ["{record}"]
+args = ["{owner}", "{body}", "{result_ttl_ms}"]
+replies = [
+  { integer = 1, means = "stored", when = { record = "present" } },
+  { integer = 0, means = "refused", when = { record = "absent" } },
+]
+
+[release]
+checks_owner = true
+
+[[release.call]]
+script = "fail"
+keys = ["{record}"]
+args = ["{owner}"]
+replies = [
+  { integer = 1, means = "released", when = { record = "present" } },
+  { integer = 0, means = "refused", when = { record = "absent" } },
+]
+"#;
+
+const KEPT_BEGIN: &str = "
+local status = redis.call('HGET', KEYS[1], 'status')
+if status == 'run' then return 0 end
+if status == 'done' then return {2, redis.call('HGET', KEYS[1], 'body')} end
+redis.call('HSET', KEYS[1], 'status', 'run', 'owner', ARGV[1])
+redis.call('PEXPIRE', KEYS[1], ARGV[2])
+return 1
+";
+
+const KEPT_COMPLETE: &str = "
+if redis.call('HGET', KEYS[1], 'owner') ~= ARGV[1] then return 0 end
+redis.call('HSET', KEYS[1], 'status', 'done', 'body', ARGV[2])
+for number = 1, 8 do redis.call('HSET', KEYS[1], 'n' .. number, 'x') end
+redis.call('PEXPIRE', KEYS[1], ARGV[3])
+return 1
+";
+
+const KEPT_FAIL: &str = "
+if redis.call('HGET', KEYS[1], 'owner') ~= ARGV[1] then return 0 end
+redis.call('HSET', KEYS[1], 'status', 'failed')
+redis.call('PEXPIRE', KEYS[1], 300000)
+return 1
+";
+
+/// Rule: what a worker can still do is told for the owner that the record names afterwards.
+#[test]
+fn a_late_worker_is_judged_by_the_owner_that_the_record_keeps() {
+    let server = Server::start();
+    let files = [
+        ("schema.toml", KEPT),
+        ("begin.lua", KEPT_BEGIN),
+        ("complete.lua", KEPT_COMPLETE),
+        ("fail.lua", KEPT_FAIL),
+    ];
+    server.describe("kept", &files);
+    let begin = |key: &str| {
+        let words = ["begin", key, "--schema", "kept", "--owner", "w-1", "--yes"];
+        server.idemctl(&words).exits(0);
+    };
+    let with = |step: &[&str]| {
+        let words = [step, &["--schema", "kept", "--yes"]].concat();
+        server.idemctl(&words).exits(0)
+    };
+    begin("a");
+    with(&["release", "a", "--owner", "w-1"])
+        .says("the worker can still store its result, because the released record names it");
+    // The service's own script agrees.
+    let stored: i64 = server.send(&[
+        b"EVAL",
+        KEPT_COMPLETE.as_bytes(),
+        b"1",
+        b"kept:a",
+        b"w-1",
+        b"late",
+        b"9000",
+    ]);
+    assert_eq!(stored, 1);
+
+    begin("b");
+    with(&["complete", "b", "--owner", "w-1", "--body", "x"]).says(
+        "its result will overwrite this response, and if it fails, it will remove this response",
+    );
+    // With a new owner, the worker of the lock that expired is another one.
+    with(&["complete", "c", "--create", "--body", "x"])
+        .says("If the original worker is still running, its result will be rejected.");
+    let refused: i64 = server.send(&[
+        b"EVAL",
+        KEPT_COMPLETE.as_bytes(),
+        b"1",
+        b"kept:c",
+        b"w-1",
+        b"late",
+        b"9000",
+    ]);
+    assert_eq!(refused, 0);
+
+    // A released record is named with the option that selects it.
+    begin("d");
+    with(&["release", "d", "--owner", "w-1"]);
+    let purge = ["purge", "d", "--schema", "kept", "--dry-run"];
+    let purged = server.idemctl(&purge).exits(3);
+    purged.says("it is released, and only --state released selects it");
+}
+
+/// Rule: the fields of a long hash have no order, so that a change can be undone whatever order the
+/// server returns them in.
+#[test]
+fn a_long_hash_is_recognised_in_any_order() {
+    let server = Server::start();
+    let files = [
+        ("schema.toml", KEPT),
+        ("begin.lua", KEPT_BEGIN),
+        ("complete.lua", KEPT_COMPLETE),
+        ("fail.lua", KEPT_FAIL),
+    ];
+    server.describe("kept", &files);
+    let run = |words: &[&str]| server.idemctl(&[words, &["--schema", "kept", "--yes"]].concat());
+    run(&["begin", "a", "--owner", "w-1"]).exits(0);
+    // A field of more than 64 bytes makes it a hash table.
+    let body = "x".repeat(100);
+    run(&["complete", "a", "--owner", "w-1", "--body", &body]).exits(0);
+    let before: Vec<u8> = server.send(&[b"DUMP", b"kept:a"]);
+    // The same fields in another order, as after a restart.
+    let fields: Vec<Vec<u8>> = server.send(&[b"HGETALL", b"kept:a"]);
+    let fillers: Vec<String> = (0..40).map(|number| format!("filler-{number}")).collect();
+    let mut after = before.clone();
+    for round in 0..50 {
+        // Fields that come and go change the table that the others are in.
+        let fillers = &fillers[..round % fillers.len()];
+        for filler in fillers {
+            server.send::<()>(&[b"HSET", b"kept:a", filler.as_bytes(), &[b'y'; 70]]);
+        }
+        for field in fields.chunks(2).rev() {
+            server.send::<()>(&[b"HDEL", b"kept:a", &field[0]]);
+            server.send::<()>(&[b"HSET", b"kept:a", &field[0], &field[1]]);
+        }
+        for filler in fillers {
+            server.send::<()>(&[b"HDEL", b"kept:a", filler.as_bytes()]);
+        }
+        after = server.send(&[b"DUMP", b"kept:a"]);
+        if after != before {
+            break;
+        }
+    }
+    assert_ne!(after, before, "the order is another one");
+    // The second undo restores the long hash, and the third one recognises what was restored.
+    for restored in ["run", "done", "run"] {
+        server.idemctl(&["undo", "--yes"]).exits(0).says("Reverted 1 of 1 Redis key");
+        let status: String = server.send(&[b"HGET", b"kept:a", b"status"]);
+        assert_eq!(status, restored);
+    }
+}
+
+/// A library whose record says that the operation runs, after the lock beside it has expired.
+const INBOX: &str = r#"format = 2
+name = "inbox"
+keys = { lock = "inbox:{key}:lock", result = "inbox:{key}" }
+ttl = { lock = "5m", result = "none" }
+
+[[value]]
+name = "held"
+at = "lock"
+opaque = true
+state = "in-progress"
+
+[[value]]
+name = "processed"
+at = "result"
+where = { "/s" = 2 }
+required = ["/s"]
+state = "completed"
+
+[[value]]
+name = "processing"
+at = "result"
+where = { "/s" = 1 }
+required = ["/s"]
+state = "in-progress"
+"#;
+
+/// Rule: a lock that does not exist has no age, and cannot be removed.
+#[test]
+fn a_lock_that_is_gone_is_not_removed_again() {
+    let server = Server::start();
+    server.describe("inbox", &[("schema.toml", INBOX)]);
+    server.put("inbox:a", r#"{"s":1}"#);
+    let inspect = ["inspect", "a", "--schema", "inbox"];
+    server.idemctl(&inspect).exits(0).shows("Age           unknown");
+    let unlock = ["force-unlock", "a", "--schema", "inbox", "--yes"];
+    server.idemctl(&unlock).exits(2).says("its lock does not exist");
+    assert!(server.get("inbox:a").is_some());
+    let purge = ["purge", "a", "--schema", "inbox", "--state", "in-progress", "--yes"];
+    server.idemctl(&purge).exits(0);
+    assert!(server.get("inbox:a").is_none());
+}
+
+/// A service that stores failures for a shorter time than responses.
+const PAYMENTS: &str = r#"format = 2
+name = "payments"
+protocol = "fenced-script"
+keys = { record = "pay:{key}" }
+ttl = { lock = "15m", result = "24h" }
+
+[[value]]
+name = "failed"
+where = { "/state" = "FAILED" }
+required = ["/error"]
+state = "failed"
+ttl = "5m"
+fields = { error = "/error" }
+
+[[value]]
+name = "done"
+where = { "/state" = "DONE" }
+required = ["/body"]
+state = "completed"
+fields = { body = "/body" }
+body_encoding = "json"
+
+[[value]]
+name = "running"
+where = { "/state" = "RUNNING" }
+required = ["/by"]
+state = "in-progress"
+fields = { owner = "/by" }
+
+[write]
+lock_value = '{"state":"RUNNING","by":"{owner}"}'
+result_value = '{"state":"DONE","body":{body_json}}'
+failed_value = '{"state":"FAILED","error":{error_text}}'
+
+[service]
+on_failure = "store"
+"#;
+
+/// Rule: a stored failure is explained by a handler that failed.
+#[test]
+fn a_stored_failure_is_explained_as_one() {
+    let server = Server::start();
+    server.describe("payments", &[("schema.toml", PAYMENTS)]);
+    server.set("pay:a", r#"{"state":"FAILED","error":"declined"}"#, 290_000);
+    let words = ["inspect", "a", "--schema", "payments", "--explain"];
+    let explained = server.idemctl(&words).exits(0);
+    explained.shows("after 1 failing handler, in 3 steps").shows("failure, ");
+    let text = explained.text();
+    let causes = text.split("Possible causes").nth(1).unwrap();
+    assert!(!causes.contains("executes the payment"), "{causes}");
+}
