@@ -7,8 +7,8 @@ cd "$(dirname "$0")/.."
 
 all=false
 [ "$#" -eq 0 ] || all=true
-# What depends on idemctl alone and takes minutes runs with the first engine only: the checker of explore, what is written as JSON
-# and as commands, the distances of fields, the memory of idemctl, and the completions of shells.
+# Tests that take minutes, and whose outcome does not depend on the engine, run with the first engine only. They cover the checker
+# of explore, the JSON and the commands that idemctl prints, the distances of fields, its memory, and the completions of shells.
 once=(protocols::judged explore::alike explore::chance json::written restore::damage printed:: distances:: bounds::a_
   completing:: shells::)
 skip=()

@@ -126,7 +126,7 @@ struct DetectScope {
     /// The number of Redis keys on the server, if it is larger than the sample.
     total: Option<u64>,
     sampled: usize,
-    /// The number of sampled Redis keys that are no records, according to `ignore` in a schema.
+    /// The number of sampled Redis keys that are not records, according to `ignore` in a schema.
     ignored: usize,
 }
 
@@ -204,7 +204,7 @@ async fn report(
     }
     if scope.ignored > 0 {
         let keys = words::counted(scope.ignored as u64, "Redis key");
-        context.ui.status(&format!("Left out {keys}, because a schema says `ignore`."));
+        context.ui.status(&format!("Left out {keys} that a schema lists in `ignore`."));
     }
     if sampled == 0 {
         show_other_databases(context, reader).await;

@@ -141,7 +141,7 @@ fn an_owner_that_the_script_assigns_is_the_one_that_is_named() {
     server.idemctl(&release).exits(0).says("released");
 }
 
-/// Rule: where the schema does not say when a reply is given, no answer is promised.
+/// Rule: no answer is promised if the schema does not say when begin gives it.
 #[test]
 fn a_state_without_a_condition_is_answered_in_an_unknown_way() {
     let server = fenced();
@@ -159,7 +159,7 @@ fn a_state_without_a_condition_is_answered_in_an_unknown_way() {
     assert!(!begun.all().contains("This acquires"), "{}", begun.all());
 }
 
-/// A lease: the value says when it began, and the script knows how long it lasts.
+/// A lease. The value has its start, and only the script has its length.
 const LEASE: &str = r#"format = 2
 name = "lease"
 keys = { record = "lease:{key}" }
@@ -307,7 +307,7 @@ redis.call('PEXPIRE', KEYS[1], 300000)
 return 1
 ";
 
-/// Rule: what a worker can still do is told for the owner that the record names afterwards.
+/// Rule: the effect of a late worker is predicted from the owner that the record names afterwards.
 #[test]
 fn a_late_worker_is_judged_by_the_owner_that_the_record_keeps() {
     let server = Server::start();
@@ -408,7 +408,7 @@ fn a_long_hash_is_recognised_in_any_order() {
         }
     }
     assert_ne!(after, before, "the order is another one");
-    // The second undo restores the long hash, and the third one recognises what was restored.
+    // The second undo restores the long hash, and the third one recognises it.
     for restored in ["run", "done", "run"] {
         server.idemctl(&["undo", "--yes"]).exits(0).says("Reverted 1 of 1 Redis key");
         let status: String = server.send(&[b"HGET", b"kept:a", b"status"]);
@@ -416,7 +416,7 @@ fn a_long_hash_is_recognised_in_any_order() {
     }
 }
 
-/// A library whose record says that the operation runs, after the lock beside it has expired.
+/// A library whose record stays in progress after the lock beside it has expired.
 const INBOX: &str = r#"format = 2
 name = "inbox"
 keys = { lock = "inbox:{key}:lock", result = "inbox:{key}" }

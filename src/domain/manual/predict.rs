@@ -8,8 +8,8 @@ use crate::domain::schema::{Meaning, NO_TTL, OnFailure, State, Step};
 use crate::domain::step::StepInputs;
 use crate::domain::step::next_request::{has_unpredicted_answers, possible_meaning};
 
-/// The begin step's reply to a request with this hash of its payload; `None` if the schema does not
-/// say what it is in this state.
+/// The begin step's reply to a request with this hash of its payload; `None` if the schema has no
+/// condition that holds in this state.
 pub(crate) fn predict_begin(record: &Record, fingerprint: &str) -> Option<Meaning> {
     let other_payload = match record.fingerprint() {
         Some(stored) => stored != fingerprint,
@@ -120,7 +120,7 @@ pub(crate) fn completed(
 }
 
 /// True if the worker that held the lock, and is still running, would store its own result over a
-/// completed record. `worker` is its owner token; `None` if it is another one than the result's.
+/// completed record. `worker` is its owner token; `None` if the result has another one.
 pub(crate) fn is_overwritten_later(completed: &Record, worker: Option<&[u8]>) -> bool {
     by_worker(completed, completed.schema.complete.as_ref(), worker) == Meaning::Stored
 }
@@ -137,7 +137,7 @@ pub(crate) fn is_removed_by_failure(completed: &Record, worker: Option<&[u8]>) -
 
 /// What a step replies to a worker whose operation was completed by someone else.
 fn by_worker(completed: &Record, step: Option<&Step>, worker: Option<&[u8]>) -> Meaning {
-    // An empty token is no owner's, as an owner has at least one character.
+    // An empty token never matches, because an owner has at least one character.
     by_owner(step, &completed.readings, worker.unwrap_or_default())
 }
 

@@ -453,7 +453,7 @@ impl Schema {
         first.template.ignored().iter().map(|template| template.display()).collect()
     }
 
-    /// True if this Redis key is no record of the schema although its name looks like one.
+    /// True if this Redis key is not a record, although its name fits a template of the schema.
     pub(crate) fn ignores(&self, redis_key: &[u8]) -> bool {
         self.keys.iter().any(|key| key.template.ignores(redis_key))
     }

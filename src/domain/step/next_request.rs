@@ -32,7 +32,7 @@ pub enum Answer {
     Replay,
     /// The request fails with an error.
     Fail,
-    /// The schema does not describe the begin step, or not what it replies in this state.
+    /// The schema does not describe the begin step, or has no condition that holds in this state.
     Unknown,
 }
 
@@ -156,7 +156,7 @@ fn expiry_of_answer(
     (expiry, Some(*key_index))
 }
 
-/// When a reply of begin is no longer given, if nobody changes the Redis keys: the first expiry
+/// When a reply of begin ends, if the service does not change the Redis keys: the first expiry
 /// after which another reply is predicted, and the Redis key that expires then. `Expiry::Never` if
 /// the reply depends on a Redis key that never expires; `None` if it depends on one that is absent.
 fn end_of_answer(

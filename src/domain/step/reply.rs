@@ -133,7 +133,7 @@ impl ReplyMatcher<'_> {
         if self.schema.values[format].encoding() == Encoding::Hash
             && let Some(hash) = hash_of(&call.action, reply)
         {
-            // A Redis hash has at least one field, so there is no hash.
+            // An empty reply means that the hash does not exist.
             if matches!(&hash, Content::Hash(hash) if hash.count == 0) {
                 return Vec::new();
             }
