@@ -511,3 +511,54 @@ fn a_stored_failure_is_explained_as_one() {
     let causes = text.split("Possible causes").nth(1).unwrap();
     assert!(!causes.contains("executes the payment"), "{causes}");
 }
+
+/// Rule: a Redis key that a schema ignores is known, so `detect` does not list it.
+#[test]
+fn an_ignored_key_is_not_listed_as_unknown() {
+    let server = Server::start();
+    let ignoring = FENCED.replace(
+        "keys = { record = \"shop:{key}\" }",
+        "keys = { record = \"shop:{key}\", ignore = [\"shop::lock_counter\"] }",
+    );
+    let files = [("schema.toml", &ignoring[..]), ("claim.lua", CLAIM), ("remove.lua", REMOVE)];
+    server.describe("fenced", &files);
+    for key in ["a", "b", "c"] {
+        let redis_key = format!("shop:{key}");
+        let fields: [&[u8]; 6] = [b"status", b"run", b"token", b"t-1", b"hash", b"f"];
+        server.send::<()>(&[&[b"HSET", redis_key.as_bytes()][..], &fields[..]].concat());
+    }
+    server.put("shop::lock_counter", "7");
+    let detected = server.idemctl(&["detect"]).exits(0);
+    detected.shows("Schema        fenced").says("Left out 1 Redis key");
+    assert!(!detected.text().contains("lock_counter"), "{}", detected.all());
+    // Without that line, the counter is listed.
+    let files = [("schema.toml", FENCED), ("claim.lua", CLAIM), ("remove.lua", REMOVE)];
+    server.describe("fenced", &files);
+    server.idemctl(&["detect"]).exits(0).shows("lock_counter");
+}
+
+/// Rule: a lock that its service gives no TTL is not called a fault by `extend`.
+#[test]
+fn a_lock_without_ttl_by_design_is_no_finding_for_extend() {
+    let server = Server::start();
+    server.describe("semaphore", &[("schema.toml", SEMAPHORE)]);
+    server.send::<()>(&[b"HSET", b"sem:a:grabbed", b"0", b"1767225600"]);
+    let words = ["extend", "a", "--schema", "semaphore", "--for", "1m", "--yes"];
+    let refused = server.idemctl(&words);
+    refused.says("its service gives its locks no TTL");
+    assert!(!refused.all().contains("sweep"), "{}", refused.all());
+}
+
+/// Rule: a step is refused for a member with the reason that `inspect` and `purge` give.
+#[test]
+fn a_member_has_no_steps() {
+    let server = Server::start();
+    let toml = "format = 2\nname = \"begun\"\nkeys = { record = \"begun\", members = \"set\" }\n\
+        ttl = { lock = \"none\" }\n[[value]]\nname = \"begun\"\nequals = \"\"\nstate = \"in-progress\"\n";
+    server.describe("begun", &[("schema.toml", toml)]);
+    server.send::<()>(&[b"SADD", b"begun", b"a"]);
+    for step in ["begin", "complete", "release"] {
+        let refused = server.idemctl(&[step, "a", "--schema", "begun", "--yes"]).exits(2);
+        refused.says("it is a member of a set with other records");
+    }
+}
