@@ -61,7 +61,7 @@ pub struct Args {
     owner: Option<String>,
 
     /// HTTP status of the response
-    #[arg(long, value_name = "CODE", value_parser = clap::value_parser!(i64).range(100..=599))]
+    #[arg(long, value_name = "CODE", value_parser = clap::value_parser!(i64).range(200..=599))]
     status: Option<i64>,
 
     /// Header of the response; may be repeated
@@ -182,6 +182,20 @@ fn check_delivery(
         .hint("compare the step with the value formats of the schema; nothing was changed"));
     }
     let completed = manual::completed(record, request, trial.lives());
+    let next = &completed.next_request;
+    let fails = next.answer == Answer::Fail || trial.answer() == Some(Meaning::Fail);
+    // A stored failure may be meant to fail.
+    if fails && request.error.is_none() {
+        let client = match &next.client {
+            Some(client) => format!(" ({client})"),
+            None => String::new(),
+        };
+        return Err(CommandError::usage(format!(
+            "every retry would fail with this response{client}, because {} cannot replay it",
+            schema.name
+        ))
+        .hint("pass a response that the service replays; nothing was changed"));
+    }
     let result = &completed.seen.keys[schema.result_key_index()];
     let predicted = manual::delivered(schema, &result.content);
     let Some(delivered) = trial.delivered().or(predicted.as_ref()) else { return Ok(()) };

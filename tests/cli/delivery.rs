@@ -590,3 +590,30 @@ fn a_result_that_the_script_makes_unreadable_is_refused() {
     run.exits(2).says("would store a value that cannot be read back as a result");
     assert_eq!(server.send::<String>(&[&b"HGET"[..], b"owned:a", b"st"]), "P");
 }
+
+/// Rule: a response that makes every retry fail is refused, and so is a body that HTTP does not allow.
+#[test]
+fn a_response_that_no_retry_would_get_is_refused() {
+    let server = Server::start();
+    let lock = r#"{"key":"a","fingerprint":"f","status":"processing","createdAt":1767225600000}"#;
+    server.set("POST:/pay:a", lock, 80_000_000);
+    let hono = |words: &[&str]| {
+        let complete = ["complete", "POST:/pay:a", "--schema", "hono-idempotency", "--yes"];
+        server.idemctl(&[&complete[..], words].concat())
+    };
+    for status in ["204", "205"] {
+        let refused = hono(&["--status", status, "--body", ""]).exits(2);
+        refused.says(format!(
+            "every retry would fail with this response (500 Invalid response status code {status})"
+        ));
+    }
+    hono(&["--status", "200", "--body", "x", "--header", "x-a: 1", "--header", "X-A: 2"])
+        .exits(2)
+        .says("stores one text for each header");
+    hono(&["--status", "204", "--body", "x"])
+        .exits(2)
+        .says("a response with status 204 has no body");
+    hono(&["--status", "100", "--body", "x"]).exits(2);
+    assert_eq!(server.get("POST:/pay:a").unwrap(), lock.as_bytes());
+    hono(&["--status", "201", "--body", "x"]).exits(0);
+}

@@ -219,12 +219,8 @@ fn difference(replays: Replays, given: &Given, text: &str) -> Option<String> {
         Replays::Response => {
             let response: Value = serde_json::from_str(text).unwrap();
             let status = response["statusCode"].to_string();
-            for header in given.headers {
-                let (name, value) = header.split_once(": ").unwrap();
-                let stored = &response["additional"]["headers"];
-                if stored.to_string().matches(value).count() == 0 {
-                    return Some(format!("{name} is missing: {shown}"));
-                }
+            if let Some(name) = missing_header(given, &response["additional"]["headers"]) {
+                return Some(format!("{name} is missing or another: {shown}"));
             }
             let body = response.get("body").map(Value::to_string).unwrap_or_default();
             (Some(status), body)
@@ -248,6 +244,33 @@ fn difference(replays: Replays, given: &Given, text: &str) -> Option<String> {
         }
     };
     if is_same { None } else { Some(format!("another body: {shown}")) }
+}
+
+/// The name of a given header whose values are not all in these headers, in their order; `None` if
+/// there is none. Names are compared without case, and a single value may be a text.
+fn missing_header(given: &Given, headers: &Value) -> Option<String> {
+    for header in given.headers {
+        let (name, _) = header.split_once(": ").unwrap();
+        let is_it = |other: &str| other.eq_ignore_ascii_case(name);
+        let mut wanted = Vec::new();
+        for other in given.headers {
+            let (other, value) = other.split_once(": ").unwrap();
+            if is_it(other) {
+                wanted.push(Value::from(value));
+            }
+        }
+        let members = headers.as_object().into_iter().flatten();
+        let found = members.filter(|(other, _)| is_it(other)).map(|(_, value)| value).next();
+        let is_same = match found {
+            Some(Value::Array(values)) => *values == wanted,
+            Some(single) => wanted.len() == 1 && *single == wanted[0],
+            None => false,
+        };
+        if !is_same {
+            return Some(name.to_owned());
+        }
+    }
+    None
 }
 
 /// True for the same JSON value. Numbers are compared as Rust reads them, and by their digits if they have more than a double

@@ -33,6 +33,7 @@ impl ResponseInput {
         self.nothing_is_missing(schema, keeps)?;
         self.is_ever_stored(schema)?;
         self.has_single_headers(schema)?;
+        self.is_without_body()?;
         let body = self.body.clone().unwrap_or_default();
         let is_empty = body.is_empty() && schema.write.no_body.is_none();
         if keeps.body && schema.bodies_are_json() && (is_empty || self.has_broken_body()) {
@@ -144,6 +145,19 @@ impl ResponseInput {
             }
         }
         Ok(())
+    }
+
+    /// Checks that a response to which HTTP gives no body has none (RFC 9110, sections 15.3.5 and
+    /// 15.4.5). JSON has `null` for it.
+    fn is_without_body(&self) -> Result<(), Misfit> {
+        let body = self.body.as_deref().unwrap_or_default().trim_ascii();
+        match self.status {
+            Some(status @ (204 | 304)) if !body.is_empty() && body != b"null" => misfit(
+                format!("a response with status {status} has no body, so clients would get none"),
+                Some("pass --body '', or the status that the client should get"),
+            ),
+            _ => Ok(()),
+        }
     }
 
     fn is_ever_stored(&self, schema: &Schema) -> Result<(), Misfit> {
