@@ -3,6 +3,7 @@
 //!
 //! The table in docs/architecture.md lists what each command does for each end.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use anyhow::Result;
@@ -558,11 +559,20 @@ pub fn explain_left_out(context: &mut Context, catalog: &Catalog) {
     }
 }
 
-/// Prints which other databases of the server contain Redis keys.
+/// At most this many other databases are listed, so that they do not hide the message before.
+const MOST_DATABASES: usize = 3;
+
+/// Prints which other databases of the server contain Redis keys, the largest first.
 pub async fn show_other_databases(context: &mut Context, reader: &RecordReader) {
-    for (db, keys) in reader.keys_elsewhere().await {
+    let mut elsewhere = reader.keys_elsewhere().await;
+    elsewhere.sort_by_key(|(_, keys)| Reverse(*keys));
+    let more = elsewhere.len().saturating_sub(MOST_DATABASES);
+    for (db, keys) in elsewhere.into_iter().take(MOST_DATABASES) {
         let keys =
             if keys == 1 { "1 Redis key is".to_owned() } else { format!("{keys} Redis keys are") };
         context.ui.hint(&format!("{keys} in database {db}: -n {db}"));
+    }
+    if more > 0 {
+        context.ui.hint(&format!("{more} more databases have Redis keys"));
     }
 }

@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::domain::history::{OUTCOME_UNKNOWN, PARTIAL};
 use crate::domain::manual;
 use crate::domain::record::{Identity, Observation, Record, age, locate};
-use crate::domain::schema::{Meaning, Step, TtlOf};
+use crate::domain::schema::{Meaning, State, Step, TtlOf};
 use crate::domain::step::{CallPerformer, ExecutedStep, StepCall, StepInputs, StepReply, execute};
 use crate::exit::{CommandError, Exit};
 use crate::interrupt::Interrupt;
@@ -83,7 +83,7 @@ impl ManualStep<'_> {
         // An error of the replicas comes last, because the step was executed, and its reply must be
         // reported.
         writer.replicas_have_it()?;
-        Ok(if outcome.is_done() { Exit::Done } else { Exit::No })
+        Ok(if self.took_effect(&outcome) { Exit::Done } else { Exit::No })
     }
 
     /// Writes the backup, executes the step's calls, and writes the audit log. Returns the outcome
@@ -292,7 +292,7 @@ impl ManualStep<'_> {
     /// What the audit log calls the step; `None` if nothing was changed, which is not logged.
     fn audit_word_for(&self, executed: &Result<StepOutcome>) -> Option<&'static str> {
         let error = match executed {
-            Ok(outcome) if outcome.is_done() => return Some(self.audit_word),
+            Ok(outcome) if self.took_effect(outcome) => return Some(self.audit_word),
             // A service may change a lock that it does not take, e.g. give the lock a TTL.
             Ok(outcome) if self.is_changed_by(outcome) => return Some("changed"),
             Ok(_) => return None,
@@ -305,6 +305,15 @@ impl ManualStep<'_> {
             return Some(PARTIAL);
         }
         None
+    }
+
+    /// True if the step acquired, stored or released as it should. A reply that means "acquired" is
+    /// not enough, because the script may have taken no lock.
+    fn took_effect(&self, outcome: &StepOutcome) -> bool {
+        let took_no_lock = outcome.means == Some(Meaning::Acquired)
+            && outcome.now.state != State::InProgress
+            && !self.is_changed_by(outcome);
+        outcome.is_done() && !took_no_lock
     }
 
     fn is_changed_by(&self, outcome: &StepOutcome) -> bool {
@@ -320,7 +329,7 @@ impl ManualStep<'_> {
             None => "its schema does not list this reply",
         };
         if let Some(reply) = &outcome.reply {
-            let left = if outcome.is_done() {
+            let left = if self.took_effect(outcome) {
                 ""
             } else if self.is_changed_by(outcome) {
                 "; it still changed the record"
@@ -336,7 +345,7 @@ impl ManualStep<'_> {
             ));
         }
         let then = words::then(&outcome.now);
-        if self.is_verified || !outcome.is_done() {
+        if self.is_verified || !self.took_effect(outcome) {
             context.ui.status(&format!("Read back: {then}."));
         } else {
             let state = outcome.now.state.as_str();
@@ -345,13 +354,20 @@ impl ManualStep<'_> {
             ));
         }
         if self.takes_new_owner
-            && outcome.is_done()
+            && self.took_effect(outcome)
             && let Some(owner) = outcome.now.owner().or(self.report.owner)
         {
             let owner = escape::text(owner);
-            context.ui.status(&format!(
-                "The lock belongs to {owner}. To complete or release it, pass --owner {owner}"
-            ));
+            let schema = &self.report.record.schema;
+            let then = match (&schema.complete, &schema.release) {
+                (None, None) => String::new(),
+                (Some(_), None) => format!(" To complete it, pass --owner {owner}"),
+                (None, Some(_)) => format!(" To release it, pass --owner {owner}"),
+                (Some(_), Some(_)) => {
+                    format!(" To complete or release it, pass --owner {owner}")
+                }
+            };
+            context.ui.status(&format!("The lock belongs to {owner}.{then}"));
         }
     }
 

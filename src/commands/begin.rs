@@ -7,7 +7,7 @@ use crate::args::{Output, StepArgs, parse_owner, parse_token};
 use crate::change::{self, ManualStep};
 use crate::context::Context;
 use crate::domain::record::{Record, Response, age};
-use crate::domain::schema::{Meaning, TtlOf};
+use crate::domain::schema::{Meaning, State, TtlOf};
 use crate::domain::step::StepInputs;
 use crate::domain::{duration, manual};
 use crate::exit::{CommandError, Exit};
@@ -73,6 +73,13 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     if args.step.output == Output::Table {
         explain(context, &report);
     }
+    let stores_hash = report.predicted == Some(Meaning::Acquired) && schema.has_fingerprints();
+    if stores_hash && fingerprint.is_empty() && args.fingerprint.is_none() {
+        context.ui.warning(
+            "without --fingerprint, the lock has no hash of a payload, so requests with this key \
+            may be rejected as having another payload",
+        );
+    }
     let question = match report.predicted {
         Some(Meaning::Acquired) => "Begin with this key?",
         Some(_) => "The service will not give the lock. Send the request anyway?",
@@ -117,10 +124,13 @@ fn explain(context: &mut Context, report: &StepReport<'_>) {
         return;
     };
     if predicted != Meaning::Acquired {
-        context.ui.status(&format!(
-            "Expected reply: {}. This does not acquire a lock.",
-            predicted.as_str()
-        ));
+        // A service may take its lock before it looks for a result.
+        let effect = if schema.begin_calls().len() > 1 && predicted != Meaning::Conflict {
+            "The step sends several calls, and an earlier one may take a lock."
+        } else {
+            "This does not acquire a lock."
+        };
+        context.ui.status(&format!("Expected reply: {}. {effect}", predicted.as_str()));
         return;
     }
     let redis_key = escape::text(&report.record.seen.keys[schema.lock_key_index()].redis_key);
@@ -128,9 +138,14 @@ fn explain(context: &mut Context, report: &StepReport<'_>) {
         Some(owner) => format!(" for worker {}", escape::text(owner)),
         None => String::new(),
     };
+    // A script may compute an expiry in the value, which is earlier than that of the Redis key.
+    let is_lapsing = schema
+        .values
+        .iter()
+        .any(|format| format.state == State::InProgress && format.expires_at.is_some());
     let until = match schema.ttl(TtlOf::Lock) {
-        Some(ttl) => format!("for {}, or ", duration::short(age::millis(ttl))),
-        None => String::new(),
+        Some(ttl) if !is_lapsing => format!("for {}, or ", duration::short(age::millis(ttl))),
+        _ => String::new(),
     };
     context.ui.status(&format!(
         "This acquires the lock {redis_key}{owner}. Requests with this key are rejected \

@@ -304,7 +304,16 @@ fn explain(
                 "The key has no record now, because its lock expired or was never acquired.",
             );
         }
-        Completion::Replacing => context.ui.status("This replaces the current value."),
+        Completion::Replacing => {
+            let dropped = manual::dropped_fields(record, request);
+            let which = match dropped.as_slice() {
+                [] => String::new(),
+                dropped => {
+                    format!(", and drops its {}", escape::text(dropped.join(", ").as_bytes()))
+                }
+            };
+            context.ui.status(&format!("This replaces the current value{which}."));
+        }
     }
     let completed = manual::completed(record, request, trial.lives());
     trial.print(context, &completed);
@@ -319,9 +328,14 @@ fn explain(
     } else {
         ""
     };
-    context
-        .ui
-        .status(&format!("If the original worker is still running, its result {late}{failing}."));
+    let whose = match worker {
+        // The operator may name an owner that is not that of the worker.
+        Some(owner) if chosen.completion != Completion::OfLock && !owner.is_empty() => {
+            format!("a worker with the owner {}", escape::text(owner))
+        }
+        _ => "the original worker".to_owned(),
+    };
+    context.ui.status(&format!("If {whose} is still running, its result {late}{failing}."));
     if completed.next_request.answer == Answer::Replay {
         let took_effect =
             if request.error.is_some() { "did not take effect" } else { "took effect" };

@@ -75,7 +75,11 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let mut samples = samples;
     let mut ignoring = known.scanned();
     ignoring.retain(|schema| !schema.ignored().is_empty());
-    samples.retain(|sample| !ignoring.iter().any(|schema| schema.ignores(&sample.redis_key)));
+    samples.retain(|sample| {
+        let is_ignored = ignoring.iter().any(|schema| schema.ignores(&sample.redis_key));
+        // A schema often ignores the Redis keys of another one.
+        !is_ignored || known.scanned_owners(&sample.redis_key).next().is_some()
+    });
     let scope = DetectScope { total, sampled, ignored: sampled - samples.len() };
     let groups = detect::detect(&samples, &schemas);
     let mut all = Vec::with_capacity(groups.len());

@@ -83,7 +83,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     }
     let possible = locks.possible();
     let time = duration::short(millis);
-    if possible > 0 {
+    if possible > 0 && locks.describe_begin() {
         context.ui.status(&format!(
             "Retries with these keys are rejected for {time} from now, unless a worker finishes \
             earlier."

@@ -219,6 +219,10 @@ async fn show(
         }
         if rule.takes_locks() {
             context.ui.status("If a worker is still running, the operation executes twice.");
+        } else if catalog.have_separate_locks(found.tally.schemas()) {
+            context.ui.status(
+                "A lock beside a result is removed with it, even if its worker is still running.",
+            );
         }
     }
     print_too_large(context, found.too_large);

@@ -134,7 +134,8 @@ fn explain(context: &mut Context, report: &StepReport<'_>) {
         };
         context.ui.status(&format!("This releases the lock {redis_key}.{then}"));
         let late = if fencing::stores_after_release(&record.schema) {
-            "the worker can still store its result, because the released record names it as owner"
+            "the worker can still store its result until another request takes the lock, because \
+            the released record names it as owner"
         } else {
             words::late_worker(&record.schema)
         };

@@ -189,7 +189,7 @@ fn paragraph(page: &mut Page, detected: &Detected, invocation: &Invocation) {
     };
     if let Some(command) = detected.next.command(invocation) {
         // A command is for copying, so it stays in one line at any width.
-        let label = page.view.palette.dim(&format!("{label:<14}"));
+        let label = page.view.palette.dim(&format!("{label:<13} "));
         page.line(&format!("  {label}{command}"));
     }
 }

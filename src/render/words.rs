@@ -105,12 +105,11 @@ pub fn next_request(record: &Record) -> (&'static str, String) {
     };
     match next.answer {
         Answer::Execute => ("executes", executes(record).to_owned()),
-        Answer::Conflict => ("conflict", format!("{told} {}", how_long(record, next, "the lock"))),
-        Answer::Replay => (
-            "replay",
-            format!("{} {}", replayed(record, &told), how_long(record, next, "the result")),
-        ),
-        Answer::Fail => ("fails", format!("{told} {}", how_long(record, next, "the value"))),
+        Answer::Conflict => ("conflict", format!("{told} {}", how_long(record, next))),
+        Answer::Replay => {
+            ("replay", format!("{} {}", replayed(record, &told), how_long(record, next)))
+        }
+        Answer::Fail => ("fails", format!("{told} {}", how_long(record, next))),
         Answer::Unknown if record.schema.begin.is_some() => (
             "unknown",
             ", because the schema does not say what the begin step replies in this state"
@@ -161,39 +160,65 @@ pub fn reply(reply: &StepReply) -> String {
     }
 }
 
-fn how_long(record: &Record, next: &NextRequest, what: &str) -> String {
-    let part;
-    let mut what = what;
-    if let Some(key_index) = next.until_key
-        && record.schema.is_part(key_index)
-    {
-        let name = escape::text(record.schema.keys[key_index].name.as_bytes());
-        part = format!("its Redis key `{name}`");
-        what = &part;
-    }
-    match next.until {
-        Some(Expiry::Never) if has_no_ttl(record) => {
+fn how_long(record: &Record, next: &NextRequest) -> String {
+    let Some(until) = next.until else {
+        return "until its service changes its Redis keys, because no expiry ends it".to_owned();
+    };
+    let what = match next.until_key {
+        Some(key_index) => what_ends(record, key_index),
+        None => "the value".to_owned(),
+    };
+    match until {
+        Expiry::Never if next.until_key.is_some_and(|index| has_no_ttl(record, index)) => {
             format!("as long as {what} exists, because its service gives it no TTL")
         }
-        Some(Expiry::Never) => format!("indefinitely, because {what} never expires"),
-        Some(Expiry::In(ms)) => {
+        Expiry::Never if next.until_key.is_some_and(|index| record.schema.is_part(index)) => {
+            format!("until its service removes {what}, which never expires")
+        }
+        Expiry::Never => format!("indefinitely, because {what} never expires"),
+        Expiry::In(ms) => {
             // Another Redis key may still reject the next request then, such as a lock beside the
             // result.
-            let then = match next.until_key {
-                Some(key_index) if answer_without(record, key_index) != Answer::Execute => "",
-                _ => ", then it executes",
+            let after = match (next.then, next.until_key) {
+                (Some(after), _) => after,
+                (None, Some(key_index)) => answer_without(record, key_index),
+                (None, None) => Answer::Execute,
             };
+            let then = if after == Answer::Execute { ", then it executes" } else { "" };
             format!("for another {}, until {what} expires{then}", duration::short(ms))
         }
-        None => "until its service changes its Redis keys, because no expiry ends it".to_owned(),
     }
 }
 
-/// True if the service sets no TTL on what decides the state of this record.
-fn has_no_ttl(record: &Record) -> bool {
-    let of = if record.state.is_result() { TtlOf::Result } else { TtlOf::Lock };
-    let is_own = matches!(record.state, State::InProgress | State::Completed | State::Failed);
-    is_own && record.ttl(of).is_none()
+/// The value of a Redis key, as the subject of a sentence about its end.
+fn what_ends(record: &Record, key_index: usize) -> String {
+    if record.schema.is_part(key_index) {
+        let name = escape::text(record.schema.keys[key_index].name.as_bytes());
+        return format!("its Redis key `{name}`");
+    }
+    let state = match record.readings[key_index].decoded() {
+        Some(value) => record.schema.values[value.format].state,
+        None => State::Unreadable,
+    };
+    let what = match state {
+        State::InProgress if key_index == record.schema.lock_key_index() => "the lock",
+        State::Completed | State::Failed => "the result",
+        _ => "the value",
+    };
+    what.to_owned()
+}
+
+/// True if the service sets no TTL on the value of this Redis key.
+fn has_no_ttl(record: &Record, key_index: usize) -> bool {
+    let schema = &record.schema;
+    let Some(value) = record.readings[key_index].decoded() else { return false };
+    let of = match schema.values[value.format].state {
+        _ if schema.is_part(key_index) => return false,
+        State::InProgress if key_index == schema.lock_key_index() => TtlOf::Lock,
+        State::InProgress | State::Completed | State::Failed => TtlOf::Result,
+        State::Absent | State::Released | State::Unreadable => return false,
+    };
+    record.ttl(of).is_none()
 }
 
 fn replayed(record: &Record, told: &str) -> String {

@@ -133,7 +133,7 @@ fn an_owner_that_the_script_assigns_is_the_one_that_is_named() {
     let server = fenced();
     let begin = ["begin", "a", "--schema", "fenced", "--fingerprint", "f", "--yes"];
     let begun = server.idemctl(&begin).exits(0);
-    begun.says("The lock belongs to t-41. To complete or release it, pass --owner t-41");
+    begun.says("The lock belongs to t-41. To release it, pass --owner t-41");
     assert!(!begun.all().contains("for worker"), "{}", begun.all());
     let named = server.idemctl(&[&begin[..], &["--owner", "w-1"]].concat()).exits(2);
     named.says("--owner: the begin step of fenced sends no owner");
@@ -310,14 +310,7 @@ return 1
 /// Rule: the effect of a late worker is predicted from the owner that the record names afterwards.
 #[test]
 fn a_late_worker_is_judged_by_the_owner_that_the_record_keeps() {
-    let server = Server::start();
-    let files = [
-        ("schema.toml", KEPT),
-        ("begin.lua", KEPT_BEGIN),
-        ("complete.lua", KEPT_COMPLETE),
-        ("fail.lua", KEPT_FAIL),
-    ];
-    server.describe("kept", &files);
+    let server = kept();
     let begin = |key: &str| {
         let words = ["begin", key, "--schema", "kept", "--owner", "w-1", "--yes"];
         server.idemctl(&words).exits(0);
@@ -328,7 +321,7 @@ fn a_late_worker_is_judged_by_the_owner_that_the_record_keeps() {
     };
     begin("a");
     with(&["release", "a", "--owner", "w-1"])
-        .says("the worker can still store its result, because the released record names it");
+        .says("the worker can still store its result until another request takes the lock");
     // The service's own script agrees.
     let stored: i64 = server.send(&[
         b"EVAL",
@@ -371,14 +364,7 @@ fn a_late_worker_is_judged_by_the_owner_that_the_record_keeps() {
 /// server returns them in.
 #[test]
 fn a_long_hash_is_recognised_in_any_order() {
-    let server = Server::start();
-    let files = [
-        ("schema.toml", KEPT),
-        ("begin.lua", KEPT_BEGIN),
-        ("complete.lua", KEPT_COMPLETE),
-        ("fail.lua", KEPT_FAIL),
-    ];
-    server.describe("kept", &files);
+    let server = kept();
     let run = |words: &[&str]| server.idemctl(&[words, &["--schema", "kept", "--yes"]].concat());
     run(&["begin", "a", "--owner", "w-1"]).exits(0);
     // A field of more than 64 bytes makes it a hash table.
@@ -453,6 +439,10 @@ fn a_lock_that_is_gone_is_not_removed_again() {
     server.idemctl(&inspect).exits(0).shows("Age           unknown");
     let unlock = ["force-unlock", "a", "--schema", "inbox", "--yes"];
     server.idemctl(&unlock).exits(2).says("its lock does not exist");
+    let extend = ["extend", "a", "--schema", "inbox", "--for", "1m", "--yes"];
+    let refused = server.idemctl(&extend);
+    refused.says("its lock does not exist");
+    assert!(!refused.all().contains("are rejected"), "{}", refused.all());
     assert!(server.get("inbox:a").is_some());
     let purge = ["purge", "a", "--schema", "inbox", "--state", "in-progress", "--yes"];
     server.idemctl(&purge).exits(0);
@@ -561,4 +551,152 @@ fn a_member_has_no_steps() {
         let refused = server.idemctl(&[step, "a", "--schema", "begun", "--yes"]).exits(2);
         refused.says("it is a member of a set with other records");
     }
+}
+
+fn kept() -> Server {
+    let server = Server::start();
+    let files = [
+        ("schema.toml", KEPT),
+        ("begin.lua", KEPT_BEGIN),
+        ("complete.lua", KEPT_COMPLETE),
+        ("fail.lua", KEPT_FAIL),
+    ];
+    server.describe("kept", &files);
+    server
+}
+
+/// Gives a field of a lock a TTL; false if the server knows no such TTL.
+fn expire_field(server: &Server, redis_key: &str, millis: u64) -> bool {
+    let mut command = redis::cmd("HPEXPIRE");
+    command.arg(redis_key).arg(millis).arg("FIELDS").arg(1).arg("owner");
+    command.query::<Vec<i64>>(&mut server.connect()).is_ok()
+}
+
+/// Rule: a hash whose fields have another TTL is another value, because a worker may renew its lock in this way. Revert: without
+/// `has_plain_fields`, the sweep and the undo remove the renewed lock.
+#[test]
+fn a_lock_that_is_renewed_by_the_ttl_of_a_field_stays() {
+    let server = kept();
+    let lock = |key: &str| {
+        let redis_key = format!("kept:{key}");
+        let fields: [&[u8]; 6] = [b"HSET", redis_key.as_bytes(), b"status", b"run", b"owner", b"w"];
+        server.send::<()>(&fields);
+        redis_key
+    };
+    let swept = lock("swept");
+    if !expire_field(&server, &swept, 90_000) {
+        return;
+    }
+    let renewing = std::thread::spawn({
+        let mut connection = server.connect();
+        let swept = swept.clone();
+        move || {
+            for round in 0..40 {
+                let mut command = redis::cmd("HPEXPIRE");
+                command.arg(&swept).arg(90_000 + round).arg("FIELDS").arg(1).arg("owner");
+                _ = command.query::<Vec<i64>>(&mut connection);
+                std::thread::sleep(std::time::Duration::from_millis(100));
+            }
+        }
+    });
+    let sweep = ["sweep", "--orphaned", "--schema", "kept", "--yes", "--grace", "2s"];
+    server.idemctl(&sweep).says("1 lock modified");
+    renewing.join().unwrap();
+    assert_eq!(server.keys().len(), 1);
+    server.send::<()>(&[b"DEL", swept.as_bytes()]);
+
+    server.idemctl(&["begin", "a", "--schema", "kept", "--yes"]).exits(0);
+    expire_field(&server, "kept:a", 50_000);
+    server.idemctl(&["undo", "--yes"]).exits(3).shows("changed");
+    assert_eq!(server.keys(), ["kept:a"]);
+}
+
+/// Rule: the TTLs of fields are in the backup, and are restored, although the hash has no TTL.
+#[test]
+fn a_hash_of_which_the_fields_expire_is_restored() {
+    let server = kept();
+    let fields: [&[u8]; 6] = [b"HSET", b"kept:a", b"status", b"run", b"owner", b"w"];
+    server.send::<()>(&fields);
+    let mut command = redis::cmd("HPEXPIRE");
+    command.arg("kept:a").arg(90_000).arg("FIELDS").arg(2).arg("owner").arg("status");
+    if command.query::<Vec<i64>>(&mut server.connect()).is_err() {
+        return;
+    }
+    server.idemctl(&["force-unlock", "a", "--schema", "kept", "--yes"]).exits(0);
+    assert!(server.keys().is_empty());
+    server.idemctl(&["undo", "--yes"]).exits(0).says("1 of 1 Redis key");
+    let left: Vec<i64> = server.send(&[b"HPTTL", b"kept:a", b"FIELDS", b"1", b"owner"]);
+    assert!((60_000..=90_000).contains(&left[0]), "{left:?}");
+}
+
+/// A lock beside a result that never expires, and a part that lives longer than the lock.
+const HELD: &str = r#"format = 2
+name = "held"
+ttl = { lock = "5m", result = "none" }
+
+[keys]
+lock = "held:{key}:lock"
+result = "held:{key}"
+parts = { block = "held:{key}:block" }
+
+[[value]]
+name = "lock"
+at = "lock"
+required = ["/by"]
+optional = ["/until"]
+state = "in-progress"
+fields = { owner = "/by" }
+expires_at = { field = "/until", clock = "server" }
+
+[[value]]
+name = "done"
+at = "result"
+equals = "done"
+state = "completed"
+
+[[value]]
+name = "block"
+at = "block"
+opaque = true
+
+[[begin.call]]
+command = ["SET", "{lock}", "{owner}", "NX", "EX", "{lock_ttl}"]
+replies = [
+  { nil = true, means = "conflict", when = { lock = "present" } },
+  { word = "OK", means = "next" },
+]
+
+[[begin.call]]
+command = ["GET", "held:{key}:block"]
+replies = [
+  { text = true, means = "conflict", when = { block = "present" } },
+  { nil = true, means = "acquired", when = { lock = "absent", block = "absent" } },
+]
+"#;
+
+/// Rule: the end of an answer names the value that ends it, with its own TTL and its own expiry.
+#[test]
+fn the_end_of_an_answer_is_that_of_the_value_that_gives_it() {
+    let server = Server::start();
+    server.describe("held", &[("schema.toml", HELD)]);
+    let now_ms = crate::support::backup::now_ms(&server);
+    let inspect = |key: &str| server.idemctl(&["inspect", key, "--schema", "held"]).exits(0);
+    // The service gives its locks a TTL, although it gives its results none.
+    server.put("held:a:lock", r#"{"by":"w"}"#);
+    server.put("held:a", "done");
+    inspect("a").shows("conflict indefinitely, because the lock never expires");
+    // The value expires before its Redis key.
+    let lock = format!(r#"{{"by":"w","until":{}}}"#, now_ms + 20_000);
+    server.set("held:b:lock", &lock, 300_000);
+    let page = inspect("b");
+    page.shows("until the lock expires, then it executes");
+    let json = ["inspect", "b", "--schema", "held", "-o", "json"];
+    let json = server.idemctl(&json).exits(0).json();
+    let until_ms = json["records"][0]["next_request"]["until_ms"].as_u64().unwrap();
+    assert!(until_ms <= 20_000, "{until_ms}");
+    // The answer stays the same after the lock, because of a part.
+    server.set("held:c:lock", r#"{"by":"w"}"#, 10_000);
+    server.set("held:c:block", "1", 60_000);
+    let page = inspect("c");
+    page.shows("until its Redis key `block` expires, then it executes");
 }

@@ -60,7 +60,9 @@ impl ChosenCompletion {
     /// The owner token of the worker that held the lock; `None` if it was another one, because the
     /// token of the completion is new.
     pub(super) fn original_worker(&self, record: &Record) -> Option<&[u8]> {
-        let is_kept = self.is_owner_given || record.owner() == Some(&self.owner[..]);
+        let is_kept = self.completion == Completion::OfLock
+            || self.is_owner_given
+            || record.owner() == Some(&self.owner[..]);
         if is_kept { Some(&self.owner) } else { None }
     }
 

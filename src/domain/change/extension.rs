@@ -29,6 +29,10 @@ pub(crate) fn extendable(record: &Record) -> Result<usize, String> {
                 extends only the TTL of the Redis key"
                 .to_owned())
         }
+        State::InProgress if record.lock().is_none() => Err(
+            "its lock does not exist; another Redis key of the record says that it is in progress"
+                .to_owned(),
+        ),
         State::InProgress => Ok(record.schema.lock_key_index()),
         State::Completed | State::Failed | State::Released => {
             Err(format!("it is {}, so no lock is held", record.state.as_str()))

@@ -22,9 +22,11 @@ pub(crate) fn check_freed(record: &Record, key_index: usize) -> Result<(), Strin
     if !schema.begin_looks_at_parts() {
         return Ok(());
     }
-    if !matches!(answer_without(record, key_index), Answer::Conflict | Answer::Fail) {
-        return Ok(());
-    }
+    let would = match answer_without(record, key_index) {
+        Answer::Execute | Answer::Replay => return Ok(()),
+        Answer::Conflict | Answer::Fail => "would",
+        Answer::Unknown => "may",
+    };
     let mut left = Vec::new();
     for (index, key) in record.seen.keys.iter().enumerate() {
         if schema.is_part(index) && !key.content.is_absent() {
@@ -37,7 +39,7 @@ pub(crate) fn check_freed(record: &Record, key_index: usize) -> Result<(), Strin
         left => format!("its parts remain ({})", left.join(", ")),
     };
     Err(format!(
-        "without the lock, the service would still reject the next request, because {because}; \
+        "without the lock, the service {would} still reject the next request, because {because}; \
         `purge` with --state {state} removes all Redis keys of the record"
     ))
 }

@@ -38,7 +38,10 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
         code: FindingCode::Unreadable,
         severity: Severity::Error,
         evidence: Evidence::Known,
-        message: format!("the value cannot be read ({why}); {retries} {}", input.how_long()),
+        message: match input.record.next_request.answer {
+            Answer::Execute => format!("the value cannot be read ({why}); {retries}"),
+            _ => format!("the value cannot be read ({why}); {retries} {}", input.how_long()),
+        },
         advice: advice.to_owned(),
     })
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 
 use crate::domain::duration;
-use crate::domain::record::{Content, Observation, Reading, decode};
+use crate::domain::record::{Content, Observation, Reading, decode, is_plain_hash};
 use crate::domain::schema::{KeyIs, Meaning, Role, Schema, State};
 
 /// TTLs are rounded up to a multiple of this many milliseconds, so that the duration of a call does
@@ -52,12 +52,12 @@ impl Hash for StoredKey {
 
 impl StoredKey {
     /// True if both hold the same value. DUMP returns the fields of a hash in no fixed order, so
-    /// those are compared by their content. The content of other types is not read.
+    /// those are compared by their content, unless they have TTLs, which only DUMP contains.
     pub(crate) fn is_same_value(&self, other: &Self) -> bool {
-        match (&self.content, &other.content) {
-            (Content::Hash(fields), Content::Hash(other)) => fields == other,
-            _ => self.dump == other.dump,
+        if is_plain_hash(&self.dump) && is_plain_hash(&other.dump) {
+            return self.content == other.content;
         }
+        self.dump == other.dump
     }
 
     /// A key with the PTTL that the server returned, rounded.

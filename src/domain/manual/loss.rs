@@ -41,6 +41,28 @@ pub(crate) fn lost_fields(record: &Record, request: &StepInputs<'_>) -> Vec<Stri
     lost
 }
 
+/// The fields of the previous result that a result which replaces it does not have, by their JSON
+/// pointers. Empty if the step does not send the whole result.
+pub(crate) fn dropped_fields(record: &Record, request: &StepInputs<'_>) -> Vec<String> {
+    let schema = &record.schema;
+    let before = &record.seen.keys[schema.result_key_index()].content;
+    if !schema.sends_result_value() {
+        return Vec::new();
+    }
+    let after = document(schema, &request.result_over(before));
+    let (Some(Json::Object(old)), Some(Json::Object(new))) = (document(schema, before), after)
+    else {
+        return Vec::new();
+    };
+    let mut dropped = Vec::new();
+    for (name, _) in old {
+        if !new.iter().any(|(other, _)| *other == name) {
+            dropped.push(format!("/{name}"));
+        }
+    }
+    dropped
+}
+
 /// The pointer to the payload's hash in the previous value, if the result does not contain that
 /// hash.
 fn lost_fingerprint(record: &Record, result: &Content) -> Option<String> {

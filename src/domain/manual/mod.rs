@@ -11,7 +11,9 @@ mod response_input;
 
 pub(crate) use self::complete::{Completion, Overrides, Refusal, completion_of, lock_for_step};
 pub(crate) use self::delivery::{Delivered, delivered, difference};
-pub(crate) use self::loss::{lost_fields, no_result, unread_result, unwritten_result};
+pub(crate) use self::loss::{
+    dropped_fields, lost_fields, no_result, unread_result, unwritten_result,
+};
 pub(crate) use self::lost_reply::{was_acquired, was_released, was_stored};
 pub(crate) use self::predict::{
     completed, is_overwritten_later, is_removed_by_failure, predict_begin, predict_complete,

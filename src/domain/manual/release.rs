@@ -2,7 +2,7 @@
 
 use super::complete::Refusal;
 use crate::domain::record::{Reading, Record};
-use crate::domain::schema::{State, Step};
+use crate::domain::schema::{OnFailure, State, Step};
 
 /// The service's release step, if the record is a lock, or has one beside its result. A stored
 /// result alone is never released, because some services delete the key without checking its value.
@@ -10,8 +10,10 @@ use crate::domain::schema::{State, Step};
 /// # Errors
 /// Why the record must not be released.
 pub(crate) fn releasable(record: &Record) -> Result<&Step, Refusal> {
-    let is_described = record.schema.begin.is_some();
-    let missing = if is_described { Refusal::NoSuchStep } else { Refusal::Undescribed("release") };
+    // A service that releases its lock after a failure has the step, even if it is not described.
+    let on_failure = record.schema.service.on_failure;
+    let is_known = record.schema.begin.is_some() && on_failure != Some(OnFailure::Release);
+    let missing = if is_known { Refusal::NoSuchStep } else { Refusal::Undescribed("release") };
     let step = record.schema.release.as_ref().ok_or(missing)?;
     // Some release steps are a plain DEL, which would remove the other program's value.
     if record.readings.iter().any(|reading| matches!(reading, Reading::WrongType(_))) {

@@ -92,14 +92,18 @@ fn pack(document: &Json<'_>, decoder: &Decoder) -> Result<Vec<u8>, String> {
         (Encoding::Msgpack, _) => packed::to_msgpack(document)?,
         (Encoding::Php, _) => packed::to_php(document),
         (Encoding::Newtonsoft, _) => packed::to_newtonsoft(document)?,
-        // A text counts as a document that is already encoded.
-        (Encoding::Json, Json::String(text)) => text.as_bytes().to_vec(),
+        // A text counts as a document that is already encoded, if it is JSON.
+        (Encoding::Json, Json::String(text)) if is_json(text) => text.as_bytes().to_vec(),
         (Encoding::Json, _) => document.to_value().to_string().into_bytes(),
         (Encoding::Text, Json::String(text)) => text.as_bytes().to_vec(),
         (Encoding::Text, Json::Bytes(bytes)) => bytes.to_vec(),
         (other, _) => return Err(format!("{} is read and not written", other.as_str())),
     };
     wrap(&decoder.codecs, bytes)
+}
+
+fn is_json(text: &str) -> bool {
+    serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
 }
 
 fn string(bytes: Vec<u8>) -> Json<'static> {

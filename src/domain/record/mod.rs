@@ -33,7 +33,7 @@ pub(crate) use extended::{Extended, Left};
 pub use field_set::{FieldSet, ValueField};
 pub(crate) use identity::{Comparison, Identity};
 pub(crate) use json::Json;
-pub(crate) use key_identity::KeyIdentity;
+pub(crate) use key_identity::{KeyIdentity, is_plain_hash};
 pub(crate) use locate::Candidate;
 pub(crate) use name::{Given, KeyMeanings, Name};
 pub(crate) use observation::{Content, Expiry, Field, Hash, KeyState, Observation};

@@ -39,6 +39,9 @@ pub struct KeyState {
     /// The last bytes of DUMP, which are the checksum of the whole value. Read only for a value
     /// that was read in part, or is not a string.
     pub(crate) checksum: Option<[u8; 8]>,
+    /// True if DUMP showed a hash whose fields have no TTL, so that their names and values identify
+    /// it. False if DUMP was not read.
+    pub(crate) has_plain_fields: bool,
     /// Time since the key was last touched before this read; `None` if unknown.
     pub(crate) idle: Option<Duration>,
     /// Bytes of memory that the key takes by the server's account; `None` if unknown.
@@ -58,6 +61,7 @@ impl KeyState {
             expiry,
             deadline,
             checksum: None,
+            has_plain_fields: false,
             idle: None,
             memory: None,
         }

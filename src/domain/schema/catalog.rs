@@ -209,6 +209,12 @@ impl Catalog {
         self.places.iter().filter(|schema| is_scanned(schema, self.takes_bare)).cloned().collect()
     }
 
+    /// True if one of these schemas has locks with Redis keys of their own.
+    pub(crate) fn have_separate_locks(&self, names: &BTreeSet<String>) -> bool {
+        let mut named = self.all().iter().filter(|schema| names.contains(&schema.name));
+        named.any(|schema| schema.has_locks() && schema.has_separate_result())
+    }
+
     /// True if each of the schemas with these names describes the begin step, so that the answer to
     /// the next request is known.
     pub(crate) fn describe_begin(&self, names: &BTreeSet<String>) -> bool {

@@ -16,6 +16,8 @@ pub struct NextRequest {
     pub until: Option<Expiry>,
     /// The Redis key whose expiry changes it, by its index in the record.
     pub(crate) until_key: Option<usize>,
+    /// The answer after that expiry, if other Redis keys expire before it; else `None`.
+    pub(crate) then: Option<Answer>,
     /// The client's response, if the schema describes it.
     pub client: Option<String>,
 }
@@ -42,36 +44,56 @@ as_str!(Answer);
 /// in this state of the Redis keys. If no condition holds, the service fails, unless it may send a
 /// reply of which the schema does not say when.
 pub fn of(schema: &Schema, readings: &[Reading], seen: &Observation) -> NextRequest {
-    let unknown =
-        NextRequest { answer: Answer::Unknown, until: None, until_key: None, client: None };
-    let Some(begin) = &schema.begin else { return unknown };
+    let mut next = NextRequest {
+        answer: Answer::Unknown,
+        until: None,
+        until_key: None,
+        then: None,
+        client: None,
+    };
+    let Some(begin) = &schema.begin else { return next };
     // The next request is assumed to be a retry with the same payload.
-    let Some((reply, condition)) = predict_reply(begin, readings, false) else {
-        if has_unpredicted_answers(begin) {
-            return unknown;
+    let predicted = predict_reply(begin, readings, false);
+    next.answer = answer_of(begin, predicted);
+    if let Some((reply, _)) = predicted {
+        next.client.clone_from(&reply.client);
+    }
+    match predicted {
+        _ if matches!(next.answer, Answer::Execute | Answer::Unknown) => {}
+        None => {
+            let (until, key_index) = first_expiry(seen);
+            next.until = Some(until);
+            next.until_key = key_index;
         }
-        let (until, until_key) = first_expiry(seen);
-        return NextRequest { answer: Answer::Fail, until: Some(until), until_key, client: None };
-    };
-    let answer = match reply.means {
-        Meaning::Acquired => Answer::Execute,
-        Meaning::Conflict => Answer::Conflict,
-        Meaning::Replay => Answer::Replay,
-        _ => Answer::Fail,
-    };
-    let (until, until_key) = match answer {
-        Answer::Execute => (None, None),
         // Other Redis keys than the lock and the result may give the same answer after the first
         // expiry.
-        _ if schema.begin_looks_at_parts() => {
-            end_of_answer(begin, (reply, condition), readings, seen)
+        Some((_, condition)) if schema.begin_looks_at_parts() => {
+            let end = end_of_answer(schema, begin, condition, &next, readings, seen);
+            next.until = end.until;
+            next.until_key = end.key_index;
+            next.then = end.then;
         }
-        _ => {
+        Some((_, condition)) => {
             let (until, key_index) = expiry_of_answer(condition, readings, seen);
-            (Some(until), key_index)
+            next.until = Some(until);
+            next.until_key = key_index;
         }
-    };
-    NextRequest { answer, until, until_key, client: reply.client.clone() }
+    }
+    next
+}
+
+/// The answer that a predicted reply of begin gives.
+fn answer_of(begin: &Step, predicted: Option<(&Reply, &Condition)>) -> Answer {
+    match predicted {
+        None if has_unpredicted_answers(begin) => Answer::Unknown,
+        None => Answer::Fail,
+        Some((reply, _)) => match reply.means {
+            Meaning::Acquired => Answer::Execute,
+            Meaning::Conflict => Answer::Conflict,
+            Meaning::Replay => Answer::Replay,
+            _ => Answer::Fail,
+        },
+    }
 }
 
 /// True if begin has an answer to a request of which the schema does not say when it is given.
@@ -156,46 +178,78 @@ fn expiry_of_answer(
     (expiry, Some(*key_index))
 }
 
-/// When a reply of begin ends, if the service does not change the Redis keys: the first expiry
-/// after which another reply is predicted, and the Redis key that expires then. `Expiry::Never` if
-/// the reply depends on a Redis key that never expires; `None` if it depends on one that is absent.
+/// The end of an answer, if the service does not change the Redis keys.
+struct EndOfAnswer {
+    /// The first expiry after which the answer is another one. `Expiry::Never` if the answer depends
+    /// on a Redis key that never expires; `None` if it depends on one that is absent.
+    until: Option<Expiry>,
+    /// The Redis key that expires then.
+    key_index: Option<usize>,
+    /// The answer after it.
+    then: Option<Answer>,
+}
+
 fn end_of_answer(
+    schema: &Schema,
     begin: &Step,
-    (reply, condition): (&Reply, &Condition),
+    condition: &Condition,
+    now: &NextRequest,
     readings: &[Reading],
     seen: &Observation,
-) -> (Option<Expiry>, Option<usize>) {
-    let mut expiring = Vec::new();
+) -> EndOfAnswer {
+    // Each Redis key ends by its TTL, and a value may pass its own expiry before.
+    let mut ends = Vec::new();
     for (key_index, key) in seen.keys.iter().enumerate() {
-        if !readings[key_index].is_absent()
-            && let Expiry::In(ms) = key.expiry
+        if readings[key_index].is_absent() {
+            continue;
+        }
+        if let Expiry::In(ms) = key.expiry {
+            ends.push((ms, key_index, Reading::Absent));
+        }
+        if let Some(ms) = own_time_left(&readings[key_index], seen)
+            && let Some(lapsed) = lapsed(schema, &readings[key_index])
         {
-            expiring.push((ms, key_index));
+            ends.push((ms, key_index, lapsed));
         }
     }
-    expiring.sort_unstable();
+    ends.sort_by_key(|(ms, _, _)| *ms);
 
     let mut left = readings.to_vec();
-    for (ms, key_index) in expiring {
-        left[key_index] = Reading::Absent;
-        if !predicts(begin, &left, reply) {
-            return (Some(Expiry::In(ms)), Some(key_index));
+    let mut condition = condition;
+    for (ms, key_index, reading) in ends {
+        // A Redis key that is gone stays gone, even if its value would have expired later.
+        if left[key_index] == Reading::Absent {
+            continue;
+        }
+        left[key_index] = reading;
+        let predicted = predict_reply(begin, &left, false);
+        let answer = answer_of(begin, predicted);
+        let client = predicted.and_then(|(reply, _)| reply.client.as_ref());
+        if answer != now.answer || client != now.client.as_ref() {
+            return EndOfAnswer {
+                until: Some(Expiry::In(ms)),
+                key_index: Some(key_index),
+                then: Some(answer),
+            };
+        }
+        // Another reply may give the same answer from then on.
+        if let Some((_, of_reply)) = predicted {
+            condition = of_reply;
         }
     }
     // The creation of such a key, for example of a free token, ends the answer.
     if condition.keys.iter().any(|(_, asked)| *asked == KeyIs::Absent) {
-        return (None, None);
+        return EndOfAnswer { until: None, key_index: None, then: None };
     }
     let key_index = condition.keys.first().map(|(key_index, _)| *key_index);
-    (Some(Expiry::Never), key_index)
+    EndOfAnswer { until: Some(Expiry::Never), key_index, then: None }
 }
 
-/// True if this is the reply that begin gives in a state.
-fn predicts(begin: &Step, readings: &[Reading], reply: &Reply) -> bool {
-    match predict_reply(begin, readings, false) {
-        Some((predicted, _)) => std::ptr::eq(predicted, reply),
-        None => false,
-    }
+/// The reading of a value after its own expiry; `None` if its format has none.
+fn lapsed(schema: &Schema, reading: &Reading) -> Option<Reading> {
+    let mut value = reading.decoded()?.clone();
+    value.lapsed = Some(schema.values[value.format].expires_at.as_ref()?.past);
+    Some(Reading::Value(Box::new(value)))
 }
 
 /// The time in milliseconds until the expiry that a value holds; `None` if it holds none, or if it

@@ -65,18 +65,19 @@ impl Saved {
             Some(at) => Deadline::At(at),
             None => Deadline::Never,
         };
-        KeyIdentity::of(&KeyState::new(&self.redis_key, content, Expiry::Never, deadline))
+        let key = KeyState::new(&self.redis_key, content, Expiry::Never, deadline);
+        let is_hash = matches!(key.content, Content::Hash(_));
+        let checksum = if is_hash { self.dump.last_chunk().copied() } else { None };
+        KeyIdentity::of(&KeyState { checksum, has_plain_fields: is_hash, ..key })
     }
 
     /// The value of a Redis key, with the deadline from the read, because the change compares with
     /// that.
     pub(in crate::store) fn of(seen: &KeyState, dump: Vec<u8>) -> Self {
-        Self {
-            redis_key: seen.redis_key.clone(),
-            dump,
-            ttl_ms: seen.expiry.millis(),
-            expires_at_ms: seen.deadline.millis(),
-        }
+        let expires_at_ms = seen.deadline.millis();
+        // The fields of a hash may have TTLs although it has none, and DUMP contains them.
+        let ttl_ms = if expires_at_ms.is_some() { seen.expiry.millis() } else { None };
+        Self { redis_key: seen.redis_key.clone(), dump, ttl_ms, expires_at_ms }
     }
 }
 

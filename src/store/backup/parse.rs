@@ -10,6 +10,7 @@ use serde::de::IgnoredAny;
 
 use super::entry::{Beside, FORMAT, FORMAT_1, Maker, Saved};
 use super::integrity::{self, Count, LineFault};
+use super::payload;
 use crate::domain::change::provenance::Provenance;
 use crate::domain::schema::Role;
 
@@ -249,12 +250,16 @@ fn held_key(fields: KeyFields) -> Result<HeldKey, LineFault> {
         let why = "the line is damaged: the checksum in `dump_base64` is wrong";
         return Err(LineFault::Damaged(why.to_owned()));
     }
-    if fields.ttl_ms.is_some() != fields.expires_at_ms.is_some() {
+    let mut ttl_ms = fields.ttl_ms;
+    // Up to 0.3.0, the TTL of a hash's last field was taken for that of the hash.
+    if payload::has_field_ttls(&dump) && fields.expires_at_ms.is_none() {
+        ttl_ms = None;
+    }
+    if ttl_ms.is_some() != fields.expires_at_ms.is_some() {
         return Err(missing("expires_at_ms"));
     }
     let redis_key = decode("redis_key_base64", &redis_key)?;
-    let saved =
-        Saved { redis_key, dump, ttl_ms: fields.ttl_ms, expires_at_ms: fields.expires_at_ms };
+    let saved = Saved { redis_key, dump, ttl_ms, expires_at_ms: fields.expires_at_ms };
     let role = match &fields.role {
         Some(name) => Some(role(name)?),
         None => None,

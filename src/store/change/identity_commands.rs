@@ -4,7 +4,7 @@
 use redis::Value;
 
 use super::set_words::Words;
-use crate::domain::record::{Content, Deadline, Expiry, KeyState, Observation};
+use crate::domain::record::{Content, Deadline, Expiry, KeyState, Observation, is_plain_hash};
 use crate::store::cluster::client::Client;
 use crate::store::cluster::deadlines::{TRIED, is_known as knows_pexpiretime};
 use crate::store::cluster::routing::Route;
@@ -156,11 +156,13 @@ impl<'a> IdentityCommands<'a> {
             };
             let deadline = self.deadline(moment, pttl)?;
             let mut checksum = None;
+            let mut has_plain_fields = false;
             let content = match value {
                 _ if pttl == -2 => Content::Absent,
                 Value::BulkString(dump) if self.reads_dump(index) => {
                     // The last bytes of a DUMP are a checksum of type and bytes.
                     checksum = dump.last_chunk().copied();
+                    has_plain_fields = is_plain_hash(&dump);
                     match fields.and_then(fields_of) {
                         Some(fields) => fields,
                         None => Content::Other(reply::word(kind).unwrap_or_default()),
@@ -176,7 +178,7 @@ impl<'a> IdentityCommands<'a> {
             };
             let expiry = Expiry::from_pttl(pttl);
             let now = KeyState::new(&seen.redis_key, content, expiry, deadline);
-            keys.push(KeyState { checksum, ..now });
+            keys.push(KeyState { checksum, has_plain_fields, ..now });
         }
         Ok(Observation { server_ms: self.seen.server_ms, keys, atomic: true })
     }

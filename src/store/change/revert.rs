@@ -3,7 +3,7 @@
 use super::guarded_step::GuardedOutcome;
 use super::set_words::Words;
 use super::writer::Writer;
-use crate::domain::record::{Content, KeyState, Observation};
+use crate::domain::record::{Content, KeyState, Observation, is_plain_hash};
 use crate::store::cluster::client::Client;
 use crate::store::error::StoreError;
 use crate::store::read::key_query::ReadLimit;
@@ -139,7 +139,7 @@ impl Client {
         for (record, seen) in seen.iter().enumerate() {
             let Ok(seen) = seen else { continue };
             for (key, seen) in seen.keys.iter().enumerate() {
-                if matches!(seen.content, Content::Text { .. }) {
+                if matches!(seen.content, Content::Text { .. } | Content::Hash(_)) {
                     places.push((record, key));
                     redis_keys.push(records[record][key].as_slice());
                 }
@@ -148,7 +148,16 @@ impl Client {
         for ((record, key), dump) in places.into_iter().zip(self.dump_each(&redis_keys).await?) {
             match (&mut seen[record], dump) {
                 (Ok(seen), Ok(dump)) => {
-                    seen.keys[key].checksum = dump.and_then(|dump| dump.last_chunk().copied());
+                    let dump = dump.unwrap_or_default();
+                    let checksum = dump.last_chunk().copied();
+                    let key = &mut seen.keys[key];
+                    if matches!(key.content, Content::Text { .. }) {
+                        key.checksum = checksum;
+                    } else {
+                        // The fields were read with their checksum. If the DUMP after it has another
+                        // one, it is not the DUMP of these fields.
+                        key.has_plain_fields = is_plain_hash(&dump) && key.checksum == checksum;
+                    }
                 }
                 (seen @ Ok(_), Err(error)) => *seen = Err(error),
                 (Err(_), _) => {}

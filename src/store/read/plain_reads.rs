@@ -10,7 +10,7 @@ use crate::store::connection::reply;
 use crate::store::error::StoreError;
 
 /// The most fields of a hash that are read, the same as in `fields.lua`.
-const MOST_FIELDS: u64 = 256;
+pub(super) const MOST_FIELDS: u64 = 256;
 
 /// The most commands that a query sends for a record, to allocate a pipeline.
 const COMMANDS_PER_RECORD: usize = 4;

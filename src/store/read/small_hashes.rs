@@ -7,6 +7,7 @@ use redis::Value;
 use super::key_query::{
     ExpiryCommand, KeyQuery, ReadTimes, ReplySource as _, ValueQuery, only_of_the_key, read_time,
 };
+use super::plain_reads::MOST_FIELDS;
 use crate::domain::record::{Candidate, Content, Deadline, Observation};
 use crate::store::cluster::deadlines::{TRIED, is_known};
 use crate::store::connection::Connection;
@@ -113,6 +114,9 @@ impl SmallHashes {
         let Ok(seen) = seen else { return Ok(None) };
         match &seen.keys[0].content {
             Content::Absent => {}
+            // The script does not read the fields of such a hash, so that every command sees the
+            // same.
+            Content::Hash(hash) if hash.count > MOST_FIELDS => return Ok(None),
             Content::Hash(hash) => {
                 let has_ttl = seen.keys[0].deadline != Deadline::Never;
                 // A hash without a TTL of its own expires with the last of its fields.
