@@ -237,6 +237,9 @@ impl<'a> StepInputs<'a> {
     /// The response that a matched reply carries, in the form of [`Self::replayed`]; `None` if the
     /// reply carries no response as text.
     pub fn carried_response(&self, matched: ReplyMatch<'_>, reply: &StepReply) -> Option<Vec<u8>> {
+        if let Some(hash) = self.matcher().hash_in(matched, reply) {
+            return self.response_in_hash(&hash);
+        }
         let text = self.matcher().response_in(matched, reply)?;
         if self.schema.write.response.is_none() {
             return Some(comparable(text.to_vec()));
@@ -254,6 +257,20 @@ impl<'a> StepInputs<'a> {
             return Some(comparable(response.to_string().into_bytes()));
         }
         Some(comparable(text.to_vec()))
+    }
+
+    /// The response that a client makes of a hash that it has read; `None` if the schema does not
+    /// describe the response.
+    fn response_in_hash(&self, hash: &Content) -> Option<Vec<u8>> {
+        self.schema.write.response.as_ref()?;
+        let key_index = self.schema.result_key_index();
+        let Reading::Value(value) = decode::decode_value(self.schema, key_index, hash) else {
+            return None;
+        };
+        let response = value.response.as_ref()?.response();
+        let author =
+            StepInputs { response: &response, error: value.error.as_deref(), ..self.clone() };
+        Some(author.replayed())
     }
 
     /// The JSON pointer to the response in a result; `None` if the result is not JSON.

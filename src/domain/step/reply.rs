@@ -63,6 +63,8 @@ pub struct ReplyMatcher<'a> {
 pub struct ReplyMatch<'c> {
     /// The schema's entry that matched.
     pub entry: &'c Reply,
+    /// The call that got the reply.
+    call: &'c Call,
 }
 
 impl ReplyMatch<'_> {
@@ -86,7 +88,7 @@ impl ReplyMatcher<'_> {
         let values = self.values_in(call, reply);
         for entry in &call.replies {
             if self.is_entry_for(entry, reply, &values) {
-                return Some(ReplyMatch { entry });
+                return Some(ReplyMatch { entry, call });
             }
         }
         None
@@ -106,6 +108,15 @@ impl ReplyMatcher<'_> {
             (None, ReplyPattern::Text | ReplyPattern::Array(_)) => reply.stored(),
             _ => None,
         }
+    }
+
+    /// The hash whose fields a matched reply contains; `None` if the reply contains no hash.
+    pub(super) fn hash_in(&self, matched: ReplyMatch<'_>, reply: &StepReply) -> Option<Content> {
+        let format = matched.entry.value?;
+        if self.schema.values[format].encoding() != Encoding::Hash {
+            return None;
+        }
+        hash_of(&matched.call.action, reply)
     }
 
     fn is_entry_for(&self, entry: &Reply, reply: &StepReply, values: &[Content]) -> bool {

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use crate::domain::exploration::{Author, KeysState, ProgramCall, StepKind, WorkerProgram};
 use crate::domain::record::{Reading, decode};
 use crate::domain::schema::{Action, Call, Schema, State};
+use crate::domain::step::StepInputs;
 use crate::explore::Callers;
 use crate::sim::simulate::{ClientRequest, Job, OTHER_PAYMENT, PAYMENT};
 
@@ -76,12 +77,27 @@ impl Workers {
                 responses.push((response, Author::Effect(worker)));
                 let mut failed = self.new_job(schema, worker);
                 failed.fail();
-                let response = failed.request(schema, &self.key, beginning_ms).replayed();
-                responses.push((response, Author::Failure(worker)));
+                let failure = failed.request(schema, &self.key, beginning_ms);
+                // A client that gets what a success looks like does not learn of the failure.
+                if !looks_like_success(schema, &failure) {
+                    responses.push((failure.replayed(), Author::Failure(worker)));
+                }
             }
         }
         responses
     }
+}
+
+/// The lowest status code of an error.
+const FIRST_ERROR: i64 = 400;
+
+/// True if the service of a failed handler stores a value with the status code of a success, and
+/// without an error.
+fn looks_like_success(schema: &Schema, failure: &StepInputs<'_>) -> bool {
+    let reading = decode::decode_value(schema, schema.result_key_index(), &failure.result());
+    let Reading::Value(value) = reading else { return false };
+    let status = value.response.and_then(|response| response.status);
+    value.error.is_none() && status.is_some_and(|status| status < FIRST_ERROR)
 }
 
 /// Why the workers cannot play the schema; `None` if they can.
