@@ -36,7 +36,7 @@ dist-check: ## Build the static binary and the .deb, run the one in an empty roo
 generate: ## Write completions/, man/, the tables of lua/reference/README.md, the consoles and the matrix of the documents anew
 	IDEMCTL_BLESS=1 cargo test --locked --test source -- manual:: matrix::
 	IDEMCTL_BLESS=1 cargo test --locked --test source -- generated::
-	IDEMCTL_BLESS=1 cargo test --locked --test cli -- consoles::
+	IDEMCTL_BLESS=1 cargo test --locked --test cli -- consoles:: explore::document::
 
 libraries: ## Install the published libraries that can be had, write their fixtures anew, let each meet idemctl and replay 50 responses (NAME=bullmq)
 	@scripts/libraries.sh record $(NAME)
