@@ -28,7 +28,7 @@ pub use invariants::Invariant;
 pub(crate) use keys_state::{AbstractState, has_result, held_at, holds};
 pub use keys_state::{KeysState, StoredKey};
 pub(crate) use program::{ENDED, MOST_WORKERS};
-pub use program::{NextAction, Position, ProgramCall, StepKind, WorkerProgram};
+pub use program::{NextAction, Position, ProgramCall, WorkerProgram};
 pub(crate) use remedy::{BEGIN_IN_ONE_SCRIPT, Culprit, FAILED_AFTER_EFFECT, LeftLock};
 pub(crate) use stated_ttl::ExecutedCall;
 pub(crate) use step_coverage::{CoveredCall, StepCoverage, UnreachedGoal};

@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use strum::IntoStaticStr;
-
-use crate::domain::as_str::as_str;
-use crate::domain::schema::{Call, Meaning, OnFailure, Schema, Step};
+use crate::domain::schema::{Call, Meaning, Schema, Step};
+use crate::domain::step::{StepKind, WorkerSteps};
 
 /// The most workers of an exploration. The state of the search has one byte for each, and it fills
 /// 24 bytes.
@@ -16,28 +14,6 @@ const MOST_POSITIONS: usize = 250;
 
 /// The position of a worker that has finished or crashed.
 pub const ENDED: u8 = 0;
-
-/// The step of its work that a worker's call belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
-#[strum(serialize_all = "kebab-case")]
-pub enum StepKind {
-    Begin,
-    Renew,
-    Complete,
-    /// The handler failed, and the lock is released.
-    Release,
-    /// The handler failed, and the failure is stored.
-    StoreFailure,
-}
-
-as_str!(StepKind);
-
-impl StepKind {
-    /// The step of the schema that is called. A failure is stored by the complete step.
-    pub(crate) fn described_step(self) -> Self {
-        if self == Self::StoreFailure { Self::Complete } else { self }
-    }
-}
 
 /// One call of one service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -162,17 +138,15 @@ impl WorkerProgram {
     /// because each position names its successor.
     fn add_service(&mut self, service: usize) -> u8 {
         let schema = Arc::clone(&self.services[service]);
-        let released = schema.release.as_ref().map(|release| {
+        let steps = WorkerSteps::of(&schema);
+        let released = schema.release.as_ref().map(|_| {
             let part = StepPart::new(service, StepKind::Release);
-            self.add_calls(&release.calls, Meaning::Released, ENDED, part)
+            self.add_step(ENDED, part)
         });
-        let fails_to = Some(match schema.on_failure() {
-            OnFailure::Store => {
-                let part = StepPart::new(service, StepKind::StoreFailure);
-                self.add_calls(schema.complete_calls(), Meaning::Stored, ENDED, part)
-            }
-            OnFailure::Release => released.unwrap_or(ENDED),
-            OnFailure::Keep => ENDED,
+        let fails_to = Some(match steps.after_failure() {
+            Some(StepKind::Release) => released.unwrap_or(ENDED),
+            Some(kind) => self.add_step(ENDED, StepPart::new(service, kind)),
+            None => ENDED,
         });
         let complete_part = StepPart {
             // The service cannot know whether a handler failed before or after its effect.
@@ -181,10 +155,9 @@ impl WorkerProgram {
             has_worked: true,
             ..StepPart::new(service, StepKind::Complete)
         };
-        let complete =
-            self.add_calls(schema.complete_calls(), Meaning::Stored, ENDED, complete_part);
+        let complete = self.add_step(ENDED, complete_part);
         // A described release is called in any case, so that its mistakes are found.
-        let gives_up_to = if schema.on_failure() == OnFailure::Release { None } else { released };
+        let gives_up_to = steps.after_giving_up().and(released);
         let effect = self.add_position(Position {
             action: NextAction::Effect { then: complete },
             is_waiting: false,
@@ -200,9 +173,9 @@ impl WorkerProgram {
         // Without any call that touches the lock's key, the end of begin is the last check.
         let mut begin_is_protected_from =
             after_last_check(&schema, begin_calls).unwrap_or(begin_calls.len());
-        let acquired = match &schema.renew {
-            Some(renew) => {
-                let renew_is_protected_from = after_last_check(&schema, &renew.calls);
+        let acquired = match steps.before_effect() {
+            Some(kind) => {
+                let renew_is_protected_from = after_last_check(&schema, kind.calls(&schema));
                 if renew_is_protected_from.is_some() {
                     begin_is_protected_from = begin_calls.len();
                 }
@@ -210,9 +183,9 @@ impl WorkerProgram {
                     fails_to,
                     gives_up_to,
                     protected_from: renew_is_protected_from.unwrap_or(0),
-                    ..StepPart::new(service, StepKind::Renew)
+                    ..StepPart::new(service, kind)
                 };
-                self.add_calls(&renew.calls, Meaning::Renewed, effect, part)
+                self.add_step(effect, part)
             }
             None => effect,
         };
@@ -221,13 +194,16 @@ impl WorkerProgram {
             protected_from: begin_is_protected_from,
             ..StepPart::new(service, StepKind::Begin)
         };
-        self.add_calls(schema.begin_calls(), Meaning::Acquired, acquired, begin_part)
+        self.add_step(acquired, begin_part)
     }
 
-    /// Adds the positions before each of a step's calls, and returns the first of them.
-    fn add_calls(&mut self, calls: &[Call], wanted: Meaning, then: u8, part: StepPart) -> u8 {
+    /// Adds the positions before each of a step's calls, and returns the first of them. After the
+    /// step, the worker continues at `then`.
+    fn add_step(&mut self, then: u8, part: StepPart) -> u8 {
+        let calls = part.step.calls(&self.services[part.service]).len();
+        let wanted = part.step.wanted();
         let mut next = ENDED;
-        for index in (0..calls.len()).rev() {
+        for index in (0..calls).rev() {
             let number = number_of(self.calls.len());
             self.calls.push(ProgramCall { service: part.service, step: part.step, index });
             let is_first = index == 0;
@@ -274,13 +250,7 @@ impl WorkerProgram {
 
     /// The step that a call belongs to.
     pub fn step(&self, call: ProgramCall) -> Option<&Step> {
-        let schema = &self.services[call.service];
-        match call.step {
-            StepKind::Begin => schema.begin.as_ref(),
-            StepKind::Renew => schema.renew.as_ref(),
-            StepKind::Complete | StepKind::StoreFailure => schema.complete.as_ref(),
-            StepKind::Release => schema.release.as_ref(),
-        }
+        call.step.described_in(&self.services[call.service])
     }
 }
 

@@ -2,10 +2,10 @@
 //! schema has.
 
 use super::fault::Fault;
-use super::program::StepKind;
 use super::transition::Author;
 use crate::domain::schema::value_template::Placeholder;
 use crate::domain::schema::{Action, Call, OnFailure, Role, Schema};
+use crate::domain::step::StepKind;
 
 /// The advice if another request acted between two calls of begin. All later violations in that
 /// schedule follow from this.

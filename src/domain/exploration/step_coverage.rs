@@ -6,10 +6,11 @@
 use strum::{IntoStaticStr, VariantArray};
 
 use super::keys_state::KeysState;
-use super::program::{ProgramCall, StepKind, WorkerProgram};
+use super::program::{ProgramCall, WorkerProgram};
 use crate::domain::as_str::as_str;
 use crate::domain::record::{Reading, decode};
 use crate::domain::schema::{First, Meaning, Reply, ReplyPattern, Schema, Step};
+use crate::domain::step::StepKind;
 
 /// Something that must happen in a schedule without any fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]
@@ -277,15 +278,9 @@ impl CoveredCall {
 
 /// The steps that a schema describes, in the order of a record's life.
 fn described_steps(schema: &Schema) -> Vec<(StepKind, &Step)> {
-    let steps = [
-        (StepKind::Begin, &schema.begin),
-        (StepKind::Renew, &schema.renew),
-        (StepKind::Complete, &schema.complete),
-        (StepKind::Release, &schema.release),
-    ];
     let mut described = Vec::new();
-    for (kind, step) in steps {
-        if let Some(step) = step {
+    for kind in [StepKind::Begin, StepKind::Renew, StepKind::Complete, StepKind::Release] {
+        if let Some(step) = kind.described_in(schema) {
             described.push((kind, step));
         }
     }

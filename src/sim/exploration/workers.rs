@@ -3,10 +3,10 @@
 
 use std::rc::Rc;
 
-use crate::domain::exploration::{Author, KeysState, ProgramCall, StepKind, WorkerProgram};
+use crate::domain::exploration::{Author, KeysState, ProgramCall, WorkerProgram};
 use crate::domain::record::{Reading, decode};
 use crate::domain::schema::{Action, Call, Schema, State};
-use crate::domain::step::StepInputs;
+use crate::domain::step::{StepInputs, StepKind};
 use crate::explore::Callers;
 use crate::sim::simulate::{ClientRequest, Job, OTHER_PAYMENT, PAYMENT};
 

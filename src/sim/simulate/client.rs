@@ -149,7 +149,9 @@ enum Served {
 }
 
 async fn work_and_complete(worker: &mut ScenarioWorker<'_>) -> ScenarioResult<Served> {
-    worker.work();
+    if !worker.work().await? {
+        return Ok(Served::Answered);
+    }
     worker.complete().await?;
     Ok(Served::Executed)
 }

@@ -10,12 +10,12 @@ use super::worker::ScenarioWorker;
 use super::worker_calls::CallOutcome;
 use crate::domain::duration;
 use crate::domain::exploration::{
-    AbstractState, Act, AttributedReply, Author, MOST_LOST_WRITES, NextAction, StepKind, TraceLine,
+    AbstractState, Act, AttributedReply, Author, MOST_LOST_WRITES, NextAction, TraceLine,
     WorkerProgram, held_at, holds,
 };
 use crate::domain::schema::{Meaning, Role, Schema};
 use crate::domain::simulation::History;
-use crate::domain::step::StepReply;
+use crate::domain::step::{StepKind, StepReply};
 use crate::explore::TracedStep;
 use crate::store::{StoreError, Writable, pack};
 
@@ -159,8 +159,8 @@ impl<'s> Player<'s> {
             Act::Effect(worker) => {
                 let is_again = self.program.has_keyed_effect() && self.has_effect();
                 match &mut self.workers[usize::from(worker)] {
-                    Some(worker) if is_again => worker.work_again(),
-                    Some(worker) => worker.work(),
+                    Some(worker) if is_again => worker.have_effect_again(),
+                    Some(worker) => worker.have_effect(),
                     None => {}
                 }
             }

@@ -10,11 +10,10 @@ use uuid::Uuid;
 use super::run::ScenarioRun;
 use super::story::{BeginOutcome, ClientRequest, LONG, LockLifetime, ScenarioResult};
 use super::worker_calls::{CallOutcome, WorkerCalls};
-use crate::domain::exploration::StepKind;
 use crate::domain::record::Response;
-use crate::domain::schema::{Call, Meaning, OnFailure, Schema};
+use crate::domain::schema::{Call, Meaning, Schema};
 use crate::domain::simulation::{ClientAnswer, Execution};
-use crate::domain::step::StepInputs;
+use crate::domain::step::{StepInputs, StepKind, WorkerSteps};
 use crate::sim::service::words;
 use crate::sim::test_keys::TEST_KEYS_LIVE;
 use crate::store::{Connection, pack};
@@ -88,6 +87,8 @@ pub(super) struct ScenarioWorker<'s> {
     now_ms: u64,
     /// How long its lock certainly lives, if the story relies on that.
     lock_lives: Option<Duration>,
+    /// True if its lock was lost before its effect, so that it does nothing more.
+    has_stopped: bool,
 }
 
 impl<'s> ScenarioWorker<'s> {
@@ -113,7 +114,8 @@ impl<'s> ScenarioWorker<'s> {
         // name.
         let job = Job::new(&Uuid::new_v4().to_string(), client_request, lock_ttl);
         let now_ms = run.now_ms;
-        Self { calls: WorkerCalls::new(run, name, connection), job, now_ms, lock_lives }
+        let calls = WorkerCalls::new(run, name, connection);
+        Self { calls, job, now_ms, lock_lives, has_stopped: false }
     }
 
     fn run(&self) -> &Rc<ScenarioRun<'s>> {
@@ -163,7 +165,8 @@ impl<'s> ScenarioWorker<'s> {
         }
         // Taken before the call, because the lock's TTL starts when Redis executes the call.
         let since = Instant::now();
-        let Some(outcome) = self.execute("begins", &self.schema().begin_calls()[calls]).await?
+        let Some(outcome) =
+            self.execute(verb(StepKind::Begin), &self.schema().begin_calls()[calls]).await?
         else {
             return Ok(None);
         };
@@ -191,8 +194,19 @@ impl<'s> ScenarioWorker<'s> {
         Ok(Some(begun))
     }
 
-    /// The handler succeeds, and its effect is counted.
-    pub(super) fn work(&mut self) {
+    /// Works as every worker does: it renews its lock if its service can, and has its effect. False
+    /// if the lock is lost, so that the worker stops.
+    pub(super) async fn work(&mut self) -> ScenarioResult<bool> {
+        if !self.prepare_effect().await? {
+            return Ok(false);
+        }
+        self.have_effect();
+        Ok(true)
+    }
+
+    /// The handler succeeds, and its effect is counted. A story that disturbs the worker around
+    /// its effect calls this without a renewal, as if the disturbance came right after one.
+    pub(super) fn have_effect(&mut self) {
         let schema = self.schema();
         self.job.succeed(schema, &self.calls.name);
         self.count_execution(true);
@@ -201,7 +215,7 @@ impl<'s> ScenarioWorker<'s> {
 
     /// The handler requests the operation with a key that was used, and gets the outcome of the
     /// first request.
-    pub(super) fn work_again(&mut self) {
+    pub(super) fn have_effect_again(&mut self) {
         let schema = self.schema();
         self.job.succeed(schema, &self.calls.name);
         self.count_execution(true);
@@ -230,27 +244,39 @@ impl<'s> ScenarioWorker<'s> {
         self.run().history.borrow_mut().executions.push(execution);
     }
 
-    /// Renews the lock after a pause, if the service has a renew step; false if the worker no
-    /// longer owns the lock.
-    pub(super) async fn renew_lock(&mut self) -> ScenarioResult<bool> {
-        let Some(renew) = &self.schema().renew else { return Ok(true) };
-        let outcome = self.execute("renews its lock", &renew.calls).await?;
-        let is_renewed = meaning(outcome.as_ref()) == Some(Meaning::Renewed);
-        if !is_renewed {
-            self.calls.note("stops: the lock is not its own", None, Some("an error".to_owned()));
+    /// Executes the step that the service has between begin and the effect; false if the worker
+    /// does not own the lock any more, so that it stops.
+    async fn prepare_effect(&mut self) -> ScenarioResult<bool> {
+        let Some(step) = WorkerSteps::of(self.schema()).before_effect() else { return Ok(true) };
+        let since = Instant::now();
+        if self.execute_step(step).await? {
+            self.note_held_lock(since);
+            return Ok(true);
         }
-        Ok(is_renewed)
+        self.has_stopped = true;
+        self.calls.note("stops: the lock is not its own", None, Some("an error".to_owned()));
+        Ok(false)
     }
 
-    /// Executes the complete step; true if the result is stored.
+    /// Executes a whole step; true if the reply is the one after which the worker goes on.
+    async fn execute_step(&mut self, step: StepKind) -> ScenarioResult<bool> {
+        let outcome = self.execute(verb(step), step.calls(self.schema())).await?;
+        Ok(meaning(outcome.as_ref()) == Some(step.wanted()))
+    }
+
+    /// Executes the complete step, unless the worker has stopped; true if the result is stored.
     pub(super) async fn complete(&mut self) -> ScenarioResult<bool> {
-        self.complete_calls(0..self.schema().complete_calls().len()).await
+        if self.has_stopped {
+            return Ok(false);
+        }
+        self.execute_step(StepKind::Complete).await
     }
 
     /// Completes after the worker's lock expired. A remark reports whether the result was stored
     /// over `over`, the lock or result of another worker.
     pub(super) async fn complete_late(&mut self, over: &str) -> ScenarioResult {
-        let outcome = self.execute("completes", self.schema().complete_calls()).await?;
+        let completing = verb(StepKind::Complete);
+        let outcome = self.execute(completing, self.schema().complete_calls()).await?;
         let what = match outcome {
             Some(outcome) if outcome.meaning() == Some(Meaning::Stored) => {
                 format!("stored over {over}")
@@ -264,29 +290,25 @@ impl<'s> ScenarioWorker<'s> {
 
     /// Makes some calls of the complete step; true if the result is stored.
     pub(super) async fn complete_calls(&mut self, calls: Range<usize>) -> ScenarioResult<bool> {
-        let outcome = self.execute("completes", &self.schema().complete_calls()[calls]).await?;
+        let calls = &self.schema().complete_calls()[calls];
+        let outcome = self.execute(verb(StepKind::Complete), calls).await?;
         Ok(meaning(outcome.as_ref()) == Some(Meaning::Stored))
     }
 
     /// Releases the lock, if the service has a release step; true if the lock was deleted.
     pub(super) async fn release(&mut self) -> ScenarioResult<bool> {
-        let Some(release) = &self.schema().release else { return Ok(false) };
-        let outcome = self.execute("releases", &release.calls).await?;
-        Ok(meaning(outcome.as_ref()) == Some(Meaning::Released))
+        if self.schema().release.is_none() {
+            return Ok(false);
+        }
+        self.execute_step(StepKind::Release).await
     }
 
     /// The handler fails without effect. The service then stores the error, releases the lock, or
     /// keeps it.
     pub(super) async fn fail(&mut self) -> ScenarioResult {
         self.fail_handler();
-        match self.schema().on_failure() {
-            OnFailure::Store => {
-                self.complete().await?;
-            }
-            OnFailure::Release => {
-                self.release().await?;
-            }
-            OnFailure::Keep => {}
+        if let Some(step) = WorkerSteps::of(self.schema()).after_failure() {
+            self.execute_step(step).await?;
         }
         Ok(())
     }
@@ -329,18 +351,8 @@ impl<'s> ScenarioWorker<'s> {
         if let Some(now_ms) = self.run().stopped_at() {
             self.now_ms = now_ms;
         }
-        let schema = self.schema();
-        let (what, step) = match step {
-            StepKind::Begin => ("begins", &schema.begin),
-            StepKind::Renew => ("renews its lock", &schema.renew),
-            StepKind::Complete | StepKind::StoreFailure => ("completes", &schema.complete),
-            StepKind::Release => ("releases", &schema.release),
-        };
-        let calls: &[Call] = match step {
-            Some(step) => &step.calls,
-            None => &[],
-        };
-        self.execute(what, calls.get(index..=index).unwrap_or_default()).await
+        let calls = step.calls(self.schema());
+        self.execute(verb(step), calls.get(index..=index).unwrap_or_default()).await
     }
 
     /// The worker crashes: it sends nothing more.
@@ -405,7 +417,7 @@ impl ScenarioWorker<'_> {
     /// Executes the operation, and stores a result as the service of another schema with the same
     /// Redis keys does.
     pub(super) async fn set_result_of(&mut self, other: &Schema) -> ScenarioResult {
-        self.work();
+        self.have_effect();
         let request = StepInputs { schema: other, ..self.request() };
         let result = request.result_value();
         // `work` recorded the response as this schema replays it, but the stored result is that of
@@ -440,6 +452,16 @@ impl ScenarioWorker<'_> {
         let mut command = vec![&b"SET"[..], &redis_key, value];
         command.extend(options);
         Ok(words(&self.run().send(&pack(command)).await?))
+    }
+}
+
+/// What the worker does in a step, as the history says it.
+fn verb(step: StepKind) -> &'static str {
+    match step {
+        StepKind::Begin => "begins",
+        StepKind::Renew => "renews its lock",
+        StepKind::Complete | StepKind::StoreFailure => "completes",
+        StepKind::Release => "releases",
     }
 }
 

@@ -126,3 +126,17 @@ fn a_release_that_takes_results_makes_the_payment_twice() {
         .with("release.lua", FENCES, "if holder and holder ~= owner then");
     careless.plays("failure-deletes-result").is("duplicate").makes(2);
 }
+
+/// Rule: the workers of `simulate` renew their locks before the effect, as those of `explore` do, so that both notice a
+/// renewal that never succeeds.
+#[test]
+fn a_worker_whose_renewal_is_refused_does_nothing() {
+    let as_pattern = reference().with(
+        "renew.lua",
+        FENCES,
+        "if not holder or not string.find(holder, owner) then",
+    );
+    for cell in as_pattern.plays_each(&["first-then-retry", "concurrent-duplicates"]) {
+        cell.is("blocked").makes(0);
+    }
+}

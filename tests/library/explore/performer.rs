@@ -5,7 +5,8 @@ use std::rc::Rc;
 
 use crate::support::Server;
 use crate::support::wire::{ask, schema, words};
-use idemctl::domain::exploration::{Author, KeysState, StepKind, StoredKey, WorkerProgram};
+use idemctl::domain::exploration::{Author, KeysState, StoredKey, WorkerProgram};
+use idemctl::domain::step::StepKind;
 
 use idemctl::domain::record::observation::Content;
 use idemctl::domain::record::response::Response;

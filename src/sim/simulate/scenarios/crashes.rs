@@ -50,7 +50,7 @@ async fn crash_between_steps(environment: &ScenarioEnvironment<'_>) -> ScenarioR
         let run = environment.run(&format!("after {done} of {calls} calls")).await?;
         let mut first = run.worker("worker 1", PAYMENT, LockLifetime::Short).await?;
         if first.acquire_lock().await? {
-            first.work();
+            first.have_effect();
             first.complete_calls(0..done).await?;
             first.crash();
         }
@@ -68,7 +68,7 @@ async fn older_worker_keeps_its_lock(environment: &ScenarioEnvironment<'_>) -> S
         environment.run("an older worker's SET of the result, without DEL of the lock").await?;
     let mut first = run.worker("worker 1", PAYMENT, LockLifetime::Short).await?;
     if first.acquire_lock().await? {
-        first.work();
+        first.have_effect();
         first.set_result().await?;
         first.crash();
     }
@@ -127,7 +127,7 @@ async fn result_not_stored(environment: &ScenarioEnvironment<'_>) -> ScenarioRes
     let run = environment.run("").await?;
     let mut first = run.worker("worker 1", PAYMENT, LockLifetime::Short).await?;
     if first.acquire_lock().await? {
-        first.work();
+        first.have_effect();
         first.disconnect();
         first.complete().await?;
     }

@@ -39,12 +39,11 @@ async fn zombie_works_and_completes(environment: &ScenarioEnvironment<'_>) -> Sc
     if !second.acquire_lock().await? {
         return run.retry_until_served("a retry", PAYMENT).await;
     }
-    if zombie.renew_lock().await? {
-        zombie.work();
+    if zombie.work().await? {
         zombie.complete_late("worker 2's lock").await?;
     }
     run.request_once("a retry", PAYMENT).await?;
-    second.work();
+    second.have_effect();
     second.complete().await?;
     run.retry_until_served("a later retry", PAYMENT).await
 }
@@ -62,7 +61,7 @@ async fn zombie_without_effect_completes(environment: &ScenarioEnvironment<'_>) 
     if !second.acquire_lock().await? {
         return run.retry_until_served("a retry", PAYMENT).await;
     }
-    second.work();
+    second.have_effect();
     zombie.complete_late("worker 2's lock").await?;
     run.request_once("a retry", PAYMENT).await?;
     second.complete().await?;
@@ -99,10 +98,9 @@ async fn zombie_works_and_overwrites(environment: &ScenarioEnvironment<'_>) -> S
     if !second.acquire_lock().await? {
         return run.retry_until_served("a retry", PAYMENT).await;
     }
-    second.work();
+    second.have_effect();
     second.complete().await?;
-    if zombie.renew_lock().await? {
-        zombie.work();
+    if zombie.work().await? {
         zombie.complete_late("worker 2's result").await?;
     }
     run.retry_until_served("a retry", PAYMENT).await
@@ -121,7 +119,7 @@ async fn zombie_without_effect_overwrites(environment: &ScenarioEnvironment<'_>)
     if !second.acquire_lock().await? {
         return run.retry_until_served("a retry", PAYMENT).await;
     }
-    second.work();
+    second.have_effect();
     second.complete().await?;
     zombie.complete_late("worker 2's result").await?;
     run.retry_until_served("a retry", PAYMENT).await
@@ -167,7 +165,7 @@ async fn fails_late(
         slow.fail().await?;
     }
     run.request_once("a retry", PAYMENT).await?;
-    second.work();
+    second.have_effect();
     second.complete().await?;
     run.retry_until_served("a later retry", PAYMENT).await
 }
@@ -196,8 +194,7 @@ async fn failure_deletes_result(environment: &ScenarioEnvironment<'_>) -> Scenar
     if !second.acquire_lock().await? {
         return run.retry_until_served("a retry", PAYMENT).await;
     }
-    if slow.renew_lock().await? {
-        slow.work();
+    if slow.work().await? {
         slow.complete_late("worker 2's lock").await?;
     }
     second.fail().await?;
@@ -275,7 +272,7 @@ async fn clock_of_ttl(environment: &ScenarioEnvironment<'_>) -> ScenarioResult {
         match first.begin().await? {
             BeginOutcome::Acquired => {
                 run.request_once("a retry", PAYMENT).await?;
-                first.work();
+                first.have_effect();
                 first.complete().await?;
             }
             BeginOutcome::Fails(why) => run.note_client_answer(PAYMENT, ClientAnswer::Error(why)),
@@ -295,7 +292,7 @@ async fn lives_for_its_ttl(environment: &ScenarioEnvironment<'_>) -> ScenarioRes
     }
     tokio::time::sleep(environment.lock_ttl / 4).await;
     run.request_once("a retry", PAYMENT).await?;
-    first.work();
+    first.have_effect();
     first.complete().await?;
     run.retry_until_served("a later retry", PAYMENT).await
 }

@@ -39,7 +39,7 @@ async fn store_down(environment: &ScenarioEnvironment<'_>) -> ScenarioResult {
         if let BeginOutcome::Unreachable(why) = worker.begin().await? {
             match does {
                 WithoutRedis::Refuse => run.note_client_answer(PAYMENT, ClientAnswer::Error(why)),
-                WithoutRedis::Execute => worker.work(),
+                WithoutRedis::Execute => worker.have_effect(),
             }
         }
     }
@@ -66,7 +66,7 @@ async fn script_flush(environment: &ScenarioEnvironment<'_>) -> ScenarioResult {
     let mut first = run.worker("worker 1", PAYMENT, LockLifetime::Short).await?;
     run.apply_fault("the scripts are flushed", &flush).await?;
     if first.acquire_lock().await? {
-        first.work();
+        first.have_effect();
         run.apply_fault("the scripts are flushed", &flush).await?;
         first.complete().await?;
     }
@@ -92,7 +92,7 @@ async fn cluster_slots(environment: &ScenarioEnvironment<'_>) -> ScenarioResult 
     let mut first = run.worker("worker 1", PAYMENT, LockLifetime::Short).await?;
     match first.begin().await? {
         BeginOutcome::Acquired => {
-            first.work();
+            first.have_effect();
             if !first.complete().await? {
                 run.remark(format!(
                     "its result cannot be stored: {}",
@@ -159,7 +159,7 @@ async fn evicted_lock(environment: &ScenarioEnvironment<'_>) -> ScenarioResult {
             BeginOutcome::Acquired => {
                 fill(&run).await?;
                 run.request_once("a retry", PAYMENT).await?;
-                first.work();
+                first.have_effect();
                 first.complete().await?;
                 run.retry_until_served("a later retry", PAYMENT).await?;
             }
@@ -252,7 +252,7 @@ async fn failover_loses_lock(environment: &ScenarioEnvironment<'_>) -> ScenarioR
     )
     .await?;
     match first.begin().await? {
-        BeginOutcome::Acquired => first.work(),
+        BeginOutcome::Acquired => first.have_effect(),
         BeginOutcome::Fails(why) => run.note_client_answer(PAYMENT, ClientAnswer::Error(why)),
         _ => {}
     }
@@ -265,7 +265,7 @@ async fn failover_loses_lock(environment: &ScenarioEnvironment<'_>) -> ScenarioR
     run.note("world", "the replica is promoted", None, None);
     let mut second = run.worker_at(&replica.target, "a retry", PAYMENT, LockLifetime::Long).await?;
     if second.acquire_lock().await? {
-        second.work();
+        second.have_effect();
         second.complete().await?;
     }
     Ok(())

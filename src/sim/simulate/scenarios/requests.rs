@@ -28,7 +28,7 @@ async fn first_then_retry(environment: &ScenarioEnvironment<'_>) -> ScenarioResu
     let run = environment.run("").await?;
     let mut first = run.worker("worker 1", PAYMENT, LockLifetime::Short).await?;
     if first.acquire_lock().await? {
-        first.work();
+        first.work().await?;
         first.complete().await?;
     }
     run.retry_until_served("a retry", PAYMENT).await
@@ -102,7 +102,7 @@ async fn at_once(
 
 async fn serve(worker: &mut ScenarioWorker<'_>) -> ScenarioResult {
     if worker.acquire_lock().await? {
-        worker.work();
+        worker.work().await?;
         worker.complete().await?;
     }
     Ok(())
@@ -148,7 +148,7 @@ async fn interleaved(
     match between {
         Between::Everything => serve(&mut other).await?,
         Between::Completion => {
-            other.work();
+            other.have_effect();
             other.complete().await?;
         }
         Between::Failure => other.fail().await?,
@@ -159,7 +159,7 @@ async fn interleaved(
     }
     match begun {
         Some(BeginOutcome::Acquired) => {
-            worker.work();
+            worker.have_effect();
             worker.complete().await?;
         }
         Some(BeginOutcome::Fails(why)) => run.note_client_answer(PAYMENT, ClientAnswer::Error(why)),
@@ -209,7 +209,7 @@ async fn payload_mismatch(environment: &ScenarioEnvironment<'_>) -> ScenarioResu
         if !first.acquire_lock().await? {
             return run.retry_until_served("a retry", PAYMENT).await;
         }
-        first.work();
+        first.have_effect();
         if completed {
             first.complete().await?;
         }
@@ -249,7 +249,7 @@ async fn client_hangs_up(environment: &ScenarioEnvironment<'_>) -> ScenarioResul
         first.release().await?;
     }
     run.request_once("a retry", PAYMENT).await?;
-    first.work();
+    first.have_effect();
     first.complete().await?;
     run.retry_until_served("a later retry", PAYMENT).await
 }
