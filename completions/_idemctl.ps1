@@ -1634,6 +1634,7 @@ Register-ArgumentCompleter -Native -CommandName 'idemctl' -ScriptBlock {
             [CompletionResult]::new('--mix', '--mix', [CompletionResultType]::ParameterName, 'Explore workers of two schemas on the same Redis keys, as in a rolling deploy')
             [CompletionResult]::new('--replay', '--replay', [CompletionResultType]::ParameterName, 'Replay the history with this token from the table or `-o json`; may be repeated')
             [CompletionResult]::new('--workers', '--workers', [CompletionResultType]::ParameterName, 'Number of simultaneous requests')
+            [CompletionResult]::new('--payloads', '--payloads', [CompletionResultType]::ParameterName, 'Number of payloads; with 2, the last request has another payload than the others')
             [CompletionResult]::new('--faults', '--faults', [CompletionResultType]::ParameterName, 'Maximum number of each fault; `none` for no faults')
             [CompletionResult]::new('--assume', '--assume', [CompletionResultType]::ParameterName, 'Assume this about the service')
             [CompletionResult]::new('--trace', '--trace', [CompletionResultType]::ParameterName, 'Show the shortest history of each violation in this format')

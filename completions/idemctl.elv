@@ -1607,6 +1607,7 @@ set edit:completion:arg-completer[idemctl] = {|@words|
             cand --mix 'Explore workers of two schemas on the same Redis keys, as in a rolling deploy'
             cand --replay 'Replay the history with this token from the table or `-o json`; may be repeated'
             cand --workers 'Number of simultaneous requests'
+            cand --payloads 'Number of payloads; with 2, the last request has another payload than the others'
             cand --faults 'Maximum number of each fault; `none` for no faults'
             cand --assume 'Assume this about the service'
             cand --trace 'Show the shortest history of each violation in this format'

@@ -92,6 +92,19 @@ pub struct Args {
     )]
     workers: u8,
 
+    /// Number of payloads; with 2, the last request has another payload than the others
+    ///
+    /// It asks for another operation with the same key, and takes part in every order of the steps.
+    /// payloads-apart is then checked for every schema.
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1,
+        value_parser = clap::value_parser!(u8).range(1..=2),
+        conflicts_with_all = ["mix", "replay"]
+    )]
+    payloads: u8,
+
     /// Maximum number of each fault; `none` for no faults
     ///
     /// Faults that are not named keep their default.
@@ -122,8 +135,8 @@ pub struct Args {
 
     /// Exit with 1 only for differences from FILE, which `-o json` wrote
     ///
-    /// Shows only what is new or gone. Refuses fewer workers or faults, or more assumptions, than
-    /// FILE has.
+    /// Shows only what is new or gone. Refuses fewer workers, payloads or faults, or more assumptions,
+    /// than FILE has.
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     expect: Option<PathBuf>,
 
@@ -175,6 +188,11 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let accepted = args.expect.as_deref().map(accepted).transpose()?;
     if args.chosen.mix.is_some() && args.workers < 2 {
         return Err(CommandError::usage("--mix: two schemas need at least two workers").into());
+    }
+    if args.workers < args.payloads {
+        return Err(
+            CommandError::usage("--payloads: two payloads need at least two workers").into()
+        );
     }
     let choice = explored::choose(context, &args.chosen, &args.schemas)?;
     if let Some(accepted) = &accepted {
@@ -345,7 +363,11 @@ async fn again(
     task: &ExplorationTask,
     place: ExplorationPlace<'_>,
 ) -> Result<Exploration> {
-    let task = ExplorationTask { workers: u8::try_from(token.workers.len())?, ..task.clone() };
+    let task = ExplorationTask {
+        workers: u8::try_from(token.workers.len())?,
+        has_other_payload: token.has_other_payload,
+        ..task.clone()
+    };
     let mut server = task.connect(place).await?;
     let steps = task.retrace(token, &mut server).await?;
     // The keys are removed before an error of the token ends the command.
@@ -370,6 +392,7 @@ fn task(args: &Args, services: &[Arc<Schema>], is_private: bool) -> Result<Explo
     Ok(ExplorationTask {
         program,
         workers: args.workers,
+        has_other_payload: args.payloads == 2,
         most: args.faults(),
         assumptions: args.assume.iter().copied().collect(),
         limits: SearchLimits { most_states: usize::try_from(args.max_states)?, forgets: false },
@@ -384,6 +407,7 @@ fn refuse_smaller_bounds(
 ) -> Result<()> {
     let bounds = ExplorationBounds {
         workers: args.workers,
+        payloads: args.payloads,
         faults: args.faults(),
         assumptions: args.assume.iter().copied().collect(),
         has_causes: args.explores_twice(),

@@ -51,6 +51,8 @@ pub struct Callers {
     pub owners: Vec<Vec<u8>>,
     /// True if scripts read the clock.
     pub ticks: bool,
+    /// True if the last worker requests another operation with the same key.
+    pub has_other_payload: bool,
 }
 
 /// The known effect of a call, reduced to what the search distinguishes.
@@ -348,6 +350,8 @@ impl ReplyTable {
                     }
                 }
                 Some(Meaning::Acquired) => {}
+                // The key may belong to the other operation.
+                Some(Meaning::Mismatch) if self.callers.has_other_payload => {}
                 // Every other reply of begin, including an unrecognised one, is an error for the
                 // client.
                 _ => facts.fails = facts.fails.or(Some(service)),

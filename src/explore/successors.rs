@@ -24,6 +24,8 @@ pub struct Rules {
     /// True if workers of one service begin in order. Their names make no difference, so other
     /// orders only repeat the same schedules.
     pub in_order: bool,
+    /// True if the last worker requests another operation with the same key.
+    pub has_other_payload: bool,
 }
 
 impl Rules {
@@ -54,8 +56,17 @@ impl Rules {
     }
 
     fn may_begin(&self, state: &SearchState, worker: u8) -> bool {
+        // A worker with another payload is not like the worker before it.
+        if !self.in_order || worker == 0 || self.other_payload() & 1 << worker != 0 {
+            return true;
+        }
         let worker = usize::from(worker);
-        !self.in_order || worker == 0 || state.positions[worker - 1] != state.positions[worker]
+        state.positions[worker - 1] != state.positions[worker]
+    }
+
+    /// The workers that request another operation, one bit each.
+    fn other_payload(&self) -> u8 {
+        if self.has_other_payload { 1 << (self.workers - 1) } else { 0 }
     }
 }
 
@@ -325,6 +336,7 @@ impl Successors<'_> {
             effects_before: state.effects,
             effects: next.effects,
             has_keyed_effect: self.rules.program.has_keyed_effect(),
+            other_payload: self.rules.other_payload(),
             quiet: !self.rules.positions(&next).any(Position::is_at_work),
             succeeded: next.succeeded(),
         };

@@ -17,6 +17,7 @@ pub(crate) struct AcceptedFrontiers {
 #[derive(Debug, Clone)]
 struct AcceptedExploration {
     workers: u8,
+    payloads: u8,
     faults: BTreeMap<String, u8>,
     assume: BTreeSet<String>,
     /// True if it was explored with and without the assumptions, so that violations have causes.
@@ -40,6 +41,7 @@ struct KnownViolation {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ExplorationBounds {
     pub(crate) workers: u8,
+    pub(crate) payloads: u8,
     pub(crate) faults: FaultBudget,
     pub(crate) assumptions: Assumptions,
     /// True if it is made with and without the assumptions.
@@ -73,11 +75,18 @@ struct DocumentedSchema {
     /// The name that `--output json` writes.
     harms: Vec<DocumentedViolation>,
     // Files of earlier releases do not have these.
+    #[serde(default = "one")]
+    payloads: u8,
     assumed: Option<serde::de::IgnoredAny>,
     #[serde(default)]
     unreached: Vec<DocumentedGoal>,
     #[serde(default)]
     hashes: BTreeMap<String, String>,
+}
+
+/// The number of payloads of earlier releases.
+fn one() -> u8 {
+    1
 }
 
 #[derive(Deserialize)]
@@ -129,6 +138,12 @@ impl AcceptedFrontiers {
             return Some(format!(
                 "with {} workers, but this run has {}",
                 accepted.workers, bounds.workers
+            ));
+        }
+        if bounds.payloads < accepted.payloads {
+            return Some(format!(
+                "with --payloads {}, but this run has {}",
+                accepted.payloads, bounds.payloads
             ));
         }
         for (fault, count) in &accepted.faults {
@@ -220,6 +235,7 @@ impl AcceptedExploration {
         }
         Self {
             workers: explored.workers,
+            payloads: explored.payloads,
             faults: explored.faults,
             assume: explored.assume,
             has_causes: explored.assumed.is_some(),

@@ -20,6 +20,8 @@ pub(crate) struct Exploration {
     /// The hash of each schema's files.
     pub(crate) hashes: Vec<String>,
     pub(crate) workers: u8,
+    /// True if the last worker requests another operation with the same key.
+    pub(crate) has_other_payload: bool,
     /// How often each fault may happen.
     pub(crate) most: FaultBudget,
     pub(crate) assumptions: Assumptions,
@@ -158,6 +160,11 @@ impl Exploration {
     /// The number of violations that do not count.
     pub(crate) fn uncounted(&self) -> usize {
         self.violations.iter().filter(|violation| !violation.counts).count()
+    }
+
+    /// The number of operations that the workers request.
+    pub(crate) fn payloads(&self) -> u8 {
+        if self.has_other_payload { 2 } else { 1 }
     }
 
     /// The names of the schemas, as one title.

@@ -53,11 +53,17 @@ pub(crate) const ONE_EFFECT: Invariant = Invariant {
 };
 
 fn one_effect_is_violated(transition: &Transition) -> bool {
-    // Only the transition to the second effect counts, or every later transition would be a
-    // violation as well.
-    let is_second =
-        transition.effects.count_ones() > 1 && transition.effects_before.count_ones() < 2;
-    is_second && !transition.has_keyed_effect
+    // Each operation may have one effect.
+    for of_operation in [transition.other_payload, !transition.other_payload] {
+        // Only the transition to the second effect counts, or every later transition would be a
+        // violation as well.
+        let before = transition.effects_before & of_operation;
+        let after = transition.effects & of_operation;
+        if after.count_ones() > 1 && before.count_ones() < 2 && !transition.has_keyed_effect {
+            return true;
+        }
+    }
+    false
 }
 
 const TRUE_REPLAY: Invariant = Invariant {
@@ -177,7 +183,7 @@ fn replays_after_success_is_violated(transition: &Transition) -> bool {
         && transition.after.fails.or(transition.after.stuck).is_some()
 }
 
-const PAYLOADS_APART: Invariant = Invariant {
+pub(crate) const PAYLOADS_APART: Invariant = Invariant {
     name: "payloads-apart",
     sentence: "a request with a different payload is not served as if its payload were the same",
     remedy: |culprit| culprit.payloads_apart(),
@@ -187,7 +193,27 @@ const PAYLOADS_APART: Invariant = Invariant {
 };
 
 fn payloads_apart_is_violated(transition: &Transition) -> bool {
+    let other = transition.other_payload;
+    let has_both = |effects: u8| effects & other != 0 && effects & !other != 0;
+    let executes_both = has_both(transition.effects) && !has_both(transition.effects_before);
     transition.after.mistaken.is_some()
+        || executes_both && !transition.has_keyed_effect
+        || gets_response_of_other_payload(transition)
+}
+
+/// True if a worker gets the response of a worker with another payload.
+fn gets_response_of_other_payload(transition: &Transition) -> bool {
+    let (Some(caller), Some(reply)) = (transition.caller, transition.reply) else { return false };
+    if transition.other_payload == 0 || reply.meaning != Some(Meaning::Replay) {
+        return false;
+    }
+    let same = transition.same_payload(caller);
+    match reply.author {
+        Author::Effect(author) | Author::Failure(author) => same & 1 << author == 0,
+        // Without a response, the effect that the client is told of is one that has happened.
+        Author::Untold => transition.effects_before != 0 && transition.effects_before & same == 0,
+        Author::Nobody => false,
+    }
 }
 
 const TTL_AS_STATED: Invariant = Invariant {
@@ -232,6 +258,7 @@ mod tests {
             holder: None,
             effects_before: 0,
             effects: 0,
+            other_payload: 0,
             has_keyed_effect: false,
             quiet: false,
             succeeded: false,
@@ -250,6 +277,44 @@ mod tests {
         }
         let twice = Transition { effects_before: 0b01, effects: 0b11, ..transition() };
         assert!(!one_effect_is_violated(&Transition { has_keyed_effect: true, ..twice }));
+    }
+
+    #[test]
+    fn two_operations_may_have_an_effect_each_but_not_with_one_key() {
+        let both = Transition {
+            effects_before: 0b001,
+            effects: 0b101,
+            other_payload: 0b100,
+            ..transition()
+        };
+        assert!(!one_effect_is_violated(&both) && payloads_apart_is_violated(&both));
+        let later = Transition { effects_before: 0b101, ..both };
+        assert!(!payloads_apart_is_violated(&later), "it was a violation before");
+        let twice = Transition { effects_before: 0b101, effects: 0b111, ..both };
+        assert!(one_effect_is_violated(&twice) && !payloads_apart_is_violated(&twice));
+        assert!(!payloads_apart_is_violated(&Transition { has_keyed_effect: true, ..both }));
+    }
+
+    #[test]
+    fn a_replay_for_another_payload_is_found() {
+        for (caller, author, effects_before, broken) in [
+            (2, Author::Effect(0), 0b001, true),
+            (2, Author::Failure(1), 0, true),
+            (0, Author::Effect(2), 0b100, true),
+            (1, Author::Effect(0), 0b001, false),
+            (2, Author::Effect(2), 0b100, false),
+            (2, Author::Untold, 0b001, true),
+            (2, Author::Untold, 0b100, false),
+            (1, Author::Untold, 0b001, false),
+        ] {
+            let reply = Some(AttributedReply { meaning: Some(Meaning::Replay), author });
+            let caller = Some(caller);
+            let replay = Transition { caller, reply, effects_before, ..transition() };
+            let replay = Transition { effects: effects_before, other_payload: 0b100, ..replay };
+            assert_eq!(payloads_apart_is_violated(&replay), broken, "{caller:?} {author:?}");
+            let alone = Transition { other_payload: 0, ..replay };
+            assert!(!payloads_apart_is_violated(&alone));
+        }
     }
 
     #[test]

@@ -13,14 +13,21 @@ const MOST_ACTS: usize = 1_000;
 pub(crate) struct ScheduleToken {
     /// The name of each worker's schema.
     pub(crate) workers: Vec<String>,
+    /// True if the last worker requests another operation with the same key.
+    pub(crate) has_other_payload: bool,
     pub(crate) acts: Vec<Act>,
 }
 
-/// Writes `1:orders,orders:s0.x0.s1`: the format, the schemas, the acts.
+/// Follows the schema of a worker that requests another operation.
+const OTHER_PAYLOAD: char = '+';
+
+/// Writes `1:orders,orders:s0.x0.s1`: the format, the schemas, the acts. A last worker with another
+/// payload is `orders+`.
 impl fmt::Display for ScheduleToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let acts: Vec<_> = self.acts.iter().map(|act| act.word()).collect();
-        write!(f, "1:{}:{}", self.workers.join(","), acts.join("."))
+        let mark = if self.has_other_payload { OTHER_PAYLOAD.to_string() } else { String::new() };
+        write!(f, "1:{}{mark}:{}", self.workers.join(","), acts.join("."))
     }
 }
 
@@ -38,6 +45,9 @@ impl FromStr for ScheduleToken {
         if format != "1" {
             return Err(format!("its format is {format}, and this idemctl reads format 1"));
         }
+        let without_mark = workers.strip_suffix(OTHER_PAYLOAD);
+        let has_other_payload = without_mark.is_some();
+        let workers = without_mark.unwrap_or(workers);
         let workers: Vec<_> = workers.split(',').map(str::to_owned).collect();
         let mut schedule = Vec::new();
         for word in acts.split('.') {
@@ -49,7 +59,7 @@ impl FromStr for ScheduleToken {
             };
             schedule.push(act);
         }
-        Ok(Self { workers, acts: schedule })
+        Ok(Self { workers, has_other_payload, acts: schedule })
     }
 }
 
@@ -59,8 +69,12 @@ mod tests {
 
     #[test]
     fn a_token_is_read_as_it_was_written() {
-        let text = "1:mine,mine:s0.x0.s1.e0.e1";
-        assert_eq!(text.parse::<ScheduleToken>().unwrap().to_string(), text);
+        for text in ["1:mine,mine:s0.x0.s1.e0.e1", "1:mine,mine+:s0.s1"] {
+            let token: ScheduleToken = text.parse().unwrap();
+            assert_eq!(token.to_string(), text);
+            assert_eq!(token.workers, ["mine", "mine"]);
+            assert_eq!(token.has_other_payload, text.contains('+'));
+        }
         for wrong in ["", "1:mine", "2:mine:s0", "1:mine:", "1:mine:s0,s1", "1:mine:s0..s1"] {
             assert!(wrong.parse::<ScheduleToken>().is_err(), "{wrong}");
         }

@@ -106,6 +106,13 @@ pub(crate) struct StateFacts {
     pub(crate) mistaken: Option<u8>,
 }
 
+impl Transition {
+    /// The workers that request the same operation as this one, one bit each.
+    pub(crate) fn same_payload(&self, worker: u8) -> u8 {
+        if self.other_payload & 1 << worker == 0 { !self.other_payload } else { self.other_payload }
+    }
+}
+
 /// One transition of the exploration.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Transition {
@@ -127,6 +134,8 @@ pub(crate) struct Transition {
     pub(crate) effects_before: u8,
     /// The workers that had their effect after the transition.
     pub(crate) effects: u8,
+    /// The workers that request another operation with the same key, one bit each.
+    pub(crate) other_payload: u8,
     /// True if all their effects are one, because its system has it once per key.
     pub(crate) has_keyed_effect: bool,
     /// True if no worker is running.

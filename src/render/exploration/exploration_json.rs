@@ -17,6 +17,7 @@ pub(crate) fn exploration(exploration: &Exploration) -> Value {
         "beside": exploration.schemas.get(1),
         "hashes": hashes(exploration),
         "workers": exploration.workers,
+        "payloads": exploration.payloads(),
         "faults": every(exploration.most),
         "assume": names(exploration.assumptions),
         "complete": covered.complete,

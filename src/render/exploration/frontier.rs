@@ -225,7 +225,10 @@ fn held(exploration: &Exploration, view: View) -> String {
 /// The extent of the search, in words.
 fn coverage(exploration: &Exploration) -> String {
     let covered = exploration.covered;
-    let workers = count(usize::from(exploration.workers), "worker", "workers");
+    let mut workers = count(usize::from(exploration.workers), "worker", "workers");
+    if exploration.has_other_payload {
+        workers.push_str(", the last of which has another payload,");
+    }
     let assuming = match names(exploration.assumptions) {
         Some(names) => format!(", assuming {names}"),
         None => String::new(),

@@ -30,6 +30,8 @@ pub(crate) struct ExplorationTask {
     pub(crate) program: Rc<WorkerProgram>,
     /// The number of workers.
     pub(crate) workers: u8,
+    /// True if the last worker requests another operation with the same key.
+    pub(crate) has_other_payload: bool,
     /// The largest number of each fault.
     pub(crate) most: FaultBudget,
     pub(crate) assumptions: Assumptions,
@@ -99,6 +101,7 @@ impl ExplorationTask {
             schemas: self.schema_names(),
             hashes: self.program.services.iter().map(|schema| schema.files_hash.clone()).collect(),
             workers: self.workers,
+            has_other_payload: self.has_other_payload,
             most: self.most,
             assumptions: self.assumptions,
             assumed: None,
@@ -120,7 +123,12 @@ impl ExplorationTask {
         &self,
         place: ExplorationPlace<'a>,
     ) -> Result<TestServer<'a>, StoreError> {
-        let workers = Workers::new(Rc::clone(&self.program), self.workers, place.key.to_vec());
+        let workers = Workers::new(
+            Rc::clone(&self.program),
+            self.workers,
+            place.key.to_vec(),
+            self.has_other_payload,
+        );
         Ok(TestServer::new(workers, Connection::connect(place.target).await?, place.interrupt))
     }
 
@@ -136,6 +144,7 @@ impl ExplorationTask {
             most: self.most,
             assumptions: self.assumptions,
             in_order: true,
+            has_other_payload: self.has_other_payload,
         }
     }
 
@@ -176,7 +185,7 @@ impl ExplorationTask {
             let service = self.program.starts.iter().position(|known| known == start).unwrap_or(0);
             workers.push(self.program.services[service].name.clone());
         }
-        ScheduleToken { workers, acts: acts.to_vec() }
+        ScheduleToken { workers, has_other_payload: self.has_other_payload, acts: acts.to_vec() }
     }
 
     /// The indexes of the services of a token's workers.
@@ -227,6 +236,7 @@ impl ExplorationTask {
         let replay = ScheduleReplay {
             program: &self.program,
             services: &self.services(token),
+            has_other_payload: token.has_other_payload,
             key: place.key,
             target: place.target,
             is_private: place.is_private,
@@ -289,6 +299,7 @@ impl ExplorationTask {
             schemas: self.schema_names(),
             hashes: self.program.services.iter().map(|schema| schema.files_hash.clone()).collect(),
             workers: self.workers,
+            has_other_payload: self.has_other_payload,
             most: faults,
             assumptions: Assumptions::default(),
             assumed: None,
@@ -309,6 +320,10 @@ impl ExplorationTask {
     fn inapplicable_invariants(&self) -> Vec<&'static str> {
         let mut names = Vec::new();
         for invariant in &invariants::ALL {
+            // The operator asks for it, although the schema does not compare payloads.
+            if self.has_other_payload && invariant.name == invariants::PAYLOADS_APART.name {
+                continue;
+            }
             if !self.program.services.iter().any(|schema| (invariant.applies_to)(schema)) {
                 names.push(invariant.name);
             }
@@ -372,6 +387,7 @@ pub(crate) async fn explain(
     let task = ExplorationTask {
         program,
         workers: WORKERS,
+        has_other_payload: false,
         most,
         assumptions: Assumptions::default(),
         limits,

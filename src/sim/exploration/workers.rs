@@ -8,7 +8,7 @@ use crate::domain::record::{Reading, decode};
 use crate::domain::schema::{Action, Call, Schema, State};
 use crate::domain::step::{StepInputs, StepKind};
 use crate::explore::Callers;
-use crate::sim::simulate::{ClientRequest, Job, OTHER_PAYMENT, PAYMENT};
+use crate::sim::simulate::{ClientRequest, Job, OTHER_PAYMENT, PAYMENT, unused_payment};
 
 /// The workers of a program. A caller is the number of a worker, or of one of the two requests
 /// after the workers.
@@ -16,14 +16,21 @@ pub(super) struct Workers {
     pub(super) program: Rc<WorkerProgram>,
     pub(super) count: u8,
     pub(super) key: Vec<u8>,
+    /// True if the last worker requests another operation with the same key.
+    has_other_payload: bool,
     /// True if scripts read the time, or clients depend on it.
     pub(super) ticks: bool,
 }
 
 impl Workers {
-    pub(super) fn new(program: Rc<WorkerProgram>, count: u8, key: Vec<u8>) -> Self {
+    pub(super) fn new(
+        program: Rc<WorkerProgram>,
+        count: u8,
+        key: Vec<u8>,
+        has_other_payload: bool,
+    ) -> Self {
         let ticks = program.services.iter().any(|schema| sees_time(schema) || schema.lapses());
-        Self { program, count, key, ticks }
+        Self { program, count, key, has_other_payload, ticks }
     }
 
     fn name(worker: u8) -> String {
@@ -36,7 +43,11 @@ impl Workers {
     }
 
     fn client_request(&self, caller: u8) -> ClientRequest {
-        if caller == self.count + 1 { OTHER_PAYMENT } else { PAYMENT }
+        // The request with another payload, which comes after the workers.
+        if caller == self.count + 1 {
+            return unused_payment(self.has_other_payload);
+        }
+        if self.has_other_payload && caller + 1 == self.count { OTHER_PAYMENT } else { PAYMENT }
     }
 
     fn new_job(&self, schema: &Schema, caller: u8) -> Job {
@@ -62,7 +73,12 @@ impl Workers {
         for worker in 0..self.count {
             owners.push(Self::owner(worker).into_bytes());
         }
-        Callers { responses: self.responses(), owners, ticks: self.ticks }
+        Callers {
+            responses: self.responses(),
+            owners,
+            ticks: self.ticks,
+            has_other_payload: self.has_other_payload,
+        }
     }
 
     /// The responses of all workers with every service.

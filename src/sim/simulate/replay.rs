@@ -5,7 +5,9 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::run::ScenarioRun;
-use super::story::{ClientRequest, LockLifetime, OTHER_PAYMENT, PAYMENT, ScenarioResult};
+use super::story::{
+    ClientRequest, LockLifetime, OTHER_PAYMENT, PAYMENT, ScenarioResult, unused_payment,
+};
 use super::worker::ScenarioWorker;
 use super::worker_calls::CallOutcome;
 use crate::domain::duration;
@@ -25,6 +27,8 @@ pub(crate) struct ScheduleReplay<'s> {
     pub(crate) program: &'s WorkerProgram,
     /// The index of each worker's service.
     pub(crate) services: &'s [usize],
+    /// True if the last worker requests another operation with the same key.
+    pub(crate) has_other_payload: bool,
     pub(crate) key: &'s [u8],
     pub(crate) target: &'s Writable,
     /// True on a temporary local Redis.
@@ -45,6 +49,7 @@ struct Player<'s> {
     runs: Vec<Rc<ScenarioRun<'s>>>,
     workers: Vec<Option<ScenarioWorker<'s>>>,
     names: Vec<String>,
+    has_other_payload: bool,
     history: Rc<RefCell<History>>,
     redis_keys: Vec<Vec<u8>>,
     /// True if scripts and clients see the time of the exploration.
@@ -76,7 +81,7 @@ impl<'s> ScheduleReplay<'s> {
     }
 
     async fn player(self) -> Result<Player<'s>, StoreError> {
-        let Self { program, services, key, target, is_private } = self;
+        let Self { program, services, has_other_payload, key, target, is_private } = self;
         let history = Rc::new(RefCell::new(History::default()));
         let mut runs = Vec::new();
         for schema in &program.services {
@@ -101,6 +106,7 @@ impl<'s> ScheduleReplay<'s> {
             runs,
             workers: Vec::new(),
             names: (1..=services.len()).map(|number| format!("worker {number}")).collect(),
+            has_other_payload,
             history,
             before_writes: Vec::new(),
             redis_keys,
@@ -109,7 +115,9 @@ impl<'s> ScheduleReplay<'s> {
         };
         for (worker, service) in services.iter().enumerate() {
             // A worker without a connection does nothing, which the comparison of states reports.
-            let worker = player.worker(*service, &player.names[worker], PAYMENT).await.ok();
+            let is_last = worker + 1 == services.len();
+            let payment = if has_other_payload && is_last { OTHER_PAYMENT } else { PAYMENT };
+            let worker = player.worker(*service, &player.names[worker], payment).await.ok();
             player.workers.push(worker);
         }
         Ok(player)
@@ -154,7 +162,8 @@ impl<'s> Player<'s> {
             }
             Act::Next(service) => return self.request(service, "a later request", PAYMENT).await,
             Act::Other(service) => {
-                return self.request(service, "another payload", OTHER_PAYMENT).await;
+                let payment = unused_payment(self.has_other_payload);
+                return self.request(service, "another payload", payment).await;
             }
             Act::Effect(worker) => {
                 let is_again = self.program.has_keyed_effect() && self.has_effect();

@@ -40,6 +40,15 @@ pub(crate) const PAYMENT: ClientRequest =
 pub(crate) const OTHER_PAYMENT: ClientRequest =
     ClientRequest { operation: "payment of 99", fingerprint: "sha256-of-99" };
 
+/// A request for an operation that no worker requests. `has_other_payload` is true if a worker
+/// requests [`OTHER_PAYMENT`].
+pub(crate) fn unused_payment(has_other_payload: bool) -> ClientRequest {
+    if has_other_payload {
+        return ClientRequest { operation: "payment of 7", fingerprint: "sha256-of-7" };
+    }
+    OTHER_PAYMENT
+}
+
 /// The TTL of a lock that does not expire within the story.
 pub(super) const LONG: Duration = Duration::from_secs(60);
 

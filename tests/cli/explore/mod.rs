@@ -13,6 +13,7 @@ mod histories;
 mod judgement;
 mod keyed;
 mod mutants;
+mod payloads;
 mod planted;
 mod real_faults;
 mod stories;

@@ -34,6 +34,9 @@ struct Bug {
     #[serde(default)]
     expect: bool,
     faults: Option<String>,
+    /// Only a worker with another payload meets it.
+    #[serde(default)]
+    payloads: bool,
 }
 
 fn bugs() -> Vec<Bug> {
@@ -149,17 +152,21 @@ const ASSUMING: [&str; 2] = ["--assume", "critical-section,results-outlive-retri
 /// What explore says of each of these, with the options that they need.
 fn verdicts(cases: &[&Case<'_>]) -> Vec<(String, Option<String>)> {
     let folder = home();
-    let mut groups: BTreeMap<Option<&str>, Vec<&str>> = BTreeMap::new();
+    let mut groups: BTreeMap<(Option<&str>, bool), Vec<&str>> = BTreeMap::new();
     for case in cases {
         case.write(folder.path());
-        groups.entry(case.bug.faults.as_deref()).or_default().push(&case.name);
+        let options = (case.bug.faults.as_deref(), case.bug.payloads);
+        groups.entry(options).or_default().push(&case.name);
     }
     let mut verdicts = Vec::new();
-    for (faults, names) in groups {
-        let words = match faults {
+    for ((faults, payloads), names) in groups {
+        let mut words = match faults {
             Some(faults) => [&["--faults", faults], &ASSUMING[..]].concat(),
             None => Vec::new(),
         };
+        if payloads {
+            words.extend(["--payloads", "2"]);
+        }
         for (name, exploration) in explored(folder.path(), &names, &words) {
             verdicts.push((name, verdict(&exploration)));
         }
@@ -304,6 +311,7 @@ fn answer(bug: &Bug) -> String {
     let (invariant, by) = finds.split_once(' ').unwrap();
     let how = match &bug.faults {
         Some(faults) => format!(", with `--faults {faults}`"),
+        None if bug.payloads => ", with `--payloads 2`".to_owned(),
         None if bug.expect => ", with `--expect`".to_owned(),
         None => String::new(),
     };

@@ -17,7 +17,14 @@ pub fn explored(performer: &mut Performer, rules: Rules, limits: SearchLimits) -
 
 pub fn rules(performer: &Performer, workers: u8, most: FaultBudget) -> Rules {
     let program = std::rc::Rc::clone(&performer.program);
-    Rules { program, workers, most, assumptions: Assumptions::default(), in_order: true }
+    Rules {
+        program,
+        workers,
+        most,
+        assumptions: Assumptions::default(),
+        in_order: true,
+        has_other_payload: false,
+    }
 }
 
 /// Which faults lead to which harm, in how many steps.

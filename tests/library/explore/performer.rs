@@ -75,7 +75,12 @@ impl Performer {
     /// What the search knows about the workers.
     pub fn callers(&self) -> Callers {
         let owners = (0..self.workers).map(|worker| format!("owner-{worker}").into_bytes());
-        Callers { responses: self.responses(), owners: owners.collect(), ticks: false }
+        Callers {
+            responses: self.responses(),
+            owners: owners.collect(),
+            ticks: false,
+            has_other_payload: false,
+        }
     }
 
     /// Built-in schemas acquire a lock by writing it, and by nothing else.
