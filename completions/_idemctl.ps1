@@ -1641,6 +1641,7 @@ Register-ArgumentCompleter -Native -CommandName 'idemctl' -ScriptBlock {
             [CompletionResult]::new('--expect', '--expect', [CompletionResultType]::ParameterName, 'Exit with 1 only for differences from FILE, which `-o json` wrote')
             [CompletionResult]::new('--junit', '--junit', [CompletionResultType]::ParameterName, 'Write the results to FILE as JUnit XML, for the test reports of CI systems')
             [CompletionResult]::new('--max-states', '--max-states', [CompletionResultType]::ParameterName, 'Stop each exploration after this many states')
+            [CompletionResult]::new('--memory', '--memory', [CompletionResultType]::ParameterName, 'Stop each exploration when its states use this much memory, such as 500MB or 2GB')
             [CompletionResult]::new('-o', '-o', [CompletionResultType]::ParameterName, 'Output format')
             [CompletionResult]::new('--output', '--output', [CompletionResultType]::ParameterName, 'Output format')
             [CompletionResult]::new('--schema', '--schema', [CompletionResultType]::ParameterName, 'Schemas to use; see `idemctl schema list` [default: all, or the context''s]')

@@ -1614,6 +1614,7 @@ set edit:completion:arg-completer[idemctl] = {|@words|
             cand --expect 'Exit with 1 only for differences from FILE, which `-o json` wrote'
             cand --junit 'Write the results to FILE as JUnit XML, for the test reports of CI systems'
             cand --max-states 'Stop each exploration after this many states'
+            cand --memory 'Stop each exploration when its states use this much memory, such as 500MB or 2GB'
             cand -o 'Output format'
             cand --output 'Output format'
             cand --schema 'Schemas to use; see `idemctl schema list` [default: all, or the context''s]'

@@ -29,6 +29,9 @@ use crate::sim::exploration::{ExplorationPlace, ExplorationTask};
 /// Larger than any accepted exploration.
 const LARGEST_ACCEPTED: u64 = 64 * 1024 * 1024;
 
+/// The most states of a search. The number of a state has four bytes.
+const MOST_STATES: u32 = 200_000_000;
+
 /// The idempotency key on a temporary local Redis, which has no other keys.
 const PRIVATE_KEY: &[u8] = b"order-1";
 
@@ -76,7 +79,7 @@ const PRIVATE_KEY: &[u8] = b"order-1";
 /// With --faults or --assume, explore explores once, and all violations count.
 ///
 /// Exit status 1 if it found a violation that counts, or no effect, stored result or replay without a fault; 3
-/// if --max-states ended it without a violation; or with --expect, 1 if a result differs from the
+/// if --max-states or --memory ended it without a violation; or with --expect, 1 if a result differs from the
 /// accepted one.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
@@ -148,9 +151,20 @@ pub struct Args {
         long,
         value_name = "N",
         default_value_t = 3_000_000,
-        value_parser = clap::value_parser!(u32).range(1..=200_000_000)
+        value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_STATES))
     )]
     max_states: u32,
+
+    /// Stop each exploration when its states use this much memory, such as 500MB or 2GB
+    ///
+    /// Takes the place of the limit of states.
+    #[arg(
+        long,
+        value_name = "SIZE",
+        value_parser = explored::memory,
+        conflicts_with = "max_states"
+    )]
+    memory: Option<usize>,
 
     /// Output format
     #[arg(short, long, value_enum, default_value_t)]
@@ -175,6 +189,14 @@ enum TraceStyle {
 impl Args {
     fn faults(&self) -> FaultBudget {
         self.faults.unwrap_or(FaultBudget::USUAL)
+    }
+
+    fn limits(&self) -> Result<SearchLimits> {
+        let (most_states, most_bytes) = match self.memory {
+            Some(bytes) => (MOST_STATES, bytes),
+            None => (self.max_states, usize::MAX),
+        };
+        Ok(SearchLimits { most_states: usize::try_from(most_states)?, most_bytes, forgets: false })
     }
 
     /// True if the operator leaves the faults and assumptions to idemctl. It then explores with and
@@ -395,7 +417,7 @@ fn task(args: &Args, services: &[Arc<Schema>], is_private: bool) -> Result<Explo
         has_other_payload: args.payloads == 2,
         most: args.faults(),
         assumptions: args.assume.iter().copied().collect(),
-        limits: SearchLimits { most_states: usize::try_from(args.max_states)?, forgets: false },
+        limits: args.limits()?,
     })
 }
 

@@ -20,6 +20,8 @@ const SLICE: usize = 50_000;
 pub struct SearchLimits {
     /// The most states that are kept in memory.
     pub most_states: usize,
+    /// The most bytes that the states and their transitions may use in memory.
+    pub most_bytes: usize,
     /// For tests: forget the effects of calls after each state.
     pub forgets: bool,
 }
@@ -112,7 +114,7 @@ impl Search {
         for _ in 0..SLICE {
             // The limit bounds memory: states are never dropped, because schedules are read back
             // from them.
-            if self.is_complete() || self.states.len() >= self.limits.most_states {
+            if self.is_complete() || self.is_at_limit() {
                 return SearchNeeds::Nothing;
             }
             // States are expanded in the order in which they were found, which makes the search
@@ -133,6 +135,20 @@ impl Search {
             }
         }
         SearchNeeds::Pause
+    }
+
+    /// True if the search may not keep more.
+    fn is_at_limit(&self) -> bool {
+        self.states.len() >= self.limits.most_states || self.used_bytes() >= self.limits.most_bytes
+    }
+
+    /// The memory that the search uses for states and transitions, in bytes. The unused half of a
+    /// list that has just grown does not count, because its pages are not in memory.
+    fn used_bytes(&self) -> usize {
+        let of_states = self.states.len() * size_of::<SearchState>();
+        let of_origins = self.origins.len() * size_of::<ReachedFrom>();
+        let of_edges = (self.edges.len() + self.edge_ends.len()) * size_of::<u32>();
+        of_states + of_origins + of_edges + self.index.bytes()
     }
 
     fn keep_successors(&mut self, from: usize) {

@@ -383,7 +383,7 @@ pub(crate) async fn explain(
     let program =
         ExplorationTask::program(vec![Arc::clone(&record.schema)]).map_err(NotExplained::Schema)?;
     let most = TRACING_FAULTS.parse().unwrap_or(FaultBudget::USUAL);
-    let limits = SearchLimits { most_states: MOST_STATES, forgets: false };
+    let limits = SearchLimits { most_states: MOST_STATES, most_bytes: usize::MAX, forgets: false };
     let task = ExplorationTask {
         program,
         workers: WORKERS,
