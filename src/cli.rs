@@ -19,7 +19,7 @@ use clap::{ArgAction, Args as _, CommandFactory as _, FromArgMatches as _, Parse
 use self::ending::{UNKNOWN, report, settle, unknown};
 use crate::args::{ConnectionArgs, DisplayArgs, Output};
 use crate::commands::{
-    backup, begin, check, complete, completions, config, context as contexts, detect, diff,
+    backup, begin, check, complete, completions, config, context as contexts, detect, diff, doctor,
     explore, extend, force_unlock, inspect, list, log, man, purge, race, release, restore, sandbox,
     schema, simulate, stats, sweep, undo,
 };
@@ -83,6 +83,8 @@ enum Command {
     Diff(diff::Args),
     /// Report in one line whether locks are stuck, for monitoring
     Check(check::Args),
+    /// Check whether this deployment is safe, and show how it can fail
+    Doctor(doctor::Args),
     /// Remove a lock that its worker will never release, so that the next request executes
     ForceUnlock(force_unlock::Args),
     /// Give locks more time, so that no retry executes while you investigate
@@ -147,6 +149,7 @@ impl Command {
             Self::Inspect(_) | Self::Diff(_) => Unread::Ends,
             // A change has to be completed and logged, and a verdict is in the exit code.
             Self::Check(_)
+            | Self::Doctor(_)
             | Self::ForceUnlock(_)
             | Self::Extend(_)
             | Self::Complete(_)
@@ -449,6 +452,7 @@ async fn dispatch(
         Command::Stats(args) => stats::run(context, args).await,
         Command::Diff(args) => diff::run(context, args).await,
         Command::Check(args) => check::run(context, args).await,
+        Command::Doctor(args) => doctor::run(context, args).await,
         Command::ForceUnlock(args) => force_unlock::run(context, args).await,
         Command::Extend(args) => extend::run(context, args).await,
         Command::Complete(args) => complete::run(context, args).await,

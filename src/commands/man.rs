@@ -42,17 +42,18 @@ const ENVIRONMENT: [(&str, &str); 13] = [
 ];
 
 /// The pages that do not describe a command, which are written by hand.
-const OTHERS: [(&str, &str); 4] = [
+const OTHERS: [(&str, &str); 5] = [
     ("idemctl-config.5", include_str!("../../man/idemctl-config.5")),
     ("idemctl-schema.5", include_str!("../../man/idemctl-schema.5")),
     ("idemctl-findings.7", include_str!("../../man/idemctl-findings.7")),
+    ("idemctl-checks.7", include_str!("../../man/idemctl-checks.7")),
     ("idemctl-json.7", include_str!("../../man/idemctl-json.7")),
 ];
 
 /// The headings of the options that every command has.
 const GLOBAL: [&str; 3] = ["Connection", "TLS", "Display"];
 
-const FILES: [(&str, &str); 4] = [
+const FILES: [(&str, &str); 5] = [
     (
         "$XDG_CONFIG_HOME/idemctl/config.toml",
         "contexts: servers and how services are deployed there",
@@ -60,6 +61,7 @@ const FILES: [(&str, &str); 4] = [
     ("$XDG_CONFIG_HOME/idemctl/schemas/", "your own schemas, one folder each"),
     ("$XDG_STATE_HOME/idemctl/backups/", "removed records, as JSON lines"),
     ("$XDG_STATE_HOME/idemctl/audit.jsonl", "one line per changed Redis key"),
+    ("$XDG_STATE_HOME/idemctl/explorations.json", "cache of the histories that `doctor` shows"),
 ];
 
 pub fn run(context: &mut Context, args: Args, root: clap::Command) -> Result<Exit> {
@@ -194,9 +196,14 @@ fn root_sections(roff: &mut Roff) {
 }
 
 fn see_also(roff: &mut Roff, is_root: bool) {
-    let others =
-        ["idemctl-config(5)", "idemctl-schema(5)", "idemctl-findings(7)", "idemctl-json(7)"]
-            .join(", ");
+    let others = [
+        "idemctl-config(5)",
+        "idemctl-schema(5)",
+        "idemctl-findings(7)",
+        "idemctl-checks(7)",
+        "idemctl-json(7)",
+    ]
+    .join(", ");
     let first = if is_root {
         ""
     } else {

@@ -9,6 +9,7 @@ pub mod config;
 pub mod context;
 pub mod detect;
 pub mod diff;
+pub mod doctor;
 pub mod explore;
 pub mod extend;
 pub mod force_unlock;

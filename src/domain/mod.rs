@@ -5,6 +5,7 @@ pub(crate) mod as_str;
 pub(crate) mod change;
 pub(crate) mod detect;
 pub mod diagnosis;
+pub(crate) mod doctor;
 pub(crate) mod draft;
 pub mod duration;
 pub mod exchange;

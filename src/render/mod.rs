@@ -11,6 +11,7 @@ pub mod coverage;
 pub mod debug;
 pub mod detected;
 pub mod difference;
+pub(crate) mod doctor;
 pub mod document;
 pub mod escape;
 pub mod exploration;

@@ -6,6 +6,7 @@ pub mod backup;
 pub(crate) mod change;
 pub(crate) mod cluster;
 pub(crate) mod connection;
+pub(crate) mod doctor;
 pub(crate) mod error;
 pub mod read;
 mod sandbox;

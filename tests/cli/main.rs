@@ -32,6 +32,7 @@ mod debug;
 mod delivery;
 mod detect;
 mod diff;
+mod doctor;
 mod evidence;
 mod explore;
 mod extend;

@@ -10,6 +10,7 @@
 mod support;
 
 mod cluster;
+mod doctor;
 mod gaps;
 mod replicas;
 mod sentinel;

@@ -9,7 +9,7 @@ use serde_json::Value;
 use syn::{Attribute, Field, Fields, Item, LitStr, Meta};
 
 /// A struct, or one and what is flattened into it, by file and name; and the place of its schema.
-const STRUCTS: [(&[(&str, &str)], &str); 16] = [
+const STRUCTS: [(&[(&str, &str)], &str); 21] = [
     (&[("render/record_json.rs", "RecordJson")], "record.json#/$defs/fields"),
     (&[("render/record_json.rs", "OwnExpiry")], "record.json#/$defs/own_expiry"),
     (&[("render/record_json.rs", "NextRequestJson")], "record.json#/$defs/next_request"),
@@ -29,10 +29,15 @@ const STRUCTS: [(&[(&str, &str)], &str); 16] = [
     (&[("render/settings.rs", "Setting")], "settings.json#/$defs/line"),
     (&[("render/settings.rs", "NamedContext")], "contexts.json#/$defs/line"),
     (&[("render/connection_test.rs", "Check")], "context-test.json#/$defs/line"),
+    (&[("render/doctor.rs", "StatementJson")], "doctor.json#/$defs/line"),
+    (&[("render/doctor.rs", "CounterexampleJson")], "doctor.json#/$defs/counterexample"),
+    (&[("render/doctor.rs", "UnexploredJson")], "doctor.json#/$defs/unexplored"),
+    (&[("render/doctor.rs", "RefusedJson")], "doctor.json#/$defs/refused"),
+    (&[("render/doctor.rs", "AcceptedJson")], "doctor.json#/$defs/accepted"),
 ];
 
 /// An enum by file and name, and the places of its words.
-const ENUMS: [(&str, &str, &str); 37] = [
+const ENUMS: [(&str, &str, &str); 40] = [
     ("domain/schema/value_format.rs", "State", "record.json#/$defs/fields/properties/state"),
     ("domain/schema/value_format.rs", "State", "stats.json#/$defs/line/properties/state"),
     ("domain/schema/value_format.rs", "State", "purge.json#/$defs/group/properties/state"),
@@ -117,6 +122,9 @@ const ENUMS: [(&str, &str, &str); 37] = [
         "Assumption",
         "explore.json#/$defs/line/properties/assume/items",
     ),
+    ("domain/doctor/judgement.rs", "CheckSeverity", "doctor.json#/$defs/line/properties/severity"),
+    ("domain/doctor/judgement.rs", "FactEvidence", "doctor.json#/$defs/line/properties/evidence"),
+    ("domain/doctor/doctor_check.rs", "CheckGroup", "doctor.json#/$defs/line/properties/group"),
     ("render/style.rs", "NameColor", "contexts.json#/$defs/line/properties/color"),
 ];
 

@@ -15,7 +15,7 @@ struct Page {
     chapters: &'static [(&'static str, &'static str)],
 }
 
-const PAGES: [Page; 4] = [
+const PAGES: [Page; 5] = [
     Page {
         name: "idemctl-config",
         section: 5,
@@ -37,6 +37,12 @@ const PAGES: [Page; 4] = [
             ("docs/operations.md", "## Claims"),
             ("docs/operations.md", "## Evidence"),
         ],
+    },
+    Page {
+        name: "idemctl-checks",
+        section: 7,
+        about: "the checks of idemctl doctor, with their rules and sources",
+        chapters: &[("docs/doctor.md", "## Checks")],
     },
     Page {
         name: "idemctl-json",

@@ -2,10 +2,12 @@
 //! violations.
 
 mod culprit;
+mod fault_alone;
 mod task;
 mod test_server;
 mod workers;
 
+pub(crate) use self::fault_alone::FaultExplorer;
 pub(crate) use self::task::{
     ExplorationPlace, ExplorationTask, NotExplained, explain, unexplorable_because,
 };

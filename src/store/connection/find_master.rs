@@ -78,7 +78,7 @@ impl Sentinels {
     }
 
     /// The Sentinels, in the order in which they are asked.
-    fn targets(&self, like: &Target) -> Vec<Target> {
+    pub(in crate::store) fn targets(&self, like: &Target) -> Vec<Target> {
         let mut targets = Vec::with_capacity(self.addresses.len());
         for (host, port) in &self.addresses {
             targets.push(Target {

@@ -91,6 +91,13 @@ fn looks(stage: &mut Stage) {
     stage.writes("stats", "stats.json", &["--schema", "go-middleware", "--older-than", "1m"]);
     stage.writes("detect", "detect.json", &[]);
     stage.writes("diff", "diff.json", &[&before]);
+    stage.writes("doctor", "doctor.json", &[]);
+    let accepted = "[[accept]]\ncode = \"persistence\"\nreason = \"a test\"\ndate = 2026-01-01\n\
+                    expires = 9999-01-01\n";
+    let accepted = stage.file("accepted.toml", accepted);
+    let blind = ["--user", "part", "--pass", "pw", "--accept", &accepted];
+    stage.send(&[b"ACL", b"SETUSER", b"part", b"-info", b"-command", b"-acl"]);
+    stage.writes("doctor", "doctor.json", &blind);
 }
 
 fn text((schema, state): (&Value, &Value)) -> String {

@@ -1,0 +1,182 @@
+//! `idemctl doctor`: whether a deployment is safe, and how it can fail.
+
+mod histories;
+mod schemas_in_use;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use clap::Args as ClapArgs;
+use clap::builder::PossibleValuesParser;
+
+use self::histories::Histories;
+use crate::args::{Output, SchemaArgs};
+use crate::context::{Context, interruptible};
+use crate::domain::doctor::{
+    self, Acceptance, CHECKS, CheckSeverity, Counterexample, DoctorCheck, DoctorVerdict, Statement,
+    parse_acceptances,
+};
+use crate::exit::{CommandError, Exit};
+use crate::files;
+use crate::render::doctor as render;
+use crate::store::doctor::read_deployment;
+
+/// Larger than any file of acceptances.
+const LARGEST_ACCEPTED: u64 = 1024 * 1024;
+
+/// Check whether this deployment is safe, and show how it can fail
+///
+/// Other commands look at keys. `doctor` looks at the servers, the Sentinels and the rights, and
+/// says what they mean for idempotency. It only reads, and at most 1,000 keys.
+///
+/// Each paragraph has a fact with its evidence, what can happen, and what to do. The evidence is
+/// `measured` (a server reported it), `configured` (the context, an option or a schema states it),
+/// `estimated` (from a sample or a schema's defaults), or `unknown` (the server did not answer;
+/// then doctor names the command, and the ACL rule that allows it).
+///
+/// If `explore` models the fault (eviction, lost writes of a failover or crash, restart, expiry),
+/// doctor explores the schemas in use with this fault alone, on a temporary local Redis. It shows a
+/// shortest history that contains the fault, with the command that replays it. If no history
+/// violates an invariant, the fault is not a finding. The results are cached.
+///
+/// The schemas in use are those of --schema or of the context, or else those of a sample of the
+/// keys.
+///
+/// --accept FILE silences findings. FILE has a table for each, with four fields: [[accept]],
+/// code = "eviction-policy", reason = "only mails", date = 2026-11-26, expires = 2027-02-26. From
+/// that day on, doctor reports the finding again.
+///
+/// Exit status 1 for a warning or an error that is not accepted, else 3 if something is unknown,
+/// else 0.
+#[derive(Debug, ClapArgs)]
+pub struct Args {
+    /// List all checks, with what they read; with --verbose, also their rules and sources
+    #[arg(long, conflicts_with_all = ["output", "only", "skip", "accept", "service_user"])]
+    list: bool,
+
+    /// Make only these checks
+    #[arg(
+        long,
+        value_name = "CODE",
+        value_delimiter = ',',
+        value_parser = codes(),
+        conflicts_with = "skip"
+    )]
+    only: Vec<String>,
+
+    /// Leave out these checks
+    #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = codes())]
+    skip: Vec<String>,
+
+    /// Do not count the findings that FILE accepts
+    #[arg(long, value_name = "FILE")]
+    accept: Option<PathBuf>,
+
+    /// Check the rights of this user of the services, too
+    #[arg(long, value_name = "NAME")]
+    service_user: Option<String>,
+
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Output,
+
+    #[command(flatten)]
+    schemas: SchemaArgs,
+}
+
+impl Args {
+    fn is_chosen(&self, check: &DoctorCheck) -> bool {
+        let is_named = |codes: &[String]| codes.iter().any(|code| code == check.code);
+        if self.only.is_empty() { !is_named(&self.skip) } else { is_named(&self.only) }
+    }
+}
+
+fn codes() -> PossibleValuesParser {
+    PossibleValuesParser::new(CHECKS.iter().map(|check| check.code))
+}
+
+pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
+    if args.list {
+        let view = context.ui.view();
+        let text = if context.ui.is_verbose() { render::rules(view) } else { render::list(view) };
+        context.ui.page(text)?;
+        return Ok(Exit::Done);
+    }
+    let acceptances = match &args.accept {
+        Some(file) => accepted(file)?,
+        None => Vec::new(),
+    };
+    let catalog = context.catalog(&args.schemas)?;
+    let client = context.client().await?;
+    let schemas = interruptible(schemas_in_use::find(context, &client, &catalog)).await?;
+    let service_user = args.service_user.as_deref();
+    let local_clock = || context.now_ms();
+    let facts = interruptible(async {
+        Ok(read_deployment(&client, &schemas, service_user, &local_clock).await?)
+    })
+    .await?;
+    let mut statements = doctor::judge(&facts, |check| args.is_chosen(check));
+    Histories::new(context).show(&mut statements, &schemas).await?;
+    let now = humantime::format_rfc3339_seconds(context.now()).to_string();
+    let today = now.split('T').next().unwrap_or_default();
+    doctor::accept(&mut statements, &acceptances, today);
+    // The sort is stable, so the checks keep their order.
+    statements.sort_by_key(|statement| position(statement.judgement.severity));
+    show(context, args.output, &statements, facts.nodes.len() > 1)?;
+    Ok(match doctor::verdict(&statements) {
+        DoctorVerdict::Findings => Exit::No,
+        DoctorVerdict::Unknown => Exit::Partial,
+        DoctorVerdict::Sound => Exit::Done,
+    })
+}
+
+/// The position of a severity on the page: the worst first.
+fn position(severity: CheckSeverity) -> usize {
+    match severity {
+        CheckSeverity::Error => 0,
+        CheckSeverity::Warning => 1,
+        CheckSeverity::Unknown => 2,
+        CheckSeverity::Note => 3,
+        CheckSeverity::Ok => 4,
+    }
+}
+
+fn show(
+    context: &mut Context,
+    output: Output,
+    statements: &[Statement],
+    are_several: bool,
+) -> Result<()> {
+    let invocation = context.ui.invocation().clone();
+    let is_on_sandbox = context.is_on_sandbox();
+    // Eviction and lost writes are only possible on a temporary local Redis, whatever server the
+    // options name.
+    let replay = |found: &Counterexample| {
+        let mut words = vec!["explore"];
+        if !is_on_sandbox {
+            words.push("--sandbox");
+        }
+        words.extend(["--replay", &found.token]);
+        invocation.command_line(words)
+    };
+    let mut values = Vec::with_capacity(statements.len());
+    for statement in statements {
+        values.push(render::statement(statement, &replay));
+    }
+    context.show(output, "checks", &values, |view| {
+        render::page(statements, are_several, &replay, &invocation, view)
+    })?;
+    context.ui.status(&render::summary(statements));
+    Ok(())
+}
+
+fn accepted(file: &Path) -> Result<Vec<Acceptance>> {
+    let shown = file.display();
+    let text = files::read_text(file, LARGEST_ACCEPTED)
+        .map_err(|error| CommandError::usage(format!("--accept: {shown}: {error}")))?;
+    parse_acceptances(&text).map_err(|why| {
+        CommandError::usage(format!("--accept: {shown}: {why}"))
+            .hint("`idemctl help doctor` shows the format of the file")
+            .into()
+    })
+}

@@ -1,0 +1,42 @@
+//! Whether every slot of the cluster is served.
+
+use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
+use crate::domain::doctor::facts::{DeploymentFacts, NodeFacts};
+use crate::domain::doctor::judgement::{Judgement, of_each_node};
+use crate::domain::doctor::refusal::Answer;
+use crate::domain::hash_slot::SLOTS;
+
+pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
+    code: "cluster-state",
+    group: CheckGroup::Cluster,
+    title: "whether every slot of the cluster is served",
+    reads: "CLUSTER INFO of each master",
+    rule: "An error if cluster_state is not ok, fewer than 16384 slots are assigned, or slots have \
+           failed.",
+    source: "https://redis.io/docs/latest/commands/cluster-info/",
+    consequence: "Requests whose keys are in these slots fail, or are executed without a lock.",
+    remedy: "Start the nodes that are down, and assign the slots that no node serves \
+             (redis-cli --cluster check).",
+    judge,
+};
+
+fn judge(facts: &DeploymentFacts) -> Vec<Judgement> {
+    if !facts.is_cluster {
+        return Vec::new();
+    }
+    of_each_node(facts, judge_node)
+}
+
+fn judge_node(node: &NodeFacts) -> Answer<Judgement> {
+    let Some(info) = &node.cluster_info else { return Ok(Judgement::ok("not a cluster node")) };
+    let info = info.clone()?;
+    let state = info.field("cluster_state")?;
+    let assigned = info.field("cluster_slots_assigned")?;
+    let failed = info.field("cluster_slots_fail")?;
+    if state == "ok" && assigned == SLOTS.to_string() && failed == "0" {
+        return Ok(Judgement::ok(format!("the cluster serves all {SLOTS} slots")));
+    }
+    Ok(Judgement::error(format!(
+        "cluster_state is {state}, {assigned} of {SLOTS} slots are assigned, {failed} have failed"
+    )))
+}

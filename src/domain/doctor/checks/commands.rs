@@ -1,0 +1,46 @@
+//! Whether the server has the commands that the services and idemctl send.
+
+use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
+use crate::domain::doctor::facts::{DeploymentFacts, NodeFacts};
+use crate::domain::doctor::judgement::{Judgement, of_each_node};
+use crate::domain::doctor::refusal::Answer;
+use crate::domain::doctor::sent_commands;
+
+pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
+    code: "commands",
+    group: CheckGroup::Server,
+    title: "commands that were renamed or disabled",
+    reads: "COMMAND INFO",
+    rule: "An error if a step of a schema in use sends a command that the server does not have; a \
+           note if only idemctl sends it.",
+    source: "https://redis.io/docs/latest/operate/oss_and_stack/management/security/",
+    consequence: "The step fails. If complete fails, the worker has had its effect and cannot store \
+                  its response.",
+    remedy: "Remove the rename-command line, and restrict the command with ACL rules.",
+    judge,
+};
+
+fn judge(facts: &DeploymentFacts) -> Vec<Judgement> {
+    of_each_node(facts, |node| judge_node(node, facts))
+}
+
+fn judge_node(node: &NodeFacts, facts: &DeploymentFacts) -> Answer<Judgement> {
+    let missing = node.missing_commands.clone()?;
+    if missing.is_empty() {
+        return Ok(Judgement::ok("the server has all commands that the steps and idemctl send"));
+    }
+    let fact = format!("the server does not have {}", missing.join(", "));
+    let mut schemas = Vec::new();
+    for schema in &facts.schemas {
+        let sent = sent_commands::of_schema(schema);
+        if sent.iter().any(|sent| missing.contains(&sent.command)) {
+            schemas.push(schema.name.clone());
+        }
+    }
+    if schemas.is_empty() {
+        return Ok(Judgement::note(fact).with_consequence(
+            "Some commands of idemctl do not work here. No step in use needs it.",
+        ));
+    }
+    Ok(Judgement::error(fact).for_schemas(schemas))
+}

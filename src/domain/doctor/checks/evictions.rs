@@ -1,0 +1,31 @@
+//! Whether Redis has evicted keys since it started.
+
+use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
+use crate::domain::doctor::facts::{DeploymentFacts, NodeFacts};
+use crate::domain::doctor::judgement::{Judgement, of_each_node};
+use crate::domain::doctor::refusal::Answer;
+
+pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
+    code: "evictions",
+    group: CheckGroup::Server,
+    title: "keys that Redis has evicted since it started",
+    reads: "INFO stats (evicted_keys)",
+    rule: "A warning if evicted_keys is more than 0.",
+    source: "https://redis.io/docs/latest/commands/info/",
+    consequence: "Locks and results may be among them. Redis does not record which keys it evicted.",
+    remedy: "Set maxmemory-policy noeviction, and look for operations that were executed twice.",
+    judge,
+};
+
+fn judge(facts: &DeploymentFacts) -> Vec<Judgement> {
+    of_each_node(facts, judge_node)
+}
+
+fn judge_node(node: &NodeFacts) -> Answer<Judgement> {
+    let evicted = node.number("evicted_keys")?;
+    Ok(match evicted {
+        0 => Judgement::ok("no key was evicted since the server started"),
+        1 => Judgement::warning("1 key was evicted since the server started"),
+        _ => Judgement::warning(format!("{evicted} keys were evicted since the server started")),
+    })
+}

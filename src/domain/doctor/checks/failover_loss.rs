@@ -1,0 +1,45 @@
+//! Whether a failover can lose acknowledged writes.
+
+use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
+use crate::domain::doctor::facts::{DeploymentFacts, NodeFacts};
+use crate::domain::doctor::judgement::{Judgement, ModelledFault, of_each_node};
+use crate::domain::doctor::refusal::Answer;
+
+pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
+    code: "failover-loss",
+    group: CheckGroup::Server,
+    title: "whether a failover can lose acknowledged locks and results",
+    reads: "INFO replication, CONFIG GET min-replicas-to-write, CONFIG GET min-replicas-max-lag",
+    rule: "With replicas: a warning if min-replicas-to-write is 0, else a note, because replication \
+           is asynchronous either way.",
+    source: "https://redis.io/docs/latest/operate/oss_and_stack/management/replication/",
+    consequence: "The replica that takes over may lack the last locks and results, although their \
+                  writers got OK. The next request with such a key executes again.",
+    remedy: "Set min-replicas-to-write 1, which bounds the time in which an isolated master accepts \
+             writes. Let the service send WAIT 1 after begin, and let the system that has the \
+             effect reject a second one with the same key.",
+    judge,
+};
+
+fn judge(facts: &DeploymentFacts) -> Vec<Judgement> {
+    of_each_node(facts, judge_node)
+}
+
+fn judge_node(node: &NodeFacts) -> Answer<Judgement> {
+    if node.replicas()? == 0 {
+        return Ok(Judgement::ok("no replica can take over, so no failover loses writes"));
+    }
+    let least = node.config("min-replicas-to-write")?;
+    if least == "0" {
+        return Ok(
+            Judgement::warning("min-replicas-to-write is 0").with_fault(ModelledFault::LostWrites)
+        );
+    }
+    let lag = node.config("min-replicas-max-lag")?;
+    Ok(Judgement::note(format!("min-replicas-to-write is {least}, min-replicas-max-lag {lag} s"))
+        .with_consequence(format!(
+            "A failover can lose the writes that no replica has received yet, and those of up to \
+             {lag} s of an isolated master."
+        ))
+        .with_fault(ModelledFault::LostWrites))
+}

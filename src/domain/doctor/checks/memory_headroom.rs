@@ -1,0 +1,58 @@
+//! How much memory is left before Redis evicts keys or refuses writes.
+
+use super::eviction_policy::maxmemory;
+use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
+use crate::domain::doctor::facts::{DeploymentFacts, NodeFacts};
+use crate::domain::doctor::judgement::{Judgement, of_each_node};
+use crate::domain::doctor::refusal::Answer;
+
+pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
+    code: "memory-headroom",
+    group: CheckGroup::Server,
+    title: "memory in use, against maxmemory",
+    reads: "INFO memory (used_memory, maxmemory), else CONFIG GET maxmemory",
+    rule: "A warning from 90 % of maxmemory on, an error from 100 % on; a note if maxmemory is 0. \
+           The 90 % are idemctl's own threshold.",
+    source: "https://redis.io/topics/lru-cache",
+    consequence: "At maxmemory, Redis evicts keys, or refuses SET and scripts with OOM. A worker \
+                  that had its effect then cannot store its response.",
+    remedy: "Raise maxmemory, shorten the result TTL, or move other data to another server.",
+    judge,
+};
+
+fn judge(facts: &DeploymentFacts) -> Vec<Judgement> {
+    of_each_node(facts, judge_node)
+}
+
+fn judge_node(node: &NodeFacts) -> Answer<Judgement> {
+    let limit = maxmemory(node)?;
+    if limit == 0 {
+        return Ok(Judgement::note("maxmemory is 0, so Redis has no memory limit")
+            .with_consequence(
+                "If the host runs out of memory, the system may kill Redis. Locks and results that \
+                 are not on disk are lost.",
+            )
+            .with_remedy("Set maxmemory below the memory of the host."));
+    }
+    let used = node.number("used_memory")?;
+    let percent = u128::from(used) * 100 / u128::from(limit);
+    // Exact numbers would differ from node to node, and in every run.
+    let fact = format!("memory in use is {percent} % of maxmemory ({})", shown(limit));
+    Ok(match percent {
+        0..90 => Judgement::ok(fact),
+        90..100 => Judgement::warning(fact),
+        _ => Judgement::error(fact),
+    })
+}
+
+/// A limit of memory in the largest unit in which it is not less than 1.
+fn shown(bytes: u64) -> String {
+    const UNITS: [(&str, u64); 3] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+    for (unit, size) in UNITS {
+        if bytes >= size {
+            let tenths = u128::from(bytes) * 10 / u128::from(size);
+            return format!("{}.{} {unit}", tenths / 10, tenths % 10);
+        }
+    }
+    format!("{bytes} B")
+}

@@ -1,0 +1,69 @@
+//! What a crash or a restart of the server loses.
+
+use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
+use crate::domain::doctor::facts::{DeploymentFacts, NodeFacts};
+use crate::domain::doctor::judgement::{Judgement, ModelledFault, of_each_node};
+use crate::domain::doctor::refusal::{Answer, missing};
+
+pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
+    code: "persistence",
+    group: CheckGroup::Server,
+    title: "what a crash or a restart of the server loses",
+    reads: "INFO persistence (aof_enabled), CONFIG GET appendfsync, CONFIG GET save",
+    rule: "OK with AOF and appendfsync always; a note with appendfsync everysec; a warning with \
+           appendfsync no, with RDB snapshots alone, and without persistence.",
+    source: "https://redis.io/docs/latest/operate/oss_and_stack/management/persistence/",
+    consequence: "A crash of the server loses the locks and results of the last writes. The next \
+                  request with such a key executes again.",
+    remedy: "Set appendonly yes, and appendfsync everysec or always.",
+    judge,
+};
+
+fn judge(facts: &DeploymentFacts) -> Vec<Judgement> {
+    of_each_node(facts, judge_node)
+}
+
+fn judge_node(node: &NodeFacts) -> Answer<Judgement> {
+    if has_aof(node)? {
+        return with_aof(node);
+    }
+    // An empty list of save points is a value of its own.
+    if node.config("save")?.trim().is_empty() {
+        return Ok(Judgement::warning("nothing is written to disk (no AOF, no RDB snapshots)")
+            .with_consequence(
+                "A restart of the server loses all locks and results. Every retry executes again.",
+            )
+            .with_fault(ModelledFault::Restart));
+    }
+    Ok(Judgement::warning("only RDB snapshots are written to disk")
+        .with_consequence(
+            "A crash of the server loses all locks and results that were written after the last \
+             snapshot. The next request with such a key executes again.",
+        )
+        .with_fault(ModelledFault::LostWrites))
+}
+
+/// True if the server writes an append-only file.
+fn has_aof(node: &NodeFacts) -> Answer<bool> {
+    match node.info("aof_enabled") {
+        Ok(enabled) => Ok(enabled == "1"),
+        Err(_) => Ok(node.config("appendonly")? == "yes"),
+    }
+}
+
+fn with_aof(node: &NodeFacts) -> Answer<Judgement> {
+    match node.config("appendfsync")? {
+        "always" => Ok(Judgement::ok("AOF is on, with appendfsync always")),
+        "everysec" => Ok(Judgement::note("AOF is on, with appendfsync everysec")
+            .with_consequence("A crash of the machine loses the writes of about one second.")
+            .with_remedy("Use appendfsync always if that is too much, and measure its cost first.")
+            .with_fault(ModelledFault::LostWrites)),
+        "no" => Ok(Judgement::warning("AOF is on, with appendfsync no")
+            .with_consequence(
+                "A crash of the machine loses what the system has not written yet, on Linux \
+                 usually up to 30 seconds.",
+            )
+            .with_fault(ModelledFault::LostWrites)),
+        _ => Err(missing("CONFIG GET", "appendfsync")),
+    }
+}

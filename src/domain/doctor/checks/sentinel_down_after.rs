@@ -1,0 +1,68 @@
+//! Whether locks outlive the time until Sentinels begin a failover.
+
+use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
+use crate::domain::doctor::facts::DeploymentFacts;
+use crate::domain::doctor::judgement::{FactEvidence, Judgement, ModelledFault};
+use crate::domain::record::Evidence;
+use crate::domain::record::age::millis;
+use crate::domain::schema::TtlOf;
+
+pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
+    code: "sentinel-down-after",
+    group: CheckGroup::Sentinel,
+    title: "whether locks outlive the time until Sentinels begin a failover",
+    reads: "SENTINEL MASTER (down-after-milliseconds), the lock TTLs of the schemas in use",
+    rule: "A lock TTL is not longer than down-after-milliseconds: a warning if the deployment \
+           states the TTL, a note if it is the schema's default.",
+    source: "https://redis.io/docs/latest/operate/oss_and_stack/management/sentinel/",
+    consequence: "While the master is down, no worker can renew its lock or store its response. The \
+                  locks expire before a replica takes over, and retries then execute again.",
+    remedy: "Use a lock TTL that is longer than down-after-milliseconds and the failover together.",
+    judge,
+};
+
+fn judge(facts: &DeploymentFacts) -> Vec<Judgement> {
+    let mut longest = 0;
+    for sentinel in &facts.sentinels {
+        match sentinel.number("down-after-milliseconds") {
+            Ok(down_after) => longest = longest.max(down_after),
+            Err(refusal) => {
+                let mut unknown = Judgement::unknown(refusal);
+                unknown.nodes.push(sentinel.name.clone());
+                return vec![unknown];
+            }
+        }
+    }
+    if facts.sentinels.is_empty() || facts.schemas.is_empty() {
+        return Vec::new();
+    }
+    let mut stated = Vec::new();
+    let mut by_default = Vec::new();
+    for schema in &facts.schemas {
+        let Some(ttl) = schema.ttl(TtlOf::Lock) else { continue };
+        if !schema.has_locks() || millis(ttl) > longest {
+            continue;
+        }
+        match schema.ttl_evidence(TtlOf::Lock) {
+            Evidence::Stated => stated.push(schema.name.clone()),
+            _ => by_default.push(schema.name.clone()),
+        }
+    }
+    let shown = format!("down-after-milliseconds is {longest}");
+    let mut judgements = Vec::new();
+    if !stated.is_empty() {
+        let fact = format!("{shown}, and the lock TTL of {} is not longer", stated.join(", "));
+        let judgement = Judgement::warning(fact).with_evidence(FactEvidence::Configured);
+        judgements.push(judgement.for_schemas(stated).with_fault(ModelledFault::Expiry));
+    }
+    if !by_default.is_empty() {
+        let names = by_default.join(", ");
+        let fact = format!("{shown}, and the default lock TTL of {names} is not longer");
+        let judgement = Judgement::note(fact).with_evidence(FactEvidence::Estimated);
+        judgements.push(judgement.for_schemas(by_default).with_fault(ModelledFault::Expiry));
+    }
+    if judgements.is_empty() {
+        judgements.push(Judgement::ok(format!("{shown}, and all lock TTLs in use are longer")));
+    }
+    judgements
+}

@@ -1,0 +1,71 @@
+//! Whether the Sentinels can agree on a failover.
+
+use std::collections::BTreeSet;
+
+use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
+use crate::domain::doctor::facts::{DeploymentFacts, SentinelFacts};
+use crate::domain::doctor::judgement::Judgement;
+use crate::domain::doctor::refusal::{Answer, Refusal};
+
+pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
+    code: "sentinels",
+    group: CheckGroup::Sentinel,
+    title: "whether the Sentinels can agree on a failover",
+    reads: "SENTINEL MASTER and SENTINEL CKQUORUM of each named Sentinel",
+    rule: "An error if a Sentinel reports that no quorum or majority is reachable; a warning with \
+           fewer than 3 Sentinels, or with different quorums.",
+    source: "https://redis.io/docs/latest/operate/oss_and_stack/management/sentinel/",
+    consequence: "If the master fails, no replica is promoted. Requests fail, or are executed \
+                  without a lock, until an operator acts.",
+    remedy: "Run at least 3 Sentinels on different machines, with a quorum of 2.",
+    judge,
+};
+
+/// The Sentinels that a robust deployment needs, according to the source.
+const FEWEST: u64 = 3;
+
+fn judge(facts: &DeploymentFacts) -> Vec<Judgement> {
+    if facts.sentinels.is_empty() {
+        return Vec::new();
+    }
+    vec![judge_all(&facts.sentinels).unwrap_or_else(Judgement::unknown)]
+}
+
+fn judge_all(sentinels: &[SentinelFacts]) -> Answer<Judgement> {
+    let mut counts = BTreeSet::new();
+    let mut quorums = BTreeSet::new();
+    for sentinel in sentinels {
+        let agreement = of(sentinel, sentinel.quorum.clone())?;
+        if let Err(why) = agreement {
+            return Ok(Judgement::error(format!("{}: {why}", sentinel.name)));
+        }
+        let others = of(sentinel, sentinel.number("num-other-sentinels"))?;
+        counts.insert(others + 1);
+        quorums.insert(of(sentinel, sentinel.number("quorum"))?);
+    }
+    let count = counts.first().copied().unwrap_or(0);
+    if quorums.len() > 1 {
+        let shown: Vec<_> = quorums.iter().map(u64::to_string).collect();
+        return Ok(Judgement::warning(format!(
+            "the Sentinels have different quorums ({})",
+            shown.join(", ")
+        )));
+    }
+    let quorum = quorums.first().copied().unwrap_or(0);
+    let noun = if count == 1 { "Sentinel" } else { "Sentinels" };
+    let fact = format!("{count} {noun} with a quorum of {quorum}");
+    if count < FEWEST {
+        return Ok(Judgement::warning(fact).with_consequence(
+            "If a Sentinel fails together with the master, no majority is left for a failover.",
+        ));
+    }
+    Ok(Judgement::ok(format!("{fact}, and each reaches a quorum and a majority")))
+}
+
+/// The answer of a Sentinel. A refusal names the Sentinel.
+fn of<T>(sentinel: &SentinelFacts, answer: Answer<T>) -> Answer<T> {
+    answer.map_err(|refusal| Refusal {
+        why: format!("{}: {}", sentinel.name, refusal.why),
+        ..refusal
+    })
+}

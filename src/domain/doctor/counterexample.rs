@@ -1,0 +1,56 @@
+//! Histories in which a fault of the deployment harms a client.
+
+/// The shortest history in which one fault violates an invariant of one schema.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Counterexample {
+    pub(crate) schema: String,
+    /// The name of the invariant.
+    pub(crate) invariant: String,
+    /// The faults in words, e.g. `1 eviction`.
+    pub(crate) faults: String,
+    pub(crate) steps: usize,
+    /// The token for `explore --replay`.
+    pub(crate) token: String,
+}
+
+/// What an exploration with one fault alone found for a schema.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum FaultOutcome {
+    /// A history with this fault violates an invariant.
+    Violates(Counterexample),
+    /// No history with this fault does.
+    Holds,
+    /// The schema was not explored, or not completely, and why.
+    Unknown(String),
+}
+
+/// What a schema does in a history that violates this invariant, as a predicate.
+pub(crate) fn phrase_of(invariant: &str) -> &'static str {
+    match invariant {
+        "one-effect" => "executes twice",
+        "true-replay" => "replays a response that no execution gave",
+        "no-false-done" => "reports an operation as done that was not done",
+        "result-kept" => "removes a stored result",
+        "result-not-replaced" => "replaces a stored result by another one",
+        "lock-ends" => "rejects every retry, because a lock never ends",
+        "owner-only" => "changes the lock of another request",
+        "replays-after-success" => "executes again after a success",
+        "payloads-apart" => "replays the response of another payload",
+        _ => "violates an invariant",
+    }
+}
+
+impl Counterexample {
+    /// The order of reports: the most harmful invariant first, then the shortest history.
+    pub(super) fn rank(&self) -> (usize, usize) {
+        const ORDER: [&str; 4] =
+            ["one-effect", "replays-after-success", "lock-ends", "true-replay"];
+        let position = ORDER.iter().position(|name| *name == self.invariant);
+        (position.unwrap_or(ORDER.len()), self.steps)
+    }
+
+    /// The one of these that harms clients most.
+    pub(crate) fn most_harmful(found: Vec<Self>) -> Option<Self> {
+        found.into_iter().min_by_key(Self::rank)
+    }
+}

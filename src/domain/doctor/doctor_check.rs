@@ -1,0 +1,41 @@
+//! A check: what it reads, its rule, and how it judges.
+
+use strum::IntoStaticStr;
+
+use super::facts::DeploymentFacts;
+use super::judgement::Judgement;
+use crate::domain::as_str::as_str;
+
+/// The part of a deployment that a check is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
+pub(crate) enum CheckGroup {
+    Server,
+    Cluster,
+    Sentinel,
+}
+
+as_str!(CheckGroup);
+
+/// One check of `doctor`. `docs/doctor.md` and `idemctl-checks(7)` describe each; a test compares
+/// them.
+#[derive(Debug)]
+pub(crate) struct DoctorCheck {
+    /// The stable code.
+    pub(crate) code: &'static str,
+    pub(crate) group: CheckGroup,
+    /// The question that the check answers, as a phrase.
+    pub(crate) title: &'static str,
+    /// The commands and settings that it reads.
+    pub(crate) reads: &'static str,
+    /// When it reports something.
+    pub(crate) rule: &'static str,
+    /// Where the rule comes from: a URL, or a document of this project.
+    pub(crate) source: &'static str,
+    /// What can happen, unless a judgement says it more exactly.
+    pub(crate) consequence: &'static str,
+    /// What to do, unless a judgement says it more exactly.
+    pub(crate) remedy: &'static str,
+    /// Judges the facts; empty if the check does not apply to this deployment.
+    pub(crate) judge: fn(&DeploymentFacts) -> Vec<Judgement>,
+}

@@ -1,0 +1,152 @@
+//! The facts that `doctor` judges: replies of the servers, as far as they gave any.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::info::InfoFields;
+use super::refusal::{Answer, Refusal, missing};
+use crate::domain::schema::Schema;
+
+/// Everything that the checks judge.
+#[derive(Debug)]
+pub(crate) struct DeploymentFacts {
+    /// The server, or each master of a cluster.
+    pub(crate) nodes: Vec<NodeFacts>,
+    pub(crate) is_cluster: bool,
+    /// The Sentinels that the target names; empty without Sentinels.
+    pub(crate) sentinels: Vec<SentinelFacts>,
+    /// The schemas in use here.
+    pub(crate) schemas: Vec<Arc<Schema>>,
+    /// The rights of the user of this run.
+    pub(crate) user: Answer<UserRights>,
+    /// The rights of the services' user; `None` if the operator names none.
+    pub(crate) service_user: Option<Answer<UserRights>>,
+}
+
+/// The replies of one server.
+#[derive(Debug, Clone)]
+pub(crate) struct NodeFacts {
+    /// The server's name in messages.
+    pub(crate) name: String,
+    pub(crate) info: Answer<InfoFields>,
+    /// The reply to CONFIG GET, by parameter.
+    pub(crate) config: BTreeMap<&'static str, Answer<String>>,
+    pub(crate) clock: Answer<ClockReading>,
+    /// Those of the commands that steps and idemctl send that the server does not have.
+    pub(crate) missing_commands: Answer<Vec<String>>,
+    /// CLUSTER INFO; only asked of cluster nodes.
+    pub(crate) cluster_info: Option<Answer<InfoFields>>,
+    /// This node's line of CLUSTER NODES; only asked of cluster nodes.
+    pub(crate) cluster_line: Option<Answer<String>>,
+}
+
+/// The server's clock, between two readings of the local clock. All in milliseconds since the
+/// epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ClockReading {
+    pub(crate) before_ms: u64,
+    pub(crate) server_ms: u64,
+    pub(crate) after_ms: u64,
+}
+
+/// The replies of one Sentinel about the service.
+#[derive(Debug, Clone)]
+pub(crate) struct SentinelFacts {
+    /// The Sentinel's name in messages.
+    pub(crate) name: String,
+    /// The fields of SENTINEL MASTER.
+    pub(crate) master: Answer<BTreeMap<String, String>>,
+    /// SENTINEL CKQUORUM: the inner error is the Sentinel's reason why no failover is possible.
+    pub(crate) quorum: Answer<Result<String, String>>,
+}
+
+/// What a user may do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct UserRights {
+    pub(crate) user: String,
+    /// The commands that the user may not send.
+    pub(crate) denied: Vec<DeniedCommand>,
+}
+
+/// A command that a user may not send.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct DeniedCommand {
+    /// The schema whose step sends it; `None` for a command of idemctl.
+    pub(crate) schema: Option<String>,
+    /// The step, or the commands of idemctl, that send it.
+    pub(crate) needed_by: String,
+    pub(crate) command: String,
+    /// The reason, as the server gave it.
+    pub(crate) why: String,
+}
+
+impl NodeFacts {
+    /// A field of INFO.
+    ///
+    /// # Errors
+    /// The server refused INFO, or the field is missing or empty, as on some managed services.
+    pub(crate) fn info(&self, field: &str) -> Answer<&str> {
+        match &self.info {
+            Ok(info) => info.field(field),
+            Err(refusal) => Err(refusal.clone()),
+        }
+    }
+
+    /// A number of INFO.
+    ///
+    /// # Errors
+    /// The errors of [`NodeFacts::info`], or the field is not a number.
+    pub(crate) fn number(&self, field: &str) -> Answer<u64> {
+        let text = self.info(field)?;
+        match text.parse() {
+            Ok(number) => Ok(number),
+            Err(_) => Err(unusable(field, text)),
+        }
+    }
+
+    /// A parameter of CONFIG GET.
+    ///
+    /// # Errors
+    /// The server refused it, or does not know the parameter.
+    pub(crate) fn config(&self, parameter: &str) -> Answer<&str> {
+        match self.config.get(parameter) {
+            Some(Ok(value)) => Ok(value),
+            Some(Err(refusal)) => Err(refusal.clone()),
+            None => Err(Refusal {
+                command: format!("CONFIG GET {parameter}"),
+                rule: None,
+                why: "it was not asked".to_owned(),
+            }),
+        }
+    }
+
+    /// The number of connected replicas.
+    ///
+    /// # Errors
+    /// The errors of [`NodeFacts::number`].
+    pub(crate) fn replicas(&self) -> Answer<u64> {
+        self.number("connected_slaves")
+    }
+}
+
+impl SentinelFacts {
+    /// A number of SENTINEL MASTER.
+    ///
+    /// # Errors
+    /// The Sentinel refused the command, or the field is missing.
+    pub(crate) fn number(&self, field: &str) -> Answer<u64> {
+        let fields = self.master.as_ref().map_err(Clone::clone)?;
+        let Some(text) = fields.get(field) else {
+            return Err(missing("SENTINEL MASTER", field));
+        };
+        text.parse().map_err(|_| missing("SENTINEL MASTER", field))
+    }
+}
+
+fn unusable(field: &str, text: &str) -> Refusal {
+    Refusal {
+        command: "INFO".to_owned(),
+        rule: None,
+        why: format!("{field} is `{text}`, which is not a number"),
+    }
+}

@@ -1,0 +1,180 @@
+//! What a check says of a deployment.
+
+use strum::IntoStaticStr;
+
+use super::facts::{DeploymentFacts, NodeFacts};
+use super::refusal::{Answer, Refusal};
+use crate::domain::as_str::as_str;
+use crate::domain::exploration::{Fault, FaultBudget};
+
+/// How serious a judgement is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
+pub(crate) enum CheckSeverity {
+    Ok,
+    Note,
+    Warning,
+    Error,
+    /// The check could not be made: neither OK nor an alarm.
+    Unknown,
+}
+
+as_str!(CheckSeverity);
+
+/// How a fact is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
+pub(crate) enum FactEvidence {
+    /// A server reported it in this run.
+    Measured,
+    /// The context, an option or a schema's file states it.
+    Configured,
+    /// idemctl derived it from a sample, or from a schema's defaults.
+    Estimated,
+    /// Nobody reported it.
+    Unknown,
+}
+
+as_str!(FactEvidence);
+
+/// A fault of the deployment that `explore` can inject.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum ModelledFault {
+    /// Redis evicts a key.
+    Eviction,
+    /// The last writes are lost in a failover, or in a crash.
+    LostWrites,
+    /// Redis restarts without its data.
+    Restart,
+    /// A TTL ends while a worker is running.
+    Expiry,
+}
+
+impl ModelledFault {
+    /// The fault that the history must contain.
+    pub(crate) fn fault(self) -> Fault {
+        match self {
+            Self::Eviction => Fault::Evict,
+            Self::LostWrites => Fault::Failover,
+            Self::Restart => Fault::Restart,
+            Self::Expiry => Fault::Expiry,
+        }
+    }
+
+    /// Once this fault, and no other one.
+    pub(crate) fn budget(self) -> FaultBudget {
+        let none = FaultBudget::default();
+        none.with(self.fault(), FaultBudget::ANY).unwrap_or(none)
+    }
+}
+
+/// What one check says of one part of the deployment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Judgement {
+    pub(crate) severity: CheckSeverity,
+    pub(crate) evidence: FactEvidence,
+    /// The servers that it concerns; empty if it concerns the deployment as a whole.
+    pub(crate) nodes: Vec<String>,
+    /// The schemas that it concerns; empty if it concerns all of them.
+    pub(crate) schemas: Vec<String>,
+    pub(crate) fact: String,
+    /// What can happen; `None` for the check's usual consequence.
+    pub(crate) consequence: Option<String>,
+    /// What to do; `None` for the check's usual remedy.
+    pub(crate) remedy: Option<String>,
+    /// Why the fact is unknown.
+    pub(crate) refusal: Option<Refusal>,
+    /// The fault with which `explore` shows the consequence.
+    pub(crate) fault: Option<ModelledFault>,
+}
+
+impl Judgement {
+    fn new(severity: CheckSeverity, fact: impl Into<String>) -> Self {
+        Self {
+            severity,
+            evidence: FactEvidence::Measured,
+            nodes: Vec::new(),
+            schemas: Vec::new(),
+            fact: fact.into(),
+            consequence: None,
+            remedy: None,
+            refusal: None,
+            fault: None,
+        }
+    }
+
+    pub(crate) fn ok(fact: impl Into<String>) -> Self {
+        Self::new(CheckSeverity::Ok, fact)
+    }
+
+    pub(crate) fn note(fact: impl Into<String>) -> Self {
+        Self::new(CheckSeverity::Note, fact)
+    }
+
+    pub(crate) fn warning(fact: impl Into<String>) -> Self {
+        Self::new(CheckSeverity::Warning, fact)
+    }
+
+    pub(crate) fn error(fact: impl Into<String>) -> Self {
+        Self::new(CheckSeverity::Error, fact)
+    }
+
+    /// The fact is unknown, because this command got no answer.
+    pub(crate) fn unknown(refusal: Refusal) -> Self {
+        let fact = format!("{} did not answer: {}", refusal.command, refusal.why);
+        Self {
+            evidence: FactEvidence::Unknown,
+            refusal: Some(refusal),
+            ..Self::new(CheckSeverity::Unknown, fact)
+        }
+    }
+
+    #[must_use]
+    pub(crate) fn with_evidence(self, evidence: FactEvidence) -> Self {
+        Self { evidence, ..self }
+    }
+
+    #[must_use]
+    pub(crate) fn with_consequence(self, consequence: impl Into<String>) -> Self {
+        Self { consequence: Some(consequence.into()), ..self }
+    }
+
+    #[must_use]
+    pub(crate) fn with_remedy(self, remedy: impl Into<String>) -> Self {
+        Self { remedy: Some(remedy.into()), ..self }
+    }
+
+    #[must_use]
+    pub(crate) fn with_fault(self, fault: ModelledFault) -> Self {
+        Self { fault: Some(fault), ..self }
+    }
+
+    #[must_use]
+    pub(crate) fn for_schemas(self, schemas: Vec<String>) -> Self {
+        Self { schemas, ..self }
+    }
+}
+
+/// Judges each server. Servers of which the check says the same share one judgement.
+pub(super) fn of_each_node(
+    facts: &DeploymentFacts,
+    judge: impl Fn(&NodeFacts) -> Answer<Judgement>,
+) -> Vec<Judgement> {
+    let mut judgements: Vec<Judgement> = Vec::new();
+    for node in &facts.nodes {
+        let judgement = judge(node).unwrap_or_else(Judgement::unknown);
+        let mut is_known = false;
+        for known in &mut judgements {
+            let same = Judgement { nodes: known.nodes.clone(), ..judgement.clone() };
+            if *known == same {
+                known.nodes.push(node.name.clone());
+                is_known = true;
+                break;
+            }
+        }
+        if !is_known {
+            judgements.push(Judgement { nodes: vec![node.name.clone()], ..judgement });
+        }
+    }
+    judgements
+}

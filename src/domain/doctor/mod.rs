@@ -1,0 +1,28 @@
+//! The checks of `doctor`: what a deployment is, judged by pure functions.
+
+mod acceptance;
+mod checks;
+mod counterexample;
+mod doctor_check;
+mod facts;
+mod info;
+mod judgement;
+mod refusal;
+mod registry;
+pub(crate) mod sent_commands;
+mod statement;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use self::acceptance::{Acceptance, accept, parse_acceptances};
+pub(crate) use self::counterexample::{Counterexample, FaultOutcome, phrase_of};
+pub(crate) use self::doctor_check::DoctorCheck;
+pub(crate) use self::facts::{
+    ClockReading, DeniedCommand, DeploymentFacts, NodeFacts, SentinelFacts, UserRights,
+};
+pub(crate) use self::info::InfoFields;
+pub(crate) use self::judgement::{CheckSeverity, ModelledFault};
+pub(crate) use self::refusal::{Answer, Refusal};
+pub(crate) use self::registry::{CHECKS, judge};
+pub(crate) use self::sent_commands::SentCommand;
+pub(crate) use self::statement::{AppliedAcceptance, DoctorVerdict, Statement, verdict};

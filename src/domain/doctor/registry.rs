@@ -1,0 +1,49 @@
+//! All checks, in the order of the page.
+
+use super::checks::{
+    clock_local, clock_nodes, cluster_state, commands, eviction_policy, evictions, failover_loss,
+    keys_in_slots, memory_headroom, migrating_slots, persistence, persistence_status, replication,
+    sentinel_down_after, sentinels, server_version, service_rights, user_rights,
+};
+use super::doctor_check::DoctorCheck;
+use super::facts::DeploymentFacts;
+use super::statement::Statement;
+
+/// Every check.
+pub(crate) static CHECKS: [DoctorCheck; 18] = [
+    server_version::CHECK,
+    eviction_policy::CHECK,
+    memory_headroom::CHECK,
+    evictions::CHECK,
+    persistence::CHECK,
+    persistence_status::CHECK,
+    replication::CHECK,
+    failover_loss::CHECK,
+    clock_local::CHECK,
+    clock_nodes::CHECK,
+    commands::CHECK,
+    user_rights::CHECK,
+    service_rights::CHECK,
+    keys_in_slots::CHECK,
+    migrating_slots::CHECK,
+    cluster_state::CHECK,
+    sentinels::CHECK,
+    sentinel_down_after::CHECK,
+];
+
+/// What the chosen checks say of these facts.
+pub(crate) fn judge(
+    facts: &DeploymentFacts,
+    is_chosen: impl Fn(&DoctorCheck) -> bool,
+) -> Vec<Statement> {
+    let mut statements = Vec::new();
+    for check in &CHECKS {
+        if !is_chosen(check) {
+            continue;
+        }
+        for judgement in (check.judge)(facts) {
+            statements.push(Statement::new(check, judgement));
+        }
+    }
+    statements
+}

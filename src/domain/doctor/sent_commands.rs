@@ -1,0 +1,137 @@
+//! The commands that the steps of a schema send, and those of idemctl.
+
+use std::sync::LazyLock;
+
+use regex_lite::Regex;
+
+use crate::domain::record::Response;
+use crate::domain::schema::{Action, Call, Schema, Step};
+use crate::domain::step::StepInputs;
+
+/// The idempotency key of the commands whose rights are asked. No service uses it.
+pub(crate) const KEY: &[u8] = b"idemctl-doctor";
+
+/// A command that somebody sends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SentCommand {
+    /// The schema whose step sends it; `None` for a command of idemctl.
+    pub(crate) schema: Option<String>,
+    /// The step, or the commands of idemctl, that send it.
+    pub(crate) needed_by: String,
+    /// The name, in upper case.
+    pub(crate) command: String,
+    /// The words to ask about. If there are fewer than the command needs, any words may follow.
+    pub(crate) words: Vec<Vec<u8>>,
+}
+
+/// The commands of idemctl, with the idemctl commands that send them. `KEY` is replaced with a
+/// Redis key.
+const OF_IDEMCTL: [(&str, &[&str]); 12] = [
+    ("list, stats and check", &["SCAN", "0"]),
+    ("inspect and list", &["TYPE", "KEY"]),
+    ("inspect and list", &["PTTL", "KEY"]),
+    ("inspect and list", &["GET", "KEY"]),
+    ("inspect and list", &["TIME"]),
+    ("inspect", &["EVAL", "return 1", "1", "KEY"]),
+    ("force-unlock, sweep and purge", &["UNLINK", "KEY"]),
+    ("extend", &["PEXPIREAT", "KEY", "1"]),
+    ("restore and undo", &["RESTORE", "KEY", "0", ""]),
+    ("begin and complete", &["SET", "KEY", ""]),
+    ("begin and complete", &["MULTI"]),
+    ("release", &["DEL", "KEY"]),
+];
+
+/// A call of a Redis command in a script, e.g. `redis.call('SET', ...)`.
+static CALL_IN_SCRIPT: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r#"\b(?:redis|server)\.p?call\(\s*["']([A-Za-z.]+)["']"#).ok());
+
+/// The commands of idemctl, on this Redis key.
+pub(crate) fn of_idemctl(redis_key: &[u8]) -> Vec<SentCommand> {
+    let mut sent = Vec::new();
+    for (needed_by, words) in OF_IDEMCTL {
+        let mut filled = Vec::with_capacity(words.len());
+        for word in words {
+            filled.push(if *word == "KEY" { redis_key.to_vec() } else { word.as_bytes().to_vec() });
+        }
+        sent.push(SentCommand {
+            schema: None,
+            needed_by: needed_by.to_owned(),
+            command: words[0].to_owned(),
+            words: filled,
+        });
+    }
+    sent
+}
+
+/// The commands of a schema's steps, and those in its scripts.
+pub(crate) fn of_schema(schema: &Schema) -> Vec<SentCommand> {
+    let steps = [
+        ("begin", &schema.begin),
+        ("renew", &schema.renew),
+        ("complete", &schema.complete),
+        ("release", &schema.release),
+    ];
+    let mut sent = Vec::new();
+    for (name, step) in steps {
+        if let Some(step) = step {
+            add_step(schema, name, step, &mut sent);
+        }
+    }
+    sent
+}
+
+fn add_step(schema: &Schema, name: &str, step: &Step, sent: &mut Vec<SentCommand>) {
+    let response =
+        Response { status: Some(200), headers: Vec::new(), body: Vec::new(), whole: true };
+    let inputs = StepInputs::new(schema, KEY, "owner", &response);
+    for call in &step.calls {
+        match &call.action {
+            Action::Command(_) => add(schema, name, inputs.words(call), sent),
+            Action::Script { name: script, keys, args } => {
+                let mut words = vec![b"EVAL".to_vec(), b"return 1".to_vec()];
+                words.extend(inputs.script_arguments(keys, args));
+                add(schema, name, words, sent);
+                let text = schema.scripts.get(script).map_or("", |script| &*script.text);
+                add_commands_in(schema, name, call, text, sent);
+            }
+        }
+    }
+}
+
+/// Adds the commands that a script calls, each on the lock's Redis key.
+fn add_commands_in(
+    schema: &Schema,
+    name: &str,
+    call: &Call,
+    text: &str,
+    sent: &mut Vec<SentCommand>,
+) {
+    let Some(call_in_script) = &*CALL_IN_SCRIPT else { return };
+    let redis_keys = schema.redis_keys(KEY);
+    for line in text.lines() {
+        let code = line.split("--").next().unwrap_or_default();
+        for found in call_in_script.captures_iter(code) {
+            let mut words = vec![found[1].to_ascii_uppercase().into_bytes()];
+            // Which Redis key the script passes is not known. The call names at least one of them.
+            let touched = (0..redis_keys.len()).find(|index| schema.touches(call, *index));
+            words.push(redis_keys[touched.unwrap_or(0)].clone());
+            add(schema, name, words, sent);
+        }
+    }
+}
+
+fn add(schema: &Schema, step: &str, words: Vec<Vec<u8>>, sent: &mut Vec<SentCommand>) {
+    let Some(first) = words.first() else { return };
+    let command = String::from_utf8_lossy(first).to_ascii_uppercase();
+    // TIME has no arguments, although scripts call it like the others.
+    let words = if command == "TIME" { vec![first.clone()] } else { words };
+    let added = SentCommand {
+        schema: Some(schema.name.clone()),
+        needed_by: step.to_owned(),
+        command,
+        words,
+    };
+    if !sent.contains(&added) {
+        sent.push(added);
+    }
+}

@@ -1,0 +1,120 @@
+//! One line of the page: a judgement with its check, its history, and its acceptance.
+
+use super::counterexample::{Counterexample, FaultOutcome};
+use super::doctor_check::DoctorCheck;
+use super::judgement::{CheckSeverity, Judgement};
+
+/// A judgement of a check, completed by what `explore` found and what the operator accepted.
+#[derive(Debug)]
+pub(crate) struct Statement {
+    pub(crate) check: &'static DoctorCheck,
+    pub(crate) judgement: Judgement,
+    /// The shortest history of each schema, the most harmful first.
+    pub(crate) counterexamples: Vec<Counterexample>,
+    /// The schemas of which `explore` shows nothing, with the reason.
+    pub(crate) unexplored: Vec<(String, String)>,
+    pub(crate) accepted: Option<AppliedAcceptance>,
+}
+
+/// The acceptance of a statement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct AppliedAcceptance {
+    pub(crate) reason: String,
+    pub(crate) date: String,
+    pub(crate) expires: String,
+    pub(crate) is_expired: bool,
+}
+
+/// What all statements together say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DoctorVerdict {
+    /// There is a warning or an error that nobody accepted.
+    Findings,
+    /// There is none, but something could not be checked.
+    Unknown,
+    Sound,
+}
+
+impl Statement {
+    pub(super) fn new(check: &'static DoctorCheck, judgement: Judgement) -> Self {
+        Self {
+            check,
+            judgement,
+            counterexamples: Vec::new(),
+            unexplored: Vec::new(),
+            accepted: None,
+        }
+    }
+
+    /// What can happen; `None` if there is nothing to fear, or nothing is known.
+    pub(crate) fn consequence(&self) -> Option<&str> {
+        if !self.has_advice() {
+            return None;
+        }
+        Some(self.judgement.consequence.as_deref().unwrap_or(self.check.consequence))
+    }
+
+    /// What to do; `None` if there is nothing to do.
+    pub(crate) fn remedy(&self) -> Option<String> {
+        if let Some(refusal) = &self.judgement.refusal {
+            let code = self.check.code;
+            return Some(match &refusal.rule {
+                Some(rule) => format!("Allow it with the ACL rule {rule}, or pass --skip {code}."),
+                None => format!(
+                    "No ACL rule allows it. Ask the operator of the server, and pass --skip {code}."
+                ),
+            });
+        }
+        if !self.has_advice() {
+            return None;
+        }
+        Some(self.judgement.remedy.as_deref().unwrap_or(self.check.remedy).to_owned())
+    }
+
+    fn has_advice(&self) -> bool {
+        !matches!(self.judgement.severity, CheckSeverity::Ok | CheckSeverity::Unknown)
+    }
+
+    /// True for a warning or an error that no acceptance silences.
+    pub(crate) fn is_alarm(&self) -> bool {
+        let is_finding =
+            matches!(self.judgement.severity, CheckSeverity::Warning | CheckSeverity::Error);
+        let is_silenced = self.accepted.as_ref().is_some_and(|accepted| !accepted.is_expired);
+        is_finding && !is_silenced
+    }
+
+    /// Adds what `explore` found with the fault of this judgement alone, by schema. Without a
+    /// violation in any schema in use, the fault does no harm here, so it is no finding.
+    pub(crate) fn explain(&mut self, outcomes: &[(String, FaultOutcome)]) {
+        let mut holds = Vec::new();
+        for (schema, outcome) in outcomes {
+            let concerned = &self.judgement.schemas;
+            if !concerned.is_empty() && !concerned.contains(schema) {
+                continue;
+            }
+            match outcome {
+                FaultOutcome::Violates(counterexample) => {
+                    self.counterexamples.push(counterexample.clone());
+                }
+                FaultOutcome::Holds => holds.push(schema.as_str()),
+                FaultOutcome::Unknown(why) => self.unexplored.push((schema.clone(), why.clone())),
+            }
+        }
+        self.counterexamples.sort_by_key(Counterexample::rank);
+        if self.counterexamples.is_empty() && self.unexplored.is_empty() && !holds.is_empty() {
+            self.judgement.severity = CheckSeverity::Ok;
+            let fact = &self.judgement.fact;
+            self.judgement.fact =
+                format!("{fact}; explore finds no violation by it in {}", holds.join(", "));
+        }
+    }
+}
+
+/// What all statements together say.
+pub(crate) fn verdict(statements: &[Statement]) -> DoctorVerdict {
+    if statements.iter().any(Statement::is_alarm) {
+        return DoctorVerdict::Findings;
+    }
+    let is_unknown = |statement: &Statement| statement.judgement.severity == CheckSeverity::Unknown;
+    if statements.iter().any(is_unknown) { DoctorVerdict::Unknown } else { DoctorVerdict::Sound }
+}

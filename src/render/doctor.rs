@@ -1,0 +1,289 @@
+//! The page of `doctor`, its JSON, and the list of checks.
+
+use anstyle::{AnsiColor, Style};
+use serde::Serialize;
+
+use super::escape;
+use super::invocation::Invocation;
+use super::page::Page;
+use super::style::View;
+use super::table::grid_folding;
+use super::words::counted;
+use crate::domain::doctor::{
+    AppliedAcceptance, CHECKS, CheckSeverity, Counterexample, Refusal, Statement, phrase_of,
+};
+
+/// The columns of the severity before the code.
+const SEVERITY: usize = 9;
+
+/// A statement as JSON, in the order of the fields.
+#[derive(Serialize)]
+pub(crate) struct StatementJson<'a> {
+    code: &'static str,
+    group: &'static str,
+    severity: &'static str,
+    evidence: &'static str,
+    nodes: &'a [String],
+    schemas: &'a [String],
+    fact: &'a str,
+    consequence: Option<&'a str>,
+    remedy: Option<String>,
+    replay: Option<String>,
+    counterexamples: Vec<CounterexampleJson<'a>>,
+    unexplored: Vec<UnexploredJson<'a>>,
+    refused: Option<RefusedJson<'a>>,
+    accepted: Option<AcceptedJson<'a>>,
+}
+
+/// A history that `explore` found, as JSON.
+#[derive(Serialize)]
+struct CounterexampleJson<'a> {
+    schema: &'a str,
+    invariant: &'a str,
+    faults: &'a str,
+    steps: usize,
+    token: &'a str,
+}
+
+/// A schema that could not be explored, as JSON.
+#[derive(Serialize)]
+struct UnexploredJson<'a> {
+    schema: &'a str,
+    why: &'a str,
+}
+
+/// A command that got no answer, as JSON.
+#[derive(Serialize)]
+struct RefusedJson<'a> {
+    command: &'a str,
+    rule: Option<&'a str>,
+    why: &'a str,
+}
+
+/// An acceptance, as JSON.
+#[derive(Serialize)]
+struct AcceptedJson<'a> {
+    reason: &'a str,
+    date: &'a str,
+    expires: &'a str,
+    is_expired: bool,
+}
+
+/// A statement as JSON. `replay` returns the command line that replays a history.
+pub(crate) fn statement<'a>(
+    statement: &'a Statement,
+    replay: &dyn Fn(&Counterexample) -> String,
+) -> StatementJson<'a> {
+    let judgement = &statement.judgement;
+    let mut counterexamples = Vec::new();
+    for found in &statement.counterexamples {
+        counterexamples.push(CounterexampleJson {
+            schema: &found.schema,
+            invariant: &found.invariant,
+            faults: &found.faults,
+            steps: found.steps,
+            token: &found.token,
+        });
+    }
+    let mut unexplored = Vec::new();
+    for (schema, why) in &statement.unexplored {
+        unexplored.push(UnexploredJson { schema, why });
+    }
+    StatementJson {
+        code: statement.check.code,
+        group: statement.check.group.as_str(),
+        severity: judgement.severity.as_str(),
+        evidence: judgement.evidence.as_str(),
+        nodes: &judgement.nodes,
+        schemas: &judgement.schemas,
+        fact: &judgement.fact,
+        consequence: statement.consequence(),
+        remedy: statement.remedy(),
+        replay: statement.counterexamples.first().map(replay),
+        counterexamples,
+        unexplored,
+        refused: judgement.refusal.as_ref().map(refused),
+        accepted: statement.accepted.as_ref().map(accepted),
+    }
+}
+
+fn refused(refusal: &Refusal) -> RefusedJson<'_> {
+    RefusedJson { command: &refusal.command, rule: refusal.rule.as_deref(), why: &refusal.why }
+}
+
+fn accepted(accepted: &AppliedAcceptance) -> AcceptedJson<'_> {
+    AcceptedJson {
+        reason: &accepted.reason,
+        date: &accepted.date,
+        expires: &accepted.expires,
+        is_expired: accepted.is_expired,
+    }
+}
+
+/// One paragraph per statement. A statement that is OK has one line. Paragraphs name servers if
+/// `are_several` servers were checked.
+pub(crate) fn page(
+    statements: &[Statement],
+    are_several: bool,
+    replay: &dyn Fn(&Counterexample) -> String,
+    invocation: &Invocation,
+    view: View,
+) -> String {
+    let mut page = Page::new(view);
+    for statement in statements {
+        paragraph(&mut page, statement, are_several, replay, invocation);
+    }
+    page.text
+}
+
+fn paragraph(
+    page: &mut Page,
+    statement: &Statement,
+    are_several: bool,
+    replay: &dyn Fn(&Counterexample) -> String,
+    invocation: &Invocation,
+) {
+    let judgement = &statement.judgement;
+    let palette = page.view.palette;
+    let word = format!("{:<SEVERITY$}", judgement.severity.as_str());
+    let severity = palette.paint(style(judgement.severity), &word);
+    let code = palette.bold(statement.check.code);
+    let fact = escape::text(judgement.fact.as_bytes());
+    let evidence = palette.dim(&format!("({})", judgement.evidence.as_str()));
+    page.wrapped(0, &format!("{severity}{code}: {fact} {evidence}"));
+    if judgement.severity == CheckSeverity::Ok {
+        return;
+    }
+    if are_several && !judgement.nodes.is_empty() {
+        page.field("At", &escape::text(judgement.nodes.join(", ").as_bytes()));
+    }
+    if let Some(consequence) = statement.consequence() {
+        page.field("Consequence", &escape::text(consequence.as_bytes()));
+    }
+    for found in shortest_of_each(&statement.counterexamples) {
+        page.field("Shown by", &history(&found));
+        page.field("", &format!("`{}`", replay(found.first)));
+    }
+    for (schema, why) in &statement.unexplored {
+        let line = format!("{schema} was not explored: {why}");
+        page.field("Not shown", &escape::text(line.as_bytes()));
+    }
+    if let Some(remedy) = statement.remedy() {
+        page.field("Remedy", &escape::text(invocation.complete(&remedy).as_bytes()));
+    }
+    if let Some(accepted) = &statement.accepted {
+        let AppliedAcceptance { reason, date, expires, is_expired } = accepted;
+        let line = if *is_expired {
+            format!("no longer, since {expires} (on {date}: {reason})")
+        } else {
+            format!("until {expires} (on {date}: {reason})")
+        };
+        page.field("Accepted", &escape::text(line.as_bytes()));
+    }
+}
+
+/// Histories of the same length that violate the same invariant.
+struct AlikeHistories<'a> {
+    first: &'a Counterexample,
+    schemas: Vec<&'a str>,
+}
+
+/// The histories in groups, so that a page names each harm once.
+fn shortest_of_each(found: &[Counterexample]) -> Vec<AlikeHistories<'_>> {
+    let mut groups: Vec<AlikeHistories<'_>> = Vec::new();
+    for history in found {
+        let group = groups.iter_mut().find(|group| {
+            group.first.invariant == history.invariant && group.first.steps == history.steps
+        });
+        match group {
+            Some(group) => group.schemas.push(&history.schema),
+            None => groups.push(AlikeHistories { first: history, schemas: vec![&history.schema] }),
+        }
+    }
+    groups
+}
+
+/// `express executes twice in 5 steps, with 1 eviction; go-chi likewise`.
+fn history(histories: &AlikeHistories<'_>) -> String {
+    let first = histories.first;
+    let mut line = format!(
+        "{} {} in {} steps, with {}",
+        first.schema,
+        phrase_of(&first.invariant),
+        first.steps,
+        first.faults
+    );
+    let others = &histories.schemas[1..];
+    if !others.is_empty() {
+        line.push_str(&format!("; so does {}", others.join(", ")));
+    }
+    escape::text(line.as_bytes())
+}
+
+fn style(severity: CheckSeverity) -> Style {
+    match severity {
+        CheckSeverity::Ok => AnsiColor::Green.on_default(),
+        CheckSeverity::Note => AnsiColor::Cyan.on_default(),
+        CheckSeverity::Warning => AnsiColor::Yellow.on_default(),
+        CheckSeverity::Error => AnsiColor::Red.on_default().bold(),
+        CheckSeverity::Unknown => Style::new().bold(),
+    }
+}
+
+/// How many statements there are of each severity, in one sentence.
+pub(crate) fn summary(statements: &[Statement]) -> String {
+    let order = [
+        (CheckSeverity::Error, "error"),
+        (CheckSeverity::Warning, "warning"),
+        (CheckSeverity::Note, "note"),
+    ];
+    let count = |severity: CheckSeverity| {
+        let of_severity =
+            statements.iter().filter(|statement| statement.judgement.severity == severity);
+        of_severity.count() as u64
+    };
+    let mut parts = Vec::new();
+    for (severity, noun) in order {
+        parts.push(counted(count(severity), noun));
+    }
+    parts.push(format!("{} unknown", count(CheckSeverity::Unknown)));
+    parts.push(format!("{} ok", count(CheckSeverity::Ok)));
+    let mut silenced = 0;
+    for statement in statements {
+        if statement.accepted.as_ref().is_some_and(|accepted| !accepted.is_expired) {
+            silenced += 1;
+        }
+    }
+    if silenced > 0 {
+        parts.push(format!("{silenced} accepted"));
+    }
+    format!("{}.", parts.join(", "))
+}
+
+/// All checks with their rules, for `--list` with --verbose.
+pub(crate) fn rules(view: View) -> String {
+    let mut page = Page::new(view);
+    for check in &CHECKS {
+        page.wrapped(0, &format!("{}: {}", page.view.palette.bold(check.code), check.title));
+        page.field("Reads", check.reads);
+        page.field("Rule", check.rule);
+        page.field("Source", check.source);
+        page.field("Consequence", check.consequence);
+        page.field("Remedy", check.remedy);
+    }
+    page.text
+}
+
+/// The table of `--list`.
+pub(crate) fn list(view: View) -> String {
+    let mut rows = Vec::with_capacity(CHECKS.len());
+    for check in &CHECKS {
+        rows.push(vec![
+            check.code.to_owned(),
+            check.group.as_str().to_owned(),
+            check.title.to_owned(),
+            check.reads.to_owned(),
+        ]);
+    }
+    grid_folding(view, &["CODE", "GROUP", "CHECKS", "READS"], rows, &["CHECKS", "READS"])
+}

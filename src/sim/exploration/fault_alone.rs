@@ -1,0 +1,108 @@
+//! What one fault alone does to a schema.
+
+use std::sync::Arc;
+
+use super::task::{ExplorationPlace, ExplorationTask, unexplorable_because};
+use crate::domain::doctor::{Counterexample, FaultOutcome, ModelledFault};
+use crate::domain::exploration::{Assumptions, Exploration, Violation};
+use crate::domain::schema::Schema;
+use crate::explore::SearchLimits;
+use crate::interrupt::Interrupt;
+use crate::sim::simulate::LocalServers;
+use crate::store::{Sandbox, SandboxError, StoreError, Writable};
+
+/// As many workers as `explore` has by default.
+const WORKERS: u8 = 3;
+
+/// The states after which an exploration ends. A fault alone reaches a few thousand.
+const MOST_STATES: usize = 300_000;
+
+/// The idempotency key on a temporary local Redis.
+const KEY: &[u8] = b"order-1";
+
+/// A temporary local Redis on which faults are explored, one after the other.
+pub(crate) struct FaultExplorer<'a> {
+    target: Writable,
+    interrupt: &'a Interrupt,
+    _sandbox: Sandbox,
+}
+
+impl<'a> FaultExplorer<'a> {
+    /// Starts the server.
+    ///
+    /// # Errors
+    /// There is no server program, or it does not start.
+    pub(crate) async fn start(
+        servers: &LocalServers,
+        interrupt: &'a Interrupt,
+    ) -> Result<Self, SandboxError> {
+        let sandbox = Sandbox::start(&servers.path, &servers.temp_dir).await?;
+        Ok(Self { target: sandbox.first_database(&servers.like), interrupt, _sandbox: sandbox })
+    }
+
+    /// Explores a schema with this fault once and no other fault.
+    ///
+    /// # Errors
+    /// An error of the temporary server.
+    pub(crate) async fn explore(
+        &self,
+        schema: &Arc<Schema>,
+        fault: ModelledFault,
+    ) -> Result<FaultOutcome, StoreError> {
+        if let Some(why) = unexplorable_because(schema) {
+            return Ok(FaultOutcome::Unknown(why));
+        }
+        let program = match ExplorationTask::program(vec![Arc::clone(schema)]) {
+            Ok(program) => program,
+            Err(why) => return Ok(FaultOutcome::Unknown(why)),
+        };
+        let task = ExplorationTask {
+            program,
+            workers: WORKERS,
+            most: fault.budget(),
+            assumptions: Assumptions::default(),
+            limits: SearchLimits { most_states: MOST_STATES, forgets: false },
+        };
+        let place = ExplorationPlace {
+            target: &self.target,
+            key: KEY,
+            is_private: true,
+            interrupt: self.interrupt,
+        };
+        Ok(outcome(&task.run(place).await?, fault))
+    }
+}
+
+fn outcome(explored: &Exploration, fault: ModelledFault) -> FaultOutcome {
+    // If a step replies differently to the same state, the states that follow are wrong.
+    if let Some(why) = &explored.unsteady {
+        return FaultOutcome::Unknown(why.clone());
+    }
+    let mut found: Vec<Counterexample> = Vec::new();
+    for violation in &explored.violations {
+        if has_fault(violation, fault) {
+            found.push(Counterexample {
+                schema: explored.name(),
+                invariant: violation.invariant.name.to_owned(),
+                faults: violation.faults.to_string(),
+                steps: violation.token.acts.len(),
+                token: violation.token.to_string(),
+            });
+        }
+    }
+    match Counterexample::most_harmful(found) {
+        Some(counterexample) => FaultOutcome::Violates(counterexample),
+        None if explored.is_complete() => FaultOutcome::Holds,
+        None => FaultOutcome::Unknown(format!("explore stopped after {MOST_STATES} states")),
+    }
+}
+
+/// True if the history of the violation contains the fault. A violation that happens without it
+/// says nothing about this deployment.
+fn has_fault(violation: &Violation, fault: ModelledFault) -> bool {
+    // A history that workers could not execute proves nothing.
+    if violation.deviates.is_some() {
+        return false;
+    }
+    violation.token.acts.iter().any(|act| act.fault() == Some(fault.fault()))
+}

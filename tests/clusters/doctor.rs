@@ -1,0 +1,125 @@
+//! `idemctl doctor` on servers that belong together: each check of a cluster and of Sentinels fails and passes.
+
+use serde_json::Value;
+
+use crate::support::cluster::Cluster;
+use crate::support::sentinel::{SERVICE, Watched};
+use crate::support::{Run, Runs as _, idemctl, until};
+
+fn checks(run: &Run) -> Vec<Value> {
+    run.json()["checks"].as_array().unwrap().clone()
+}
+
+/// The statements of one check.
+#[track_caller]
+fn of(run: &Run, code: &str) -> Vec<Value> {
+    let mut found = checks(run);
+    found.retain(|check| check["code"] == code);
+    assert!(!found.is_empty(), "no {code}: {}", run.all());
+    found
+}
+
+#[test]
+fn a_cluster_is_judged_node_by_node() {
+    let cluster = Cluster::start(3);
+    let run = |more: &[&str]| {
+        cluster.idemctl(&[&["doctor", "-o", "json", "--schema", "express"], more].concat())
+    };
+    let sound = run(&[]);
+    for code in ["cluster-state", "migrating-slots", "clock-nodes", "keys-in-slots"] {
+        let found = of(&sound, code);
+        assert_eq!(found.len(), 1, "{found:#?}");
+        assert_eq!(found[0]["severity"], "ok", "{found:#?}");
+    }
+    assert_eq!(of(&sound, "cluster-state")[0]["nodes"].as_array().unwrap().len(), 3);
+    let apart = cluster.idemctl(&["doctor", "-o", "json", "--schema", "event-driven,express"]);
+    let apart = &of(&apart, "keys-in-slots")[0];
+    assert_eq!((&apart["severity"], &apart["evidence"]), (&"error".into(), &"configured".into()));
+    assert_eq!(apart["schemas"], serde_json::json!(["event-driven"]));
+    // One of the nodes has another policy.
+    let mut second = cluster.connect(1);
+    for (parameter, value) in [("maxmemory", "100mb"), ("maxmemory-policy", "allkeys-lru")] {
+        redis::cmd("CONFIG").arg("SET").arg(parameter).arg(value).exec(&mut second).unwrap();
+    }
+    let differing = run(&["--only", "eviction-policy"]);
+    let severities: Vec<_> = checks(&differing)
+        .iter()
+        .map(|check| (check["severity"].clone(), check["nodes"].as_array().unwrap().len()))
+        .collect();
+    assert_eq!(severities, [("error".into(), 1), ("ok".into(), 2)]);
+    cluster.begin_to_move(0, 0, 1);
+    let moving = of(&run(&[]), "migrating-slots");
+    assert!(moving.iter().any(|check| check["severity"] == "warning"), "{moving:#?}");
+}
+
+#[test]
+fn a_cluster_without_one_of_its_nodes_is_no_sound_one() {
+    let mut cluster = Cluster::start(3);
+    cluster.kill(2);
+    until("the cluster misses the node", || {
+        let info: String =
+            redis::cmd("CLUSTER").arg("INFO").query(&mut cluster.connect(0)).unwrap();
+        !info.contains("cluster_slots_fail:0")
+    });
+    let run = cluster.idemctl(&["doctor", "-o", "json", "--schema", "express"]).exits(1);
+    let states = of(&run, "cluster-state");
+    let severities: Vec<_> =
+        states.iter().map(|state| state["severity"].as_str().unwrap()).collect();
+    assert_eq!(severities, ["error", "unknown"], "{states:#?}");
+    assert!(states[1]["refused"]["rule"].is_null(), "no rule makes a dead node answer");
+    assert_eq!(of(&run, "evictions").len(), 2, "{}", run.all());
+}
+
+#[test]
+fn a_replicated_server_can_lose_writes_in_a_failover() {
+    let watched = Watched::start(1);
+    let home = watched.server(0);
+    let run = |words: &[&str]| {
+        let url = watched.url();
+        let all = [&["-u", &url, "doctor", "-o", "json", "--schema", "express"], words].concat();
+        idemctl(home.folder()).args(all).run()
+    };
+    let found = run(&[]).exits(1);
+    let loss = &of(&found, "failover-loss")[0];
+    assert_eq!(loss["severity"], "warning", "{loss:#}");
+    assert_eq!(loss["counterexamples"][0]["faults"], "1 failover", "{loss:#}");
+    assert_eq!(of(&found, "replication")[0]["severity"], "ok");
+    // One Sentinel is too few for a majority without it.
+    assert_eq!(of(&found, "sentinels")[0]["severity"], "warning");
+    assert_eq!(of(&found, "sentinel-down-after")[0]["severity"], "ok");
+    let mut master = home.connect();
+    redis::cmd("CONFIG").arg("SET").arg("min-replicas-to-write").arg(1).exec(&mut master).unwrap();
+    assert_eq!(of(&run(&[]), "failover-loss")[0]["severity"], "note");
+    // Locks that are shorter than the time until a failover begins.
+    let short = run(&["--lock-ttl", "2s", "--only", "sentinel-down-after"]).exits(1);
+    let short = &of(&short, "sentinel-down-after")[0];
+    assert_eq!(short["severity"], "warning", "{short:#}");
+    assert_eq!(short["counterexamples"][0]["faults"], "1 expiry", "{short:#}");
+    let mut sentinel = watched.sentinel(0);
+    let mut set = redis::cmd("SENTINEL");
+    set.arg("SET").arg(SERVICE).arg("quorum").arg(2).exec(&mut sentinel).unwrap();
+    assert_eq!(of(&run(&[]), "sentinels")[0]["severity"], "error");
+    // The replica itself.
+    let port = watched.port(1).to_string();
+    let replica = idemctl(home.folder()).args(["-p", &port, "doctor", "-o", "json"]).run();
+    assert_eq!(of(&replica, "replication")[0]["severity"], "warning", "{}", replica.all());
+}
+
+#[test]
+fn three_sentinels_are_enough() {
+    let watched = Watched::start(3);
+    until("the Sentinels know each other", || {
+        (0..3).all(|index| {
+            let told: Vec<Vec<String>> = redis::cmd("SENTINEL")
+                .arg("SENTINELS")
+                .arg(SERVICE)
+                .query(&mut watched.sentinel(index))
+                .unwrap_or_default();
+            told.len() == 2
+        })
+    });
+    let url = watched.url();
+    let words = ["-u", &url, "doctor", "-o", "json", "--only", "sentinels"];
+    let run = idemctl(watched.server(0).folder()).args(words).run();
+    assert_eq!(of(&run, "sentinels")[0]["severity"], "ok", "{}", run.all());
+}
