@@ -1,7 +1,7 @@
 //! `idemctl doctor`: whether a deployment is safe, and how it can fail.
 
 mod histories;
-mod schemas_in_use;
+mod record_sample;
 
 use std::path::{Path, PathBuf};
 
@@ -26,18 +26,20 @@ const LARGEST_ACCEPTED: u64 = 1024 * 1024;
 
 /// Check whether this deployment is safe, and show how it can fail
 ///
-/// Other commands look at keys. `doctor` looks at the servers, the Sentinels and the rights, and
-/// says what they mean for idempotency. It only reads, and at most 1,000 keys.
+/// Other commands look at keys. `doctor` looks at the servers, the Sentinels, the rights and the
+/// TTLs, and says what they mean for idempotency. It only reads, and at most 500 keys.
 ///
 /// Each paragraph has a fact with its evidence, what can happen, and what to do. The evidence is
 /// `measured` (a server reported it), `configured` (the context, an option or a schema states it),
 /// `estimated` (from a sample or a schema's defaults), or `unknown` (the server did not answer;
 /// then doctor names the command, and the ACL rule that allows it).
 ///
-/// If `explore` models the fault (eviction, lost writes of a failover or crash, restart, expiry),
+/// If `explore` models the fault (eviction, lost writes of a failover or crash, restart, expiry, a
+/// lost lock TTL),
 /// doctor explores the schemas in use with this fault alone, on a temporary local Redis. It shows a
 /// shortest history that contains the fault, with the command that replays it. If no history
-/// violates an invariant, the fault is not a finding. The results are cached.
+/// violates an invariant, an eviction, a lost write, a restart or an expiry is not a finding. The
+/// results are cached.
 ///
 /// The schemas in use are those of --schema or of the context, or else those of a sample of the
 /// keys.
@@ -108,11 +110,12 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     };
     let catalog = context.catalog(&args.schemas)?;
     let client = context.client().await?;
-    let schemas = interruptible(schemas_in_use::find(context, &client, &catalog)).await?;
+    let sample = interruptible(async { Ok(record_sample::read(&client, &catalog).await?) }).await?;
+    let schemas = record_sample::schemas_in_use(context, &catalog, &sample);
     let service_user = args.service_user.as_deref();
     let local_clock = || context.now_ms();
     let facts = interruptible(async {
-        Ok(read_deployment(&client, &schemas, service_user, &local_clock).await?)
+        Ok(read_deployment(&client, &schemas, sample, service_user, &local_clock).await?)
     })
     .await?;
     let mut statements = doctor::judge(&facts, |check| args.is_chosen(check));
@@ -161,7 +164,7 @@ fn show(
     };
     let mut values = Vec::with_capacity(statements.len());
     for statement in statements {
-        values.push(render::statement(statement, &replay));
+        values.push(render::statement(statement, &replay, &invocation));
     }
     context.show(output, "checks", &values, |view| {
         render::page(statements, are_several, &replay, &invocation, view)

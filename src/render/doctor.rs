@@ -69,10 +69,12 @@ struct AcceptedJson<'a> {
     is_expired: bool,
 }
 
-/// A statement as JSON. `replay` returns the command line that replays a history.
+/// A statement as JSON. `replay` returns the command line that replays a history; `invocation`
+/// completes the command lines in the advice.
 pub(crate) fn statement<'a>(
     statement: &'a Statement,
     replay: &dyn Fn(&Counterexample) -> String,
+    invocation: &Invocation,
 ) -> StatementJson<'a> {
     let judgement = &statement.judgement;
     let mut counterexamples = Vec::new();
@@ -98,7 +100,7 @@ pub(crate) fn statement<'a>(
         schemas: &judgement.schemas,
         fact: &judgement.fact,
         consequence: statement.consequence(),
-        remedy: statement.remedy(),
+        remedy: statement.remedy().map(|remedy| invocation.complete(&remedy).into_owned()),
         replay: statement.counterexamples.first().map(replay),
         counterexamples,
         unexplored,

@@ -13,6 +13,7 @@ pub(crate) enum CheckGroup {
     Server,
     Cluster,
     Sentinel,
+    Ttl,
 }
 
 as_str!(CheckGroup);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::info::InfoFields;
 use super::refusal::{Answer, Refusal, missing};
+use super::sample::RecordSample;
 use crate::domain::schema::Schema;
 
 /// Everything that the checks judge.
@@ -17,6 +18,8 @@ pub(crate) struct DeploymentFacts {
     pub(crate) sentinels: Vec<SentinelFacts>,
     /// The schemas in use here.
     pub(crate) schemas: Vec<Arc<Schema>>,
+    /// The records in a sample of the keys.
+    pub(crate) sample: Answer<RecordSample>,
     /// The rights of the user of this run.
     pub(crate) user: Answer<UserRights>,
     /// The rights of the services' user; `None` if the operator names none.

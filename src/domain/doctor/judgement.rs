@@ -48,6 +48,8 @@ pub(crate) enum ModelledFault {
     Restart,
     /// A TTL ends while a worker is running.
     Expiry,
+    /// A lock loses its TTL, and its worker dies.
+    LostTtl,
 }
 
 impl ModelledFault {
@@ -58,13 +60,24 @@ impl ModelledFault {
             Self::LostWrites => Fault::Failover,
             Self::Restart => Fault::Restart,
             Self::Expiry => Fault::Expiry,
+            Self::LostTtl => Fault::Persist,
         }
     }
 
-    /// Once this fault, and no other one.
+    /// Once this fault, and no other one. A lock without a TTL harms only if its worker dies.
     pub(crate) fn budget(self) -> FaultBudget {
-        let none = FaultBudget::default();
-        none.with(self.fault(), FaultBudget::ANY).unwrap_or(none)
+        let mut budget = FaultBudget::default();
+        let crash = if self == Self::LostTtl { Some(Fault::Crash) } else { None };
+        for fault in [Some(self.fault()), crash].into_iter().flatten() {
+            budget = budget.with(fault, FaultBudget::ANY).unwrap_or(budget);
+        }
+        budget
+    }
+
+    /// True if the fault has already happened to a record, so that the finding stays without a
+    /// history.
+    pub(crate) fn has_happened(self) -> bool {
+        self == Self::LostTtl
     }
 }
 

@@ -9,6 +9,7 @@ mod info;
 mod judgement;
 mod refusal;
 mod registry;
+mod sample;
 pub(crate) mod sent_commands;
 mod statement;
 #[cfg(test)]
@@ -24,5 +25,6 @@ pub(crate) use self::info::InfoFields;
 pub(crate) use self::judgement::{CheckSeverity, ModelledFault};
 pub(crate) use self::refusal::{Answer, Refusal};
 pub(crate) use self::registry::{CHECKS, judge};
+pub(crate) use self::sample::RecordSample;
 pub(crate) use self::sent_commands::SentCommand;
 pub(crate) use self::statement::{AppliedAcceptance, DoctorVerdict, Statement, verdict};

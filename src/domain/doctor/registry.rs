@@ -1,16 +1,17 @@
 //! All checks, in the order of the page.
 
 use super::checks::{
-    clock_local, clock_nodes, cluster_state, commands, eviction_policy, evictions, failover_loss,
-    keys_in_slots, memory_headroom, migrating_slots, persistence, persistence_status, replication,
-    sentinel_down_after, sentinels, server_version, service_rights, user_rights,
+    clock_local, clock_nodes, cluster_state, commands, endless_locks, eviction_policy, evictions,
+    failover_loss, keys_in_slots, memory_headroom, migrating_slots, observed_ttls, persistence,
+    persistence_status, replication, sentinel_down_after, sentinels, server_version,
+    service_rights, user_rights,
 };
 use super::doctor_check::DoctorCheck;
 use super::facts::DeploymentFacts;
 use super::statement::Statement;
 
 /// Every check.
-pub(crate) static CHECKS: [DoctorCheck; 18] = [
+pub(crate) static CHECKS: [DoctorCheck; 20] = [
     server_version::CHECK,
     eviction_policy::CHECK,
     memory_headroom::CHECK,
@@ -29,6 +30,8 @@ pub(crate) static CHECKS: [DoctorCheck; 18] = [
     cluster_state::CHECK,
     sentinels::CHECK,
     sentinel_down_after::CHECK,
+    endless_locks::CHECK,
+    observed_ttls::CHECK,
 ];
 
 /// What the chosen checks say of these facts.

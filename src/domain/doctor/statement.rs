@@ -2,7 +2,7 @@
 
 use super::counterexample::{Counterexample, FaultOutcome};
 use super::doctor_check::DoctorCheck;
-use super::judgement::{CheckSeverity, Judgement};
+use super::judgement::{CheckSeverity, Judgement, ModelledFault};
 
 /// A judgement of a check, completed by what `explore` found and what the operator accepted.
 #[derive(Debug)]
@@ -101,7 +101,9 @@ impl Statement {
             }
         }
         self.counterexamples.sort_by_key(Counterexample::rank);
-        if self.counterexamples.is_empty() && self.unexplored.is_empty() && !holds.is_empty() {
+        let has_happened = self.judgement.fault.is_some_and(ModelledFault::has_happened);
+        let harms = !self.counterexamples.is_empty() || !self.unexplored.is_empty();
+        if !has_happened && !harms && !holds.is_empty() {
             self.judgement.severity = CheckSeverity::Ok;
             let fact = &self.judgement.fact;
             self.judgement.fact =

@@ -14,9 +14,11 @@ use super::judgement::CheckSeverity::{self, Error, Note, Ok as Fine, Unknown, Wa
 use super::judgement::ModelledFault;
 use super::refusal::{Answer, Refusal};
 use super::registry::{CHECKS, judge};
+use super::sample::RecordSample;
 use super::statement::{DoctorVerdict, Statement, verdict};
 use super::{Counterexample, FaultOutcome};
-use crate::domain::samples::schema;
+use crate::domain::record::{Expiry, Record};
+use crate::domain::samples::{record, schema, text};
 use crate::domain::schema::{Schema, TtlOf};
 
 /// INFO as each server wrote it, with the fields that checks read.
@@ -75,6 +77,7 @@ fn deployment(nodes: Vec<NodeFacts>) -> DeploymentFacts {
         is_cluster: false,
         sentinels: Vec::new(),
         schemas: Vec::new(),
+        sample: Ok(RecordSample::default()),
         user: Ok(rights),
         service_user: None,
     }
@@ -372,6 +375,61 @@ fn sentinels_are_judged_by_number_quorum_and_down_after() {
     assert_eq!(down_after(short.clone()), [Note]);
     short.stated = vec![TtlOf::Lock];
     assert_eq!(down_after(short), [Warning]);
+}
+
+/// A record of express with this value and this time left.
+fn express(value: &str, expiry: Expiry) -> Record {
+    record("express", &[(text(value), expiry)])
+}
+
+fn sampled(records: &[Record]) -> DeploymentFacts {
+    let mut sample = RecordSample { is_all: true, ..RecordSample::default() };
+    for record in records {
+        sample.add(record);
+    }
+    DeploymentFacts { sample: Ok(sample), ..deployment(vec![with(&[])]) }
+}
+
+const LOCK: &str = r#"{"status":"IN_PROGRESS"}"#;
+const RESULT: &str = r#"{"status":"COMPLETED","statusCode":201,"headers":{},"body":""}"#;
+
+#[test]
+fn times_left_are_compared_with_the_ttl_of_each_record() {
+    // The default lock TTL is 30 s, the result TTL 24 h. Times are compared with a tolerance.
+    let fine = sampled(&[
+        express(LOCK, Expiry::In(30_500)),
+        express(RESULT, Expiry::In(1_000)),
+        express(RESULT, Expiry::In(86_400_000)),
+    ]);
+    assert_eq!(severities(&fine, "observed-ttls"), [Fine, Fine]);
+    let longer = sampled(&[express(LOCK, Expiry::In(31_500)), express(LOCK, Expiry::In(5_000))]);
+    let judgement = statements(&longer, "observed-ttls").swap_remove(0).judgement;
+    assert_eq!(judgement.severity, Note);
+    assert!(judgement.fact.contains("up to 31s (half up to 5s); 1 have"), "{}", judgement.fact);
+    let mut stated = express(LOCK, Expiry::In(31_500));
+    Arc::make_mut(&mut stated.schema).stated = vec![TtlOf::Lock];
+    assert_eq!(severities(&sampled(&[stated]), "observed-ttls"), [Warning]);
+    assert!(severities(&sampled(&[]), "observed-ttls").is_empty());
+    let refused = DeploymentFacts { sample: Err(refusal("SCAN", Some("+scan"))), ..sampled(&[]) };
+    for code in ["observed-ttls", "endless-locks"] {
+        assert_eq!(severities(&refused, code), [Unknown]);
+    }
+}
+
+/// Rule: a lock that has lost its TTL is a finding, whatever explore finds.
+#[test]
+fn a_lock_without_expiry_stays_a_finding_without_a_history() {
+    assert!(severities(&sampled(&[express(RESULT, Expiry::Never)]), "endless-locks").is_empty());
+    let mut found = sampled(&[]);
+    let mut sample = RecordSample::default();
+    sample.add(&express(LOCK, Expiry::In(1_000)));
+    found.sample = Ok(sample.clone());
+    assert_eq!(severities(&found, "endless-locks"), [Fine]);
+    sample.schemas[0].endless_locks = 1;
+    found.sample = Ok(sample);
+    let mut statement = statements(&found, "endless-locks").swap_remove(0);
+    statement.explain(&[("express".to_owned(), FaultOutcome::Holds)]);
+    assert_eq!(statement.judgement.severity, Error);
 }
 
 fn counterexample(schema: &str, invariant: &str, steps: usize) -> (String, FaultOutcome) {

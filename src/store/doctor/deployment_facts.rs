@@ -8,7 +8,7 @@ use super::node_facts::{Arities, read_node, unreachable};
 use super::sentinel_facts::read_sentinel;
 use super::user_rights::{read_rights, read_user};
 use crate::domain::doctor::sent_commands::{KEY, of_idemctl, of_schema};
-use crate::domain::doctor::{Answer, DeploymentFacts, NodeFacts, SentCommand, UserRights};
+use crate::domain::doctor::{Answer, DeploymentFacts, RecordSample, SentCommand, SentinelFacts};
 use crate::domain::schema::Schema;
 use crate::store::cluster::client::Client;
 use crate::store::connection::Target;
@@ -22,6 +22,7 @@ use crate::store::error::StoreError;
 pub(crate) async fn read_deployment(
     client: &Client,
     schemas: &[Arc<Schema>],
+    sample: Answer<RecordSample>,
     service_user: Option<&str>,
     clock: &dyn Fn() -> u64,
 ) -> Result<DeploymentFacts, StoreError> {
@@ -70,30 +71,21 @@ pub(crate) async fn read_deployment(
         Some(user) => Some(read_rights(client, node, user, &steps, &arities).await?),
         None => None,
     };
-    Ok(facts_of(client, nodes, schemas, user, service_user).await)
-}
-
-async fn facts_of(
-    client: &Client,
-    nodes: Vec<NodeFacts>,
-    schemas: &[Arc<Schema>],
-    user: Answer<UserRights>,
-    service_user: Option<Answer<UserRights>>,
-) -> DeploymentFacts {
-    let mut sentinels = Vec::new();
-    if let Some(named) = &client.target().sentinels {
-        let asked = named.targets(client.target());
-        sentinels =
-            join_all(asked.into_iter().map(|sentinel| read_sentinel(sentinel, named))).await;
-    }
-    DeploymentFacts {
+    Ok(DeploymentFacts {
         nodes,
         is_cluster: client.is_cluster(),
-        sentinels,
+        sentinels: read_sentinels(client).await,
         schemas: schemas.to_vec(),
+        sample,
         user,
         service_user,
-    }
+    })
+}
+
+async fn read_sentinels(client: &Client) -> Vec<SentinelFacts> {
+    let Some(named) = &client.target().sentinels else { return Vec::new() };
+    let asked = named.targets(client.target());
+    join_all(asked.into_iter().map(|sentinel| read_sentinel(sentinel, named))).await
 }
 
 /// The names of these commands, each once.

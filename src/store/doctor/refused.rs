@@ -17,6 +17,17 @@ pub(super) fn refused(command: &str, rule: &str, error: &StoreError) -> Refusal 
     Refusal { command: command.to_owned(), rule, why }
 }
 
+/// The refusal of the reads of a sample, which takes several commands.
+pub(crate) fn refused_sample(error: &StoreError) -> Refusal {
+    let text = error.to_string();
+    // The error names the right that is missing, if the server did.
+    let rule = match text.split_once("the user needs ") {
+        Some((_, rule)) => rule.to_owned(),
+        None => "+scan".to_owned(),
+    };
+    refused("SCAN and reading the sample", &rule, error)
+}
+
 /// The refusal for a reply that idemctl does not understand.
 pub(super) fn not_understood(command: &str) -> Refusal {
     Refusal {

@@ -1,0 +1,54 @@
+//! Locks that never expire.
+
+use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
+use crate::domain::doctor::facts::DeploymentFacts;
+use crate::domain::doctor::judgement::{FactEvidence, Judgement, ModelledFault};
+
+pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
+    code: "endless-locks",
+    group: CheckGroup::Ttl,
+    title: "whether locks in the sample never expire",
+    reads: "up to 500 random keys: type, TTL, and the beginning of the value",
+    rule: "An error if a lock in the sample has the finding no-expiry.",
+    source: "docs/operations.md (findings)",
+    consequence: "If the worker of such a lock dies, every retry is rejected until an operator \
+                  removes the lock.",
+    remedy: "Count them with `idemctl check`, remove them with `idemctl sweep --orphaned`, and find \
+             out which code sets a lock without a TTL or removes it.",
+    judge,
+};
+
+fn judge(facts: &DeploymentFacts) -> Vec<Judgement> {
+    let sample = match &facts.sample {
+        Ok(sample) => sample,
+        Err(refusal) => return vec![Judgement::unknown(refusal.clone())],
+    };
+    let mut locks = 0;
+    let mut endless = 0;
+    let mut schemas = Vec::new();
+    for of in &sample.schemas {
+        locks += of.locks;
+        endless += of.endless_locks;
+        if of.endless_locks > 0 {
+            schemas.push(of.schema.name.clone());
+        }
+    }
+    // Without a lock, there is nothing to say.
+    if locks == 0 {
+        return Vec::new();
+    }
+    if endless > 0 {
+        // The sample proves that there are some.
+        let names = schemas.join(", ");
+        return vec![
+            Judgement::error(format!(
+                "{endless} of {locks} locks in the sample never expire ({names})"
+            ))
+            .for_schemas(schemas)
+            .with_fault(ModelledFault::LostTtl),
+        ];
+    }
+    let fact = format!("all {locks} locks in the sample expire");
+    let evidence = if sample.is_all { FactEvidence::Measured } else { FactEvidence::Estimated };
+    vec![Judgement::ok(fact).with_evidence(evidence)]
+}

@@ -1,0 +1,73 @@
+//! The TTLs that the context states, against those of the records.
+
+use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
+use crate::domain::doctor::facts::DeploymentFacts;
+use crate::domain::doctor::judgement::{FactEvidence, Judgement};
+use crate::domain::doctor::sample::{RecordSample, SchemaSample, TimesLeft};
+use crate::domain::duration;
+use crate::domain::record::Evidence;
+use crate::domain::record::age::millis;
+use crate::domain::schema::TtlOf;
+
+pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
+    code: "observed-ttls",
+    group: CheckGroup::Ttl,
+    title: "the stated TTLs, against the times left of the records in the sample",
+    reads: "up to 500 random keys: type, TTL, and the beginning of the value; lock_ttl and \
+            result_ttl of the context",
+    rule: "A warning if a lock or result has more time left than the stated TTL; a note if it has \
+           more than the schema's default TTL and the context states none.",
+    source: "docs/connecting.md (contexts)",
+    consequence: "The service sets another TTL than the context states. Ages, excess-ttl and every \
+                  selection by age are wrong.",
+    remedy: "Find out which TTL the service sets, and state it: `idemctl context set NAME --lock-ttl \
+             SCHEMA=DURATION`, or --result-ttl.",
+    judge,
+};
+
+fn judge(facts: &DeploymentFacts) -> Vec<Judgement> {
+    let sample = match &facts.sample {
+        Ok(sample) => sample,
+        Err(refusal) => return vec![Judgement::unknown(refusal.clone())],
+    };
+    let mut judgements = Vec::new();
+    for of in &sample.schemas {
+        judgements.extend(judge_ttl(sample, of, TtlOf::Lock, &of.lock_ttls));
+        judgements.extend(judge_ttl(sample, of, TtlOf::Result, &of.result_ttls));
+    }
+    judgements
+}
+
+fn judge_ttl(
+    sample: &RecordSample,
+    of: &SchemaSample,
+    ttl_of: TtlOf,
+    times: &TimesLeft,
+) -> Option<Judgement> {
+    let median = duration::short(times.percentile(50)?);
+    let longest = duration::short(times.percentile(100)?);
+    let ttl = of.schema.ttl(ttl_of)?;
+    let name = &of.schema.name;
+    let is_stated = of.schema.ttl_evidence(ttl_of) == Evidence::Stated;
+    let source = if is_stated { "stated" } else { "default" };
+    let shown = duration::short(millis(ttl));
+    let noun = ttl_of.as_str();
+    let count = times.count();
+    let fact = format!(
+        "{noun}s of {name}: the {source} TTL is {shown}, the time left of {count} in the sample is \
+         up to {longest} (half up to {median})"
+    );
+    let judgement = if times.longer == 0 {
+        let evidence = if sample.is_all { FactEvidence::Measured } else { FactEvidence::Estimated };
+        Judgement::ok(fact).with_evidence(evidence)
+    } else if is_stated {
+        Judgement::warning(format!("{fact}; {} have more left than the TTL", times.longer))
+    } else {
+        Judgement::note(format!("{fact}; {} have more left than the TTL", times.longer))
+            .with_consequence(
+                "The service uses another TTL than the schema's default, so idemctl cannot \
+                 estimate ages.",
+            )
+    };
+    Some(judgement.for_schemas(vec![name.clone()]))
+}
