@@ -30,6 +30,7 @@ pub(crate) struct StatementJson<'a> {
     remedy: Option<String>,
     replay: Option<String>,
     counterexamples: Vec<CounterexampleJson<'a>>,
+    unharmed: &'a [String],
     unexplored: Vec<UnexploredJson<'a>>,
     refused: Option<RefusedJson<'a>>,
     accepted: Option<AcceptedJson<'a>>,
@@ -103,6 +104,7 @@ pub(crate) fn statement<'a>(
         remedy: statement.remedy().map(|remedy| invocation.complete(&remedy).into_owned()),
         replay: statement.counterexamples.first().map(replay),
         counterexamples,
+        unharmed: &statement.unharmed,
         unexplored,
         refused: judgement.refusal.as_ref().map(refused),
         accepted: statement.accepted.as_ref().map(accepted),
@@ -166,6 +168,10 @@ fn paragraph(
         page.field("Shown by", &history(&found));
         page.field("", &format!("`{}`", replay(found.first)));
     }
+    if !statement.unharmed.is_empty() {
+        let line = format!("explore finds no violation in {}", statement.unharmed.join(", "));
+        page.field("Not shown", &escape::text(line.as_bytes()));
+    }
     for (schema, why) in &statement.unexplored {
         let line = format!("{schema} was not explored: {why}");
         page.field("Not shown", &escape::text(line.as_bytes()));
@@ -217,7 +223,7 @@ fn history(histories: &AlikeHistories<'_>) -> String {
     );
     let others = &histories.schemas[1..];
     if !others.is_empty() {
-        line.push_str(&format!("; so does {}", others.join(", ")));
+        line.push_str(&format!("; likewise {}", others.join(", ")));
     }
     escape::text(line.as_bytes())
 }

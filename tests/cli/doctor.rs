@@ -183,7 +183,7 @@ fn a_lock_without_expiry_is_a_finding_even_if_no_history_shows_harm() {
         (&"error".into(), &Value::Null),
         "{found:#}"
     );
-    assert_eq!(found["unexplored"], serde_json::json!([]));
+    assert_eq!(found["unharmed"], serde_json::json!(["reference"]));
 }
 
 #[test]

@@ -32,7 +32,7 @@ pub(crate) fn phrase_of(invariant: &str) -> &'static str {
         "no-false-done" => "reports an operation as done that was not done",
         "result-kept" => "removes a stored result",
         "result-not-replaced" => "replaces a stored result by another one",
-        "lock-ends" => "rejects every retry, because a lock never ends",
+        "lock-ends" => "rejects every later retry",
         "owner-only" => "changes the lock of another request",
         "replays-after-success" => "executes again after a success",
         "payloads-apart" => "replays the response of another payload",

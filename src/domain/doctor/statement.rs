@@ -11,6 +11,8 @@ pub(crate) struct Statement {
     pub(crate) judgement: Judgement,
     /// The shortest history of each schema, the most harmful first.
     pub(crate) counterexamples: Vec<Counterexample>,
+    /// The schemas in which `explore` finds no violation by the fault.
+    pub(crate) unharmed: Vec<String>,
     /// The schemas of which `explore` shows nothing, with the reason.
     pub(crate) unexplored: Vec<(String, String)>,
     pub(crate) accepted: Option<AppliedAcceptance>,
@@ -41,6 +43,7 @@ impl Statement {
             check,
             judgement,
             counterexamples: Vec::new(),
+            unharmed: Vec::new(),
             unexplored: Vec::new(),
             accepted: None,
         }
@@ -86,7 +89,6 @@ impl Statement {
     /// Adds what `explore` found with the fault of this judgement alone, by schema. Without a
     /// violation in any schema in use, the fault does no harm here, so it is no finding.
     pub(crate) fn explain(&mut self, outcomes: &[(String, FaultOutcome)]) {
-        let mut holds = Vec::new();
         for (schema, outcome) in outcomes {
             let concerned = &self.judgement.schemas;
             if !concerned.is_empty() && !concerned.contains(schema) {
@@ -96,18 +98,18 @@ impl Statement {
                 FaultOutcome::Violates(counterexample) => {
                     self.counterexamples.push(counterexample.clone());
                 }
-                FaultOutcome::Holds => holds.push(schema.as_str()),
+                FaultOutcome::Holds => self.unharmed.push(schema.clone()),
                 FaultOutcome::Unknown(why) => self.unexplored.push((schema.clone(), why.clone())),
             }
         }
         self.counterexamples.sort_by_key(Counterexample::rank);
         let has_happened = self.judgement.fault.is_some_and(ModelledFault::has_happened);
         let harms = !self.counterexamples.is_empty() || !self.unexplored.is_empty();
-        if !has_happened && !harms && !holds.is_empty() {
+        if !has_happened && !harms && !self.unharmed.is_empty() {
             self.judgement.severity = CheckSeverity::Ok;
             let fact = &self.judgement.fact;
             self.judgement.fact =
-                format!("{fact}; explore finds no violation by it in {}", holds.join(", "));
+                format!("{fact}; explore finds no violation by it in {}", self.unharmed.join(", "));
         }
     }
 }

@@ -405,7 +405,7 @@ fn times_left_are_compared_with_the_ttl_of_each_record() {
     let longer = sampled(&[express(LOCK, Expiry::In(31_500)), express(LOCK, Expiry::In(5_000))]);
     let judgement = statements(&longer, "observed-ttls").swap_remove(0).judgement;
     assert_eq!(judgement.severity, Note);
-    assert!(judgement.fact.contains("up to 31s (half up to 5s); 1 have"), "{}", judgement.fact);
+    assert!(judgement.fact.contains("up to 31s (half up to 5s); 1 has"), "{}", judgement.fact);
     let mut stated = express(LOCK, Expiry::In(31_500));
     Arc::make_mut(&mut stated.schema).stated = vec![TtlOf::Lock];
     assert_eq!(severities(&sampled(&[stated]), "observed-ttls"), [Warning]);

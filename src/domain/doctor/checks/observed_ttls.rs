@@ -18,12 +18,17 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     rule: "A warning if a lock or result has more time left than the stated TTL; a note if it has \
            more than the schema's default TTL and the context states none.",
     source: "docs/connecting.md (contexts)",
-    consequence: "The service sets another TTL than the context states. Ages, excess-ttl and every \
-                  selection by age are wrong.",
-    remedy: "Find out which TTL the service sets, and state it: `idemctl context set NAME --lock-ttl \
-             SCHEMA=DURATION`, or --result-ttl.",
+    consequence: "Either the TTL is not the one that the service sets, so that ages and selections by \
+                  age are wrong, or some records have a wrong TTL. A lock with a result's TTL \
+                  rejects retries for that long if its worker dies.",
+    remedy: "List these locks with `idemctl list --finding excess-ttl`. If the service sets another \
+             TTL, state it: `idemctl context set NAME --lock-ttl SCHEMA=DURATION`, or --result-ttl.",
     judge,
 };
+
+/// The remedy for results, which have no finding of their own.
+const OF_RESULTS: &str = "If the service sets another TTL, state it: `idemctl context set NAME \
+                          --result-ttl SCHEMA=DURATION`.";
 
 fn judge(facts: &DeploymentFacts) -> Vec<Judgement> {
     let sample = match &facts.sample {
@@ -60,14 +65,15 @@ fn judge_ttl(
     let judgement = if times.longer == 0 {
         let evidence = if sample.is_all { FactEvidence::Measured } else { FactEvidence::Estimated };
         Judgement::ok(fact).with_evidence(evidence)
-    } else if is_stated {
-        Judgement::warning(format!("{fact}; {} have more left than the TTL", times.longer))
     } else {
-        Judgement::note(format!("{fact}; {} have more left than the TTL", times.longer))
-            .with_consequence(
-                "The service uses another TTL than the schema's default, so idemctl cannot \
-                 estimate ages.",
-            )
+        let verb = if times.longer == 1 { "has" } else { "have" };
+        let fact = format!("{fact}; {} {verb} more left than the TTL", times.longer);
+        let found = if is_stated { Judgement::warning(fact) } else { Judgement::note(fact) };
+        match ttl_of {
+            TtlOf::Lock => found,
+            // The finding excess-ttl is about locks.
+            TtlOf::Result => found.with_remedy(OF_RESULTS),
+        }
     };
     Some(judgement.for_schemas(vec![name.clone()]))
 }
