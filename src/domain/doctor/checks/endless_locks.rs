@@ -48,7 +48,10 @@ fn judge(facts: &DeploymentFacts) -> Vec<Judgement> {
             .with_fault(ModelledFault::LostTtl),
         ];
     }
-    let fact = format!("all {locks} locks in the sample expire");
+    let fact = match locks {
+        1 => "the only lock in the sample expires".to_owned(),
+        _ => format!("all {locks} locks in the sample expire"),
+    };
     let evidence = if sample.is_all { FactEvidence::Measured } else { FactEvidence::Estimated };
     vec![Judgement::ok(fact).with_evidence(evidence)]
 }
