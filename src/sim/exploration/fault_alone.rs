@@ -59,9 +59,14 @@ impl<'a> FaultExplorer<'a> {
         let task = ExplorationTask {
             program,
             workers: WORKERS,
+            has_other_payload: false,
             most: fault.budget(),
             assumptions: Assumptions::default(),
-            limits: SearchLimits { most_states: MOST_STATES, forgets: false },
+            limits: SearchLimits {
+                most_states: MOST_STATES,
+                most_bytes: usize::MAX,
+                forgets: false,
+            },
         };
         let place = ExplorationPlace {
             target: &self.target,
