@@ -119,7 +119,9 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     })
     .await?;
     let mut statements = doctor::judge(&facts, |check| args.is_chosen(check));
-    Histories::new(context).show(&mut statements, &schemas).await?;
+    // Without names, a sample shows which schemas are in use, and it need not show all.
+    let are_all = catalog.is_named() || facts.sample.as_ref().is_ok_and(|sample| sample.is_all);
+    Histories::new(context).show(&mut statements, &schemas, are_all).await?;
     let now = humantime::format_rfc3339_seconds(context.now()).to_string();
     let today = now.split('T').next().unwrap_or_default();
     doctor::accept(&mut statements, &acceptances, today);

@@ -10,7 +10,7 @@ use super::style::View;
 use super::table::grid_folding;
 use super::words::counted;
 use crate::domain::doctor::{
-    AppliedAcceptance, CHECKS, CheckSeverity, Counterexample, Refusal, Statement, phrase_of,
+    AppliedAcceptance, CHECKS, CheckSeverity, Counterexample, RefusedFact, Statement, phrase_of,
 };
 
 /// The columns of the severity before the code.
@@ -111,7 +111,7 @@ pub(crate) fn statement<'a>(
     }
 }
 
-fn refused(refusal: &Refusal) -> RefusedJson<'_> {
+fn refused(refusal: &RefusedFact) -> RefusedJson<'_> {
     RefusedJson { command: &refusal.command, rule: refusal.rule.as_deref(), why: &refusal.why }
 }
 

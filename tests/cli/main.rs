@@ -48,6 +48,7 @@ mod inspect;
 mod json;
 mod junit;
 mod keeping;
+mod kept_hashes;
 mod layouts;
 mod list;
 mod log_records;

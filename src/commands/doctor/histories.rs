@@ -66,7 +66,8 @@ impl<'a> Histories<'a> {
         Self { context, file, cache, is_changed: false }
     }
 
-    /// Adds to each statement with a fault what `explore` finds for the schemas in use.
+    /// Adds to each statement with a fault what `explore` finds for the schemas in use. `are_all` is
+    /// true if these are certainly all of them.
     ///
     /// # Errors
     /// Interrupted; or an error of the temporary local Redis.
@@ -74,6 +75,7 @@ impl<'a> Histories<'a> {
         mut self,
         statements: &mut [Statement],
         schemas: &[Arc<Schema>],
+        are_all: bool,
     ) -> Result<()> {
         let mut faults = BTreeSet::new();
         for statement in statements.iter() {
@@ -99,7 +101,7 @@ impl<'a> Histories<'a> {
             if let Some(fault) = statement.judgement.fault
                 && let Some(outcomes) = outcomes.get(&fault)
             {
-                statement.explain(outcomes);
+                statement.explain(outcomes, are_all);
             }
         }
         self.save();

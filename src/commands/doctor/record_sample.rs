@@ -9,7 +9,7 @@ use crate::domain::diagnosis::Thresholds;
 use crate::domain::doctor::{Answer, RecordSample};
 use crate::domain::record::locate::{for_redis_key, records};
 use crate::domain::schema::{Catalog, Schema};
-use crate::store::doctor::refused_sample;
+use crate::store::doctor::{is_fatal, refused_sample};
 use crate::store::{Client, ReadLimit, RecordReader, Sampler, StoreError};
 
 /// The most Redis keys that are sampled. Each is read twice at most.
@@ -29,8 +29,8 @@ pub(super) async fn read(
     match sample(client.reader(), catalog).await {
         Ok(sample) => Ok(Ok(sample)),
         // The other checks need no keys.
-        Err(error) if error.is_permission() => Ok(Err(refused_sample(&error))),
-        Err(error) => Err(error),
+        Err(error) if is_fatal(&error) => Err(error),
+        Err(error) => Ok(Err(refused_sample(&error))),
     }
 }
 
@@ -80,8 +80,10 @@ async fn sample(mut reader: RecordReader, catalog: &Catalog) -> Result<RecordSam
             candidates.iter().map(|candidate| candidate.redis_keys.clone()).collect();
         let read = reader.read(&redis_keys, HEAD).await?;
         for (candidate, seen) in candidates.iter().zip(read) {
-            // Records that the user may not read show nothing.
-            let Ok(seen) = seen else { continue };
+            let Ok(seen) = seen else {
+                sample.unread += 1;
+                continue;
+            };
             for record in records(catalog, candidate, &seen, &Thresholds::default()) {
                 if !record.claim.is_unrecognised() {
                     sample.add(&record);
@@ -89,7 +91,11 @@ async fn sample(mut reader: RecordReader, catalog: &Catalog) -> Result<RecordSam
             }
         }
     }
-    sample.is_all = sampler.there.is_some_and(|there| there <= sampled);
+    // The sampler leaves out keys that the user may not read, and nodes that do not answer.
+    if sampler.forbidden().is_some() || sampler.missed().is_some() {
+        sample.unread += 1;
+    }
+    sample.is_all = sample.unread == 0 && sampler.there.is_some_and(|there| there <= sampled);
     sample.schemas.sort_by(|one, other| one.schema.name.cmp(&other.schema.name));
     Ok(sample)
 }

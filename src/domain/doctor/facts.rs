@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::info::InfoFields;
-use super::refusal::{Answer, Refusal, missing};
+use super::refusal::{Answer, RefusedFact, missing};
 use super::sample::RecordSample;
 use crate::domain::schema::Schema;
 
@@ -115,10 +115,11 @@ impl NodeFacts {
         match self.config.get(parameter) {
             Some(Ok(value)) => Ok(value),
             Some(Err(refusal)) => Err(refusal.clone()),
-            None => Err(Refusal {
+            None => Err(RefusedFact {
                 command: format!("CONFIG GET {parameter}"),
                 rule: None,
                 why: "it was not asked".to_owned(),
+                instead: None,
             }),
         }
     }
@@ -146,10 +147,11 @@ impl SentinelFacts {
     }
 }
 
-fn unusable(field: &str, text: &str) -> Refusal {
-    Refusal {
+fn unusable(field: &str, text: &str) -> RefusedFact {
+    RefusedFact {
         command: "INFO".to_owned(),
         rule: None,
         why: format!("{field} is `{text}`, which is not a number"),
+        instead: None,
     }
 }

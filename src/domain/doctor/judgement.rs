@@ -3,7 +3,7 @@
 use strum::IntoStaticStr;
 
 use super::facts::{DeploymentFacts, NodeFacts};
-use super::refusal::{Answer, Refusal};
+use super::refusal::{Answer, RefusedFact};
 use crate::domain::as_str::as_str;
 use crate::domain::exploration::{Fault, FaultBudget};
 
@@ -96,7 +96,7 @@ pub(crate) struct Judgement {
     /// What to do; `None` for the check's usual remedy.
     pub(crate) remedy: Option<String>,
     /// Why the fact is unknown.
-    pub(crate) refusal: Option<Refusal>,
+    pub(crate) refusal: Option<RefusedFact>,
     /// The fault with which `explore` shows the consequence.
     pub(crate) fault: Option<ModelledFault>,
 }
@@ -133,7 +133,7 @@ impl Judgement {
     }
 
     /// The fact is unknown, because this command got no answer.
-    pub(crate) fn unknown(refusal: Refusal) -> Self {
+    pub(crate) fn unknown(refusal: RefusedFact) -> Self {
         let fact = format!("{} did not answer: {}", refusal.command, refusal.why);
         Self {
             evidence: FactEvidence::Unknown,

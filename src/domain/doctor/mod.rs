@@ -23,7 +23,7 @@ pub(crate) use self::facts::{
 };
 pub(crate) use self::info::InfoFields;
 pub(crate) use self::judgement::{CheckSeverity, ModelledFault};
-pub(crate) use self::refusal::{Answer, Refusal};
+pub(crate) use self::refusal::{Answer, RefusedFact};
 pub(crate) use self::registry::{CHECKS, judge};
 pub(crate) use self::sample::RecordSample;
 pub(crate) use self::sent_commands::SentCommand;

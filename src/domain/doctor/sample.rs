@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::refusal::RefusedFact;
 use crate::domain::diagnosis::FindingCode;
 use crate::domain::record::age::{TTL_TOLERANCE_MS, millis};
 use crate::domain::record::{Expiry, KeyState, Record};
@@ -12,6 +13,8 @@ use crate::domain::schema::{Schema, State, TtlOf};
 pub(crate) struct RecordSample {
     /// True if the sample contains all Redis keys.
     pub(crate) is_all: bool,
+    /// Records in the sample that the user may not read, or that a node did not return.
+    pub(crate) unread: u64,
     pub(crate) schemas: Vec<SchemaSample>,
 }
 
@@ -36,6 +39,19 @@ pub(crate) struct TimesLeft {
 }
 
 impl RecordSample {
+    /// Why the sample does not show that all is well; `None` if every record in it was read.
+    pub(super) fn unread_because(&self) -> Option<RefusedFact> {
+        if self.unread == 0 {
+            return None;
+        }
+        Some(RefusedFact {
+            command: "reading the sample".to_owned(),
+            rule: Some("~PATTERN, with a pattern that matches the Redis keys".to_owned()),
+            why: format!("{} of the records in it could not be read", self.unread),
+            instead: None,
+        })
+    }
+
     /// Adds a record that the schema's own service wrote.
     pub(crate) fn add(&mut self, record: &Record) {
         let position = self.schemas.iter().position(|of| of.schema.name == record.schema.name);

@@ -45,6 +45,13 @@ const OF_IDEMCTL: [(&str, &[&str]); 12] = [
 static CALL_IN_SCRIPT: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r#"\b(?:redis|server)\.p?call\(\s*["']([A-Za-z.]+)["']"#).ok());
 
+/// Commands of scripts whose first argument is not a Redis key. Their rights depend on arguments
+/// that are not known.
+const WITHOUT_KEY_FIRST: [&str; 12] = [
+    "ACL", "CONFIG", "EVAL", "FUNCTION", "MEMORY", "OBJECT", "PUBLISH", "SPUBLISH", "SCAN",
+    "SCRIPT", "XGROUP", "XINFO",
+];
+
 /// The commands of idemctl, on this Redis key.
 pub(crate) fn of_idemctl(redis_key: &[u8]) -> Vec<SentCommand> {
     let mut sent = Vec::new();
@@ -111,7 +118,11 @@ fn add_commands_in(
     for line in text.lines() {
         let code = line.split("--").next().unwrap_or_default();
         for found in call_in_script.captures_iter(code) {
-            let mut words = vec![found[1].to_ascii_uppercase().into_bytes()];
+            let command = found[1].to_ascii_uppercase();
+            if WITHOUT_KEY_FIRST.contains(&&*command) {
+                continue;
+            }
+            let mut words = vec![command.into_bytes()];
             // Which Redis key the script passes is not known. The call names at least one of them.
             let touched = (0..redis_keys.len()).find(|index| schema.touches(call, *index));
             words.push(redis_keys[touched.unwrap_or(0)].clone());

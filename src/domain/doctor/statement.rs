@@ -61,9 +61,12 @@ impl Statement {
     pub(crate) fn remedy(&self) -> Option<String> {
         if let Some(refusal) = &self.judgement.refusal {
             let code = self.check.code;
-            return Some(match &refusal.rule {
-                Some(rule) => format!("Allow it with the ACL rule {rule}, or pass --skip {code}."),
-                None => format!(
+            return Some(match (&refusal.rule, &refusal.instead) {
+                (_, Some(instead)) => instead.clone(),
+                (Some(rule), None) => {
+                    format!("Allow it with the ACL rule {rule}, or pass --skip {code}.")
+                }
+                (None, None) => format!(
                     "No ACL rule allows it. Ask the operator of the server, and pass --skip {code}."
                 ),
             });
@@ -87,8 +90,9 @@ impl Statement {
     }
 
     /// Adds what `explore` found with the fault of this judgement alone, by schema. Without a
-    /// violation in any schema in use, the fault does no harm here, so it is no finding.
-    pub(crate) fn explain(&mut self, outcomes: &[(String, FaultOutcome)]) {
+    /// violation in any schema in use, the fault does no harm here, so it is not a finding.
+    /// `are_all` is true if these are certainly all schemas in use.
+    pub(crate) fn explain(&mut self, outcomes: &[(String, FaultOutcome)], are_all: bool) {
         for (schema, outcome) in outcomes {
             let concerned = &self.judgement.schemas;
             if !concerned.is_empty() && !concerned.contains(schema) {
@@ -105,7 +109,7 @@ impl Statement {
         self.counterexamples.sort_by_key(Counterexample::rank);
         let has_happened = self.judgement.fault.is_some_and(ModelledFault::has_happened);
         let harms = !self.counterexamples.is_empty() || !self.unexplored.is_empty();
-        if !has_happened && !harms && !self.unharmed.is_empty() {
+        if are_all && !has_happened && !harms && !self.unharmed.is_empty() {
             self.judgement.severity = CheckSeverity::Ok;
             let fact = &self.judgement.fact;
             self.judgement.fact =

@@ -95,10 +95,17 @@ fn outcome(explored: &Exploration, fault: ModelledFault) -> FaultOutcome {
             });
         }
     }
-    match Counterexample::most_harmful(found) {
-        Some(counterexample) => FaultOutcome::Violates(counterexample),
-        None if explored.is_complete() => FaultOutcome::Holds,
-        None => FaultOutcome::Unknown(format!("explore stopped after {MOST_STATES} states")),
+    match (Counterexample::most_harmful(found), explored.violations.first()) {
+        (Some(counterexample), _) => FaultOutcome::Violates(counterexample),
+        // Only the smallest histories are kept, so that these hide what the fault adds to them.
+        (None, Some(violation)) => FaultOutcome::Unknown(format!(
+            "it violates {} without this fault, see explore",
+            violation.invariant.name
+        )),
+        (None, None) if explored.is_complete() => FaultOutcome::Holds,
+        (None, None) => {
+            FaultOutcome::Unknown(format!("explore stopped after {MOST_STATES} states"))
+        }
     }
 }
 

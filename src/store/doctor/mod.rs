@@ -8,4 +8,4 @@ mod sentinel_facts;
 mod user_rights;
 
 pub(crate) use self::deployment_facts::read_deployment;
-pub(crate) use self::refused::refused_sample;
+pub(crate) use self::refused::{is_fatal, refused_sample};

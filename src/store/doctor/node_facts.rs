@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use redis::Value;
 
 use super::refused::{is_fatal, not_understood, refused};
-use crate::domain::doctor::{Answer, ClockReading, InfoFields, NodeFacts, Refusal};
+use crate::domain::doctor::{Answer, ClockReading, InfoFields, NodeFacts, RefusedFact};
 use crate::store::cluster::client::{Client, ClientReply};
 use crate::store::connection::{Target, reply};
 use crate::store::error::StoreError;
@@ -150,10 +150,11 @@ fn parameter_value(reply: Value, command: &str) -> Answer<String> {
         other => reply::array(other).unwrap_or_default(),
     };
     let value = words.into_iter().nth(1).and_then(reply::word);
-    value.ok_or_else(|| Refusal {
+    value.ok_or_else(|| RefusedFact {
         command: command.to_owned(),
         rule: None,
         why: "the server does not report this parameter".to_owned(),
+        instead: None,
     })
 }
 

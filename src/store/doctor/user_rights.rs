@@ -4,7 +4,7 @@ use redis::Value;
 
 use super::node_facts::{Arities, answered};
 use super::refused::{is_fatal, not_understood, refused};
-use crate::domain::doctor::{Answer, DeniedCommand, Refusal, SentCommand, UserRights};
+use crate::domain::doctor::{Answer, DeniedCommand, RefusedFact, SentCommand, UserRights};
 use crate::store::cluster::client::Client;
 use crate::store::connection::{Target, reply};
 use crate::store::error::StoreError;
@@ -87,10 +87,14 @@ fn padded(command: &SentCommand, arity: i64) -> Vec<Vec<u8>> {
     words
 }
 
-fn not_asked(error: &StoreError) -> Refusal {
+fn not_asked(error: &StoreError) -> RefusedFact {
     let mut refusal = refused(DRYRUN, "+acl|dryrun", error);
     if refusal.why.contains("Unknown subcommand") || refusal.why.contains("unknown subcommand") {
         "this server has no ACL DRYRUN (Redis 7.0 and Valkey have it)".clone_into(&mut refusal.why);
+    }
+    // Redis replies "User 'x' not found".
+    if refusal.why.contains("User ") && refusal.why.contains("not found") {
+        refusal.instead = Some("Name a user that the server has with --service-user.".to_owned());
     }
     refusal
 }

@@ -3,7 +3,7 @@
 use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
 use crate::domain::doctor::facts::{ClockReading, DeploymentFacts, NodeFacts};
 use crate::domain::doctor::judgement::{Judgement, of_each_node};
-use crate::domain::doctor::refusal::Answer;
+use crate::domain::doctor::refusal::{Answer, RefusedFact};
 
 pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     code: "clock-local",
@@ -39,6 +39,13 @@ fn judge_node(node: &NodeFacts, telling: &[String]) -> Answer<Judgement> {
         format!("the server's clock is at least {} s ahead of this machine's", least / 1_000)
     } else if most < -TOLERANCE_MS {
         format!("the server's clock is at least {} s behind this machine's", -most / 1_000)
+    } else if least < -TOLERANCE_MS || most > TOLERANCE_MS {
+        return Err(RefusedFact {
+            command: "TIME".to_owned(),
+            rule: None,
+            why: format!("the round trip took {} ms, too long to compare clocks", most - least),
+            instead: Some("Run doctor nearer to the server.".to_owned()),
+        });
     } else {
         return Ok(Judgement::ok("the server's clock and this machine's differ by less than 1 s"));
     };

@@ -33,6 +33,11 @@ fn judge(facts: &DeploymentFacts) -> Vec<Judgement> {
             schemas.push(of.schema.name.clone());
         }
     }
+    if endless == 0
+        && let Some(unread) = sample.unread_because()
+    {
+        return vec![Judgement::unknown(unread)];
+    }
     // Without a lock, there is nothing to say.
     if locks == 0 {
         return Vec::new();
@@ -41,9 +46,10 @@ fn judge(facts: &DeploymentFacts) -> Vec<Judgement> {
         // The sample proves that there are some.
         let names = schemas.join(", ");
         return vec![
-            Judgement::error(format!(
-                "{endless} of {locks} locks in the sample never expire ({names})"
-            ))
+            Judgement::error(match locks {
+                1 => format!("the only lock in the sample never expires ({names})"),
+                _ => format!("{endless} of {locks} locks in the sample never expire ({names})"),
+            })
             .for_schemas(schemas)
             .with_fault(ModelledFault::LostTtl),
         ];

@@ -28,8 +28,7 @@ fn judge_node(node: &NodeFacts) -> Answer<Judgement> {
     if policy == "noeviction" {
         return Ok(Judgement::ok("maxmemory-policy is noeviction"));
     }
-    // Without a known limit, the policy may be in effect.
-    if maxmemory(node) == Ok(0) {
+    if maxmemory(node)? == 0 {
         return Ok(Judgement::note(format!(
             "maxmemory-policy is {policy}, but maxmemory is 0, so nothing is evicted now"
         ))

@@ -3,15 +3,15 @@
 use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
 use crate::domain::doctor::facts::{DeploymentFacts, NodeFacts};
 use crate::domain::doctor::judgement::{Judgement, ModelledFault, of_each_node};
-use crate::domain::doctor::refusal::Answer;
+use crate::domain::doctor::refusal::{Answer, RefusedFact};
 
 pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     code: "failover-loss",
     group: CheckGroup::Server,
     title: "whether a failover can lose acknowledged locks and results",
     reads: "INFO replication, CONFIG GET min-replicas-to-write, CONFIG GET min-replicas-max-lag",
-    rule: "With replicas: a warning if min-replicas-to-write is 0, else a note, because replication \
-           is asynchronous either way.",
+    rule: "With replicas: a warning if min-replicas-to-write or min-replicas-max-lag is 0, else a \
+           note, because replication is asynchronous either way.",
     source: "https://redis.io/docs/latest/operate/oss_and_stack/management/replication/",
     consequence: "The replica that takes over may lack the last locks and results, although their \
                   writers got OK. The next request with such a key executes again.",
@@ -26,6 +26,14 @@ fn judge(facts: &DeploymentFacts) -> Vec<Judgement> {
 }
 
 fn judge_node(node: &NodeFacts) -> Answer<Judgement> {
+    if node.info("role")? == "slave" {
+        return Err(RefusedFact {
+            command: "INFO replication".to_owned(),
+            rule: None,
+            why: "the server is a replica, and only the settings of its master count".to_owned(),
+            instead: Some("Run doctor on the master.".to_owned()),
+        });
+    }
     if node.replicas()? == 0 {
         return Ok(Judgement::ok("no replica can take over, so no failover loses writes"));
     }
@@ -36,10 +44,24 @@ fn judge_node(node: &NodeFacts) -> Answer<Judgement> {
         );
     }
     let lag = node.config("min-replicas-max-lag")?;
+    if lag == "0" {
+        return Ok(Judgement::warning(
+            "min-replicas-max-lag is 0, so min-replicas-to-write has no effect",
+        )
+        .with_remedy(
+            "Set min-replicas-max-lag to a few seconds, and let the system that has the effect \
+             reject a second one with the same key.",
+        )
+        .with_fault(ModelledFault::LostWrites));
+    }
     Ok(Judgement::note(format!("min-replicas-to-write is {least}, min-replicas-max-lag {lag} s"))
         .with_consequence(format!(
             "A failover can lose the writes that no replica has received yet, and those of up to \
              {lag} s of an isolated master."
         ))
+        .with_remedy(
+            "Let the service send WAIT 1 after begin, and let the system that has the effect \
+             reject a second one with the same key.",
+        )
         .with_fault(ModelledFault::LostWrites))
 }

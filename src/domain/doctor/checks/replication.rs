@@ -4,7 +4,7 @@ use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
 use crate::domain::doctor::facts::{DeploymentFacts, NodeFacts};
 use crate::domain::doctor::info::part_of;
 use crate::domain::doctor::judgement::{Judgement, of_each_node};
-use crate::domain::doctor::refusal::Answer;
+use crate::domain::doctor::refusal::{Answer, missing};
 
 pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     code: "replication",
@@ -42,10 +42,17 @@ fn judge_node(node: &NodeFacts) -> Answer<Judgement> {
             .with_remedy("Add a replica, and Sentinels or a cluster for the failover."));
     }
     let mut behind = Vec::new();
+    let mut told = 0;
     if let Ok(info) = &node.info {
         for replica in info.numbered("slave") {
+            if part_of(replica, "lag").is_some() {
+                told += 1;
+            }
             behind.extend(trouble(replica));
         }
+    }
+    if behind.is_empty() && told < replicas {
+        return Err(missing("INFO replication", "the lag of each replica"));
     }
     if behind.is_empty() {
         let replicas =

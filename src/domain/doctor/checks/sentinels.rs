@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
 use crate::domain::doctor::facts::{DeploymentFacts, SentinelFacts};
 use crate::domain::doctor::judgement::Judgement;
-use crate::domain::doctor::refusal::{Answer, Refusal};
+use crate::domain::doctor::refusal::{Answer, RefusedFact};
 
 pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     code: "sentinels",
@@ -32,13 +32,16 @@ fn judge(facts: &DeploymentFacts) -> Vec<Judgement> {
 }
 
 fn judge_all(sentinels: &[SentinelFacts]) -> Answer<Judgement> {
+    // A Sentinel that does not answer must not hide what another one reports.
+    for sentinel in sentinels {
+        if let Ok(Err(why)) = &sentinel.quorum {
+            return Ok(Judgement::error(format!("{}: {why}", sentinel.name)));
+        }
+    }
     let mut counts = BTreeSet::new();
     let mut quorums = BTreeSet::new();
     for sentinel in sentinels {
-        let agreement = of(sentinel, sentinel.quorum.clone())?;
-        if let Err(why) = agreement {
-            return Ok(Judgement::error(format!("{}: {why}", sentinel.name)));
-        }
+        of(sentinel, sentinel.quorum.clone())?.ok();
         let others = of(sentinel, sentinel.number("num-other-sentinels"))?;
         counts.insert(others + 1);
         quorums.insert(of(sentinel, sentinel.number("quorum"))?);
@@ -64,7 +67,7 @@ fn judge_all(sentinels: &[SentinelFacts]) -> Answer<Judgement> {
 
 /// The answer of a Sentinel. A refusal names the Sentinel.
 fn of<T>(sentinel: &SentinelFacts, answer: Answer<T>) -> Answer<T> {
-    answer.map_err(|refusal| Refusal {
+    answer.map_err(|refusal| RefusedFact {
         why: format!("{}: {}", sentinel.name, refusal.why),
         ..refusal
     })

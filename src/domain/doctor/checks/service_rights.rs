@@ -4,6 +4,7 @@ use super::user_rights::denials;
 use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
 use crate::domain::doctor::facts::DeploymentFacts;
 use crate::domain::doctor::judgement::Judgement;
+use crate::domain::doctor::refusal::RefusedFact;
 
 pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     code: "service-rights",
@@ -23,6 +24,14 @@ fn judge(facts: &DeploymentFacts) -> Vec<Judgement> {
         // Without --service-user, nothing is asked.
         None => Vec::new(),
         Some(Err(refusal)) => vec![Judgement::unknown(refusal.clone())],
+        Some(Ok(rights)) if facts.schemas.is_empty() && rights.denied.is_empty() => {
+            vec![Judgement::unknown(RefusedFact {
+                command: "ACL DRYRUN".to_owned(),
+                rule: None,
+                why: "no schema is in use, so no step of a service is known".to_owned(),
+                instead: Some("Name the schemas of your services with --schema.".to_owned()),
+            })]
+        }
         Some(Ok(rights)) if rights.denied.is_empty() => {
             vec![Judgement::ok(format!("user {} may send every command of the steps", rights.user))]
         }
