@@ -431,3 +431,61 @@ fn the_end_of_an_answer_is_that_of_the_value_that_gives_it() {
     let page = inspect("c");
     page.shows("until its Redis key `block` expires, then it executes");
 }
+
+/// Rule: `begin` succeeds only if it took a lock, whatever its script replies.
+#[test]
+fn a_begin_that_takes_no_lock_is_no_success() {
+    let server = Server::start();
+    let claims_nothing = "return {'created', 't-41'}";
+    let files = [("schema.toml", FENCED), ("claim.lua", claims_nothing), ("remove.lua", REMOVE)];
+    server.describe("fenced", &files);
+    let begun = server.idemctl(&["begin", "a", "--schema", "fenced", "--yes"]).exits(1);
+    begun.says("acquired; nothing was changed");
+    assert!(!begun.all().contains("The lock belongs to"), "{}", begun.all());
+    assert!(server.keys().is_empty());
+    let log = server.idemctl(&["log", "--records", "-o", "jsonl"]).exits(0);
+    assert!(log.json_lines().is_empty(), "{}", log.all());
+}
+
+/// A JSON document whose body is JSON in a text.
+const NESTED: &str = r#"format = 2
+name = "nested"
+protocol = "set-nx-get"
+keys = { record = "nested:{key}" }
+ttl = { lock = "1m", result = "24h" }
+
+[[value]]
+name = "done"
+where = { "/st" = "D" }
+required = ["/st", "/data"]
+decode_at = { "/data" = ["json"] }
+state = "completed"
+fields = { body = "/data" }
+body_encoding = "json"
+body_is = "json"
+
+[[value]]
+name = "running"
+where = { "/st" = "P" }
+required = ["/st"]
+state = "in-progress"
+
+[write]
+lock_value = '{"st":"P"}'
+result_value = '{"st":"D","data":{body_json}}'
+"#;
+
+/// Rule: a JSON string is JSON in a field that holds JSON, so a client can parse it.
+#[test]
+fn a_json_string_keeps_its_quotes_in_a_packed_field() {
+    let server = Server::start();
+    server.describe("nested", &[("schema.toml", NESTED)]);
+    for (key, body) in [("a", r#""s""#), ("b", r#""{""#), ("c", r#""""#), ("d", r#"{"id":1}"#)] {
+        let words = ["complete", key, "--schema", "nested", "--create", "--yes", "--body", body];
+        server.idemctl(&words).exits(0);
+        let stored = server.get(&format!("nested:{key}")).unwrap();
+        let stored: serde_json::Value = serde_json::from_slice(&stored).unwrap();
+        let data = stored["data"].as_str().unwrap();
+        assert_eq!(data, body, "what the client parses");
+    }
+}
