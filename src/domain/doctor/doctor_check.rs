@@ -3,7 +3,7 @@
 use strum::IntoStaticStr;
 
 use super::facts::DeploymentFacts;
-use super::judgement::Judgement;
+use super::judgement::CheckJudgement;
 use crate::domain::as_str::as_str;
 
 /// The part of a deployment that a check is about.
@@ -38,5 +38,5 @@ pub(crate) struct DoctorCheck {
     /// What to do, unless a judgement says it more exactly.
     pub(crate) remedy: &'static str,
     /// Judges the facts; empty if the check does not apply to this deployment.
-    pub(crate) judge: fn(&DeploymentFacts) -> Vec<Judgement>,
+    pub(crate) judge: fn(&DeploymentFacts) -> Vec<CheckJudgement>,
 }

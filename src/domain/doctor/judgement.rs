@@ -83,7 +83,7 @@ impl ModelledFault {
 
 /// What one check says of one part of the deployment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Judgement {
+pub(crate) struct CheckJudgement {
     pub(crate) severity: CheckSeverity,
     pub(crate) evidence: FactEvidence,
     /// The servers that it concerns; empty if it concerns the deployment as a whole.
@@ -101,7 +101,7 @@ pub(crate) struct Judgement {
     pub(crate) fault: Option<ModelledFault>,
 }
 
-impl Judgement {
+impl CheckJudgement {
     fn new(severity: CheckSeverity, fact: impl Into<String>) -> Self {
         Self {
             severity,
@@ -171,14 +171,14 @@ impl Judgement {
 /// Judges each server. Servers of which the check says the same share one judgement.
 pub(super) fn of_each_node(
     facts: &DeploymentFacts,
-    judge: impl Fn(&NodeFacts) -> Answer<Judgement>,
-) -> Vec<Judgement> {
-    let mut judgements: Vec<Judgement> = Vec::new();
+    judge: impl Fn(&NodeFacts) -> Answer<CheckJudgement>,
+) -> Vec<CheckJudgement> {
+    let mut judgements: Vec<CheckJudgement> = Vec::new();
     for node in &facts.nodes {
-        let judgement = judge(node).unwrap_or_else(Judgement::unknown);
+        let judgement = judge(node).unwrap_or_else(CheckJudgement::unknown);
         let mut is_known = false;
         for known in &mut judgements {
-            let same = Judgement { nodes: known.nodes.clone(), ..judgement.clone() };
+            let same = CheckJudgement { nodes: known.nodes.clone(), ..judgement.clone() };
             if *known == same {
                 known.nodes.push(node.name.clone());
                 is_known = true;
@@ -186,7 +186,7 @@ pub(super) fn of_each_node(
             }
         }
         if !is_known {
-            judgements.push(Judgement { nodes: vec![node.name.clone()], ..judgement });
+            judgements.push(CheckJudgement { nodes: vec![node.name.clone()], ..judgement });
         }
     }
     judgements

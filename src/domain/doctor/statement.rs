@@ -2,13 +2,13 @@
 
 use super::counterexample::{Counterexample, FaultOutcome};
 use super::doctor_check::DoctorCheck;
-use super::judgement::{CheckSeverity, Judgement, ModelledFault};
+use super::judgement::{CheckJudgement, CheckSeverity, ModelledFault};
 
 /// A judgement of a check, completed by what `explore` found and what the operator accepted.
 #[derive(Debug)]
 pub(crate) struct Statement {
     pub(crate) check: &'static DoctorCheck,
-    pub(crate) judgement: Judgement,
+    pub(crate) judgement: CheckJudgement,
     /// The shortest history of each schema, the most harmful first.
     pub(crate) counterexamples: Vec<Counterexample>,
     /// The schemas in which `explore` finds no violation by the fault.
@@ -38,7 +38,7 @@ pub(crate) enum DoctorVerdict {
 }
 
 impl Statement {
-    pub(super) fn new(check: &'static DoctorCheck, judgement: Judgement) -> Self {
+    pub(super) fn new(check: &'static DoctorCheck, judgement: CheckJudgement) -> Self {
         Self {
             check,
             judgement,

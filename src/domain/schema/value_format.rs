@@ -115,6 +115,13 @@ pub(crate) struct ExpiresAt {
     pub(crate) past: PastExpiry,
 }
 
+impl ExpiresAt {
+    /// The time after that in the field, in milliseconds.
+    pub(crate) fn plus_ms(&self) -> u64 {
+        u64::try_from(self.plus.as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
 /// Parses the length of a lease, such as `30s`.
 fn lease<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
     let text = String::deserialize(deserializer)?;

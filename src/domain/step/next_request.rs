@@ -189,6 +189,7 @@ struct EndOfAnswer {
     then: Option<Answer>,
 }
 
+/// Lets the Redis keys and the values expire one after the other until the answer is another one.
 fn end_of_answer(
     schema: &Schema,
     begin: &Step,

@@ -119,7 +119,7 @@ fn value(schema: &Schema, case: &ValueFormat) -> Value {
     if let Some(expiry) = &case.expires_at {
         expires_at = json!({
             "field": expiry.field,
-            "plus_ms": millis(expiry.plus),
+            "plus_ms": expiry.plus_ms(),
             "unit": expiry.unit.as_str(),
             "clock": expiry.clock.as_str(),
             "past": expiry.past.as_str(),

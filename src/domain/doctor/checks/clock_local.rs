@@ -2,7 +2,7 @@
 
 use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
 use crate::domain::doctor::facts::{ClockReading, DeploymentFacts, NodeFacts};
-use crate::domain::doctor::judgement::{Judgement, of_each_node};
+use crate::domain::doctor::judgement::{CheckJudgement, of_each_node};
 use crate::domain::doctor::refusal::{Answer, RefusedFact};
 
 pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
@@ -23,7 +23,7 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
 /// The difference in milliseconds from which clocks count as different.
 pub(super) const TOLERANCE_MS: i64 = 1_000;
 
-fn judge(facts: &DeploymentFacts) -> Vec<Judgement> {
+fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
     let mut telling = Vec::new();
     for schema in &facts.schemas {
         if schema.tells_time() {
@@ -33,7 +33,7 @@ fn judge(facts: &DeploymentFacts) -> Vec<Judgement> {
     of_each_node(facts, |node| judge_node(node, &telling))
 }
 
-fn judge_node(node: &NodeFacts, telling: &[String]) -> Answer<Judgement> {
+fn judge_node(node: &NodeFacts, telling: &[String]) -> Answer<CheckJudgement> {
     let (least, most) = bounds(&node.clock.clone()?);
     let fact = if least > TOLERANCE_MS {
         format!("the server's clock is at least {} s ahead of this machine's", least / 1_000)
@@ -47,13 +47,15 @@ fn judge_node(node: &NodeFacts, telling: &[String]) -> Answer<Judgement> {
             instead: Some("Run doctor nearer to the server.".to_owned()),
         });
     } else {
-        return Ok(Judgement::ok("the server's clock and this machine's differ by less than 1 s"));
+        return Ok(CheckJudgement::ok(
+            "the server's clock and this machine's differ by less than 1 s",
+        ));
     };
     if telling.is_empty() {
-        return Ok(Judgement::note(fact)
+        return Ok(CheckJudgement::note(fact)
             .with_consequence("No schema in use writes times into its values."));
     }
-    Ok(Judgement::warning(fact).for_schemas(telling.to_vec()))
+    Ok(CheckJudgement::warning(fact).for_schemas(telling.to_vec()))
 }
 
 /// The least and the greatest number of milliseconds by which the server's clock is ahead.

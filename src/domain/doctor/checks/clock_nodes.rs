@@ -3,7 +3,7 @@
 use super::clock_local::{TOLERANCE_MS, bounds};
 use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
 use crate::domain::doctor::facts::DeploymentFacts;
-use crate::domain::doctor::judgement::Judgement;
+use crate::domain::doctor::judgement::CheckJudgement;
 
 pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     code: "clock-nodes",
@@ -18,7 +18,7 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     judge,
 };
 
-fn judge(facts: &DeploymentFacts) -> Vec<Judgement> {
+fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
     if facts.nodes.len() < 2 {
         return Vec::new();
     }
@@ -28,7 +28,7 @@ fn judge(facts: &DeploymentFacts) -> Vec<Judgement> {
         let clock = match &node.clock {
             Ok(clock) => clock,
             Err(refusal) => {
-                let mut unknown = Judgement::unknown(refusal.clone());
+                let mut unknown = CheckJudgement::unknown(refusal.clone());
                 unknown.nodes.push(node.name.clone());
                 return vec![unknown];
             }
@@ -45,10 +45,12 @@ fn judge(facts: &DeploymentFacts) -> Vec<Judgement> {
         return Vec::new();
     };
     if ahead - behind <= TOLERANCE_MS {
-        return vec![Judgement::ok("no two masters' clocks are proven to differ by more than 1 s")];
+        return vec![CheckJudgement::ok(
+            "no two masters' clocks are proven to differ by more than 1 s",
+        )];
     }
     let seconds = (ahead - behind) / 1_000;
-    vec![Judgement::warning(format!(
+    vec![CheckJudgement::warning(format!(
         "the clock of {fast} is at least {seconds} s ahead of that of {slow}"
     ))]
 }

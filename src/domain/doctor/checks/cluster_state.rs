@@ -2,7 +2,7 @@
 
 use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
 use crate::domain::doctor::facts::{DeploymentFacts, NodeFacts};
-use crate::domain::doctor::judgement::{Judgement, of_each_node};
+use crate::domain::doctor::judgement::{CheckJudgement, of_each_node};
 use crate::domain::doctor::refusal::Answer;
 use crate::domain::hash_slot::SLOTS;
 
@@ -20,23 +20,25 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     judge,
 };
 
-fn judge(facts: &DeploymentFacts) -> Vec<Judgement> {
+fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
     if !facts.is_cluster {
         return Vec::new();
     }
     of_each_node(facts, judge_node)
 }
 
-fn judge_node(node: &NodeFacts) -> Answer<Judgement> {
-    let Some(info) = &node.cluster_info else { return Ok(Judgement::ok("not a cluster node")) };
+fn judge_node(node: &NodeFacts) -> Answer<CheckJudgement> {
+    let Some(info) = &node.cluster_info else {
+        return Ok(CheckJudgement::ok("not a cluster node"));
+    };
     let info = info.clone()?;
     let state = info.field("cluster_state")?;
     let assigned = info.field("cluster_slots_assigned")?;
     let failed = info.field("cluster_slots_fail")?;
     if state == "ok" && assigned == SLOTS.to_string() && failed == "0" {
-        return Ok(Judgement::ok(format!("the cluster serves all {SLOTS} slots")));
+        return Ok(CheckJudgement::ok(format!("the cluster serves all {SLOTS} slots")));
     }
-    Ok(Judgement::error(format!(
+    Ok(CheckJudgement::error(format!(
         "cluster_state is {state}, {assigned} of {SLOTS} slots are assigned, {failed} have failed"
     )))
 }

@@ -2,7 +2,7 @@
 
 use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
 use crate::domain::doctor::facts::{DeploymentFacts, NodeFacts};
-use crate::domain::doctor::judgement::{Judgement, of_each_node};
+use crate::domain::doctor::judgement::{CheckJudgement, of_each_node};
 use crate::domain::doctor::refusal::Answer;
 use crate::domain::doctor::sent_commands;
 
@@ -20,14 +20,16 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     judge,
 };
 
-fn judge(facts: &DeploymentFacts) -> Vec<Judgement> {
+fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
     of_each_node(facts, |node| judge_node(node, facts))
 }
 
-fn judge_node(node: &NodeFacts, facts: &DeploymentFacts) -> Answer<Judgement> {
+fn judge_node(node: &NodeFacts, facts: &DeploymentFacts) -> Answer<CheckJudgement> {
     let missing = node.missing_commands.clone()?;
     if missing.is_empty() {
-        return Ok(Judgement::ok("the server has all commands that the steps and idemctl send"));
+        return Ok(CheckJudgement::ok(
+            "the server has all commands that the steps and idemctl send",
+        ));
     }
     let fact = format!("the server does not have {}", missing.join(", "));
     let mut schemas = Vec::new();
@@ -38,9 +40,9 @@ fn judge_node(node: &NodeFacts, facts: &DeploymentFacts) -> Answer<Judgement> {
         }
     }
     if schemas.is_empty() {
-        return Ok(Judgement::note(fact).with_consequence(
+        return Ok(CheckJudgement::note(fact).with_consequence(
             "Some commands of idemctl do not work here. No step in use needs it.",
         ));
     }
-    Ok(Judgement::error(fact).for_schemas(schemas))
+    Ok(CheckJudgement::error(fact).for_schemas(schemas))
 }

@@ -2,7 +2,7 @@
 
 use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
 use crate::domain::doctor::facts::DeploymentFacts;
-use crate::domain::doctor::judgement::{FactEvidence, Judgement, ModelledFault};
+use crate::domain::doctor::judgement::{CheckJudgement, FactEvidence, ModelledFault};
 
 pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     code: "endless-locks",
@@ -18,10 +18,10 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     judge,
 };
 
-fn judge(facts: &DeploymentFacts) -> Vec<Judgement> {
+fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
     let sample = match &facts.sample {
         Ok(sample) => sample,
-        Err(refusal) => return vec![Judgement::unknown(refusal.clone())],
+        Err(refusal) => return vec![CheckJudgement::unknown(refusal.clone())],
     };
     let mut locks = 0;
     let mut endless = 0;
@@ -36,7 +36,7 @@ fn judge(facts: &DeploymentFacts) -> Vec<Judgement> {
     if endless == 0
         && let Some(unread) = sample.unread_because()
     {
-        return vec![Judgement::unknown(unread)];
+        return vec![CheckJudgement::unknown(unread)];
     }
     // Without a lock, there is nothing to say.
     if locks == 0 {
@@ -46,7 +46,7 @@ fn judge(facts: &DeploymentFacts) -> Vec<Judgement> {
         // The sample proves that there are some.
         let names = schemas.join(", ");
         return vec![
-            Judgement::error(match locks {
+            CheckJudgement::error(match locks {
                 1 => format!("the only lock in the sample never expires ({names})"),
                 _ => format!("{endless} of {locks} locks in the sample never expire ({names})"),
             })
@@ -59,5 +59,5 @@ fn judge(facts: &DeploymentFacts) -> Vec<Judgement> {
         _ => format!("all {locks} locks in the sample expire"),
     };
     let evidence = if sample.is_all { FactEvidence::Measured } else { FactEvidence::Estimated };
-    vec![Judgement::ok(fact).with_evidence(evidence)]
+    vec![CheckJudgement::ok(fact).with_evidence(evidence)]
 }

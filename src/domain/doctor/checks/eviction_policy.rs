@@ -2,7 +2,7 @@
 
 use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
 use crate::domain::doctor::facts::{DeploymentFacts, NodeFacts};
-use crate::domain::doctor::judgement::{Judgement, ModelledFault, of_each_node};
+use crate::domain::doctor::judgement::{CheckJudgement, ModelledFault, of_each_node};
 use crate::domain::doctor::refusal::Answer;
 
 pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
@@ -19,22 +19,22 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     judge,
 };
 
-fn judge(facts: &DeploymentFacts) -> Vec<Judgement> {
+fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
     of_each_node(facts, judge_node)
 }
 
-fn judge_node(node: &NodeFacts) -> Answer<Judgement> {
+fn judge_node(node: &NodeFacts) -> Answer<CheckJudgement> {
     let policy = policy(node)?;
     if policy == "noeviction" {
-        return Ok(Judgement::ok("maxmemory-policy is noeviction"));
+        return Ok(CheckJudgement::ok("maxmemory-policy is noeviction"));
     }
     if maxmemory(node)? == 0 {
-        return Ok(Judgement::note(format!(
+        return Ok(CheckJudgement::note(format!(
             "maxmemory-policy is {policy}, but maxmemory is 0, so nothing is evicted now"
         ))
         .with_consequence("As soon as maxmemory is set, Redis deletes locks and results."));
     }
-    Ok(Judgement::error(format!("maxmemory-policy is {policy}"))
+    Ok(CheckJudgement::error(format!("maxmemory-policy is {policy}"))
         .with_fault(ModelledFault::Eviction))
 }
 

@@ -2,7 +2,7 @@
 
 use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
 use crate::domain::doctor::facts::{DeploymentFacts, NodeFacts};
-use crate::domain::doctor::judgement::{Judgement, of_each_node};
+use crate::domain::doctor::judgement::{CheckJudgement, of_each_node};
 use crate::domain::doctor::refusal::Answer;
 
 pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
@@ -17,15 +17,17 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     judge,
 };
 
-fn judge(facts: &DeploymentFacts) -> Vec<Judgement> {
+fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
     of_each_node(facts, judge_node)
 }
 
-fn judge_node(node: &NodeFacts) -> Answer<Judgement> {
+fn judge_node(node: &NodeFacts) -> Answer<CheckJudgement> {
     let evicted = node.number("evicted_keys")?;
     Ok(match evicted {
-        0 => Judgement::ok("no key was evicted since the server started"),
-        1 => Judgement::warning("1 key was evicted since the server started"),
-        _ => Judgement::warning(format!("{evicted} keys were evicted since the server started")),
+        0 => CheckJudgement::ok("no key was evicted since the server started"),
+        1 => CheckJudgement::warning("1 key was evicted since the server started"),
+        _ => {
+            CheckJudgement::warning(format!("{evicted} keys were evicted since the server started"))
+        }
     })
 }

@@ -2,7 +2,7 @@
 
 use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
 use crate::domain::doctor::facts::{DeploymentFacts, NodeFacts};
-use crate::domain::doctor::judgement::{Judgement, ModelledFault, of_each_node};
+use crate::domain::doctor::judgement::{CheckJudgement, ModelledFault, of_each_node};
 use crate::domain::doctor::refusal::{Answer, RefusedFact};
 
 pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
@@ -21,11 +21,11 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     judge,
 };
 
-fn judge(facts: &DeploymentFacts) -> Vec<Judgement> {
+fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
     of_each_node(facts, judge_node)
 }
 
-fn judge_node(node: &NodeFacts) -> Answer<Judgement> {
+fn judge_node(node: &NodeFacts) -> Answer<CheckJudgement> {
     if node.info("role")? == "slave" {
         return Err(RefusedFact {
             command: "INFO replication".to_owned(),
@@ -35,17 +35,16 @@ fn judge_node(node: &NodeFacts) -> Answer<Judgement> {
         });
     }
     if node.replicas()? == 0 {
-        return Ok(Judgement::ok("no replica can take over, so no failover loses writes"));
+        return Ok(CheckJudgement::ok("no replica can take over, so no failover loses writes"));
     }
     let least = node.config("min-replicas-to-write")?;
     if least == "0" {
-        return Ok(
-            Judgement::warning("min-replicas-to-write is 0").with_fault(ModelledFault::LostWrites)
-        );
+        return Ok(CheckJudgement::warning("min-replicas-to-write is 0")
+            .with_fault(ModelledFault::LostWrites));
     }
     let lag = node.config("min-replicas-max-lag")?;
     if lag == "0" {
-        return Ok(Judgement::warning(
+        return Ok(CheckJudgement::warning(
             "min-replicas-max-lag is 0, so min-replicas-to-write has no effect",
         )
         .with_remedy(
@@ -54,14 +53,16 @@ fn judge_node(node: &NodeFacts) -> Answer<Judgement> {
         )
         .with_fault(ModelledFault::LostWrites));
     }
-    Ok(Judgement::note(format!("min-replicas-to-write is {least}, min-replicas-max-lag {lag} s"))
-        .with_consequence(format!(
-            "A failover can lose the writes that no replica has received yet, and those of up to \
+    Ok(CheckJudgement::note(format!(
+        "min-replicas-to-write is {least}, min-replicas-max-lag {lag} s"
+    ))
+    .with_consequence(format!(
+        "A failover can lose the writes that no replica has received yet, and those of up to \
              {lag} s of an isolated master."
-        ))
-        .with_remedy(
-            "Let the service send WAIT 1 after begin, and let the system that has the effect \
+    ))
+    .with_remedy(
+        "Let the service send WAIT 1 after begin, and let the system that has the effect \
              reject a second one with the same key.",
-        )
-        .with_fault(ModelledFault::LostWrites))
+    )
+    .with_fault(ModelledFault::LostWrites))
 }

@@ -2,7 +2,7 @@
 
 use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
 use crate::domain::doctor::facts::DeploymentFacts;
-use crate::domain::doctor::judgement::{FactEvidence, Judgement};
+use crate::domain::doctor::judgement::{CheckJudgement, FactEvidence};
 use crate::domain::hash_slot;
 use crate::domain::schema::Schema;
 
@@ -23,7 +23,7 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
 /// Any key shows in which slots a template puts the Redis keys of a record.
 const KEYS: [&[u8]; 3] = [b"idemctl-1", b"idemctl-2", b"idemctl-3"];
 
-fn judge(facts: &DeploymentFacts) -> Vec<Judgement> {
+fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
     if !facts.is_cluster || facts.schemas.is_empty() {
         return Vec::new();
     }
@@ -43,17 +43,17 @@ fn judge(facts: &DeploymentFacts) -> Vec<Judgement> {
     if !refused.is_empty() {
         let fact = format!("a call of {} gets Redis keys in different slots", refused.join(", "));
         judgements.push(
-            Judgement::error(fact)
+            CheckJudgement::error(fact)
                 .with_consequence("Redis refuses the call with CROSSSLOT, so the step fails.")
                 .for_schemas(refused),
         );
     }
     if !apart.is_empty() {
         let fact = format!("the Redis keys of {} are in different slots", apart.join(", "));
-        judgements.push(Judgement::warning(fact).for_schemas(apart));
+        judgements.push(CheckJudgement::warning(fact).for_schemas(apart));
     }
     if judgements.is_empty() {
-        judgements.push(Judgement::ok("each record has its Redis keys in one slot"));
+        judgements.push(CheckJudgement::ok("each record has its Redis keys in one slot"));
     }
     for judgement in &mut judgements {
         judgement.evidence = FactEvidence::Configured;

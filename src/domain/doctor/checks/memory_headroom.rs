@@ -3,7 +3,7 @@
 use super::eviction_policy::maxmemory;
 use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
 use crate::domain::doctor::facts::{DeploymentFacts, NodeFacts};
-use crate::domain::doctor::judgement::{Judgement, of_each_node};
+use crate::domain::doctor::judgement::{CheckJudgement, of_each_node};
 use crate::domain::doctor::refusal::Answer;
 
 pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
@@ -20,14 +20,14 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     judge,
 };
 
-fn judge(facts: &DeploymentFacts) -> Vec<Judgement> {
+fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
     of_each_node(facts, judge_node)
 }
 
-fn judge_node(node: &NodeFacts) -> Answer<Judgement> {
+fn judge_node(node: &NodeFacts) -> Answer<CheckJudgement> {
     let limit = maxmemory(node)?;
     if limit == 0 {
-        return Ok(Judgement::note("maxmemory is 0, so Redis has no memory limit")
+        return Ok(CheckJudgement::note("maxmemory is 0, so Redis has no memory limit")
             .with_consequence(
                 "If the host runs out of memory, the system may kill Redis. Locks and results that \
                  are not on disk are lost.",
@@ -39,9 +39,9 @@ fn judge_node(node: &NodeFacts) -> Answer<Judgement> {
     // Exact numbers would differ from node to node, and in every run.
     let fact = format!("memory in use is {percent} % of maxmemory ({})", shown(limit));
     Ok(match percent {
-        0..90 => Judgement::ok(fact),
-        90..100 => Judgement::warning(fact),
-        _ => Judgement::error(fact),
+        0..90 => CheckJudgement::ok(fact),
+        90..100 => CheckJudgement::warning(fact),
+        _ => CheckJudgement::error(fact),
     })
 }
 

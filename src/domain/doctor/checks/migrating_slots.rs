@@ -2,7 +2,7 @@
 
 use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
 use crate::domain::doctor::facts::{DeploymentFacts, NodeFacts};
-use crate::domain::doctor::judgement::{Judgement, of_each_node};
+use crate::domain::doctor::judgement::{CheckJudgement, of_each_node};
 use crate::domain::doctor::refusal::Answer;
 
 pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
@@ -18,14 +18,14 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     judge,
 };
 
-fn judge(facts: &DeploymentFacts) -> Vec<Judgement> {
+fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
     if !facts.is_cluster {
         return Vec::new();
     }
     of_each_node(facts, judge_node)
 }
 
-fn judge_node(node: &NodeFacts) -> Answer<Judgement> {
+fn judge_node(node: &NodeFacts) -> Answer<CheckJudgement> {
     let line = match &node.cluster_line {
         Some(line) => line.clone()?,
         None => String::new(),
@@ -41,7 +41,7 @@ fn judge_node(node: &NodeFacts) -> Answer<Judgement> {
         }
     }
     if moving.is_empty() {
-        return Ok(Judgement::ok("no slot is being moved"));
+        return Ok(CheckJudgement::ok("no slot is being moved"));
     }
-    Ok(Judgement::warning(moving.join(", ")))
+    Ok(CheckJudgement::warning(moving.join(", ")))
 }

@@ -2,7 +2,7 @@
 
 use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
 use crate::domain::doctor::facts::DeploymentFacts;
-use crate::domain::doctor::judgement::{FactEvidence, Judgement};
+use crate::domain::doctor::judgement::{CheckJudgement, FactEvidence};
 use crate::domain::doctor::sample::{RecordSample, SchemaSample, TimesLeft};
 use crate::domain::duration;
 use crate::domain::record::Evidence;
@@ -30,10 +30,10 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
 const OF_RESULTS: &str = "If the service sets another TTL, state it: `idemctl context set NAME \
                           --result-ttl SCHEMA=DURATION`.";
 
-fn judge(facts: &DeploymentFacts) -> Vec<Judgement> {
+fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
     let sample = match &facts.sample {
         Ok(sample) => sample,
-        Err(refusal) => return vec![Judgement::unknown(refusal.clone())],
+        Err(refusal) => return vec![CheckJudgement::unknown(refusal.clone())],
     };
     let mut judgements = Vec::new();
     for of in &sample.schemas {
@@ -48,7 +48,7 @@ fn judge_ttl(
     of: &SchemaSample,
     ttl_of: TtlOf,
     times: &TimesLeft,
-) -> Option<Judgement> {
+) -> Option<CheckJudgement> {
     let median = duration::short(times.percentile(50)?);
     let longest = duration::short(times.percentile(100)?);
     let ttl = of.schema.ttl(ttl_of)?;
@@ -64,11 +64,12 @@ fn judge_ttl(
     );
     let judgement = if times.longer == 0 {
         let evidence = if sample.is_all { FactEvidence::Measured } else { FactEvidence::Estimated };
-        Judgement::ok(fact).with_evidence(evidence)
+        CheckJudgement::ok(fact).with_evidence(evidence)
     } else {
         let verb = if times.longer == 1 { "has" } else { "have" };
         let fact = format!("{fact}; {} {verb} more left than the TTL", times.longer);
-        let found = if is_stated { Judgement::warning(fact) } else { Judgement::note(fact) };
+        let found =
+            if is_stated { CheckJudgement::warning(fact) } else { CheckJudgement::note(fact) };
         match ttl_of {
             TtlOf::Lock => found,
             // The finding excess-ttl is about locks.

@@ -2,7 +2,7 @@
 
 use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
 use crate::domain::doctor::facts::{DeploymentFacts, NodeFacts};
-use crate::domain::doctor::judgement::{Judgement, ModelledFault, of_each_node};
+use crate::domain::doctor::judgement::{CheckJudgement, ModelledFault, of_each_node};
 use crate::domain::doctor::refusal::{Answer, missing};
 
 pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
@@ -19,23 +19,25 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     judge,
 };
 
-fn judge(facts: &DeploymentFacts) -> Vec<Judgement> {
+fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
     of_each_node(facts, judge_node)
 }
 
-fn judge_node(node: &NodeFacts) -> Answer<Judgement> {
+fn judge_node(node: &NodeFacts) -> Answer<CheckJudgement> {
     if has_aof(node)? {
         return with_aof(node);
     }
     // An empty list of save points is a value of its own.
     if node.config("save")?.trim().is_empty() {
-        return Ok(Judgement::warning("nothing is written to disk (no AOF, no RDB snapshots)")
-            .with_consequence(
-                "A restart of the server loses all locks and results. Every retry executes again.",
-            )
-            .with_fault(ModelledFault::Restart));
+        return Ok(CheckJudgement::warning(
+            "nothing is written to disk (no AOF, no RDB snapshots)",
+        )
+        .with_consequence(
+            "A restart of the server loses all locks and results. Every retry executes again.",
+        )
+        .with_fault(ModelledFault::Restart));
     }
-    Ok(Judgement::warning("only RDB snapshots are written to disk")
+    Ok(CheckJudgement::warning("only RDB snapshots are written to disk")
         .with_consequence(
             "A crash of the server loses all locks and results that were written after the last \
              snapshot. The next request with such a key executes again.",
@@ -51,14 +53,14 @@ fn has_aof(node: &NodeFacts) -> Answer<bool> {
     }
 }
 
-fn with_aof(node: &NodeFacts) -> Answer<Judgement> {
+fn with_aof(node: &NodeFacts) -> Answer<CheckJudgement> {
     match node.config("appendfsync")? {
-        "always" => Ok(Judgement::ok("AOF is on, with appendfsync always")),
-        "everysec" => Ok(Judgement::note("AOF is on, with appendfsync everysec")
+        "always" => Ok(CheckJudgement::ok("AOF is on, with appendfsync always")),
+        "everysec" => Ok(CheckJudgement::note("AOF is on, with appendfsync everysec")
             .with_consequence("A crash of the machine loses the writes of about one second.")
             .with_remedy("Use appendfsync always if that is too much, and measure its cost first.")
             .with_fault(ModelledFault::LostWrites)),
-        "no" => Ok(Judgement::warning("AOF is on, with appendfsync no")
+        "no" => Ok(CheckJudgement::warning("AOF is on, with appendfsync no")
             .with_consequence(
                 "A crash of the machine loses what the system has not written yet, on Linux \
                  usually up to 30 seconds.",

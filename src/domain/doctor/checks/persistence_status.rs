@@ -2,7 +2,7 @@
 
 use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
 use crate::domain::doctor::facts::{DeploymentFacts, NodeFacts};
-use crate::domain::doctor::judgement::{Judgement, of_each_node};
+use crate::domain::doctor::judgement::{CheckJudgement, of_each_node};
 use crate::domain::doctor::refusal::Answer;
 
 pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
@@ -23,11 +23,11 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
 const STATUSES: [&str; 3] =
     ["rdb_last_bgsave_status", "aof_last_write_status", "aof_last_bgrewrite_status"];
 
-fn judge(facts: &DeploymentFacts) -> Vec<Judgement> {
+fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
     of_each_node(facts, judge_node)
 }
 
-fn judge_node(node: &NodeFacts) -> Answer<Judgement> {
+fn judge_node(node: &NodeFacts) -> Answer<CheckJudgement> {
     let mut failed = Vec::new();
     for status in STATUSES {
         let value = node.info(status)?;
@@ -36,7 +36,7 @@ fn judge_node(node: &NodeFacts) -> Answer<Judgement> {
         }
     }
     if failed.is_empty() {
-        return Ok(Judgement::ok("the last snapshot and the last AOF write succeeded"));
+        return Ok(CheckJudgement::ok("the last snapshot and the last AOF write succeeded"));
     }
-    Ok(Judgement::error(failed.join(", ")))
+    Ok(CheckJudgement::error(failed.join(", ")))
 }

@@ -3,7 +3,7 @@
 use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
 use crate::domain::doctor::facts::{DeploymentFacts, NodeFacts};
 use crate::domain::doctor::info::part_of;
-use crate::domain::doctor::judgement::{Judgement, of_each_node};
+use crate::domain::doctor::judgement::{CheckJudgement, of_each_node};
 use crate::domain::doctor::refusal::{Answer, missing};
 
 pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
@@ -24,17 +24,17 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
 /// The lag in seconds from which a replica does not count for min-replicas-to-write by default.
 const LONGEST_LAG: u64 = 10;
 
-fn judge(facts: &DeploymentFacts) -> Vec<Judgement> {
+fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
     of_each_node(facts, judge_node)
 }
 
-fn judge_node(node: &NodeFacts) -> Answer<Judgement> {
+fn judge_node(node: &NodeFacts) -> Answer<CheckJudgement> {
     if node.info("role")? == "slave" {
         return as_replica(node);
     }
     let replicas = node.replicas()?;
     if replicas == 0 {
-        return Ok(Judgement::note("the server has no replica")
+        return Ok(CheckJudgement::note("the server has no replica")
             .with_consequence(
                 "If this server fails, no other one takes over. Requests fail, or are executed \
                  without a lock, as the service decides.",
@@ -57,20 +57,22 @@ fn judge_node(node: &NodeFacts) -> Answer<Judgement> {
     if behind.is_empty() {
         let replicas =
             if replicas == 1 { "1 replica".to_owned() } else { format!("{replicas} replicas") };
-        return Ok(Judgement::ok(format!(
+        return Ok(CheckJudgement::ok(format!(
             "{replicas} online, acknowledged within {LONGEST_LAG} s"
         )));
     }
-    Ok(Judgement::warning(behind.join(", ")))
+    Ok(CheckJudgement::warning(behind.join(", ")))
 }
 
-fn as_replica(node: &NodeFacts) -> Answer<Judgement> {
+fn as_replica(node: &NodeFacts) -> Answer<CheckJudgement> {
     if node.info("master_link_status")? != "up" {
-        return Ok(Judgement::error("the server is a replica that is cut off from its master")
-            .with_consequence("Its data is old, so every answer about a key may be wrong.")
-            .with_remedy("Run doctor on the master."));
+        return Ok(CheckJudgement::error(
+            "the server is a replica that is cut off from its master",
+        )
+        .with_consequence("Its data is old, so every answer about a key may be wrong.")
+        .with_remedy("Run doctor on the master."));
     }
-    Ok(Judgement::warning("the server is a replica")
+    Ok(CheckJudgement::warning("the server is a replica")
         .with_consequence("Its settings need not be those of the master that services use.")
         .with_remedy("Run doctor on the master."))
 }

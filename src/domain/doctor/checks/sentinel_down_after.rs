@@ -2,7 +2,7 @@
 
 use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
 use crate::domain::doctor::facts::DeploymentFacts;
-use crate::domain::doctor::judgement::{FactEvidence, Judgement, ModelledFault};
+use crate::domain::doctor::judgement::{CheckJudgement, FactEvidence, ModelledFault};
 use crate::domain::record::Evidence;
 use crate::domain::record::age::millis;
 use crate::domain::schema::TtlOf;
@@ -21,13 +21,13 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     judge,
 };
 
-fn judge(facts: &DeploymentFacts) -> Vec<Judgement> {
+fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
     let mut longest = 0;
     for sentinel in &facts.sentinels {
         match sentinel.number("down-after-milliseconds") {
             Ok(down_after) => longest = longest.max(down_after),
             Err(refusal) => {
-                let mut unknown = Judgement::unknown(refusal);
+                let mut unknown = CheckJudgement::unknown(refusal);
                 unknown.nodes.push(sentinel.name.clone());
                 return vec![unknown];
             }
@@ -52,17 +52,18 @@ fn judge(facts: &DeploymentFacts) -> Vec<Judgement> {
     let mut judgements = Vec::new();
     if !stated.is_empty() {
         let fact = format!("{shown}, and the lock TTL of {} is not longer", stated.join(", "));
-        let judgement = Judgement::warning(fact).with_evidence(FactEvidence::Configured);
+        let judgement = CheckJudgement::warning(fact).with_evidence(FactEvidence::Configured);
         judgements.push(judgement.for_schemas(stated).with_fault(ModelledFault::Expiry));
     }
     if !by_default.is_empty() {
         let names = by_default.join(", ");
         let fact = format!("{shown}, and the default lock TTL of {names} is not longer");
-        let judgement = Judgement::note(fact).with_evidence(FactEvidence::Estimated);
+        let judgement = CheckJudgement::note(fact).with_evidence(FactEvidence::Estimated);
         judgements.push(judgement.for_schemas(by_default).with_fault(ModelledFault::Expiry));
     }
     if judgements.is_empty() {
-        judgements.push(Judgement::ok(format!("{shown}, and all lock TTLs in use are longer")));
+        judgements
+            .push(CheckJudgement::ok(format!("{shown}, and all lock TTLs in use are longer")));
     }
     judgements
 }

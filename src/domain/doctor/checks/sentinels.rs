@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
 use crate::domain::doctor::facts::{DeploymentFacts, SentinelFacts};
-use crate::domain::doctor::judgement::Judgement;
+use crate::domain::doctor::judgement::CheckJudgement;
 use crate::domain::doctor::refusal::{Answer, RefusedFact};
 
 pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
@@ -24,18 +24,18 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
 /// The Sentinels that a robust deployment needs, according to the source.
 const FEWEST: u64 = 3;
 
-fn judge(facts: &DeploymentFacts) -> Vec<Judgement> {
+fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
     if facts.sentinels.is_empty() {
         return Vec::new();
     }
-    vec![judge_all(&facts.sentinels).unwrap_or_else(Judgement::unknown)]
+    vec![judge_all(&facts.sentinels).unwrap_or_else(CheckJudgement::unknown)]
 }
 
-fn judge_all(sentinels: &[SentinelFacts]) -> Answer<Judgement> {
+fn judge_all(sentinels: &[SentinelFacts]) -> Answer<CheckJudgement> {
     // A Sentinel that does not answer must not hide what another one reports.
     for sentinel in sentinels {
         if let Ok(Err(why)) = &sentinel.quorum {
-            return Ok(Judgement::error(format!("{}: {why}", sentinel.name)));
+            return Ok(CheckJudgement::error(format!("{}: {why}", sentinel.name)));
         }
     }
     let mut counts = BTreeSet::new();
@@ -49,7 +49,7 @@ fn judge_all(sentinels: &[SentinelFacts]) -> Answer<Judgement> {
     let count = counts.first().copied().unwrap_or(0);
     if quorums.len() > 1 {
         let shown: Vec<_> = quorums.iter().map(u64::to_string).collect();
-        return Ok(Judgement::warning(format!(
+        return Ok(CheckJudgement::warning(format!(
             "the Sentinels have different quorums ({})",
             shown.join(", ")
         )));
@@ -58,11 +58,11 @@ fn judge_all(sentinels: &[SentinelFacts]) -> Answer<Judgement> {
     let noun = if count == 1 { "Sentinel" } else { "Sentinels" };
     let fact = format!("{count} {noun} with a quorum of {quorum}");
     if count < FEWEST {
-        return Ok(Judgement::warning(fact).with_consequence(
+        return Ok(CheckJudgement::warning(fact).with_consequence(
             "If a Sentinel fails together with the master, no majority is left for a failover.",
         ));
     }
-    Ok(Judgement::ok(format!("{fact}, and each reaches a quorum and a majority")))
+    Ok(CheckJudgement::ok(format!("{fact}, and each reaches a quorum and a majority")))
 }
 
 /// The answer of a Sentinel. A refusal names the Sentinel.

@@ -2,7 +2,7 @@
 
 use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
 use crate::domain::doctor::facts::{DeploymentFacts, NodeFacts};
-use crate::domain::doctor::judgement::{Judgement, of_each_node};
+use crate::domain::doctor::judgement::{CheckJudgement, of_each_node};
 use crate::domain::doctor::refusal::Answer;
 
 pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
@@ -22,31 +22,31 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
 /// The first version that idemctl is tested with.
 const OLDEST: (u64, u64, u64) = (6, 2, 0);
 
-fn judge(facts: &DeploymentFacts) -> Vec<Judgement> {
+fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
     of_each_node(facts, judge_node)
 }
 
-fn judge_node(node: &NodeFacts) -> Answer<Judgement> {
+fn judge_node(node: &NodeFacts) -> Answer<CheckJudgement> {
     // Valkey and other forks report the Redis version that they are compatible with.
     if let Ok(server) = node.info("server_name") {
         let own = node.info(&format!("{server}_version"));
         let shown = own.or_else(|_| node.info("redis_version"))?;
-        return Ok(Judgement::ok(format!("the server is {server} {shown}")));
+        return Ok(CheckJudgement::ok(format!("the server is {server} {shown}")));
     }
     let text = node.info("redis_version")?;
     let fact = format!("the server is Redis {text}");
-    let Some(version) = parsed(text) else { return Ok(Judgement::ok(fact)) };
+    let Some(version) = parsed(text) else { return Ok(CheckJudgement::ok(fact)) };
     if version < OLDEST {
         let remedy = "Upgrade to Redis 6.2 or later.";
-        return Ok(Judgement::warning(format!("{fact}, older than idemctl supports (6.2)"))
+        return Ok(CheckJudgement::warning(format!("{fact}, older than idemctl supports (6.2)"))
             .with_consequence("idemctl has not been tested with it, and some commands fail.")
             .with_remedy(remedy));
     }
     let bug = match bug(node, version)? {
         Some(bug) => bug,
-        None => return Ok(Judgement::ok(fact)),
+        None => return Ok(CheckJudgement::ok(fact)),
     };
-    Ok(Judgement::warning(format!("{fact}: {bug}")))
+    Ok(CheckJudgement::warning(format!("{fact}: {bug}")))
 }
 
 /// The bug of this version that applies with this configuration.

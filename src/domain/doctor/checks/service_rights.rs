@@ -3,7 +3,7 @@
 use super::user_rights::denials;
 use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
 use crate::domain::doctor::facts::DeploymentFacts;
-use crate::domain::doctor::judgement::Judgement;
+use crate::domain::doctor::judgement::CheckJudgement;
 use crate::domain::doctor::refusal::RefusedFact;
 
 pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
@@ -19,13 +19,13 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     judge,
 };
 
-fn judge(facts: &DeploymentFacts) -> Vec<Judgement> {
+fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
     match &facts.service_user {
         // Without --service-user, nothing is asked.
         None => Vec::new(),
-        Some(Err(refusal)) => vec![Judgement::unknown(refusal.clone())],
+        Some(Err(refusal)) => vec![CheckJudgement::unknown(refusal.clone())],
         Some(Ok(rights)) if facts.schemas.is_empty() && rights.denied.is_empty() => {
-            vec![Judgement::unknown(RefusedFact {
+            vec![CheckJudgement::unknown(RefusedFact {
                 command: "ACL DRYRUN".to_owned(),
                 rule: None,
                 why: "no schema is in use, so no step of a service is known".to_owned(),
@@ -33,7 +33,10 @@ fn judge(facts: &DeploymentFacts) -> Vec<Judgement> {
             })]
         }
         Some(Ok(rights)) if rights.denied.is_empty() => {
-            vec![Judgement::ok(format!("user {} may send every command of the steps", rights.user))]
+            vec![CheckJudgement::ok(format!(
+                "user {} may send every command of the steps",
+                rights.user
+            ))]
         }
         Some(Ok(rights)) => {
             let mut schemas = Vec::new();
@@ -44,7 +47,7 @@ fn judge(facts: &DeploymentFacts) -> Vec<Judgement> {
                     schemas.push(schema.clone());
                 }
             }
-            vec![Judgement::error(denials(rights)).for_schemas(schemas)]
+            vec![CheckJudgement::error(denials(rights)).for_schemas(schemas)]
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
 use crate::domain::doctor::facts::{DeniedCommand, DeploymentFacts, UserRights};
-use crate::domain::doctor::judgement::Judgement;
+use crate::domain::doctor::judgement::CheckJudgement;
 
 pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     code: "user-rights",
@@ -17,13 +17,13 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     judge,
 };
 
-fn judge(facts: &DeploymentFacts) -> Vec<Judgement> {
+fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
     match &facts.user {
-        Err(refusal) => vec![Judgement::unknown(refusal.clone())],
+        Err(refusal) => vec![CheckJudgement::unknown(refusal.clone())],
         Ok(rights) if rights.denied.is_empty() => {
-            vec![Judgement::ok(format!("user {} may send every command needed", rights.user))]
+            vec![CheckJudgement::ok(format!("user {} may send every command needed", rights.user))]
         }
-        Ok(rights) => vec![Judgement::note(denials(rights))],
+        Ok(rights) => vec![CheckJudgement::note(denials(rights))],
     }
 }
 

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::conformance::Conformance;
 use super::reading::Decoded;
 use super::stored::Stored;
-use crate::domain::record::{FieldSet, Hash, Json, ValueField, age};
+use crate::domain::record::{FieldSet, Hash, Json, ValueField};
 use crate::domain::schema::{BodyEncoding, BodyIs, Timestamp, ValueFormat};
 use crate::domain::step::encoding::compact_json;
 use crate::domain::ticks;
@@ -141,7 +141,7 @@ impl FieldSource<'_> {
     pub(super) fn expires_ms(&self, format: &ValueFormat) -> Option<u64> {
         let expires_at = format.expires_at.as_ref()?;
         let written = self.time(Some(&expires_at.field), expires_at.unit)?;
-        Some(written.saturating_add(age::millis(expires_at.plus)))
+        Some(written.saturating_add(expires_at.plus_ms()))
     }
 
     /// The stored response, if the format has one.
