@@ -489,3 +489,27 @@ fn a_json_string_keeps_its_quotes_in_a_packed_field() {
         assert_eq!(data, body, "what the client parses");
     }
 }
+
+/// Rule: a response that the service cannot decode is unreadable, and nothing is replayed.
+#[test]
+fn a_field_that_cannot_be_decoded_makes_the_result_unreadable() {
+    let server = Server::start();
+    server.describe("nested", &[("schema.toml", NESTED)]);
+    server.set("nested:a", r#"{"st":"D","data":"{\"id\""}"#, 600_000);
+    server.set("nested:b", r#"{"st":"D","data":""}"#, 600_000);
+    let shown = server.idemctl(&["inspect", "a", "--schema", "nested"]);
+    shown.shows("unreadable").shows("`/data` cannot be read: not JSON");
+    assert!(!shown.all().contains("replay"), "{}", shown.all());
+    let listed = server.idemctl(&["list", "--schema", "nested", "-o", "jsonl"]).exits(0);
+    let mut states = Vec::new();
+    for record in listed.json_lines() {
+        let key = record["key"].as_str().unwrap().to_owned();
+        states.push((key, record["state"].as_str().unwrap().to_owned()));
+    }
+    states.sort();
+    let expected = [("a", "unreadable"), ("b", "completed")];
+    assert_eq!(states, expected.map(|(key, state)| (key.to_owned(), state.to_owned())));
+    let purge = ["purge", "--schema", "nested", "--state", "completed", "--yes"];
+    server.idemctl(&purge).exits(0);
+    assert_eq!(server.keys(), ["nested:a"]);
+}

@@ -64,6 +64,10 @@ pub fn decode_value(schema: &Schema, key_index: usize, content: &Content) -> Rea
             continue;
         };
         let Some(conformance) = tested.test(schema, format, index, source) else { continue };
+        // The service fails when it decodes the field, so the value is no result that it replays.
+        if let Some(why) = views.undecodable(format) {
+            return Reading::Unreadable(why);
+        }
         // The part that was not read may hold the time at which the value expires.
         if format.expires_at.is_some() && !source.whole && source.expires_ms(format).is_none() {
             return Reading::Undecided;

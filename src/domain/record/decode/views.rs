@@ -33,9 +33,8 @@ pub(super) fn undone<'a>(
 enum DecodedView<'a> {
     /// Bytes of an encoding without fields; false if more may follow.
     Text(&'a [u8], bool),
-    /// A document; false if more of it may follow; and why one of its fields could not be decoded,
-    /// if one could not.
-    Document(Json<'a>, bool, Option<String>),
+    /// A document; false if more of it may follow; and the fields that could not be decoded.
+    Document(Json<'a>, bool, Vec<BadField<'a>>),
     /// Too little was read for any output.
     Nothing,
     /// The decoding rejects the value, for this reason.
@@ -44,6 +43,25 @@ enum DecodedView<'a> {
         /// True if the value begins as this decoding's values do, so it may be a damaged one.
         begins_so: bool,
     },
+}
+
+/// A field that its `decode_at` cannot decode.
+struct BadField<'a> {
+    path: &'a str,
+    why: String,
+}
+
+impl BadField<'_> {
+    fn explained(&self) -> String {
+        format!("`{}` cannot be read: {}", self.path, self.why)
+    }
+
+    /// True if this pointer is to the field, or to something in it.
+    fn contains(&self, pointer: &str) -> bool {
+        pointer
+            .strip_prefix(self.path)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
 }
 
 /// The view of a value under each decoding.
@@ -89,6 +107,29 @@ impl<'a> Views<'a> {
         }
     }
 
+    /// Why the service cannot read a result of this format, if a field of the response, or another
+    /// one that the schema names, is in one that cannot be decoded. An empty text is no damaged
+    /// value: services write one where they have nothing to store.
+    pub(super) fn undecodable(&self, format: &ValueFormat) -> Option<String> {
+        if !format.state.is_result() {
+            return None;
+        }
+        let Some(DecodedView::Document(document, _, bad_fields)) = self.view(format) else {
+            return None;
+        };
+        for bad in bad_fields {
+            let is_empty = match document.pointer(bad.path) {
+                Some(Json::String(text)) => text.is_empty(),
+                _ => false,
+            };
+            let is_used = format.fields.pointers().any(|(_, pointer)| bad.contains(pointer));
+            if is_used && !is_empty {
+                return Some(bad.explained());
+            }
+        }
+        None
+    }
+
     /// True if the unread part decides whether the value can be decoded this way at all.
     pub(super) fn is_open(&self, format: &ValueFormat) -> bool {
         matches!(self.view(format), Some(DecodedView::Nothing))
@@ -115,7 +156,11 @@ impl<'a> Views<'a> {
                     }
                     of_another_program = of_another_program.or(Some(why));
                 }
-                DecodedView::Document(_, _, Some(why)) => return Some(Reading::Unreadable(why)),
+                DecodedView::Document(_, _, bad_fields) => {
+                    if let Some(bad) = bad_fields.first() {
+                        return Some(Reading::Unreadable(bad.explained()));
+                    }
+                }
                 _ => {}
             }
         }
@@ -137,7 +182,7 @@ fn is_same(one: &Decoding, other: &Decoding) -> bool {
 
 /// The view of a value whose stored bytes begin with `head`.
 fn view<'a>(
-    decoding: &Decoding,
+    decoding: &'a Decoding,
     plain: &'a Result<Plain<'a>, String>,
     head: &[u8],
 ) -> DecodedView<'a> {
@@ -162,20 +207,18 @@ fn view<'a>(
 }
 
 /// A document, after those of its fields that contain encoded values are decoded.
-fn with_fields<'a>(decoding: &Decoding, document: Json<'a>, whole: bool) -> DecodedView<'a> {
+fn with_fields<'a>(decoding: &'a Decoding, document: Json<'a>, whole: bool) -> DecodedView<'a> {
     if decoding.inside.is_empty() {
-        return DecodedView::Document(document, whole, None);
+        return DecodedView::Document(document, whole, Vec::new());
     }
     let mut document = document.into_owned();
-    let mut unread = None;
+    let mut bad_fields = Vec::new();
     for (path, decoder) in &decoding.inside {
-        if let Err(why) = decode_field(&mut document, path, decoder, whole)
-            && unread.is_none()
-        {
-            unread = Some(format!("`{path}` cannot be read: {why}"));
+        if let Err(why) = decode_field(&mut document, path, decoder, whole) {
+            bad_fields.push(BadField { path, why });
         }
     }
-    DecodedView::Document(document, whole, unread)
+    DecodedView::Document(document, whole, bad_fields)
 }
 
 /// The fields of a hash as members of an object.
