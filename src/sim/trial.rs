@@ -167,16 +167,21 @@ impl Trial<'_> {
         let (call, message) = match executed {
             ExecutedStep::Decided { reply, matched, index } => {
                 let meaning = matched.meaning();
-                let Some(predicted) = self.predicted() else { return Ok(None) };
-                if predicted == meaning {
-                    return Ok(None);
-                }
+                let predicted = match self.predicted() {
+                    Some(predicted) if predicted == meaning => return Ok(None),
+                    Some(predicted) => predicted.as_str(),
+                    // Nothing says when the step sends a reply without `when`, and a refusal that
+                    // was not predicted changes nothing.
+                    None if matched.entry.when.is_empty() || meaning == Meaning::Refused => {
+                        return Ok(None);
+                    }
+                    None => "nothing",
+                };
                 let message = format!(
                     "with {state} the call replies {} ({}), but the `when` of its replies predicts \
-                    {}; fix `when`",
+                    {predicted}; fix `when`",
                     shown(&reply),
                     meaning.as_str(),
-                    predicted.as_str()
                 );
                 (index, message)
             }

@@ -207,6 +207,26 @@ fn a_script_answers_what_its_call_lists() {
     run.shows("the prediction for the next request is to fail, not to be rejected");
 }
 
+/// Rule: a step that succeeds in a state that no `when` names would be foretold wrongly.
+#[test]
+fn a_success_that_no_when_names_is_an_error() {
+    let release = |states: &str| {
+        format!(
+            "{SOUND}\n[release]\n\n[[release.call]]\ncommand = [\"DEL\", \"{{record}}\"]\n\
+            replies = [{{ integer = 1, means = \"released\", when = {states} }}, \
+            {{ integer = 0, means = \"refused\" }}]\n"
+        )
+    };
+    let run = with(&release("{ record = \"running\" }"), TAKE);
+    let run = run.unnamed(&["schema", "check", "mine"]).exits(1);
+    run.shows(
+        "error: with a result there the call replies 1 (released), but the `when` of its replies \
+        predicts nothing; fix `when`",
+    );
+    let run = with(&release("[{ record = \"running\" }, { record = \"done\" }]"), TAKE);
+    run.unnamed(&["schema", "check", "mine"]).exits(0);
+}
+
 #[test]
 fn without_a_server_program_the_steps_are_not_run_and_that_is_said() {
     let server = with(SOUND, TAKE);
