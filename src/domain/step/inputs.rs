@@ -1,6 +1,7 @@
 //! One request of a service: fills the placeholders in the calls that it sends and the values that
 //! it writes.
 
+use std::mem::{self, Discriminant};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -240,7 +241,15 @@ impl<'a> StepInputs<'a> {
         if let Some(hash) = self.matcher().hash_in(matched, reply) {
             return self.response_in_hash(&hash);
         }
-        let text = self.matcher().response_in(matched, reply)?;
+        if self.has_unknown_response(matched) {
+            return None;
+        }
+        let mut text = self.matcher().response_in(matched, reply)?;
+        if matched.entry.value.is_none()
+            && let StepReply::Array(items) = reply
+        {
+            text = self.response_among(items).unwrap_or(text);
+        }
         if self.schema.write.response.is_none() {
             return Some(comparable(text.to_vec()));
         }
@@ -259,6 +268,33 @@ impl<'a> StepInputs<'a> {
         Some(comparable(text.to_vec()))
     }
 
+    /// True if the reply fits a format that is no result's and no lock's, such as a JSON object of
+    /// the script, because nothing says where in it the response is.
+    fn has_unknown_response(&self, matched: ReplyMatch<'_>) -> bool {
+        let Some(format) = matched.entry.value else { return false };
+        if self.schema.values[format].state.is_result() {
+            return false;
+        }
+        let lock = decode::decode_value(self.schema, self.schema.lock_key_index(), &self.lock());
+        lock.decoded().is_none_or(|lock| lock.format != format)
+    }
+
+    /// The first text after the word of a script that is JSON of the same type as a response, or
+    /// no JSON as one. A script may return another field before it, such as the status.
+    fn response_among<'r>(&self, items: &'r [StepReply]) -> Option<&'r [u8]> {
+        let sample = sample_response();
+        let request = StepInputs { response: &sample, ..self.clone() };
+        let own = json_type(&request.stored_response());
+        for item in items.iter().skip(1) {
+            if let StepReply::Text(text) = item
+                && json_type(text) == own
+            {
+                return Some(text);
+            }
+        }
+        None
+    }
+
     /// The response that a client makes of a hash that it has read; `None` if the schema does not
     /// describe the response.
     fn response_in_hash(&self, hash: &Content) -> Option<Vec<u8>> {
@@ -275,12 +311,7 @@ impl<'a> StepInputs<'a> {
 
     /// The JSON pointer to the response in a result; `None` if the result is not JSON.
     fn pointer_to_response(&self) -> Option<String> {
-        // A body that no other part of the result has.
-        let sample = Response {
-            status: Some(201),
-            body: br#"{"idemctl":"the response"}"#.to_vec(),
-            ..Response::default()
-        };
+        let sample = sample_response();
         let request = StepInputs { response: &sample, ..self.clone() };
         let whole: Value = serde_json::from_slice(&request.result_value()).ok()?;
         let part: Value = serde_json::from_slice(&request.stored_response()).ok()?;
@@ -469,6 +500,21 @@ fn comparable(response: Vec<u8>) -> Vec<u8> {
         }
         Err(_) => response,
     }
+}
+
+/// A response whose body no other part of a result has.
+fn sample_response() -> Response {
+    Response {
+        status: Some(201),
+        body: br#"{"idemctl":"the response"}"#.to_vec(),
+        ..Response::default()
+    }
+}
+
+/// The JSON type of a text, or the absence of one.
+fn json_type(text: &[u8]) -> Option<Discriminant<Value>> {
+    let value: Value = serde_json::from_slice(text).ok()?;
+    Some(mem::discriminant(&value))
 }
 
 fn string_of(content: Content) -> Vec<u8> {

@@ -90,11 +90,14 @@ return 'OK'
 
 /// A folder with the schema, whose complete is this script.
 fn described(complete: &str) -> tempfile::TempDir {
+    with_files([("schema.toml", SCHEMA), ("begin.lua", BEGIN), ("complete.lua", complete)])
+}
+
+fn with_files(files: [(&str, &str); 3]) -> tempfile::TempDir {
     let folder = home();
     let mine = folder.path().join("mine");
     fs::create_dir(&mine).unwrap();
-    for (name, text) in [("schema.toml", SCHEMA), ("begin.lua", BEGIN), ("complete.lua", complete)]
-    {
+    for (name, text) in files {
         fs::write(mine.join(name), text.trim_start()).unwrap();
     }
     folder
@@ -140,6 +143,36 @@ fn a_hash_of_a_template_is_explored_as_well() {
     fs::write(folder.path().join("mine/complete.lua"), complete.trim_start()).unwrap();
     let by_template = run(folder.path(), &words);
     assert_eq!(frontier(&only(&by_template)), frontier(&only(&by_script)));
+}
+
+/// Rule: a replay is another response only if idemctl knows where in the reply the response is.
+#[test]
+fn a_response_that_is_not_found_is_no_untrue_one() {
+    let faults = ["--faults", "expiry=0,late-fail=0,resend=0"];
+    let words = ["explore", "mine", "--schema-dir", ".", "--sandbox", "-o", "json"];
+    let explored = |schema: &str, begin: &str| {
+        let files = [("schema.toml", schema), ("begin.lua", begin), ("complete.lua", COMPLETE)];
+        let folder = with_files(files);
+        frontier(&only(&run(folder.path(), &[&words[..], &faults].concat())))
+    };
+    // The status comes before the response.
+    let read = "redis.call('HGET', record, 'body')}";
+    let with_status = BEGIN.replace(read, &format!("'201', {read}"));
+    assert_eq!(explored(SCHEMA, &with_status), ways(&[]));
+    // No text is a response.
+    let without = BEGIN.replace(read, "'201'}");
+    assert_eq!(explored(SCHEMA, &without), ways(&[("true-replay", &[("", 4)])]));
+    // A document of the script, of which the schema describes no response.
+    let own_format = "[[value]]\nname = \"answer\"\nhas = [\"/found\"]\n\
+        state = \"in-progress\"\n\n[write]";
+    let schema = SCHEMA
+        .replace("[write]", own_format)
+        .replace("{ array = \"DONE\",", "{ value = \"answer\",");
+    let encoded = BEGIN.replace(
+        &format!("return {{'DONE', {read}"),
+        "return cjson.encode({found = redis.call('HGET', record, 'body')})",
+    );
+    assert_eq!(explored(&schema, &encoded), ways(&[]));
 }
 
 #[test]

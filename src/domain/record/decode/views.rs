@@ -58,9 +58,7 @@ impl BadField<'_> {
 
     /// True if this pointer is to the field, or to something in it.
     fn contains(&self, pointer: &str) -> bool {
-        pointer
-            .strip_prefix(self.path)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        pointer.strip_prefix(self.path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 }
 
