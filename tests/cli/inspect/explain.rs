@@ -1,5 +1,7 @@
 //! `inspect --explain`: how a record can have come to what it is.
 
+use std::time::SystemTime;
+
 use serde_json::json;
 
 use crate::simulate::variant::path;
@@ -75,4 +77,23 @@ fn without_a_server_program_nothing_is_explained() {
         .exits(5)
         .says("--explain: express: cannot start");
     server.idemctl(&["inspect", "order-1", "--explain", "--watch"]).exits(2);
+}
+
+/// Rule: a lock whose own expiry has passed comes from a history in which that time passed.
+#[test]
+fn an_expiry_in_the_value_is_part_of_the_history() {
+    let server = Server::start();
+    let now_ms = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_millis();
+    let schemas = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/explore/schemas");
+    let words = ["--schema", "expires-at", "--schema-dir", schemas, "-o", "json"];
+    for (expires_ms, is_passed) in [(now_ms - 5_000, true), (now_ms + 25_000, false)] {
+        let lock = format!(r#"{{"status":"BUSY","owner":"w-1","expires":{expires_ms}}}"#);
+        server.put("expires-at:order-1", lock);
+        let explained = explains(&server, &words).exits(0).json();
+        let ways = explained["explained"][0]["ways"].as_array().unwrap();
+        assert!(!ways.is_empty());
+        for way in ways {
+            assert_eq!(way["minimal_faults"]["expiry"] == 1, is_passed, "{explained:#}");
+        }
+    }
 }
