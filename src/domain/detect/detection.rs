@@ -11,7 +11,9 @@ use super::placing::{NamedSchemas, SchemaSet};
 use super::schema_match::{SampleSet, SchemaMatch, match_schemas, share};
 use super::token::ANY;
 use crate::domain::diagnosis::{FindingCode, Thresholds, findings};
-use crate::domain::record::{Content, Deadline, Expiry, KeyState, Observation, Record, locate};
+use crate::domain::record::{
+    Content, Deadline, Expiry, KeyState, Observation, Reading, Record, locate,
+};
 use crate::domain::schema::{Schema, TtlOf};
 
 /// The share of a group that one schema must read before the whole group is attributed to it.
@@ -384,6 +386,9 @@ impl PatternJudge<'_> {
                 "foreign"
             } else if guess.schema.is_part(guess.key_index) {
                 "part"
+            // The beginning of a long value is not a damaged value.
+            } else if record.readings[guess.key_index] == Reading::Undecided {
+                "undecided"
             } else {
                 record.state.as_str()
             };

@@ -21,7 +21,8 @@ pub(crate) struct KeyGroup {
     pub(crate) others: Vec<Other>,
     /// The evidence for the schema, in short sentences.
     pub(crate) evidence: Vec<String>,
-    /// The number of samples by record state; `foreign` counts the unrecognised values.
+    /// The number of samples by record state; `foreign` counts the unrecognised values, and
+    /// `undecided` those whose beginning does not tell.
     pub(crate) states: BTreeMap<&'static str, usize>,
     /// The number of locks without expiry among the samples; `None` if that is unknown, for example
     /// for a service whose locks never expire by design.

@@ -112,3 +112,28 @@ fn a_prefix_that_a_client_chose_is_quoted_in_the_command_that_adopts_it() {
         );
     }
 }
+
+/// Rule: a value of which only the beginning is read is not a damaged one.
+#[test]
+fn the_beginning_of_a_long_value_is_not_called_unreadable() {
+    let server = Server::start();
+    let redis_key = |number: usize| {
+        format!("laravel_database_laravel_cache_:idempotency:7:order-{number}").into_bytes()
+    };
+    for number in 0..20 {
+        let body = "x".repeat(if number < 12 { 100 } else { 900 });
+        // The status follows the body, as in releases before 12.1.
+        let value = format!(
+            "a:5:{{s:4:\"body\";s:{}:\"{body}\";s:6:\"status\";i:201;s:7:\"headers\";a:0:{{}}\
+            s:4:\"path\";s:3:\"pay\";s:11:\"originalKey\";s:1:\"k\";}}",
+            body.len()
+        );
+        server.send::<()>(&[b"SET", &redis_key(number), value.as_bytes(), b"EX", b"600"]);
+    }
+    let found = detected(&server, &[]);
+    // Four long values of a page are read further.
+    assert_eq!(found["groups"][0]["states"], json!({ "completed": 16, "undecided": 4 }));
+    server.idemctl(&["detect"]).exits(0).shows(
+        "16 completed, 4 of unknown state, because only the beginning of a long value is read",
+    );
+}
