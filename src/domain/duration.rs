@@ -21,6 +21,16 @@ pub fn short(millis: u64) -> String {
     parts.join(" ")
 }
 
+/// A duration that is longer than another one, as [`short`] writes it, or as `1d and 3s` if that
+/// would not show the difference.
+pub(crate) fn longer_than(millis: u64, shorter: u64) -> String {
+    let text = short(millis);
+    if millis > shorter && text == short(shorter) {
+        return format!("{text} and {}", short(millis - shorter));
+    }
+    text
+}
+
 /// The longest duration that idemctl accepts: 100 years. Added to any point in time, it gives one
 /// that clocks can represent.
 const LONGEST: Duration = Duration::from_secs(100 * 31_557_600);
@@ -60,6 +70,13 @@ mod tests {
         assert_eq!(short(86_400_000), "1d");
         assert_eq!(short(86_399_999), "23h 59m");
         assert_eq!(short(90_061_000), "1d 1h");
+    }
+
+    #[test]
+    fn a_longer_duration_is_shown_as_longer() {
+        assert_eq!(longer_than(600_000, 60_000), "10m");
+        assert_eq!(longer_than(86_403_000, 86_400_000), "1d and 3s");
+        assert_eq!(longer_than(60_000, 60_000), "1m");
     }
 
     #[test]

@@ -303,13 +303,17 @@ pub fn contradicted_defaults(coverage: &Coverage) -> Vec<String> {
         let mut defaults = Vec::new();
         let mut records = 0;
         let mut longest_ms = 0;
+        let mut its_default_ms = 0;
         for (schema, ttl, found) in coverage.contradictions.iter() {
             if ttl != of {
                 continue;
             }
             defaults.push(format!("{schema} ({})", duration::short(found.default_ms)));
             records += found.records;
-            longest_ms = longest_ms.max(found.most_ms);
+            if found.most_ms > longest_ms {
+                longest_ms = found.most_ms;
+                its_default_ms = found.default_ms;
+            }
         }
         if records == 0 {
             continue;
@@ -325,7 +329,7 @@ pub fn contradicted_defaults(coverage: &Coverage) -> Vec<String> {
         notes.push(format!(
             "{at_least}{records} {have} {} left, more than the default {name} {ttl} of {}. \
              If your service uses a longer TTL, set {name}_ttl in the context or pass {}.",
-            duration::short(longest_ms),
+            duration::longer_than(longest_ms, its_default_ms),
             defaults.join(", "),
             of.option(),
         ));

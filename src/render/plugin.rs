@@ -155,10 +155,14 @@ fn outlasting(health: &Health) -> Option<String> {
     }
     let mut count = 0;
     let mut most_ms = 0;
+    let mut its_default_ms = 0;
     let mut defaults = Vec::new();
     for (schema, _, found) in &of_locks {
         count += found.records;
-        most_ms = most_ms.max(found.most_ms);
+        if found.most_ms > most_ms {
+            most_ms = found.most_ms;
+            its_default_ms = found.default_ms;
+        }
         defaults.push(format!("{schema} ({})", duration::short(found.default_ms)));
     }
     let defaults = match of_locks.as_slice() {
@@ -171,7 +175,7 @@ fn outlasting(health: &Health) -> Option<String> {
     let at_least = if health.outlasting_is_partial { "at least " } else { "" };
     Some(format!(
         "{at_least}{count} {locks} {} left, more than {defaults} ({set_ttl})",
-        duration::short(most_ms),
+        duration::longer_than(most_ms, its_default_ms),
     ))
 }
 

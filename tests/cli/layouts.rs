@@ -513,3 +513,40 @@ fn a_field_that_cannot_be_decoded_makes_the_result_unreadable() {
     server.idemctl(&purge).exits(0);
     assert_eq!(server.keys(), ["nested:a"]);
 }
+
+/// Rule: a sweep leaves a lock whose removal may not free the key. Revert: without `check_freed` in `Orphans`, `a` is removed.
+#[test]
+fn a_sweep_leaves_a_lock_of_which_the_answer_without_it_is_unknown() {
+    let server = Server::start();
+    let unpredicted = HELD.replace(
+        "{ text = true, means = \"conflict\", when = { block = \"present\" } }",
+        "{ text = true, means = \"conflict\" }",
+    );
+    assert_ne!(unpredicted, HELD);
+    server.describe("held", &[("schema.toml", &unpredicted)]);
+    for key in ["a", "b"] {
+        server.put(&format!("held:{key}:lock"), r#"{"by":"w"}"#);
+    }
+    server.put("held:a:block", "1");
+    let sweep = ["sweep", "--orphaned", "--schema", "held", "--yes", "--grace", "0"];
+    let swept = server.idemctl(&sweep).exits(0);
+    swept.says("sweep leaves a lock of held alone");
+    assert_eq!(server.keys(), ["held:a:block", "held:a:lock"]);
+}
+
+/// Rule: what one schema ignores may be another schema's record. Revert: without the second condition of `retain`, it is left out.
+#[test]
+fn detect_lists_the_records_of_one_schema_that_another_ignores() {
+    let server = Server::start();
+    let ignoring = FENCED.replace(
+        "keys = { record = \"shop:{key}\" }",
+        "keys = { record = \"shop:{key}\", ignore = [\"idem:*\"] }",
+    );
+    let files = [("schema.toml", &ignoring[..]), ("claim.lua", CLAIM), ("remove.lua", REMOVE)];
+    server.describe("fenced", &files);
+    for number in 0..5 {
+        server.set(&format!("idem:order-{number}"), crate::support::LOCK, 60_000);
+    }
+    let detected = server.idemctl(&["detect"]).exits(0);
+    detected.shows("Schema        express").shows("5 in-progress");
+}

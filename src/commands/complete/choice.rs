@@ -132,22 +132,35 @@ fn check_read_back(record: &Record, request: &StepInputs<'_>) -> Result<(), Comm
         return Err(CommandError::usage(format!(
             "{key}: {name} cannot store this response ({why}); nothing was done"
         ))
-        .hint(
-            "check that the body is the one that the service's client gets; quotes and backslashes \
-            in the key, the owner or the fingerprint cannot be written into the result unescaped",
-        ));
+        .hint(with_quotes(
+            request,
+            "check that the body is the one that the service's client gets",
+        )));
     }
     if let Some(why) = manual::unread_result(record, request) {
         return Err(CommandError::usage(format!(
             "{key}: the value that {name} would write cannot be read back as a result ({why}); \
             nothing was done"
         ))
-        .hint(
-            "compare the response with the fields that `idemctl schema show` lists; quotes and \
-            backslashes in the key, the owner or the fingerprint cannot be written unescaped",
-        ));
+        .hint(with_quotes(
+            request,
+            "compare the response with the fields that `idemctl schema show` lists",
+        )));
     }
     Ok(())
+}
+
+/// A hint, and that quotes cannot be written if the request has any in a part of the value.
+fn with_quotes(request: &StepInputs<'_>, hint: &str) -> String {
+    let parts = [request.key, request.owner, request.fingerprint.as_bytes()];
+    let has_quotes = parts.iter().any(|part| part.iter().any(|byte| matches!(byte, b'"' | b'\\')));
+    if !has_quotes {
+        return hint.to_owned();
+    }
+    format!(
+        "{hint}; quotes and backslashes in the key, the owner or the fingerprint cannot be written \
+        unescaped"
+    )
 }
 
 /// That retries may fail because the result would not have these fields.

@@ -251,7 +251,7 @@ fn held_key(fields: KeyFields) -> Result<HeldKey, LineFault> {
         return Err(LineFault::Damaged(why.to_owned()));
     }
     let mut ttl_ms = fields.ttl_ms;
-    // Up to 0.3.0, the TTL of a hash's last field was taken for that of the hash.
+    // Before 0.3.0, the TTL of a hash's last field was taken for that of the hash.
     if payload::has_field_ttls(&dump) && fields.expires_at_ms.is_none() {
         ttl_ms = None;
     }
@@ -289,4 +289,34 @@ fn decode(name: &str, text: &str) -> Result<Vec<u8>, LineFault> {
     STANDARD.decode(text).map_err(|error| {
         LineFault::Damaged(format!("the line is damaged: `{name}` is not base64: {error}"))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The fields of a Redis key whose DUMP has this type.
+    fn fields(kind: u8, ttl_ms: Option<u64>) -> KeyFields {
+        let mut dump = vec![kind, 1, b'x', 11, 0];
+        let sum = integrity::of_dump(&dump);
+        dump.extend(sum.to_le_bytes());
+        KeyFields {
+            redis_key_base64: Some(STANDARD.encode("orders:1")),
+            dump_base64: Some(STANDARD.encode(dump)),
+            ttl_ms,
+            expires_at_ms: None,
+            role: None,
+        }
+    }
+
+    #[test]
+    fn an_older_backup_of_a_hash_with_field_ttls_is_read_without_that_ttl() {
+        for kind in 22..=25 {
+            let read = held_key(fields(kind, Some(90_000))).unwrap();
+            assert_eq!((read.saved.ttl_ms, read.saved.expires_at_ms), (None, None));
+        }
+        // The TTL of any other value would be lost.
+        assert_eq!(held_key(fields(0, Some(90_000))), Err(missing("expires_at_ms")));
+        assert!(held_key(fields(0, None)).is_ok());
+    }
 }

@@ -122,3 +122,19 @@ fn a_rate_is_kept() {
     assert!(started.elapsed() > Duration::from_millis(900), "{:?}", started.elapsed());
     assert_eq!(server.size(), 0);
 }
+
+/// Rule: the lock beside a result goes with it, and a lock alone is not mentioned if none is removed.
+#[test]
+fn a_lock_that_goes_with_its_result_is_told() {
+    let server = Server::holding(&[
+        ("idem:started:beside", "worker-2", 20_000),
+        ("idem:result:beside", r#"{"statusCode":200,"body":""}"#, 80_000_000),
+        ("idem:order-1", DONE, 80_000_000),
+    ]);
+    let told = "A lock beside a result is removed with it, even if its worker is still running.";
+    let words = ["purge", "--state", "completed", "--dry-run", "--schema"];
+    server.idemctl(&[&words[..], &["event-driven"]].concat()).exits(0).says(told);
+    // A record of one Redis key has no lock beside its result.
+    let one = server.idemctl(&[&words[..], &["express"]].concat()).exits(0);
+    assert!(!one.all().contains("A lock beside"), "{}", one.all());
+}
