@@ -540,7 +540,7 @@ fn detect_lists_the_records_of_one_schema_that_another_ignores() {
     let server = Server::start();
     let ignoring = FENCED.replace(
         "keys = { record = \"shop:{key}\" }",
-        "keys = { record = \"shop:{key}\", ignore = [\"idem:*\"] }",
+        "keys = { record = \"shop:{key}\", ignore = [\"idem:{key}\"] }",
     );
     let files = [("schema.toml", &ignoring[..]), ("claim.lua", CLAIM), ("remove.lua", REMOVE)];
     server.describe("fenced", &files);
