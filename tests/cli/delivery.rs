@@ -614,6 +614,9 @@ fn a_response_that_no_retry_would_get_is_refused() {
         .exits(2)
         .says("a response with status 204 has no body");
     hono(&["--status", "100", "--body", "x"]).exits(2);
+    hono(&["--status", "200", "--body", "x", "--header", "Content-Length: 5"])
+        .exits(2)
+        .says("Content-Length is 5, but the body has 1 bytes");
     assert_eq!(server.get("POST:/pay:a").unwrap(), lock.as_bytes());
     hono(&["--status", "201", "--body", "x"]).exits(0);
 }

@@ -34,6 +34,7 @@ impl ResponseInput {
         self.is_ever_stored(schema)?;
         self.has_single_headers(schema)?;
         self.is_without_body()?;
+        self.has_right_length()?;
         let body = self.body.clone().unwrap_or_default();
         let is_empty = body.is_empty() && schema.write.no_body.is_none();
         if keeps.body && schema.bodies_are_json() && (is_empty || self.has_broken_body()) {
@@ -158,6 +159,22 @@ impl ResponseInput {
             ),
             _ => Ok(()),
         }
+    }
+
+    /// Checks that a `Content-Length` is the length of the body, because clients would read a cut
+    /// body, or wait for the rest of it.
+    fn has_right_length(&self) -> Result<(), Misfit> {
+        let Some(body) = &self.body else { return Ok(()) };
+        for (name, value) in &self.headers {
+            let length = value.trim().parse::<usize>().ok();
+            if name.eq_ignore_ascii_case("content-length") && length != Some(body.len()) {
+                return misfit(
+                    format!("{name} is {}, but the body has {} bytes", value.trim(), body.len()),
+                    Some("omit the header; the service's HTTP server sets it"),
+                );
+            }
+        }
+        Ok(())
     }
 
     fn is_ever_stored(&self, schema: &Schema) -> Result<(), Misfit> {
