@@ -91,7 +91,7 @@ pub struct Args {
         long,
         value_name = "N",
         default_value_t = 3,
-        value_parser = clap::value_parser!(u8).range(1..=6)
+        value_parser = clap::value_parser!(u8).range(1..=8)
     )]
     workers: u8,
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use crate::domain::schema::{Call, Meaning, Schema, Step};
 use crate::domain::step::{StepKind, WorkerSteps};
 
-/// The most workers of an exploration. The state of the search has one byte for each, and it fills
-/// 24 bytes.
-pub const MOST_WORKERS: usize = 6;
+/// The most workers of an exploration. The state of the search has one byte for each, and sets of
+/// workers have one bit for each in a byte.
+pub const MOST_WORKERS: usize = 8;
 
 /// The most positions of all workers' programs, because a state holds each position in one byte.
 const MOST_POSITIONS: usize = 250;

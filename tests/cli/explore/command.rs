@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{USUAL, explore, only};
+use super::{USUAL, explore, frontier, only};
 use crate::simulate::variant::{home, run};
 use crate::support::Server;
 
@@ -87,6 +87,20 @@ fn json_says_what_was_covered() {
     );
 }
 
+/// Rule: eight requests are explored as three are, and break the same invariants.
+#[test]
+fn eight_workers_are_explored() {
+    let words =
+        ["express", "--faults", "expiry=1,crash=0,lost=0,resend=0,fail=0,late-fail=0,give-up=0"];
+    let broken = |workers: &str| {
+        let run = explore(&[&words[..], &["--workers", workers, "-o", "json"]].concat()).exits(1);
+        let explored = only(&run);
+        assert_eq!(explored["complete"], true, "{explored:#}");
+        frontier(&explored)
+    };
+    assert_eq!(broken("8"), broken("3"));
+}
+
 /// Rule: a state takes at most 200 bytes.
 #[test]
 fn states_are_small() {
@@ -99,8 +113,8 @@ fn states_are_small() {
 fn bad_input_is_a_usage_error() {
     for (words, why) in [
         (&["nobody"][..], "there is no schema `nobody`"),
-        (&["--workers", "0"], "1..=6"),
-        (&["--workers", "7"], "1..=6"),
+        (&["--workers", "0"], "1..=8"),
+        (&["--workers", "9"], "1..=8"),
         (&["--faults", "meteor=1"], "there is no fault `meteor`"),
         (&["--faults", "crash"], "has no number; write, for example, expiry=2"),
         (&["--faults", "crash=10"], "from 0 to 9"),
