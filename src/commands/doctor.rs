@@ -13,8 +13,8 @@ use self::histories::Histories;
 use crate::args::{Output, SchemaArgs};
 use crate::context::{Context, interruptible};
 use crate::domain::doctor::{
-    self, Acceptance, CHECKS, CheckSeverity, Counterexample, DoctorCheck, DoctorVerdict, Statement,
-    parse_acceptances,
+    self, Acceptance, CHECKS, CheckSeverity, Counterexample, DoctorCheck, DoctorVerdict,
+    RecordSample, SampleNeed, Statement, parse_acceptances,
 };
 use crate::exit::{CommandError, Exit};
 use crate::files;
@@ -46,7 +46,8 @@ const LARGEST_ACCEPTED: u64 = 1024 * 1024;
 ///
 /// --accept FILE silences findings. FILE has a table for each, with four fields: [[accept]],
 /// code = "eviction-policy", reason = "only mails", date = 2026-11-26, expires = 2027-02-26. From
-/// that day on, doctor reports the finding again.
+/// that day on, doctor reports the finding again. With severity = "warning", an error is not
+/// accepted.
 ///
 /// Exit status 1 for a warning or an error that is not accepted, else 3 if something is unknown,
 /// else 0.
@@ -110,8 +111,24 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     };
     let catalog = context.catalog(&args.schemas)?;
     let client = context.client().await?;
-    let sample = interruptible(async { Ok(record_sample::read(&client, &catalog).await?) }).await?;
-    let schemas = record_sample::schemas_in_use(context, &catalog, &sample);
+    let mut need = SampleNeed::Nothing;
+    for check in &CHECKS {
+        if args.is_chosen(check) {
+            need = need.max(check.needs());
+        }
+    }
+    let is_sampled =
+        need == SampleNeed::Records || need == SampleNeed::Schemas && !catalog.is_named();
+    let sample = if is_sampled {
+        interruptible(async { Ok(record_sample::read(&client, &catalog).await?) }).await?
+    } else {
+        Ok(RecordSample::default())
+    };
+    let schemas = if need == SampleNeed::Nothing {
+        Vec::new()
+    } else {
+        record_sample::schemas_in_use(context, &catalog, &sample)
+    };
     let service_user = args.service_user.as_deref();
     let local_clock = || context.now_ms();
     let facts = interruptible(async {

@@ -68,6 +68,7 @@ struct AcceptedJson<'a> {
     date: &'a str,
     expires: &'a str,
     is_expired: bool,
+    is_exceeded: bool,
 }
 
 /// A statement as JSON. `replay` returns the command line that replays a history; `invocation`
@@ -121,6 +122,7 @@ fn accepted(accepted: &AppliedAcceptance) -> AcceptedJson<'_> {
         date: &accepted.date,
         expires: &accepted.expires,
         is_expired: accepted.is_expired,
+        is_exceeded: accepted.is_exceeded,
     }
 }
 
@@ -180,9 +182,11 @@ fn paragraph(
         page.field("Remedy", &escape::text(invocation.complete(&remedy).as_bytes()));
     }
     if let Some(accepted) = &statement.accepted {
-        let AppliedAcceptance { reason, date, expires, is_expired } = accepted;
+        let AppliedAcceptance { reason, date, expires, is_expired, is_exceeded } = accepted;
         let line = if *is_expired {
             format!("no longer, since {expires} (on {date}: {reason})")
+        } else if *is_exceeded {
+            format!("only as a warning, so this error counts (on {date}: {reason})")
         } else {
             format!("until {expires} (on {date}: {reason})")
         };
@@ -258,7 +262,7 @@ pub(crate) fn summary(statements: &[Statement]) -> String {
     parts.push(format!("{} ok", count(CheckSeverity::Ok)));
     let mut silenced = 0;
     for statement in statements {
-        if statement.accepted.as_ref().is_some_and(|accepted| !accepted.is_expired) {
+        if statement.accepted.as_ref().is_some_and(AppliedAcceptance::is_valid) {
             silenced += 1;
         }
     }

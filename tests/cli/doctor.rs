@@ -1,6 +1,8 @@
 //! `idemctl doctor`: each check of a server fails and passes on a real one, what is refused is unknown, and each history that
 //! is shown can be replayed.
 
+mod guards;
+
 use std::fs;
 
 use serde_json::Value;

@@ -1,8 +1,12 @@
 //! `idemctl doctor` on servers that belong together: each check of a cluster and of Sentinels fails and passes.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use serde_json::Value;
 
 use crate::support::cluster::Cluster;
+use crate::support::fault::fake;
 use crate::support::sentinel::{SERVICE, Watched};
 use crate::support::{Run, Runs as _, idemctl, until};
 
@@ -122,4 +126,72 @@ fn three_sentinels_are_enough() {
     let words = ["-u", &url, "doctor", "-o", "json", "--only", "sentinels"];
     let run = idemctl(watched.server(0).folder()).args(words).run();
     assert_eq!(of(&run, "sentinels")[0]["severity"], "ok", "{}", run.all());
+}
+
+/// Rule: each node has ACL rules of its own, and a right that one of them refuses is not there.
+#[test]
+fn rights_that_one_master_refuses_are_found() {
+    let cluster = Cluster::start(3);
+    for index in 0..3 {
+        let mut add = redis::cmd("ACL");
+        add.arg("SETUSER").arg("app").arg("on").arg("nopass").arg("~*").arg("+@all");
+        if index == 1 {
+            add.arg("-set");
+        }
+        add.exec(&mut cluster.connect(index)).unwrap();
+    }
+    let only = ["--only", "service-rights", "--service-user", "app", "--schema", "express"];
+    let run = cluster.idemctl(&[&["doctor", "-o", "json"], &only[..]].concat());
+    let found = of(&run, "service-rights");
+    if found[0]["severity"] == "unknown" {
+        // Redis 6.2 has no ACL DRYRUN.
+        assert_eq!(found[0]["nodes"].as_array().unwrap().len(), 3, "{found:#?}");
+        return;
+    }
+    let severities: Vec<_> = found
+        .iter()
+        .map(|check| (check["severity"].clone(), check["nodes"].as_array().unwrap().len()))
+        .collect();
+    assert_eq!(severities, [("error".into(), 1), ("ok".into(), 2)], "{found:#?}");
+    let refusing = found[0]["nodes"][0].as_str().unwrap();
+    assert!(refusing.contains(&cluster.port(1).to_string()), "{found:#?}");
+}
+
+/// Rule: a Sentinel that does not answer is unknown, is waited for once, and hides nothing.
+#[test]
+fn a_sentinel_that_does_not_answer_is_unknown() {
+    let watched = Watched::start(1);
+    let known = watched.sentinel_port(0);
+    let connections = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&connections);
+    let silent = fake(move |client| {
+        count.fetch_add(1, Ordering::SeqCst);
+        let mut part = [0; 1024];
+        while let Ok(1..) = std::io::Read::read(&mut &*client, &mut part) {}
+    });
+    let only = ["--only", "sentinels,sentinel-down-after", "--schema", "express"];
+    let run = |other: u16| {
+        let url = format!("redis-sentinel://127.0.0.1:{known},127.0.0.1:{other}/{SERVICE}");
+        let words = [&["-u", &url, "--timeout", "300ms", "doctor", "-o", "json"], &only[..]];
+        idemctl(watched.server(0).folder()).args(words.concat()).run().exits(3)
+    };
+    for other in [silent, 1] {
+        let run = run(other);
+        for code in ["sentinels", "sentinel-down-after"] {
+            let found = &of(&run, code)[0];
+            assert_eq!(found["severity"], "unknown", "{found:#}");
+            let shown = found.to_string();
+            assert!(shown.contains(&format!("127.0.0.1:{other}")), "{found:#}");
+        }
+    }
+    // One connection to ask, and one to see whether the Sentinel only speaks TLS.
+    assert_eq!(connections.load(Ordering::SeqCst), 2, "it is asked again after a timeout");
+    // What the other Sentinel reports is a finding all the same.
+    let mut sentinel = watched.sentinel(0);
+    let mut set = redis::cmd("SENTINEL");
+    set.arg("SET").arg(SERVICE).arg("quorum").arg(2).exec(&mut sentinel).unwrap();
+    let url = format!("redis-sentinel://127.0.0.1:{known},127.0.0.1:1/{SERVICE}");
+    let words = ["-u", &url, "doctor", "-o", "json", "--only", "sentinels"];
+    let run = idemctl(watched.server(0).folder()).args(words).run().exits(1);
+    assert_eq!(of(&run, "sentinels")[0]["severity"], "error", "{}", run.all());
 }

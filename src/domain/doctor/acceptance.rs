@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use toml::value::{Date, Datetime};
 
+use super::judgement::CheckSeverity;
 use super::registry::CHECKS;
 use super::statement::{AppliedAcceptance, Statement};
 
@@ -21,6 +22,15 @@ struct RawAcceptance {
     reason: String,
     date: Datetime,
     expires: Datetime,
+    severity: Option<AcceptedSeverity>,
+}
+
+/// The most serious finding that an acceptance silences.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum AcceptedSeverity {
+    Warning,
+    Error,
 }
 
 /// A finding that an operator accepted.
@@ -32,6 +42,8 @@ pub(crate) struct Acceptance {
     date: String,
     /// The first day on which it is reported again.
     expires: String,
+    /// True if only warnings are accepted, so that an error is reported again.
+    is_for_warnings: bool,
 }
 
 /// Parses the file of `--accept`.
@@ -49,6 +61,7 @@ pub(crate) fn parse_acceptances(text: &str) -> Result<Vec<Acceptance>, String> {
             return Err(format!("the acceptance of {} has no reason", raw.code));
         }
         acceptances.push(Acceptance {
+            is_for_warnings: raw.severity == Some(AcceptedSeverity::Warning),
             date: day(&raw.code, "date", raw.date)?,
             expires: day(&raw.code, "expires", raw.expires)?,
             code: raw.code,
@@ -71,14 +84,16 @@ pub(crate) fn accept(statements: &mut [Statement], acceptances: &[Acceptance], t
                 continue;
             }
             // If there are several, one that is still valid counts.
-            if applied.as_ref().is_some_and(|applied| !applied.is_expired) {
+            if applied.as_ref().is_some_and(AppliedAcceptance::is_valid) {
                 break;
             }
+            let is_error = statement.judgement.severity == CheckSeverity::Error;
             applied = Some(AppliedAcceptance {
                 reason: acceptance.reason.clone(),
                 date: acceptance.date.clone(),
                 expires: acceptance.expires.clone(),
                 is_expired: today >= acceptance.expires.as_str(),
+                is_exceeded: acceptance.is_for_warnings && is_error,
             });
         }
         statement.accepted = applied;

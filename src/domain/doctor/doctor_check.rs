@@ -18,6 +18,16 @@ pub(crate) enum CheckGroup {
 
 as_str!(CheckGroup);
 
+/// What a check needs of the sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum SampleNeed {
+    /// No key is read for it.
+    Nothing,
+    /// The schemas in use, which the sample shows if nobody names them.
+    Schemas,
+    Records,
+}
+
 /// One check of `doctor`. `docs/doctor.md` and `idemctl-checks(7)` describe each; a test compares
 /// them.
 #[derive(Debug)]
@@ -39,4 +49,26 @@ pub(crate) struct DoctorCheck {
     pub(crate) remedy: &'static str,
     /// Judges the facts; empty if the check does not apply to this deployment.
     pub(crate) judge: fn(&DeploymentFacts) -> Vec<CheckJudgement>,
+}
+
+impl DoctorCheck {
+    /// What it needs of the sample. Keys are only read if a chosen check needs them.
+    pub(crate) fn needs(&self) -> SampleNeed {
+        match self.code {
+            "server-version" | "memory-headroom" | "evictions" | "persistence-status"
+            | "replication" | "clock-nodes" | "migrating-slots" | "cluster-state" | "sentinels" => {
+                SampleNeed::Nothing
+            }
+            "eviction-policy"
+            | "persistence"
+            | "failover-loss"
+            | "clock-local"
+            | "commands"
+            | "user-rights"
+            | "service-rights"
+            | "keys-in-slots"
+            | "sentinel-down-after" => SampleNeed::Schemas,
+            _ => SampleNeed::Records,
+        }
+    }
 }

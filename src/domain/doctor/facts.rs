@@ -20,10 +20,6 @@ pub(crate) struct DeploymentFacts {
     pub(crate) schemas: Vec<Arc<Schema>>,
     /// The records in a sample of the keys.
     pub(crate) sample: Answer<RecordSample>,
-    /// The rights of the user of this run.
-    pub(crate) user: Answer<UserRights>,
-    /// The rights of the services' user; `None` if the operator names none.
-    pub(crate) service_user: Option<Answer<UserRights>>,
 }
 
 /// The replies of one server.
@@ -41,6 +37,10 @@ pub(crate) struct NodeFacts {
     pub(crate) cluster_info: Option<Answer<InfoFields>>,
     /// This node's line of CLUSTER NODES; only asked of cluster nodes.
     pub(crate) cluster_line: Option<Answer<String>>,
+    /// The rights of the user of this run. Each node of a cluster has ACL rules of its own.
+    pub(crate) user: Answer<UserRights>,
+    /// The rights of the services' user; `None` if the operator names none.
+    pub(crate) service_user: Option<Answer<UserRights>>,
 }
 
 /// The server's clock, between two readings of the local clock. All in milliseconds since the
@@ -81,6 +81,14 @@ pub(crate) struct DeniedCommand {
     pub(crate) command: String,
     /// The reason, as the server gave it.
     pub(crate) why: String,
+}
+
+impl DeniedCommand {
+    /// True if the user may send the command, but not with this Redis key. Redis then replies that
+    /// the user "has no permissions to access the 'x' key".
+    pub(crate) fn is_about_key(&self) -> bool {
+        self.why.contains("to access")
+    }
 }
 
 impl NodeFacts {

@@ -1,6 +1,6 @@
 //! The commands that the steps of a schema send, and those of idemctl.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use regex_lite::Regex;
 
@@ -87,6 +87,52 @@ pub(crate) fn of_schema(schema: &Schema) -> Vec<SentCommand> {
     sent
 }
 
+/// The commands of a schema's steps as its service sends them. Clients call a script with EVALSHA,
+/// and with EVAL if the server does not know it.
+pub(crate) fn of_service(schema: &Schema) -> Vec<SentCommand> {
+    let mut sent = of_schema(schema);
+    for of_step in of_schema(schema) {
+        if of_step.command == "EVAL" {
+            let mut by_hash = of_step;
+            "EVALSHA".clone_into(&mut by_hash.command);
+            by_hash.words[0] = b"EVALSHA".to_vec();
+            by_hash.words[1] = vec![b'0'; 40];
+            sent.push(by_hash);
+        }
+    }
+    sent
+}
+
+/// The commands in the scripts of these schemas whose rights cannot be asked, because they depend
+/// on arguments that are not known.
+pub(super) fn not_asked(schemas: &[Arc<Schema>]) -> Vec<String> {
+    let mut commands = Vec::new();
+    for schema in schemas {
+        for script in schema.scripts.values() {
+            for command in commands_in(&script.text) {
+                let is_unknown = WITHOUT_KEY_FIRST.contains(&&*command);
+                if is_unknown && !commands.contains(&command) {
+                    commands.push(command);
+                }
+            }
+        }
+    }
+    commands
+}
+
+/// The names of the commands that a script calls, in upper case.
+fn commands_in(text: &str) -> Vec<String> {
+    let mut commands = Vec::new();
+    let Some(call_in_script) = &*CALL_IN_SCRIPT else { return commands };
+    for line in text.lines() {
+        let code = line.split("--").next().unwrap_or_default();
+        for found in call_in_script.captures_iter(code) {
+            commands.push(found[1].to_ascii_uppercase());
+        }
+    }
+    commands
+}
+
 fn add_step(schema: &Schema, name: &str, step: &Step, sent: &mut Vec<SentCommand>) {
     let response =
         Response { status: Some(200), headers: Vec::new(), body: Vec::new(), whole: true };
@@ -113,21 +159,16 @@ fn add_commands_in(
     text: &str,
     sent: &mut Vec<SentCommand>,
 ) {
-    let Some(call_in_script) = &*CALL_IN_SCRIPT else { return };
     let redis_keys = schema.redis_keys(KEY);
-    for line in text.lines() {
-        let code = line.split("--").next().unwrap_or_default();
-        for found in call_in_script.captures_iter(code) {
-            let command = found[1].to_ascii_uppercase();
-            if WITHOUT_KEY_FIRST.contains(&&*command) {
-                continue;
-            }
-            let mut words = vec![command.into_bytes()];
-            // Which Redis key the script passes is not known. The call names at least one of them.
-            let touched = (0..redis_keys.len()).find(|index| schema.touches(call, *index));
-            words.push(redis_keys[touched.unwrap_or(0)].clone());
-            add(schema, name, words, sent);
+    for command in commands_in(text) {
+        if WITHOUT_KEY_FIRST.contains(&&*command) {
+            continue;
         }
+        let mut words = vec![command.into_bytes()];
+        // Which Redis key the script passes is not known. The call names at least one of them.
+        let touched = (0..redis_keys.len()).find(|index| schema.touches(call, *index));
+        words.push(redis_keys[touched.unwrap_or(0)].clone());
+        add(schema, name, words, sent);
     }
 }
 

@@ -25,6 +25,15 @@ pub(crate) struct AppliedAcceptance {
     pub(crate) date: String,
     pub(crate) expires: String,
     pub(crate) is_expired: bool,
+    /// True if it accepts only warnings, and the finding is an error.
+    pub(crate) is_exceeded: bool,
+}
+
+impl AppliedAcceptance {
+    /// True if it silences the finding.
+    pub(crate) fn is_valid(&self) -> bool {
+        !self.is_expired && !self.is_exceeded
+    }
 }
 
 /// What all statements together say.
@@ -85,7 +94,7 @@ impl Statement {
     pub(crate) fn is_alarm(&self) -> bool {
         let is_finding =
             matches!(self.judgement.severity, CheckSeverity::Warning | CheckSeverity::Error);
-        let is_silenced = self.accepted.as_ref().is_some_and(|accepted| !accepted.is_expired);
+        let is_silenced = self.accepted.as_ref().is_some_and(AppliedAcceptance::is_valid);
         is_finding && !is_silenced
     }
 

@@ -1,6 +1,8 @@
 //! Judgements of recorded facts: INFO of four servers, the restrictions of managed services, and
 //! each check's bad and good state.
 
+mod guards;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,6 +52,8 @@ fn node(info: &str) -> NodeFacts {
         missing_commands: Ok(Vec::new()),
         cluster_info: None,
         cluster_line: None,
+        user: Ok(UserRights { user: "default".to_owned(), denied: Vec::new() }),
+        service_user: None,
     }
 }
 
@@ -71,15 +75,12 @@ fn configured(mut node: NodeFacts, parameter: &'static str, value: &str) -> Node
 }
 
 fn deployment(nodes: Vec<NodeFacts>) -> DeploymentFacts {
-    let rights = UserRights { user: "default".to_owned(), denied: Vec::new() };
     DeploymentFacts {
         nodes,
         is_cluster: false,
         sentinels: Vec::new(),
         schemas: Vec::new(),
         sample: Ok(RecordSample::default()),
-        user: Ok(rights),
-        service_user: None,
     }
 }
 
@@ -296,18 +297,16 @@ fn rights_of_a_service_are_errors_and_own_rights_are_notes() {
         why: "no permissions".to_owned(),
     };
     let rights = Ok(UserRights { user: "app".to_owned(), denied: vec![denied] });
-    let facts = DeploymentFacts {
-        user: rights.clone(),
-        service_user: Some(rights),
-        ..deployment(vec![with(&[])])
-    };
+    let node = NodeFacts { user: rights.clone(), service_user: Some(rights), ..with(&[]) };
+    let schemas = vec![Arc::new(schema("timed"))];
+    let facts = DeploymentFacts { schemas, ..deployment(vec![node]) };
     assert_eq!(severities(&facts, "user-rights"), [Note]);
     let shown = statements(&facts, "service-rights").swap_remove(0).judgement;
     assert_eq!(shown.severity, Error);
     assert_eq!(shown.schemas, ["mine"]);
     assert!(shown.fact.contains("SET (needed by complete of mine)"), "{}", shown.fact);
     let user = Err(refusal("ACL DRYRUN", Some("+acl|dryrun")));
-    let facts = DeploymentFacts { user, ..deployment(vec![with(&[])]) };
+    let facts = deployment(vec![NodeFacts { user, ..with(&[]) }]);
     assert_eq!(severities(&facts, "user-rights"), [Unknown]);
 }
 

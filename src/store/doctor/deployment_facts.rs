@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 
-use super::node_facts::{Arities, read_node, unreachable};
+use super::node_facts::{read_node, unreachable};
 use super::sentinel_facts::read_sentinel;
 use super::user_rights::{read_rights, read_user};
-use crate::domain::doctor::sent_commands::{KEY, of_idemctl, of_schema};
-use crate::domain::doctor::{Answer, DeploymentFacts, RecordSample, SentCommand, SentinelFacts};
+use crate::domain::doctor::sent_commands::{KEY, of_idemctl, of_schema, of_service};
+use crate::domain::doctor::{
+    Answer, DeploymentFacts, NodeFacts, RecordSample, SentCommand, SentinelFacts,
+};
 use crate::domain::schema::Schema;
 use crate::store::cluster::client::Client;
 use crate::store::connection::Target;
@@ -27,59 +29,88 @@ pub(crate) async fn read_deployment(
     clock: &dyn Fn() -> u64,
 ) -> Result<DeploymentFacts, StoreError> {
     let mut steps = Vec::new();
+    let mut steps_of_service = Vec::new();
     for schema in schemas {
         steps.extend(of_schema(schema));
+        steps_of_service.extend(of_service(schema));
     }
     let redis_key = match schemas.first() {
         Some(schema) => schema.redis_keys(KEY).swap_remove(0),
         None => KEY.to_vec(),
     };
     let mut sent = of_idemctl(&redis_key);
-    sent.extend(steps.iter().cloned());
+    sent.extend(steps);
+    let asked = AskedRights { sent: &sent, steps: &steps_of_service, service_user };
     let masters = client.masters().await?;
-    let commands = names(&sent);
-    let reads = masters.iter().map(|node| read_node(client, node, &commands, clock));
+    let reads = masters.iter().map(|node| read_all(client, node, &asked, clock));
     let mut nodes = Vec::new();
-    let mut answering: Option<(&Target, Answer<Arities>)> = None;
+    let mut does_any_answer = false;
     let mut failed = None;
     for (node, read) in masters.iter().zip(join_all(reads).await) {
         match read {
-            Ok((facts, arities)) => {
-                if answering.is_none() {
-                    let arities = facts.missing_commands.clone().map(|_| arities);
-                    answering = Some((node, arities));
-                }
+            Ok(facts) => {
+                does_any_answer = true;
                 nodes.push(facts);
             }
             Err(error) => {
-                nodes.push(unreachable(node, client.is_cluster(), &error));
+                let names_user = service_user.is_some();
+                nodes.push(unreachable(node, client.is_cluster(), names_user, &error));
                 failed.get_or_insert(error);
             }
         }
     }
-    let Some((node, arities)) = answering else {
+    if !does_any_answer {
         return Err(match failed {
             Some(error) => client.explain_error(error).await,
             None => client.unexpected("CLUSTER SLOTS"),
         });
-    };
-    let user = match read_user(client, node).await? {
-        Ok(user) => read_rights(client, node, &user, &sent, &arities).await?,
-        Err(refusal) => Err(refusal),
-    };
-    let service_user = match service_user {
-        Some(user) => Some(read_rights(client, node, user, &steps, &arities).await?),
-        None => None,
-    };
+    }
     Ok(DeploymentFacts {
         nodes,
         is_cluster: client.is_cluster(),
         sentinels: read_sentinels(client).await,
         schemas: schemas.to_vec(),
         sample,
-        user,
-        service_user,
     })
+}
+
+/// The commands whose rights are asked.
+struct AskedRights<'a> {
+    /// The commands of idemctl, and those of the steps as idemctl sends them.
+    sent: &'a [SentCommand],
+    /// The commands of the steps as services send them.
+    steps: &'a [SentCommand],
+    service_user: Option<&'a str>,
+}
+
+/// Reads the facts of one server, and the rights there: each node of a cluster has ACL rules of its
+/// own.
+///
+/// # Errors
+/// The server does not answer at all.
+async fn read_all(
+    client: &Client,
+    node: &Target,
+    asked: &AskedRights<'_>,
+    clock: &dyn Fn() -> u64,
+) -> Result<NodeFacts, StoreError> {
+    let mut commands = names(asked.sent);
+    for name in names(asked.steps) {
+        if !commands.contains(&name) {
+            commands.push(name);
+        }
+    }
+    let (mut facts, arities) = read_node(client, node, &commands, clock).await?;
+    let arities = facts.missing_commands.clone().map(|_| arities);
+    facts.user = match read_user(client, node).await? {
+        Ok(user) => read_rights(client, node, &user, asked.sent, &arities).await?,
+        Err(refusal) => Err(refusal),
+    };
+    if let Some(user) = asked.service_user {
+        let rights = read_rights(client, node, user, asked.steps, &arities).await?;
+        facts.service_user = Some(rights);
+    }
+    Ok(facts)
 }
 
 async fn read_sentinels(client: &Client) -> Vec<SentinelFacts> {

@@ -25,8 +25,8 @@ const PARAMETERS: [&str; 7] = [
 /// for a minimum.
 pub(super) type Arities = BTreeMap<String, i64>;
 
-/// Reads the facts of one server, in two round trips. `commands` are the names whose existence is
-/// checked; `clock` returns the local time in milliseconds since the epoch.
+/// Reads the facts of one server except the rights, in two round trips. `commands` are the names
+/// whose existence is checked; `clock` returns the local time in milliseconds since the epoch.
 ///
 /// # Errors
 /// The server does not answer at all.
@@ -78,12 +78,20 @@ pub(super) async fn read_node(
         missing_commands,
         cluster_info,
         cluster_line,
+        user: Err(not_understood("ACL WHOAMI")),
+        service_user: None,
     };
     Ok((facts, arities))
 }
 
-/// The facts of a server that cannot be reached.
-pub(super) fn unreachable(node: &Target, is_cluster: bool, error: &StoreError) -> NodeFacts {
+/// The facts of a server that cannot be reached. `names_user` is true if the operator names the
+/// services' user.
+pub(super) fn unreachable(
+    node: &Target,
+    is_cluster: bool,
+    names_user: bool,
+    error: &StoreError,
+) -> NodeFacts {
     let refusal = |command: &str| refused(command, "", error);
     let mut config = BTreeMap::new();
     for parameter in PARAMETERS {
@@ -97,6 +105,8 @@ pub(super) fn unreachable(node: &Target, is_cluster: bool, error: &StoreError) -
         missing_commands: Err(refusal("COMMAND INFO")),
         cluster_info: if is_cluster { Some(Err(refusal("CLUSTER INFO"))) } else { None },
         cluster_line: if is_cluster { Some(Err(refusal("CLUSTER NODES"))) } else { None },
+        user: Err(refusal("ACL WHOAMI")),
+        service_user: if names_user { Some(Err(refusal("ACL DRYRUN"))) } else { None },
     }
 }
 

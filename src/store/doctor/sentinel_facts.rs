@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use redis::Value;
 
-use super::refused::{not_understood, refused};
+use super::refused::{is_fatal, not_understood, refused};
 use crate::domain::doctor::{Answer, SentinelFacts};
 use crate::store::connection::sentinels::Sentinels;
 use crate::store::connection::{Address, Connection, Target, pack, reply};
@@ -16,13 +16,29 @@ pub(super) async fn read_sentinel(sentinel: Target, sentinels: &Sentinels) -> Se
         Address::Tcp(host, port) => format!("Sentinel {host}:{port}"),
         _ => format!("Sentinel {sentinel}"),
     };
-    let master = ask(&sentinel, &["SENTINEL", "MASTER", &sentinels.service]).await;
-    let quorum = ask(&sentinel, &["SENTINEL", "CKQUORUM", &sentinels.service]).await;
+    let (master, quorum) = ask(&sentinel, &sentinels.service).await;
     SentinelFacts { name, master: master_fields(master), quorum: quorum_reply(quorum) }
 }
 
-async fn ask(sentinel: &Target, words: &[&str]) -> Result<Value, StoreError> {
-    Connection::dial(sentinel).await?.call_ok(&pack(words)).await
+/// Asks both questions on one connection. A Sentinel that does not answer the first is not asked
+/// the second, so that the run waits for it once.
+async fn ask(
+    sentinel: &Target,
+    service: &str,
+) -> (Result<Value, StoreError>, Result<Value, StoreError>) {
+    let mut connection = match Connection::dial(sentinel).await {
+        Ok(connection) => connection,
+        Err(error) => return (Err(error.clone()), Err(error)),
+    };
+    let master = connection.call_ok(&pack(["SENTINEL", "MASTER", service])).await;
+    if let Err(error) = &master
+        && is_fatal(error)
+    {
+        let error = error.clone();
+        return (master, Err(error));
+    }
+    let quorum = connection.call_ok(&pack(["SENTINEL", "CKQUORUM", service])).await;
+    (master, quorum)
 }
 
 fn master_fields(reply: Result<Value, StoreError>) -> Answer<BTreeMap<String, String>> {

@@ -39,6 +39,11 @@ fn judge_node(node: &NodeFacts, facts: &DeploymentFacts) -> Answer<CheckJudgemen
             schemas.push(schema.name.clone());
         }
     }
+    if schemas.is_empty() && missing.iter().any(|command| command == "EVALSHA") {
+        return Ok(CheckJudgement::note(fact).with_consequence(
+            "A service that calls its scripts with EVALSHA fails. One that sends EVAL does not.",
+        ));
+    }
     if schemas.is_empty() {
         return Ok(CheckJudgement::note(fact).with_consequence(
             "Some commands of idemctl do not work here. No step in use needs it.",

@@ -2,7 +2,7 @@
 
 use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
 use crate::domain::doctor::facts::DeploymentFacts;
-use crate::domain::doctor::judgement::{CheckJudgement, FactEvidence};
+use crate::domain::doctor::judgement::{CheckJudgement, CheckSeverity, FactEvidence};
 use crate::domain::doctor::sample::{RecordSample, SchemaSample, TimesLeft};
 use crate::domain::duration;
 use crate::domain::record::Evidence;
@@ -39,6 +39,11 @@ fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
     for of in &sample.schemas {
         judgements.extend(judge_ttl(sample, of, TtlOf::Lock, &of.lock_ttls));
         judgements.extend(judge_ttl(sample, of, TtlOf::Result, &of.result_ttls));
+    }
+    if let Some(unread) = sample.unread_because() {
+        // The records that were not read may have more time left.
+        judgements.retain(|judgement| judgement.severity != CheckSeverity::Ok);
+        judgements.push(CheckJudgement::unknown(unread));
     }
     judgements
 }

@@ -22,19 +22,20 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
 };
 
 fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
+    if facts.sentinels.is_empty() || facts.schemas.is_empty() {
+        return Vec::new();
+    }
     let mut longest = 0;
+    let mut hidden = None;
     for sentinel in &facts.sentinels {
         match sentinel.number("down-after-milliseconds") {
             Ok(down_after) => longest = longest.max(down_after),
             Err(refusal) => {
                 let mut unknown = CheckJudgement::unknown(refusal);
                 unknown.nodes.push(sentinel.name.clone());
-                return vec![unknown];
+                hidden.get_or_insert(unknown);
             }
         }
-    }
-    if facts.sentinels.is_empty() || facts.schemas.is_empty() {
-        return Vec::new();
     }
     let mut stated = Vec::new();
     let mut by_default = Vec::new();
@@ -62,6 +63,10 @@ fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
         judgements.push(judgement.for_schemas(by_default).with_fault(ModelledFault::Expiry));
     }
     if judgements.is_empty() {
+        // The hidden time may be longer than those of the other Sentinels.
+        if let Some(hidden) = hidden {
+            return vec![hidden];
+        }
         judgements
             .push(CheckJudgement::ok(format!("{shown}, and all lock TTLs in use are longer")));
     }

@@ -1,17 +1,18 @@
 //! Whether the services' user may send what the steps send.
 
-use super::user_rights::denials;
+use super::user_rights::{denials, not_asked, without_schema};
 use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
-use crate::domain::doctor::facts::DeploymentFacts;
-use crate::domain::doctor::judgement::CheckJudgement;
-use crate::domain::doctor::refusal::RefusedFact;
+use crate::domain::doctor::facts::{DeniedCommand, DeploymentFacts, NodeFacts, UserRights};
+use crate::domain::doctor::judgement::{CheckJudgement, of_each_node};
+use crate::domain::doctor::refusal::{Answer, missing};
 
 pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     code: "service-rights",
     group: CheckGroup::Server,
     title: "whether the services' user may send what the steps send",
-    reads: "ACL DRYRUN for the user of --service-user",
-    rule: "An error for each command of a step that the user may not send.",
+    reads: "ACL DRYRUN for the user of --service-user, on each master",
+    rule: "An error for each command of a step that the user may not send; a note if the user may \
+           call a script with only one of EVAL and EVALSHA.",
     source: "https://redis.io/docs/latest/commands/acl-dryrun/",
     consequence: "The step fails. If complete fails, the worker has had its effect and cannot store \
                   its response: after the lock TTL, a retry executes again.",
@@ -20,34 +21,69 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
 };
 
 fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
-    match &facts.service_user {
-        // Without --service-user, nothing is asked.
-        None => Vec::new(),
-        Some(Err(refusal)) => vec![CheckJudgement::unknown(refusal.clone())],
-        Some(Ok(rights)) if facts.schemas.is_empty() && rights.denied.is_empty() => {
-            vec![CheckJudgement::unknown(RefusedFact {
-                command: "ACL DRYRUN".to_owned(),
-                rule: None,
-                why: "no schema is in use, so no step of a service is known".to_owned(),
-                instead: Some("Name the schemas of your services with --schema.".to_owned()),
-            })]
-        }
-        Some(Ok(rights)) if rights.denied.is_empty() => {
-            vec![CheckJudgement::ok(format!(
-                "user {} may send every command of the steps",
-                rights.user
-            ))]
-        }
-        Some(Ok(rights)) => {
-            let mut schemas = Vec::new();
-            for denied in &rights.denied {
-                if let Some(schema) = &denied.schema
-                    && !schemas.contains(schema)
-                {
-                    schemas.push(schema.clone());
-                }
-            }
-            vec![CheckJudgement::error(denials(rights)).for_schemas(schemas)]
+    // Without --service-user, nothing is asked.
+    if facts.nodes.iter().all(|node| node.service_user.is_none()) {
+        return Vec::new();
+    }
+    of_each_node(facts, |node| judge_node(node, facts))
+}
+
+fn judge_node(node: &NodeFacts, facts: &DeploymentFacts) -> Answer<CheckJudgement> {
+    let rights = match &node.service_user {
+        Some(rights) => rights.clone()?,
+        None => return Err(missing("ACL DRYRUN", "this user")),
+    };
+    if facts.schemas.is_empty() {
+        return Err(without_schema("no step of a service is known"));
+    }
+    let mut certain = rights.clone();
+    certain.denied.retain(|denied| !has_other_way(denied, &rights));
+    if !certain.denied.is_empty() {
+        let schemas = schemas_of(&certain);
+        return Ok(CheckJudgement::error(denials(&certain)).for_schemas(schemas));
+    }
+    if !rights.denied.is_empty() {
+        return Ok(CheckJudgement::note(denials(&rights))
+            .with_consequence(
+                "Most clients call a script with EVALSHA, and with EVAL if the server does not \
+                 know it, as after a restart or a failover. Without one of these rights they fail. \
+                 A client that only sends the other one works.",
+            )
+            .with_remedy("Allow both EVAL and EVALSHA.")
+            .for_schemas(schemas_of(&rights)));
+    }
+    if let Some(refusal) = not_asked(facts) {
+        return Err(refusal);
+    }
+    let fact = format!("user {} may send every command of the steps", rights.user);
+    Ok(CheckJudgement::ok(fact))
+}
+
+/// True if a script that this command calls can also be called with EVAL, or with EVALSHA.
+fn has_other_way(denied: &DeniedCommand, rights: &UserRights) -> bool {
+    let other = match denied.command.as_str() {
+        "EVAL" => "EVALSHA",
+        "EVALSHA" => "EVAL",
+        _ => return false,
+    };
+    for candidate in &rights.denied {
+        let is_same_step =
+            candidate.schema == denied.schema && candidate.needed_by == denied.needed_by;
+        if is_same_step && candidate.command == other {
+            return false;
         }
     }
+    true
+}
+
+fn schemas_of(rights: &UserRights) -> Vec<String> {
+    let mut schemas = Vec::new();
+    for denied in &rights.denied {
+        if let Some(schema) = &denied.schema
+            && !schemas.contains(schema)
+        {
+            schemas.push(schema.clone());
+        }
+    }
+    schemas
 }

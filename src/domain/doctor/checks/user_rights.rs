@@ -1,16 +1,19 @@
 //! What the user of this run may do.
 
 use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
-use crate::domain::doctor::facts::{DeniedCommand, DeploymentFacts, UserRights};
-use crate::domain::doctor::judgement::CheckJudgement;
+use crate::domain::doctor::facts::{DeniedCommand, DeploymentFacts, NodeFacts, UserRights};
+use crate::domain::doctor::judgement::{CheckJudgement, of_each_node};
+use crate::domain::doctor::refusal::{Answer, RefusedFact};
+use crate::domain::doctor::sent_commands;
 
 pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     code: "user-rights",
     group: CheckGroup::Server,
     title: "what the user of this run may do",
-    reads: "ACL WHOAMI, ACL DRYRUN",
+    reads: "ACL WHOAMI and ACL DRYRUN on each master",
     rule: "A note for each command that the user may not send. Redis before 7.0 has no ACL DRYRUN, \
-           so the rights are unknown there.",
+           so the rights are unknown there. Without a schema in use, only the commands are checked, \
+           and not the Redis keys.",
     source: "docs/connecting.md (ACL users)",
     consequence: "The commands of idemctl that need it do not work with this user.",
     remedy: "Use the ready-made users of docs/connecting.md, which have the least rights.",
@@ -18,13 +21,50 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
 };
 
 fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
-    match &facts.user {
-        Err(refusal) => vec![CheckJudgement::unknown(refusal.clone())],
-        Ok(rights) if rights.denied.is_empty() => {
-            vec![CheckJudgement::ok(format!("user {} may send every command needed", rights.user))]
-        }
-        Ok(rights) => vec![CheckJudgement::note(denials(rights))],
+    of_each_node(facts, |node| judge_node(node, facts))
+}
+
+fn judge_node(node: &NodeFacts, facts: &DeploymentFacts) -> Answer<CheckJudgement> {
+    let mut rights = node.user.clone()?;
+    let count = rights.denied.len();
+    if facts.schemas.is_empty() {
+        // Without a schema no Redis key is known, so only refused commands are certain.
+        rights.denied.retain(|denied| !denied.is_about_key());
     }
+    if !rights.denied.is_empty() {
+        return Ok(CheckJudgement::note(denials(&rights)));
+    }
+    if rights.denied.len() < count {
+        return Err(without_schema("which Redis keys the services use is unknown"));
+    }
+    if let Some(refusal) = not_asked(facts) {
+        return Err(refusal);
+    }
+    Ok(CheckJudgement::ok(format!("user {} may send every command needed", rights.user)))
+}
+
+/// The refusal if no schema is in use. `effect` says what is unknown because of that.
+pub(super) fn without_schema(effect: &str) -> RefusedFact {
+    RefusedFact {
+        command: "ACL DRYRUN".to_owned(),
+        rule: None,
+        why: format!("no schema is in use, so {effect}"),
+        instead: Some("Name the schemas of your services with --schema.".to_owned()),
+    }
+}
+
+/// Why the rights are not known completely; `None` if every command of the steps was asked.
+pub(super) fn not_asked(facts: &DeploymentFacts) -> Option<RefusedFact> {
+    let commands = sent_commands::not_asked(&facts.schemas);
+    if commands.is_empty() {
+        return None;
+    }
+    Some(RefusedFact {
+        command: "ACL DRYRUN".to_owned(),
+        rule: None,
+        why: format!("the arguments of {} in the scripts are unknown", commands.join(", ")),
+        instead: Some("Execute the steps with this user on a test server.".to_owned()),
+    })
 }
 
 /// `user ops may not send SET (begin of express), UNLINK (purge)`.
