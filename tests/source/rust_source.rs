@@ -73,7 +73,10 @@ impl Source {
                 source.test_files.iter().map(|name| below(source, name)).collect::<Vec<_>>()
             })
             .collect();
-        sources.retain(|source| !for_tests.contains(&source.module()));
+        // The modules below a module for tests are for tests, too.
+        let is_for_tests =
+            |source: &Self| for_tests.iter().any(|module| source.module().starts_with(module));
+        sources.retain(|source| !is_for_tests(source));
         sources
     }
 
