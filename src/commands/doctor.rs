@@ -131,14 +131,19 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     };
     let service_user = args.service_user.as_deref();
     let local_clock = || context.now_ms();
-    let facts = interruptible(async {
+    let mut facts = interruptible(async {
         Ok(read_deployment(&client, &schemas, sample, service_user, &local_clock).await?)
     })
     .await?;
-    let mut statements = doctor::judge(&facts, |check| args.is_chosen(check));
+    let mut histories = Histories::new(context);
+    let is_chosen = |check: &DoctorCheck| args.is_chosen(check);
+    if doctor::explores_schemas(is_chosen) {
+        facts.explorations = histories.of_schemas(&schemas).await?;
+    }
+    let mut statements = doctor::judge(&facts, is_chosen);
     // Without names, a sample shows which schemas are in use, and it need not show all.
     let are_all = catalog.is_named() || facts.sample.as_ref().is_ok_and(|sample| sample.is_all);
-    Histories::new(context).show(&mut statements, &schemas, are_all).await?;
+    histories.show(&mut statements, &schemas, are_all).await?;
     let now = humantime::format_rfc3339_seconds(context.now()).to_string();
     let today = now.split('T').next().unwrap_or_default();
     doctor::accept(&mut statements, &acceptances, today);

@@ -218,13 +218,13 @@ fn shortest_of_each(found: &[Counterexample]) -> Vec<AlikeHistories<'_>> {
 /// `express executes twice in 5 steps, with 1 eviction; go-chi likewise`.
 fn history(histories: &AlikeHistories<'_>) -> String {
     let first = histories.first;
-    let mut line = format!(
-        "{} {} in {} steps, with {}",
-        first.schema,
-        phrase_of(&first.invariant),
-        first.steps,
-        first.faults
-    );
+    let phrase = phrase_of(&first.invariant);
+    let steps = first.steps;
+    let with = match first.faults.as_str() {
+        "no fault" => "without a fault".to_owned(),
+        faults => format!("with {faults}"),
+    };
+    let mut line = format!("{} {phrase} in {steps} steps, {with}", first.schema);
     let others = &histories.schemas[1..];
     if !others.is_empty() {
         line.push_str(&format!("; likewise {}", others.join(", ")));

@@ -79,7 +79,8 @@ fn a_policy_that_deletes_locks_is_shown_by_a_history_that_can_be_replayed() {
 fn every_history_contains_the_fault_of_its_check() {
     let server = server(&["maxmemory 100mb", "maxmemory-policy allkeys-lru"]);
     let all = "express,event-driven,event-consumer,go-chi,go-middleware,reference";
-    let run = server.idemctl(&["doctor", "--schema", all, "-o", "json"]);
+    let only = "eviction-policy,persistence";
+    let run = server.idemctl(&["doctor", "--schema", all, "--only", only, "-o", "json"]);
     let mut shown = 0;
     for check in checks(&run) {
         let letter = match check["code"].as_str().unwrap() {

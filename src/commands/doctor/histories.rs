@@ -1,4 +1,5 @@
-//! The histories that `explore` finds for the faults of a deployment, and their cache.
+//! The histories that `explore` finds for the schemas of a deployment and its faults, and their
+//! cache.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -9,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::context::Context;
-use crate::domain::doctor::{Counterexample, FaultOutcome, ModelledFault, Statement};
+use crate::domain::doctor::{Counterexample, ExploredFaults, FaultOutcome, Statement};
 use crate::domain::hex::hex;
 use crate::domain::schema::Schema;
 use crate::exit::CommandError;
@@ -41,7 +42,10 @@ struct CachedHistory {
     token: String,
 }
 
-/// Explores faults, each schema once.
+/// An exploration that is wanted.
+type Wanted = (Arc<Schema>, ExploredFaults);
+
+/// Explores schemas, each of them once with the same faults.
 pub(super) struct Histories<'a> {
     context: &'a mut Context,
     /// The file of the cache; `None` if there is no state folder.
@@ -66,13 +70,29 @@ impl<'a> Histories<'a> {
         Self { context, file, cache, is_changed: false }
     }
 
+    /// What `explore` finds in each schema with its default faults, under all assumptions.
+    ///
+    /// # Errors
+    /// Interrupted; or an error of the temporary local Redis.
+    pub(super) async fn of_schemas(
+        &mut self,
+        schemas: &[Arc<Schema>],
+    ) -> Result<Vec<(String, FaultOutcome)>> {
+        let wanted = schemas.iter().map(|schema| (Arc::clone(schema), ExploredFaults::Usual));
+        let mut found = Vec::new();
+        for (schema, _, outcome) in self.outcomes(wanted.collect()).await? {
+            found.push((schema.name.clone(), outcome));
+        }
+        Ok(found)
+    }
+
     /// Adds to each statement with a fault what `explore` finds for the schemas in use. `are_all` is
     /// true if these are certainly all of them.
     ///
     /// # Errors
     /// Interrupted; or an error of the temporary local Redis.
     pub(super) async fn show(
-        mut self,
+        &mut self,
         statements: &mut [Statement],
         schemas: &[Arc<Schema>],
         are_all: bool,
@@ -81,37 +101,51 @@ impl<'a> Histories<'a> {
         for statement in statements.iter() {
             faults.extend(statement.judgement.fault);
         }
-        let mut outcomes = BTreeMap::new();
-        let mut unknown = Vec::new();
-        for fault in faults {
-            let mut of_fault = Vec::new();
+        let mut wanted = Vec::new();
+        for fault in &faults {
             for schema in schemas {
-                match self.cached(schema, fault) {
-                    Some(outcome) => of_fault.push((schema.name.clone(), outcome)),
-                    None => unknown.push((Arc::clone(schema), fault)),
+                wanted.push((Arc::clone(schema), ExploredFaults::Alone(*fault)));
+            }
+        }
+        let outcomes = self.outcomes(wanted).await?;
+        for statement in statements {
+            let Some(fault) = statement.judgement.fault else { continue };
+            let mut of_fault = Vec::new();
+            for (schema, faults, outcome) in &outcomes {
+                if *faults == ExploredFaults::Alone(fault) {
+                    of_fault.push((schema.name.clone(), outcome.clone()));
                 }
             }
-            outcomes.insert(fault, of_fault);
+            statement.explain(&of_fault, are_all);
         }
-        for (schema, fault, outcome) in self.explore(unknown).await? {
-            self.remember(&schema, fault, &outcome);
-            outcomes.entry(fault).or_default().push((schema.name.clone(), outcome));
-        }
-        for statement in statements {
-            if let Some(fault) = statement.judgement.fault
-                && let Some(outcomes) = outcomes.get(&fault)
-            {
-                statement.explain(outcomes, are_all);
+        Ok(())
+    }
+
+    /// The outcomes of these explorations: those in the cache first, then the others.
+    async fn outcomes(
+        &mut self,
+        wanted: Vec<Wanted>,
+    ) -> Result<Vec<(Arc<Schema>, ExploredFaults, FaultOutcome)>> {
+        let mut outcomes = Vec::new();
+        let mut unknown = Vec::new();
+        for (schema, faults) in wanted {
+            match self.cached(&schema, faults) {
+                Some(outcome) => outcomes.push((schema, faults, outcome)),
+                None => unknown.push((schema, faults)),
             }
         }
+        for (schema, faults, outcome) in self.explore(unknown).await? {
+            self.remember(&schema, faults, &outcome);
+            outcomes.push((schema, faults, outcome));
+        }
         self.save();
-        Ok(())
+        Ok(outcomes)
     }
 
     async fn explore(
         &mut self,
-        wanted: Vec<(Arc<Schema>, ModelledFault)>,
-    ) -> Result<Vec<(Arc<Schema>, ModelledFault, FaultOutcome)>> {
+        wanted: Vec<Wanted>,
+    ) -> Result<Vec<(Arc<Schema>, ExploredFaults, FaultOutcome)>> {
         if wanted.is_empty() {
             return Ok(Vec::new());
         }
@@ -129,29 +163,29 @@ impl<'a> Histories<'a> {
             // The findings are true without a history.
             Err(error) => {
                 let why = error.to_string();
-                for (schema, fault) in wanted {
-                    explored.push((schema, fault, FaultOutcome::Unknown(why.clone())));
+                for (schema, faults) in wanted {
+                    explored.push((schema, faults, FaultOutcome::Unknown(why.clone())));
                 }
                 return Ok(explored);
             }
         };
         let progress = self.context.ui.progress_of("explored", Some(wanted.len() as u64));
-        for (schema, fault) in wanted {
-            let outcome = explorer.explore(&schema, fault).await;
+        for (schema, faults) in wanted {
+            let outcome = explorer.explore(&schema, faults).await;
             progress.inc(1);
             if interrupt.is_raised() {
                 progress.finish_and_clear();
                 return Err(CommandError::interrupted("interrupted").into());
             }
             let outcome = outcome.inspect_err(|_| progress.finish_and_clear())?;
-            explored.push((schema, fault, outcome));
+            explored.push((schema, faults, outcome));
         }
         progress.finish_and_clear();
         Ok(explored)
     }
 
-    fn cached(&self, schema: &Schema, fault: ModelledFault) -> Option<FaultOutcome> {
-        Some(match self.cache.get(&name(schema, fault))? {
+    fn cached(&self, schema: &Schema, faults: ExploredFaults) -> Option<FaultOutcome> {
+        Some(match self.cache.get(&name(schema, faults))? {
             None => FaultOutcome::Holds,
             Some(history) => FaultOutcome::Violates(Counterexample {
                 schema: schema.name.clone(),
@@ -163,7 +197,7 @@ impl<'a> Histories<'a> {
         })
     }
 
-    fn remember(&mut self, schema: &Schema, fault: ModelledFault, outcome: &FaultOutcome) {
+    fn remember(&mut self, schema: &Schema, faults: ExploredFaults, outcome: &FaultOutcome) {
         let entry = match outcome {
             FaultOutcome::Violates(found) => Some(CachedHistory {
                 invariant: found.invariant.clone(),
@@ -175,15 +209,16 @@ impl<'a> Histories<'a> {
             // The reason may be gone in the next run.
             FaultOutcome::Unknown(_) => return,
         };
-        self.cache.insert(name(schema, fault), entry);
+        self.cache.insert(name(schema, faults), entry);
         self.is_changed = true;
     }
 
-    fn save(&self) {
+    fn save(&mut self) {
         let Some(file) = &self.file else { return };
         if !self.is_changed {
             return;
         }
+        self.is_changed = false;
         let text = serde_json::to_string(&self.cache).unwrap_or_default();
         if let Some(folder) = file.parent() {
             // Without a cache, the next run explores again.
@@ -194,11 +229,11 @@ impl<'a> Histories<'a> {
 }
 
 /// The name of an exploration in the cache: a hash of everything that decides its outcome.
-fn name(schema: &Schema, fault: ModelledFault) -> String {
+fn name(schema: &Schema, faults: ExploredFaults) -> String {
     let mut ttls = format!("{:?} {:?}", schema.lock_ttl, schema.result_ttl);
     for format in &schema.values {
         ttls.push_str(&format!(" {:?}", format.ttl));
     }
-    let text = format!("{} {} {} {ttls} {fault:?}", version::TEXT, schema.name, schema.files_hash);
+    let text = format!("{} {} {} {ttls} {faults:?}", version::TEXT, schema.name, schema.files_hash);
     hex(&Sha256::digest(text.as_bytes()))
 }

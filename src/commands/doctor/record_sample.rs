@@ -7,7 +7,7 @@ use fastrand::Rng;
 use crate::context::Context;
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::doctor::{Answer, RecordSample};
-use crate::domain::record::locate::{for_redis_key, records};
+use crate::domain::record::locate::{for_redis_key, other_author, records};
 use crate::domain::schema::{Catalog, Schema};
 use crate::store::doctor::{is_fatal, refused_sample};
 use crate::store::{Client, ReadLimit, RecordReader, Sampler, StoreError};
@@ -84,7 +84,12 @@ async fn sample(mut reader: RecordReader, catalog: &Catalog) -> Result<RecordSam
                 sample.unread += 1;
                 continue;
             };
-            for record in records(catalog, candidate, &seen, &Thresholds::default()) {
+            let found = records(catalog, candidate, &seen, &Thresholds::default());
+            // If several schemas claim a value, it does not show which of them wrote it.
+            if let [record] = &found[..] {
+                sample.add_writer(record, other_author(catalog, record));
+            }
+            for record in found {
                 if !record.claim.is_unrecognised() {
                     sample.add(&record);
                 }
@@ -96,6 +101,7 @@ async fn sample(mut reader: RecordReader, catalog: &Catalog) -> Result<RecordSam
         sample.unread += 1;
     }
     sample.is_all = sample.unread == 0 && sampler.there.is_some_and(|there| there <= sampled);
+    sample.places.sort_by(|one, other| one.pattern.cmp(&other.pattern));
     sample.schemas.sort_by(|one, other| one.schema.name.cmp(&other.schema.name));
     Ok(sample)
 }

@@ -1,6 +1,6 @@
-//! Histories in which a fault of the deployment harms a client.
+//! Histories in which a client is harmed, by a fault of the deployment or by the schema itself.
 
-/// The shortest history in which one fault violates an invariant of one schema.
+/// The shortest history that violates an invariant of one schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Counterexample {
     pub(crate) schema: String,
@@ -13,12 +13,12 @@ pub(crate) struct Counterexample {
     pub(crate) token: String,
 }
 
-/// What an exploration with one fault alone found for a schema.
+/// What an exploration found for a schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum FaultOutcome {
-    /// A history with this fault violates an invariant.
+    /// A history violates an invariant. If one fault was explored alone, the history has it.
     Violates(Counterexample),
-    /// No history with this fault does.
+    /// No history does.
     Holds,
     /// The schema was not explored, or not completely, and why.
     Unknown(String),
@@ -47,6 +47,11 @@ impl Counterexample {
             ["one-effect", "replays-after-success", "lock-ends", "true-replay"];
         let position = ORDER.iter().position(|name| *name == self.invariant);
         (position.unwrap_or(ORDER.len()), self.steps)
+    }
+
+    /// True if an operation is executed twice in the history.
+    pub(crate) fn executes_twice(&self) -> bool {
+        ["one-effect", "replays-after-success"].contains(&self.invariant.as_str())
     }
 
     /// The one of these that harms clients most.

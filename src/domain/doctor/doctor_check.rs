@@ -14,6 +14,7 @@ pub(crate) enum CheckGroup {
     Cluster,
     Sentinel,
     Ttl,
+    Schema,
 }
 
 as_str!(CheckGroup);

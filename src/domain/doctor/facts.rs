@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::counterexample::FaultOutcome;
 use super::info::InfoFields;
 use super::refusal::{Answer, RefusedFact, missing};
 use super::sample::RecordSample;
@@ -18,6 +19,9 @@ pub(crate) struct DeploymentFacts {
     pub(crate) sentinels: Vec<SentinelFacts>,
     /// The schemas in use here.
     pub(crate) schemas: Vec<Arc<Schema>>,
+    /// What `explore` finds in each of these schemas with its default faults, under all
+    /// assumptions; empty if nothing was explored.
+    pub(crate) explorations: Vec<(String, FaultOutcome)>,
     /// The records in a sample of the keys.
     pub(crate) sample: Answer<RecordSample>,
 }

@@ -2,6 +2,7 @@
 
 use strum::IntoStaticStr;
 
+use super::counterexample::Counterexample;
 use super::facts::{DeploymentFacts, NodeFacts};
 use super::refusal::{Answer, RefusedFact};
 use crate::domain::as_str::as_str;
@@ -81,6 +82,16 @@ impl ModelledFault {
     }
 }
 
+/// The faults that an exploration for `doctor` may inject.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ExploredFaults {
+    /// One fault of the deployment, and no other one.
+    Alone(ModelledFault),
+    /// The default faults of `explore`, under all assumptions. What goes wrong then, the schema
+    /// causes.
+    Usual,
+}
+
 /// What one check says of one part of the deployment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CheckJudgement {
@@ -99,6 +110,8 @@ pub(crate) struct CheckJudgement {
     pub(crate) refusal: Option<RefusedFact>,
     /// The fault with which `explore` shows the consequence.
     pub(crate) fault: Option<ModelledFault>,
+    /// A history that shows the consequence, if the fact itself comes from an exploration.
+    pub(crate) counterexample: Option<Counterexample>,
 }
 
 impl CheckJudgement {
@@ -113,6 +126,7 @@ impl CheckJudgement {
             remedy: None,
             refusal: None,
             fault: None,
+            counterexample: None,
         }
     }
 
@@ -160,6 +174,11 @@ impl CheckJudgement {
     #[must_use]
     pub(crate) fn with_fault(self, fault: ModelledFault) -> Self {
         Self { fault: Some(fault), ..self }
+    }
+
+    #[must_use]
+    pub(crate) fn shown_by(self, counterexample: Counterexample) -> Self {
+        Self { counterexample: Some(counterexample), ..self }
     }
 
     #[must_use]

@@ -9,6 +9,7 @@ mod info;
 mod judgement;
 mod refusal;
 mod registry;
+mod releases;
 mod sample;
 pub(crate) mod sent_commands;
 mod statement;
@@ -22,9 +23,9 @@ pub(crate) use self::facts::{
     ClockReading, DeniedCommand, DeploymentFacts, NodeFacts, SentinelFacts, UserRights,
 };
 pub(crate) use self::info::InfoFields;
-pub(crate) use self::judgement::{CheckSeverity, ModelledFault};
+pub(crate) use self::judgement::{CheckSeverity, ExploredFaults};
 pub(crate) use self::refusal::{Answer, RefusedFact};
-pub(crate) use self::registry::{CHECKS, judge};
+pub(crate) use self::registry::{CHECKS, explores_schemas, judge};
 pub(crate) use self::sample::RecordSample;
 pub(crate) use self::sent_commands::SentCommand;
 pub(crate) use self::statement::{AppliedAcceptance, DoctorVerdict, Statement, verdict};

@@ -2,16 +2,16 @@
 
 use super::checks::{
     clock_local, clock_nodes, cluster_state, commands, endless_locks, eviction_policy, evictions,
-    failover_loss, keys_in_slots, memory_headroom, migrating_slots, observed_ttls, persistence,
-    persistence_status, replication, sentinel_down_after, sentinels, server_version,
-    service_rights, user_rights,
+    failover_loss, keys_in_slots, memory_headroom, migrating_slots, mixed_releases, observed_ttls,
+    persistence, persistence_status, replication, schema_violations, sentinel_down_after,
+    sentinels, server_version, service_rights, user_rights,
 };
 use super::doctor_check::DoctorCheck;
 use super::facts::DeploymentFacts;
 use super::statement::Statement;
 
 /// Every check.
-pub(crate) static CHECKS: [DoctorCheck; 20] = [
+pub(crate) static CHECKS: [DoctorCheck; 22] = [
     server_version::CHECK,
     eviction_policy::CHECK,
     memory_headroom::CHECK,
@@ -32,6 +32,8 @@ pub(crate) static CHECKS: [DoctorCheck; 20] = [
     sentinel_down_after::CHECK,
     endless_locks::CHECK,
     observed_ttls::CHECK,
+    schema_violations::CHECK,
+    mixed_releases::CHECK,
 ];
 
 /// What the chosen checks say of these facts.
@@ -49,4 +51,9 @@ pub(crate) fn judge(
         }
     }
     statements
+}
+
+/// True if one of the chosen checks judges what `explore` finds in the schemas.
+pub(crate) fn explores_schemas(is_chosen: impl Fn(&DoctorCheck) -> bool) -> bool {
+    is_chosen(&schema_violations::CHECK)
 }

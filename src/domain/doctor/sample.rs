@@ -1,8 +1,9 @@
-//! What a sample of the records shows of their TTLs.
+//! What a sample of the records shows of their TTLs and of their writers.
 
 use std::sync::Arc;
 
 use super::refusal::RefusedFact;
+use super::releases::{self, PlaceSample};
 use crate::domain::diagnosis::FindingCode;
 use crate::domain::record::age::{TTL_TOLERANCE_MS, millis};
 use crate::domain::record::{Expiry, KeyState, Record};
@@ -16,6 +17,8 @@ pub(crate) struct RecordSample {
     /// Records in the sample that the user may not read, or that a node did not return.
     pub(crate) unread: u64,
     pub(crate) schemas: Vec<SchemaSample>,
+    /// Who wrote the values under each template of Redis keys.
+    pub(crate) places: Vec<PlaceSample>,
 }
 
 /// The records of one schema in a sample.
@@ -50,6 +53,12 @@ impl RecordSample {
             why: format!("{} of the records in it could not be read", self.unread),
             instead: None,
         })
+    }
+
+    /// Counts a record for the schema that wrote it. `other` is that schema, if it is not the
+    /// record's.
+    pub(crate) fn add_writer(&mut self, record: &Record, other: Option<Arc<Schema>>) {
+        releases::add(&mut self.places, record, other);
     }
 
     /// Adds a record that the schema's own service wrote.

@@ -50,8 +50,8 @@ impl Statement {
     pub(super) fn new(check: &'static DoctorCheck, judgement: CheckJudgement) -> Self {
         Self {
             check,
+            counterexamples: judgement.counterexample.iter().cloned().collect(),
             judgement,
-            counterexamples: Vec::new(),
             unharmed: Vec::new(),
             unexplored: Vec::new(),
             accepted: None,

@@ -74,12 +74,13 @@ fn configured(mut node: NodeFacts, parameter: &'static str, value: &str) -> Node
     node
 }
 
-fn deployment(nodes: Vec<NodeFacts>) -> DeploymentFacts {
+pub(super) fn deployment(nodes: Vec<NodeFacts>) -> DeploymentFacts {
     DeploymentFacts {
         nodes,
         is_cluster: false,
         sentinels: Vec::new(),
         schemas: Vec::new(),
+        explorations: Vec::new(),
         sample: Ok(RecordSample::default()),
     }
 }

@@ -1,10 +1,10 @@
-//! What one fault alone does to a schema.
+//! What a schema does with one fault alone, or with the default faults.
 
 use std::sync::Arc;
 
 use super::task::{ExplorationPlace, ExplorationTask, unexplorable_because};
-use crate::domain::doctor::{Counterexample, FaultOutcome, ModelledFault};
-use crate::domain::exploration::{Assumptions, Exploration, Violation};
+use crate::domain::doctor::{Counterexample, ExploredFaults, FaultOutcome};
+use crate::domain::exploration::{Assumptions, Exploration, FaultBudget, Violation};
 use crate::domain::schema::Schema;
 use crate::explore::SearchLimits;
 use crate::interrupt::Interrupt;
@@ -14,7 +14,8 @@ use crate::store::{Sandbox, SandboxError, StoreError, Writable};
 /// As many workers as `explore` has by default.
 const WORKERS: u8 = 3;
 
-/// The states after which an exploration ends. A fault alone reaches a few thousand.
+/// The states after which an exploration ends. A fault alone reaches a few thousand, and the default
+/// faults under the assumptions no more than 20,000.
 const MOST_STATES: usize = 300_000;
 
 /// The idempotency key on a temporary local Redis.
@@ -40,14 +41,14 @@ impl<'a> FaultExplorer<'a> {
         Ok(Self { target: sandbox.first_database(&servers.like), interrupt, _sandbox: sandbox })
     }
 
-    /// Explores a schema with this fault once and no other fault.
+    /// Explores a schema with these faults.
     ///
     /// # Errors
     /// An error of the temporary server.
     pub(crate) async fn explore(
         &self,
         schema: &Arc<Schema>,
-        fault: ModelledFault,
+        faults: ExploredFaults,
     ) -> Result<FaultOutcome, StoreError> {
         if let Some(why) = unexplorable_because(schema) {
             return Ok(FaultOutcome::Unknown(why));
@@ -56,12 +57,16 @@ impl<'a> FaultExplorer<'a> {
             Ok(program) => program,
             Err(why) => return Ok(FaultOutcome::Unknown(why)),
         };
+        let (most, assumptions) = match faults {
+            ExploredFaults::Alone(fault) => (fault.budget(), Assumptions::default()),
+            ExploredFaults::Usual => (FaultBudget::USUAL, Assumptions::ALL),
+        };
         let task = ExplorationTask {
             program,
             workers: WORKERS,
             has_other_payload: false,
-            most: fault.budget(),
-            assumptions: Assumptions::default(),
+            most,
+            assumptions,
             limits: SearchLimits {
                 most_states: MOST_STATES,
                 most_bytes: usize::MAX,
@@ -74,18 +79,18 @@ impl<'a> FaultExplorer<'a> {
             is_private: true,
             interrupt: self.interrupt,
         };
-        Ok(outcome(&task.run(place).await?, fault))
+        Ok(outcome(&task.run(place).await?, faults))
     }
 }
 
-fn outcome(explored: &Exploration, fault: ModelledFault) -> FaultOutcome {
+fn outcome(explored: &Exploration, faults: ExploredFaults) -> FaultOutcome {
     // If a step replies differently to the same state, the states that follow are wrong.
     if let Some(why) = &explored.unsteady {
         return FaultOutcome::Unknown(why.clone());
     }
     let mut found: Vec<Counterexample> = Vec::new();
     for violation in &explored.violations {
-        if has_fault(violation, fault) {
+        if is_caused(violation, faults) {
             found.push(Counterexample {
                 schema: explored.name(),
                 invariant: violation.invariant.name.to_owned(),
@@ -97,11 +102,11 @@ fn outcome(explored: &Exploration, fault: ModelledFault) -> FaultOutcome {
     }
     match (Counterexample::most_harmful(found), explored.violations.first()) {
         (Some(counterexample), _) => FaultOutcome::Violates(counterexample),
-        // Only the smallest histories are kept, so that these hide what the fault adds to them.
-        (None, Some(violation)) => FaultOutcome::Unknown(format!(
-            "it violates {} without this fault, see explore",
-            violation.invariant.name
-        )),
+        (None, Some(violation)) => FaultOutcome::Unknown(unproven_because(violation)),
+        // Then the absence of violations means nothing.
+        (None, None) if !explored.unreached().is_empty() => FaultOutcome::Unknown(
+            "without a fault, no history has an effect, stores a result and replays it".to_owned(),
+        ),
         (None, None) if explored.is_complete() => FaultOutcome::Holds,
         (None, None) => {
             FaultOutcome::Unknown(format!("explore stopped after {MOST_STATES} states"))
@@ -109,12 +114,23 @@ fn outcome(explored: &Exploration, fault: ModelledFault) -> FaultOutcome {
     }
 }
 
-/// True if the history of the violation contains the fault. A violation that happens without it
-/// says nothing about this deployment.
-fn has_fault(violation: &Violation, fault: ModelledFault) -> bool {
+/// Why a violation does not answer the question of the exploration.
+fn unproven_because(violation: &Violation) -> String {
+    let invariant = violation.invariant.name;
+    match &violation.deviates {
+        // Only the smallest histories are kept, so that these hide what the fault adds to them.
+        None => format!("it violates {invariant} without this fault, see explore"),
+        Some(why) => format!("workers could not execute the violation of {invariant}: {why}"),
+    }
+}
+
+/// True if the faults cause the violation. If one fault is explored alone, a violation that happens
+/// without it says nothing about this deployment.
+fn is_caused(violation: &Violation, faults: ExploredFaults) -> bool {
     // A history that workers could not execute proves nothing.
     if violation.deviates.is_some() {
         return false;
     }
+    let ExploredFaults::Alone(fault) = faults else { return true };
     violation.token.acts.iter().any(|act| act.fault() == Some(fault.fault()))
 }

@@ -70,6 +70,8 @@ pub(crate) async fn read_deployment(
         is_cluster: client.is_cluster(),
         sentinels: read_sentinels(client).await,
         schemas: schemas.to_vec(),
+        // The caller explores, because that needs another server.
+        explorations: Vec::new(),
         sample,
     })
 }

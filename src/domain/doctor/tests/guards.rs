@@ -214,6 +214,7 @@ fn a_check_judges_the_same_without_what_it_does_not_need() {
             is_cluster: whole.is_cluster,
             sentinels: whole.sentinels.clone(),
             schemas: whole.schemas.clone(),
+            ..deployment(Vec::new())
         };
         if check.needs() != SampleNeed::Records {
             assert_eq!(judged(&without_sample, check.code), all, "{}", check.code);

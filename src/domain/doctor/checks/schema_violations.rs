@@ -1,0 +1,121 @@
+//! Whether the steps of a schema themselves violate an invariant.
+
+use crate::domain::doctor::counterexample::{Counterexample, FaultOutcome, phrase_of};
+use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
+use crate::domain::doctor::facts::DeploymentFacts;
+use crate::domain::doctor::judgement::{CheckJudgement, FactEvidence};
+use crate::domain::doctor::refusal::RefusedFact;
+
+pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
+    code: "schema-violations",
+    group: CheckGroup::Schema,
+    title: "whether the steps of each schema in use keep the invariants of explore",
+    reads: "the files of the schemas in use; no key of this deployment",
+    rule: "explore finds a violation under its assumptions, with its default faults: an error if an \
+           operation is executed twice, else a warning.",
+    source: "docs/explore.md (assumptions and invariants)",
+    consequence: "A client is harmed although the servers are sound, in an order of steps that \
+                  happens with ordinary faults.",
+    remedy: "`idemctl explore --sandbox --schema SCHEMA` shows every violation and suggests a change \
+             of the scripts.",
+    judge,
+};
+
+fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
+    let mut judgements = Vec::new();
+    let mut sound = Vec::new();
+    // Often the same reason keeps all schemas from being explored.
+    let mut unexplored: Vec<(&str, Vec<String>)> = Vec::new();
+    for (schema, outcome) in &facts.explorations {
+        match outcome {
+            FaultOutcome::Holds => sound.push(schema.clone()),
+            FaultOutcome::Violates(counterexample) => judgements.push(violation(counterexample)),
+            FaultOutcome::Unknown(why) => {
+                match unexplored.iter_mut().find(|(known, _)| known == why) {
+                    Some((_, schemas)) => schemas.push(schema.clone()),
+                    None => unexplored.push((why, vec![schema.clone()])),
+                }
+            }
+        }
+    }
+    for (why, schemas) in unexplored {
+        judgements.push(unknown(why, schemas));
+    }
+    if !sound.is_empty() {
+        let fact = format!("explore finds no violation in {}", sound.join(", "));
+        let judgement = CheckJudgement::ok(fact).with_evidence(FactEvidence::Configured);
+        judgements.push(judgement.for_schemas(sound));
+    }
+    judgements
+}
+
+fn violation(found: &Counterexample) -> CheckJudgement {
+    let schema = &found.schema;
+    let phrase = phrase_of(&found.invariant);
+    let fact = format!("{schema} {phrase} although the servers are sound");
+    let judgement = if found.executes_twice() {
+        CheckJudgement::error(fact)
+    } else {
+        CheckJudgement::warning(fact)
+    };
+    judgement
+        .with_evidence(FactEvidence::Configured)
+        .with_remedy(CHECK.remedy.replace("SCHEMA", schema))
+        .for_schemas(vec![schema.clone()])
+        .shown_by(found.clone())
+}
+
+fn unknown(why: &str, schemas: Vec<String>) -> CheckJudgement {
+    let names = schemas.join(",");
+    let refusal = RefusedFact {
+        command: "explore".to_owned(),
+        rule: None,
+        why: why.to_owned(),
+        instead: Some(format!("Explore yourself: `idemctl explore --sandbox --schema {names}`.")),
+    };
+    let fact = format!("{} was not explored: {why}", schemas.join(", "));
+    CheckJudgement { fact, ..CheckJudgement::unknown(refusal) }.for_schemas(schemas)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::doctor::judgement::CheckSeverity::{Error, Ok as Fine, Unknown, Warning};
+    use crate::domain::doctor::tests::deployment;
+
+    fn violates(schema: &str, invariant: &str) -> (String, FaultOutcome) {
+        let outcome = FaultOutcome::Violates(Counterexample {
+            schema: schema.to_owned(),
+            invariant: invariant.to_owned(),
+            faults: "no fault".to_owned(),
+            steps: 7,
+            token: "1:x:s0".to_owned(),
+        });
+        (schema.to_owned(), outcome)
+    }
+
+    #[test]
+    fn each_schema_with_a_violation_has_a_line_and_the_others_share_one() {
+        assert!(judge(&deployment(Vec::new())).is_empty(), "nothing was explored");
+        let mut facts = deployment(Vec::new());
+        let broken = FaultOutcome::Unknown("no server program".to_owned());
+        facts.explorations = vec![
+            violates("a", "one-effect"),
+            ("b".to_owned(), FaultOutcome::Holds),
+            violates("c", "owner-only"),
+            ("d".to_owned(), broken.clone()),
+            ("e".to_owned(), FaultOutcome::Holds),
+            ("f".to_owned(), broken),
+        ];
+        let judged = judge(&facts);
+        let mut lines = Vec::new();
+        for judgement in &judged {
+            lines.push((judgement.severity, judgement.schemas.join(" ")));
+        }
+        let expected = [(Error, "a"), (Warning, "c"), (Unknown, "d f"), (Fine, "b e")];
+        assert_eq!(lines, expected.map(|(severity, names)| (severity, names.to_owned())));
+        assert_eq!(judged[0].counterexample.as_ref().unwrap().token, "1:x:s0");
+        assert!(judged[0].remedy.as_ref().unwrap().contains("--schema a`"));
+        assert!(judged[2].fact.contains("no server program"), "{}", judged[2].fact);
+    }
+}
