@@ -168,7 +168,7 @@ fn paragraph(
     }
     for found in shortest_of_each(&statement.counterexamples) {
         page.field("Shown by", &history(&found));
-        page.field("", &format!("`{}`", replay(found.first)));
+        page.field("Replay", &format!("`{}`", replay(found.first)));
     }
     if !statement.unharmed.is_empty() {
         let line = format!("explore finds no violation in {}", statement.unharmed.join(", "));

@@ -54,7 +54,7 @@ fn values_of_two_releases_under_one_prefix_are_found() {
     let alike = &of(&[])[0];
     assert_eq!(alike["severity"], "ok");
     let fact = alike["fact"].as_str().unwrap();
-    assert!(fact.ends_with("idem:* of express (completed 1, in-progress 1)"), "{fact}");
+    assert!(fact.ends_with("idem:* has express (1 completed, 1 in-progress)"), "{fact}");
     server.put("idempotency:new", r#"{"status":"PENDING"}"#);
     server.put("idempotency:old", "completed");
     let mixed = &of(&[])[0];

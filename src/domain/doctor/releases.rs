@@ -11,7 +11,7 @@ use crate::domain::schema::Schema;
 pub(crate) struct PlaceSample {
     /// The templates of the Redis keys, with a star for the key.
     pub(crate) pattern: String,
-    /// The schemas that wrote the values.
+    /// The schemas that wrote the values, by name.
     pub(crate) writers: Vec<WriterSample>,
     /// Values that none of the schemas writes.
     pub(crate) unrecognised: u64,
@@ -62,8 +62,10 @@ impl PlaceSample {
         let index = match self.writers.iter().position(|writer| writer.schema.name == schema.name) {
             Some(index) => index,
             None => {
-                self.writers.push(WriterSample { schema, formats: BTreeMap::new() });
-                self.writers.len() - 1
+                let name = &schema.name;
+                let index = self.writers.partition_point(|known| known.schema.name < *name);
+                self.writers.insert(index, WriterSample { schema, formats: BTreeMap::new() });
+                index
             }
         };
         *self.writers[index].formats.entry(format).or_default() += 1;

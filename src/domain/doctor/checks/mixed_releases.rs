@@ -33,7 +33,7 @@ fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
             judgements.push(unrecognised(place));
         } else {
             for writer in &place.writers {
-                alike.push(format!("{} of {}", place.pattern, counts(writer)));
+                alike.push(format!("{} has {}", place.pattern, counts(writer)));
             }
         }
     }
@@ -43,7 +43,8 @@ fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
         return vec![CheckJudgement::unknown(unread)];
     }
     if !alike.is_empty() {
-        let fact = format!("the sampled values are of one schema each: {}", alike.join("; "));
+        let which = if judgements.is_empty() { "each prefix" } else { "each other prefix" };
+        let fact = format!("{which} has values of one schema only: {}", alike.join("; "));
         let evidence = if sample.is_all { FactEvidence::Measured } else { FactEvidence::Estimated };
         judgements.push(CheckJudgement::ok(fact).with_evidence(evidence));
     }
@@ -57,7 +58,8 @@ fn mixed(place: &PlaceSample) -> CheckJudgement {
         writers.push(counts(writer));
         schemas.push(writer.schema.name.clone());
     }
-    let mut fact = format!("{} has values of {}", place.pattern, writers.join(" and of "));
+    let keys = &place.pattern;
+    let mut fact = format!("the keys {keys} have values of {}", writers.join(" and of "));
     if place.unrecognised > 0 {
         fact.push_str(&format!(", and {} of no known schema", place.unrecognised));
     }
@@ -87,8 +89,10 @@ fn mixable(place: &PlaceSample) -> Option<(&str, &str)> {
 
 fn unrecognised(place: &PlaceSample) -> CheckJudgement {
     let values = if place.unrecognised == 1 { "value" } else { "values" };
-    let mut fact =
-        format!("{} has {} {values} of no known schema", place.pattern, place.unrecognised);
+    let mut fact = format!(
+        "the keys {} have {} {values} of no known schema",
+        place.pattern, place.unrecognised
+    );
     let mut schemas = Vec::new();
     for writer in &place.writers {
         fact.push_str(&format!(", beside those of {}", counts(writer)));
@@ -106,11 +110,11 @@ fn unrecognised(place: &PlaceSample) -> CheckJudgement {
         )
 }
 
-/// `express (completed 3, in-progress 1)`.
+/// `express (3 completed, 1 in-progress)`.
 fn counts(writer: &WriterSample) -> String {
     let mut formats = Vec::new();
     for (format, count) in &writer.formats {
-        formats.push(format!("{format} {count}"));
+        formats.push(format!("{count} {format}"));
     }
     format!("{} ({})", writer.schema.name, formats.join(", "))
 }
@@ -145,11 +149,11 @@ mod tests {
         let one = judged(&[NEW, NEW, OTHER], 0);
         assert_eq!(one.len(), 1);
         assert_eq!(one[0].severity, Fine);
-        assert!(one[0].fact.contains("idempotency:* of go-middleware (pending 2)"), "{one:?}");
+        assert!(one[0].fact.contains("idempotency:* has go-middleware (2 pending)"), "{one:?}");
         let two = judged(&[NEW, OLD, OLD], 0);
         assert_eq!(two[0].severity, Warning);
-        let fact = "idempotency:* has values of go-middleware (pending 1) and of go-middleware-v1 \
-                    (completed 2)";
+        let fact = "the keys idempotency:* have values of go-middleware (1 pending) and of \
+                    go-middleware-v1 (2 completed)";
         assert_eq!(two[0].fact, fact);
         // The older release comes first, whichever was seen first.
         let remedy = two[0].remedy.as_deref().unwrap();
@@ -163,7 +167,7 @@ mod tests {
     fn unrecognised_values_are_a_note_and_what_was_not_read_is_unknown() {
         let strange = judged(&[OTHER, ("express", "strange")], 0);
         assert_eq!(strange[0].severity, Note);
-        assert!(strange[0].fact.starts_with("idem:* has 1 value of no known schema"));
+        assert!(strange[0].fact.starts_with("the keys idem:* have 1 value of no known schema"));
         assert_eq!(judged(&[OTHER], 1)[0].severity, Unknown);
         assert!(judged(&[], 0).is_empty());
     }

@@ -36,7 +36,7 @@ fn judge_node(node: &NodeFacts) -> Answer<CheckJudgement> {
         }
     }
     if failed.is_empty() {
-        return Ok(CheckJudgement::ok("the last snapshot and the last AOF write succeeded"));
+        return Ok(CheckJudgement::ok("no snapshot and no AOF write has failed"));
     }
     Ok(CheckJudgement::error(failed.join(", ")))
 }

@@ -14,8 +14,8 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     rule: "explore finds a violation under its assumptions, with its default faults: an error if an \
            operation is executed twice, else a warning.",
     source: "docs/explore.md (assumptions and invariants)",
-    consequence: "A client is harmed although the servers are sound, in an order of steps that \
-                  happens with ordinary faults.",
+    consequence: "Ordinary faults are enough, such as a handler that fails, or a call that a client \
+                  library sends again. No setting of the server prevents it.",
     remedy: "`idemctl explore --sandbox --schema SCHEMA` shows every violation and suggests a change \
              of the scripts.",
     judge,
@@ -42,7 +42,8 @@ fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
         judgements.push(unknown(why, schemas));
     }
     if !sound.is_empty() {
-        let fact = format!("explore finds no violation in {}", sound.join(", "));
+        let fact =
+            format!("explore finds no order of steps in which {} harms a client", sound.join(", "));
         let judgement = CheckJudgement::ok(fact).with_evidence(FactEvidence::Configured);
         judgements.push(judgement.for_schemas(sound));
     }
@@ -52,7 +53,7 @@ fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
 fn violation(found: &Counterexample) -> CheckJudgement {
     let schema = &found.schema;
     let phrase = phrase_of(&found.invariant);
-    let fact = format!("{schema} {phrase} although the servers are sound");
+    let fact = format!("the schema {schema} {phrase}, although the servers are sound");
     let judgement = if found.executes_twice() {
         CheckJudgement::error(fact)
     } else {
