@@ -81,17 +81,15 @@ fn a_pointer_goes_on_into_json_that_stands_in_a_string() {
     );
     assert_eq!(
         listed(&server, "powertools"),
-        are(&[("a", "completed"), ("b", "in-progress"), ("c", "completed")])
+        are(&[("a", "completed"), ("b", "in-progress"), ("c", "unreadable")])
     );
     let record = inspected(&server, "powertools", "a");
     assert_eq!(
         (&record["response"]["status"], &record["response"]["body"]),
         (&200.into(), &"success".into())
     );
-    assert_eq!(
-        inspected(&server, "powertools", "c")["response"]["status"],
-        serde_json::Value::Null
-    );
+    // json.loads of the library fails with it.
+    assert_eq!(inspected(&server, "powertools", "c")["response"], serde_json::Value::Null);
 }
 
 #[test]
