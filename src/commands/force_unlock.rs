@@ -197,22 +197,26 @@ fn explain(
     change::show(context, Output::Table, record)?;
     let redis_key = escape::text(&record.seen.keys[key_index].redis_key);
     if record.state.is_result() {
-        context.ui.status(&format!(
-            "This removes the lock {redis_key}. The result remains, and retries still get it."
-        ));
+        let then = match unlock::answer_without(record, key_index) {
+            Answer::Replay => "The result remains, and retries get it.",
+            _ => "The result remains.",
+        };
+        context.ui.status(&format!("This removes the lock {redis_key}. {then}"));
         return Ok(());
     }
     let worker = match record.owner() {
         Some(owner) => format!("worker {}", escape::text(owner)),
         None => "its worker (this schema stores no owner)".to_owned(),
     };
-    let then = match unlock::answer_without(record, key_index) {
-        Answer::Execute => " The next request with this key executes the operation.",
-        _ => "",
+    let (then, twice) = match unlock::answer_without(record, key_index) {
+        Answer::Execute => {
+            (" The next request with this key executes the operation.", "executes twice")
+        }
+        _ => ("", "may execute twice"),
     };
     context.ui.status(&format!("This removes the lock {redis_key}.{then}"));
     context.ui.warning(&format!(
-        "if {worker} is still running, the operation executes twice; {}",
+        "if {worker} is still running, the operation {twice}; {}",
         words::late_worker(&record.schema)
     ));
     if let Some(token) = expect::token(record) {

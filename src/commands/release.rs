@@ -125,7 +125,7 @@ fn explain(context: &mut Context, report: &StepReport<'_>) {
         context.ui.status(&format!("The service will reject the release of {redis_key}{owner}."));
     } else if record.state.is_result() {
         context.ui.status(&format!(
-            "This releases the lock {redis_key}. The result remains, and retries still get it."
+            "This releases the lock {redis_key}. The result remains, and retries get it."
         ));
     } else {
         let then = match record.schema.begin {

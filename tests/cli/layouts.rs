@@ -550,3 +550,20 @@ fn detect_lists_the_records_of_one_schema_that_another_ignores() {
     let detected = server.idemctl(&["detect"]).exits(0);
     detected.shows("Schema        express").shows("5 in-progress");
 }
+
+/// Rule: nothing says that retries get a result whose service looks at the lock first.
+#[test]
+fn a_lock_that_hides_its_result_is_told_as_one() {
+    let server = Server::start();
+    server.describe("held", &[("schema.toml", HELD)]);
+    server.set("held:a:lock", r#"{"by":"w"}"#, 60_000);
+    server.put("held:a", "done");
+    let shown = server.idemctl(&["inspect", "a", "--schema", "held"]);
+    shown.shows("conflict for another").shows("It rejects every retry until it expires");
+    assert!(!shown.all().contains("Retries get the result"), "{}", shown.all());
+    let extend = ["extend", "a", "--schema", "held", "--for", "10m", "--yes"];
+    server.idemctl(&extend).says("the lock beside the result need not live longer");
+    let unlock = ["force-unlock", "a", "--schema", "held", "--dry-run"];
+    let unlocked = server.idemctl(&unlock);
+    assert!(!unlocked.all().contains("retries get it"), "{}", unlocked.all());
+}

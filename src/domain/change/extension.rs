@@ -34,6 +34,10 @@ pub(crate) fn extendable(record: &Record) -> Result<usize, String> {
                 .to_owned(),
         ),
         State::InProgress => Ok(record.schema.lock_key_index()),
+        State::Completed | State::Failed if record.lock().is_some() => Err(format!(
+            "it is {}, so the lock beside the result need not live longer",
+            record.state.as_str()
+        )),
         State::Completed | State::Failed | State::Released => {
             Err(format!("it is {}, so no lock is held", record.state.as_str()))
         }

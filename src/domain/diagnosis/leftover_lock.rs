@@ -4,20 +4,23 @@
 use super::finding::{Finding, FindingCode, Severity};
 use super::input::DiagnosisInput;
 use crate::domain::record::{Evidence, Expiry};
-use crate::domain::step::fencing;
+use crate::domain::step::{Answer, fencing};
 
 pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
     let record = input.record;
     if !record.state.is_result() {
         return None;
     }
-    let then = match (record.result()?.expiry, record.lock()?.expiry) {
-        (Expiry::In(_), Expiry::Never) => "once the result expires they are rejected indefinitely",
-        (Expiry::In(result), Expiry::In(lock)) if result < lock => {
-            "once the result expires they are rejected"
-        }
-        (Expiry::Never, Expiry::Never) => "neither ever expires",
-        _ => "the lock expires first",
+    let (result, lock) = (record.result()?.expiry, record.lock()?.expiry);
+    let retries = match record.next_request.answer {
+        Answer::Replay => format!("Retries get the result, and {}", which_goes_first(result, lock)),
+        // The service looks at its lock before the result.
+        Answer::Conflict | Answer::Fail => match lock {
+            Expiry::Never => "It never expires, and rejects every retry".to_owned(),
+            Expiry::In(_) => "It rejects every retry until it expires".to_owned(),
+        },
+        Answer::Execute => "Retries execute the operation".to_owned(),
+        Answer::Unknown => "The schema does not say what retries get".to_owned(),
     };
     // A late worker can take a lock beside a result only if the service's steps permit it.
     let whose = if fencing::keeps_locks_from_results(&record.schema) {
@@ -30,11 +33,21 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
         code: FindingCode::LeftoverLock,
         severity: Severity::Warning,
         evidence: Evidence::Known,
-        message: format!(
-            "a lock exists beside the result, {whose}. Retries get the result, and {then}"
-        ),
+        message: format!("a lock exists beside the result, {whose}. {retries}"),
         advice: "`idemctl force-unlock KEY` removes the lock and leaves the result".to_owned(),
     })
+}
+
+/// What happens to retries that get the result, once the lock or the result expires.
+fn which_goes_first(result: Expiry, lock: Expiry) -> &'static str {
+    match (result, lock) {
+        (Expiry::In(_), Expiry::Never) => "once the result expires they are rejected indefinitely",
+        (Expiry::In(result), Expiry::In(lock)) if result < lock => {
+            "once the result expires they are rejected"
+        }
+        (Expiry::Never, Expiry::Never) => "neither ever expires",
+        _ => "the lock expires first",
+    }
 }
 
 #[cfg(test)]
