@@ -55,7 +55,7 @@ fn a_token_of_what_cannot_happen_is_a_usage_error() {
         ("1:express:n7", "step 1 (n7) cannot happen there"),
         ("1:nobody:s0", "there is no schema `nobody`"),
         ("1:express,go-chi:s0", "different Redis keys"),
-        ("1:a,a,a,a,a,a,a:s0", "at most 6 workers"),
+        ("1:a,a,a,a,a,a,a,a,a:s0", "at most 8 workers"),
         ("2:express:s0", "format 1"),
         ("express", "it is not a token"),
     ] {
