@@ -207,7 +207,7 @@ fn kept() -> Server {
     server
 }
 
-/// Gives a field of a lock a TTL; false if the server knows no such TTL.
+/// Gives a field of a lock a TTL; false if the server does not support such TTLs.
 fn expire_field(server: &Server, redis_key: &str, millis: u64) -> bool {
     let mut command = redis::cmd("HPEXPIRE");
     command.arg(redis_key).arg(millis).arg("FIELDS").arg(1).arg("owner");

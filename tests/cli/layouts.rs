@@ -534,7 +534,7 @@ fn a_sweep_leaves_a_lock_of_which_the_answer_without_it_is_unknown() {
     assert_eq!(server.keys(), ["held:a:block", "held:a:lock"]);
 }
 
-/// Rule: what one schema ignores may be another schema's record. Revert: without the second condition of `retain`, it is left out.
+/// Rule: a Redis key that one schema ignores may be a record of another schema. Revert: without the second condition of `retain`, that record is left out.
 #[test]
 fn detect_lists_the_records_of_one_schema_that_another_ignores() {
     let server = Server::start();

@@ -207,7 +207,7 @@ fn a_script_answers_what_its_call_lists() {
     run.shows("the prediction for the next request is to fail, not to be rejected");
 }
 
-/// Rule: a step that succeeds in a state that no `when` names would be foretold wrongly.
+/// Rule: a step that succeeds in a state that no `when` names is predicted wrongly, so it is an error.
 #[test]
 fn a_success_that_no_when_names_is_an_error() {
     let release = |states: &str| {

@@ -150,7 +150,7 @@ fn check_read_back(record: &Record, request: &StepInputs<'_>) -> Result<(), Comm
     Ok(())
 }
 
-/// A hint, and that quotes cannot be written if the request has any in a part of the value.
+/// A hint that also mentions quotes, if the key, the owner or the fingerprint contains any.
 fn with_quotes(request: &StepInputs<'_>, hint: &str) -> String {
     let parts = [request.key, request.owner, request.fingerprint.as_bytes()];
     let has_quotes = parts.iter().any(|part| part.iter().any(|byte| matches!(byte, b'"' | b'\\')));

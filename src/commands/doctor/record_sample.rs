@@ -85,7 +85,7 @@ async fn sample(mut reader: RecordReader, catalog: &Catalog) -> Result<RecordSam
                 continue;
             };
             let found = records(catalog, candidate, &seen, &Thresholds::default());
-            // If several schemas claim a value, it does not show which of them wrote it.
+            // If a value fits several schemas, idemctl does not know which of them wrote it.
             if let [record] = &found[..] {
                 sample.add_writer(record, other_author(catalog, record));
             }

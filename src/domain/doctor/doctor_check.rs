@@ -24,7 +24,7 @@ as_str!(CheckGroup);
 pub(crate) enum SampleNeed {
     /// No key is read for it.
     Nothing,
-    /// The schemas in use, which the sample shows if nobody names them.
+    /// The schemas in use, which doctor finds in the sample unless the operator names them.
     Schemas,
     Records,
 }

@@ -25,7 +25,7 @@ pub(crate) struct WriterSample {
     pub(crate) formats: BTreeMap<String, u64>,
 }
 
-/// The name of a format that only another schema knows.
+/// The name of a format that the description of another schema has.
 const OF_ANOTHER: &str = "written by another schema";
 
 /// Adds a record to the place of its Redis keys. `other` is the schema that wrote its value, if

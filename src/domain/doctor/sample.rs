@@ -56,7 +56,7 @@ impl RecordSample {
     }
 
     /// Counts a record for the schema that wrote it. `other` is that schema, if it is not the
-    /// record's.
+    /// schema of the record.
     pub(crate) fn add_writer(&mut self, record: &Record, other: Option<Arc<Schema>>) {
         releases::add(&mut self.places, record, other);
     }

@@ -208,7 +208,7 @@ pub(crate) struct PastSchedule {
 }
 
 /// The reached states that equal the wanted one, except those that need more faults than another.
-/// `lapsed` tells for each Redis key whether the value's own expiry has passed.
+/// `lapsed` states for each Redis key whether the value's own expiry has passed.
 pub(crate) fn leading_to<'a>(
     schema: &Schema,
     reached: &'a [ReachedState],

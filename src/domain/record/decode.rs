@@ -64,7 +64,7 @@ pub fn decode_value(schema: &Schema, key_index: usize, content: &Content) -> Rea
             continue;
         };
         let Some(conformance) = tested.test(schema, format, index, source) else { continue };
-        // The service fails when it decodes the field, so the value is no result that it replays.
+        // The service fails when it decodes the field, so it does not replay this value.
         if let Some(why) = views.undecodable(format) {
             return Reading::Unreadable(why);
         }

@@ -268,8 +268,8 @@ impl<'a> StepInputs<'a> {
         Some(comparable(text.to_vec()))
     }
 
-    /// True if the reply fits a format that is no result's and no lock's, such as a JSON object of
-    /// the script, because nothing says where in it the response is.
+    /// True if the reply has a format that is neither that of a result nor that of a lock, such as a
+    /// JSON object of the script. The schema then does not describe where in it the response is.
     fn has_unknown_response(&self, matched: ReplyMatch<'_>) -> bool {
         let Some(format) = matched.entry.value else { return false };
         if self.schema.values[format].state.is_result() {
@@ -279,8 +279,8 @@ impl<'a> StepInputs<'a> {
         lock.decoded().is_none_or(|lock| lock.format != format)
     }
 
-    /// The first text after the word of a script that is JSON of the same type as a response, or
-    /// no JSON as one. A script may return another field before it, such as the status.
+    /// The first text after the word of a script that has the JSON type of a response. A script may
+    /// return another field before it, such as the status.
     fn response_among<'r>(&self, items: &'r [StepReply]) -> Option<&'r [u8]> {
         let sample = sample_response();
         let request = StepInputs { response: &sample, ..self.clone() };

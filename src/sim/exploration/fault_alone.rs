@@ -14,8 +14,8 @@ use crate::store::{Sandbox, SandboxError, StoreError, Writable};
 /// As many workers as `explore` has by default.
 const WORKERS: u8 = 3;
 
-/// The states after which an exploration ends. A fault alone reaches a few thousand, and the default
-/// faults under the assumptions no more than 20,000.
+/// The states after which an exploration ends. With the built-in schemas, a fault alone reaches a
+/// few thousand, and the default faults under the assumptions up to 20,000.
 const MOST_STATES: usize = 300_000;
 
 /// The idempotency key on a temporary local Redis.

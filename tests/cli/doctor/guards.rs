@@ -1,4 +1,4 @@
-//! What `doctor` does not ask, and what it does not say because it does not know it.
+//! The commands that `doctor` does not send, and the facts that it does not know.
 
 use serde_json::Value;
 

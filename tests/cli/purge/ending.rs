@@ -123,7 +123,7 @@ fn a_rate_is_kept() {
     assert_eq!(server.size(), 0);
 }
 
-/// Rule: the lock beside a result goes with it, and a lock alone is not mentioned if none is removed.
+/// Rule: a lock beside a result is removed with it, and the output says so only for schemas with separate locks.
 #[test]
 fn a_lock_that_goes_with_its_result_is_told() {
     let server = Server::holding(&[

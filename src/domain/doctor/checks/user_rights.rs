@@ -43,7 +43,7 @@ fn judge_node(node: &NodeFacts, facts: &DeploymentFacts) -> Answer<CheckJudgemen
     Ok(CheckJudgement::ok(format!("user {} may send every command needed", rights.user)))
 }
 
-/// The refusal if no schema is in use. `effect` says what is unknown because of that.
+/// The refusal if no schema is in use. `effect` is the fact that is then unknown.
 pub(super) fn without_schema(effect: &str) -> RefusedFact {
     RefusedFact {
         command: "ACL DRYRUN".to_owned(),

@@ -69,7 +69,7 @@ fn a_script_that_can_be_called_in_one_way_is_a_note() {
     }
 }
 
-/// Rule: the channel of PUBLISH is no Redis key, and its right is not known.
+/// Rule: the channel of PUBLISH is not a Redis key, and its right is unknown.
 #[test]
 fn commands_with_unknown_arguments_are_neither_denied_nor_allowed() {
     let mut publishing = schema("express");

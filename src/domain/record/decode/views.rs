@@ -105,9 +105,9 @@ impl<'a> Views<'a> {
         }
     }
 
-    /// Why the service cannot read a result of this format, if a field of the response, or another
-    /// one that the schema names, is in one that cannot be decoded. An empty text is no damaged
-    /// value: services write one where they have nothing to store.
+    /// Why the service cannot read a result of this format: one of the fields that the schema names
+    /// is in a field that cannot be decoded. An empty text is not a damaged value, because services
+    /// write one if they have nothing to store.
     pub(super) fn undecodable(&self, format: &ValueFormat) -> Option<String> {
         if !format.state.is_result() {
             return None;
