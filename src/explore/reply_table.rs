@@ -368,7 +368,7 @@ impl ReplyTable {
     fn serves_other_payload(&self, keys: u32, service: u8) -> Result<bool, UnknownReply> {
         let meaning = self.request(keys, service, self.workers + 1)?.reply.meaning;
         // Acquiring the lock of an unused key is correct with any payload.
-        let is_in_use = self.keys(keys).stored.iter().any(Option::is_some);
+        let is_in_use = self.keys(keys).is_in_use(&self.program.services[usize::from(service)]);
         Ok(meaning == Some(Meaning::Replay) || (meaning == Some(Meaning::Acquired) && is_in_use))
     }
 

@@ -1,7 +1,9 @@
 //! Executes a schema's steps on a temporary local Redis, in every state that its Redis keys can
 //! have. It checks that the schema lists and predicts every reply.
 
-use crate::domain::record::{Content, Deadline, Expiry, KeyState, Observation, Response, decode};
+use crate::domain::record::{
+    Content, Deadline, Expiry, KeyState, Observation, Reading, Response, decode,
+};
 use crate::domain::schema::{Meaning, Schema, Step};
 use crate::domain::self_check::headers;
 use crate::domain::step::next_request::predict_reply;
@@ -12,10 +14,17 @@ use crate::store::{Connection, StoreError, pack};
 /// The TTL of the keys, in milliseconds; longer than a trial takes.
 pub(super) const LIVES_MS: u64 = 60_000;
 
+/// The name of a lock whose own expiry, in its value, has passed.
+const LAPSED: &str = "a lock past its own expiry";
+
+/// Ten years in milliseconds, which is longer than any lock lives.
+const LONG_AGO_MS: u64 = 10 * 365 * 24 * 3_600_000;
+
 pub(super) const OWNER: &str = "7b0e2c1a-5d0f-4a6e-9a57-0b7f3a3f6f11";
 const NEXT_OWNER: &str = "0d3f6f2e-58f5-4c0b-9d6c-1f1f8f2a7b11";
 pub(super) const FINGERPRINT: &str =
     "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
+const OTHER_FINGERPRINT: &str = "60303ae22b998861bce3b28f33eec1be758a213c86c93c076dbe9f558c11c752";
 pub(super) const KEY: &[u8] = b"order-1";
 
 /// A reply that the schema does not list, or does not predict.
@@ -67,16 +76,24 @@ pub(crate) async fn try_steps(
     for state in states(schema, &request) {
         for (name, step) in steps {
             let Some(step) = step else { continue };
-            // Before each step, because the previous step may have changed the state.
-            set_state(schema, &state, connection).await?;
             // The worker that begins is not the worker that holds the lock.
             let owner = if name == "begin" { NEXT_OWNER } else { OWNER };
             let request = StepInputs { owner: owner.as_bytes(), ..request.clone() };
-            let trial = Trial { name, step, state: &state, request: &request };
-            let Some(stray) = trial.run(connection).await? else { continue };
-            // One wrong reply is enough to correct the entries of a call.
-            if !found.iter().any(|known| known.step == stray.step && known.call == stray.call) {
-                found.push(stray);
+            let mut trials = vec![Trial { name, step, state: &state, request: &request }];
+            let other = StepInputs { fingerprint: OTHER_FINGERPRINT, ..request.clone() };
+            if name == "begin" && schema.compares_payloads() {
+                trials.push(Trial { name, step, state: &state, request: &other });
+            }
+            for trial in trials {
+                // Before each step, because the previous step may have changed the state.
+                set_state(schema, &state, connection).await?;
+                let Some(stray) = trial.run(connection).await? else { continue };
+                // One wrong reply is enough to correct the entries of a call.
+                let is_known =
+                    |known: &StrayReply| known.step == stray.step && known.call == stray.call;
+                if !found.iter().any(is_known) {
+                    found.push(stray);
+                }
             }
         }
     }
@@ -113,6 +130,9 @@ fn contents(schema: &Schema, key_index: usize, request: &StepInputs<'_>) -> Vec<
     let mut own = vec![("nothing", Content::Absent)];
     if key_index == schema.lock_key_index() && write.lock_value.is_some() {
         own.push(("a lock", request.lock()));
+        if let Some(lapsed) = lapsed_lock(schema, request) {
+            own.push((LAPSED, lapsed));
+        }
     }
     if key_index == schema.result_key_index() && write.result_value.is_some() {
         own.push(("a result", request.result_over_lock()));
@@ -134,13 +154,24 @@ fn contents(schema: &Schema, key_index: usize, request: &StepInputs<'_>) -> Vec<
     contents
 }
 
+/// A lock whose own expiry, in its value, has passed; `None` if the schema's locks hold none.
+fn lapsed_lock(schema: &Schema, request: &StepInputs<'_>) -> Option<Content> {
+    let now_ms = request.now_ms.checked_sub(LONG_AGO_MS)?;
+    let lock = StepInputs { now_ms, ..request.clone() }.lock();
+    let at = schema.lock_key_index();
+    let reading = decode::decode_at(schema, at, &lock, Some(request.now_ms));
+    reading.lapsed().is_some().then_some(lock)
+}
+
 async fn set_state(
     schema: &Schema,
     state: &[TrialContent],
     connection: &mut Connection,
 ) -> Result<(), StoreError> {
+    // A step may also have left a Redis key that is none of the record. Nothing else is in the
+    // temporary server.
+    connection.ask(&pack(["FLUSHDB"])).await?;
     for (redis_key, content) in schema.redis_keys(KEY).iter().zip(state) {
-        connection.ask(&pack([b"DEL", &redis_key[..]])).await?;
         // A hash with unknown fields, which string commands refuse with WRONGTYPE.
         let content = match &content.content {
             Content::Other(_) => Content::hash([b"a".to_vec(), b"b".to_vec()]),
@@ -162,6 +193,11 @@ struct Trial<'a> {
 impl Trial<'_> {
     /// Executes the step, and returns its wrong reply, if there is one.
     async fn run(&self, connection: &mut Connection) -> Result<Option<StrayReply>, StoreError> {
+        // A schema cannot tell such a lock from an absent one.
+        let schema = self.request.schema;
+        if self.is_lapsed() && self.name != "begin" && schema.treats_lapsed_locks_as_absent() {
+            return Ok(None);
+        }
         let executed = execute(self.request, &self.step.calls, connection).await?;
         let state = self.describe_state();
         let (call, message) = match executed {
@@ -169,6 +205,10 @@ impl Trial<'_> {
                 let meaning = matched.meaning();
                 let predicted = match self.predicted() {
                     Some(predicted) if predicted == meaning => return Ok(None),
+                    // A script may compare payloads where no `when` tells it.
+                    Some(_) if meaning == Meaning::Mismatch && matched.entry.when.is_empty() => {
+                        return Ok(None);
+                    }
                     Some(predicted) => predicted.as_str(),
                     // Nothing says when the step sends a reply without `when`, and a refusal that
                     // was not predicted changes nothing.
@@ -201,9 +241,10 @@ impl Trial<'_> {
                 (last, message)
             }
         };
-        // Older versions of idemctl did not check the replies of format 1, so that a fault is only
-        // a warning there.
-        let is_error = !self.request.schema.from_format_1 && is_own(self.state);
+        // Older versions of idemctl did not check the replies of format 1, nor late workers, so
+        // that a fault is only a warning there.
+        let is_late_worker = self.is_lapsed() && self.name != "begin";
+        let is_error = !self.request.schema.from_format_1 && is_own(self.state) && !is_late_worker;
         Ok(Some(StrayReply { step: self.name, call, message, is_error }))
     }
 
@@ -218,22 +259,44 @@ impl Trial<'_> {
         }
         let seen = Observation { server_ms: Some(self.request.now_ms), keys, atomic: true };
         let readings = decode::decode_all(schema, &seen);
-        match predict_reply(self.step, &readings, false) {
+        match predict_reply(self.step, &readings, self.has_other_payload(&readings)) {
             Some((reply, _)) => Some(reply.means),
             None if self.name == "begin" => Some(Meaning::Fail),
             None => None,
         }
     }
 
+    /// True in a state with a lock whose own expiry has passed.
+    fn is_lapsed(&self) -> bool {
+        self.state.iter().any(|content| content.name == LAPSED)
+    }
+
+    /// True if a value has the fingerprint of another payload than the request's.
+    fn has_other_payload(&self, readings: &[Reading]) -> bool {
+        for reading in readings {
+            if let Some(value) = reading.decoded()
+                && let Some(stored) = &value.fingerprint
+                && *stored != self.request.fingerprint
+            {
+                return true;
+            }
+        }
+        false
+    }
+
     fn describe_state(&self) -> String {
+        let payload = match self.request.fingerprint {
+            OTHER_FINGERPRINT => ", for another payload,",
+            _ => "",
+        };
         if let [content] = self.state {
-            return format!("{} there", content.name);
+            return format!("{} there{payload}", content.name);
         }
         let mut contents = Vec::new();
         for (key, content) in self.request.schema.keys.iter().zip(self.state) {
             contents.push(format!("{} at {}", content.name, key.name));
         }
-        contents.join(" and ")
+        contents.join(" and ") + payload
     }
 }
 

@@ -59,6 +59,7 @@ mod names;
 mod new_schema;
 mod observed;
 mod own_expiry;
+mod own_expiry_leases;
 mod own_schema;
 mod own_steps;
 mod parts;

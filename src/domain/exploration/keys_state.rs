@@ -115,6 +115,19 @@ impl KeysState {
         if left == 0 { None } else { Some(left) }
     }
 
+    /// True if a Redis key holds something of a request that still counts: neither a record that
+    /// was given up, nor one whose own expiry has passed.
+    pub(crate) fn is_in_use(&self, schema: &Schema) -> bool {
+        for key_index in 0..self.stored.len() {
+            let reading = self.reading(schema, key_index);
+            let is_over = reading.lapsed().is_some() || is_released(schema, &reading);
+            if reading != Reading::Absent && !is_over {
+                return true;
+            }
+        }
+        false
+    }
+
     /// The state after `ms` milliseconds. `ticks` is true if scripts read the clock.
     pub fn after(&self, ms: u64, ticks: bool) -> Self {
         let mut keys = self.clone();
@@ -199,13 +212,17 @@ fn kind_of(schema: &Schema, key_index: usize, content: &Content) -> Option<Role>
     }
 }
 
-/// True if this Redis key holds a stored failure.
-fn is_failure_at(schema: &Schema, keys: &KeysState, key_index: usize) -> bool {
-    is_failure(schema, key_index, &keys.content(key_index))
+/// True for a record that its worker gave up, and that remains without a result.
+fn is_released(schema: &Schema, reading: &Reading) -> bool {
+    match reading.decoded() {
+        Some(value) => schema.values[value.format].state == State::Released,
+        None => false,
+    }
 }
 
-fn is_failure(schema: &Schema, key_index: usize, content: &Content) -> bool {
-    match decode::decode_value(schema, key_index, content).decoded() {
+/// True for a stored failure.
+fn is_failure(schema: &Schema, reading: &Reading) -> bool {
+    match reading.decoded() {
         Some(value) => schema.values[value.format].state == State::Failed,
         None => false,
     }
@@ -215,14 +232,16 @@ fn is_failure(schema: &Schema, key_index: usize, content: &Content) -> bool {
 pub(crate) fn holds(schema: &Schema, keys: &KeysState, holder: Option<&str>) -> String {
     let mut parts = Vec::new();
     for key_index in 0..schema.keys.len() {
+        let reading = keys.reading(schema, key_index);
         let what = match held_at(schema, keys, key_index) {
             None => continue,
             Some(Role::Lock) => match holder {
                 Some(name) => format!("lock of {name}"),
                 None => "lock".to_owned(),
             },
-            Some(Role::Result) if is_failure_at(schema, keys, key_index) => "failure".to_owned(),
+            Some(Role::Result) if is_failure(schema, &reading) => "failure".to_owned(),
             Some(Role::Result) => "result".to_owned(),
+            Some(Role::Record) if is_released(schema, &reading) => "a released record".to_owned(),
             Some(Role::Record) => "an unreadable value".to_owned(),
             Some(Role::Part) => schema.keys[key_index].name.clone(),
         };
@@ -230,7 +249,7 @@ pub(crate) fn holds(schema: &Schema, keys: &KeysState, holder: Option<&str>) -> 
             (Some(ttl), Some(own)) => Some(ttl.min(own)),
             (ttl, own) => ttl.or(own),
         };
-        let is_lapsed = keys.reading(schema, key_index).lapsed().is_some();
+        let is_lapsed = reading.lapsed().is_some();
         let ttl = match left {
             _ if is_lapsed => "expired by its own time".to_owned(),
             Some(ms) => duration::short(ms),
@@ -254,7 +273,20 @@ struct AbstractKey {
     holds: Role,
     /// True for a result that is a stored failure.
     is_failure: bool,
+    /// True for a record that was given up, and false for one that the schema cannot read.
+    is_released: bool,
     has_ttl: bool,
+}
+
+impl AbstractKey {
+    /// The abstract form of a Redis key; `None` if it does not exist.
+    fn of(schema: &Schema, key_index: usize, content: &Content, has_ttl: bool) -> Option<Self> {
+        let holds = kind_of(schema, key_index, content)?;
+        let reading = decode::decode_value(schema, key_index, content);
+        let is_failure = is_failure(schema, &reading);
+        let is_released = is_released(schema, &reading);
+        Some(Self { holds, is_failure, is_released, has_ttl })
+    }
 }
 
 impl AbstractState {
@@ -262,10 +294,9 @@ impl AbstractState {
     pub(crate) fn from_keys(schema: &Schema, keys: &KeysState) -> Self {
         let mut state = Vec::new();
         for key_index in 0..schema.keys.len() {
+            let content = keys.content(key_index);
             let has_ttl = keys.ttl_ms(key_index).is_some();
-            let is_failure = is_failure_at(schema, keys, key_index);
-            let holds = held_at(schema, keys, key_index);
-            state.push(holds.map(|holds| AbstractKey { holds, is_failure, has_ttl }));
+            state.push(AbstractKey::of(schema, key_index, &content, has_ttl));
         }
         Self(state)
     }
@@ -275,9 +306,7 @@ impl AbstractState {
         let mut state = Vec::new();
         for (key_index, key) in seen.keys.iter().enumerate() {
             let has_ttl = key.expiry.millis().is_some();
-            let is_failure = is_failure(schema, key_index, &key.content);
-            let holds = kind_of(schema, key_index, &key.content);
-            state.push(holds.map(|holds| AbstractKey { holds, is_failure, has_ttl }));
+            state.push(AbstractKey::of(schema, key_index, &key.content, has_ttl));
         }
         Self(state)
     }
@@ -294,7 +323,11 @@ impl fmt::Display for AbstractState {
                 f.write_str("nothing")?;
                 continue;
             };
-            let what = if key.is_failure { "failure" } else { key.holds.as_str() };
+            let what = match key.holds {
+                _ if key.is_failure => "failure",
+                _ if key.is_released => "released record",
+                holds => holds.as_str(),
+            };
             let ttl = if key.has_ttl { "with a TTL" } else { "without a TTL" };
             write!(f, "{what} {ttl}")?;
         }

@@ -251,6 +251,11 @@ impl<'a> StepInputs<'a> {
             text = self.response_among(items).unwrap_or(text);
         }
         if self.schema.write.response.is_none() {
+            // Without a description of the response, a script that returns a part of its result,
+            // such as the body, cannot be compared.
+            if matched.entry.value.is_none() && !self.is_value(text) {
+                return None;
+            }
             return Some(comparable(text.to_vec()));
         }
         // A service that is sent the response alone may still return the whole value. An opaque
@@ -277,6 +282,13 @@ impl<'a> StepInputs<'a> {
         }
         let lock = decode::decode_value(self.schema, self.schema.lock_key_index(), &self.lock());
         lock.decoded().is_none_or(|lock| lock.format != format)
+    }
+
+    /// True if a text is a value of the result's Redis key in one of the schema's formats.
+    fn is_value(&self, text: &[u8]) -> bool {
+        let content = Content::text(text.to_vec());
+        let reading = decode::decode_value(self.schema, self.schema.result_key_index(), &content);
+        reading.decoded().is_some()
     }
 
     /// The first text after the word of a script that has the JSON type of a response. A script may

@@ -91,6 +91,7 @@ impl<'s> ScenarioRun<'s> {
             BeginOutcome::Mismatch(reply) => (Meaning::Mismatch, reply),
             BeginOutcome::Fails(reply) => (Meaning::Fail, reply),
         };
+        let lease_ms = self.fixed_lease_ms().await?;
         let predicted_ms = self.predict_block().await?;
         // The client waits for the lock to expire, so that an expired lock does not make the
         // scenario late.
@@ -104,7 +105,7 @@ impl<'s> ScenarioRun<'s> {
             (predicted_ms, _) => predicted_ms,
         };
         // Reported in the schema's own TTLs, because the simulation shortens them.
-        let ms = ms.map(|ms| self.to_time_of_schema(ms));
+        let ms = ms.map(|ms| self.to_time_of_schema(ms).min(lease_ms.unwrap_or(u64::MAX)));
         self.history.borrow_mut().note_block(Block { ms, by, reply });
         Ok(served)
     }

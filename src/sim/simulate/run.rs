@@ -10,7 +10,7 @@ use super::local_servers::Cluster;
 use super::story::{Aborted, ClientRequest, LONG, ScenarioResult};
 use crate::domain::record::age::millis;
 use crate::domain::record::{Deadline, Expiry, KeyState, Observation, decode};
-use crate::domain::schema::Schema;
+use crate::domain::schema::{Schema, State};
 use crate::domain::simulation::{ClientAnswer, History, HistoryEvent};
 use crate::domain::step::{StepReply, next_request};
 use crate::sim::service::{LoadedService, read_content, server_ms, words};
@@ -179,6 +179,31 @@ impl<'s> ScenarioRun<'s> {
         Ok(Some(i64::try_from(left).unwrap_or(i64::MAX)))
     }
 
+    /// The milliseconds that are left of a lock whose script gives every lock the same time, which
+    /// the simulation cannot shorten; `None` for any other lock, and without one.
+    pub(super) async fn fixed_lease_ms(&self) -> ScenarioResult<Option<u64>> {
+        let seen = self.observe().await?;
+        let readings = decode::decode_all(self.schema(), &seen);
+        let lock = &readings[self.schema().lock_key_index()];
+        let Some(decoded) = lock.decoded() else { return Ok(None) };
+        let Some(expires_ms) = decoded.expires_ms else { return Ok(None) };
+        if self.schema().values[decoded.format].state != State::InProgress {
+            return Ok(None);
+        }
+        let left = expires_ms.saturating_sub(self.time_ms());
+        // A TTL may be sent in whole seconds, rounded up.
+        let follows_short = left <= millis(self.lock_ttl) + 1_000;
+        let is_fixed = !follows_short && !self.is_of_long_lock(left);
+        Ok(if is_fixed { Some(left.div_ceil(1_000) * 1_000) } else { None })
+    }
+
+    /// True if a lock with this much time left was taken in this run with the TTL of a long lock.
+    fn is_of_long_lock(&self, ms: u64) -> bool {
+        let passed = millis(self.clock.elapsed()) + 1_000;
+        let long = millis(LONG);
+        (long.saturating_sub(passed)..=long).contains(&ms)
+    }
+
     /// Converts a time of the simulation to the time of the schema. Locks and results live much
     /// shorter here than in a service.
     pub(super) fn to_time_of_schema(&self, ms: u64) -> u64 {
@@ -186,7 +211,7 @@ impl<'s> ScenarioRun<'s> {
             return millis(self.own_lock_ttl);
         }
         // The own expiry of a lock's value is not shortened when its TTL is.
-        if self.schema().lapses() && ms <= millis(LONG) {
+        if self.schema().lapses() && self.is_of_long_lock(ms) {
             return millis(self.own_lock_ttl);
         }
         let own = millis(self.own_result_ttl.get());

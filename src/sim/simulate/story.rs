@@ -49,8 +49,9 @@ pub(crate) fn unused_payment(has_other_payload: bool) -> ClientRequest {
     OTHER_PAYMENT
 }
 
-/// The TTL of a lock that does not expire within the story.
-pub(super) const LONG: Duration = Duration::from_secs(60);
+/// The TTL of a lock that does not expire within the story. It is not a usual length of a lease, so
+/// that a lock of this length was given it by the story, and not by a constant of its script.
+pub(super) const LONG: Duration = Duration::from_secs(97);
 
 /// The TTL of the lock that a worker acquires.
 #[derive(Debug, Clone, Copy)]
