@@ -144,11 +144,13 @@ fn explain(context: &mut Context, report: &StepReport<'_>) {
         .iter()
         .any(|format| format.state == State::InProgress && format.expires_at.is_some());
     let until = match schema.ttl(TtlOf::Lock) {
-        Some(ttl) if !is_lapsing => format!("for {}, or ", duration::short(age::millis(ttl))),
-        _ => String::new(),
+        _ if is_lapsing => "until the time in the lock has passed, or it is".to_owned(),
+        Some(ttl) => format!("for {}, or until the lock is", duration::short(age::millis(ttl))),
+        None => "until the lock is".to_owned(),
     };
+    // Only the script knows whether it writes in this state, which is checked afterwards.
     context.ui.status(&format!(
-        "This acquires the lock {redis_key}{owner}. Requests with this key are rejected \
-        {until}until the lock is completed or released."
+        "Expected reply: acquired. The step should take the lock {redis_key}{owner}; requests with \
+        this key are then rejected {until} completed or released."
     ));
 }

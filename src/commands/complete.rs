@@ -313,6 +313,7 @@ fn explain(
                 }
             };
             context.ui.status(&format!("This replaces the current value{which}."));
+            warn_of_other_fingerprint(context, record, request);
         }
     }
     let completed = manual::completed(record, request, trial.lives());
@@ -343,6 +344,23 @@ fn explain(
             "Make sure that the operation {took_effect}, because retries no longer execute it."
         ));
     }
+}
+
+/// Warns if the result has another fingerprint than the value that it replaces.
+fn warn_of_other_fingerprint(context: &mut Context, record: &Record, request: &StepInputs<'_>) {
+    let completed = manual::completed(record, request, None);
+    let (Some(before), Some(after)) = (record.fingerprint(), completed.fingerprint()) else {
+        return;
+    };
+    if before == after {
+        return;
+    }
+    let before = escape::text(before.as_bytes());
+    let after = escape::text(after.as_bytes());
+    context.ui.warning(&format!(
+        "this replaces the fingerprint {before} by {after}, so requests with the payload of \
+        {before} no longer get a result"
+    ));
 }
 
 fn response_in_words(request: &StepInputs<'_>) -> String {

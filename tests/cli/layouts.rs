@@ -156,7 +156,7 @@ fn a_state_without_a_condition_is_answered_in_an_unknown_way() {
     let begin = ["begin", "a", "--schema", "fenced", "--dry-run"];
     let begun = server.idemctl(&begin).exits(0);
     begun.says("The schema does not say what the service replies");
-    assert!(!begun.all().contains("This acquires"), "{}", begun.all());
+    assert!(!begun.all().contains("take the lock"), "{}", begun.all());
 }
 
 /// A lease. The value has its start, and only the script has its length.
@@ -204,6 +204,8 @@ fn a_lease_ends_a_constant_time_after_its_start() {
     let show = ["schema", "show", "lease", "-o", "json"];
     let shown = server.idemctl(&show).exits(0).json();
     assert_eq!(shown["schemas"][0]["values"][0]["expires_at"]["plus_ms"], 30_000);
+    let begin = ["begin", "free", "--schema", "lease", "--dry-run"];
+    server.idemctl(&begin).exits(0).says("rejected until the time in the lock has passed, or");
     let wrong = LEASE.replace("\"30s\"", "\"soon\"");
     server.describe("lease", &[("schema.toml", &wrong)]);
     server.idemctl(&["schema", "check", "lease"]).exits(1).shows("`soon` is not a duration");
@@ -255,6 +257,57 @@ fn a_lock_that_is_gone_is_not_removed_again() {
     server.idemctl(&purge).exits(0);
     assert!(server.get("inbox:a").is_none());
 }
+
+/// Rule: the hash of the payload does not change unnoticed with a result.
+#[test]
+fn another_fingerprint_is_refused_or_warned_of() {
+    let server = Server::start();
+    let create = ["complete", "a", "--schema", "reference", "--create", "--fingerprint", "F"];
+    let create = [&create[..], &["--status", "200", "--body", "{}", "--yes"]].concat();
+    server.idemctl(&create).exits(0);
+    let replace = ["complete", "a", "--schema", "reference", "--replace", "--body", "{}"];
+    let replace = [&replace[..], &["--status", "201", "--dry-run", "--fingerprint"]].concat();
+    let warned = server.idemctl(&[&replace[..], &["G"]].concat()).exits(0);
+    warned.says("this replaces the fingerprint F by G");
+    let same = server.idemctl(&[&replace[..], &["F"]].concat()).exits(0);
+    assert!(!same.all().contains("fingerprint F by"), "{}", same.all());
+
+    // This library reads the hash of the lock, and keeps it in the result.
+    let keeps = KEEPS_HASH;
+    server.describe("keeps", &[("schema.toml", keeps)]);
+    server.set("keeps:a", r#"{"st":"D","fp":"F","data":1}"#, 600_000);
+    let replace = ["complete", "a", "--schema", "keeps", "--replace", "--body", "2", "--yes"];
+    let refused = server.idemctl(&[&replace[..], &["--fingerprint", "G"]].concat()).exits(2);
+    refused.says("keeps keeps the stored fingerprint F when it stores a result");
+    server.idemctl(&replace).exits(0);
+}
+
+/// A result that keeps the hash of its lock.
+const KEEPS_HASH: &str = r#"format = 2
+name = "keeps"
+protocol = "set-nx-get"
+keys = { record = "keeps:{key}" }
+ttl = { lock = "1m", result = "24h" }
+
+[[value]]
+name = "done"
+where = { "/st" = "D" }
+required = ["/st", "/fp", "/data"]
+state = "completed"
+fields = { body = "/data", fingerprint = "/fp" }
+body_encoding = "json"
+
+[[value]]
+name = "running"
+where = { "/st" = "P" }
+required = ["/st", "/fp"]
+state = "in-progress"
+fields = { fingerprint = "/fp" }
+
+[write]
+lock_value = '{"st":"P","fp":"{fingerprint}"}'
+result_value = '{"st":"D","fp":{kept:/fp},"data":{body_json}}'
+"#;
 
 /// A service that stores failures for a shorter time than responses.
 const PAYMENTS: &str = r#"format = 2

@@ -92,7 +92,33 @@ impl ChosenCompletion {
             return Err(loses(record, &lost));
         }
         check_read_back(record, &request)?;
+        self.check_fingerprint(record, &request)?;
         Ok(request)
+    }
+
+    /// Passes a result that has the fingerprint of the completion. A result may keep the one that
+    /// is stored.
+    ///
+    /// # Errors
+    /// Usage: the service would keep the stored fingerprint.
+    fn check_fingerprint(
+        &self,
+        record: &Record,
+        request: &StepInputs<'_>,
+    ) -> Result<(), CommandError> {
+        let completed = manual::completed(record, request, None);
+        let (Some(stored), Some(kept)) = (record.fingerprint(), completed.fingerprint()) else {
+            return Ok(());
+        };
+        if kept != stored || self.fingerprint == stored {
+            return Ok(());
+        }
+        let name = &record.schema.name;
+        let kept = escape::text(kept.as_bytes());
+        Err(CommandError::usage(format!(
+            "--fingerprint: {name} keeps the stored fingerprint {kept} when it stores a result"
+        ))
+        .hint("omit --fingerprint; nothing was changed"))
     }
 
     /// True if the time is sent or stored.
