@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Runs the benchmarks on a server of their own: N records (100000, or what N says), ROUNDS rounds (5). Needs redis-cli.
+# OLDER=PROGRAM compares the server's work for purge with that of an older idemctl.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -23,7 +24,7 @@ BENCH_IDEMCTL=${CARGO_TARGET_DIR:-$PWD/target}/release/idemctl
 # What `scripts/dist.sh binary` has built, if anything.
 BENCH_STATIC=${CARGO_TARGET_DIR:-$PWD/target}/$(uname -m)-unknown-linux-musl/release/idemctl
 BENCH_PYTHON=$(python_with_redis || true)
-export BENCH_SERVER BENCH_IDEMCTL BENCH_STATIC BENCH_PYTHON N=${N:-100000} ROUNDS=${ROUNDS:-5}
+export BENCH_SERVER BENCH_IDEMCTL BENCH_STATIC BENCH_PYTHON N=${N:-100000} ROUNDS=${ROUNDS:-5} OLDER=${OLDER:-}
 
 # No settings of the user.
 for name in $(compgen -e IDEMCTL_) REDIS_URL REDISCLI_AUTH; do unset "$name"; done

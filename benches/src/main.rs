@@ -21,6 +21,8 @@ pub struct Setup {
     pub idemctl: String,
     /// The same, as a release packs it, where that is built.
     pub statically: Option<String>,
+    /// An older release, to compare the server's work with, where one is named.
+    pub older: Option<String>,
     /// A server program.
     pub server: String,
     /// A Python with the redis package; none is there when it is empty.
@@ -38,6 +40,7 @@ impl Setup {
         Some(Self {
             idemctl: variable("BENCH_IDEMCTL")?,
             statically: variable("BENCH_STATIC").filter(|path| Path::new(path).exists()),
+            older: variable("OLDER").filter(|path| Path::new(path).exists()),
             server: variable("BENCH_SERVER")?,
             python: variable("BENCH_PYTHON").unwrap_or_default(),
             records: variable("N")?.parse().ok()?,

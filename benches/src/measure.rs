@@ -9,11 +9,14 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::bystander::Bystander;
+use crate::resp::{Connection, pack};
 
 /// What one run took.
 #[derive(Clone, Copy, Default)]
 pub struct Run {
     pub wall: Duration,
+    /// Processor time of the server meanwhile, in seconds, which is steadier than wall time.
+    pub server_s: f64,
     /// Peak resident memory in KiB; 0 where /proc does not say.
     pub peak_kib: u64,
     /// What a bystander's GET took, at the 99th percentile.
@@ -38,6 +41,7 @@ impl Run {
 /// It cannot be started, or fails.
 pub fn program(words: &[String], socket: &Path) -> io::Result<Run> {
     let bystander = Bystander::start(socket)?;
+    let server_before = server_s(socket)?;
     let started = Instant::now();
     let mut child = Command::new(&words[0])
         .args(&words[1..])
@@ -48,7 +52,8 @@ pub fn program(words: &[String], socket: &Path) -> io::Result<Run> {
     let watch = Watch::start(child.id());
     let code = child.wait()?;
     let wall = started.elapsed();
-    let run = Run { wall, peak_kib: watch.peak(), p99: bystander.p99() };
+    let server_s = server_s(socket)? - server_before;
+    let run = Run { wall, server_s, peak_kib: watch.peak(), p99: bystander.p99() };
     if code.success() {
         return Ok(run);
     }
@@ -62,9 +67,28 @@ pub fn program(words: &[String], socket: &Path) -> io::Result<Run> {
 /// Runs a function of our own.
 pub fn function(work: impl FnOnce() -> io::Result<usize>, socket: &Path) -> io::Result<Run> {
     let bystander = Bystander::start(socket)?;
+    let server_before = server_s(socket)?;
     let started = Instant::now();
     work()?;
-    Ok(Run { wall: started.elapsed(), peak_kib: 0, p99: bystander.p99() })
+    let wall = started.elapsed();
+    let server_s = server_s(socket)? - server_before;
+    Ok(Run { wall, server_s, peak_kib: 0, p99: bystander.p99() })
+}
+
+/// The processor time of the server since its start, in seconds.
+fn server_s(socket: &Path) -> io::Result<f64> {
+    let mut connection = Connection::open(socket)?;
+    let mut out = Vec::new();
+    pack(&mut out, &[b"INFO", b"cpu"]);
+    connection.send(&out)?;
+    let info = connection.text()?;
+    let mut seconds = 0.0;
+    for line in info.lines() {
+        if let Some((name @ ("used_cpu_sys" | "used_cpu_user"), value)) = line.split_once(':') {
+            seconds += value.parse::<f64>().map_err(|error| io::Error::other(format!("{name}: {error}")))?;
+        }
+    }
+    Ok(seconds)
 }
 
 /// Looks at a program's memory from time to time: so seldom that it does not slow the program down.
@@ -108,6 +132,12 @@ pub fn ratio(ours: &[Run], theirs: &[Run]) -> f64 {
     middle(pairs.map(|(ours, theirs)| ours.wall.as_secs_f64() / theirs.wall.as_secs_f64()).collect())
 }
 
+/// The same of the server's processor time.
+pub fn server_ratio(ours: &[Run], theirs: &[Run]) -> f64 {
+    let pairs = ours.iter().zip(theirs);
+    middle(pairs.map(|(ours, theirs)| ours.server_s / theirs.server_s).collect())
+}
+
 /// The number in the middle.
 pub fn middle(mut numbers: Vec<f64>) -> f64 {
     numbers.sort_by(f64::total_cmp);
@@ -121,6 +151,7 @@ pub fn median(runs: &[Run]) -> Run {
     let mut p99s: Vec<_> = runs.iter().map(|run| run.p99).collect();
     p99s.sort_unstable();
     Run {
+        server_s: middle(runs.iter().map(|run| run.server_s).collect()),
         wall: walls.get(walls.len() / 2).copied().unwrap_or_default(),
         p99: p99s.get(p99s.len() / 2).copied().unwrap_or_default(),
         peak_kib: runs.iter().map(|run| run.peak_kib).max().unwrap_or(0),
