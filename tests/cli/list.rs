@@ -168,6 +168,41 @@ fn a_body_that_was_read_in_part_is_left_out_and_its_size_told() {
     assert!(listed(&["--full"])["response"].get("body").is_some_and(|body| !body.is_null()));
 }
 
+/// Rule: sizes are right, whether a page finds them by the beginnings of values, by longer
+/// beginnings, or by STRLEN; and a scan whose values are short sends no STRLEN for them.
+#[test]
+fn sizes_are_found_in_each_way() {
+    let value = |length: usize| {
+        let begin = r#"{"status":"COMPLETED","code":201,"headers":{},"body":""#;
+        format!("{begin}{}\"}}", "A".repeat(length - begin.len() - 2))
+    };
+    let strlens = |server: &Server| -> u64 {
+        let stats: String = server.send(&[b"INFO", b"commandstats"]);
+        let line = stats.lines().find_map(|line| line.strip_prefix("cmdstat_strlen:calls="));
+        line.map_or(0, |line| line.split(',').next().unwrap().parse().unwrap())
+    };
+    // Lengths around the limits of 64 and 512 bytes, and whether most values need no STRLEN.
+    for (lengths, is_spared) in [
+        (&[60, 64, 65, 66, 511, 512][..], true),
+        (&[65, 512, 513, 514, 2_000], false),
+        (&[60, 61, 62, 63, 64], true),
+    ] {
+        let length_of = |index: usize| lengths[index % lengths.len()];
+        let server = Server::filled(
+            (0..3_000).map(|index| (format!("idempotency:{index}"), value(length_of(index)))),
+            9_000_000,
+        );
+        let listed = server.idemctl(&["list", "-o", "jsonl", "--scan-count", "300"]).exits(0);
+        let records = listed.json_lines();
+        assert_eq!(records.len(), 3_000);
+        for record in records {
+            let index: usize = record["key"].as_str().unwrap().parse().unwrap();
+            assert_eq!(record["size_bytes"], length_of(index), "{record}");
+        }
+        assert_eq!(strlens(&server) < 1_000, is_spared, "{lengths:?}: {}", strlens(&server));
+    }
+}
+
 #[test]
 fn a_large_value_is_found_whatever_else_is_asked() {
     let value = format!(

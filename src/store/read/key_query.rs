@@ -49,8 +49,18 @@ pub(in crate::store) enum ExpiryCommand {
 pub(in crate::store) struct KeyQuery {
     pub(in crate::store) value: ValueQuery,
     pub(in crate::store) expiry: ExpiryCommand,
-    /// True to ask for the length of a string, by STRLEN.
-    pub(in crate::store) length: bool,
+    pub(in crate::store) length: LengthQuery,
+}
+
+/// How the length of a string is found out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::store) enum LengthQuery {
+    /// By its beginning alone: unknown if the string is longer.
+    Head,
+    /// By a longer beginning of at most this many bytes, of which only the shorter one is kept.
+    LongerHead(usize),
+    /// By STRLEN.
+    Strlen,
 }
 
 /// The server's time before and after a read, in milliseconds since the epoch; `None` if idemctl
@@ -81,7 +91,11 @@ pub(in crate::store) trait ReplySource {
 impl KeyQuery {
     /// Strings up to this length, and when they expire, by commands that every engine knows.
     pub(in crate::store) fn heads(limit: ReadLimit) -> Self {
-        Self { value: ValueQuery::Head(limit), expiry: ExpiryCommand::Pttl, length: false }
+        Self {
+            value: ValueQuery::Head(limit),
+            expiry: ExpiryCommand::Pttl,
+            length: LengthQuery::Head,
+        }
     }
 
     /// Only when Redis keys expire.
@@ -107,8 +121,11 @@ impl KeyQuery {
     /// Queues the commands for the Redis keys of one record.
     pub(in crate::store) fn ask(self, queue: &mut impl CommandQueue, redis_keys: &[Vec<u8>]) {
         // One byte more shows whether the value is longer. A negative index counts from the end.
-        let last_byte = match self.value {
-            ValueQuery::Head(ReadLimit::Bytes(limit)) => limit.to_string(),
+        let last_byte = match (self.value, self.length) {
+            (ValueQuery::Head(ReadLimit::Bytes(limit)), LengthQuery::LongerHead(reach)) => {
+                limit.max(reach).to_string()
+            }
+            (ValueQuery::Head(ReadLimit::Bytes(limit)), _) => limit.to_string(),
             _ => "-1".to_owned(),
         };
         for redis_key in redis_keys {
@@ -123,7 +140,7 @@ impl KeyQuery {
             // Sent after the value, so that a key which expires in between counts as absent, and
             // not as one without expiry.
             queue.add(&[self.expiry.name().as_bytes(), redis_key]);
-            if self.length {
+            if self.length == LengthQuery::Strlen {
                 queue.add(&[b"STRLEN", redis_key]);
             }
         }
@@ -165,7 +182,10 @@ impl KeyQuery {
             _ => Some(replies.next_reply().await?),
         };
         let expiry = replies.next_reply().await?;
-        let length = if self.length { Some(replies.next_reply().await?) } else { None };
+        let length = match self.length {
+            LengthQuery::Strlen => Some(replies.next_reply().await?),
+            LengthQuery::Head | LengthQuery::LongerHead(_) => None,
+        };
 
         let mut content = match value.map(|value| self.content_of(value, replies)) {
             Some(Ok(content)) => content,
@@ -214,14 +234,18 @@ impl KeyQuery {
             ValueQuery::Type => type_of(value).ok_or_else(|| replies.unexpected("TYPE")),
             ValueQuery::Fields => fields_of(value).ok_or_else(|| replies.unexpected("HGETALL")),
             ValueQuery::Head(limit) => {
-                let mut head = reply::bytes(value).ok_or_else(|| replies.unexpected("GETRANGE"))?;
-                if let ReadLimit::Bytes(limit) = limit
-                    && head.len() > limit
-                {
-                    head.truncate(limit);
-                    return Ok(Content::Text { head, length: None });
+                let read = reply::bytes(value).ok_or_else(|| replies.unexpected("GETRANGE"))?;
+                let ReadLimit::Bytes(limit) = limit else { return Ok(Content::text(read)) };
+                if read.len() <= limit {
+                    return Ok(Content::text(read));
                 }
-                Ok(Content::text(head))
+                let is_all = match self.length {
+                    LengthQuery::LongerHead(reach) => read.len() <= limit.max(reach),
+                    LengthQuery::Head | LengthQuery::Strlen => false,
+                };
+                let length = if is_all { Some(read.len() as u64) } else { None };
+                // Copied, because the page would otherwise keep all that was read.
+                Ok(Content::Text { head: read[..limit].to_vec(), length })
             }
         }
     }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use tokio::time::{Instant, sleep_until};
 
-use super::key_query::{KeyQuery, ReadLimit};
+use super::key_query::{KeyQuery, LengthQuery, ReadLimit};
 use super::learned_heads::HeadSamples;
 use super::members::MemberScans;
 use super::page_size::MOST_REQUESTED;
@@ -36,6 +36,9 @@ pub struct RecordRecognizer<'a> {
 /// or does not have a needed field. 64 KiB is the output limit for the beginning of a compressed
 /// value.
 const READ_STEPS: [usize; 4] = [4 << 10, 64 << 10, MOST_SCANNED, MOST_SCANNED_WITHOUT_EXPIRY];
+
+/// The bytes of values that are read for their lengths, if hardly any value of a page is longer.
+const LONGER_HEAD: usize = 512;
 
 /// How much of each value stays in memory once its record is decoded.
 const MOST_KEPT: usize = 64 << 10;
@@ -130,7 +133,7 @@ impl KeyspaceScan {
     }
 
     /// Reads the lengths of these values from the last page. If they are a large part of the page,
-    /// the following pages include all lengths.
+    /// the following pages find out all lengths.
     pub async fn read_lengths(
         &mut self,
         seen: impl Iterator<Item = &mut Observation>,
@@ -141,10 +144,22 @@ impl KeyspaceScan {
                 cut.push(seen);
             }
         }
-        // From a quarter of the page on, the following pages include all lengths, which saves a
-        // round trip per page.
-        self.nodes.bring_lengths(cut.len() * 4 > self.page_records);
-        self.reader.read_lengths(cut.into_iter()).await
+        self.reader.read_lengths(cut.iter_mut().map(|seen| &mut **seen)).await?;
+        let mut beyond = 0;
+        for key in cut.iter().flat_map(|seen| &seen.keys) {
+            beyond +=
+                usize::from(key.content.size().is_none_or(|bytes| bytes > LONGER_HEAD as u64));
+        }
+        // From a quarter of the page on, the following pages find out all lengths, which saves a
+        // round trip per page. A longer beginning costs the server less than STRLEN.
+        self.nodes.find_lengths(if cut.len() * 4 <= self.page_records {
+            LengthQuery::Head
+        } else if beyond * 64 <= self.page_records {
+            LengthQuery::LongerHead(LONGER_HEAD)
+        } else {
+            LengthQuery::Strlen
+        });
+        Ok(())
     }
 
     /// The bytes of memory that each of these records from the last page takes; `None` if the

@@ -12,7 +12,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 
 use super::gaps::Gaps;
-use super::key_query::{ReadLimit, ValueQuery};
+use super::key_query::{LengthQuery, ReadLimit, ValueQuery};
 use super::learned_heads::LearnedHeads;
 use super::page_size::ScanOptions;
 use super::scan_page::{NodePages, ScanPage};
@@ -48,8 +48,8 @@ pub(in crate::store) struct Nodes {
     pattern: Vec<u8>,
     /// The minimum that pages read of each value.
     head: ReadLimit,
-    /// True if pages include the lengths of values.
-    lengths: bool,
+    /// How pages find out the lengths of values.
+    length: LengthQuery,
     /// How much pages read of some schemas' values.
     learned: LearnedHeads,
     /// False if pages read only deadlines, which touches no key.
@@ -85,7 +85,7 @@ impl Nodes {
             open: VecDeque::new(),
             pattern,
             head,
-            lengths: false,
+            length: LengthQuery::Head,
             learned: LearnedHeads::default(),
             values: true,
             map,
@@ -109,11 +109,11 @@ impl Nodes {
         Ok(nodes)
     }
 
-    /// Sets whether the following pages include the lengths of values.
-    pub(in crate::store) fn bring_lengths(&mut self, lengths: bool) {
-        self.lengths = lengths;
+    /// Sets how the following pages find out the lengths of values.
+    pub(in crate::store) fn find_lengths(&mut self, length: LengthQuery) {
+        self.length = length;
         for node in &mut self.open {
-            node.pages.bring_lengths(lengths);
+            node.pages.find_lengths(length);
         }
     }
 
@@ -265,7 +265,7 @@ impl Nodes {
                     .await
                 {
                     Ok(mut pages) => {
-                        pages.bring_lengths(self.lengths);
+                        pages.find_lengths(self.length);
                         pages.read_values(self.value_query());
                         pages.learn_heads(self.learned.clone());
                         self.open.push_back(ScannedNode { pages, own: own.clone() });

@@ -11,8 +11,8 @@ use redis::Value;
 
 use super::cursor::ScanCursor;
 use super::key_query::{
-    ExpiryCommand, KeyQuery, ReadLimit, ReadTimes, ReplySource as _, ValueQuery, only_of_the_key,
-    read_time,
+    ExpiryCommand, KeyQuery, LengthQuery, ReadLimit, ReadTimes, ReplySource as _, ValueQuery,
+    only_of_the_key, read_time,
 };
 use super::learned_heads::LearnedHeads;
 use super::page_size::{MOST_REQUESTED, PageSizer, ScanOptions};
@@ -226,9 +226,9 @@ impl NodePages {
         Ok(())
     }
 
-    /// Sets whether the following pages include the lengths of values.
-    pub(in crate::store) fn bring_lengths(&mut self, lengths: bool) {
-        self.query.length = lengths;
+    /// Sets how the following pages find out the lengths of values.
+    pub(in crate::store) fn find_lengths(&mut self, length: LengthQuery) {
+        self.query.length = length;
     }
 
     /// Sets how much of some schemas' values the following pages read.
@@ -269,13 +269,18 @@ impl NodePages {
         keys.places = here;
         let most = MOST_REQUESTED / self.sizer.count().max(1);
         let heads = PageHeads { learned: self.learned.clone(), most };
-        ask_for_records(&mut self.stream, self.query, &heads, &keys.places);
+        let mut query = self.query;
+        if let LengthQuery::LongerHead(reach) = query.length
+            && reach > most
+        {
+            query.length = LengthQuery::Strlen;
+        }
+        ask_for_records(&mut self.stream, query, &heads, &keys.places);
         small_hashes::ask_for_memory(
             &mut self.stream,
             may_be_small.iter().map(|(candidate, _)| candidate),
         );
         self.stream.queue_mark();
-        let query = self.query;
         let sent_at = Instant::now();
         self.in_flight =
             Some(PageInFlight { passed, keys, may_be_small, elsewhere, query, heads, sent_at });

@@ -5,7 +5,8 @@
 use redis::Value;
 
 use super::key_query::{
-    ExpiryCommand, KeyQuery, ReadTimes, ReplySource as _, ValueQuery, only_of_the_key, read_time,
+    ExpiryCommand, KeyQuery, LengthQuery, ReadTimes, ReplySource as _, ValueQuery, only_of_the_key,
+    read_time,
 };
 use super::plain_reads::MOST_FIELDS;
 use crate::domain::record::{Candidate, Content, Deadline, Observation};
@@ -18,8 +19,11 @@ use crate::store::error::StoreError;
 const MOST_BYTES: i64 = 4 << 10;
 
 /// The query for each small hash.
-const QUERY: KeyQuery =
-    KeyQuery { value: ValueQuery::Fields, expiry: ExpiryCommand::Pexpiretime, length: false };
+const QUERY: KeyQuery = KeyQuery {
+    value: ValueQuery::Fields,
+    expiry: ExpiryCommand::Pexpiretime,
+    length: LengthQuery::Head,
+};
 
 /// A record, and the index of the Redis key by which it was found.
 type CandidateKey = (Candidate, usize);
