@@ -17,6 +17,10 @@ use crate::domain::schema::{Meaning, Schema, State};
 /// prolong the lock.
 const RETRY_AFTER_MS: u64 = 1_000;
 
+/// How long after a value's own expiry the time stops, in milliseconds. A script may compare with
+/// `<` or `<=`, and in whole seconds; in the moment of the expiry it may find the value unexpired.
+const LATE_MS: u64 = 1_000;
+
 /// The number of requests after the workers: one more, and one more with another payload.
 const LATER_REQUESTS: usize = 2;
 
@@ -182,7 +186,13 @@ impl ReplyTable {
         let call = self.program.calls[usize::from(of.call)];
         let schema = &self.program.services[call.service];
         let response = effect.response.as_deref();
-        let reply = AttributedReply::new(schema, effect.meaning, response, &self.callers.responses);
+        let mut reply =
+            AttributedReply::new(schema, effect.meaning, response, &self.callers.responses);
+        // The reply tells of a failure, whoever's it is. The client knows those of its operation.
+        let is_replay = effect.meaning == Some(Meaning::Replay);
+        if is_replay && reply.author == Author::Untold && self.keys(of.keys).has_failure(schema) {
+            reply.author = Author::Failure(of.caller);
+        }
         let calls = match self.program.step(call) {
             Some(step) => &step.calls[..],
             None => &[],
@@ -243,7 +253,7 @@ impl ReplyTable {
                 Some(keys.after(ttl, self.callers.ticks))
             }
             Act::Lapse(key_index) => {
-                let passes = self.own_ttl_ms(keys, usize::from(key_index))?;
+                let passes = self.until_lapse_ms(keys, usize::from(key_index))?;
                 Some(keys.after(passes, self.callers.ticks))
             }
             Act::Delay => Some(keys.after(self.delay_ms(keys)?, self.callers.ticks)),
@@ -277,6 +287,12 @@ impl ReplyTable {
         }
     }
 
+    /// The time in milliseconds that passes until every script finds the value of this Redis key
+    /// expired by its own time.
+    fn until_lapse_ms(&self, keys: &KeysState, key_index: usize) -> Option<u64> {
+        Some(self.own_ttl_ms(keys, key_index)? + LATE_MS)
+    }
+
     /// Half of the time in milliseconds until a Redis key, or the value in it, expires next; `None`
     /// if none expires, or if the time is too short.
     fn delay_ms(&self, keys: &KeysState) -> Option<u64> {
@@ -296,7 +312,7 @@ impl ReplyTable {
     pub(super) fn later_lag(&mut self, lag: u32, keys: u32, act: Act) -> u32 {
         let before = self.keys(keys);
         let passes = match act {
-            Act::Lapse(key_index) => self.own_ttl_ms(before, usize::from(key_index)),
+            Act::Lapse(key_index) => self.until_lapse_ms(before, usize::from(key_index)),
             Act::Expiry(key_index) => before.ttl_ms(usize::from(key_index)),
             Act::Delay => self.delay_ms(before),
             _ => None,
@@ -411,7 +427,7 @@ impl ReplyTable {
             && let Some(own) = self.keys(rejected.keys).own_ttl_ms(&schema, key_index)
         {
             // The value expires by its own time, unless the rejected request moved that time.
-            let later = self.keys(rejected.keys).after(own, self.callers.ticks);
+            let later = self.keys(rejected.keys).after(own + LATE_MS, self.callers.ticks);
             let later = self.number(later);
             let again = self.request(later, service, self.workers)?;
             return Ok(again.reply.meaning == conflict);
@@ -449,9 +465,19 @@ impl ReplyTable {
         self.is_same(one, other, self.program.services[0].lock_key_index())
     }
 
-    /// True if the result's Redis key has the same value in both states.
+    /// True if the result's Redis key has the same value in both states, or the same JSON: a script
+    /// that encodes a result again may change the order of its members.
     pub(super) fn is_same_result(&self, one: u32, other: u32) -> bool {
-        self.is_same(one, other, self.program.services[0].result_key_index())
+        let key_index = self.program.services[0].result_key_index();
+        if self.is_same(one, other, key_index) {
+            return true;
+        }
+        let one = &self.keys(one).stored[key_index];
+        let other = &self.keys(other).stored[key_index];
+        match (one, other) {
+            (Some(one), Some(other)) => one.is_same_json(other),
+            _ => false,
+        }
     }
 
     fn is_same(&self, one: u32, other: u32, key_index: usize) -> bool {

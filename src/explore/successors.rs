@@ -328,7 +328,10 @@ impl Successors<'_> {
             before: self.before,
             after,
             sets_other_ttl: sent.is_some_and(|sent| sent.effect.sets_other_ttl),
-            result_rewritten: is_changed && !self.replies.is_same_result(state.keys, next.keys),
+            result_rewritten: is_changed
+                && self.before.result
+                && after.result
+                && !self.replies.is_same_result(state.keys, next.keys),
             lock_gone: self.before.lock
                 && is_changed
                 && !self.replies.is_same_lock(state.keys, next.keys),

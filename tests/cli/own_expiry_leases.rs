@@ -193,3 +193,216 @@ fn schema_check_tries_expired_leases_and_other_payloads() {
     let checked = server.idemctl(&["schema", "check", "leased"]).exits(1);
     checked.shows("with a lock there, for another payload, the call replies {\"mismatch\"}");
 }
+
+/// What `explore` shows of a schema in which scripts or descriptions were replaced.
+fn explored(toml: &str, claim: &str, finish: &str) -> String {
+    let server = Server::start();
+    let files = [
+        ("schema.toml", toml),
+        ("claim.lua", claim),
+        ("finish.lua", finish),
+        ("give_up.lua", GIVE_UP),
+    ];
+    server.describe("leased", &files);
+    server.idemctl(&["explore", "leased"]).text()
+}
+
+/// Rule: a lease has passed for every script, whether it compares with `<` or `<=`, so that requests
+/// take it over. Revert: without `LATE_MS`, `lock-ends` is violated.
+#[test]
+fn a_lease_ends_also_if_its_last_moment_belongs_to_it() {
+    let strict = CLAIM.replace("value.expires > now", "value.expires >= now");
+    assert_ne!(strict, CLAIM);
+    let text = explored(SCHEMA, &strict, FINISH);
+    assert!(text.contains("no violation under the assumptions"), "{text}");
+    // A worker whose lease was taken over must not complete: that is seen, too.
+    let blind = FINISH.replace(" or value.token ~= ARGV[1]", "");
+    let unchecked = SCHEMA.replace("[complete]\nchecks_owner = true", "[complete]");
+    let text = explored(&unchecked, &strict, &blind);
+    assert!(
+        text.contains(
+            "
+  owner-only "
+        ),
+        "{text}"
+    );
+}
+
+/// Rule: a result whose members a script writes in another order is the same result. Revert: without
+/// `is_same_json`, `result-not-replaced` is violated by a call that is sent again.
+#[test]
+fn a_result_in_another_order_is_the_same_one() {
+    let shuffled = "
+local stored = redis.call('GET', KEYS[1])
+if not stored then return 0 end
+local value = cjson.decode(stored)
+local is_mine = value.token == ARGV[1]
+if not is_mine then return 0 end
+local parts = {'\"status\":\"done\"', '\"body\":' .. ARGV[2], '\"fp\":\"' .. value.fp .. '\"'}
+parts[4] = '\"token\":\"' .. ARGV[1] .. '\"'
+if value.status == 'done' then parts[1], parts[4] = parts[4], parts[1] end
+redis.call('SET', KEYS[1], '{' .. table.concat(parts, ',') .. '}', 'EX', 86400)
+return 1
+";
+    let keeps = SCHEMA
+        .replace("required = [\"/status\", \"/body\", \"/fp\"]", "required = [\"/status\", \"/body\", \"/fp\", \"/token\"]")
+        .replace("\"fp\":\"{fingerprint}\"}'\n\n[service]", "\"fp\":\"{fingerprint}\",\"token\":\"{owner}\"}'\n\n[service]")
+        .replace("{ record = \"running\" }, { record = \"reclaimable\" }] },\n  { integer = 0, means = \"refused\" },\n]\n\n[release]", "{ record = \"running\" }, { record = \"reclaimable\" }, { record = \"done\" }] },\n  { integer = 0, means = \"refused\" },\n]\n\n[release]");
+    let text = explored(&keeps, CLAIM, shuffled);
+    assert!(text.contains("no violation under the assumptions"), "{text}");
+    // A late worker that replaces the result by another one is still seen.
+    let blind = shuffled.replace("value.token == ARGV[1]", "true");
+    let unchecked = keeps.replace("[complete]\nchecks_owner = true", "[complete]");
+    let text = explored(&unchecked, CLAIM, &blind);
+    assert!(
+        text.contains(
+            "
+  result-not-replaced "
+        ),
+        "{text}"
+    );
+}
+
+/// A script that returns the fields of a response one by one, also those of a failure.
+const FIELDS: &str = r#"
+local stored = redis.call('GET', KEYS[1])
+if not stored then
+  redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[2])
+  return {'new'}
+end
+local value = cjson.decode(stored)
+if value.st == 'running' then return {'busy'} end
+return {value.st, tostring(value.code or ''), cjson.encode(value.body or ''), value.error or ''}
+"#;
+
+const FIELD_BY_FIELD: &str = r#"format = 2
+name = "fields"
+keys = { record = "fields:{key}" }
+ttl = { lock = "1m", result = "24h" }
+
+[[value]]
+name = "running"
+where = { "/st" = "running" }
+required = ["/by"]
+state = "in-progress"
+fields = { owner = "/by" }
+
+[[value]]
+name = "done"
+where = { "/st" = "done" }
+required = ["/code", "/body"]
+state = "completed"
+fields = { status = "/code", body = "/body" }
+body_encoding = "json"
+
+[[value]]
+name = "failed"
+where = { "/st" = "failed" }
+required = ["/error"]
+state = "failed"
+fields = { error = "/error" }
+
+[write]
+lock_value = '{"st":"running","by":"{owner}"}'
+result_value = '{"st":"done","code":{status},"body":{body_json}}'
+failed_value = '{"st":"failed","error":{error_text}}'
+response = '{"code":"{status}","body":{body_json}}'
+
+[service]
+on_failure = "store"
+
+[[begin.call]]
+script = "claim"
+keys = ["{record}"]
+args = ["{lock_value}", "{lock_ttl}"]
+replies = [
+  { array = "new", means = "acquired", when = { record = "absent" } },
+  { array = "busy", means = "conflict", when = { record = "running" } },
+  { array = "done", means = "replay", when = { record = "done" } },
+  { array = "failed", means = "replay", when = { record = "failed" } },
+]
+
+[complete]
+checks_owner = true
+
+[[complete.call]]
+script = "finish"
+keys = ["{record}"]
+args = ["{owner}", "{result_value}", "{result_ttl}"]
+replies = [
+  { integer = 1, means = "stored", when = { record = "running" } },
+  { integer = 0, means = "refused" },
+]
+"#;
+
+const STORE: &str = r#"
+local stored = redis.call('GET', KEYS[1])
+local value = stored and cjson.decode(stored)
+if not value or value.st ~= 'running' or value.by ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[1], ARGV[2], 'EX', ARGV[3])
+return 1
+"#;
+
+/// Rule: a response that a script returns field by field is not compared with a whole one, and the
+/// replay of a stored failure is none of a success. Revert: without `members`, `true-replay` is
+/// violated; without `has_failure`, `no-false-done`.
+#[test]
+fn a_response_in_several_fields_is_not_accused() {
+    let server = Server::start();
+    let files = [("schema.toml", FIELD_BY_FIELD), ("claim.lua", FIELDS), ("finish.lua", STORE)];
+    server.describe("fields", &files);
+    let text = server.idemctl(&["explore", "fields"]).text();
+    assert!(text.contains("no violation under the assumptions"), "{text}");
+    // A script that says `done` of a lock is accused.
+    let hasty = FIELDS.replace("return {'busy'}", "return {'done', '201', '{}', ''}");
+    let files = [("schema.toml", FIELD_BY_FIELD), ("claim.lua", &hasty[..]), ("finish.lua", STORE)];
+    server.describe("fields", &files);
+    let text = server.idemctl(&["explore", "fields"]).text();
+    assert!(
+        text.contains(
+            "
+  no-false-done "
+        ),
+        "{text}"
+    );
+}
+
+/// Rule: race and simulate compare the response in a replayed record, not the record's other fields,
+/// which the script writes itself. Revert: without `response_of_value`, both find wrong responses.
+#[test]
+fn a_record_that_a_script_writes_itself_is_compared_by_its_response() {
+    let server = Server::start();
+    let toml = FIELD_BY_FIELD
+        .replace("response = '{\"code\":\"{status}\",\"body\":{body_json}}'\n", "")
+        .replace("{ array = \"done\", means", "{ array = \"done\", value = \"done\", means")
+        .replace("{ array = \"failed\", means", "{ array = \"failed\", value = \"failed\", means")
+        .replace("required = [\"/code\", \"/body\"]", "required = [\"/code\", \"/body\", \"/at\"]")
+        .replace("{body_json}}'", "{body_json},\"at\":0}'")
+        .replace("\"{result_value}\"", "\"{status}\", \"{body_json}\"")
+        .replace("on_failure = \"store\"", "on_failure = \"keep\"");
+    let whole = FIELDS.replace(
+        "return {value.st, tostring(value.code or ''), cjson.encode(value.body or ''), value.error or ''}",
+        "return {value.st, stored}",
+    );
+    let dated = STORE.replace(
+        "redis.call('SET', KEYS[1], ARGV[2], 'EX', ARGV[3])",
+        "local result = {st = 'done', code = tonumber(ARGV[2]), body = cjson.decode(ARGV[3])}\n\
+        result.at = redis.call('TIME')[2]\n\
+        redis.call('SET', KEYS[1], cjson.encode(result), 'EX', ARGV[4])",
+    );
+    assert_ne!(dated, STORE);
+    let files = [("schema.toml", &toml[..]), ("claim.lua", &whole[..]), ("finish.lua", &dated[..])];
+    server.describe("fields", &files);
+    server.idemctl(&["race", "--concurrency", "8", "--schema", "fields"]).exits(0);
+    let simulate = ["simulate", "first-then-retry", "--schema", "fields"];
+    server.idemctl(&simulate).exits(0).shows("safe");
+    // A replay of another response is found.
+    let other = whole.replace(
+        "{value.st, stored}",
+        "{value.st, (stored:gsub('payment of 10', 'payment of 9'))}",
+    );
+    assert_ne!(other, whole);
+    let files = [("schema.toml", &toml[..]), ("claim.lua", &other[..]), ("finish.lua", &dated[..])];
+    server.describe("fields", &files);
+    server.idemctl(&simulate).shows("wrong-answer");
+}

@@ -4,6 +4,8 @@
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
+use serde_json::Value;
+
 use crate::domain::duration;
 use crate::domain::record::{Content, Observation, Reading, decode, is_plain_hash};
 use crate::domain::schema::{KeyIs, Meaning, Role, Schema, State};
@@ -60,6 +62,18 @@ impl StoredKey {
         self.dump == other.dump
     }
 
+    /// True if both hold the same JSON, with its members in any order.
+    pub(crate) fn is_same_json(&self, other: &Self) -> bool {
+        let (Content::Text { head: one, .. }, Content::Text { head: other, .. }) =
+            (&self.content, &other.content)
+        else {
+            return false;
+        };
+        let one: Option<Value> = serde_json::from_slice(one).ok();
+        let other: Option<Value> = serde_json::from_slice(other).ok();
+        one.is_some() && one == other
+    }
+
     /// A key with the PTTL that the server returned, rounded.
     pub fn new(dump: Vec<u8>, content: Content, pttl: i64) -> Self {
         // A negative PTTL is the reply for a key without expiry.
@@ -113,6 +127,11 @@ impl KeysState {
         schema.values[reading.decoded()?.format].expires_at.as_ref()?;
         let left = expires_ms.saturating_sub(self.now_ms());
         if left == 0 { None } else { Some(left) }
+    }
+
+    /// True if the result's Redis key holds a stored failure.
+    pub(crate) fn has_failure(&self, schema: &Schema) -> bool {
+        is_failure(schema, &self.reading(schema, schema.result_key_index()))
     }
 
     /// True if a Redis key holds something of a request that still counts: neither a record that

@@ -232,7 +232,38 @@ impl<'a> StepInputs<'a> {
 
     /// This request's response, in the form in which replays are compared with it.
     pub fn replayed(&self) -> Vec<u8> {
+        if let Content::Text { head, .. } = self.result()
+            && let Some(response) = self.response_of_value(&head)
+        {
+            return response;
+        }
         comparable(self.stored_response())
+    }
+
+    /// The response in a whole result, in the form of [`Self::replayed`]. Two results of one
+    /// response may differ in their times, owners, and the order of their fields. `None` if the
+    /// value is no result, or its format describes no body; also for a service that is sent the
+    /// whole result, and stores it unchanged.
+    fn response_of_value(&self, text: &[u8]) -> Option<Vec<u8>> {
+        if self.schema.write.response.is_some() || self.schema.sends_result_value() {
+            return None;
+        }
+        let content = Content::text(text.to_vec());
+        let reading = decode::decode_value(self.schema, self.schema.result_key_index(), &content);
+        let value = reading.decoded()?;
+        let format = &self.schema.values[value.format];
+        if !format.state.is_result() || format.fields.body.is_none() {
+            return None;
+        }
+        let response = value.response.as_ref()?.response();
+        let body = comparable(response.body);
+        let parts = serde_json::json!({
+            "status": response.status,
+            "headers": response.headers,
+            "body": body.escape_ascii().to_string(),
+            "error": value.error,
+        });
+        Some(parts.to_string().into_bytes())
     }
 
     /// The response that a matched reply carries, in the form of [`Self::replayed`]; `None` if the
@@ -247,8 +278,9 @@ impl<'a> StepInputs<'a> {
         let mut text = self.matcher().response_in(matched, reply)?;
         if matched.entry.value.is_none()
             && let StepReply::Array(items) = reply
+            && items.len() > RESPONSE_ALONE
         {
-            text = self.response_among(items).unwrap_or(text);
+            text = self.response_among(items)?;
         }
         if self.schema.write.response.is_none() {
             // Without a description of the response, a script that returns a part of its result,
@@ -256,7 +288,8 @@ impl<'a> StepInputs<'a> {
             if matched.entry.value.is_none() && !self.is_value(text) {
                 return None;
             }
-            return Some(comparable(text.to_vec()));
+            let response = self.response_of_value(text);
+            return Some(response.unwrap_or_else(|| comparable(text.to_vec())));
         }
         // A service that is sent the response alone may still return the whole value. An opaque
         // format reads the response as a value, too.
@@ -291,16 +324,18 @@ impl<'a> StepInputs<'a> {
         reading.decoded().is_some()
     }
 
-    /// The first text after the word of a script that has the JSON type of a response. A script may
-    /// return another field before it, such as the status.
+    /// The first text after the word of a script that looks like a response. A script may return
+    /// other fields beside it, such as the status, or only these, one by one: then the schema does
+    /// not describe what a client makes of them, and there is none.
     fn response_among<'r>(&self, items: &'r [StepReply]) -> Option<&'r [u8]> {
         let sample = sample_response();
         let request = StepInputs { response: &sample, ..self.clone() };
-        let own = json_type(&request.stored_response());
+        let own = request.stored_response();
+        // A body may have any members, and a response of several fields has always the same.
+        let is_body = comparable(own.clone()) == comparable(sample.body.clone());
         for item in items.iter().skip(1) {
-            if let StepReply::Text(text) = item
-                && json_type(text) == own
-            {
+            let StepReply::Text(text) = item else { continue };
+            if json_type(text) == json_type(&own) && (is_body || members(text) == members(&own)) {
                 return Some(text);
             }
         }
@@ -521,6 +556,19 @@ fn sample_response() -> Response {
         body: br#"{"idemctl":"the response"}"#.to_vec(),
         ..Response::default()
     }
+}
+
+/// The number of items of an array that has a word and the response, and nothing else.
+const RESPONSE_ALONE: usize = 2;
+
+/// The names of the members of a JSON object, in their order by name; none of any other text.
+fn members(text: &[u8]) -> Vec<String> {
+    let mut names = Vec::new();
+    if let Ok(Value::Object(members)) = serde_json::from_slice(text) {
+        names.extend(members.into_iter().map(|(name, _)| name));
+    }
+    names.sort_unstable();
+    names
 }
 
 /// The JSON type of a text, or the absence of one.

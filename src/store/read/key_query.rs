@@ -63,6 +63,27 @@ pub(in crate::store) enum LengthQuery {
     Strlen,
 }
 
+/// The bytes of values that are read for their lengths, if hardly any value of a page is longer.
+const LONGER_HEAD: usize = 512;
+
+impl LengthQuery {
+    /// The cheapest way for pages like one with so many records, of which some were cut. `sizes`
+    /// has the lengths of the values in these; `None` for an unknown one.
+    pub(super) fn for_pages_like(records: usize, cut: usize, sizes: &[Option<u64>]) -> Self {
+        // From a quarter of the page on, the pages find out all lengths, which saves a round trip
+        // per page.
+        if cut * 4 <= records {
+            return Self::Head;
+        }
+        let mut longer = 0;
+        for size in sizes {
+            longer += usize::from(size.is_none_or(|bytes| bytes > LONGER_HEAD as u64));
+        }
+        // A longer beginning costs the server less than STRLEN.
+        if longer * 64 <= records { Self::LongerHead(LONGER_HEAD) } else { Self::Strlen }
+    }
+}
+
 /// The server's time before and after a read, in milliseconds since the epoch; `None` if idemctl
 /// did not ask, or the user may not.
 #[derive(Debug, Clone, Copy, Default)]

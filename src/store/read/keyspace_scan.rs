@@ -37,9 +37,6 @@ pub struct RecordRecognizer<'a> {
 /// value.
 const READ_STEPS: [usize; 4] = [4 << 10, 64 << 10, MOST_SCANNED, MOST_SCANNED_WITHOUT_EXPIRY];
 
-/// The bytes of values that are read for their lengths, if hardly any value of a page is longer.
-const LONGER_HEAD: usize = 512;
-
 /// How much of each value stays in memory once its record is decoded.
 const MOST_KEPT: usize = 64 << 10;
 
@@ -145,20 +142,9 @@ impl KeyspaceScan {
             }
         }
         self.reader.read_lengths(cut.iter_mut().map(|seen| &mut **seen)).await?;
-        let mut beyond = 0;
-        for key in cut.iter().flat_map(|seen| &seen.keys) {
-            beyond +=
-                usize::from(key.content.size().is_none_or(|bytes| bytes > LONGER_HEAD as u64));
-        }
-        // From a quarter of the page on, the following pages find out all lengths, which saves a
-        // round trip per page. A longer beginning costs the server less than STRLEN.
-        self.nodes.find_lengths(if cut.len() * 4 <= self.page_records {
-            LengthQuery::Head
-        } else if beyond * 64 <= self.page_records {
-            LengthQuery::LongerHead(LONGER_HEAD)
-        } else {
-            LengthQuery::Strlen
-        });
+        let keys = cut.iter().flat_map(|seen| &seen.keys);
+        let sizes: Vec<_> = keys.map(|key| key.content.size()).collect();
+        self.nodes.find_lengths(LengthQuery::for_pages_like(self.page_records, cut.len(), &sizes));
         Ok(())
     }
 
