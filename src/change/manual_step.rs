@@ -66,6 +66,13 @@ impl ManualStep<'_> {
         args: &StepArgs,
         read_back: impl Fn(&Record) -> Option<Meaning>,
     ) -> Result<Exit> {
+        let beside = self.keys_beside_record();
+        if !beside.is_empty() {
+            context.ui.warning(&format!(
+                "this step may also change {beside}, of which idemctl keeps no copy, so that undo \
+                does not put it back"
+            ));
+        }
         if args.change.confirm_args.dry_run {
             self.write(context, args.output, None, None)?;
             let expected = match self.report.predicted {
@@ -293,6 +300,10 @@ impl ManualStep<'_> {
     fn audit_word_for(&self, executed: &Result<StepOutcome>) -> Option<&'static str> {
         let error = match executed {
             Ok(outcome) if self.took_effect(outcome) => return Some(self.audit_word),
+            // Its effect may be in another Redis key.
+            Ok(outcome) if outcome.is_done() && !self.keys_beside_record().is_empty() => {
+                return Some(self.audit_word);
+            }
             // A service may change a lock that it does not take, e.g. give the lock a TTL.
             Ok(outcome) if self.is_changed_by(outcome) => return Some("changed"),
             Ok(_) => return None,
@@ -316,6 +327,17 @@ impl ManualStep<'_> {
         outcome.is_done() && !took_no_lock
     }
 
+    /// The Redis keys that the step may change beside those of the record, as a list; empty if there
+    /// are none.
+    fn keys_beside_record(&self) -> String {
+        let record = self.report.record;
+        let mut names = Vec::new();
+        for redis_key in record.schema.keys_beside_record(self.step, &record.key) {
+            names.push(escape::text(&redis_key).to_string());
+        }
+        names.join(", ")
+    }
+
     fn is_changed_by(&self, outcome: &StepOutcome) -> bool {
         Identity::of(&self.report.record.seen).differs(&outcome.now.seen)
     }
@@ -333,6 +355,8 @@ impl ManualStep<'_> {
                 ""
             } else if self.is_changed_by(outcome) {
                 "; it still changed the record"
+            } else if !self.keys_beside_record().is_empty() {
+                "; the record is unchanged, and its other Redis keys may have changed"
             } else {
                 "; nothing was changed"
             };

@@ -319,8 +319,11 @@ fn explain(
     let completed = manual::completed(record, request, trial.lives());
     trial.print(context, &completed);
     let worker = chosen.original_worker(record);
+    // A result that names no owner does not show whose the service takes it for.
+    let checks_owner = schema.complete.as_ref().is_some_and(|step| step.checks_owner);
+    let is_uncertain = checks_owner && worker.is_none() && completed.owner().is_none();
     let late = if manual::is_overwritten_later(&completed, worker) {
-        "will overwrite this response"
+        if is_uncertain { "may overwrite this response" } else { "will overwrite this response" }
     } else {
         "will be rejected"
     };

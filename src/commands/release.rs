@@ -69,7 +69,11 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         step,
         report,
         audit_word: "released",
-        request: StepInputs { now_ms, ..StepInputs::new(&schema, &record.key, &owner, &response) },
+        request: StepInputs {
+            now_ms,
+            fingerprint: record.fingerprint().unwrap_or_default(),
+            ..StepInputs::new(&schema, &record.key, &owner, &response)
+        },
         needs_time,
         takes_lock: false,
         key_index: schema.lock_key_index(),

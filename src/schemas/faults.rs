@@ -22,6 +22,7 @@ pub(super) fn problems(folder: &Path, schema: &Schema) -> Vec<Problem> {
     let mut problems = mismatches(folder, schema);
     problems.extend(open_formats(folder, schema));
     problems.extend(shared_redis_keys(folder, schema));
+    problems.extend(keys_beside_records(folder, schema));
     problems.extend(unmatched_mismatches(folder, schema));
     problems.extend(script_faults(folder, schema));
     problems
@@ -154,6 +155,38 @@ fn shared_redis_keys(folder: &Path, schema: &Schema) -> Vec<Problem> {
             );
             problems.push(problem(&file, line, message, false));
         }
+    }
+    problems
+}
+
+/// Steps that write Redis keys beside those of a record, of which idemctl knows nothing.
+fn keys_beside_records(folder: &Path, schema: &Schema) -> Vec<Problem> {
+    let file = folder.join("schema.toml");
+    let text = files::read_text(&file, LARGEST).unwrap_or_default();
+    let steps = [
+        ("begin", &schema.begin),
+        ("renew", &schema.renew),
+        ("complete", &schema.complete),
+        ("release", &schema.release),
+    ];
+    let mut problems = Vec::new();
+    for (name, step) in steps {
+        let Some(step) = step else { continue };
+        let mut names = Vec::new();
+        for redis_key in schema.keys_beside_record(step, b"KEY") {
+            names.push(String::from_utf8_lossy(&redis_key).into_owned());
+        }
+        if names.is_empty() {
+            continue;
+        }
+        let names = names.join(", ");
+        let message = format!(
+            "{name} may also write {names}, which is no Redis key of the record. idemctl does not \
+            look at it when it predicts answers, and neither backs it up nor restores it. If each \
+            record has its own, describe it in `parts` of `[keys]`"
+        );
+        let line = line_of_table(&text, &format!("[[{name}.call]]"), 0);
+        problems.push(problem(&file, line, message, false));
     }
     problems
 }

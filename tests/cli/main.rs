@@ -58,6 +58,7 @@ mod named_schemas;
 mod names;
 mod new_schema;
 mod observed;
+mod other_layouts;
 mod own_expiry;
 mod own_expiry_leases;
 mod own_schema;

@@ -256,6 +256,17 @@ fn fingerprint(
     let schema = &record.schema;
     let name = &schema.name;
     let stored = record.fingerprint();
+    if let Some(text) = stored
+        && given.is_none()
+        && text.chars().any(|letter| letter == char::REPLACEMENT_CHARACTER || letter.is_control())
+    {
+        let message = format!(
+            "the fingerprint of {} is not text, so that idemctl cannot send it to the complete step",
+            escape::key(&record.key)
+        );
+        return Err(CommandError::usage(message)
+            .hint("store the response with the service itself; nothing was changed"));
+    }
     let keeps = schema.write.keeps_fingerprint();
     // The locks of some services store no hash, so the hash comes with the result.
     let is_the_locks = completion == Completion::OfLock && schema.locks_keep_fingerprint();

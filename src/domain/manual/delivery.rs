@@ -240,6 +240,7 @@ mod tests {
         body: true,
         text_only: false,
         body_as_json: true,
+        takes_no_body: true,
         error: false,
     };
 

@@ -34,9 +34,10 @@ impl ResponseInput {
         self.is_ever_stored(schema)?;
         self.has_single_headers(schema)?;
         self.is_without_body()?;
-        self.has_right_length()?;
+        self.has_right_length(schema, keeps)?;
         let body = self.body.clone().unwrap_or_default();
-        let is_empty = body.is_empty() && schema.write.no_body.is_none();
+        let has_text = schema.write.no_body.is_some() && keeps.takes_no_body;
+        let is_empty = body.is_empty() && !has_text;
         if keeps.body && schema.bodies_are_json() && (is_empty || self.has_broken_body()) {
             return misfit(
                 format!(
@@ -163,11 +164,25 @@ impl ResponseInput {
 
     /// Checks that a `Content-Length` is the length of the body, because clients would read a cut
     /// body, or wait for the rest of it.
-    fn has_right_length(&self) -> Result<(), Misfit> {
+    fn has_right_length(&self, schema: &Schema, keeps: Keeps) -> Result<(), Misfit> {
         let Some(body) = &self.body else { return Ok(()) };
+        let is_encoded_again = keeps.body_as_json && !self.has_broken_body() && !body.is_empty();
         for (name, value) in &self.headers {
+            if !name.eq_ignore_ascii_case("content-length") {
+                continue;
+            }
+            if is_encoded_again {
+                return misfit(
+                    format!(
+                        "{} writes the JSON of the body anew, so that its length may not be the \
+                        one in {name}",
+                        schema.name
+                    ),
+                    Some("omit the header; the service's HTTP server sets it"),
+                );
+            }
             let length = value.trim().parse::<usize>().ok();
-            if name.eq_ignore_ascii_case("content-length") && length != Some(body.len()) {
+            if length != Some(body.len()) {
                 return misfit(
                     format!("{name} is {}, but the body has {} bytes", value.trim(), body.len()),
                     Some("omit the header; the service's HTTP server sets it"),

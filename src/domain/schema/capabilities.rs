@@ -123,6 +123,34 @@ impl Schema {
         self.redis_keys(key).iter().position(|redis_key| *redis_key == filled)
     }
 
+    /// The Redis keys that a step may write beside those of the record with this idempotency key.
+    /// idemctl does not read them, and keeps no copy of them.
+    pub(crate) fn keys_beside_record(&self, step: &Step, key: &[u8]) -> Vec<Vec<u8>> {
+        let own = self.redis_keys(key);
+        let mut beside = Vec::new();
+        for call in &step.calls {
+            for word in call.written_keys() {
+                // Scripts build Redis keys from the idempotency key alone.
+                if word.fill(|_| Vec::new()).is_empty() && word.roles().next().is_none() {
+                    continue;
+                }
+                let redis_key = word.fill(|placeholder| match placeholder {
+                    Placeholder::RedisKey(role) => match self.index_of(role) {
+                        Some(key_index) => own[key_index].clone(),
+                        None => Vec::new(),
+                    },
+                    Placeholder::Key | Placeholder::ClientKey => key.to_vec(),
+                    // An owner or a time, which differs for each request.
+                    _ => b"*".to_vec(),
+                });
+                if !own.contains(&redis_key) && !beside.contains(&redis_key) {
+                    beside.push(redis_key);
+                }
+            }
+        }
+        beside
+    }
+
     /// Why idemctl executes no steps of the service: it cannot write the values of one value
     /// format. `None` if it can write all of them.
     pub(crate) fn read_only_because(&self) -> Option<String> {

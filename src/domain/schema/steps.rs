@@ -33,6 +33,19 @@ impl Call {
         }
     }
 
+    /// The Redis keys that the call may write, as far as its words show them: those in KEYS of a
+    /// script, and the first word after the name of a command.
+    pub(super) fn written_keys(&self) -> &[Template] {
+        match &self.action {
+            Action::Script { keys, .. } => keys,
+            Action::Command(words) => {
+                let name = words.first().map(Template::display).unwrap_or_default();
+                let only_reads = READS.iter().any(|read| name.eq_ignore_ascii_case(read));
+                if only_reads { &[] } else { words.get(1..2).unwrap_or_default() }
+            }
+        }
+    }
+
     /// The name of the call: its script, or its command.
     pub(crate) fn name(&self) -> String {
         match &self.action {
@@ -46,6 +59,24 @@ impl Call {
         self.words().any(Template::has_time)
     }
 }
+
+/// Commands that services use to look at a Redis key, and that change nothing.
+const READS: [&str; 14] = [
+    "EXISTS",
+    "GET",
+    "GETRANGE",
+    "HEXISTS",
+    "HGET",
+    "HGETALL",
+    "HLEN",
+    "HMGET",
+    "PTTL",
+    "SISMEMBER",
+    "STRLEN",
+    "TTL",
+    "TYPE",
+    "ZSCORE",
+];
 
 /// What a call executes.
 #[derive(Debug, Clone)]

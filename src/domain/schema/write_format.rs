@@ -125,6 +125,8 @@ pub struct Keeps {
     pub(crate) text_only: bool,
     /// The body is stored as a JSON value, in the form of the service's encoder.
     pub(crate) body_as_json: bool,
+    /// A response without a body is stored as `no_body`, if the schema has that text.
+    pub(crate) takes_no_body: bool,
     pub(crate) error: bool,
 }
 
@@ -163,6 +165,7 @@ impl WriteFormat {
             // A result that also has the bytes loses nothing.
             text_only: text && !bytes,
             body_as_json: have(&[Placeholder::BodyJson]),
+            takes_no_body: have(&[Placeholder::Body, Placeholder::BodyJson]),
             error: self.failed_value.is_some(),
         }
     }

@@ -1,7 +1,7 @@
 //! What a worker can still change after its lock expired or another worker acquired it, derived
 //! from the schema's steps.
 
-use super::next_request::possible_meaning;
+use super::next_request::{possible_meaning, predict_reply};
 use crate::domain::record::decode::Conformance;
 use crate::domain::record::{Decoded, FieldSet, Reading};
 use crate::domain::schema::{Action, Call, KeyIs, Meaning, Schema, State, Step};
@@ -37,10 +37,15 @@ pub fn of(schema: &Schema) -> Option<LateWorker> {
             break;
         }
     }
-    Some(LateWorker {
-        stores_when_absent: stores_in(complete, &absent),
-        stores_when_retaken: stores_in(complete, &retaken),
-    })
+    // A step that checks the owner finds none if there is no lock. It stores there only if it says
+    // so.
+    let stores_when_absent = if complete.checks_owner {
+        predict_reply(complete, &absent, false)
+            .is_some_and(|(reply, _)| reply.means == Meaning::Stored)
+    } else {
+        stores_in(complete, &absent)
+    };
+    Some(LateWorker { stores_when_absent, stores_when_retaken: stores_in(complete, &retaken) })
 }
 
 /// True if a worker whose lock was released can store its result over the released record, because
