@@ -168,7 +168,9 @@ impl Context {
         let wants_all = named.schema.len() < args.schema.len();
         // A schema that would not behave as it states may still be executed.
         let mut loaded = self.loaded(&named)?;
-        for (schema, _) in loaded.unsound.drain(..) {
+        let mut unsound = Vec::new();
+        for (schema, wrong) in loaded.unsound.drain(..) {
+            unsound.push((schema.name.clone(), wrong));
             loaded.schemas.push(schema);
         }
         let catalog = self.catalog_of(loaded, &named)?;
@@ -177,6 +179,13 @@ impl Context {
         for schema in candidates {
             if wants_all || catalog.is_named() || is_default(schema) {
                 wanted.push(Arc::clone(schema));
+            }
+        }
+        for (name, wrong) in &unsound {
+            if wanted.iter().any(|schema| schema.name == *name) {
+                self.ui.warning(&format!(
+                    "other commands refuse schema {name}, so do not rely on what follows: {wrong}"
+                ));
             }
         }
         let (executed, left_out) = self.sparing(wanted, catalog.is_named() && !wants_all, lacks)?;

@@ -61,6 +61,58 @@ fn a_step_that_writes_beside_the_record_says_so() {
     assert!(!completed.all().contains("keeps no copy"), "{}", completed.all());
 }
 
+/// Rule: a member with a time of its own has that time left, and an infinite one never ends.
+#[test]
+fn a_member_expires_by_its_score() {
+    let server = Server::start();
+    let toml = "format = 2\nname = \"jobs\"\nkeys = { record = \"jobs\", members = \"zset\" }\n\
+        ttl = { result = \"none\" }\n[[value]]\nname = \"finished\"\nopaque = true\n\
+        state = \"completed\"\nexpires_at = { field = \"\", unit = \"s\", clock = \"client\" }\n";
+    server.describe("jobs", &[("schema.toml", toml)]);
+    let soon = crate::support::backup::now_ms(&server) / 1_000 + 500;
+    server.send::<()>(&[b"ZADD", b"jobs", soon.to_string().as_bytes(), b"a", b"+inf", b"b"]);
+    let list = ["list", "--schema", "jobs", "-o", "jsonl"];
+    for record in server.idemctl(&list).exits(0).json_lines() {
+        assert_eq!(record["no_expiry"], record["key"] == "b", "{record}");
+    }
+    let listed = server.idemctl(&["list", "--schema", "jobs"]).exits(0);
+    listed.shows("8m ");
+    let inspect = ["inspect", "b", "--schema", "jobs"];
+    let shown = server.idemctl(&inspect).exits(0);
+    assert!(!shown.all().contains("Own expiry"), "{}", shown.all());
+}
+
+/// Rule: a verdict on a description that other commands refuse says that they do.
+#[test]
+fn a_verdict_on_a_wrong_description_says_so() {
+    let server = Server::start();
+    let wrong = SEATS.replace("\"st\":\"done\",\"body\"", "\"st\":\"gone\",\"body\"");
+    assert_ne!(wrong, SEATS);
+    server.describe("seats", &[("schema.toml", &wrong)]);
+    server.idemctl(&["list", "--schema", "seats"]).exits(2);
+    let explored = server.idemctl(&["explore", "seats", "--workers", "2"]);
+    explored.says("other commands refuse schema seats");
+}
+
+/// Rule: a part is not counted as a record, although its Redis key also fits that of the result.
+#[test]
+fn detect_does_not_count_parts_as_records() {
+    let server = Server::start();
+    let toml = "format = 2\nname = \"twice\"\n[keys]\nresult = \"twice:{key}\"\n\
+        parts = { code = \"twice:{key}:code\" }\n[ttl]\nresult = \"24h\"\n[[value]]\nname = \"body\"\n\
+        at = \"result\"\nopaque = true\nstate = \"completed\"\n[[value]]\nname = \"code\"\nat = \"code\"\n\
+        opaque = true\n";
+    server.describe("twice", &[("schema.toml", toml)]);
+    for key in ["a", "b", "c"] {
+        server.set(&format!("twice:{key}"), "{}", 900_000);
+        server.set(&format!("twice:{key}:code"), "201", 900_000);
+    }
+    let detected = server.idemctl(&["detect"]).exits(0);
+    let text = detected.text();
+    assert!(!text.contains("6 completed"), "{text}");
+    assert!(text.contains("3 completed") && text.contains("part"), "{text}");
+}
+
 /// A service that stores the result of a worker whose lock is gone, and refuses only other owners.
 const NO_HEARTH: &str = r#"format = 2
 name = "nohearth"

@@ -384,7 +384,7 @@ impl PatternJudge<'_> {
             let record = record(guess, &self.samples[*sample]);
             let word = if record.claim.is_unrecognised() {
                 "foreign"
-            } else if guess.schema.is_part(guess.key_index) {
+            } else if is_part(guess, &self.samples[*sample]) {
                 "part"
             // The beginning of a long value is not a damaged value.
             } else if record.readings[guess.key_index] == Reading::Undecided {
@@ -442,6 +442,15 @@ fn in_part(schema_match: &SchemaMatch, taken: &[usize], among: &[usize]) -> Opti
 }
 
 /// The record of a Redis key, as far as this one key shows it.
+/// True for the Redis key of a part, which may also fit the template of the result.
+fn is_part(guess: &Guess, seen: &KeyState) -> bool {
+    let key_index = match guess.schema.key_index_of(&seen.redis_key) {
+        Some((key_index, _)) => key_index,
+        None => guess.key_index,
+    };
+    guess.schema.is_part(key_index)
+}
+
 fn record(guess: &Guess, seen: &KeyState) -> Record {
     let template = &guess.schema.keys[guess.key_index].template;
     let key = template.idempotency_key(&seen.redis_key).unwrap_or(&seen.redis_key);

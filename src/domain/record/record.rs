@@ -94,7 +94,16 @@ impl Record {
 
     /// The expiry that decides how long the record stays in its state.
     pub fn expiry(&self) -> Option<Expiry> {
-        self.deciding().map(|key| key.expiry)
+        self.expiry_of_member().or_else(|| self.deciding().map(|key| key.expiry))
+    }
+
+    /// The expiry that a member of a Redis key holds, such as its score. The Redis key itself is that
+    /// of all members.
+    fn expiry_of_member(&self) -> Option<Expiry> {
+        self.schema.members?;
+        let (value, _) = self.lapsing()?;
+        let left = value.expires_ms?.saturating_sub(self.seen.server_ms?);
+        Some(Expiry::In(left))
     }
 
     /// The Redis key whose expiry decides how long the record stays in its state.

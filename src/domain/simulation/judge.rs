@@ -84,7 +84,9 @@ fn wrong_response(history: &History, answered: &Answered, response: &[u8]) -> Op
         if execution.operation != operation {
             continue;
         }
-        if source.is_none() && execution.response == response {
+        // Equal responses of several runs say the same. The one that had the effect explains it.
+        let explains_better = source.is_none_or(|known| execution.effect && !known.effect);
+        if explains_better && execution.response == response {
             source = Some(execution);
         }
         if doer.is_none() && execution.effect {

@@ -141,7 +141,9 @@ impl FieldSource<'_> {
     pub(super) fn expires_ms(&self, format: &ValueFormat) -> Option<u64> {
         let expires_at = format.expires_at.as_ref()?;
         let written = self.time(Some(&expires_at.field), expires_at.unit)?;
-        Some(written.saturating_add(expires_at.plus_ms()))
+        let expires_ms = written.saturating_add(expires_at.plus_ms());
+        // Services write such a time, or infinity, into a value that never expires.
+        if expires_ms >= YEAR_10000_MS { None } else { Some(expires_ms) }
     }
 
     /// The stored response, if the format has one.
@@ -194,6 +196,9 @@ fn whole_number(found: &Json<'_>) -> Option<i64> {
         other => other.as_i64(),
     }
 }
+
+/// The beginning of the year 10000, in milliseconds since the epoch.
+const YEAR_10000_MS: u64 = 253_402_300_800_000;
 
 /// A time in this unit as milliseconds since the epoch; `None` for any other text.
 pub(super) fn millis(text: &[u8], unit: Timestamp) -> Option<u64> {
