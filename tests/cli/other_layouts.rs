@@ -94,6 +94,18 @@ fn a_verdict_on_a_wrong_description_says_so() {
     explored.says("other commands refuse schema seats");
 }
 
+/// Rule: a race notices a result that lost the hash of the payload, which begin compares. Revert: with
+/// an empty hash, the race finds nothing.
+#[test]
+fn a_race_notices_a_lost_fingerprint() {
+    let server = Server::start();
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/protocols");
+    let race = ["race", "--concurrency", "5", "--schema-dir", folder, "--schema"];
+    let lost = server.idemctl(&[&race[..], &["fingerprint-not-kept"]].concat());
+    lost.exits(1);
+    server.idemctl(&[&race[..], &["fingerprint-in-script"]].concat()).exits(0);
+}
+
 /// Rule: a part is not counted as a record, although its Redis key also fits that of the result.
 #[test]
 fn detect_does_not_count_parts_as_records() {
