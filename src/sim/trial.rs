@@ -17,6 +17,9 @@ pub(super) const LIVES_MS: u64 = 60_000;
 /// The name of a lock whose own expiry, in its value, has passed.
 const LAPSED: &str = "a lock past its own expiry";
 
+/// The name of a lock or a result that lacks the hash of the payload, which its format permits.
+const UNHASHED: &str = "a value without fingerprint";
+
 /// Ten years in milliseconds, which is longer than any lock lives.
 const LONG_AGO_MS: u64 = 10 * 365 * 24 * 3_600_000;
 
@@ -143,7 +146,12 @@ fn contents(schema: &Schema, key_index: usize, request: &StepInputs<'_>) -> Vec<
     }
     let mut contents = Vec::new();
     for (name, content) in own {
+        let without = without_fingerprint(schema, key_index, &content);
         contents.push(TrialContent { name, content, is_own: true });
+        // Older releases of the service, or requests without a payload, leave such values.
+        if let Some(content) = without {
+            contents.push(TrialContent { name: UNHASHED, content, is_own: false });
+        }
     }
     // Another program may have stored any type at the Redis key.
     contents.push(TrialContent {
@@ -152,6 +160,34 @@ fn contents(schema: &Schema, key_index: usize, request: &StepInputs<'_>) -> Vec<
         is_own: false,
     });
     contents
+}
+
+/// The same value without the hash of the payload; `None` if it has none, or its format needs it.
+fn without_fingerprint(schema: &Schema, key_index: usize, content: &Content) -> Option<Content> {
+    let reading = decode::decode_value(schema, key_index, content);
+    let format = &schema.values[reading.decoded()?.format];
+    let field = format.fields.fingerprint.as_ref()?.strip_prefix('/')?;
+    let without = match content {
+        Content::Text { head, .. } => {
+            let mut value: serde_json::Value = serde_json::from_slice(head).ok()?;
+            value.as_object_mut()?.remove(field)?;
+            Content::text(value.to_string().into_bytes())
+        }
+        Content::Hash(hash) => {
+            let mut words = Vec::new();
+            for part in &hash.fields {
+                if part.name != field.as_bytes() {
+                    words.extend([part.name.clone(), part.head.clone()]);
+                }
+            }
+            Content::hash(words)
+        }
+        Content::Absent | Content::Other(_) => return None,
+    };
+    let reading = decode::decode_value(schema, key_index, &without);
+    let value = reading.decoded()?;
+    let is_whole = value.conformance.deviation().is_none() && value.fingerprint.is_none();
+    if is_whole { Some(without) } else { None }
 }
 
 /// A lock whose own expiry, in its value, has passed; `None` if the schema's locks hold none.

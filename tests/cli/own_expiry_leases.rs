@@ -192,6 +192,15 @@ fn schema_check_tries_expired_leases_and_other_payloads() {
     describe(&server, &blind);
     let checked = server.idemctl(&["schema", "check", "leased"]).exits(1);
     checked.shows("with a lock there, for another payload, the call replies {\"mismatch\"}");
+    // A result of an older release, without the hash.
+    let optional = SCHEMA.replace(
+        "required = [\"/status\", \"/body\", \"/fp\"]",
+        "required = [\"/status\", \"/body\"]\noptional = [\"/fp\"]",
+    );
+    assert_ne!(optional, SCHEMA);
+    describe(&server, &optional);
+    let checked = server.idemctl(&["schema", "check", "leased"]).exits(0);
+    checked.shows("with a value without fingerprint there the call replies {\"mismatch\"}");
 }
 
 /// What `explore` shows of a schema in which scripts or descriptions were replaced.
