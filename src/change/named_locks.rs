@@ -119,10 +119,10 @@ impl NamedLocks {
         self.all_possible().count()
     }
 
-    /// True if the schemas of all these locks describe the begin step, so that the answer to the
-    /// next request is known.
+    /// True if the schemas of all these locks describe the begin step, and the answer to the next
+    /// request depends on the record alone.
     pub fn describe_begin(&self) -> bool {
-        self.all_possible().all(|possible| possible.record.schema.begin.is_some())
+        self.all_possible().all(|possible| possible.record.schema.answers_by_record())
     }
 
     /// The first lock that can be changed.

@@ -209,7 +209,7 @@ fn explain(
         None => "its worker (this schema stores no owner)".to_owned(),
     };
     let (then, twice) = match unlock::answer_without(record, key_index) {
-        Answer::Execute => {
+        Answer::Execute if record.schema.answers_by_record() => {
             (" The next request with this key executes the operation.", "executes twice")
         }
         _ => ("", "may execute twice"),

@@ -55,6 +55,11 @@ fn a_step_that_writes_beside_the_record_says_so() {
     assert_eq!(server.send::<Vec<String>>(&[b"SMEMBERS", b"seats-taken"]), ["a"]);
     let log = server.idemctl(&["log", "--records", "-o", "jsonl"]).exits(0);
     assert_eq!(log.json_lines().len(), 1, "{}", log.all());
+    // Nothing is promised about the next request, which the set rejects.
+    server.set("seat:z", r#"{"st":"done","body":1}"#, 60_000);
+    let purge = ["purge", "z", "--schema", "seats", "--state", "completed", "--dry-run"];
+    let purged = server.idemctl(&purge).exits(0);
+    assert!(!purged.all().contains("executes the operation"), "{}", purged.all());
     // A step that writes only the record says nothing of the kind.
     let complete = ["complete", "a", "--schema", "seats", "--create", "--body", "1", "--yes"];
     let completed = server.idemctl(&complete).exits(0);

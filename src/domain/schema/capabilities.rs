@@ -123,6 +123,15 @@ impl Schema {
         self.redis_keys(key).iter().position(|redis_key| *redis_key == filled)
     }
 
+    /// True if the begin step is described, and writes no Redis key beside those of the record, whose
+    /// value may decide the answer, too.
+    pub(crate) fn answers_by_record(&self) -> bool {
+        match &self.begin {
+            Some(begin) => self.keys_beside_record(begin, b"idemctl").is_empty(),
+            None => false,
+        }
+    }
+
     /// The Redis keys that a step may write beside those of the record with this idempotency key.
     /// idemctl does not read them, and keeps no copy of them.
     pub(crate) fn keys_beside_record(&self, step: &Step, key: &[u8]) -> Vec<Vec<u8>> {

@@ -215,10 +215,10 @@ impl Catalog {
         named.any(|schema| schema.has_locks() && schema.has_separate_result())
     }
 
-    /// True if each of the schemas with these names describes the begin step, so that the answer to
-    /// the next request is known.
+    /// True if each of the schemas with these names describes the begin step, and the answer to the
+    /// next request depends on the record alone.
     pub(crate) fn describe_begin(&self, names: &BTreeSet<String>) -> bool {
-        self.all.iter().all(|schema| schema.begin.is_some() || !names.contains(&schema.name))
+        self.all.iter().all(|schema| schema.answers_by_record() || !names.contains(&schema.name))
     }
 
     /// The names of the schemas that a scan includes, without duplicates.
