@@ -174,7 +174,7 @@ impl ResponseInput {
             if is_encoded_again {
                 return misfit(
                     format!(
-                        "{} writes the JSON of the body anew, so that its length may not be the \
+                        "{} encodes the JSON of the body again, so that its length may not be the \
                         one in {name}",
                         schema.name
                     ),
