@@ -52,11 +52,14 @@ pub async fn find_record(context: &mut Context, args: &StepArgs) -> Result<Recor
         [] => found.name(),
         _ => None,
     };
-    let Some(name) = name else { return find_under_schema(context, args).await };
     // A Redis key that could not be read may be a record of another schema.
-    if found.unread.is_some() {
+    if let Some(why) = &found.unread {
+        if only_schema(&catalog, args.key.as_bytes()).is_err() {
+            return Err(why.clone().into());
+        }
         return find_under_schema(context, args).await;
     }
+    let Some(name) = name else { return find_under_schema(context, args).await };
     let schemas = SchemaArgs { schema: vec![name.schema.clone()], ..args.schemas.clone() };
     let args = StepArgs { key: name.quoted().into(), schemas, ..args.clone() };
     find_under_schema(context, &args).await

@@ -35,8 +35,8 @@ use crate::change::{self, ManualStep};
 use crate::context::Context;
 use crate::domain::duration;
 use crate::domain::manual::{self, Completion, Overrides, ResponseInput};
-use crate::domain::record::{Content, Expiry, Record, age};
-use crate::domain::schema::{Meaning, NO_TTL, Step};
+use crate::domain::record::{Content, Expiry, Record};
+use crate::domain::schema::{Meaning, Step};
 use crate::domain::step::{Answer, StepInputs};
 use crate::exit::{CommandError, Exit};
 use crate::render::change::StepReport;
@@ -284,12 +284,8 @@ fn explain(
     }
     let redis_key = escape::text(&record.seen.keys[schema.result_key_index()].redis_key);
     // The trial saw the service's own TTL; the schema only has its default.
-    let expiry = match (trial.lives(), request.sent_result_ttl()) {
-        (Some(expiry), _) => expiry,
-        (None, NO_TTL) => Expiry::Never,
-        (None, ttl) => Expiry::In(age::millis(ttl)),
-    };
-    let lives = match expiry {
+    let completed = manual::completed(record, request, trial.lives());
+    let lives = match completed.seen.keys[schema.result_key_index()].expiry {
         Expiry::Never => " without expiry".to_owned(),
         Expiry::In(left) => format!(" for {}", duration::short(left)),
     };
@@ -316,7 +312,6 @@ fn explain(
             warn_of_other_fingerprint(context, record, request);
         }
     }
-    let completed = manual::completed(record, request, trial.lives());
     trial.print(context, &completed);
     let worker = chosen.original_worker(record);
     // A result that names no owner does not show whose the service takes it for.

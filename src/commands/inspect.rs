@@ -284,12 +284,13 @@ async fn inspect(
 /// Drops each key whose records were all named by the keys before it, for example by a name and by
 /// a Redis key.
 fn keep_each_once(found: &mut Vec<LookupResult>) {
-    let mut shown: HashSet<Vec<Vec<u8>>> = HashSet::new();
+    let mut shown: HashSet<(String, Vec<Vec<u8>>)> = HashSet::new();
     found.retain(|found| {
         let mut is_new = found.records.is_empty();
         for record in &found.records {
             let redis_keys = record.seen.keys.iter().map(|key| key.redis_key.clone()).collect();
-            is_new |= shown.insert(redis_keys);
+            // Two schemas may have the same Redis keys, and the operator may name both.
+            is_new |= shown.insert((record.schema.name.clone(), redis_keys));
         }
         is_new
     });

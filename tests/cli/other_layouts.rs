@@ -111,6 +111,24 @@ fn a_race_notices_a_lost_fingerprint() {
     server.idemctl(&[&race[..], &["fingerprint-in-script"]].concat()).exits(0);
 }
 
+/// Rule: a record is shown under each schema that the operator names, and nobody is told that there is
+/// no record if a Redis key could not be read.
+#[test]
+fn a_named_schema_and_an_unreadable_key_are_not_passed_over() {
+    let server = Server::start();
+    server.set("idempotency:k", r#"{"status":"PENDING"}"#, 60_000);
+    let both = ["inspect", "go-middleware/k", "go-middleware-v1/k", "-o", "jsonl"];
+    let shown = server.idemctl(&both);
+    let names: Vec<_> = shown.json_lines().iter().map(|record| record["schema"].clone()).collect();
+    assert_eq!(names, ["go-middleware", "go-middleware-v1"], "{}", shown.all());
+
+    server.add_user("narrow", "~idem:* +@all");
+    let narrow = ["--user", "narrow", "-a", "pw", "release", "k", "--yes"];
+    let refused = server.idemctl(&narrow);
+    assert!(!refused.all().contains("has no record"), "{}", refused.all());
+    refused.exits(4);
+}
+
 /// Rule: a part is not counted as a record, although its Redis key also fits that of the result.
 #[test]
 fn detect_does_not_count_parts_as_records() {

@@ -157,7 +157,7 @@ pub(in crate::store) fn told(greeting: Value, field: &str) -> Option<String> {
             }
         }
     }
-    for pair in words.windows(2) {
+    for pair in words.chunks_exact(2) {
         if pair[0].as_deref() == Some(field) {
             return pair[1].clone();
         }
