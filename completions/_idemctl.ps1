@@ -656,6 +656,7 @@ Register-ArgumentCompleter -Native -CommandName 'idemctl' -ScriptBlock {
             [CompletionResult]::new('--skip', '--skip', [CompletionResultType]::ParameterName, 'Leave out these checks')
             [CompletionResult]::new('--accept', '--accept', [CompletionResultType]::ParameterName, 'Do not count the findings that FILE accepts')
             [CompletionResult]::new('--service-user', '--service-user', [CompletionResultType]::ParameterName, 'Check the rights of this user of the services, too')
+            [CompletionResult]::new('--sample', '--sample', [CompletionResultType]::ParameterName, 'With --data: how many random Redis keys to look at')
             [CompletionResult]::new('-o', '-o', [CompletionResultType]::ParameterName, 'Output format')
             [CompletionResult]::new('--output', '--output', [CompletionResultType]::ParameterName, 'Output format')
             [CompletionResult]::new('--schema', '--schema', [CompletionResultType]::ParameterName, 'Schemas to use; see `idemctl schema list` [default: all, or the context''s]')
@@ -678,6 +679,7 @@ Register-ArgumentCompleter -Native -CommandName 'idemctl' -ScriptBlock {
             [CompletionResult]::new('--debug', '--debug', [CompletionResultType]::ParameterName, 'Print each Redis command and its duration on stderr, without passwords and values')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--list', '--list', [CompletionResultType]::ParameterName, 'List all checks, with what they read; with --verbose, also their rules and sources')
+            [CompletionResult]::new('--data', '--data', [CompletionResultType]::ParameterName, 'Also look into records, for sensitive data and for keys that clients share by accident')
             break
         }
         'idemctl;force-unlock' {

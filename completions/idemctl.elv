@@ -645,6 +645,7 @@ set edit:completion:arg-completer[idemctl] = {|@words|
             cand --skip 'Leave out these checks'
             cand --accept 'Do not count the findings that FILE accepts'
             cand --service-user 'Check the rights of this user of the services, too'
+            cand --sample 'With --data: how many random Redis keys to look at'
             cand -o 'Output format'
             cand --output 'Output format'
             cand --schema 'Schemas to use; see `idemctl schema list` [default: all, or the context''s]'
@@ -667,6 +668,7 @@ set edit:completion:arg-completer[idemctl] = {|@words|
             cand --debug 'Print each Redis command and its duration on stderr, without passwords and values'
             cand --help 'Print help'
             cand --list 'List all checks, with what they read; with --verbose, also their rules and sources'
+            cand --data 'Also look into records, for sensitive data and for keys that clients share by accident'
         }
         &'idemctl;force-unlock'= {
             cand -u 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]'

@@ -1,5 +1,6 @@
 //! `idemctl doctor`: whether a deployment is safe, and how it can fail.
 
+mod data_sample;
 mod histories;
 mod record_sample;
 
@@ -41,6 +42,11 @@ const LARGEST_ACCEPTED: u64 = 1024 * 1024;
 /// violates an invariant, an eviction, a lost write, a restart or an expiry is not a finding. The
 /// results are cached.
 ///
+/// With --data, doctor also looks into a sample of the records, for card numbers, credentials and
+/// personal data in values and keys, and for keys that clients can share by accident. It prints
+/// counts, and places as JSON pointers. It never prints a value or a key: a name that may be data is
+/// a star. At most 32 MiB are read, and 1 MiB at a time.
+///
 /// The schemas in use are those of --schema or of the context, or else those of a sample of the
 /// keys.
 ///
@@ -79,6 +85,20 @@ pub struct Args {
     #[arg(long, value_name = "NAME")]
     service_user: Option<String>,
 
+    /// Also look into records, for sensitive data and for keys that clients share by accident
+    #[arg(long, conflicts_with = "list")]
+    data: bool,
+
+    /// With --data: how many random Redis keys to look at
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 500,
+        value_parser = clap::value_parser!(i64).range(1..=data_sample::MOST_SAMPLED),
+        requires = "data"
+    )]
+    sample: i64,
+
     /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
@@ -89,6 +109,9 @@ pub struct Args {
 
 impl Args {
     fn is_chosen(&self, check: &DoctorCheck) -> bool {
+        if check.needs_data() && !self.data {
+            return false;
+        }
         let is_named = |codes: &[String]| codes.iter().any(|code| code == check.code);
         if self.only.is_empty() { !is_named(&self.skip) } else { is_named(&self.only) }
     }
@@ -105,6 +128,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         context.ui.page(text)?;
         return Ok(Exit::Done);
     }
+    refuse_data(context, &args)?;
     let acceptances = match &args.accept {
         Some(file) => accepted(file)?,
         None => Vec::new(),
@@ -135,6 +159,14 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         Ok(read_deployment(&client, &schemas, sample, service_user, &local_clock).await?)
     })
     .await?;
+    if CHECKS.iter().any(|check| check.needs_data() && args.is_chosen(check)) {
+        let wanted = usize::try_from(args.sample).unwrap_or(usize::MAX);
+        context
+            .ui
+            .status(&format!("Looking into up to {wanted} Redis keys, and 32 MiB of values."));
+        let data = interruptible(async { Ok(data_sample::read(&client, &catalog, wanted).await?) });
+        facts.data = Some(data.await?);
+    }
     let mut histories = Histories::new(context);
     let is_chosen = |check: &DoctorCheck| args.is_chosen(check);
     if doctor::explores_schemas(is_chosen) {
@@ -155,6 +187,25 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         DoctorVerdict::Unknown => Exit::Partial,
         DoctorVerdict::Sound => Exit::Done,
     })
+}
+
+/// Refuses checks of data that are named without --data, and --debug with them.
+fn refuse_data(context: &Context, args: &Args) -> Result<()> {
+    if args.data {
+        if context.settings.target().trace.is_some() {
+            let why = "--data cannot be used with --debug, which prints keys";
+            return Err(CommandError::usage(why).hint("leave out --debug").into());
+        }
+        return Ok(());
+    }
+    for check in &CHECKS {
+        if check.needs_data() && args.only.iter().any(|code| code == check.code) {
+            let code = check.code;
+            let why = format!("--only {code}: this check looks into records, which needs --data");
+            return Err(CommandError::usage(why).hint("pass --data").into());
+        }
+    }
+    Ok(())
 }
 
 /// The position of a severity on the page: the worst first.

@@ -33,6 +33,7 @@ mod delivery;
 mod detect;
 mod diff;
 mod doctor;
+mod doctor_data;
 mod doctor_schemas;
 mod evidence;
 mod explore;

@@ -15,6 +15,8 @@ pub(crate) enum CheckGroup {
     Sentinel,
     Ttl,
     Schema,
+    /// What records and keys contain, which is read only if the operator asks for it.
+    Data,
 }
 
 as_str!(CheckGroup);
@@ -53,8 +55,17 @@ pub(crate) struct DoctorCheck {
 }
 
 impl DoctorCheck {
+    /// True if it looks into values, or at the keys of clients.
+    pub(crate) fn needs_data(&self) -> bool {
+        self.group == CheckGroup::Data
+    }
+
     /// What it needs of the sample. Keys are only read if a chosen check needs them.
     pub(crate) fn needs(&self) -> SampleNeed {
+        // It has a sample of its own.
+        if self.needs_data() {
+            return SampleNeed::Nothing;
+        }
         match self.code {
             "server-version" | "memory-headroom" | "evictions" | "persistence-status"
             | "replication" | "clock-nodes" | "migrating-slots" | "cluster-state" | "sentinels" => {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::counterexample::FaultOutcome;
+use super::data::DataSample;
 use super::info::InfoFields;
 use super::refusal::{Answer, RefusedFact, missing};
 use super::sample::RecordSample;
@@ -24,6 +25,8 @@ pub(crate) struct DeploymentFacts {
     pub(crate) explorations: Vec<(String, FaultOutcome)>,
     /// The records in a sample of the keys.
     pub(crate) sample: Answer<RecordSample>,
+    /// What the records contain; `None` unless the operator asks for it.
+    pub(crate) data: Option<Answer<DataSample>>,
 }
 
 /// The replies of one server.

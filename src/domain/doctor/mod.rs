@@ -3,6 +3,8 @@
 mod acceptance;
 mod checks;
 mod counterexample;
+mod data;
+mod data_judgement;
 mod doctor_check;
 mod facts;
 mod info;
@@ -18,6 +20,7 @@ mod tests;
 
 pub(crate) use self::acceptance::{Acceptance, accept, parse_acceptances};
 pub(crate) use self::counterexample::{Counterexample, FaultOutcome, phrase_of};
+pub(crate) use self::data::{DataCollector, DataSample, other_forms};
 pub(crate) use self::doctor_check::{DoctorCheck, SampleNeed};
 pub(crate) use self::facts::{
     ClockReading, DeniedCommand, DeploymentFacts, NodeFacts, SentinelFacts, UserRights,

@@ -1,17 +1,18 @@
 //! All checks, in the order of the page.
 
 use super::checks::{
-    clock_local, clock_nodes, cluster_state, commands, endless_locks, eviction_policy, evictions,
-    failover_loss, keys_in_slots, memory_headroom, migrating_slots, mixed_releases, observed_ttls,
-    persistence, persistence_status, replication, schema_violations, sentinel_down_after,
-    sentinels, server_version, service_rights, user_rights,
+    card_numbers, clock_local, clock_nodes, cluster_state, commands, endless_locks,
+    eviction_policy, evictions, failover_loss, guessable_keys, keys_in_slots, memory_headroom,
+    migrating_slots, mixed_releases, observed_ttls, persistence, persistence_status, personal_data,
+    quoted_keys, replication, schema_violations, sentinel_down_after, sentinels, server_version,
+    service_rights, shared_keys, stored_secrets, tenant_in_keys, user_rights,
 };
 use super::doctor_check::DoctorCheck;
 use super::facts::DeploymentFacts;
 use super::statement::Statement;
 
 /// Every check.
-pub(crate) static CHECKS: [DoctorCheck; 22] = [
+pub(crate) static CHECKS: [DoctorCheck; 29] = [
     server_version::CHECK,
     eviction_policy::CHECK,
     memory_headroom::CHECK,
@@ -34,6 +35,13 @@ pub(crate) static CHECKS: [DoctorCheck; 22] = [
     observed_ttls::CHECK,
     schema_violations::CHECK,
     mixed_releases::CHECK,
+    card_numbers::CHECK,
+    stored_secrets::CHECK,
+    personal_data::CHECK,
+    tenant_in_keys::CHECK,
+    guessable_keys::CHECK,
+    shared_keys::CHECK,
+    quoted_keys::CHECK,
 ];
 
 /// What the chosen checks say of these facts.

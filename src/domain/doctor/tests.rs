@@ -82,6 +82,7 @@ pub(super) fn deployment(nodes: Vec<NodeFacts>) -> DeploymentFacts {
         schemas: Vec::new(),
         explorations: Vec::new(),
         sample: Ok(RecordSample::default()),
+        data: None,
     }
 }
 

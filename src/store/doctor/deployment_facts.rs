@@ -73,6 +73,8 @@ pub(crate) async fn read_deployment(
         // The caller explores, because that needs another server.
         explorations: Vec::new(),
         sample,
+        // The caller reads it, if the operator asks for it.
+        data: None,
     })
 }
 

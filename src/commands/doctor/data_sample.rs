@@ -1,0 +1,299 @@
+//! Reads the values and keys of a sample of the records for the checks of data. The values are
+//! dropped as soon as they were looked at.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use fastrand::Rng;
+
+use crate::domain::diagnosis::Thresholds;
+use crate::domain::doctor::{Answer, DataCollector, DataSample, other_forms};
+use crate::domain::record::locate::{for_redis_key, records_in};
+use crate::domain::record::{Candidate, Content, Observation};
+use crate::domain::schema::{Catalog, Schema};
+use crate::store::doctor::{is_fatal, refused_sample};
+use crate::store::{Client, ReadLimit, ReadResult, RecordReader, Sampler, StoreError};
+
+/// The most Redis keys that `--sample` may name.
+pub(super) const MOST_SAMPLED: i64 = 10_000;
+
+/// The most bytes of values that are asked for at a time, and of one record.
+const MOST_AT_A_TIME: usize = 1 << 20;
+
+/// The most bytes of values that one run reads.
+const MOST_OF_RUN: usize = 32 << 20;
+
+/// The bytes of each value that are read first. Most values have fewer.
+const FIRST: usize = 4 << 10;
+
+/// The most fields of a hash that are read.
+const MOST_FIELDS: usize = 256;
+
+/// The bytes of a value by which most formats are recognised.
+const HEAD: usize = 512;
+
+/// The most keys that are looked for in other places.
+const MOST_LOOKED_FOR: usize = 1_000;
+
+/// The longest key that is looked for in other places.
+const LONGEST_KEY: usize = 1 << 10;
+
+/// Samples this many Redis keys, unless the user may not read them.
+///
+/// # Errors
+/// The server does not answer.
+pub(super) async fn read(
+    client: &Client,
+    catalog: &Catalog,
+    wanted: usize,
+) -> Result<Answer<DataSample>, StoreError> {
+    let reading = DataReading {
+        reader: client.reader(),
+        catalog,
+        collector: DataCollector::default(),
+        read_bytes: 0,
+        known: HashSet::new(),
+        keys: Vec::new(),
+    };
+    match reading.sample(wanted).await {
+        Ok(sample) => Ok(Ok(sample)),
+        // The other checks need no keys.
+        Err(error) if is_fatal(&error) => Err(error),
+        Err(error) => Ok(Err(refused_sample(&error))),
+    }
+}
+
+struct DataReading<'a> {
+    reader: RecordReader,
+    catalog: &'a Catalog,
+    collector: DataCollector,
+    read_bytes: usize,
+    /// The first Redis key of each record, because a record with two may be sampled twice.
+    known: HashSet<Vec<u8>>,
+    /// The keys of the records, to look for each in other places.
+    keys: Vec<(Arc<Schema>, Vec<u8>)>,
+}
+
+/// Another place where a key may exist.
+struct OtherPlace {
+    /// The index of the key.
+    of: usize,
+    candidate: Candidate,
+    /// True for another form of the key, false for another schema's template.
+    is_other_form: bool,
+}
+
+impl DataReading<'_> {
+    async fn sample(mut self, wanted: usize) -> Result<DataSample, StoreError> {
+        let mut sampler = Sampler::start(self.reader.clone(), wanted, Rng::new(), None).await?;
+        while let Some(keys) = sampler.next().await? {
+            let mut candidates = Vec::new();
+            for key in keys {
+                self.collector.sample.redis_keys += 1;
+                let Some((candidate, _)) = for_redis_key(self.catalog, &key.redis_key) else {
+                    continue;
+                };
+                if self.known.insert(candidate.redis_keys[0].clone()) {
+                    candidates.push(candidate);
+                }
+            }
+            self.read_values(candidates).await?;
+        }
+        let sample = &mut self.collector.sample;
+        sample.there = sampler.there;
+        sample.unread += sampler.forbidden_keys();
+        let are_gaps = sampler.missed().is_some();
+        if are_gaps {
+            sample.unread += 1;
+        }
+        sample.is_all = !are_gaps && sample.there.is_some_and(|there| there <= sample.redis_keys);
+        self.look_elsewhere().await?;
+        Ok(self.collector.finish())
+    }
+
+    /// Reads the values of these records, and looks at each.
+    async fn read_values(&mut self, candidates: Vec<Candidate>) -> Result<(), StoreError> {
+        let mut long = Vec::new();
+        for batch in batches(candidates, FIRST) {
+            if self.read_bytes >= MOST_OF_RUN {
+                self.collector.sample.left_out += batch.len() as u64;
+                continue;
+            }
+            let read = self.read_batch(&batch, FIRST).await?;
+            for (candidate, seen) in batch.into_iter().zip(read) {
+                let Ok(seen) = seen else {
+                    self.collector.sample.unread += 1;
+                    continue;
+                };
+                let is_whole = seen.keys.iter().all(|key| key.content.is_whole());
+                let limit = limit_of_one(&seen);
+                if is_whole || limit <= FIRST {
+                    self.look_at(&candidate, seen);
+                } else {
+                    long.push((candidate, seen, limit));
+                }
+            }
+        }
+        for (candidate, seen, limit) in long {
+            if self.read_bytes >= MOST_OF_RUN {
+                self.look_at(&candidate, seen);
+                continue;
+            }
+            let batch = std::slice::from_ref(&candidate);
+            match self.read_batch(batch, limit).await?.pop() {
+                Some(Ok(longer)) => self.look_at(&candidate, longer),
+                // What was read first is better than nothing.
+                Some(Err(_)) | None => self.look_at(&candidate, seen),
+            }
+        }
+        Ok(())
+    }
+
+    async fn read_batch(
+        &mut self,
+        batch: &[Candidate],
+        limit: usize,
+    ) -> Result<Vec<ReadResult>, StoreError> {
+        let redis_keys: Vec<_> =
+            batch.iter().map(|candidate| candidate.redis_keys.clone()).collect();
+        let read = self.reader.read_each(&redis_keys, ReadLimit::Bytes(limit)).await;
+        let read = match read {
+            Ok(read) => read,
+            Err(error) if is_fatal(&error) => return Err(error),
+            Err(error) => vec![Err(error); batch.len()],
+        };
+        for seen in read.iter().flatten() {
+            for key in &seen.keys {
+                self.read_bytes += key.content.read_bytes();
+            }
+        }
+        Ok(read)
+    }
+
+    /// Looks at the record in what was read, if there is one. If several schemas read it, it counts
+    /// for the first.
+    fn look_at(&mut self, candidate: &Candidate, seen: Observation) {
+        let found = records_in(self.catalog, candidate, seen, &Thresholds::default());
+        let Some(record) = found.first() else { return };
+        self.collector.add(record);
+        if record.key.len() <= LONGEST_KEY {
+            self.keys.push((Arc::clone(&record.schema), record.key.clone()));
+        }
+    }
+
+    /// Looks for each key in its other form, and under the templates of the other schemas.
+    async fn look_elsewhere(&mut self) -> Result<(), StoreError> {
+        let mut keys = std::mem::take(&mut self.keys);
+        keys.truncate(MOST_LOOKED_FOR);
+        let others = self.catalog.scanned();
+        self.collector.sample.templates = others.len() as u64;
+        let mut places = Vec::new();
+        for (of, (schema, key)) in keys.iter().enumerate() {
+            for form in other_forms(key) {
+                places.extend(form_at(of, schema, &form));
+            }
+            // Releases share their templates, and one place.
+            let mut known = vec![schema.redis_keys(key)];
+            for other in &others {
+                if !other.takes_key(key) {
+                    continue;
+                }
+                let redis_keys = other.redis_keys(key);
+                let found = for_redis_key(self.catalog, &redis_keys[0]);
+                if let Some((candidate, _)) = found
+                    && candidate.redis_keys == redis_keys
+                    && !known.contains(&redis_keys)
+                {
+                    known.push(redis_keys);
+                    places.push(OtherPlace { of, candidate, is_other_form: false });
+                }
+            }
+        }
+        let mut looked_for = vec![false; keys.len()];
+        let mut in_two_forms = vec![false; keys.len()];
+        let candidates: Vec<_> = places.iter().map(|place| place.candidate.clone()).collect();
+        let mut places = places.into_iter();
+        for batch in batches(candidates, HEAD) {
+            if self.read_bytes >= MOST_OF_RUN {
+                break;
+            }
+            let read = self.read_batch(&batch, HEAD).await?;
+            for (seen, place) in read.into_iter().zip(places.by_ref()) {
+                let Ok(seen) = seen else { continue };
+                looked_for[place.of] |= !place.is_other_form;
+                let found =
+                    records_in(self.catalog, &place.candidate, seen, &Thresholds::default());
+                let Some(record) = found.iter().find(|record| !record.claim.is_unrecognised())
+                else {
+                    continue;
+                };
+                if place.is_other_form {
+                    in_two_forms[place.of] = true;
+                } else {
+                    let schema = &keys[place.of].0.name;
+                    self.collector.exists_elsewhere(schema, &record.schema.name);
+                }
+            }
+        }
+        for ((schema, _), is_looked_for) in keys.iter().zip(looked_for) {
+            if is_looked_for {
+                self.collector.was_looked_for(&schema.name);
+            }
+        }
+        for ((schema, _), is_in_two_forms) in keys.iter().zip(in_two_forms) {
+            if is_in_two_forms {
+                self.collector.exists_in_other_form(&schema.name);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The place of another form of a key; `None` if the schema has no such key.
+fn form_at(of: usize, schema: &Arc<Schema>, form: &[u8]) -> Option<OtherPlace> {
+    if !schema.takes_key(form) {
+        return None;
+    }
+    let candidate = Candidate {
+        key: form.to_vec(),
+        redis_keys: schema.redis_keys(form),
+        schemas: Arc::from([Arc::clone(schema)]),
+        is_owned: true,
+    };
+    Some(OtherPlace { of, candidate, is_other_form: true })
+}
+
+/// Candidates in batches whose values together have no more than [`MOST_AT_A_TIME`] bytes, if this
+/// many are read of each value.
+fn batches(candidates: Vec<Candidate>, limit: usize) -> Vec<Vec<Candidate>> {
+    let mut batches: Vec<Vec<Candidate>> = Vec::new();
+    let mut room = 0;
+    for candidate in candidates {
+        let values = if candidate.keeps_hashes() { MOST_FIELDS } else { 1 };
+        let bytes = candidate.redis_keys.len() * values * limit;
+        match batches.last_mut() {
+            Some(last) if bytes <= room => {
+                last.push(candidate);
+                room -= bytes;
+            }
+            _ => {
+                batches.push(vec![candidate]);
+                room = MOST_AT_A_TIME.saturating_sub(bytes);
+            }
+        }
+    }
+    batches
+}
+
+/// The bytes of each value of one record that may be read, so that all of them together are few
+/// enough.
+fn limit_of_one(seen: &Observation) -> usize {
+    let mut values: usize = 0;
+    for key in &seen.keys {
+        values += match &key.content {
+            Content::Hash(hash) => usize::try_from(hash.count).unwrap_or(usize::MAX).max(1),
+            _ => 1,
+        };
+    }
+    MOST_AT_A_TIME / values.max(1)
+}

@@ -1,0 +1,123 @@
+//! Keys that two clients can choose by accident.
+
+use crate::domain::doctor::data::{SchemaData, WeakKey};
+use crate::domain::doctor::data_judgement::{
+    LEAST_KEYS, evidence, sample_of, too_few, without_records,
+};
+use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
+use crate::domain::doctor::facts::DeploymentFacts;
+use crate::domain::doctor::judgement::CheckJudgement;
+
+pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
+    code: "guessable-keys",
+    group: CheckGroup::Data,
+    title: "whether keys are counters, times, constants, or too short",
+    reads: "with --data: the keys of the sampled records",
+    rule: "A warning if a key is a constant such as `undefined`, or if at least 20 % of the keys of a \
+           schema, of 20 or more, are bare numbers of up to 12 digits, bare times or dates, shorter \
+           than 40 bits, or repeat what others have after the first colon; a note for fewer of them, \
+           and for words with a number of up to 12 digits. The thresholds are idemctl's own. UUIDs, \
+           ULIDs, KSUIDs and Snowflake identifiers are fine.",
+    source: "https://docs.stripe.com/api/idempotent_requests",
+    consequence: "Two clients choose the same key sooner or later. The second one gets the response \
+                  of the first one, and its own operation is not executed.",
+    remedy: "Let clients send a random key with 128 bits for each operation, such as a UUID of \
+             version 4, and reject keys that are too short.",
+    judge,
+};
+
+/// From this many times on, chance is no explanation if most numbers of their length are times.
+const LEAST_TIMES: u64 = 3;
+
+/// The share of weak keys that is a warning, in percent.
+const MANY: u64 = 20;
+
+fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
+    let sample = match sample_of(facts) {
+        Ok(sample) => sample,
+        Err(judgements) => return judgements,
+    };
+    if sample.schemas.is_empty() {
+        return without_records(sample);
+    }
+    let mut judgements = Vec::new();
+    let mut few = Vec::new();
+    let mut fine = Vec::new();
+    for data in &sample.schemas {
+        let keys = data.keys.keys;
+        // A hash looks random whatever the client sent.
+        if data.keys.are_hashed {
+            continue;
+        }
+        if let Some(judgement) = of_schema(data) {
+            judgements.push(judgement);
+        } else if keys < LEAST_KEYS {
+            few.push((data.schema.as_str(), keys));
+        } else {
+            fine.push(format!("{} ({keys})", data.schema));
+        }
+    }
+    judgements.extend(too_few(&few));
+    if !fine.is_empty() {
+        let fact =
+            format!("the keys are not counters, times, constants or short: {}", fine.join(", "));
+        judgements.push(CheckJudgement::ok(fact).with_evidence(evidence(sample)));
+    }
+    judgements
+}
+
+fn of_schema(data: &SchemaData) -> Option<CheckJudgement> {
+    let all = data.keys.keys;
+    let mut is_warning = false;
+    let mut parts = Vec::new();
+    for (weak, count) in &data.keys.weak {
+        let is_one = *count == 1;
+        let are_many = count * 100 >= all * MANY && all >= LEAST_KEYS;
+        let is_said = match weak {
+            WeakKey::Placeholder => true,
+            // A share of other numbers of this length looks like times by chance.
+            WeakKey::Timestamp => {
+                are_many || *count >= LEAST_TIMES && 2 * count > data.keys.as_long_as_times
+            }
+            WeakKey::Repeated | WeakKey::Numbered => are_many,
+            WeakKey::Counter | WeakKey::Short => all >= LEAST_KEYS,
+        };
+        if !is_said {
+            continue;
+        }
+        is_warning |= match weak {
+            WeakKey::Placeholder => true,
+            // The number may be that of the operation.
+            WeakKey::Numbered => false,
+            _ => are_many,
+        };
+        let (one, several) = match weak {
+            WeakKey::Placeholder => (
+                "is a constant, such as undefined or null",
+                "are constants, such as undefined or null",
+            ),
+            WeakKey::Counter => {
+                ("is a bare number of up to 12 digits", "are bare numbers of up to 12 digits")
+            }
+            WeakKey::Timestamp => ("is a bare time or date", "are bare times or dates"),
+            WeakKey::Repeated => (
+                "has the same part after its first colon as others",
+                "have the same part after their first colon as others",
+            ),
+            WeakKey::Numbered => (
+                "is a word with a number of up to 12 digits",
+                "are a word with a number of up to 12 digits",
+            ),
+            WeakKey::Short => ("has less than 40 bits", "have less than 40 bits"),
+        };
+        let what = if is_one { one } else { several };
+        parts.push(format!("{count} {what}"));
+    }
+    if parts.is_empty() {
+        return None;
+    }
+    let fact = format!("{}: of {all} keys, {}", data.schema, parts.join(", and "));
+    let judgement =
+        if is_warning { CheckJudgement::warning(fact) } else { CheckJudgement::note(fact) };
+    Some(judgement.for_schemas(vec![data.schema.clone()]))
+}

@@ -1,0 +1,195 @@
+//! What the checks of records and keys have in common: how much was looked at, and where something
+//! was found.
+
+use super::data::{DataPlace, DataSample, SensitiveKind};
+use super::facts::DeploymentFacts;
+use super::judgement::{CheckJudgement, FactEvidence};
+use super::refusal::RefusedFact;
+
+/// The fewest keys of a schema about which a statement is made.
+pub(super) const LEAST_KEYS: u64 = 20;
+
+/// The places that a line names.
+const MOST_PLACES: usize = 4;
+
+/// The sample, or what a check says without one: nothing if no sample was wanted.
+pub(super) fn sample_of(facts: &DeploymentFacts) -> Result<&DataSample, Vec<CheckJudgement>> {
+    match &facts.data {
+        None => Err(Vec::new()),
+        Some(Err(refusal)) => Err(vec![CheckJudgement::unknown(refusal.clone())]),
+        Some(Ok(sample)) => Ok(sample),
+    }
+}
+
+/// The judgement if nothing was found. `nothing` says what, e.g. `no card number`.
+pub(super) fn nothing_found(sample: &DataSample, nothing: &str) -> Vec<CheckJudgement> {
+    let records = sample.records();
+    if records == 0 {
+        return without_records(sample);
+    }
+    let text = format!("{nothing} in {}", coverage(sample));
+    // What was not looked at may contain what the rest does not.
+    if sample.not_whole() > 0 {
+        return vec![unknown(text, remedy(sample))];
+    }
+    vec![CheckJudgement::ok(text).with_evidence(evidence(sample))]
+}
+
+/// What helps to look at the rest.
+fn remedy(sample: &DataSample) -> String {
+    let mut advice = Vec::new();
+    for (count, text) in [
+        (
+            sample.unread,
+            "Allow the user to read the Redis keys, with the ACL rule ~PATTERN, and start the nodes \
+             that do not answer.",
+        ),
+        (sample.in_part, "Look at the values that are larger than 1 MiB yourself."),
+        (
+            sample.not_decoded,
+            "Look at the values and bodies that idemctl cannot decode yourself, such as images and \
+             pickled objects.",
+        ),
+        (
+            sample.left_out,
+            "Name fewer schemas with --schema, or run doctor again, which takes another sample.",
+        ),
+    ] {
+        if count > 0 {
+            advice.push(text);
+        }
+    }
+    advice.join(" ")
+}
+
+/// The judgement without any record; nothing if there are no Redis keys either.
+pub(super) fn without_records(sample: &DataSample) -> Vec<CheckJudgement> {
+    if sample.redis_keys == 0 {
+        return Vec::new();
+    }
+    let keys = sample.redis_keys;
+    let fact = format!("none of the {keys} Redis keys in the sample belongs to a known schema");
+    vec![unknown(fact, LARGER)]
+}
+
+/// What helps if the sample has too few records.
+pub(super) const LARGER: &str =
+    "Pass a larger --sample, or name the schema of the records with --schema.";
+
+/// The check could not be made, for this reason.
+pub(super) fn unknown(fact: impl Into<String>, instead: impl Into<String>) -> CheckJudgement {
+    let fact = fact.into();
+    let refusal = RefusedFact {
+        command: "reading the records".to_owned(),
+        rule: None,
+        why: fact.clone(),
+        instead: Some(instead.into()),
+    };
+    CheckJudgement { fact, ..CheckJudgement::unknown(refusal) }
+}
+
+/// The check says nothing of schemas with few keys; `None` if there is none.
+pub(super) fn too_few(schemas: &[(&str, u64)]) -> Option<CheckJudgement> {
+    if schemas.is_empty() {
+        return None;
+    }
+    let mut counts = Vec::new();
+    for (schema, keys) in schemas {
+        counts.push(format!("{schema} ({keys})"));
+    }
+    let fact = format!(
+        "too few keys in the sample to judge them: {}; {LEAST_KEYS} of a schema are needed",
+        counts.join(", ")
+    );
+    Some(unknown(fact, LARGER))
+}
+
+/// How far the sample proves that something is not there.
+pub(super) fn evidence(sample: &DataSample) -> FactEvidence {
+    let is_proof = sample.is_all && sample.not_whole() == 0;
+    if is_proof { FactEvidence::Measured } else { FactEvidence::Estimated }
+}
+
+/// `480 of 500 records, from 500 of 1000000 Redis keys; 20 could not be decoded`.
+pub(super) fn coverage(sample: &DataSample) -> String {
+    let records = sample.records();
+    let whole = sample.whole;
+    let noun = if records == 1 { "record" } else { "records" };
+    let mut text = match (whole == records, sample.is_all) {
+        (true, true) => format!("all {records} {noun}"),
+        (true, false) => format!("{records} {noun}"),
+        (false, _) => format!("{whole} of {records} {noun}"),
+    };
+    if !sample.is_all {
+        let keys = sample.redis_keys;
+        text.push_str(&match sample.there {
+            Some(there) => format!(", from a sample of {keys} of {there} Redis keys"),
+            None => format!(", from a sample of {keys} Redis keys"),
+        });
+    }
+    for (count, why) in [
+        (sample.in_part, "read in part only"),
+        (sample.not_decoded, "not decoded"),
+        (sample.unread, "not readable"),
+        (sample.left_out, "left out, because the run had read 32 MiB"),
+    ] {
+        if count > 0 {
+            text.push_str(&format!("; {count} {why}"));
+        }
+    }
+    text
+}
+
+/// A kind of data at some places, with the records that have it there.
+pub(super) struct PlacesOf {
+    pub(super) kind: SensitiveKind,
+    /// The places in words, and how many records have it there.
+    places: Vec<(String, u64)>,
+}
+
+impl PlacesOf {
+    pub(super) fn new(kind: SensitiveKind) -> Self {
+        Self { kind, places: Vec::new() }
+    }
+
+    pub(super) fn add(&mut self, place: &DataPlace, records: u64) {
+        let place = match place {
+            DataPlace::Key => "in the key".to_owned(),
+            DataPlace::At(pointer) => format!("at {pointer}"),
+        };
+        self.places.push((place, records));
+    }
+
+    /// Adds a place at which numbers are written in groups of digits.
+    pub(super) fn add_grouped(&mut self, place: &DataPlace, records: u64) {
+        self.add(place, records);
+        if let Some((place, _)) = self.places.last_mut() {
+            place.push_str(" in groups");
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    /// `card numbers at /body/card (12 of 480 records), in the key (2)`.
+    pub(super) fn sentence(&mut self, records: u64) -> String {
+        self.places.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        let mut shown = Vec::new();
+        for (place, count) in self.places.iter().take(MOST_PLACES) {
+            let noun = if records == 1 { "record" } else { "records" };
+            let count = if shown.is_empty() {
+                format!("{count} of {records} {noun}")
+            } else {
+                count.to_string()
+            };
+            shown.push(format!("{place} ({count})"));
+        }
+        let more = self.places.len().saturating_sub(MOST_PLACES);
+        if more > 0 {
+            let noun = if more == 1 { "place" } else { "places" };
+            shown.push(format!("at {more} other {noun}"));
+        }
+        format!("{} {}", self.kind.plural(), shown.join(", "))
+    }
+}
