@@ -73,8 +73,8 @@ fn add(findings: &mut TextFindings, text: &str) {
     named::in_lines(&plain, |kind| {
         kinds.insert(kind);
     });
-    for (kind, detect) in DETECTORS {
-        if !kinds.contains(&kind) && detect(bytes) {
+    for (kind, shortest, detect) in DETECTORS {
+        if bytes.len() >= shortest && !kinds.contains(&kind) && detect(bytes) {
             kinds.insert(kind);
         }
     }
@@ -82,12 +82,13 @@ fn add(findings: &mut TextFindings, text: &str) {
 
 type Detect = fn(&[u8]) -> bool;
 
-const DETECTORS: [(SensitiveKind, Detect); 5] = [
-    (SensitiveKind::PrivateKey, tokens::has_private_key),
-    (SensitiveKind::Jwt, tokens::has_jwt),
-    (SensitiveKind::Bearer, tokens::has_bearer),
-    (SensitiveKind::Password, tokens::has_url_password),
-    (SensitiveKind::Email, tokens::has_email),
+/// Each detector with the fewest bytes that it finds. Most texts are short.
+const DETECTORS: [(SensitiveKind, usize, Detect); 5] = [
+    (SensitiveKind::PrivateKey, 48, tokens::has_private_key),
+    (SensitiveKind::Jwt, 20, tokens::has_jwt),
+    (SensitiveKind::Bearer, 12, tokens::has_bearer),
+    (SensitiveKind::Password, 6, tokens::has_url_password),
+    (SensitiveKind::Email, 6, tokens::has_email),
 ];
 
 /// The most numbers of one text that are counted.
