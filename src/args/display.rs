@@ -129,6 +129,22 @@ pub(crate) enum Format {
     Jsonl,
 }
 
+/// `--output` of results with rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(crate) enum TabularOutput {
+    /// For people.
+    #[default]
+    Table,
+    /// Comma-separated values for a spreadsheet, with durations in milliseconds and sizes in bytes.
+    Csv,
+    /// Tab-separated values, otherwise as csv.
+    Tsv,
+    /// One JSON document.
+    Json,
+    /// One JSON object per line.
+    Jsonl,
+}
+
 /// `--sort`.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum Sort {

@@ -15,7 +15,7 @@ pub(crate) use change::{
     ChangeArgs, ConfirmArgs, ReturnArgs, StepArgs, parse_owner, parse_token, parse_ttl,
 };
 pub(crate) use connection::{ConnectionArgs, TlsArgs};
-pub(crate) use display::{DisplayArgs, Format, Output, ShowArgs, Sort, without};
+pub(crate) use display::{DisplayArgs, Format, Output, ShowArgs, Sort, TabularOutput, without};
 pub(crate) use junit::JunitArgs;
 pub(crate) use keys::KeysArgs;
 pub(crate) use scan_options::{PageArgs, RateArgs, ScanArgs};

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::{Args as ClapArgs, ValueEnum};
 
-use crate::args::{FollowArgs, ScanArgs, SchemaArgs, SelectArgs, ThresholdArgs, WatchArgs};
+use crate::args::{
+    FollowArgs, ScanArgs, SchemaArgs, SelectArgs, TabularOutput, ThresholdArgs, WatchArgs,
+};
 use crate::context::Context;
 use crate::domain::record::{FieldSet, Record, ValueField};
 use crate::domain::schema::Catalog;
@@ -39,7 +41,7 @@ pub struct Args {
 
     /// Output format
     #[arg(short, long, value_enum, default_value_t)]
-    output: Figures,
+    output: TabularOutput,
 
     /// Do not put a ' before csv and tsv cells that begin with = + - @
     #[arg(long)]
@@ -71,22 +73,6 @@ pub struct Args {
 
     #[command(flatten)]
     schemas: SchemaArgs,
-}
-
-/// `--output` of figures.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-enum Figures {
-    /// For people.
-    #[default]
-    Table,
-    /// Comma-separated values for a spreadsheet, with times in milliseconds and sizes in bytes.
-    Csv,
-    /// Tab-separated values, otherwise as csv.
-    Tsv,
-    /// One JSON document.
-    Json,
-    /// One JSON object per line.
-    Jsonl,
 }
 
 /// `--by`.
@@ -149,10 +135,10 @@ async fn figures(context: &mut Context, args: &Args) -> Result<Exit> {
     if let Some(remark) = args.select.filter.remark(&catalog) {
         context.ui.status(&remark);
     }
-    let is_table = args.output == Figures::Table && args.prometheus.is_none();
+    let is_table = args.output == TabularOutput::Table && args.prometheus.is_none();
     let watch =
         Watch::of(context, &FollowArgs::of(args.watch.clone()), is_table)?.map(Watch::scanning);
-    if watch.is_some() && args.output == Figures::Json {
+    if watch.is_some() && args.output == TabularOutput::Json {
         return Err(watch::endless());
     }
     let reader = context.reader().await?.scanning(args.scan.scan_options());
@@ -281,22 +267,22 @@ impl Counting<'_> {
     ) -> Result<()> {
         let (rows, mut more) = stats::rows(stats, OWNERS);
         let text = match self.args.output {
-            Figures::Table if counted(stats) > 0 => {
+            TabularOutput::Table if counted(stats) > 0 => {
                 return Ok(context.ui.page(stats::text(stats, context.ui.view(), OWNERS))?);
             }
-            Figures::Table => return Ok(()),
-            Figures::Csv => stats::separated(
+            TabularOutput::Table => return Ok(()),
+            TabularOutput::Csv => stats::separated(
                 &rows,
                 StatsDimension::from(self.args.by),
                 Separated::csv(self.args.raw_csv),
             ),
-            Figures::Tsv => stats::separated(
+            TabularOutput::Tsv => stats::separated(
                 &rows,
                 StatsDimension::from(self.args.by),
                 Separated::tsv(self.args.raw_csv),
             ),
-            Figures::Jsonl => rows.iter().map(document::line).collect(),
-            Figures::Json => {
+            TabularOutput::Jsonl => rows.iter().map(document::line).collect(),
+            TabularOutput::Json => {
                 more.extend(coverage::fields(&report.coverage, self.catalog, report.keys));
                 more.insert("complete".to_owned(), report.is_complete().into());
                 document::document("rows", &rows, &more)
