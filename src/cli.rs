@@ -20,8 +20,8 @@ use self::ending::{UNKNOWN, report, settle, unknown};
 use crate::args::{ConnectionArgs, DisplayArgs, Output};
 use crate::commands::{
     backup, begin, check, complete, completions, config, context as contexts, detect, diff, doctor,
-    explore, extend, force_unlock, inspect, list, log, man, purge, race, release, restore, sandbox,
-    schema, simulate, stats, sweep, undo,
+    duplicates, explore, extend, force_unlock, inspect, list, log, man, purge, race, release,
+    restore, sandbox, schema, simulate, stats, sweep, undo,
 };
 use crate::context::{Context, interruptible};
 use crate::exit::{CommandError, Exit};
@@ -81,6 +81,8 @@ enum Command {
     Stats(stats::Args),
     /// Compare two snapshots of the records, or one snapshot with the current records
     Diff(diff::Args),
+    /// Find records with different idempotency keys that are of one operation
+    Duplicates(duplicates::Args),
     /// Report in one line whether locks are stuck, for monitoring
     Check(check::Args),
     /// Check whether this deployment is safe, and show how it can fail
@@ -146,7 +148,7 @@ impl Command {
             Self::Backup(args) if !args.deletes() => Unread::EndsQuietly,
             Self::Schema(args) if !args.judges() => Unread::EndsQuietly,
             // They may run for long, and change nothing.
-            Self::Inspect(_) | Self::Diff(_) => Unread::Ends,
+            Self::Inspect(_) | Self::Diff(_) | Self::Duplicates(_) => Unread::Ends,
             // A change has to be completed and logged, and a verdict is in the exit code.
             Self::Check(_)
             | Self::Doctor(_)
@@ -178,7 +180,12 @@ impl Command {
     fn shows_tables(&self) -> bool {
         match self {
             Self::Inspect(args) => !args.is_watch(),
-            Self::List(_) | Self::Stats(_) | Self::Diff(_) | Self::Log(_) | Self::Detect(_) => true,
+            Self::List(_)
+            | Self::Stats(_)
+            | Self::Diff(_)
+            | Self::Duplicates(_)
+            | Self::Log(_)
+            | Self::Detect(_) => true,
             Self::Backup(args) => !args.deletes(),
             Self::Schema(args) => !args.judges(),
             _ => false,
@@ -451,6 +458,7 @@ async fn dispatch(
         Command::List(args) => list::run(context, args).await,
         Command::Stats(args) => stats::run(context, args).await,
         Command::Diff(args) => diff::run(context, args).await,
+        Command::Duplicates(args) => duplicates::run(context, args).await,
         Command::Check(args) => check::run(context, args).await,
         Command::Doctor(args) => doctor::run(context, args).await,
         Command::ForceUnlock(args) => force_unlock::run(context, args).await,

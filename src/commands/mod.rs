@@ -10,6 +10,7 @@ pub mod context;
 pub mod detect;
 pub mod diff;
 pub mod doctor;
+pub mod duplicates;
 pub mod explore;
 pub mod extend;
 pub mod force_unlock;

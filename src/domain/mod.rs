@@ -7,6 +7,7 @@ pub(crate) mod detect;
 pub mod diagnosis;
 pub(crate) mod doctor;
 pub(crate) mod draft;
+pub(crate) mod duplicates;
 pub mod duration;
 pub mod exchange;
 pub mod exploration;

@@ -19,11 +19,12 @@ pub(crate) enum Knows {
 
 /// The subcommands that connect to the server of a run. All others need no server, or start their
 /// own.
-pub(crate) const REACHING: [(&str, Knows); 24] = [
+pub(crate) const REACHING: [(&str, Knows); 25] = [
     ("inspect", Knows::Prefix),
     ("list", Knows::Prefix),
     ("stats", Knows::Prefix),
     ("diff", Knows::Prefix),
+    ("duplicates", Knows::Prefix),
     ("check", Knows::Prefix),
     ("doctor", Knows::Prefix),
     ("force-unlock", Knows::Prefix),

@@ -13,6 +13,7 @@ pub mod detected;
 pub mod difference;
 pub(crate) mod doctor;
 pub mod document;
+pub(crate) mod duplicates;
 pub mod escape;
 pub mod exploration;
 pub mod fold;

@@ -25,6 +25,10 @@ fn seeded() -> Server {
     server.set("idem:result:pay-2", r#"{"statusCode":201,"body":"paid"}"#, 20 * HOUR);
     server.set("idem:started:pay-1", "worker-7", HOUR / 2);
     server.set("shop:idempotency:7001", PENDING, HOUR);
+    for key in ["checkout-9-1", "checkout-9-2"] {
+        let value = crate::duplicates::reference(key, "f", 1_700_000_000_000, "o-9");
+        server.set(&format!("idemkey:{key}"), value, 20 * HOUR);
+    }
     server.set("idempotency:elsewhere", PENDING, HOUR);
     server.send::<i64>(&[b"MOVE", b"idempotency:elsewhere", b"3"]);
     server
@@ -118,7 +122,14 @@ fn each_command_does_what_the_document_says() {
     }
     assert_eq!(
         server.keys(),
-        ["idem:result:old", "idem:result:pay-1", "idem:result:pay-2", "shop:idempotency:7001"]
+        [
+            "idem:result:old",
+            "idem:result:pay-1",
+            "idem:result:pay-2",
+            "idemkey:checkout-9-1",
+            "idemkey:checkout-9-2",
+            "shop:idempotency:7001"
+        ]
     );
     assert!(
         std::fs::read_to_string(server.folder().join("records.csv"))

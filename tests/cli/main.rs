@@ -35,6 +35,7 @@ mod diff;
 mod doctor;
 mod doctor_data;
 mod doctor_schemas;
+mod duplicates;
 mod evidence;
 mod explore;
 mod extend;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::validator::files;
 
 /// The commands with `-o json`, each with the schemas of its documents; `$defs/line` in there is of a line of `-o jsonl`.
-pub const OUTPUTS: [(&str, &[&str]); 29] = [
+pub const OUTPUTS: [(&str, &[&str]); 30] = [
     ("backup list", &["backups.json"]),
     ("backup prune", &["backups.json"]),
     ("begin", &["step.json"]),
@@ -18,6 +18,7 @@ pub const OUTPUTS: [(&str, &[&str]); 29] = [
     ("detect", &["detect.json"]),
     ("diff", &["diff.json"]),
     ("doctor", &["doctor.json"]),
+    ("duplicates", &["duplicates.json"]),
     ("explore", &["explore.json"]),
     ("extend", &["extend.json"]),
     ("force-unlock", &["force-unlock.json"]),

@@ -91,6 +91,7 @@ fn looks(stage: &mut Stage) {
     stage.writes("stats", "stats.json", &["--schema", "go-middleware", "--older-than", "1m"]);
     stage.writes("detect", "detect.json", &[]);
     stage.writes("diff", "diff.json", &[&before]);
+    duplicates(stage);
     stage.writes("doctor", "doctor.json", &[]);
     let accepted = "[[accept]]\ncode = \"persistence\"\nreason = \"a test\"\ndate = 2026-01-01\n\
                     expires = 9999-01-01\n";
@@ -98,6 +99,23 @@ fn looks(stage: &mut Stage) {
     let blind = ["--user", "part", "--pass", "pw", "--accept", &accepted];
     stage.send(&[b"ACL", b"SETUSER", b"part", b"-info", b"-command", b"-acl"]);
     stage.writes("doctor", "doctor.json", &blind);
+}
+
+/// Groups of each kind of evidence, what is unknown, and the pointers if nothing can be grouped.
+fn duplicates(stage: &mut Stage) {
+    for (key, order) in [("ord-1-1", "o-1"), ("ord-1-2", "o-1"), ("ord-2", "o-2")] {
+        let value = crate::duplicates::reference(key, "f", 1_700_000_000_000, order);
+        stage.send(&[b"SET", format!("idemkey:{key}").as_bytes(), value.as_bytes()]);
+    }
+    let words = ["--schema", "reference", "--same", "/order/id"];
+    let found = stage.writes("duplicates", "duplicates.json", &words);
+    assert_eq!((&found["strong_groups"], &found["weak_groups"]), (&1.into(), &1.into()));
+    let owned = ["--schema", "reference", "--also", "owner"];
+    stage.writes("duplicates", "duplicates.json", &owned);
+    let none = stage.document("duplicates", "duplicates.json", &["--schema", "event-driven"]);
+    assert!(!none["candidates"].as_array().unwrap().is_empty(), "{none}");
+    let file = stage.file("lines.jsonl", "{\"key\":\"a\",\"id\":1}\n{\"key\":\"b\",\"id\":1.0}\n");
+    stage.writes("duplicates", "duplicates.json", &["--from", &file, "--same", "/id"]);
 }
 
 fn text((schema, state): (&Value, &Value)) -> String {

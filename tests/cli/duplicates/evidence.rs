@@ -1,0 +1,177 @@
+//! What makes a group, and how its times are known.
+
+use super::{FIRST, found, keys, reference, result, with_body};
+use crate::support::{FOREVER, LOCK, Server};
+
+const DAY: u64 = 86_400_000;
+const HOUR: u64 = 3_600_000;
+
+const BY_ORDER: [&str; 2] = ["--same", "/order/id"];
+
+fn none() -> Vec<Vec<String>> {
+    Vec::new()
+}
+
+#[test]
+fn a_record_in_two_redis_keys_is_one_and_a_key_is_no_duplicate_of_itself() {
+    let order = r#"{"order":{"id":"o-1"}}"#;
+    let server = Server::holding(&[
+        // The lock and the result of one key.
+        ("idem:started:k-1", "w".to_owned(), HOUR),
+        ("idem:result:k-1", result(order), 20 * HOUR),
+        // The same client key under another schema.
+        ("idemkey:k-1", reference("w", "f", FIRST, "o-1"), 20 * HOUR),
+    ]);
+    let document = found(&server, &BY_ORDER).exits(0).json();
+    assert_eq!((keys(&document), &document["records"]), (none(), &2.into()));
+    // Another key makes a group, which values may do across schemas. Fingerprints may not.
+    server.set("idem:result:k-2", result(order), 20 * HOUR);
+    let group = found(&server, &BY_ORDER).exits(1).json()["groups"][0].clone();
+    assert_eq!((&group["keys"], &group["completed"]), (&2.into(), &2.into()));
+    assert_eq!(group["records"].as_array().unwrap().len(), 3);
+}
+
+#[test]
+fn fingerprints_are_compared_within_one_schema() {
+    let server = Server::start();
+    for key in ["a", "b"] {
+        let value = r#"{"status":"COMPLETE","fingerPrint":"same","response":{"statusCode":200,"body":{"a":1},"additional":{"headers":{}}}}"#;
+        server.set(&format!("node-idempotency:POST:/pay:{key}"), value, 20 * HOUR);
+    }
+    server.set("idemkey:c", reference("w", "same", FIRST, "o"), 20 * HOUR);
+    let words = ["--schema", "node-idempotency,reference"];
+    let document = found(&server, &words).exits(1).json();
+    assert_eq!(keys(&document), [["POST:/pay:a", "POST:/pay:b"]]);
+    assert_eq!(document["groups"][0]["evidence"], "weak");
+}
+
+#[test]
+fn a_failure_is_not_a_completed_result_and_a_lock_has_no_response() {
+    let server = Server::start();
+    for (key, status) in [("a", 201), ("b", 402), ("c", 503)] {
+        let value = with_body("w", key, FIRST, status, r#"{"order":{"id":7}}"#);
+        server.set(&format!("idemkey:{key}"), value, 20 * HOUR);
+    }
+    server.set("idem:d", LOCK, HOUR);
+    let document = found(&server, &BY_ORDER).exits(1).json();
+    let group = &document["groups"][0];
+    let counts = ["keys", "completed", "failed", "in_progress"].map(|name| &group[name]);
+    assert_eq!(counts, [3, 1, 2, 0].map(serde_json::Value::from).each_ref());
+    assert_eq!(document["repeated_results"], serde_json::json!([]));
+    assert_eq!(document["not_compared"]["response"], 1);
+    let run = server.idemctl(&["duplicates", "--same", "/order/id"]).exits(1);
+    run.says("1 group (strong evidence): 1 has only one completed result.");
+    let completed = found(&server, &[&BY_ORDER[..], &["--status", "2xx"]].concat()).exits(0);
+    assert_eq!(completed.json()["records"], 1);
+}
+
+/// Rule: a stored value that lets the next request execute is no completed result.
+#[test]
+fn a_failure_that_a_schema_stores_as_a_result_is_not_completed() {
+    let server = Server::start();
+    for key in ["a", "b"] {
+        let value = with_body("w", key, FIRST, 200, r#"{"order":{"id":7}}"#)
+            .replace(r#""state":"completed""#, r#""state":"failed""#);
+        server.set(&format!("idemkey:{key}"), value, 20 * HOUR);
+    }
+    let document = found(&server, &BY_ORDER).exits(1).json();
+    let group = &document["groups"][0];
+    assert_eq!((&group["completed"], &group["unknown"]), (&0.into(), &2.into()));
+}
+
+#[test]
+fn a_time_says_what_it_is_and_how_it_is_known() {
+    let server = Server::start();
+    for (key, left) in [("a", DAY - 60_000), ("b", DAY - 20_000)] {
+        server.set(&format!("idem:result:{key}"), result(r#"{"order":{"id":7}}"#), left);
+    }
+    let words = [&BY_ORDER[..], &["--within", "5m"]].concat();
+    let group = found(&server, &words).exits(1).json()["groups"][0].clone();
+    let first = &group["records"][0];
+    assert_eq!((&first["key"], &first["at_is"]), (&"a".into(), &"completed".into()));
+    assert_eq!(
+        (&first["at_evidence"], &group["time_evidence"]),
+        (&"estimated".into(), &"estimated".into())
+    );
+    let gap = group["records"][1]["gap_ms"].as_u64().unwrap();
+    assert!((39_000..=41_000).contains(&gap), "{gap}");
+    let table = server.idemctl(&[&["duplicates"], &words[..]].concat()).exits(1);
+    table.shows("; rests on estimated times").shows(" ~20").shows("result  ~").says("about ");
+    let stated = [&words[..], &["--schema", "event-driven", "--result-ttl", "1d"]].concat();
+    let group = found(&server, &stated).exits(1).json()["groups"][0].clone();
+    assert_eq!(group["time_evidence"], "stated");
+}
+
+/// Rule: with --within, a record of unknown time is in no group, and is named.
+#[test]
+fn within_needs_times_and_names_the_records_without() {
+    let server = Server::start();
+    for key in ["a", "b"] {
+        server.put(&format!("idem:result:{key}"), result(r#"{"order":{"id":7}}"#));
+    }
+    server.put("idem:result:alone", result(r#"{"order":{"id":8}}"#));
+    let without = found(&server, &BY_ORDER).exits(1).json();
+    assert_eq!(keys(&without), [["a", "b"]]);
+    assert!(without["groups"][0]["time_evidence"].is_null());
+    let within = found(&server, &[&BY_ORDER[..], &["--within", "1d"]].concat()).exits(3);
+    let document = within.json();
+    assert_eq!((keys(&document), &document["unknown"]["time"]["records"]), (none(), &2.into()));
+    within.says("Unknown: 2 records agree with another one, and have an unknown time");
+}
+
+/// Rule: a group is cut only where the time since the previous record is longer.
+#[test]
+fn within_is_the_time_since_the_previous_record() {
+    let server = Server::start();
+    for (key, seconds) in [("a", 0), ("b", 50), ("c", 100), ("d", 161), ("e", 200)] {
+        let value = reference("w", key, FIRST + seconds * 1_000, "o-1");
+        server.set(&format!("idemkey:{key}"), value, 20 * HOUR);
+    }
+    let document = found(&server, &[&BY_ORDER[..], &["--within", "1m"]].concat()).exits(1).json();
+    assert_eq!(keys(&document), [vec!["a", "b", "c"], vec!["d", "e"]]);
+    assert_eq!(document["groups"][0]["keys"], 3, "the largest first");
+}
+
+#[test]
+fn several_pointers_must_all_agree_and_a_tenant_limits_the_group() {
+    let server = Server::start();
+    let body = |order: u64, amount: &str| format!(r#"{{"order":{order},"amount":{amount}}}"#);
+    for (key, order, amount) in
+        [("t1:a", 1, "10.0"), ("t1:b", 1, "10"), ("t2:c", 1, "10"), ("t1:d", 1, "11")]
+    {
+        let value = with_body("w", key, FIRST, 201, &body(order, amount));
+        server.set(&format!("idemkey:{key}"), value, 20 * HOUR);
+    }
+    let both = ["--same", "/order", "--same", "/amount"];
+    assert_eq!(keys(&found(&server, &both).exits(1).json()), [["t1:a", "t1:b", "t2:c"]]);
+    let tenant = [&both[..], &["--tenant-part", "1"]].concat();
+    assert_eq!(keys(&found(&server, &tenant).exits(1).json()), [["t1:a", "t1:b"]]);
+    server.set("idemkey:plain", with_body("w", "x", FIRST, 201, &body(1, "10")), 20 * HOUR);
+    let missing = [&both[..], &["--tenant-part", "2"]].concat();
+    let run = found(&server, &missing).exits(3);
+    assert_eq!(run.json()["unknown"]["tenant_part"]["records"], 1);
+    run.says("Unknown: 1 record has no such part of the key");
+}
+
+#[test]
+fn weak_evidence_never_joins_strong_groups() {
+    let server = Server::start();
+    for (key, order) in [("a", "o-1"), ("b", "o-1"), ("c", "o-2"), ("d", "o-2")] {
+        server.set(&format!("idemkey:{key}"), reference("w", "same", FIRST, order), 20 * HOUR);
+    }
+    let document = found(&server, &BY_ORDER).exits(1).json();
+    assert_eq!(keys(&document)[..2], [vec!["a", "b"], vec!["a", "b", "c", "d"]]);
+    let groups = document["groups"].as_array().unwrap();
+    let bases: Vec<_> = groups.iter().map(|group| group["basis"].as_str().unwrap()).collect();
+    assert_eq!(bases, ["values", "values", "fingerprint"]);
+}
+
+#[test]
+fn pointers_are_checked_and_a_locked_record_is_not_grouped() {
+    let server = Server::holding(&[("idem:a", LOCK, FOREVER)]);
+    for (pointer, says) in [("order", "begins with /"), ("/a~2", "~ is written ~0"), ("", "begins")]
+    {
+        found(&server, &["--same", pointer]).exits(2).says(says);
+    }
+    found(&server, &BY_ORDER).exits(3).says("1 record has no stored response, so --same");
+}

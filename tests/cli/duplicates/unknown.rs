@@ -1,0 +1,213 @@
+//! What idemctl could not compare: it is counted and named, and there is never "no duplicates".
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use super::{FIRST, found, keys, reference, result, with_body};
+use crate::support::memory::peak_of;
+use crate::support::proxy::{Hook, hooked_socket, says};
+use crate::support::{Running, Runs, Server, Signal, idemctl, signal, until};
+
+const HOUR: u64 = 3_600_000;
+const BY_ORDER: [&str; 2] = ["--same", "/order/id"];
+
+#[test]
+fn a_response_that_cannot_be_read_is_unknown_and_named() {
+    for (redis_key, value, why) in [
+        ("idem:result:html", result("<html>"), "not_json"),
+        ("idem:result:cut", result(r#"{"order":"#), "not_json"),
+        ("idempotency:bad", "{garbage".to_owned(), "unreadable"),
+        (
+            "idem:result:blob",
+            r#"{"storage":"s3","bucket":"b","key":"k"}"#.to_owned(),
+            "not_decoded",
+        ),
+    ] {
+        let server = Server::holding(&[(redis_key, value, 20 * HOUR)]);
+        let run = found(&server, &BY_ORDER).exits(3);
+        let document = run.json();
+        assert_eq!(document["unknown"][why]["records"], 1, "{redis_key}: {}", run.all());
+        assert_eq!(document["complete"], false);
+        let key = redis_key.rsplit(':').next().unwrap();
+        assert_eq!(document["unknown"][why]["examples"][0]["key"], key);
+        run.says(format!("/{key}."));
+    }
+}
+
+/// Rule: long values are read on, up to 16 MiB. What is longer is unknown.
+#[test]
+fn a_value_is_read_to_its_end_or_unknown() {
+    let server = Server::start();
+    let far = |filler: usize| {
+        let filler = "x".repeat(filler);
+        with_body(
+            "w",
+            &filler.len().to_string(),
+            FIRST,
+            201,
+            &format!(r#"{{"filler":"{filler}","order":{{"id":1}}}}"#),
+        )
+    };
+    for filler in [10, 20 << 10, 100 << 10, 2 << 20] {
+        server.set(&format!("idemkey:k-{filler}x"), far(filler), 20 * HOUR);
+    }
+    let document = found(&server, &BY_ORDER).exits(1).json();
+    assert_eq!(document["groups"][0]["keys"], 4);
+    server.set(
+        "idem:result:huge",
+        format!(r#"{{"statusCode":201,"body":"{}"}}"#, "x".repeat(17 << 20)),
+        20 * HOUR,
+    );
+    let run = found(&server, &BY_ORDER).exits(3);
+    let document = run.json();
+    assert_eq!(document["groups"][0]["keys"], 4);
+    assert_eq!(document["unknown"]["too_large"]["examples"][0]["key"], "huge");
+}
+
+#[test]
+fn a_pointer_that_no_response_has_is_not_an_answer() {
+    let server = Server::holding(&[("idem:result:a", result(r#"{"order":{"id":1}}"#), 20 * HOUR)]);
+    let run = found(&server, &["--same", "/ordr/id"]).exits(3);
+    assert_eq!(run.json()["complete"], false);
+    run.says("No record could be compared, so it is unknown whether there are duplicates.")
+        .says("No response has a value at /ordr/id.");
+}
+
+/// Rule: exit status 0 needs records that were compared.
+#[test]
+fn records_without_responses_are_not_compared_and_that_is_no_answer() {
+    let server = Server::holding(&[("idem:done:a", "1", HOUR), ("idem:done:b", "1", HOUR)]);
+    let run = found(&server, &BY_ORDER).exits(3);
+    assert_eq!(run.json()["complete"], false);
+    run.says("2 records have no stored response, so --same does not compare them.");
+    Server::start().idemctl(&["duplicates", "--same", "/id"]).exits(0).says("no such records");
+}
+
+/// Rule: after Ctrl-C nothing is grouped, even if a part was read a second time.
+#[test]
+fn ctrl_c_during_the_second_read_shows_no_groups() {
+    let key = |pair: usize, attempt: char| format!("idemkey:p-{pair:04}-{attempt}");
+    let mut records = Vec::new();
+    for pair in 0..200 {
+        for attempt in ['a', 'b'] {
+            let value = reference("w", &format!("f-{pair}{attempt}"), FIRST, &format!("o-{pair}"));
+            records.push((key(pair, attempt), value));
+        }
+    }
+    let server = Server::filled(records, 20 * HOUR);
+    let (pid, reads) = (Arc::new(AtomicU32::new(0)), AtomicUsize::new(0));
+    let (of_child, name) = (Arc::clone(&pid), key(100, 'a'));
+    let socket = hooked_socket(&server, move |sent| {
+        // The second read of a record in the middle, after others were read twice.
+        if says(sent, &name) && reads.fetch_add(1, Ordering::SeqCst) == 1 {
+            until("the process is known", || of_child.load(Ordering::SeqCst) > 0);
+            signal(of_child.load(Ordering::SeqCst), Signal::INT);
+            std::thread::sleep(Duration::from_millis(200));
+        }
+        Hook::Pass
+    });
+    let child = idemctl(server.folder())
+        .args(["-s", socket.to_str().unwrap(), "duplicates", "-o", "json"])
+        .args(BY_ORDER)
+        .start();
+    pid.store(child.id(), Ordering::SeqCst);
+    let run = child.ends().exits(130);
+    assert_eq!(run.json()["groups"], serde_json::json!([]), "{}", run.all());
+    assert_eq!(run.json()["complete"], false);
+    run.says("Interrupted, so nothing was grouped.");
+}
+
+/// Rule: memory does not grow with the sizes of values.
+#[test]
+fn long_values_are_not_kept() {
+    let server = Server::start();
+    let filler = "x".repeat(1 << 20);
+    for number in 0..60 {
+        let body = format!(r#"{{"filler":"{filler}","order":{{"id":{number}}}}}"#);
+        server.set(&format!("idem:result:k{number}x"), result(&body), 20 * HOUR);
+    }
+    let mut command = server.command();
+    let (run, peak) = peak_of(command.args(["duplicates", "-o", "json"]).args(BY_ORDER));
+    assert_eq!(run.exits(0).json()["compared"], 60);
+    assert!(peak < 60 << 20, "{} MiB", peak >> 20);
+}
+
+#[test]
+fn without_anything_to_compare_the_pointers_are_listed() {
+    let server = Server::start();
+    for number in 0..30 {
+        let order = number / 2;
+        let body = format!(
+            r#"{{"order":{{"id":"secret-{order}"}},"currency":"EUR","at":"{number}","paid":true}}"#
+        );
+        server.set(&format!("idem:result:k-{number}"), result(&body), 20 * HOUR);
+    }
+    let run = server.idemctl(&["duplicates"]).exits(3);
+    let lines: Vec<_> = run.text().lines().map(str::to_owned).collect();
+    assert_eq!(
+        lines,
+        [
+            "/order/id: 15 values, 15 with several keys",
+            "/currency: 1 value, 1 with several keys",
+            "/at: 30 values, 0 with several keys"
+        ]
+    );
+    assert!(!run.all().contains("secret"), "{}", run.all());
+    run.says("Nothing was grouped, because no record that could be read has a fingerprint.");
+    let document = found(&server, &[]).exits(3).json();
+    assert_eq!(document["candidates"][0]["repeated"], 15);
+}
+
+/// Rule: groups come from a second read, and what changed in between is said to have changed.
+#[test]
+fn a_record_that_changed_between_the_two_reads_is_said_to_have_changed() {
+    let other_order = reference("w", "y", FIRST, "o-2");
+    for (words, why) in
+        [(vec!["SET", "idemkey:b", &other_order], "changed"), (vec!["DEL", "idemkey:b"], "gone")]
+    {
+        let server = Server::holding(&[
+            ("idemkey:a", reference("w", "x", FIRST, "o-1"), 20 * HOUR),
+            ("idemkey:b", reference("w", "y", FIRST, "o-1"), 20 * HOUR),
+        ]);
+        let (url, reads) = (server.url(), AtomicUsize::new(0));
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        let socket = hooked_socket(&server, move |sent| {
+            // The scan reads the key first.
+            if says(sent, "idemkey:b") && reads.fetch_add(1, Ordering::SeqCst) == 1 {
+                let client = redis::Client::open(url.as_str()).unwrap();
+                let mut other = client.get_connection().unwrap();
+                redis::cmd(&words[0]).arg(&words[1..]).exec(&mut other).unwrap();
+            }
+            Hook::Pass
+        });
+        let run = idemctl(server.folder())
+            .args(["-s", socket.to_str().unwrap(), "duplicates", "-o", "json"])
+            .args(BY_ORDER)
+            .run()
+            .exits(3);
+        let document = run.json();
+        assert_eq!(document["unknown"][why]["examples"][0]["key"], "b", "{}", run.all());
+        assert_eq!(keys(&document), [] as [Vec<String>; 0]);
+    }
+}
+
+#[test]
+fn records_that_the_user_may_not_read_make_the_result_incomplete() {
+    let server = Server::holding(&[
+        ("idemkey:a", reference("w", "x", FIRST, "o-1"), 20 * HOUR),
+        ("idem:result:b", result(r#"{"order":{"id":1}}"#), 20 * HOUR),
+    ]);
+    server.send::<()>(&[b"ACL", b"SETUSER", b"part", b"on", b">pw", b"+@all", b"~idemkey:*"]);
+    let words = ["--user", "part", "--pass", "pw"];
+    let run = found(&server, &[&BY_ORDER[..], &words].concat()).exits(3);
+    assert_eq!(run.json()["complete"], false);
+    run.says("skipped");
+}
+
+#[test]
+fn a_filter_whose_evidence_is_missing_makes_the_result_unknown() {
+    let server = Server::holding(&[("idem:result:a", result(r#"{"order":{"id":1}}"#), HOUR)]);
+    let run = found(&server, &[&BY_ORDER[..], &["--older-than", "1h"]].concat()).exits(3);
+    assert_eq!(run.json()["unproven"]["result_ttl"], 1);
+}
