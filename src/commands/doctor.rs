@@ -2,24 +2,30 @@
 
 mod data_sample;
 mod histories;
+mod observation;
 mod record_sample;
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::Result;
 use clap::Args as ClapArgs;
 use clap::builder::PossibleValuesParser;
+use tokio::time::Instant;
 
 use self::histories::Histories;
-use crate::args::{Output, SchemaArgs};
+use self::observation::Observation;
+use self::record_sample::FirstLook;
+use crate::args::{Output, SchemaArgs, parse_ttl};
 use crate::context::{Context, interruptible};
 use crate::domain::doctor::{
     self, Acceptance, CHECKS, CheckSeverity, Counterexample, DoctorCheck, DoctorVerdict,
     RecordSample, SampleNeed, Statement, parse_acceptances,
 };
+use crate::domain::record::age::millis;
 use crate::exit::{CommandError, Exit};
 use crate::files;
-use crate::render::doctor as render;
+use crate::render::doctor::{self as render, PageDetail};
 use crate::store::doctor::read_deployment;
 
 /// Larger than any file of acceptances.
@@ -27,8 +33,9 @@ const LARGEST_ACCEPTED: u64 = 1024 * 1024;
 
 /// Check whether this deployment is safe, and show how it can fail
 ///
-/// Other commands look at keys. `doctor` looks at the servers, the Sentinels, the rights and the
-/// TTLs, and says what they mean for idempotency. It only reads, and at most 500 keys.
+/// Other commands look at keys. `doctor` looks at the servers, the Sentinels, the rights, the
+/// TTLs and the memory, and says what they mean for idempotency. It only reads, and without
+/// --observe at most 500 keys.
 ///
 /// Each paragraph has a fact with its evidence, what can happen, and what to do. The evidence is
 /// `measured` (a server reported it), `configured` (the context, an option or a schema states it),
@@ -36,8 +43,7 @@ const LARGEST_ACCEPTED: u64 = 1024 * 1024;
 /// then doctor names the command, and the ACL rule that allows it).
 ///
 /// If `explore` models the fault (eviction, lost writes of a failover or crash, restart, expiry, a
-/// lost lock TTL),
-/// doctor explores the schemas in use with this fault alone, on a temporary local Redis. It shows a
+/// lost lock TTL), doctor explores the schemas in use with this fault alone, on a temporary local Redis. It shows a
 /// shortest history that contains the fault, with the command that replays it. If no history
 /// violates an invariant, an eviction, a lost write, a restart or an expiry is not a finding. The
 /// results are cached.
@@ -50,6 +56,9 @@ const LARGEST_ACCEPTED: u64 = 1024 * 1024;
 /// The schemas in use are those of --schema or of the context, or else those of a sample of the
 /// keys.
 ///
+/// With --observe, doctor looks again for that time, ten times or every 5 seconds: at the locks of
+/// the sample, at a new sample each time, and at the servers at the end.
+///
 /// --accept FILE silences findings. FILE has a table for each, with four fields: [[accept]],
 /// code = "eviction-policy", reason = "only mails", date = 2026-11-26, expires = 2027-02-26. From
 /// that day on, doctor reports the finding again. With severity = "warning", an error is not
@@ -60,7 +69,7 @@ const LARGEST_ACCEPTED: u64 = 1024 * 1024;
 #[derive(Debug, ClapArgs)]
 pub struct Args {
     /// List all checks, with what they read; with --verbose, also their rules and sources
-    #[arg(long, conflicts_with_all = ["output", "only", "skip", "accept", "service_user"])]
+    #[arg(long, conflicts_with_all = ["output", "only", "skip", "accept", "service_user", "observe"])]
     list: bool,
 
     /// Make only these checks
@@ -98,6 +107,15 @@ pub struct Args {
         requires = "data"
     )]
     sample: i64,
+
+    /// Observe the locks and the servers for this time, e.g. 30s: hold times, renewals, arrivals
+    /// and evictions
+    #[arg(long, value_name = "DURATION", value_parser = parse_ttl)]
+    observe: Option<Duration>,
+
+    /// How long a request runs at most, to report locks that are renewed for longer
+    #[arg(long, value_name = "DURATION", value_parser = parse_ttl, requires = "observe")]
+    longest_run: Option<Duration>,
 
     /// Output format
     #[arg(short, long, value_enum, default_value_t)]
@@ -143,10 +161,11 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     }
     let is_sampled =
         need == SampleNeed::Records || need == SampleNeed::Schemas && !catalog.is_named();
-    let sample = if is_sampled {
-        interruptible(async { Ok(record_sample::read(&client, &catalog).await?) }).await?
+    let started = Instant::now();
+    let (sample, first_look) = if is_sampled {
+        interruptible(async { Ok(record_sample::read(&client, &catalog, started).await?) }).await?
     } else {
-        Ok(RecordSample::default())
+        (Ok(RecordSample::default()), FirstLook::default())
     };
     let schemas = if need == SampleNeed::Nothing {
         Vec::new()
@@ -166,6 +185,25 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
             .status(&format!("Looking into up to {wanted} Redis keys, and 32 MiB of values."));
         let data = interruptible(async { Ok(data_sample::read(&client, &catalog, wanted).await?) });
         facts.data = Some(data.await?);
+    }
+    for schema in &schemas {
+        if let Some(window) = context.settings.retry_window(&schema.name) {
+            facts.retry_windows.insert(schema.name.clone(), window);
+        }
+    }
+    facts.longest_run_ms = args.longest_run.map(millis);
+    if let Some(lasting) = args.observe {
+        let watch = Observation {
+            client: &client,
+            catalog: &catalog,
+            reads_keys: need == SampleNeed::Records,
+            started,
+            lasting,
+        };
+        facts.observed = Some(match &facts.sample {
+            Ok(_) => watch.run(context, first_look).await?,
+            Err(refusal) => Err(refusal.clone()),
+        });
     }
     let mut histories = Histories::new(context);
     let is_chosen = |check: &DoctorCheck| args.is_chosen(check);
@@ -225,6 +263,7 @@ fn show(
     statements: &[Statement],
     are_several: bool,
 ) -> Result<()> {
+    let detail = PageDetail { shows_servers: are_several, shows_inputs: context.ui.is_verbose() };
     let invocation = context.ui.invocation().clone();
     let is_on_sandbox = context.is_on_sandbox();
     // Eviction and lost writes are only possible on a temporary local Redis, whatever server the
@@ -242,7 +281,7 @@ fn show(
         values.push(render::statement(statement, &replay, &invocation));
     }
     context.show(output, "checks", &values, |view| {
-        render::page(statements, are_several, &replay, &invocation, view)
+        render::page(statements, detail, &replay, &invocation, view)
     })?;
     context.ui.status(&render::summary(statements));
     Ok(())

@@ -114,7 +114,7 @@ impl Context {
     }
 
     /// The locks that were extended on this machine. An unreadable log counts as empty.
-    fn extended(&self) -> Extended {
+    pub(crate) fn extended(&self) -> Extended {
         let log = self.settings.audit_log().ok();
         Extended::read_by(move || log.and_then(|log| log::extended(&log).ok()).unwrap_or_default())
     }

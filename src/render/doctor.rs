@@ -28,6 +28,7 @@ pub(crate) struct StatementJson<'a> {
     fact: &'a str,
     consequence: Option<&'a str>,
     remedy: Option<String>,
+    inputs: Option<&'a str>,
     replay: Option<String>,
     counterexamples: Vec<CounterexampleJson<'a>>,
     unharmed: &'a [String],
@@ -103,6 +104,7 @@ pub(crate) fn statement<'a>(
         fact: &judgement.fact,
         consequence: statement.consequence(),
         remedy: statement.remedy().map(|remedy| invocation.complete(&remedy).into_owned()),
+        inputs: judgement.inputs.as_deref(),
         replay: statement.counterexamples.first().map(replay),
         counterexamples,
         unharmed: &statement.unharmed,
@@ -126,18 +128,26 @@ fn accepted(accepted: &AppliedAcceptance) -> AcceptedJson<'_> {
     }
 }
 
-/// One paragraph per statement. A statement that is OK has one line. Paragraphs name servers if
-/// `are_several` servers were checked.
+/// What a page shows of each statement.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PageDetail {
+    /// The servers, because several were checked.
+    pub(crate) shows_servers: bool,
+    /// The formula and the inputs of a fact.
+    pub(crate) shows_inputs: bool,
+}
+
+/// One paragraph per statement. A statement that is OK has one line.
 pub(crate) fn page(
     statements: &[Statement],
-    are_several: bool,
+    detail: PageDetail,
     replay: &dyn Fn(&Counterexample) -> String,
     invocation: &Invocation,
     view: View,
 ) -> String {
     let mut page = Page::new(view);
     for statement in statements {
-        paragraph(&mut page, statement, are_several, replay, invocation);
+        paragraph(&mut page, statement, detail, replay, invocation);
     }
     page.text
 }
@@ -145,7 +155,7 @@ pub(crate) fn page(
 fn paragraph(
     page: &mut Page,
     statement: &Statement,
-    are_several: bool,
+    detail: PageDetail,
     replay: &dyn Fn(&Counterexample) -> String,
     invocation: &Invocation,
 ) {
@@ -157,10 +167,15 @@ fn paragraph(
     let fact = escape::text(judgement.fact.as_bytes());
     let evidence = palette.dim(&format!("({})", judgement.evidence.as_str()));
     page.wrapped(0, &format!("{severity}{code}: {fact} {evidence}"));
+    if detail.shows_inputs
+        && let Some(inputs) = &judgement.inputs
+    {
+        page.field("From", &escape::text(inputs.as_bytes()));
+    }
     if judgement.severity == CheckSeverity::Ok {
         return;
     }
-    if are_several && !judgement.nodes.is_empty() {
+    if detail.shows_servers && !judgement.nodes.is_empty() {
         page.field("At", &escape::text(judgement.nodes.join(", ").as_bytes()));
     }
     if let Some(consequence) = statement.consequence() {
@@ -168,7 +183,9 @@ fn paragraph(
     }
     for found in shortest_of_each(&statement.counterexamples) {
         page.field("Shown by", &history(&found));
-        page.field("Replay", &format!("`{}`", replay(found.first)));
+        for history in &found.histories {
+            page.field("Replay", &format!("`{}`", replay(history)));
+        }
     }
     if !statement.unharmed.is_empty() {
         let line = format!("explore finds no violation in {}", statement.unharmed.join(", "));
@@ -197,7 +214,8 @@ fn paragraph(
 /// Histories of the same length that violate the same invariant.
 struct AlikeHistories<'a> {
     first: &'a Counterexample,
-    schemas: Vec<&'a str>,
+    /// All of them, of one schema each.
+    histories: Vec<&'a Counterexample>,
 }
 
 /// The histories in groups, so that a page names each harm once.
@@ -208,8 +226,8 @@ fn shortest_of_each(found: &[Counterexample]) -> Vec<AlikeHistories<'_>> {
             group.first.invariant == history.invariant && group.first.steps == history.steps
         });
         match group {
-            Some(group) => group.schemas.push(&history.schema),
-            None => groups.push(AlikeHistories { first: history, schemas: vec![&history.schema] }),
+            Some(group) => group.histories.push(history),
+            None => groups.push(AlikeHistories { first: history, histories: vec![history] }),
         }
     }
     groups
@@ -225,7 +243,8 @@ fn history(histories: &AlikeHistories<'_>) -> String {
         faults => format!("with {faults}"),
     };
     let mut line = format!("{} {phrase} in {steps} steps, {with}", first.schema);
-    let others = &histories.schemas[1..];
+    let others: Vec<_> =
+        histories.histories[1..].iter().map(|history| history.schema.as_str()).collect();
     if !others.is_empty() {
         line.push_str(&format!("; likewise {}", others.join(", ")));
     }

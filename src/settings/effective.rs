@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use super::address;
-use super::config::{CheckConfig, ContextConfig};
+use super::config::{CheckConfig, ContextConfig, retry_window};
 use super::environment::Environment;
 use super::file::ConfigFile;
 use super::origin::{Origin, Sourced};
 use super::server::Server;
 use super::server_context::ServerContext;
 use crate::args::{ConnectionArgs, SchemaArgs};
+use crate::domain::doctor::RetryWindow;
 use crate::domain::secret::Secret;
 use crate::exit::CommandError;
 use crate::render::style::NameColor;
@@ -370,6 +371,17 @@ impl Settings {
             value_ttl: config.value_ttl.into_iter().map(|(name, ttl)| (name, ttl.0)).collect(),
             extra_fields: config.extra_fields.into_iter().map(|pointer| pointer.0).collect(),
         }
+    }
+
+    /// How long the requests of a schema may come again; `None` if the context does not state it.
+    pub(crate) fn retry_window(&self, schema: &str) -> Option<RetryWindow> {
+        let context = &self.server_context.context;
+        if let Some(own) = context.deployment.get(schema)
+            && let Some(window) = retry_window(own.retry_window, own.redeliverer)
+        {
+            return Some(window);
+        }
+        retry_window(context.retry_window, context.redeliverer)
     }
 
     /// The context's settings for `check`.

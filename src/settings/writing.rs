@@ -23,6 +23,8 @@ pub(crate) struct ContextFields {
     pub(crate) color: Option<NameColor>,
     pub(crate) schemas: Vec<String>,
     pub(crate) schema_dir: Option<PathBuf>,
+    /// How long clients or queues may send a request again.
+    pub(crate) retry_window: Option<Duration>,
     /// TTLs of the deployment: schema, field and TTL.
     pub(crate) ttls: Vec<(String, &'static str, Duration)>,
 }
@@ -265,6 +267,7 @@ fn of_context(fields: &ContextFields) -> Vec<SettingField> {
         ("color", fields.color.map(|color| Value::from(color.as_str()))),
         ("schema", schemas),
         ("schema_dir", path_value(fields.schema_dir.as_deref())),
+        ("retry_window", duration_value(fields.retry_window)),
     ];
     let mut all: Vec<SettingField> = Vec::new();
     for (name, value) in named {

@@ -1,7 +1,10 @@
 //! `idemctl doctor`: each check of a server fails and passes on a real one, what is refused is unknown, and each history that
 //! is shown can be replayed.
 
+mod capacity;
 mod guards;
+mod observing;
+mod retry_window;
 
 use std::fs;
 

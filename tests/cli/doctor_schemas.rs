@@ -69,3 +69,18 @@ fn values_of_two_releases_under_one_prefix_are_found() {
     let strange = &of(&["--schema", "express"])[0];
     assert_eq!(strange["severity"], "note", "{strange:#}");
 }
+
+/// Rule: a record of two Redis keys is one record.
+#[test]
+fn records_of_two_redis_keys_are_counted_once() {
+    let server = Server::start();
+    server.set("idem:done:a", "1", 60_000);
+    server.set("idem:lock:a", "1", 30_000);
+    let words = ["--schema", "event-consumer", "--only", "mixed-releases"];
+    let alike = &checks(&server, &words)[0];
+    let fact = alike["fact"].as_str().unwrap();
+    assert!(fact.contains("(1 ") && !fact.contains("2 "), "{fact}");
+    let words = ["--schema", "event-consumer", "--only", "observed-ttls"];
+    let ttls = &checks(&server, &words)[0];
+    assert!(ttls["fact"].as_str().unwrap().contains("left of 1 in the sample"), "{ttls:#}");
+}

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::support::cluster::Cluster;
 use crate::support::fault::fake;
 use crate::support::sentinel::{SERVICE, Watched};
-use crate::support::{Run, Runs as _, idemctl, until};
+use crate::support::{Run, Running as _, Runs as _, idemctl, until};
 
 fn checks(run: &Run) -> Vec<Value> {
     run.json()["checks"].as_array().unwrap().clone()
@@ -194,4 +194,56 @@ fn a_sentinel_that_does_not_answer_is_unknown() {
     let words = ["-u", &url, "doctor", "-o", "json", "--only", "sentinels"];
     let run = idemctl(watched.server(0).folder()).args(words).run().exits(1);
     assert_eq!(of(&run, "sentinels")[0]["severity"], "error", "{}", run.all());
+}
+
+/// Rule: each master has its own memory, and one that is full makes no difference to the others.
+#[test]
+fn memory_is_judged_master_by_master() {
+    let cluster = Cluster::start(3);
+    let done = r#"{"status":"COMPLETED","statusCode":201,"headers":{},"body":""}"#;
+    for number in 0..300_u64 {
+        cluster.set(&format!("idem:{number}"), done, (number + 1) * 288_000);
+    }
+    let limit = |index: usize, bytes: &str| {
+        let mut set = redis::cmd("CONFIG");
+        set.arg("SET").arg("maxmemory").arg(bytes).exec(&mut cluster.connect(index)).unwrap();
+    };
+    for index in 0..3 {
+        limit(index, "200mb");
+    }
+    let run = || {
+        let words = ["doctor", "-o", "json", "--schema", "express", "--only", "capacity"];
+        let mut found = Vec::new();
+        for check in of(&cluster.idemctl(&words), "capacity") {
+            let nodes = check["nodes"].as_array().unwrap().len();
+            found.push((check["severity"].as_str().unwrap().to_owned(), nodes));
+        }
+        found
+    };
+    assert!(run().iter().all(|(severity, _)| severity == "ok"), "{:?}", run());
+    limit(1, "1mb");
+    let found = run();
+    assert_eq!(found[0], ("error".to_owned(), 1), "{found:?}");
+    assert!(found[1..].iter().all(|(severity, _)| severity == "ok"), "{found:?}");
+}
+
+/// Rule: after a failover, what was seen is of two servers.
+#[test]
+fn a_failover_during_the_run_makes_its_facts_unknown() {
+    let cluster = Cluster::start_with_replicas(3);
+    for number in 0..20 {
+        cluster.set(&format!("idem:{number}"), r#"{"status":"IN_PROGRESS"}"#, 30_000);
+    }
+    let only = ["--only", "hold-times,renewed-locks,evictions,cluster-state"];
+    let words = [&["doctor", "-o", "json", "--observe", "4s", "--longest-run", "1s"], &only[..]];
+    let url = format!("redis://127.0.0.1:{}", cluster.port(0));
+    let home = cluster.node(0).folder();
+    let child = idemctl(home).args(["-u", &url, "--cluster"]).args(words.concat()).start();
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    cluster.fail_over(1);
+    let run = child.ends();
+    for code in ["hold-times", "renewed-locks", "evictions"] {
+        assert_eq!(of(&run, code)[0]["severity"], "unknown", "{}", run.all());
+    }
+    assert_eq!(of(&run, "cluster-state")[0]["severity"], "ok");
 }

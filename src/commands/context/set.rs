@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::{Args as ClapArgs, ValueEnum};
 
-use crate::args::{ConnectionArgs, SchemaFolderArgs};
+use crate::args::{ConnectionArgs, SchemaFolderArgs, parse_ttl};
 use crate::context::Context;
 use crate::domain::detect::SchemaSet as _;
 use crate::domain::schema::ttl::parse_ttl_or_none;
@@ -62,6 +62,10 @@ pub(super) struct SetArgs {
     /// Result TTL of this deployment, e.g. express=24h; may be repeated
     #[arg(long, value_name = "SCHEMA=DURATION", value_parser = parse_ttl_of)]
     result_ttl: Vec<(String, Duration)>,
+
+    /// How long clients or queues may send a request again, e.g. 3d; `doctor` compares results with it
+    #[arg(long, value_name = "DURATION", value_parser = parse_ttl)]
+    retry_window: Option<Duration>,
 
     /// Folder with your own schemas
     #[arg(long, value_name = "DIR")]
@@ -142,6 +146,7 @@ pub(super) fn set(
         color: args.name_color.map(NameColor::from),
         schemas: args.schema,
         schema_dir: args.schema_dir,
+        retry_window: args.retry_window,
         ttls,
     };
     // Checked before the file is written, because a wrong name would stop every command later.

@@ -1,13 +1,17 @@
 //! A sample of the records, and the schemas that a deployment uses.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use fastrand::Rng;
+use tokio::time::Instant;
 
 use crate::context::Context;
 use crate::domain::diagnosis::Thresholds;
-use crate::domain::doctor::{Answer, RecordSample};
-use crate::domain::record::locate::{for_redis_key, other_author, records};
+use crate::domain::doctor::{Answer, LookTime, RecordSample, WatchedLock};
+use crate::domain::record::Record;
+use crate::domain::record::age::millis;
+use crate::domain::record::locate::{self, Candidate, for_redis_key, other_author};
 use crate::domain::schema::{Catalog, Schema};
 use crate::store::doctor::{is_fatal, refused_sample};
 use crate::store::{Client, ReadLimit, RecordReader, Sampler, StoreError};
@@ -15,22 +19,26 @@ use crate::store::{Client, ReadLimit, RecordReader, Sampler, StoreError};
 /// The most Redis keys that are sampled. Each is read twice at most.
 const SAMPLE: usize = 500;
 
-/// The bytes of a value by which most formats are recognised.
-const HEAD: ReadLimit = ReadLimit::Bytes(512);
+/// The records that are read at a time.
+pub(super) const PAGE: usize = 100;
 
-/// Samples the records, unless the user may not read them.
+/// The bytes of a value by which most formats are recognised.
+pub(super) const HEAD: ReadLimit = ReadLimit::Bytes(512);
+
+/// Samples the records, unless the user may not read them. The run began at `started`.
 ///
 /// # Errors
 /// The server does not answer.
 pub(super) async fn read(
     client: &Client,
     catalog: &Catalog,
-) -> Result<Answer<RecordSample>, StoreError> {
-    match sample(client.reader(), catalog).await {
-        Ok(sample) => Ok(Ok(sample)),
+    started: Instant,
+) -> Result<(Answer<RecordSample>, FirstLook), StoreError> {
+    match sample(client.reader(), catalog, started).await {
+        Ok((sample, first_look)) => Ok((Ok(sample), first_look)),
         // The other checks need no keys.
         Err(error) if is_fatal(&error) => Err(error),
-        Err(error) => Ok(Err(refused_sample(&error))),
+        Err(error) => Ok((Err(refused_sample(&error)), FirstLook::default())),
     }
 }
 
@@ -64,44 +72,122 @@ pub(super) fn schemas_in_use(
     schemas
 }
 
-async fn sample(mut reader: RecordReader, catalog: &Catalog) -> Result<RecordSample, StoreError> {
+/// What a sample shows, and what a later look compares with it.
+#[derive(Default)]
+pub(super) struct FirstLook {
+    /// The locks, each with its place.
+    pub(super) locks: Vec<(Candidate, WatchedLock)>,
+    /// The Redis keys of the records that were read.
+    pub(super) known: HashSet<Vec<Vec<u8>>>,
+}
+
+/// The records at some of the sampled Redis keys.
+pub(super) struct DrawnRecord {
+    pub(super) candidate: Candidate,
+    /// How many of its Redis keys were sampled.
+    drawn: u64,
+    /// One for each schema that reads the value; `None` if the user may not read it.
+    pub(super) found: Option<Vec<Record>>,
+    /// The time of the read, from the start of the run on.
+    pub(super) at: LookTime,
+}
+
+/// A sample of the Redis keys, and the records at them.
+pub(super) struct Draw {
+    keys: u64,
+    /// How many keys there are; `None` if the user may not ask.
+    there: Option<u64>,
+    /// True if the sampler left out keys or nodes.
+    has_gaps: bool,
+    pub(super) records: Vec<DrawnRecord>,
+}
+
+/// Samples the Redis keys and reads the records at them. A record of several Redis keys is read
+/// once, however many of them are in the sample.
+pub(super) async fn draw(
+    reader: &mut RecordReader,
+    catalog: &Catalog,
+    started: Instant,
+) -> Result<Draw, StoreError> {
     let mut sampler = Sampler::start(reader.clone(), SAMPLE, Rng::new(), None).await?;
-    let mut sample = RecordSample::default();
-    let mut sampled = 0;
-    while let Some(keys) = sampler.next().await? {
-        let mut candidates = Vec::new();
-        for key in keys {
-            sampled += 1;
-            if let Some((candidate, _)) = for_redis_key(catalog, &key.redis_key) {
-                candidates.push(candidate);
-            }
-        }
-        let redis_keys: Vec<_> =
-            candidates.iter().map(|candidate| candidate.redis_keys.clone()).collect();
-        let read = reader.read(&redis_keys, HEAD).await?;
-        for (candidate, seen) in candidates.iter().zip(read) {
-            let Ok(seen) = seen else {
-                sample.unread += 1;
-                continue;
-            };
-            let found = records(catalog, candidate, &seen, &Thresholds::default());
-            // If a value fits several schemas, idemctl does not know which of them wrote it.
-            if let [record] = &found[..] {
-                sample.add_writer(record, other_author(catalog, record));
-            }
-            for record in found {
-                if !record.claim.is_unrecognised() {
-                    sample.add(&record);
-                }
+    let mut keys = 0;
+    let mut found: Vec<(Candidate, u64)> = Vec::new();
+    let mut positions = HashMap::new();
+    while let Some(page) = sampler.next().await? {
+        for key in page {
+            keys += 1;
+            let Some((candidate, _)) = for_redis_key(catalog, &key.redis_key) else { continue };
+            let position = *positions.entry(candidate.redis_keys.clone()).or_insert(found.len());
+            match found.get_mut(position) {
+                Some((_, drawn)) => *drawn += 1,
+                None => found.push((candidate, 1)),
             }
         }
     }
-    // The sampler leaves out keys that the user may not read, and nodes that do not answer.
-    if sampler.forbidden().is_some() || sampler.missed().is_some() {
+    let mut records = Vec::with_capacity(found.len());
+    for page in found.chunks(PAGE) {
+        let redis_keys: Vec<_> =
+            page.iter().map(|(candidate, _)| candidate.redis_keys.clone()).collect();
+        let before = started.elapsed();
+        let read = reader.read(&redis_keys, HEAD).await?;
+        let at = LookTime { before_ms: millis(before), after_ms: millis(started.elapsed()) };
+        for ((candidate, drawn), seen) in page.iter().zip(read) {
+            let found = match seen {
+                Ok(seen) => {
+                    Some(locate::records(catalog, candidate, &seen, &Thresholds::default()))
+                }
+                Err(_) => None,
+            };
+            records.push(DrawnRecord { candidate: candidate.clone(), drawn: *drawn, found, at });
+        }
+    }
+    Ok(Draw {
+        keys,
+        there: sampler.there,
+        // The sampler leaves out keys that the user may not read, and nodes that do not answer.
+        has_gaps: sampler.forbidden().is_some() || sampler.missed().is_some(),
+        records,
+    })
+}
+
+async fn sample(
+    mut reader: RecordReader,
+    catalog: &Catalog,
+    started: Instant,
+) -> Result<(RecordSample, FirstLook), StoreError> {
+    let draw = draw(&mut reader, catalog, started).await?;
+    let mut sample = RecordSample { keys: draw.keys, db: reader.db(), ..RecordSample::default() };
+    let mut first_look = FirstLook::default();
+    for DrawnRecord { candidate, drawn, found, at } in draw.records {
+        let Some(found) = found else {
+            sample.unread += 1;
+            continue;
+        };
+        first_look.known.insert(candidate.redis_keys.clone());
+        // If a value fits several schemas, idemctl does not know which of them wrote it.
+        if let [record] = &found[..] {
+            sample.add_writer(record, other_author(catalog, record));
+        }
+        let recognised: Vec<_> =
+            found.iter().filter(|record| !record.claim.is_unrecognised()).collect();
+        if !recognised.is_empty() {
+            sample.keys_of_records += drawn;
+        }
+        for record in &recognised {
+            sample.add(record);
+            sample.add_size(record, drawn, recognised.len());
+        }
+        if let [record] = &recognised[..]
+            && let Some(lock) = WatchedLock::new(record, at)
+        {
+            first_look.locks.push((candidate, lock));
+        }
+    }
+    if draw.has_gaps {
         sample.unread += 1;
     }
-    sample.is_all = sample.unread == 0 && sampler.there.is_some_and(|there| there <= sampled);
+    sample.is_all = sample.unread == 0 && draw.there.is_some_and(|there| there <= draw.keys);
     sample.places.sort_by(|one, other| one.pattern.cmp(&other.pattern));
     sample.schemas.sort_by(|one, other| one.schema.name.cmp(&other.schema.name));
-    Ok(sample)
+    Ok((sample, first_look))
 }

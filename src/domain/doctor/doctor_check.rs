@@ -14,6 +14,7 @@ pub(crate) enum CheckGroup {
     Cluster,
     Sentinel,
     Ttl,
+    Capacity,
     Schema,
     /// What records and keys contain, which is read only if the operator asks for it.
     Data,

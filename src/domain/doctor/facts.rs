@@ -6,7 +6,9 @@ use std::sync::Arc;
 use super::counterexample::FaultOutcome;
 use super::data::DataSample;
 use super::info::InfoFields;
+use super::lock_watch::WatchedLock;
 use super::refusal::{Answer, RefusedFact, missing};
+use super::retry_window::RetryWindow;
 use super::sample::RecordSample;
 use crate::domain::schema::Schema;
 
@@ -27,6 +29,26 @@ pub(crate) struct DeploymentFacts {
     pub(crate) sample: Answer<RecordSample>,
     /// What the records contain; `None` unless the operator asks for it.
     pub(crate) data: Option<Answer<DataSample>>,
+    /// How long the requests of a schema may come again, by schema; only those that are stated.
+    pub(crate) retry_windows: BTreeMap<String, RetryWindow>,
+    /// What was seen during `--observe`; `None` without it.
+    pub(crate) observed: Option<Answer<ObservedRun>>,
+    /// `--longest-run`, in milliseconds.
+    pub(crate) longest_run_ms: Option<u64>,
+}
+
+/// What was seen during `--observe`.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ObservedRun {
+    /// The time from the first look to the last one, in milliseconds.
+    pub(crate) lasted_ms: u64,
+    /// The locks that were seen more than once.
+    pub(crate) locks: Vec<WatchedLock>,
+    /// How long the locks of other results were held, by schema and in milliseconds, if the results
+    /// contain both times.
+    pub(crate) holds_ms: Vec<(String, u64)>,
+    /// INFO at the end, by the server's name.
+    pub(crate) infos: BTreeMap<String, Answer<InfoFields>>,
 }
 
 /// The replies of one server.
@@ -98,7 +120,69 @@ impl DeniedCommand {
     }
 }
 
+impl DeploymentFacts {
+    /// What was seen during `--observe`; `None` without it.
+    ///
+    /// # Errors
+    /// A server was not read to the end, or was replaced or restarted meanwhile.
+    pub(super) fn observed(&self) -> Option<Answer<&ObservedRun>> {
+        let run = match self.observed.as_ref()? {
+            Ok(run) => run,
+            Err(refusal) => return Some(Err(refusal.clone())),
+        };
+        for node in &self.nodes {
+            if let Some(why) = node.changed_in(run) {
+                return Some(Err(interrupted(why)));
+            }
+        }
+        Some(Ok(run))
+    }
+}
+
+/// The refusal of facts from `--observe`, because the servers did not stay the same.
+pub(crate) fn interrupted(why: String) -> RefusedFact {
+    RefusedFact {
+        command: "--observe".to_owned(),
+        rule: None,
+        why,
+        instead: Some("Run it again when the servers stay the same.".to_owned()),
+    }
+}
+
 impl NodeFacts {
+    /// Why what was seen of this server before and after the run is not of one process; `None` if it
+    /// is, as far as the server shows it.
+    fn changed_in(&self, run: &ObservedRun) -> Option<String> {
+        let later = match run.infos.get(&self.name) {
+            Some(Ok(later)) => later,
+            // What is not reported at the end was not reported before, either.
+            Some(Err(_)) if self.info.is_err() => return None,
+            Some(Err(refusal)) => return Some(format!("{}: {}", self.name, refusal.why)),
+            None => return Some(format!("{} no longer serves its keys", self.name)),
+        };
+        for field in ["run_id", "role"] {
+            if let (Ok(before), Ok(after)) = (self.info(field), later.field(field))
+                && before != after
+            {
+                return Some(format!("{} was restarted, or another server took over", self.name));
+            }
+        }
+        None
+    }
+
+    /// A number of INFO at the end of the run.
+    ///
+    /// # Errors
+    /// The server did not report it.
+    pub(super) fn number_after(&self, run: &ObservedRun, field: &str) -> Answer<u64> {
+        let later = match run.infos.get(&self.name) {
+            Some(later) => later.as_ref().map_err(Clone::clone)?,
+            None => return Err(missing("INFO", field)),
+        };
+        let text = later.field(field)?;
+        text.parse().map_err(|_| unusable(field, text))
+    }
+
     /// A field of INFO.
     ///
     /// # Errors

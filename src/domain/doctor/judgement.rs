@@ -106,6 +106,8 @@ pub(crate) struct CheckJudgement {
     pub(crate) consequence: Option<String>,
     /// What to do; `None` for the check's usual remedy.
     pub(crate) remedy: Option<String>,
+    /// The formula and the inputs from which the fact follows, for --verbose.
+    pub(crate) inputs: Option<String>,
     /// Why the fact is unknown.
     pub(crate) refusal: Option<RefusedFact>,
     /// The fault with which `explore` shows the consequence.
@@ -124,6 +126,7 @@ impl CheckJudgement {
             fact: fact.into(),
             consequence: None,
             remedy: None,
+            inputs: None,
             refusal: None,
             fault: None,
             counterexample: None,
@@ -148,7 +151,12 @@ impl CheckJudgement {
 
     /// The fact is unknown, because this command got no answer.
     pub(crate) fn unknown(refusal: RefusedFact) -> Self {
-        let fact = format!("{} did not answer: {}", refusal.command, refusal.why);
+        // What is missing may be data or a setting, and no reply.
+        let is_command = refusal.command.starts_with(|first: char| first.is_ascii_uppercase());
+        let fact = match is_command {
+            true => format!("{} did not answer: {}", refusal.command, refusal.why),
+            false => refusal.why.clone(),
+        };
         Self {
             evidence: FactEvidence::Unknown,
             refusal: Some(refusal),
@@ -169,6 +177,11 @@ impl CheckJudgement {
     #[must_use]
     pub(crate) fn with_remedy(self, remedy: impl Into<String>) -> Self {
         Self { remedy: Some(remedy.into()), ..self }
+    }
+
+    #[must_use]
+    pub(crate) fn with_inputs(self, inputs: impl Into<String>) -> Self {
+        Self { inputs: Some(inputs.into()), ..self }
     }
 
     #[must_use]

@@ -9,11 +9,14 @@ mod doctor_check;
 mod facts;
 mod info;
 mod judgement;
+mod lock_watch;
 mod refusal;
 mod registry;
 mod releases;
+mod retry_window;
 mod sample;
 pub(crate) mod sent_commands;
+mod sizing;
 mod statement;
 #[cfg(test)]
 mod tests;
@@ -23,12 +26,15 @@ pub(crate) use self::counterexample::{Counterexample, FaultOutcome, phrase_of};
 pub(crate) use self::data::{DataCollector, DataSample, other_forms};
 pub(crate) use self::doctor_check::{DoctorCheck, SampleNeed};
 pub(crate) use self::facts::{
-    ClockReading, DeniedCommand, DeploymentFacts, NodeFacts, SentinelFacts, UserRights,
+    ClockReading, DeniedCommand, DeploymentFacts, NodeFacts, ObservedRun, SentinelFacts,
+    UserRights, interrupted,
 };
 pub(crate) use self::info::InfoFields;
 pub(crate) use self::judgement::{CheckSeverity, ExploredFaults};
+pub(crate) use self::lock_watch::{LookTime, WatchedLock};
 pub(crate) use self::refusal::{Answer, RefusedFact};
 pub(crate) use self::registry::{CHECKS, explores_schemas, judge};
-pub(crate) use self::sample::RecordSample;
+pub(crate) use self::retry_window::{REDELIVERERS, Redeliverer, RetryWindow};
+pub(crate) use self::sample::{RecordSample, hold_ms};
 pub(crate) use self::sent_commands::SentCommand;
 pub(crate) use self::statement::{AppliedAcceptance, DoctorVerdict, Statement, verdict};

@@ -1,18 +1,19 @@
 //! All checks, in the order of the page.
 
 use super::checks::{
-    card_numbers, clock_local, clock_nodes, cluster_state, commands, endless_locks,
-    eviction_policy, evictions, failover_loss, guessable_keys, keys_in_slots, memory_headroom,
-    migrating_slots, mixed_releases, observed_ttls, persistence, persistence_status, personal_data,
-    quoted_keys, replication, schema_violations, sentinel_down_after, sentinels, server_version,
-    service_rights, shared_keys, stored_secrets, tenant_in_keys, user_rights,
+    capacity, card_numbers, clock_local, clock_nodes, cluster_state, commands, endless_locks,
+    eviction_policy, evictions, failover_loss, guessable_keys, hold_times, keys_in_slots,
+    memory_headroom, migrating_slots, mixed_releases, observed_ttls, persistence,
+    persistence_status, personal_data, quoted_keys, renewed_locks, replication, retry_window,
+    schema_violations, sentinel_down_after, sentinels, server_version, service_rights, shared_keys,
+    stored_secrets, tenant_in_keys, user_rights,
 };
 use super::doctor_check::DoctorCheck;
 use super::facts::DeploymentFacts;
 use super::statement::Statement;
 
 /// Every check.
-pub(crate) static CHECKS: [DoctorCheck; 29] = [
+pub(crate) static CHECKS: [DoctorCheck; 33] = [
     server_version::CHECK,
     eviction_policy::CHECK,
     memory_headroom::CHECK,
@@ -33,6 +34,10 @@ pub(crate) static CHECKS: [DoctorCheck; 29] = [
     sentinel_down_after::CHECK,
     endless_locks::CHECK,
     observed_ttls::CHECK,
+    retry_window::CHECK,
+    hold_times::CHECK,
+    renewed_locks::CHECK,
+    capacity::CHECK,
     schema_violations::CHECK,
     mixed_releases::CHECK,
     card_numbers::CHECK,

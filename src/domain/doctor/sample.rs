@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::refusal::RefusedFact;
 use super::releases::{self, PlaceSample};
+use super::sizing::SizedRecord;
 use crate::domain::diagnosis::FindingCode;
 use crate::domain::record::age::{TTL_TOLERANCE_MS, millis};
 use crate::domain::record::{Expiry, KeyState, Record};
@@ -16,6 +17,11 @@ pub(crate) struct RecordSample {
     pub(crate) is_all: bool,
     /// Records in the sample that the user may not read, or that a node did not return.
     pub(crate) unread: u64,
+    /// How many Redis keys were sampled, and how many of them belong to a record.
+    pub(crate) keys: u64,
+    pub(crate) keys_of_records: u64,
+    /// The number of the database.
+    pub(crate) db: i64,
     pub(crate) schemas: Vec<SchemaSample>,
     /// Who wrote the values under each template of Redis keys.
     pub(crate) places: Vec<PlaceSample>,
@@ -30,6 +36,10 @@ pub(crate) struct SchemaSample {
     pub(crate) endless_locks: u64,
     pub(crate) lock_ttls: TimesLeft,
     pub(crate) result_ttls: TimesLeft,
+    /// The records with their memory.
+    pub(crate) sized: Vec<SizedRecord>,
+    /// How long the locks were held whose results contain both times, in milliseconds.
+    pub(crate) holds_ms: Vec<u64>,
 }
 
 /// The times left of sampled locks or results.
@@ -63,21 +73,7 @@ impl RecordSample {
 
     /// Adds a record that the schema's own service wrote.
     pub(crate) fn add(&mut self, record: &Record) {
-        let position = self.schemas.iter().position(|of| of.schema.name == record.schema.name);
-        let index = match position {
-            Some(index) => index,
-            None => {
-                self.schemas.push(SchemaSample {
-                    schema: Arc::clone(&record.schema),
-                    locks: 0,
-                    endless_locks: 0,
-                    lock_ttls: TimesLeft::default(),
-                    result_ttls: TimesLeft::default(),
-                });
-                self.schemas.len() - 1
-            }
-        };
-        let of = &mut self.schemas[index];
+        let of = self.of_schema(&record.schema);
         if record.state == State::InProgress {
             of.locks += 1;
             if record.findings.iter().any(|finding| finding.code == FindingCode::NoExpiry) {
@@ -89,8 +85,55 @@ impl RecordSample {
             }
         } else if record.state.is_result() {
             of.result_ttls.add(record, TtlOf::Result, record.result());
+            of.holds_ms.extend(hold_ms(record));
         }
     }
+
+    /// Adds the memory of a record. `drawn` is the number of its Redis keys that were sampled, and
+    /// `readings` the number of schemas that read its value.
+    pub(crate) fn add_size(&mut self, record: &Record, drawn: u64, readings: usize) {
+        let mut keys = 0;
+        for key in &record.seen.keys {
+            if !key.content.is_absent() {
+                keys += 1;
+            }
+        }
+        let weight = drawn.min(keys) as f64 / keys.max(1) as f64 / readings.max(1) as f64;
+        let sized = SizedRecord {
+            left_ms: record.expiry().and_then(Expiry::millis),
+            bytes: record.memory_bytes(),
+            keys,
+            weight,
+            is_lock: record.state == State::InProgress,
+        };
+        self.of_schema(&record.schema).sized.push(sized);
+    }
+
+    fn of_schema(&mut self, schema: &Arc<Schema>) -> &mut SchemaSample {
+        let position = self.schemas.iter().position(|of| of.schema.name == schema.name);
+        let index = match position {
+            Some(index) => index,
+            None => {
+                self.schemas.push(SchemaSample {
+                    schema: Arc::clone(schema),
+                    locks: 0,
+                    endless_locks: 0,
+                    lock_ttls: TimesLeft::default(),
+                    result_ttls: TimesLeft::default(),
+                    sized: Vec::new(),
+                    holds_ms: Vec::new(),
+                });
+                self.schemas.len() - 1
+            }
+        };
+        &mut self.schemas[index]
+    }
+}
+
+/// How long the lock of a result was held, if the result contains both times.
+pub(crate) fn hold_ms(record: &Record) -> Option<u64> {
+    let value = record.readings[record.schema.result_key_index()].decoded()?;
+    value.completed_ms?.checked_sub(value.created_ms?)
 }
 
 impl TimesLeft {
@@ -108,6 +151,11 @@ impl TimesLeft {
     /// How many there are.
     pub(crate) fn count(&self) -> usize {
         self.left.len()
+    }
+
+    /// How many have this time left or more, in milliseconds.
+    pub(crate) fn at_least(&self, millis: u64) -> usize {
+        self.left.iter().filter(|left| **left >= millis).count()
     }
 
     /// The time below which this share of them is, in percent; 100 for the longest. `None` without

@@ -2,6 +2,8 @@
 //! each check's bad and good state.
 
 mod guards;
+mod observed;
+mod sized;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -83,6 +85,9 @@ pub(super) fn deployment(nodes: Vec<NodeFacts>) -> DeploymentFacts {
         explorations: Vec::new(),
         sample: Ok(RecordSample::default()),
         data: None,
+        retry_windows: BTreeMap::new(),
+        observed: None,
+        longest_run_ms: None,
     }
 }
 

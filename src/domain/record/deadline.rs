@@ -55,6 +55,14 @@ impl Deadline {
         earliest.min(FARTHEST_MS) <= other_latest && other_earliest.min(FARTHEST_MS) <= latest
     }
 
+    /// True if it is certainly later than `earlier`, by more than this many milliseconds.
+    pub(crate) fn is_later_by(self, earlier: Self, tolerance_ms: u64) -> bool {
+        let (Some((soonest, _)), Some((_, latest))) = (self.bounds(), earlier.bounds()) else {
+            return false;
+        };
+        soonest.min(FARTHEST_MS) > latest.min(FARTHEST_MS).saturating_add(tolerance_ms)
+    }
+
     /// True if this is the expiry that idemctl printed earlier for this server.
     pub(crate) fn is_at(self, at: u64) -> bool {
         let printed = if self.is_exact() { Self::At(at) } else { Self::Between(at, at) };
@@ -112,6 +120,17 @@ mod tests {
         }
         for far in [Between(7, 7), Between(13, 13), Between(1, 7), Between(13, 99)] {
             assert!(!At(10).is_same(far) && !far.is_same(At(10)), "{far:?}");
+        }
+    }
+
+    #[test]
+    fn a_moved_expiry_is_later_by_more_than_the_tolerance() {
+        assert!(
+            At(2_001).is_later_by(At(1_000), 1_000) && !At(2_000).is_later_by(At(1_000), 1_000)
+        );
+        assert!(!Between(2_000, 9_000).is_later_by(Between(500, 1_000), 1_000));
+        for other in [Never, Unknown] {
+            assert!(!other.is_later_by(At(1), 0) && !At(9).is_later_by(other, 0), "{other:?}");
         }
     }
 

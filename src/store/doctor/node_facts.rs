@@ -84,6 +84,20 @@ pub(super) async fn read_node(
     Ok((facts, arities))
 }
 
+/// Reads INFO of one server.
+///
+/// # Errors
+/// The server does not answer at all.
+pub(super) async fn read_info(
+    client: &Client,
+    node: &Target,
+) -> Result<Answer<InfoFields>, StoreError> {
+    let mut pipeline = redis::pipe();
+    pipeline.cmd("INFO");
+    let reply = client.ask_node(node, pipeline, 1).await.pop();
+    Ok(answered(reply, "INFO", "+info")?.and_then(|info| fields("INFO", info)))
+}
+
 /// The facts of a server that cannot be reached. `names_user` is true if the operator names the
 /// services' user.
 pub(super) fn unreachable(

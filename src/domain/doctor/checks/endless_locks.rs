@@ -8,8 +8,9 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     code: "endless-locks",
     group: CheckGroup::Ttl,
     title: "whether locks in the sample never expire",
-    reads: "up to 500 random keys: type, TTL, and the beginning of the value",
-    rule: "An error if a lock in the sample has the finding no-expiry.",
+    reads: "up to 500 random keys: type, TTL, and the beginning of the value; with --observe, the same \
+            locks again",
+    rule: "An error if a lock in the sample has the finding no-expiry, or lost its TTL during the run.",
     source: "docs/operations.md (findings)",
     consequence: "If the worker of such a lock dies, every retry is rejected until an operator \
                   removes the lock.",
@@ -33,6 +34,10 @@ fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
             schemas.push(of.schema.name.clone());
         }
     }
+    let lost = lost_ttls(facts);
+    if endless == 0 && !lost.is_empty() {
+        return lost;
+    }
     if endless == 0
         && let Some(unread) = sample.unread_because()
     {
@@ -45,14 +50,16 @@ fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
     if endless > 0 {
         // The sample proves that there are some.
         let names = schemas.join(", ");
-        return vec![
+        let mut judgements = lost;
+        judgements.push(
             CheckJudgement::error(match locks {
                 1 => format!("the only lock in the sample never expires ({names})"),
                 _ => format!("{endless} of {locks} locks in the sample never expire ({names})"),
             })
             .for_schemas(schemas)
             .with_fault(ModelledFault::LostTtl),
-        ];
+        );
+        return judgements;
     }
     let fact = match locks {
         1 => "the only lock in the sample expires".to_owned(),
@@ -60,4 +67,28 @@ fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
     };
     let evidence = if sample.is_all { FactEvidence::Measured } else { FactEvidence::Estimated };
     vec![CheckJudgement::ok(fact).with_evidence(evidence)]
+}
+
+/// The locks that lost their TTL during `--observe`.
+fn lost_ttls(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
+    let Some(Ok(run)) = facts.observed() else { return Vec::new() };
+    let mut lost = 0;
+    let mut schemas: Vec<String> = Vec::new();
+    for lock in &run.locks {
+        if lock.has_lost_ttl {
+            lost += 1;
+            if !schemas.contains(&lock.schema.name) {
+                schemas.push(lock.schema.name.clone());
+            }
+        }
+    }
+    if lost == 0 {
+        return Vec::new();
+    }
+    let fact = match lost {
+        1 => "1 lock lost its TTL during this run".to_owned(),
+        _ => format!("{lost} locks lost their TTLs during this run"),
+    };
+    let found = CheckJudgement::error(format!("{fact} ({})", schemas.join(", ")));
+    vec![found.for_schemas(schemas).with_fault(ModelledFault::LostTtl)]
 }

@@ -39,7 +39,7 @@ fn judge_node(node: &NodeFacts) -> Answer<CheckJudgement> {
 }
 
 /// The eviction policy. Some managed services leave it out of INFO, or empty.
-fn policy(node: &NodeFacts) -> Answer<&str> {
+pub(in crate::domain::doctor) fn policy(node: &NodeFacts) -> Answer<&str> {
     match node.info("maxmemory_policy") {
         Ok(policy) => Ok(policy),
         Err(_) => node.config("maxmemory-policy"),

@@ -46,7 +46,7 @@ fn judge_node(node: &NodeFacts) -> Answer<CheckJudgement> {
 }
 
 /// A limit of memory in the largest unit in which it is not less than 1.
-fn shown(bytes: u64) -> String {
+pub(in crate::domain::doctor) fn shown(bytes: u64) -> String {
     const UNITS: [(&str, u64); 3] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
     for (unit, size) in UNITS {
         if bytes >= size {

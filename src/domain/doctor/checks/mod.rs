@@ -1,5 +1,6 @@
 //! The checks, one per file.
 
+pub(super) mod capacity;
 pub(super) mod card_numbers;
 pub(super) mod clock_local;
 pub(super) mod clock_nodes;
@@ -10,6 +11,7 @@ pub(super) mod eviction_policy;
 pub(super) mod evictions;
 pub(super) mod failover_loss;
 pub(super) mod guessable_keys;
+pub(super) mod hold_times;
 pub(super) mod keys_in_slots;
 pub(super) mod memory_headroom;
 pub(super) mod migrating_slots;
@@ -19,7 +21,9 @@ pub(super) mod persistence;
 pub(super) mod persistence_status;
 pub(super) mod personal_data;
 pub(super) mod quoted_keys;
+pub(super) mod renewed_locks;
 pub(super) mod replication;
+pub(super) mod retry_window;
 pub(super) mod schema_violations;
 pub(super) mod sentinel_down_after;
 pub(super) mod sentinels;

@@ -1,0 +1,276 @@
+//! Results that expire while a retry can still come.
+
+use std::time::Duration;
+
+use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
+use crate::domain::doctor::facts::DeploymentFacts;
+use crate::domain::doctor::judgement::{CheckJudgement, CheckSeverity, FactEvidence};
+use crate::domain::doctor::lock_watch::WatchEnd;
+use crate::domain::doctor::refusal::RefusedFact;
+use crate::domain::doctor::retry_window::RetryWindow;
+use crate::domain::doctor::sample::TimesLeft;
+use crate::domain::doctor::sizing::LEAST_RESULTS;
+use crate::domain::duration;
+use crate::domain::record::Evidence;
+use crate::domain::record::age::{TTL_TOLERANCE_MS, millis};
+use crate::domain::schema::{FormatTtl, Schema, State, TtlOf};
+
+pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
+    code: "retry-window",
+    group: CheckGroup::Ttl,
+    title: "whether results outlive the time in which a request can come again",
+    reads: "retry_window or redeliverer of the context, result_ttl, and the times left of up to 500 \
+            random keys",
+    rule: "A warning if the stated result TTL, or one that --observe measured, is shorter than the \
+           window; a note if only the schema's default is, if the redeliverer can be configured or \
+           asked to deliver for longer than the TTL, if the schema passes the key on ([effect] \
+           keyed), or if no window is stated. Without a stated TTL, OK needs 20 sampled results with \
+           more time left than the window. Unknown if a stated TTL is long enough, and of 20 sampled \
+           results or more none has that much time left.",
+    source: "docs/doctor.md (retry windows)",
+    consequence: "A retry or a redelivery that comes after the result expired is executed again.",
+    remedy: "Use a result TTL that is longer than the time in which the request can come again. State \
+             the TTL with `idemctl context set NAME --result-ttl SCHEMA=DURATION`.",
+    judge,
+};
+
+const KEYED: &str = "The request is executed again. The service passes the key on, so the system that \
+                     has the effect rejects a second one, as long as it keeps the key.";
+
+const STATE_WINDOW: &str = "State it: `idemctl context set NAME --retry-window 3d`, or redeliverer = \
+                            \"sqs\" in the context.";
+
+fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
+    let mut judgements = Vec::new();
+    let mut without = Vec::new();
+    for schema in &facts.schemas {
+        match facts.retry_windows.get(&schema.name) {
+            Some(window) => judgements.extend(judge_schema(facts, schema, *window)),
+            None => without.push(schema.name.clone()),
+        }
+    }
+    if !without.is_empty() {
+        let fact = format!(
+            "no retry window is stated for {}, so that the result TTL was not compared with it",
+            without.join(", ")
+        );
+        let note = CheckJudgement::note(fact).with_evidence(FactEvidence::Configured);
+        judgements.push(note.with_remedy(STATE_WINDOW).for_schemas(without));
+    }
+    judgements
+}
+
+fn judge_schema(
+    facts: &DeploymentFacts,
+    schema: &Schema,
+    window: RetryWindow,
+) -> Option<CheckJudgement> {
+    let usual = window.usual();
+    let shown = match window {
+        RetryWindow::Stated(window) => {
+            format!("requests can come again for {}", duration::short(millis(window)))
+        }
+        RetryWindow::Of(redeliverer) => format!(
+            "{} usually delivers again for {}",
+            redeliverer.name,
+            duration::short(millis(usual))
+        ),
+    };
+    let measured = measured_ttl(facts, schema);
+    let name = &schema.name;
+    let judgement = if let Some((_, at_most)) = measured
+        && at_most < millis(usual)
+    {
+        let ttl = duration::short(at_most);
+        let fact = format!("a result of {name} was stored for at most {ttl}, but {shown}");
+        CheckJudgement::warning(fact)
+    } else {
+        match stated(schema) {
+            Some(None) => {
+                let fact = format!("results of {name} have no TTL; {shown}");
+                CheckJudgement::ok(fact).with_evidence(FactEvidence::Configured)
+            }
+            Some(Some(ttl)) => match contradiction(facts, name, ttl, usual) {
+                Some(contradicted) => contradicted,
+                None => of_stated(name, ttl, window, &shown),
+            },
+            None => of_sample(facts, schema, usual, &shown),
+        }
+    };
+    let judgement = match short_format(schema, usual) {
+        Some(format) if judgement.severity == CheckSeverity::Ok => {
+            let fact = format!(
+                "{}, but values of the format {format} expire sooner by the schema's default",
+                judgement.fact
+            );
+            CheckJudgement::note(fact).with_evidence(FactEvidence::Estimated)
+        }
+        _ => judgement,
+    };
+    // Some systems keep keys for a shorter time than the redeliverer delivers.
+    let is_passed_on = schema.effect.keyed && judgement.severity == CheckSeverity::Warning;
+    let judgement = if is_passed_on {
+        CheckJudgement { severity: CheckSeverity::Note, ..judgement }.with_consequence(KEYED)
+    } else {
+        judgement
+    };
+    Some(judgement.for_schemas(vec![name.clone()]))
+}
+
+fn of_stated(name: &str, ttl: Duration, window: RetryWindow, shown: &str) -> CheckJudgement {
+    let text = duration::short(millis(ttl));
+    let fact = format!("the result TTL of {name} is {text}, and {shown}");
+    let judgement = if ttl < window.usual() {
+        CheckJudgement::warning(fact)
+    } else if window.longest().is_none_or(|longest| ttl < longest) {
+        let longest = match window.longest() {
+            Some(longest) => format!("for up to {}", duration::short(millis(longest))),
+            None => "for any time".to_owned(),
+        };
+        CheckJudgement::note(format!("{fact}, and {longest} if it is configured or asked to"))
+            .with_remedy(
+                "Find out for how long it delivers here, and state that time: `idemctl context set \
+                 NAME --retry-window DURATION`.",
+            )
+    } else {
+        CheckJudgement::ok(fact)
+    };
+    judgement.with_evidence(FactEvidence::Configured)
+}
+
+/// The judgement of a stated TTL that is long enough, if no sampled result has as much time left as
+/// the window: then nothing was stored for days, or the service sets another TTL.
+fn contradiction(
+    facts: &DeploymentFacts,
+    name: &str,
+    ttl: Duration,
+    usual: Duration,
+) -> Option<CheckJudgement> {
+    let times = times_left(facts, name)?;
+    let longest = times.percentile(100)?;
+    if ttl < usual || times.count() < LEAST_RESULTS || longest >= millis(usual) {
+        return None;
+    }
+    let fact = format!(
+        "the stated result TTL of {name} is {}, but none of {} sampled results has more than {} \
+         left, and requests can come again for {}",
+        duration::short(millis(ttl)),
+        times.count(),
+        duration::short(longest),
+        duration::short(millis(usual))
+    );
+    Some(not_stated(name, fact))
+}
+
+fn times_left<'a>(facts: &'a DeploymentFacts, name: &str) -> Option<&'a TimesLeft> {
+    let sample = facts.sample.as_ref().ok()?;
+    let of = sample.schemas.iter().find(|of| of.schema.name == name)?;
+    Some(&of.result_ttls)
+}
+
+/// Nobody knows the result TTL.
+fn not_stated(name: &str, fact: String) -> CheckJudgement {
+    let refusal = RefusedFact {
+        command: "the result TTL".to_owned(),
+        rule: None,
+        why: "it is not known".to_owned(),
+        instead: Some(format!(
+            "State the TTL that the service sets: `idemctl context set NAME --result-ttl \
+             {name}=DURATION`."
+        )),
+    };
+    CheckJudgement { fact, ..CheckJudgement::unknown(refusal) }
+}
+
+/// Without a stated TTL, the times left of the sampled results show how long some of them are
+/// stored at least.
+fn of_sample(
+    facts: &DeploymentFacts,
+    schema: &Schema,
+    usual: Duration,
+    shown: &str,
+) -> CheckJudgement {
+    let name = &schema.name;
+    let by_default = schema.ttl(TtlOf::Result).map_or(u64::MAX, millis);
+    let default = match schema.ttl(TtlOf::Result) {
+        Some(ttl) => duration::short(millis(ttl)),
+        None => "none".to_owned(),
+    };
+    let mut seen = "no sampled result has a TTL".to_owned();
+    if let Some(times) = times_left(facts, name)
+        && times.count() > 0
+    {
+        let longer = times.at_least(millis(usual));
+        seen = format!("{longer} of {} sampled results have that much time left", times.count());
+        if longer >= LEAST_RESULTS {
+            let fact = format!("{shown}, and {seen} ({name})");
+            return CheckJudgement::ok(fact).with_evidence(FactEvidence::Estimated);
+        }
+    }
+    let fact = format!(
+        "{shown}; the result TTL of {name} is not stated (the schema's default is {default}, and \
+         {seen})"
+    );
+    if by_default < millis(usual) {
+        return CheckJudgement::note(fact).with_evidence(FactEvidence::Estimated);
+    }
+    not_stated(name, fact)
+}
+
+/// The shortest result TTL that the deployment states; the inner `None` if there is no TTL, and the
+/// outer one if it states none.
+fn stated(schema: &Schema) -> Option<Option<Duration>> {
+    let of_schema = schema.ttl_evidence(TtlOf::Result) == Evidence::Stated;
+    let mut shortest = of_schema.then(|| schema.ttl(TtlOf::Result));
+    for format in &schema.values {
+        // A failure that expires is meant to be tried again.
+        if format.state == State::Completed
+            && let Some(FormatTtl { ttl: Some(ttl), evidence: Evidence::Stated }) = format.ttl
+        {
+            let is_shorter = match shortest {
+                Some(Some(known)) => ttl < known,
+                Some(None) => true,
+                None => false,
+            };
+            if is_shorter {
+                shortest = Some(Some(ttl));
+            }
+        }
+    }
+    shortest
+}
+
+/// A format of completed results with a default TTL of its own that is shorter than the window.
+fn short_format(schema: &Schema, usual: Duration) -> Option<&str> {
+    for format in &schema.values {
+        if format.state == State::Completed
+            && let Some(FormatTtl { ttl: Some(ttl), evidence }) = format.ttl
+            && evidence != Evidence::Stated
+            && ttl < usual
+        {
+            return Some(&format.name);
+        }
+    }
+    None
+}
+
+/// The TTL of a result that was stored during the run, at least and at most; the shortest one.
+fn measured_ttl(facts: &DeploymentFacts, schema: &Schema) -> Option<(u64, u64)> {
+    let run = facts.observed()?.ok()?;
+    let mut shortest: Option<(u64, u64)> = None;
+    for lock in &run.locks {
+        if lock.schema.name != schema.name {
+            continue;
+        }
+        if let WatchEnd::Result { ttl_ms: Some((at_least, at_most)), is_completed: true, .. } =
+            lock.end
+        {
+            // TTLs are set in whole seconds.
+            let at_most = at_most.saturating_add(TTL_TOLERANCE_MS);
+            if shortest.is_none_or(|(_, known)| at_most < known) {
+                shortest = Some((at_least, at_most));
+            }
+        }
+    }
+    shortest
+}

@@ -1,0 +1,232 @@
+//! What becomes of a lock during a run with `--observe`.
+
+use std::sync::Arc;
+
+use crate::domain::record::{Deadline, Evidence, KeyState, Observation, Record};
+use crate::domain::schema::{Schema, State};
+
+/// A deadline that is later by at most this many milliseconds did not move: clocks step, and before
+/// Redis 7.0 the deadline is computed from TIME and PTTL.
+pub(crate) const MOVE_TOLERANCE_MS: u64 = 1_000;
+
+/// The time around a look, in milliseconds since the run began.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LookTime {
+    pub(crate) before_ms: u64,
+    pub(crate) after_ms: u64,
+}
+
+/// A lock that was seen in progress, and what was seen of it later.
+#[derive(Debug, Clone)]
+pub(crate) struct WatchedLock {
+    pub(crate) schema: Arc<Schema>,
+    owner: Option<Vec<u8>>,
+    created_ms: Option<u64>,
+    /// The deadline at the last look, or the one since which it has not moved by more than the
+    /// tolerance.
+    deadline: Deadline,
+    /// When the run saw it first and last, in milliseconds since the run began.
+    first_ms: u64,
+    last_ms: u64,
+    /// When the last look at it began.
+    seen_ms: u64,
+    /// How often it was seen as a lock.
+    pub(crate) looks: usize,
+    /// How long it had been held at the first look, if the value says so.
+    age_ms: Option<u64>,
+    /// The time left at the last look at which it was held, in milliseconds.
+    pub(crate) last_left_ms: Option<u64>,
+    /// True if it lost its TTL during the run.
+    pub(crate) has_lost_ttl: bool,
+    /// The lock each time its deadline had moved later, while its owner or its time stayed the same.
+    moved: Vec<KeyState>,
+    /// How often that was, without the times that operators extended it.
+    pub(crate) moves: usize,
+    /// The time from its creation to its deadline, if its value says when it was created. Renewals
+    /// make it longer than the lock TTL.
+    pub(crate) lifetime_ms: Option<u64>,
+    /// The time left at the first look, in milliseconds.
+    pub(crate) left_ms: Option<u64>,
+    pub(crate) end: WatchEnd,
+}
+
+/// How the watch of a lock ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WatchEnd {
+    /// It was still held at the last look.
+    Held,
+    /// A result was stored before its deadline, or perhaps after it if `may_be_late`. `ttl_ms` is the
+    /// TTL of the result, at least and at most; `is_completed` is false for a failure.
+    Result { ttl_ms: Option<(u64, u64)>, is_completed: bool, may_be_late: bool },
+    /// It was held until its deadline, or almost, and then gone without a result.
+    Expired,
+    /// The same, and a result was stored later. `is_same` is true if the result has the owner or the
+    /// time of the lock.
+    ResultAfterExpiry { is_same: bool },
+    /// It was gone before its deadline, without a result, or another request had taken it.
+    Gone,
+    /// Its deadline moved or its value changed, and nothing shows whether it is the same lock.
+    Ambiguous,
+}
+
+impl WatchedLock {
+    /// A lock that is seen for the first time; `None` if the record is no lock, or never expires.
+    pub(crate) fn new(record: &Record, at: LookTime) -> Option<Self> {
+        if record.state != State::InProgress {
+            return None;
+        }
+        let lock = record.lock()?;
+        // An operator gave an extended lock its time.
+        let left_ms = lock.expiry.millis().filter(|_| !record.is_extended);
+        let created_ms = created_ms(record);
+        let age_ms = match &record.age {
+            // A stated TTL may not be the one that the service sets.
+            Some(age) if age.evidence == Evidence::Known => Some(age.millis),
+            _ => None,
+        };
+        let lifetime_ms = match (created_ms, lock.deadline.millis()) {
+            (Some(created), Some(deadline)) if !record.is_extended => deadline.checked_sub(created),
+            _ => None,
+        };
+        Some(Self {
+            schema: Arc::clone(&record.schema),
+            owner: record.owner().map(<[u8]>::to_vec),
+            created_ms,
+            deadline: lock.deadline,
+            first_ms: at.after_ms,
+            last_ms: at.after_ms,
+            seen_ms: at.before_ms,
+            looks: 1,
+            age_ms,
+            moved: Vec::new(),
+            moves: 0,
+            lifetime_ms,
+            last_left_ms: lock.expiry.millis(),
+            has_lost_ttl: false,
+            left_ms,
+            end: WatchEnd::Held,
+        })
+    }
+
+    /// True as long as later looks can show something.
+    pub(crate) fn is_open(&self) -> bool {
+        matches!(self.end, WatchEnd::Held | WatchEnd::Expired)
+    }
+
+    /// Takes what a later look shows. `record` is the record of this schema, if its Redis keys hold
+    /// one.
+    pub(crate) fn look(&mut self, record: Option<&Record>, seen: &Observation, at: LookTime) {
+        if !self.is_open() {
+            return;
+        }
+        let Some(record) = record else {
+            // A value of another program is not the end of the lock.
+            self.end = if seen.is_absent() { self.gone(seen) } else { WatchEnd::Ambiguous };
+            return;
+        };
+        match record.state {
+            // Another request took it. Its result may still be that of the first one.
+            State::InProgress if self.end == WatchEnd::Expired => {}
+            State::InProgress => self.still_locked(record, at),
+            state if state.is_result() => {
+                self.end = self.result(record, seen, state == State::Completed, at);
+            }
+            State::Released | State::Absent => self.end = self.gone(seen),
+            _ => self.end = WatchEnd::Ambiguous,
+        }
+    }
+
+    /// The end of a lock that is gone.
+    fn gone(&self, seen: &Observation) -> WatchEnd {
+        let is_expired = self.end == WatchEnd::Expired || self.is_past_deadline(seen);
+        if is_expired { WatchEnd::Expired } else { WatchEnd::Gone }
+    }
+
+    /// True if the deadline had passed when this was read.
+    fn is_past_deadline(&self, seen: &Observation) -> bool {
+        match (seen.server_ms, self.deadline.millis()) {
+            (Some(now), Some(deadline)) => now >= deadline,
+            _ => false,
+        }
+    }
+
+    fn result(
+        &self,
+        record: &Record,
+        seen: &Observation,
+        is_completed: bool,
+        at: LookTime,
+    ) -> WatchEnd {
+        if self.end == WatchEnd::Expired {
+            let value = record.readings[record.schema.result_key_index()].decoded();
+            let has_owner = value.is_some_and(|value| {
+                self.owner.is_some() && value.owner.as_deref() == self.owner.as_deref()
+            });
+            let has_time = value.is_some_and(|value| {
+                self.created_ms.is_some() && value.created_ms == self.created_ms
+            });
+            return WatchEnd::ResultAfterExpiry { is_same: has_owner || has_time };
+        }
+        let left = record.result().and_then(|key| key.expiry.millis());
+        let since = at.after_ms.saturating_sub(self.seen_ms);
+        let ttl_ms = left.map(|left| (left, left.saturating_add(since)));
+        WatchEnd::Result { ttl_ms, is_completed, may_be_late: self.is_past_deadline(seen) }
+    }
+
+    fn still_locked(&mut self, record: &Record, at: LookTime) {
+        let Some(lock) = record.lock() else {
+            self.end = WatchEnd::Ambiguous;
+            return;
+        };
+        let owner = record.owner().map(<[u8]>::to_vec);
+        let created_ms = created_ms(record);
+        if owner != self.owner || created_ms != self.created_ms {
+            // Another request took it.
+            self.end = self.gone(&record.seen);
+            return;
+        }
+        let is_moved = lock.deadline.is_later_by(self.deadline, MOVE_TOLERANCE_MS);
+        let is_proven = owner.is_some() || created_ms.is_some();
+        if is_moved && !is_proven {
+            // Another request may have taken the lock.
+            self.end = WatchEnd::Ambiguous;
+            return;
+        }
+        if is_moved {
+            self.moved.push(lock.clone());
+            self.moves = self.moved.len();
+            self.deadline = lock.deadline;
+        }
+        self.has_lost_ttl |= lock.deadline == Deadline::Never && self.deadline != Deadline::Never;
+        self.last_left_ms = lock.expiry.millis();
+        self.last_ms = self.last_ms.max(at.before_ms);
+        self.seen_ms = at.before_ms;
+        self.looks += 1;
+    }
+
+    /// Leaves out the deadlines that operators gave it, as `is_extended` tells at the end of the run:
+    /// the audit log gets its line after the deadline has moved.
+    pub(crate) fn settle(&mut self, is_extended: &dyn Fn(&KeyState) -> bool) {
+        self.moved.retain(|lock| !is_extended(lock));
+        self.moves = self.moved.len();
+    }
+
+    /// True if a moved deadline is a renewal, and not a new lock of the same worker.
+    pub(crate) fn is_surely_same(&self) -> bool {
+        self.created_ms.is_some() || self.schema.renew.is_some()
+    }
+
+    /// True if its value says when it was created.
+    pub(crate) fn has_age(&self) -> bool {
+        self.age_ms.is_some()
+    }
+
+    /// How long it was certainly held, in milliseconds.
+    pub(crate) fn held_ms(&self) -> u64 {
+        self.last_ms.saturating_sub(self.first_ms).saturating_add(self.age_ms.unwrap_or(0))
+    }
+}
+
+fn created_ms(record: &Record) -> Option<u64> {
+    record.readings[record.schema.lock_key_index()].decoded()?.created_ms
+}
