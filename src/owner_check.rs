@@ -108,7 +108,7 @@ async fn ask(command: &OsStr, owner: &[u8]) -> Result<OwnerAnswer, CommandError>
     let unknown = |why: &str| Ok(OwnerAnswer::Unknown(format!("{why} for owner {}", shown(owner))));
     let cannot_run = |why: String| {
         CommandError::usage(format!("--owner-alive: cannot run the command ({why})"))
-            .hint("nothing more was swept; fix the command")
+            .hint("nothing more was done; fix the command")
     };
     if owner.contains(&0) {
         return unknown("an argument cannot contain a zero byte, as needed");

@@ -280,7 +280,7 @@ impl AuditTrail {
     ///
     /// # Errors
     /// Partial: the changes were made and could not be noted.
-    async fn settle(&mut self) -> Result<(), CommandError> {
+    pub async fn settle(&mut self) -> Result<(), CommandError> {
         let Some(writing) = self.writing.take() else { return Ok(()) };
         let why = match writing.await {
             Ok(Ok(())) => return Ok(()),

@@ -6,6 +6,7 @@ use crate::args::{ChangeArgs, ConfirmArgs};
 use crate::context::Context;
 use crate::exit::CommandError;
 use crate::render::escape;
+use crate::terminal::ui::{ReadyPrompt, is_yes};
 
 /// How often a name is asked for. Somebody who types `y` out of habit reads the question the second time.
 pub(super) const MOST_ASKED: usize = 3;
@@ -22,24 +23,44 @@ impl ConfirmArgs {
         question: &str,
         server: &str,
     ) -> Result<(), CommandError> {
+        let Some(mut dialog) = self.dialog(context, question, server)? else { return Ok(()) };
+        loop {
+            let typed = dialog.prompt(context)?.ask()?;
+            if dialog.takes(&typed)? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The questions of [`ConfirmArgs::confirm`], for a command that does something while it waits
+    /// for the answer. `None` if the options confirm already.
+    ///
+    /// # Errors
+    /// Refused for safety.
+    pub fn dialog(
+        &self,
+        context: &Context,
+        question: &str,
+        server: &str,
+    ) -> Result<Option<ConfirmDialog>, CommandError> {
         let protected = context
             .settings
             .context_name()
             .filter(|_| context.settings.is_protected())
             .map(str::to_owned);
         match protected {
-            Some(name) => self.confirm_name(context, question, server, &[&name]),
+            Some(name) => self.name_dialog(context, question, server, &[&name]),
             // A script that names its server with --confirm must not go ahead on another one.
             None if self.confirm.is_some() => {
                 let name = context.settings.context_name().map(str::to_owned);
                 let names: Vec<_> = name.iter().map(String::as_str).chain([server]).collect();
-                self.confirm_name(context, question, server, &names)
+                self.name_dialog(context, question, server, &names)
             }
-            None if self.yes => Ok(()),
-            None if context.ui.confirm(&format!("{question} ({})", context.place(server)))? => {
-                Ok(())
+            None if self.yes => Ok(None),
+            None => {
+                let question = format!("{question} ({})", context.place(server));
+                Ok(Some(ConfirmDialog { names: Vec::new(), question, asked: 0 }))
             }
-            None => Err(refused()),
         }
     }
 
@@ -62,6 +83,33 @@ impl ConfirmArgs {
         }
     }
 
+    /// Passes if [`ConfirmArgs::confirm`] can be answered, for a command that does something before
+    /// it asks.
+    ///
+    /// # Errors
+    /// Usage: nobody can be asked, or --confirm names something else.
+    pub fn check_answerable(&self, context: &Context, server: &str) -> Result<(), CommandError> {
+        let name = context.settings.context_name();
+        let is_protected = name.is_some() && context.settings.is_protected();
+        if let Some(given) = &self.confirm {
+            let is_right = name == Some(given.trim()) || (!is_protected && server == given.trim());
+            if is_right {
+                return Ok(());
+            }
+            let wanted = name.unwrap_or(server);
+            return Err(refused().hint(format!("--confirm must be `{wanted}` here")));
+        }
+        if context.ui.is_interactive() {
+            return Ok(());
+        }
+        match name {
+            Some(name) if is_protected => Err(self.cannot_ask(context, name)),
+            _ if self.yes => Ok(()),
+            _ => Err(CommandError::usage("cannot prompt without a terminal")
+                .hint("to continue without a prompt, pass --yes")),
+        }
+    }
+
     /// True if a person is asked, who then sees what is to be changed.
     pub fn asks_somebody(&self, context: &Context) -> bool {
         self.confirm.is_none() && (!self.yes || context.settings.is_protected())
@@ -75,33 +123,37 @@ impl ConfirmArgs {
         server: &str,
         names: &[&str],
     ) -> Result<(), CommandError> {
+        let dialog = self.name_dialog(context, question, server, names)?;
+        let Some(mut dialog) = dialog else { return Ok(()) };
+        loop {
+            let typed = dialog.prompt(context)?.ask()?;
+            if dialog.takes(&typed)? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The questions for one of these names; `None` if `--confirm` gives it.
+    fn name_dialog(
+        &self,
+        context: &Context,
+        question: &str,
+        server: &str,
+        names: &[&str],
+    ) -> Result<Option<ConfirmDialog>, CommandError> {
         let name = names[0];
-        let wanted = names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" or ");
         if let Some(given) = &self.confirm {
             return match names.contains(&given.trim()) {
-                true => Ok(()),
-                false => Err(refused().hint(format!("--confirm must be {wanted} here"))),
+                true => Ok(None),
+                false => Err(refused().hint(format!("--confirm must be {} here", wanted(names)))),
             };
         }
         if !context.ui.is_interactive() {
             return Err(self.cannot_ask(context, name));
         }
-        let mut question =
-            format!("{question} ({}) Type `{name}` to continue", context.place(server));
-        for _ in 0..MOST_ASKED {
-            let typed = context.ui.ask_for(&question)?;
-            match typed.trim() {
-                "" => return Err(refused()),
-                typed if names.contains(&typed) => return Ok(()),
-                typed => {
-                    let typed = escape::text(typed.as_bytes());
-                    question = format!(
-                        "You typed `{typed}`. Type `{name}` to continue, or press Enter to stop"
-                    );
-                }
-            }
-        }
-        Err(refused().hint(format!("type {wanted} to continue")))
+        let question = format!("{question} ({}) Type `{name}` to continue", context.place(server));
+        let names = names.iter().map(|name| (*name).to_owned()).collect();
+        Ok(Some(ConfirmDialog { names, question, asked: 0 }))
     }
 
     /// Why nobody can be asked for a name, and what a script gives in its place.
@@ -118,6 +170,61 @@ impl ConfirmArgs {
         CommandError::usage(format!("{}: {why}", context.settings.protection()))
             .hint(format!("in scripts, add --confirm {name}"))
     }
+}
+
+/// The questions that an operator answers before a change.
+pub struct ConfirmDialog {
+    /// The names of which one has to be typed; empty if `y` is enough.
+    names: Vec<String>,
+    question: String,
+    asked: usize,
+}
+
+impl ConfirmDialog {
+    /// The next question.
+    ///
+    /// # Errors
+    /// Nobody can be asked.
+    pub fn prompt(&mut self, context: &mut Context) -> Result<ReadyPrompt, CommandError> {
+        self.asked += 1;
+        if self.names.is_empty() {
+            context.ui.prompt_to_confirm(&self.question)
+        } else {
+            context.ui.prompt_for(&self.question)
+        }
+    }
+
+    /// True if the answer confirms; false if the next question is to be asked.
+    ///
+    /// # Errors
+    /// Not confirmed.
+    pub fn takes(&mut self, typed: &str) -> Result<bool, CommandError> {
+        let typed = typed.trim();
+        if self.names.is_empty() {
+            return if is_yes(typed) { Ok(true) } else { Err(refused()) };
+        }
+        if typed.is_empty() {
+            return Err(refused());
+        }
+        if self.names.iter().any(|name| name == typed) {
+            return Ok(true);
+        }
+        let names: Vec<_> = self.names.iter().map(String::as_str).collect();
+        if self.asked >= MOST_ASKED {
+            return Err(refused().hint(format!("type {} to continue", wanted(&names))));
+        }
+        let typed = escape::text(typed.as_bytes());
+        self.question = format!(
+            "You typed `{typed}`. Type `{}` to continue, or press Enter to stop",
+            self.names[0]
+        );
+        Ok(false)
+    }
+}
+
+/// Names of which one is wanted, for people.
+fn wanted(names: &[&str]) -> String {
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" or ")
 }
 
 impl ChangeArgs {

@@ -142,6 +142,26 @@ impl Journal {
         Ok(self.trail.note(noted, what, &writer.name(), backup.as_deref(), now).await?)
     }
 
+    /// Notes Redis keys, and waits until the lines are on the disk. For changes that must be found
+    /// in the log even if the run is killed in the middle of them.
+    ///
+    /// # Errors
+    /// The log cannot be written; then the changes must not be made.
+    pub async fn note_first(
+        &mut self,
+        writer: &Writer,
+        noted: Vec<Noted<'_>>,
+        what: &'static str,
+        now: SystemTime,
+    ) -> Result<()> {
+        if noted.is_empty() {
+            return Ok(());
+        }
+        self.begin(writer, now).await?;
+        self.note(writer, noted.into_iter(), what, now).await?;
+        Ok(self.trail.settle().await?)
+    }
+
     /// Backs up every Redis key of a record before a step that may change them.
     ///
     /// # Errors

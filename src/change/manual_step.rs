@@ -2,6 +2,7 @@
 //! only if the record is as it was shown, logged, and read back.
 
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use anyhow::Result;
 
@@ -50,6 +51,23 @@ pub struct ManualStep<'a> {
     /// True if what the schema predicts of the next request was seen on a temporary local Redis, or
     /// needs not be.
     pub is_verified: bool,
+}
+
+/// What came of a step that was tried.
+pub struct PerformedStep {
+    /// The outcome, or why there is none.
+    pub executed: Result<StepOutcome>,
+    /// An error if the log may lack the step.
+    pub noted: Result<()>,
+}
+
+impl PerformedStep {
+    /// The outcome; an error of the step matters more than one of the log.
+    fn ended(self) -> Result<StepOutcome> {
+        let outcome = self.executed?;
+        self.noted?;
+        Ok(outcome)
+    }
 }
 
 impl ManualStep<'_> {
@@ -105,22 +123,40 @@ impl ManualStep<'_> {
         // From here on signals are ignored, because a step without its line in the log cannot be
         // undone. The calls are few, and each has a timeout.
         Interrupt::listen()?.handle_terminate()?;
+        let started_at = context.now();
+        let has_values = !self.report.record.seen.is_absent();
+        let mut journal = Journal::open(context, &args.change, self.report.name, has_values)?;
+        let ended = match self.perform(&mut journal, writer, started_at, read_back).await {
+            Ok(performed) => performed.ended(),
+            Err(error) => {
+                let (_, ended) = journal.close(Err(error), started_at).await;
+                return ended;
+            }
+        };
+        let (backup, ended) = journal.close(ended, context.now()).await;
+        Ok((ended?, backup))
+    }
+
+    /// Backs the record up, executes the step's calls, and notes what they did. The caller opens
+    /// and closes the journal, which may be that of many steps.
+    ///
+    /// # Errors
+    /// The record could not be backed up; nothing was done.
+    pub async fn perform(
+        &self,
+        journal: &mut Journal,
+        writer: &Writer,
+        started_at: SystemTime,
+        read_back: impl Fn(&Record) -> Option<Meaning>,
+    ) -> Result<PerformedStep> {
         let record = self.report.record;
-        let state = record.state.as_str();
         let about = About {
             schema: record.schema.name.clone(),
             key: record.key.clone(),
-            state,
+            state: record.state.as_str(),
             roles: record.schema.roles(),
         };
-        let started_at = context.now();
-
-        let has_values = !record.seen.is_absent();
-        let mut journal = Journal::open(context, &args.change, self.report.name, has_values)?;
-        if let Err(error) = journal.back_up(writer, &record.seen, &about, started_at).await {
-            let (_, ended) = journal.close(Err(error), started_at).await;
-            return ended;
-        }
+        journal.back_up(writer, &record.seen, &about, started_at).await?;
 
         let executed = self.execute_calls(writer, read_back).await;
 
@@ -143,14 +179,7 @@ impl ManualStep<'_> {
         } else {
             journal.nothing_changed(&record.seen);
         }
-        let mut ended = executed;
-        if ended.is_ok()
-            && let Err(error) = noted
-        {
-            ended = Err(error);
-        }
-        let (backup, ended) = journal.close(ended, context.now()).await;
-        Ok((ended?, backup))
+        Ok(PerformedStep { executed, noted })
     }
 
     /// Executes the step's calls. Each one has no effect unless the record is as it was after the
@@ -320,7 +349,7 @@ impl ManualStep<'_> {
 
     /// True if the step acquired, stored or released as it should. A reply that means "acquired" is
     /// not enough, because the script may have taken no lock.
-    fn took_effect(&self, outcome: &StepOutcome) -> bool {
+    pub fn took_effect(&self, outcome: &StepOutcome) -> bool {
         let took_no_lock = outcome.means == Some(Meaning::Acquired)
             && outcome.now.state != State::InProgress
             && !self.is_changed_by(outcome);

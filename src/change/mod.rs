@@ -3,6 +3,7 @@
 
 mod audit_trail;
 pub mod bulk;
+pub(crate) mod completion;
 mod confirm;
 mod journal;
 mod manual_step;
@@ -16,7 +17,7 @@ mod summary;
 
 pub use self::audit_trail::{AuditTrail, Noted};
 pub use self::journal::{Journal, JournalStep};
-pub use self::manual_step::ManualStep;
+pub use self::manual_step::{ManualStep, PerformedStep};
 pub use self::one_record::{check_ttls, find_record, show, time_for, undescribed};
 pub use self::owner::{owner_of_lock, owner_of_new_lock};
 pub use self::rate_limiter::RateLimiter;

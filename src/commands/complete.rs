@@ -2,12 +2,12 @@
 //!
 //! The path of a completion:
 //! 1. `change/one_record.rs` finds and reads the record.
-//! 2. `complete/choice.rs` checks that it can be completed (`domain/manual/`), chooses owner and
+//! 2. `change/completion/choice.rs` checks that it can be completed (`domain/manual/`), chooses owner and
 //!    fingerprint, and builds the `StepInputs`: the values of the placeholders in the schema's calls.
 //!    If the step needs a lock that the record lacks, one is taken in the transaction of the first
 //!    call. `domain/manual/predict.rs` predicts the reply.
 //! 3. If it should be stored, `sim/rehearsal.rs` executes the step and the next request on a
-//!    temporary local Redis, and `complete/trial.rs` prints what that showed.
+//!    temporary local Redis, and `change/completion/trial.rs` prints what that showed.
 //! 4. `change/manual_step.rs` asks for confirmation, writes the backup, and lets
 //!    `domain/step/executor.rs` execute the schema's calls until a reply decides.
 //!    `domain/step/reply.rs` matches each reply with those of the schema.
@@ -19,18 +19,15 @@
 //! 6. `manual_step.rs` logs and prints the outcome. The exit code is 0 if the step succeeded, 1 if it
 //!    was rejected, and that of the error if one ended it.
 
-mod choice;
 mod given_body;
-mod trial;
 
 use std::ffi::OsString;
 
 use anyhow::Result;
 use clap::Args as ClapArgs;
 
-use self::choice::{ChosenCompletion, CompleteRequest};
-use self::trial::TrialOutcome;
 use crate::args::{Output, StepArgs, parse_owner, parse_token};
+use crate::change::completion::{ChosenCompletion, CompleteRequest, TrialOutcome, check_delivery};
 use crate::change::{self, ManualStep};
 use crate::context::Context;
 use crate::domain::duration;
@@ -157,60 +154,6 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         is_verified: trial.verifies(&completed),
     };
     step.run(context, &args.step, |now| manual::was_stored(&record, now, &request)).await
-}
-
-/// Checks that clients get the response that the operator gave: according to the trial, otherwise
-/// according to the schema.
-///
-/// # Errors
-/// Usage: the service's steps change the response, or store no result that the schema reads.
-fn check_delivery(
-    record: &Record,
-    request: &StepInputs<'_>,
-    trial: &TrialOutcome,
-) -> Result<(), CommandError> {
-    let schema = &record.schema;
-    // A script may delete fields of the lock although the schema assumes that they stay.
-    if schema.sends_result_value()
-        && let Some(stored) = trial.stored()
-        && let Some(why) = manual::no_result(schema, stored)
-    {
-        return Err(CommandError::usage(format!(
-            "{} would store a value that cannot be read back as a result ({why})",
-            schema.name
-        ))
-        .hint("compare the step with the value formats of the schema; nothing was changed"));
-    }
-    let completed = manual::completed(record, request, trial.lives());
-    let next = &completed.next_request;
-    let fails = next.answer == Answer::Fail || trial.answer() == Some(Meaning::Fail);
-    // A stored failure may be meant to fail.
-    if fails && request.error.is_none() {
-        let client = match &next.client {
-            Some(client) => format!(" ({client})"),
-            None => String::new(),
-        };
-        return Err(CommandError::usage(format!(
-            "every retry would fail with this response{client}, because {} cannot replay it",
-            schema.name
-        ))
-        .hint("pass a response that the service replays; nothing was changed"));
-    }
-    let result = &completed.seen.keys[schema.result_key_index()];
-    let predicted = manual::delivered(schema, &result.content);
-    let Some(delivered) = trial.delivered().or(predicted.as_ref()) else { return Ok(()) };
-    match manual::difference(
-        request.response,
-        delivered,
-        schema.write.keeps_of(request.error.is_some()),
-    ) {
-        None => Ok(()),
-        Some(difference) => Err(CommandError::usage(format!(
-            "clients would get another response from {}: {difference}",
-            schema.name
-        ))
-        .hint("pass a response that the service stores unchanged; nothing was changed")),
-    }
 }
 
 /// The response that the options give.

@@ -164,7 +164,7 @@ pub fn expires_at(record: &Record) -> Option<String> {
 }
 
 /// Milliseconds since the epoch as RFC 3339; `None` after the year 9999.
-pub(super) fn rfc3339(millis: u64) -> Option<String> {
+pub(crate) fn rfc3339(millis: u64) -> Option<String> {
     // RFC 3339 has four digits for the year.
     if millis >= YEAR_10000 {
         return None;

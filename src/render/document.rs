@@ -94,7 +94,7 @@ pub fn with(first: Value, more: Map<String, Value>) -> Value {
 }
 
 /// UTF-8 unchanged, other bytes escaped. A base64 field next to it holds the exact bytes.
-pub(super) fn text(bytes: &[u8]) -> Cow<'_, str> {
+pub(crate) fn text(bytes: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(bytes) {
         Ok(text) => Cow::Borrowed(text),
         Err(_) => Cow::Owned(escape::text(bytes)),
@@ -102,7 +102,7 @@ pub(super) fn text(bytes: &[u8]) -> Cow<'_, str> {
 }
 
 /// The value of a base64 field: bytes that are not UTF-8; `None` for bytes that are.
-pub(super) fn base64_unless_text(bytes: &[u8]) -> Option<String> {
+pub(crate) fn base64_unless_text(bytes: &[u8]) -> Option<String> {
     match std::str::from_utf8(bytes) {
         Ok(_) => None,
         Err(_) => Some(STANDARD.encode(bytes)),

@@ -62,9 +62,41 @@ pub(crate) async fn rehearse(
     if record.schema.begin.is_none() {
         return Ok(None);
     }
-    let sandbox = Sandbox::start(&servers.path, &servers.temp_dir).await?;
-    let mut connection = Connection::connect(&sandbox.first_database(&servers.like)).await?;
-    Ok(rehearse_on(record, complete, request, hold, &mut connection).await?)
+    RehearsalServer::start(servers).await?.rehearse(record, complete, request, hold).await
+}
+
+/// A temporary local Redis on which completions are tried, one after the other.
+pub(crate) struct RehearsalServer {
+    connection: Connection,
+    /// It ends when this value is dropped.
+    _sandbox: Sandbox,
+}
+
+impl RehearsalServer {
+    /// Starts it.
+    ///
+    /// # Errors
+    /// It cannot be started, or it fails.
+    pub(crate) async fn start(servers: &LocalServers) -> Result<Self, NotRehearsed> {
+        let sandbox = Sandbox::start(&servers.path, &servers.temp_dir).await?;
+        let connection = Connection::connect(&sandbox.first_database(&servers.like)).await?;
+        Ok(Self { connection, _sandbox: sandbox })
+    }
+
+    /// As [`rehearse`]. Nothing of an earlier trial is left.
+    ///
+    /// # Errors
+    /// The local server fails.
+    pub(crate) async fn rehearse(
+        &mut self,
+        record: &Record,
+        complete: &Step,
+        request: &StepInputs<'_>,
+        hold: Option<&Content>,
+    ) -> Result<Option<Rehearsal>, NotRehearsed> {
+        self.connection.ask(&pack(["FLUSHALL"])).await?;
+        Ok(rehearse_on(record, complete, request, hold, &mut self.connection).await?)
+    }
 }
 
 /// Like [`rehearse`], on a server that is already running.

@@ -478,29 +478,44 @@ impl Ui {
 
     /// Asks for confirmation. Only `y` or `yes` with Enter confirms.
     pub fn confirm(&mut self, question: &str) -> Result<bool, CommandError> {
-        let answer = self.asked(&format!("{question} [y/N]"), false, HINT)?;
-        Ok(["y", "yes"].contains(&answer.trim().to_lowercase().as_str()))
+        Ok(is_yes(&self.prompt_to_confirm(question)?.ask()?))
     }
 
     pub fn ask_for(&mut self, question: &str) -> Result<String, CommandError> {
-        self.asked(&format!("{question}:"), false, HINT)
+        self.prompt_for(question)?.ask()
     }
 
     /// Asks for a password without showing it.
     pub fn ask_password(&mut self, question: &str) -> Result<String, CommandError> {
-        self.asked(&format!("{question}:"), true, PASSWORD_HINT)
+        self.prompt(&format!("{question}:"), true, PASSWORD_HINT)?.ask()
     }
 
-    /// Asks a question, if there is a terminal. Ctrl-D returns an empty answer.
+    /// A question that `y` confirms.
     ///
     /// # Errors
-    /// Usage: there is no terminal. Interrupted: Ctrl-C at the prompt.
-    fn asked(
+    /// Usage: there is no terminal.
+    pub fn prompt_to_confirm(&mut self, question: &str) -> Result<ReadyPrompt, CommandError> {
+        self.prompt(&format!("{question} [y/N]"), false, HINT)
+    }
+
+    /// A question for a text.
+    ///
+    /// # Errors
+    /// Usage: there is no terminal.
+    pub fn prompt_for(&mut self, question: &str) -> Result<ReadyPrompt, CommandError> {
+        self.prompt(&format!("{question}:"), false, HINT)
+    }
+
+    /// Prepares a question, if there is a terminal.
+    ///
+    /// # Errors
+    /// Usage: there is no terminal.
+    fn prompt(
         &mut self,
         question: &str,
         is_secret: bool,
-        hint: &str,
-    ) -> Result<String, CommandError> {
+        hint: &'static str,
+    ) -> Result<ReadyPrompt, CommandError> {
         self.end_paging();
         // The progress line would be drawn over the question.
         self.end_progress();
@@ -516,8 +531,30 @@ impl Ui {
         }
         let width = width_of(io::stderr(), self.err_is_terminal);
         let question = fold(&self.readable(question), width).join("\n");
+        Ok(ReadyPrompt { question, is_secret, hint })
+    }
+}
+
+/// True for the answers that confirm.
+pub fn is_yes(answer: &str) -> bool {
+    ["y", "yes"].contains(&answer.trim().to_lowercase().as_str())
+}
+
+/// A question that is ready to be asked, in any thread.
+pub struct ReadyPrompt {
+    question: String,
+    is_secret: bool,
+    hint: &'static str,
+}
+
+impl ReadyPrompt {
+    /// Asks, and waits for the answer. Ctrl-D returns an empty one.
+    ///
+    /// # Errors
+    /// Interrupted: Ctrl-C at the prompt. Usage: the terminal cannot be used.
+    pub fn ask(self) -> Result<String, CommandError> {
         let answer = Prompt::open().and_then(|mut prompt| {
-            prompt.ask(&mut io::stderr(), &format!("{question} "), is_secret)
+            prompt.ask(&mut io::stderr(), &format!("{} ", self.question), self.is_secret)
         });
         match answer {
             Ok(PromptAnswer::Line(line)) => Ok(line),
@@ -525,7 +562,7 @@ impl Ui {
             Ok(PromptAnswer::Interrupted) => {
                 Err(CommandError::interrupted("interrupted, nothing was changed"))
             }
-            Err(error) => Err(CommandError::usage(format!("cannot ask: {error}")).hint(hint)),
+            Err(error) => Err(CommandError::usage(format!("cannot ask: {error}")).hint(self.hint)),
         }
     }
 }

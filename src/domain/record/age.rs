@@ -36,6 +36,13 @@ pub(crate) enum AgeSource {
 
 as_str!(AgeSource);
 
+impl Age {
+    /// True if the time is written in the record, so that it does not depend on any TTL.
+    pub(crate) fn is_of_record(self) -> bool {
+        self.source == AgeSource::Record
+    }
+}
+
 /// The age of a record. `None` if it is unknown, because the key never expires, or has more time
 /// left than its schema's TTL.
 pub(crate) fn of(

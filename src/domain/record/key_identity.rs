@@ -50,6 +50,11 @@ impl KeyIdentity {
         Self { deadline: Deadline::Between(at, at), ..self }
     }
 
+    /// The same value, with an expiry at exactly this time.
+    pub(crate) fn expiring_at(self, at: u64) -> Self {
+        Self { deadline: Deadline::At(at), ..self }
+    }
+
     /// A value that was restored from the output of DUMP, to expire at this time; `None` never
     /// expires.
     pub(crate) fn of_dump(dump: &[u8], expires_at_ms: Option<u64>) -> Self {

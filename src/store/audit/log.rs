@@ -16,8 +16,8 @@ const MOST_LINE: u64 = 16 << 20;
 /// How many bytes are searched at a time.
 const CHUNK: usize = 1 << 20;
 
-/// The text that every line of `extend` contains.
-const EXTENDED: &[u8] = b"\"extend\"";
+/// The word of the log for a lock that got more time, from `extend` or `reconcile`.
+const EXTENDED: &str = "extended";
 
 /// The changes in the log, the oldest first.
 #[derive(Debug)]
@@ -167,19 +167,35 @@ pub fn operation_of_backup(path: &Path, file: &str) -> io::Result<Option<String>
     Ok(last)
 }
 
-/// The state in which `extend` left each Redis key.
+/// The state in which an operator's extension left each Redis key.
 ///
 /// # Errors
 /// The log exists but cannot be read.
 pub fn extended(path: &Path) -> io::Result<Left> {
     let mut left = Left::new();
-    let Some(mut log) = Log::open(path)? else { return Ok(left) };
-    while let Some(entry) = log.next_entry_with(EXTENDED)? {
-        if entry.command == "extend" {
-            left.entry(entry.redis_key_bytes()).or_default().extend(entry.after);
+    each_extension(path, |redis_key, _, after| left.entry(redis_key).or_default().push(after))?;
+    Ok(left)
+}
+
+/// Passes each extension of the log to `take`: the Redis key, and its identity before and after.
+///
+/// # Errors
+/// The log exists but cannot be read.
+pub fn each_extension(
+    path: &Path,
+    mut take: impl FnMut(Vec<u8>, Option<KeyIdentity>, KeyIdentity),
+) -> io::Result<()> {
+    let Some(mut log) = Log::open(path)? else { return Ok(()) };
+    while let Some(entry) = log.next_entry_with(EXTENDED.as_bytes())? {
+        let is_extension = entry.what == EXTENDED;
+        let redis_key = entry.redis_key_bytes();
+        if let Some(after) = entry.after
+            && is_extension
+        {
+            take(redis_key, entry.before, after);
         }
     }
-    Ok(left)
+    Ok(())
 }
 
 fn parse(line: &[u8]) -> Option<LogLine> {

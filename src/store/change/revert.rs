@@ -19,6 +19,9 @@ pub enum PriorValue {
     /// The same bytes, with an expiry at this time, in milliseconds since the epoch; `None` never
     /// expires.
     Until(Option<u64>),
+    /// The current value is not written, and only expires at this time, in milliseconds since the
+    /// epoch.
+    Expiring(u64),
     /// The output of DUMP, with an expiry at this time.
     Dump(Vec<u8>, Option<u64>),
 }
@@ -28,6 +31,7 @@ impl PriorValue {
     pub fn expires_at_ms(&self) -> Option<u64> {
         match self {
             Self::Until(at) | Self::Dump(_, at) => *at,
+            Self::Expiring(at) => Some(*at),
             Self::Same | Self::Nothing => None,
         }
     }
@@ -39,6 +43,7 @@ impl PriorValue {
             Self::Same => None,
             Self::Nothing => Some(vec![b"DEL".to_vec(), key]),
             Self::Until(at) => Some(set(now, *at)),
+            Self::Expiring(at) => Some(expire(&key, Some(*at))),
             Self::Dump(dump, at) => {
                 // RESTORE takes 0 for a key that never expires.
                 let at = at.unwrap_or(0).to_string().into_bytes();

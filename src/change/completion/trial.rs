@@ -9,7 +9,7 @@ use crate::render::words;
 use crate::sim::{Rehearsal, Rehearsed};
 
 /// A trial of the service's complete step, and of the begin step of the next request.
-pub(super) enum TrialOutcome {
+pub(crate) enum TrialOutcome {
     /// Nothing is promised, so nothing has to be tried.
     NotNeeded,
     /// The steps were executed.
@@ -21,7 +21,7 @@ pub(super) enum TrialOutcome {
 impl TrialOutcome {
     /// True if the trial confirmed what the schema predicts for the next request, or no trial is
     /// needed.
-    pub(super) fn verifies(&self, completed: &Record) -> bool {
+    pub(crate) fn verifies(&self, completed: &Record) -> bool {
         match self {
             Self::NotNeeded => true,
             Self::Ran(_) => match self.answer() {
@@ -33,7 +33,7 @@ impl TrialOutcome {
     }
 
     /// What the service's own begin answered after the completion.
-    pub(super) fn answer(&self) -> Option<Meaning> {
+    pub(crate) fn answer(&self) -> Option<Meaning> {
         match self {
             Self::Ran(Rehearsal { then: Rehearsed::Answers(means), .. }) => Some(*means),
             _ => None,
@@ -41,7 +41,7 @@ impl TrialOutcome {
     }
 
     /// The response that clients got in the trial.
-    pub(super) fn delivered(&self) -> Option<&Delivered> {
+    pub(crate) fn delivered(&self) -> Option<&Delivered> {
         match self {
             Self::Ran(rehearsal) => rehearsal.delivered.as_ref(),
             _ => None,
@@ -50,7 +50,7 @@ impl TrialOutcome {
 
     /// The content of the result's Redis key after the step in the trial. `None` if the step stored
     /// no result there, of which [`Self::print`] warns.
-    pub(super) fn stored(&self) -> Option<&Content> {
+    pub(crate) fn stored(&self) -> Option<&Content> {
         match self {
             Self::Ran(rehearsal) if rehearsal.then != Rehearsed::NotStored => {
                 Some(&rehearsal.stored)
@@ -60,7 +60,7 @@ impl TrialOutcome {
     }
 
     /// When the result will expire, if the trial showed it.
-    pub(super) fn lives(&self) -> Option<Expiry> {
+    pub(crate) fn lives(&self) -> Option<Expiry> {
         match self {
             Self::Ran(rehearsal) => rehearsal.lives,
             _ => None,
@@ -68,7 +68,7 @@ impl TrialOutcome {
     }
 
     /// Prints what the next request gets after the completion, and whether that was tested.
-    pub(super) fn print(&self, context: &mut Context, completed: &Record) {
+    pub(crate) fn print(&self, context: &mut Context, completed: &Record) {
         let then = words::then(completed);
         match self {
             Self::NotNeeded => context.ui.status(&format!("Then {then}.")),

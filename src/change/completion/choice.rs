@@ -12,20 +12,20 @@ use crate::exit::{CommandError, Exit};
 use crate::render::escape;
 
 /// The options of `complete`.
-pub(super) struct CompleteRequest<'a> {
+pub(crate) struct CompleteRequest<'a> {
     /// What the operator permits besides completing a lock.
-    pub(super) overrides: Overrides,
-    pub(super) owner: Option<&'a str>,
-    pub(super) fingerprint: Option<&'a str>,
-    pub(super) dry_run: bool,
+    pub(crate) overrides: Overrides,
+    pub(crate) owner: Option<&'a str>,
+    pub(crate) fingerprint: Option<&'a str>,
+    pub(crate) dry_run: bool,
 }
 
 /// How a record is completed.
-pub(super) struct ChosenCompletion {
+pub(crate) struct ChosenCompletion {
     /// What completing does to the record.
-    pub(super) completion: Completion,
+    pub(crate) completion: Completion,
     /// The owner; empty if the schema stores no owners.
-    pub(super) owner: Vec<u8>,
+    pub(crate) owner: Vec<u8>,
     /// True if the operator named the owner.
     is_owner_given: bool,
     /// The hash of the payload that is stored with the result; empty if the schema keeps none.
@@ -37,7 +37,7 @@ impl ChosenCompletion {
     ///
     /// # Errors
     /// Why this record is not to be completed in this way.
-    pub(super) fn new(
+    pub(crate) fn new(
         context: &mut Context,
         asked: CompleteRequest<'_>,
         record: &Record,
@@ -57,9 +57,21 @@ impl ChosenCompletion {
         Ok(Self { completion, owner, is_owner_given: asked.owner.is_some(), fingerprint })
     }
 
+    /// How a lock is completed in the name of its own holder, without asking anybody.
+    ///
+    /// # Errors
+    /// Why this record is not to be completed in this way.
+    pub(crate) fn of_lock(record: &Record) -> Result<Self, CommandError> {
+        let completion = manual::completion_of(record, Overrides::default())
+            .map_err(|why| refused(record, &why))?;
+        let fingerprint = fingerprint(record, completion, None)?;
+        let owner = record.owner().unwrap_or_default().to_vec();
+        Ok(Self { completion, owner, is_owner_given: false, fingerprint })
+    }
+
     /// The owner token of the worker that held the lock; `None` if it was another one, because the
     /// token of the completion is new.
-    pub(super) fn original_worker(&self, record: &Record) -> Option<&[u8]> {
+    pub(crate) fn original_worker(&self, record: &Record) -> Option<&[u8]> {
         let is_kept = self.completion == Completion::OfLock
             || self.is_owner_given
             || record.owner() == Some(&self.owner[..]);
@@ -70,7 +82,7 @@ impl ChosenCompletion {
     ///
     /// # Errors
     /// Permission: the schema keeps times, and the server does not tell the time.
-    pub(super) fn request<'a>(
+    pub(crate) fn request<'a>(
         &'a self,
         record: &'a Record,
         response: &'a Response,
@@ -122,7 +134,7 @@ impl ChosenCompletion {
     }
 
     /// True if the time is sent or stored.
-    pub(super) fn needs_time(&self, schema: &Schema) -> bool {
+    pub(crate) fn needs_time(&self, schema: &Schema) -> bool {
         let sends_time = schema.complete.as_ref().is_some_and(|step| schema.sends_time(step));
         // The value of a lock that is taken for the step may contain the time.
         let takes_lock = self.completion != Completion::OfLock;
@@ -133,7 +145,7 @@ impl ChosenCompletion {
     ///
     /// # Errors
     /// Usage: no lock of this request would let the step store.
-    pub(super) fn lock_for_step(
+    pub(crate) fn lock_for_step(
         &self,
         record: &Record,
         request: &StepInputs<'_>,

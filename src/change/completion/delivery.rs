@@ -1,0 +1,62 @@
+//! Whether clients get the response that is about to be stored.
+
+use super::trial::TrialOutcome;
+use crate::domain::manual;
+use crate::domain::record::Record;
+use crate::domain::schema::Meaning;
+use crate::domain::step::{Answer, StepInputs};
+use crate::exit::CommandError;
+
+/// Checks that clients get the response that the operator gave: according to the trial, otherwise
+/// according to the schema.
+///
+/// # Errors
+/// Usage: the service's steps change the response, or store no result that the schema reads.
+pub(crate) fn check_delivery(
+    record: &Record,
+    request: &StepInputs<'_>,
+    trial: &TrialOutcome,
+) -> Result<(), CommandError> {
+    let schema = &record.schema;
+    // A script may delete fields of the lock although the schema assumes that they stay.
+    if schema.sends_result_value()
+        && let Some(stored) = trial.stored()
+        && let Some(why) = manual::no_result(schema, stored)
+    {
+        return Err(CommandError::usage(format!(
+            "{} would store a value that cannot be read back as a result ({why})",
+            schema.name
+        ))
+        .hint("compare the step with the value formats of the schema; nothing was changed"));
+    }
+    let completed = manual::completed(record, request, trial.lives());
+    let next = &completed.next_request;
+    let fails = next.answer == Answer::Fail || trial.answer() == Some(Meaning::Fail);
+    // A stored failure may be meant to fail.
+    if fails && request.error.is_none() {
+        let client = match &next.client {
+            Some(client) => format!(" ({client})"),
+            None => String::new(),
+        };
+        return Err(CommandError::usage(format!(
+            "every retry would fail with this response{client}, because {} cannot replay it",
+            schema.name
+        ))
+        .hint("pass a response that the service replays; nothing was changed"));
+    }
+    let result = &completed.seen.keys[schema.result_key_index()];
+    let predicted = manual::delivered(schema, &result.content);
+    let Some(delivered) = trial.delivered().or(predicted.as_ref()) else { return Ok(()) };
+    match manual::difference(
+        request.response,
+        delivered,
+        schema.write.keeps_of(request.error.is_some()),
+    ) {
+        None => Ok(()),
+        Some(difference) => Err(CommandError::usage(format!(
+            "clients would get another response from {}: {difference}",
+            schema.name
+        ))
+        .hint("pass a response that the service stores unchanged; nothing was changed")),
+    }
+}
