@@ -1,5 +1,6 @@
 //! What an operation changed, record by record, according to the audit log.
 
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::path::Path;
 
@@ -8,12 +9,17 @@ use crate::domain::history::{AuditEntry, LEFT_ALONE};
 use crate::domain::record::{KeyIdentity, Only};
 use crate::store::audit::log::Log;
 
+/// The command whose operations change a record several times.
+const RECONCILE: &str = "reconcile";
+
 /// The changes to one record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ChangedRecord {
     pub(super) schema: String,
     pub(super) key: Vec<u8>,
     pub(super) changes: Vec<KeyChange>,
+    /// True if `reconcile` made the changes, whose results are not removed later.
+    pub(super) is_of_reconcile: bool,
 }
 
 /// The change to one Redis key.
@@ -51,6 +57,14 @@ impl ChangedRecord {
         }
     }
 
+    /// Adds a later change of the same operation to the same record.
+    fn follow(&mut self, later: Self) {
+        for change in later.changes {
+            self.changes.retain(|known| known.redis_key != change.redis_key);
+            self.changes.push(change);
+        }
+    }
+
     /// True if the next line of the log is about another Redis key of this record.
     fn takes(&self, other: &Self) -> bool {
         if self.schema != other.schema || self.key != other.key {
@@ -66,12 +80,25 @@ impl ChangedRecord {
     }
 }
 
+impl KeyChange {
+    /// True if only the expiry changed.
+    fn is_of_expiry(&self) -> bool {
+        match (&self.before, &self.after) {
+            (Some(before), Some(after)) => before.has_same_value(after),
+            _ => false,
+        }
+    }
+}
+
 /// The records of one operation, in the order of the log.
 pub(super) struct ChangedRecords {
     log: Log,
     op: String,
     /// The record of the line that was read last.
     open: Option<ChangedRecord>,
+    /// The records of an operation that changes a record several times, oldest first. `None` until
+    /// such an operation was found.
+    gathered: Option<VecDeque<ChangedRecord>>,
     /// The servers on which the operation changed something, each once.
     pub(super) places: Vec<Provenance>,
 }
@@ -81,7 +108,7 @@ impl ChangedRecords {
     /// When the log cannot be read.
     pub(super) fn open(path: &Path, op: &str) -> io::Result<Self> {
         let Some(log) = Log::open(path)? else { return Err(io::ErrorKind::NotFound.into()) };
-        Ok(Self { log, op: op.to_owned(), open: None, places: Vec::new() })
+        Ok(Self { log, op: op.to_owned(), open: None, gathered: None, places: Vec::new() })
     }
 
     /// The next record; `None` at the end.
@@ -89,15 +116,12 @@ impl ChangedRecords {
     /// # Errors
     /// When the log cannot be read on.
     pub(super) fn next(&mut self) -> io::Result<Option<ChangedRecord>> {
-        while let Some(entry) = self.log.next_entry()? {
-            // A record that was left alone has nothing to undo.
-            if entry.op != self.op || entry.what == LEFT_ALONE {
-                continue;
-            }
-            if let Some(place) = &entry.from
-                && !self.places.contains(place)
-            {
-                self.places.push(place.clone());
+        if let Some(gathered) = &mut self.gathered {
+            return Ok(gathered.pop_front());
+        }
+        while let Some(entry) = self.next_entry()? {
+            if entry.command == RECONCILE {
+                return self.gather(entry);
             }
             // The lines of one record follow each other in the log, so one open record is enough.
             let record = changed_record(entry);
@@ -112,6 +136,54 @@ impl ChangedRecords {
         }
         Ok(self.open.take())
     }
+
+    /// The next line of the operation.
+    fn next_entry(&mut self) -> io::Result<Option<AuditEntry<'static>>> {
+        while let Some(entry) = self.log.next_entry()? {
+            // A record that was left alone has nothing to undo.
+            if entry.op != self.op || entry.what == LEFT_ALONE {
+                continue;
+            }
+            if let Some(place) = &entry.from
+                && !self.places.contains(place)
+            {
+                self.places.push(place.clone());
+            }
+            return Ok(Some(entry));
+        }
+        Ok(None)
+    }
+
+    /// Reads the operation to its end, because it changes a record several times: it extends the
+    /// lock first, and stores the result later. Such an operation has few records. Returns the
+    /// first of them.
+    ///
+    /// An undo takes back what happened to the values. The time that locks got stays: they end by
+    /// themselves, and without it a retry would execute an operation that may be done.
+    fn gather(&mut self, first: AuditEntry<'static>) -> io::Result<Option<ChangedRecord>> {
+        let mut records: Vec<ChangedRecord> = Vec::new();
+        let mut indexes: HashMap<Vec<u8>, usize> = HashMap::new();
+        let mut next = Some(first);
+        while let Some(entry) = next {
+            let name = [entry.schema.as_bytes(), b"/", &entry.key_bytes()].concat();
+            let record = changed_record(entry);
+            next = self.next_entry()?;
+            if record.changes.iter().all(KeyChange::is_of_expiry) {
+                continue;
+            }
+            match indexes.get(&name) {
+                Some(index) => records[*index].follow(record),
+                None => {
+                    indexes.insert(name, records.len());
+                    records.push(record);
+                }
+            }
+        }
+        let mut gathered = VecDeque::from(records);
+        let first = gathered.pop_front();
+        self.gathered = Some(gathered);
+        Ok(first)
+    }
 }
 
 fn changed_record(entry: AuditEntry<'static>) -> ChangedRecord {
@@ -122,5 +194,6 @@ fn changed_record(entry: AuditEntry<'static>) -> ChangedRecord {
         after: entry.after,
         backup: entry.backup.map(Into::into),
     };
-    ChangedRecord { schema: entry.schema.into(), key, changes: vec![change] }
+    let is_of_reconcile = entry.command == RECONCILE;
+    ChangedRecord { schema: entry.schema.into(), key, changes: vec![change], is_of_reconcile }
 }

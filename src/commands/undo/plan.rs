@@ -202,6 +202,9 @@ fn plan_record(changed: &ChangedRecord, now: &Observation, saved: &SavedValues) 
         if !after.is_still(key) {
             return UndoPlan::Leave(Ending::Changed);
         }
+        if changed.is_of_reconcile && change.has_ended(now.server_ms) {
+            return UndoPlan::Leave(Ending::Expired);
+        }
         let value = match prior_source(change, after, now.server_ms) {
             PriorSource::Known(value) => Some(value),
             PriorSource::Backup(file) => match saved.get(file, &change.redis_key) {
@@ -217,6 +220,17 @@ fn plan_record(changed: &ChangedRecord, now: &Observation, saved: &SavedValues) 
         prior.push(value);
     }
     UndoPlan::Revert(prior, becomes)
+}
+
+impl KeyChange {
+    /// True if the value before would have expired by now. To remove the result of a reconciled
+    /// lock would let the operation run again, of which the provider said that it is done.
+    fn has_ended(&self, now_ms: Option<u64>) -> bool {
+        match (self.before.as_ref().and_then(KeyIdentity::expires_at_ms), now_ms) {
+            (Some(at), Some(now)) => at <= now,
+            _ => false,
+        }
+    }
 }
 
 /// The source of the value that a Redis key had before.
