@@ -1,6 +1,6 @@
 # The commands of everyday work. What they do stands in scripts/.
 
-.PHONY: help demo test soak protocols check bench install dist dist-check generate libraries clean-tools
+.PHONY: help demo test soak soak-reconcile protocols check bench install dist dist-check generate libraries clean-tools
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -14,6 +14,9 @@ test: ## Run all tests, on each engine there is (Redis, Redis 6.2, Redis 8, Valk
 
 soak: ## Let the storm of the tests rage (MINUTES=10; MODE=server, cluster, cluster-replicas, sentinel; ENGINE; SEED)
 	@MINUTES=$(MINUTES) MODE=$(MODE) ENGINE=$(ENGINE) SEED=$(SEED) scripts/soak.sh
+
+soak-reconcile: ## Reconcile 200 locks while retries arrive and idemctl is killed at random moments (SEED)
+	@$(if $(SEED),SEED=$(SEED)) cargo test --locked --test reconcile no_operation_of_200 -- --ignored
 
 protocols: ## Let explore and the naive checker of the tests judge 2,000 protocols that chance makes, for ten minutes (SEED)
 	@$(if $(SEED),IDEMCTL_SEED=$(SEED)) cargo test --locked --test library many_crossed -- --ignored

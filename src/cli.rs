@@ -20,8 +20,8 @@ use self::ending::{UNKNOWN, report, settle, unknown};
 use crate::args::{ConnectionArgs, DisplayArgs, Output};
 use crate::commands::{
     backup, begin, check, complete, completions, config, context as contexts, detect, diff, doctor,
-    duplicates, explore, extend, force_unlock, inspect, list, log, man, purge, race, release,
-    restore, sandbox, schema, simulate, stats, sweep, undo,
+    duplicates, explore, extend, force_unlock, inspect, list, log, man, purge, race, reconcile,
+    release, restore, sandbox, schema, simulate, stats, sweep, undo,
 };
 use crate::context::{Context, interruptible};
 use crate::exit::{CommandError, Exit};
@@ -99,6 +99,8 @@ enum Command {
     Begin(begin::Args),
     /// Find locks that no worker will release, and remove them after two checks
     Sweep(sweep::Args),
+    /// Find out from the provider how operations ended, and complete or release their locks
+    Reconcile(reconcile::Args),
     /// Remove many records, each only if it has not changed since idemctl read it
     Purge(purge::Args),
     /// Restore records from a backup without replacing existing keys
@@ -158,6 +160,7 @@ impl Command {
             | Self::Release(_)
             | Self::Begin(_)
             | Self::Sweep(_)
+            | Self::Reconcile(_)
             | Self::Purge(_)
             | Self::Restore(_)
             | Self::Undo(_)
@@ -467,6 +470,7 @@ async fn dispatch(
         Command::Release(args) => release::run(context, args).await,
         Command::Begin(args) => begin::run(context, args).await,
         Command::Sweep(args) => sweep::run(context, args).await,
+        Command::Reconcile(args) => reconcile::run(context, args).await,
         Command::Purge(args) => purge::run(context, args).await,
         Command::Restore(args) => restore::run(context, args).await,
         Command::Undo(args) => undo::run(context, args).await,

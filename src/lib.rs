@@ -10,6 +10,7 @@
 //! directly.
 
 mod args;
+mod ask_program;
 mod change;
 pub mod cli;
 mod commands;

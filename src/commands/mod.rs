@@ -20,6 +20,7 @@ pub mod log;
 pub mod man;
 pub mod purge;
 pub mod race;
+pub mod reconcile;
 pub mod release;
 pub mod restore;
 pub mod sandbox;

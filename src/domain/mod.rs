@@ -16,6 +16,7 @@ pub(crate) mod hex;
 pub(crate) mod history;
 pub(crate) mod manual;
 pub(crate) mod race;
+pub(crate) mod reconcile;
 pub mod record;
 #[cfg(test)]
 pub(crate) mod samples;

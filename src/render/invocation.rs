@@ -19,7 +19,7 @@ pub(crate) enum Knows {
 
 /// The subcommands that connect to the server of a run. All others need no server, or start their
 /// own.
-pub(crate) const REACHING: [(&str, Knows); 25] = [
+pub(crate) const REACHING: [(&str, Knows); 26] = [
     ("inspect", Knows::Prefix),
     ("list", Knows::Prefix),
     ("stats", Knows::Prefix),
@@ -33,6 +33,7 @@ pub(crate) const REACHING: [(&str, Knows); 25] = [
     ("release", Knows::Prefix),
     ("begin", Knows::Prefix),
     ("sweep", Knows::Prefix),
+    ("reconcile", Knows::Prefix),
     ("purge", Knows::Prefix),
     ("race", Knows::Prefix),
     ("simulate", Knows::Prefix),

@@ -12,5 +12,6 @@ mod support;
 mod cluster;
 mod doctor;
 mod gaps;
+mod reconcile;
 mod replicas;
 mod sentinel;

@@ -173,17 +173,20 @@ pub fn operation_of_backup(path: &Path, file: &str) -> io::Result<Option<String>
 /// The log exists but cannot be read.
 pub fn extended(path: &Path) -> io::Result<Left> {
     let mut left = Left::new();
-    each_extension(path, |redis_key, _, after| left.entry(redis_key).or_default().push(after))?;
+    each_extension(path, |_, redis_key, _, after| {
+        left.entry(redis_key).or_default().push(after);
+    })?;
     Ok(left)
 }
 
-/// Passes each extension of the log to `take`: the Redis key, and its identity before and after.
+/// Passes each extension of the log to `take`: the command, the Redis key, and its identity before
+/// and after.
 ///
 /// # Errors
 /// The log exists but cannot be read.
 pub fn each_extension(
     path: &Path,
-    mut take: impl FnMut(Vec<u8>, Option<KeyIdentity>, KeyIdentity),
+    mut take: impl FnMut(&str, Vec<u8>, Option<KeyIdentity>, KeyIdentity),
 ) -> io::Result<()> {
     let Some(mut log) = Log::open(path)? else { return Ok(()) };
     while let Some(entry) = log.next_entry_with(EXTENDED.as_bytes())? {
@@ -192,7 +195,7 @@ pub fn each_extension(
         if let Some(after) = entry.after
             && is_extension
         {
-            take(redis_key, entry.before, after);
+            take(&entry.command, redis_key, entry.before, after);
         }
     }
     Ok(())

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::validator::files;
 
 /// The commands with `-o json`, each with the schemas of its documents; `$defs/line` in there is of a line of `-o jsonl`.
-pub const OUTPUTS: [(&str, &[&str]); 30] = [
+pub const OUTPUTS: [(&str, &[&str]); 31] = [
     ("backup list", &["backups.json"]),
     ("backup prune", &["backups.json"]),
     ("begin", &["step.json"]),
@@ -28,6 +28,7 @@ pub const OUTPUTS: [(&str, &[&str]); 30] = [
     ("log show", &["log-show.json"]),
     ("purge", &["purge.json"]),
     ("race", &["race.json"]),
+    ("reconcile", &["reconcile.json"]),
     ("release", &["step.json"]),
     ("restore", &["restore.json"]),
     ("schema list", &["schemas.json"]),
@@ -38,8 +39,8 @@ pub const OUTPUTS: [(&str, &[&str]); 30] = [
     ("undo", &["undo.json"]),
 ];
 
-/// The schemas of what stands in documents of several commands.
-const SHARED: [&str; 2] = ["coverage.json", "record.json"];
+/// The schemas of what stands in documents of several commands, or is written for a program.
+const SHARED: [&str; 3] = ["ask.json", "coverage.json", "record.json"];
 
 /// The commands below this one that take `-o json`, by their words.
 fn writers(command: &clap::Command, words: &str) -> Vec<String> {

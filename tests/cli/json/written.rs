@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::outputs::OUTPUTS;
 use super::stage::{Form, Stage};
+use super::validator::faults;
 use crate::support::BUILT_IN;
 
 /// A machine that stalls lets no lock end between two commands.
@@ -174,6 +175,17 @@ fn named(stage: &mut Stage) {
 /// Changes of many records.
 fn many(stage: &mut Stage) {
     stage.writes("sweep", "sweep.json", &["--orphaned", "--dry-run"]);
+    let question = stage.home().join("question.json");
+    let answer = r#"{"outcome":"unknown"}"#;
+    let unknown = format!("cat >{}; echo '{answer}'", question.display());
+    let asked = ["--older-than", "1s", "--ask", &unknown, "--schema", "express,go-middleware"];
+    stage.writes("reconcile", "reconcile.json", &[&asked[..], &["--dry-run"]].concat());
+    stage.writes("reconcile", "reconcile.json", &[&asked[..], &["--yes"]].concat());
+    let question = serde_json::from_slice(&std::fs::read(question).unwrap()).unwrap();
+    let found = faults("ask.json#/$defs/question", &[question]);
+    assert!(found.is_empty(), "{}", found.join("\n"));
+    let answer = serde_json::from_str(answer).unwrap();
+    assert!(faults("ask.json#/$defs/answer", &[answer]).is_empty());
     stage.writes("check", "check.json", &[]);
     let stated = ["--schema", "go-middleware", "--lock-ttl", "1s", "--overdue", "1s"];
     stage.writes(

@@ -1,0 +1,211 @@
+//! `--ask`: runs the user's program to find out how an operation ended.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::process::ExitStatusExt as _;
+use std::pin::pin;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::process::{Child, ChildStdin, Command};
+use tokio::time::timeout;
+
+use crate::domain::reconcile::{ProviderAnswer, parse_answer};
+use crate::render::escape;
+
+/// How long idemctl waits for the rest of the output after the program has ended. A process that
+/// it left running may keep the output open.
+const REST_OF_OUTPUT: Duration = Duration::from_millis(500);
+
+/// The most bytes of an answer: as much as a request with a large body.
+const MOST_ANSWER: usize = 16 << 20;
+
+/// How many bytes of stderr are kept; only the first line is shown.
+const MOST_STDERR: usize = 256;
+
+/// The most characters of the reason that an answer gives.
+const MOST_REASON: usize = 256;
+
+/// A program that is asked about operations, as a command of the shell.
+#[derive(Debug, Clone)]
+pub(crate) struct AskProgram {
+    pub(crate) command: OsString,
+    /// The time limit of one question.
+    pub(crate) patience: Duration,
+}
+
+impl AskProgram {
+    /// Asks one question: a JSON object on stdin, and one on stdout. Whatever goes wrong, the
+    /// answer is unknown, with the reason.
+    pub(crate) async fn ask(&self, question: Vec<u8>) -> ProviderAnswer {
+        match self.run(question).await {
+            Ok(ProviderAnswer::Unknown(why)) => ProviderAnswer::Unknown(bounded(&why)),
+            Ok(answer) => answer,
+            Err(why) => ProviderAnswer::Unknown(why),
+        }
+    }
+
+    async fn run(&self, question: Vec<u8>) -> Result<ProviderAnswer, String> {
+        let mut child = self.start().map_err(|error| format!("--ask cannot run: {error}"))?;
+        // Until the program has ended in order, whatever ends this kills it and all it started.
+        let mut group = ProcessGroup::of(&child);
+        let (Some(stdin), Some(stdout), Some(stderr)) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take())
+        else {
+            return Err("--ask has no input or output".to_owned());
+        };
+        let mut answer = Vec::new();
+        let mut said = Vec::new();
+        let ended = {
+            let mut exchange = pin!(async {
+                tokio::try_join!(
+                    feed(stdin, &question),
+                    read_answer(stdout, &mut answer),
+                    keep_beginning(stderr, &mut said)
+                )
+            });
+            timeout(self.patience, async {
+                tokio::select! {
+                    exchanged = &mut exchange => (exchanged.map(drop), child.wait().await),
+                    status = child.wait() => {
+                        match timeout(REST_OF_OUTPUT, &mut exchange).await {
+                            Ok(exchanged) => (exchanged.map(drop), status),
+                            Err(_) => (Err(NoAnswer::StillOpen), status),
+                        }
+                    }
+                }
+            })
+            .await
+        };
+        let Ok((exchanged, status)) = ended else {
+            let patience = humantime::format_duration(self.patience);
+            return Err(format!("no answer within {patience}{}", first_line(&said)));
+        };
+        match exchanged {
+            Ok(()) => group.ended(),
+            Err(NoAnswer::TooLong) => {
+                return Err(format!("its answer is longer than {} MiB", MOST_ANSWER >> 20));
+            }
+            Err(NoAnswer::StillOpen) => {
+                return Err(
+                    "it ended, but a process that it started keeps its output open".to_owned()
+                );
+            }
+        }
+        let status = status.map_err(|error| format!("cannot wait for --ask: {error}"))?;
+        if !status.success() {
+            return Err(format!("{}{}", words(status), first_line(&said)));
+        }
+        parse_answer(&answer)
+            .map_err(|why| format!("{}{}", escape::text(why.as_bytes()), first_line(&said)))
+    }
+
+    fn start(&self) -> io::Result<Child> {
+        Command::new("/bin/sh")
+            .arg("-c")
+            .arg(&self.command)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            // In a process group of its own, so that everything it starts can be killed with it,
+            // and Ctrl-C reaches idemctl alone.
+            .process_group(0)
+            .spawn()
+    }
+}
+
+/// Why a program that ended gave no answer.
+enum NoAnswer {
+    TooLong,
+    StillOpen,
+}
+
+/// Writes the question. A program may answer without reading it, so errors do not matter.
+async fn feed(mut stdin: ChildStdin, question: &[u8]) -> Result<(), NoAnswer> {
+    let _ = stdin.write_all(question).await;
+    let _ = stdin.shutdown().await;
+    Ok(())
+}
+
+async fn read_answer(
+    mut stdout: impl AsyncRead + Unpin,
+    kept: &mut Vec<u8>,
+) -> Result<(), NoAnswer> {
+    let mut chunk = [0; 8192];
+    loop {
+        match stdout.read(&mut chunk).await {
+            Ok(read @ 1..) => {
+                if kept.len() + read > MOST_ANSWER {
+                    return Err(NoAnswer::TooLong);
+                }
+                kept.extend_from_slice(&chunk[..read]);
+            }
+            _ => return Ok(()),
+        }
+    }
+}
+
+/// Reads stderr to its end and keeps the beginning.
+async fn keep_beginning(
+    mut stderr: impl AsyncRead + Unpin,
+    kept: &mut Vec<u8>,
+) -> Result<(), NoAnswer> {
+    let mut chunk = [0; 1024];
+    loop {
+        match stderr.read(&mut chunk).await {
+            Ok(read @ 1..) => {
+                let room = MOST_STDERR.saturating_sub(kept.len());
+                kept.extend_from_slice(&chunk[..read.min(room)]);
+            }
+            _ => return Ok(()),
+        }
+    }
+}
+
+/// The program's exit status in words.
+fn words(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit status {code}"),
+        (None, Some(signal)) => format!("killed by signal {signal}"),
+        (None, None) => "no exit status".to_owned(),
+    }
+}
+
+/// The first line that the program wrote to stderr, after a colon.
+fn first_line(said: &[u8]) -> String {
+    let line = said.split(|byte| *byte == b'\n').find(|line| !line.is_empty()).unwrap_or_default();
+    if line.is_empty() { String::new() } else { format!(": {}", escape::text(line)) }
+}
+
+/// The beginning of a reason, escaped.
+fn bounded(why: &str) -> String {
+    let mut short: String = why.chars().take(MOST_REASON).collect();
+    if short.len() < why.len() {
+        short.push('…');
+    }
+    escape::text(short.as_bytes())
+}
+
+/// The processes of a program, which are killed when this is dropped.
+struct ProcessGroup(Option<Pid>);
+
+impl ProcessGroup {
+    fn of(child: &Child) -> Self {
+        Self(child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw))
+    }
+
+    /// The program ended in order, and its number may soon be that of another one.
+    fn ended(&mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for ProcessGroup {
+    fn drop(&mut self) {
+        if let Some(id) = self.0 {
+            let _ = kill_process_group(id, Signal::KILL);
+        }
+    }
+}

@@ -1,0 +1,479 @@
+//! `idemctl reconcile`: finds out from the provider how operations ended whose locks were left
+//! behind, and completes or releases these locks.
+//!
+//! The path of a run:
+//! 1. `reconcile/find.rs` finds the locks: without expiry, or known to be old.
+//! 2. `reconcile/hold.rs` extends those that would end, so that no retry executes meanwhile.
+//! 3. `reconcile/reconciliation.rs` asks about each (`ask_program.rs`), and `reconcile/plan.rs` decides what to
+//!    do. A response is tried on a temporary local Redis.
+//! 4. One table, and one question.
+//! 5. `reconcile/act.rs` makes the service's own steps. Before a release, the program is asked a
+//!    second time.
+//! 6. Locks that were not changed get their former deadlines back.
+
+mod act;
+mod find;
+mod hold;
+mod lock;
+mod lock_report;
+mod plan;
+mod provided;
+mod reconciliation;
+mod rehearsals;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::{ArgGroup, Args as ClapArgs};
+use tokio::time::Instant;
+
+use self::find::{Extensions, Found, Search};
+use self::lock::{Fate, Hold, ReconciledLock};
+use self::lock_report::Counts;
+use self::reconciliation::{Changes, Reconciliation, RunOptions};
+use self::rehearsals::Rehearsals;
+use crate::args::{
+    ChangeArgs, FilterArgs, Output, ScanArgs, SchemaArgs, parse_duration, parse_ttl,
+};
+use crate::ask_program::AskProgram;
+use crate::change::bulk::{check_members, check_narrow};
+use crate::change::{Journal, exit_after, write_report};
+use crate::context::Context;
+use crate::domain::change::outcome::Ended;
+use crate::domain::reconcile::{ProviderAnswer, ProviderRow};
+use crate::domain::record::age;
+use crate::domain::schema::Catalog;
+use crate::exit::{self, CommandError, Exit};
+use crate::interrupt::Interrupt;
+use crate::owner_check::OwnerCheck;
+use crate::render::words;
+use crate::scan::show_coverage;
+use crate::store::RecordReader;
+
+/// Find out from the provider how operations ended, and complete or release their locks
+///
+/// For locks whose workers crashed between the operation and its result. Asks a program about each
+/// lock, shows one table, asks you once, and then performs the service's own `complete` or
+/// `release` step on each lock that has not changed since.
+///
+/// Takes locks without expiry, and locks known to be at least --older-than old, for which the lock
+/// TTL of your deployment must be stated. A lock that was renewed, extended or changed may have a
+/// live worker and stays as it is. Locks of an unknown age are named and left.
+///
+/// Before it asks, idemctl extends locks that would end within --hold, so that no retry executes
+/// meanwhile, and renews that until the lock is completed or released. A lock that stays unknown
+/// gets its former deadline back, unless this has passed. A lock whose operation is done, but whose
+/// response cannot be stored, keeps the time.
+///
+/// The program reads one JSON object on stdin and prints one on stdout: {"outcome":"done",
+/// "status":201,"headers":{},"body":{}}, {"outcome":"not-done"} or {"outcome":"unknown"}. An exit
+/// status other than 0, any other output, and a timeout count as unknown. `not-done` needs a second
+/// answer after the confirmation and --confirm-after. contrib/ask/ has example programs.
+///
+/// Exit status 0 if every lock was completed or released, 3 if one was left, 7 if the outcome of a
+/// change is unknown.
+#[derive(Debug, ClapArgs)]
+#[command(group = ArgGroup::new("provider").args(["ask", "from"]).required(true))]
+pub struct Args {
+    /// Program to ask about each lock, as a shell command
+    ///
+    /// After --ask-timeout it is killed with its process group. contrib/ask/ and docs/schema/ask.json
+    /// of the source describe what it reads and prints.
+    #[arg(long, value_name = "CMD")]
+    ask: Option<OsString>,
+
+    /// Outcomes that the provider exported, as csv: key,outcome,status,body_file
+    ///
+    /// Only `done` acts, because a file cannot confirm `not-done` a second time. Paths of body
+    /// files are relative to the csv file.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["ask_timeout", "confirm_after", "jobs"])]
+    from: Option<PathBuf>,
+
+    /// Take locks known to be at least this old
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, allow_hyphen_values = true)]
+    older_than: Duration,
+
+    /// Also take locks for whose owner CMD exits with 1 (dead), and keep those for which it exits
+    /// with 0 (alive)
+    ///
+    /// CMD is a shell command that gets the owner as $1, as in `sweep`. If it gives no result, the
+    /// lock is left and named.
+    #[arg(long, value_name = "CMD")]
+    owner_alive: Option<OsString>,
+
+    /// Time that locks have at least while their operations are unknown
+    #[arg(long, value_name = "DURATION", value_parser = parse_ttl, default_value = "10m")]
+    hold: Duration,
+
+    /// Time from the confirmation to the second question about `not-done`
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "30s")]
+    confirm_after: Duration,
+
+    /// Time limit of one question
+    #[arg(long, value_name = "DURATION", value_parser = parse_ttl, default_value = "30s")]
+    ask_timeout: Duration,
+
+    /// Questions at a time
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = clap::value_parser!(u16).range(1..=64),
+        default_value_t = 4
+    )]
+    jobs: u16,
+
+    /// Output format
+    ///
+    /// `json` and `jsonl` both print one object, `jsonl` on one line.
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Output,
+
+    #[command(flatten)]
+    filter: FilterArgs,
+
+    #[command(flatten)]
+    scan: ScanArgs,
+
+    #[command(flatten)]
+    change: ChangeArgs,
+
+    #[command(flatten)]
+    schemas: SchemaArgs,
+}
+
+pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
+    if args.hold < Duration::from_secs(1) {
+        return Err(CommandError::usage("--hold must be at least 1s").into());
+    }
+    let dry_run = args.change.confirm_args.dry_run;
+    let scan_options = args.scan.scan_options();
+    if scan_options.from_replicas {
+        let message = "--read-from replica is not possible, because a lock may have changed on \
+            the master";
+        return Err(CommandError::usage(message).into());
+    }
+    // What the options and the file alone can refuse is refused before the first connection.
+    let provided = args.from.as_deref().map(provided::read).transpose()?;
+    let catalog = checked_catalog(context, &args)?;
+    let selection = args.filter.selection()?;
+    let writer =
+        if dry_run { None } else { Some(context.writer(&args.change.confirm_args).await?) };
+    let interrupt = Interrupt::listen()?;
+    let mut reader = context.reader().await?.scanning(scan_options);
+    let server = reader.name();
+    if writer.is_some() {
+        // Locks are extended before the question, so it must be possible to answer it.
+        args.change.confirm_args.check_answerable(context, &server)?;
+    }
+
+    let search = Search {
+        catalog: &catalog,
+        selection,
+        older_than_ms: age::millis(args.older_than),
+        extensions: Extensions::read(context)?,
+        asks_owners: args.owner_alive.is_some(),
+    };
+    let mut owners = args.owner_alive.clone().map(OwnerCheck::new);
+    let found = search.find(context, &mut reader, provided.as_deref(), owners.as_mut(), &interrupt);
+    let mut found = found.await?;
+    lock_report::print_left_out(context, &found);
+    show_coverage(context, &found.coverage, &catalog);
+    let locks = std::mem::take(&mut found.locks);
+    if locks.is_empty() {
+        context.ui.status(&format!(
+            "No locks to reconcile among {} of {server}",
+            words::counted(found.keys, if found.is_scan { "Redis key" } else { "named key" })
+        ));
+        write_report(
+            context,
+            args.output,
+            &lock_report::json(&[], &found, Ended::NothingTried, None),
+        )?;
+        return exit_of(&[], found, &catalog, None);
+    }
+
+    let changes = match writer {
+        Some(writer) => {
+            // From here on a signal waits until backup and log are whole.
+            interrupt.handle_terminate()?;
+            Some(Changes {
+                writer,
+                journal: Journal::open(context, &args.change, "reconcile", true)?,
+            })
+        }
+        None => None,
+    };
+    let options = RunOptions {
+        hold: args.hold,
+        confirm_after: args.confirm_after,
+        jobs: usize::from(args.jobs),
+        program: args.ask.clone().map(|command| AskProgram { command, patience: args.ask_timeout }),
+        is_from_file: provided.is_some(),
+    };
+    let mut reconciliation = Reconciliation {
+        context,
+        confirm_args: &args.change.confirm_args,
+        options,
+        locks,
+        reader,
+        changes,
+        interrupt,
+        rehearsals: Rehearsals::NotStarted,
+        held_at: Instant::now(),
+        trouble: None,
+        must_stop: false,
+        behind: None,
+        unreachable: 0,
+    };
+    let decided = reconciliation.decide(&args, &server, found.left_out.len()).await;
+    reconciliation.finish(&args, found, &catalog, decided).await
+}
+
+/// The schemas whose locks are reconciled.
+///
+/// # Errors
+/// Usage: there are none, or the selection is not narrow enough to be changed.
+fn checked_catalog(context: &mut Context, args: &Args) -> Result<Catalog> {
+    let catalog = context.catalog(&args.schemas)?;
+    if catalog.scanned().is_empty() {
+        let stop = CommandError::usage("no schema to reconcile").hint("name one with --schema");
+        return Err(stop.into());
+    }
+    check_members(context, &catalog)?;
+    let selection = args.filter.selection()?;
+    let key_glob = selection.key_glob.as_deref();
+    check_narrow(&catalog, &args.schemas, key_glob, args.from.is_some(), false)?;
+    if let Some(remark) = args.filter.remark(&catalog) {
+        context.ui.status(&remark);
+    }
+    Ok(catalog)
+}
+
+impl Search<'_> {
+    /// Finds the locks by a scan, or those of the file with what it says about each.
+    ///
+    /// # Errors
+    /// As the scan; usage: two lines name one record.
+    async fn find(
+        &self,
+        context: &mut Context,
+        reader: &mut RecordReader,
+        provided: Option<&[(ProviderRow, ProviderAnswer)]>,
+        owners: Option<&mut OwnerCheck>,
+        interrupt: &Interrupt,
+    ) -> Result<Found> {
+        let Some(provided) = provided else {
+            let mut found = self.scan(context, reader.clone(), interrupt).await?;
+            if let Some(owners) = owners {
+                found.ask_owners(owners, interrupt).await?;
+            }
+            return Ok(found);
+        };
+        let rows: Vec<_> = provided.iter().map(|(row, _)| row.clone()).collect();
+        let Some(looked_up) = interrupt.unless_raised(self.look_up(reader, &rows)).await else {
+            return Err(CommandError::interrupted("interrupted; nothing was changed").into());
+        };
+        let (mut found, row_of) = looked_up?;
+        if let Some(owners) = owners {
+            found.ask_owners(owners, interrupt).await?;
+        }
+        for lock in &mut found.locks {
+            let row = row_of.get(&lock.record.seen.keys[0].redis_key);
+            lock.answer = row.map(|row| provided[*row].1.clone());
+        }
+        Ok(found)
+    }
+}
+
+/// How far a run came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Decided {
+    /// A dry run, or nothing to do.
+    NothingToDo,
+    /// The operator confirmed, and the locks were tried.
+    Tried,
+}
+
+impl Reconciliation<'_> {
+    /// Holds the locks, asks, shows the table, asks the operator, and acts.
+    ///
+    /// # Errors
+    /// Not confirmed, interrupted, or the table cannot be written.
+    async fn decide(&mut self, args: &Args, server: &str, left_out: usize) -> Result<Decided> {
+        // Before the hold, because it takes a moment.
+        self.start_rehearsals().await;
+        let hold = self.options.hold;
+        if let Err(error) = self.hold(hold).await {
+            self.trouble.get_or_insert(error);
+        }
+        if self.may_go_on() {
+            self.ask_first().await;
+        }
+        if self.may_go_on() {
+            self.plan().await;
+        }
+        self.ended()?;
+        // What stays unknown is not held any longer.
+        self.put_back(|lock| !lock.fate.is_pending() && !lock.is_done_without_result()).await;
+        self.ended()?;
+        let counts = Counts::of(&self.locks);
+        if args.output == Output::Table {
+            let table = lock_report::table(self.context, &self.locks);
+            self.context.ui.page(table)?;
+            self.context.ui.flush()?;
+        }
+        self.context.ui.status(&format!("Planned: {}", counts.planned(left_out)));
+        let to_do = counts.to_complete + counts.to_release;
+        if self.changes.is_none() || to_do == 0 {
+            return Ok(Decided::NothingToDo);
+        }
+        self.hold(hold / 4 * 3).await?;
+        self.ended()?;
+        self.confirm(&question(&counts), server).await?;
+        let confirmed_at = Instant::now();
+        self.keep_held().await;
+        self.complete_all().await;
+        if self.may_go_on() {
+            self.ask_again(confirmed_at).await;
+        }
+        self.ended()?;
+        Ok(Decided::Tried)
+    }
+
+    /// Gives the locks that were not changed their deadlines back, and reports.
+    async fn finish(
+        mut self,
+        args: &Args,
+        found: Found,
+        catalog: &Catalog,
+        decided: Result<Decided>,
+    ) -> Result<Exit> {
+        let is_interrupted =
+            decided.as_ref().is_err_and(|error| exit::of(error) == Exit::Interrupted);
+        for lock in &mut self.locks {
+            if decided.is_err() && lock.fate.is_pending() {
+                lock.fate = Fate::Left("it was not tried".to_owned());
+            }
+        }
+        // An operation that took effect must not be executed again, so its lock is held on, however
+        // the run ended: the operator may not have confirmed, and the terminal may be gone.
+        self.put_back(|lock| !lock.is_done_without_result()).await;
+        if !self.must_stop {
+            self.hold_on().await;
+        }
+        let mut decided = decided;
+        if let Some(trouble) = self.trouble.take()
+            && decided.is_ok()
+        {
+            decided = Err(trouble);
+        }
+        let mut backup = None;
+        if let Some(Changes { mut journal, .. }) = self.changes.take() {
+            if is_interrupted {
+                journal.trail().stops_early();
+            }
+            let (file, closed) = journal.close(decided, self.context.now()).await;
+            decided = closed;
+            backup = file.map(|file| file.display().to_string());
+        } else {
+            self.context.ui.status("dry run: nothing was changed");
+        }
+        let counts = Counts::of(&self.locks);
+        let ended = match &decided {
+            Ok(Decided::NothingToDo) => Ended::NothingTried,
+            Ok(Decided::Tried) => Ended::Whole,
+            Err(_) if is_interrupted => Ended::Interrupted,
+            Err(_) => Ended::Failed,
+        };
+        let shown = write_report(
+            self.context,
+            args.output,
+            &lock_report::json(&self.locks, &found, ended, backup.as_deref()),
+        );
+        let mut so_far = counts.words(found.left_out.len());
+        if let Some(file) = &backup {
+            so_far += &format!("; backup: {file}");
+        }
+        if !args.change.confirm_args.dry_run {
+            lock_report::print_locks(self.context, &self.locks);
+            self.context.ui.status(&format!("Reconciled: {so_far}"));
+        }
+        if let Err(error) = decided {
+            return Err(self.stopped(&error, &counts, &so_far).into());
+        }
+        shown?;
+        if let Some(error) = self.behind.take() {
+            return Err(error.into());
+        }
+        exit_of(&self.locks, found, catalog, Some(&counts))
+    }
+
+    /// The error that ended the run, with what is known of the locks.
+    fn stopped(&self, error: &anyhow::Error, counts: &Counts, so_far: &str) -> CommandError {
+        let mut stop = exit::between(error, counts.done() > 0, so_far);
+        if counts.unknown > 0 {
+            stop.exit = Exit::OutcomeUnknown;
+        } else if exit::of(error) == Exit::Interrupted {
+            stop.exit = Exit::Interrupted;
+        }
+        let is_held = self.locks.iter().any(|lock| matches!(lock.hold, Hold::Extended { .. }));
+        let hint = if is_held {
+            "run the same command again to continue; some locks stay extended, as listed above"
+        } else {
+            exit::GOES_ON
+        };
+        if stop.hint.is_none() {
+            stop.hint = Some(hint.to_owned());
+        }
+        stop.message = stop.message.replace("nothing was changed; ", "");
+        stop
+    }
+}
+
+fn question(counts: &Counts) -> String {
+    match (counts.to_complete, counts.to_release) {
+        (complete, 0) => format!("Complete {}?", locks(complete)),
+        (0, release) => {
+            format!("Release {}, each if a second answer confirms it?", locks(release))
+        }
+        (complete, release) => format!(
+            "Complete {}, and release {}, each if a second answer confirms it?",
+            locks(complete),
+            locks(release)
+        ),
+    }
+}
+
+fn locks(count: usize) -> String {
+    if count == 1 { "1 lock".to_owned() } else { format!("{count} locks") }
+}
+
+/// Done if every lock is completed or released, and nothing was left out.
+fn exit_of(
+    locks: &[ReconciledLock],
+    found: Found,
+    catalog: &Catalog,
+    counts: Option<&Counts>,
+) -> Result<Exit> {
+    if counts.is_some_and(|counts| counts.unknown > 0) {
+        return Ok(Exit::OutcomeUnknown);
+    }
+    if let Some(error) = found.unreachable {
+        return Err(error.into());
+    }
+    for lock in locks {
+        let is_fine = matches!(
+            lock.fate,
+            Fate::Completed(_) | Fate::Released(_) | Fate::ToComplete(_) | Fate::ToRelease
+        );
+        if !is_fine {
+            return Ok(Exit::Partial);
+        }
+    }
+    if !found.left_out.is_empty() {
+        return Ok(Exit::Partial);
+    }
+    Ok(exit_after(&found.coverage, catalog, found.is_scan))
+}

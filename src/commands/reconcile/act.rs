@@ -1,0 +1,335 @@
+//! Completes and releases locks, each by the guarded step of the service: compare, back up, log, and
+//! read back.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::hold::is_of_the_server;
+use super::lock::Fate;
+use super::plan::{ReleaseWay, completion_of, release_way};
+use super::reconciliation::{Changes, Reconciliation};
+use crate::change::completion::ChosenCompletion;
+use crate::change::{ManualStep, PerformedStep};
+use crate::domain::manual;
+use crate::domain::reconcile::{DoneResponse, reconcilable};
+use crate::domain::record::{Comparison, Expiry, Identity, Record, Response, locate};
+use crate::domain::schema::{Meaning, State};
+use crate::domain::step::StepInputs;
+use crate::exit::{CommandError, Exit};
+use crate::render::change::StepReport;
+use crate::render::words;
+use crate::store::{KeyAction, Outcome, StoreError};
+
+/// The time that a lock must have left when its step is made.
+const LEAST_LEFT: Duration = Duration::from_secs(2);
+
+/// After so many errors in a row to reach the server, the other locks are not tried.
+const MOST_UNREACHABLE: u32 = 3;
+
+impl Reconciliation<'_> {
+    /// Stores the responses of all locks that are to be completed.
+    pub(super) async fn complete_all(&mut self) {
+        for index in 0..self.locks.len() {
+            if self.interrupt.is_raised() || self.trouble.is_some() {
+                return;
+            }
+            let Fate::ToComplete(response) = self.locks[index].fate.clone() else { continue };
+            if !self.is_ready(index).await {
+                continue;
+            }
+            self.complete(index, &response).await;
+            self.keep_held().await;
+        }
+    }
+
+    /// Releases a lock of which a second answer said that the operation is not done.
+    pub(super) async fn release(&mut self, index: usize) {
+        if self.interrupt.is_raised() || self.trouble.is_some() || !self.is_ready(index).await {
+            return;
+        }
+        let record = self.locks[index].record.clone();
+        match release_way(&record) {
+            Ok(ReleaseWay::Step(step)) => {
+                let owner = record.owner().unwrap_or_default();
+                let response = Response::default();
+                let now_ms = record.seen.server_ms.unwrap_or_default();
+                let request = StepInputs {
+                    now_ms,
+                    ..StepInputs::new(&record.schema, &record.key, owner, &response)
+                };
+                let manual = ManualStep {
+                    step,
+                    report: report("release", &record, owner),
+                    audit_word: "released",
+                    request,
+                    needs_time: record.schema.sends_time(step),
+                    takes_lock: false,
+                    key_index: self.locks[index].key_index,
+                    question: "",
+                    takes_new_owner: false,
+                    is_verified: true,
+                };
+                self.perform(index, &manual, manual::was_released).await;
+            }
+            Ok(ReleaseWay::Removal) => self.remove(index).await,
+            Err(why) => self.locks[index].fate = Fate::Left(format!("not done, but {why}")),
+        }
+    }
+
+    /// Reads a lock right before its step. False if it is not to be changed, which its fate says.
+    async fn is_ready(&mut self, index: usize) -> bool {
+        if self.unreachable >= MOST_UNREACHABLE {
+            let why = "it was not tried, because the server cannot be reached".to_owned();
+            self.locks[index].fate = Fate::Failed(why);
+            return false;
+        }
+        let read = self.read(&[index]).await.pop();
+        let lock = &mut self.locks[index];
+        let now = match read {
+            Some(Ok(now)) => now,
+            Some(Err(error)) => {
+                self.unreachable += 1;
+                lock.fate = Fate::Failed(format!("it was not tried: {error}"));
+                return false;
+            }
+            None => return false,
+        };
+        self.unreachable = 0;
+        match Identity::of(&lock.record.seen).compare(&now) {
+            Comparison::Same => {}
+            Comparison::Renewed => {
+                lock.has_changed("its deadline was moved, so its worker may be alive");
+                return false;
+            }
+            Comparison::Changed if now.is_absent() => {
+                lock.has_changed("the lock has ended");
+                return false;
+            }
+            Comparison::Changed => {
+                lock.has_changed("another client changed it");
+                return false;
+            }
+        }
+        let record = locate::read_as(&lock.record.schema, &lock.record.key, now);
+        if record.state != State::InProgress || reconcilable(&record).is_err() {
+            // The bytes are the same, so only the expiry in the value can have passed.
+            lock.fate = Fate::Left(
+                "the expiry in its value has passed, which idemctl does not change; a retry may \
+                execute it"
+                    .to_owned(),
+            );
+            return false;
+        }
+        if let Expiry::In(left) = record.seen.keys[lock.key_index].expiry
+            && Duration::from_millis(left) < LEAST_LEFT.min(self.options.hold / 2)
+        {
+            lock.fate = Fate::Left(
+                "it would end during the step; run the command again if it is still there"
+                    .to_owned(),
+            );
+            return false;
+        }
+        lock.record = record;
+        lock.read_at = Instant::now();
+        true
+    }
+
+    async fn complete(&mut self, index: usize, given: &DoneResponse) {
+        let record = self.locks[index].record.clone();
+        let key_index = record.schema.result_key_index();
+        let prepared = completion_of(&record, given).and_then(|(step, response)| {
+            let chosen =
+                ChosenCompletion::of_lock(&record).map_err(|error| error.message.clone())?;
+            Ok((step, response, chosen))
+        });
+        let (step, response, chosen) = match prepared {
+            Ok(prepared) => prepared,
+            Err(why) => {
+                self.locks[index].fate = Fate::Refused(why);
+                return;
+            }
+        };
+        let request = match chosen.request(&record, &response, None) {
+            Ok(request) => request,
+            Err(error) => {
+                self.locks[index].fate = Fate::Refused(error.message);
+                return;
+            }
+        };
+        let manual = ManualStep {
+            step,
+            report: report("complete", &record, &chosen.owner),
+            audit_word: "completed",
+            request: request.clone(),
+            needs_time: chosen.needs_time(&record.schema),
+            takes_lock: false,
+            key_index,
+            question: "",
+            takes_new_owner: false,
+            is_verified: true,
+        };
+        let read_back = |now: &Record| manual::was_stored(&record, now, &request);
+        self.perform(index, &manual, read_back).await;
+    }
+
+    /// Makes a step of the service, and notes what became of the lock.
+    async fn perform(
+        &mut self,
+        index: usize,
+        step: &ManualStep<'_>,
+        read_back: impl Fn(&Record) -> Option<Meaning>,
+    ) {
+        let now = self.context.now();
+        let Some(Changes { writer, journal }) = &mut self.changes else { return };
+        let mut performed = step.perform(journal, writer, now, &read_back).await;
+        if let Err(error) = &performed
+            && is_of_the_server(error)
+        {
+            // Nothing was done. The connection may be an old one that was lost meanwhile.
+            self.reconnect().await;
+            let Some(Changes { writer, journal }) = &mut self.changes else { return };
+            performed = step.perform(journal, writer, now, &read_back).await;
+        }
+        if let Some(Changes { writer, .. }) = &self.changes
+            && let Err(error) = writer.replicas_have_it()
+        {
+            self.behind.get_or_insert(error);
+        }
+        let PerformedStep { executed, noted } = match performed {
+            Ok(performed) => performed,
+            Err(error) => {
+                self.locks[index].fate = Fate::Failed(format!(
+                    "it was not tried, because it could not be backed up: {error:#}"
+                ));
+                self.note_trouble(error);
+                return;
+            }
+        };
+        let fate = match &executed {
+            Ok(outcome) if step.took_effect(outcome) => {
+                let how = match &outcome.reply {
+                    Some(reply) => format!("the service answered {}", words::reply(reply)),
+                    None => "the reply was lost, but reading back shows it".to_owned(),
+                };
+                let then = words::then(&outcome.now);
+                if step.audit_word == "completed" {
+                    Fate::Completed(format!("completed: {how}; {then}"))
+                } else {
+                    Fate::Released(format!("released: {how}"))
+                }
+            }
+            Ok(outcome) => {
+                let answer = match &outcome.reply {
+                    Some(reply) => words::reply(reply),
+                    None => "nothing".to_owned(),
+                };
+                Fate::Failed(format!("the service answered {answer} and did not do it"))
+            }
+            Err(error) => fate_of(error),
+        };
+        match &executed {
+            Err(error) if is_of_the_server(error) => {
+                self.count_unreachable(error);
+                self.reconnect().await;
+            }
+            Err(_) => {}
+            Ok(_) => self.unreachable = 0,
+        }
+        let lock = &mut self.locks[index];
+        match fate {
+            Fate::Changed(why) => lock.has_changed(why),
+            fate => lock.fate = fate,
+        }
+        if let Err(error) = noted {
+            self.note_trouble(error);
+        }
+    }
+
+    /// Removes a lock whose service has no release step, as `force-unlock` does.
+    async fn remove(&mut self, index: usize) {
+        let change = self.locks[index].change();
+        let now = self.context.now();
+        let Some(Changes { writer, journal }) = &mut self.changes else { return };
+        let only = std::slice::from_ref(&change);
+        let (outcomes, ended) =
+            journal.apply(writer, only, KeyAction::Remove, "unlocked", now).await;
+        let lock = &mut self.locks[index];
+        match outcomes.first() {
+            Some(Outcome::Done | Outcome::Expires(_)) => {
+                lock.fate = Fate::Released(
+                    "released: its lock was removed, because its service has no release step"
+                        .to_owned(),
+                );
+            }
+            Some(Outcome::FoundDone) => {
+                lock.fate = Fate::Released(
+                    "released: the reply was lost, but reading back shows that the lock is gone"
+                        .to_owned(),
+                );
+            }
+            Some(Outcome::Unknown) => {
+                lock.fate =
+                    Fate::OutcomeUnknown("it is unknown whether the lock was removed".to_owned());
+            }
+            Some(Outcome::Absent) => lock.has_changed("the lock has ended"),
+            Some(Outcome::Conflict | Outcome::Kept) => {
+                lock.has_changed("another client changed it");
+            }
+            Some(Outcome::Refused | Outcome::Partly) | None => {
+                let why = match &ended {
+                    Err(error) => format!("{error:#}"),
+                    Ok(()) => "its server refused the change".to_owned(),
+                };
+                lock.fate = Fate::Failed(format!("it was not removed: {why}"));
+            }
+        }
+        match ended {
+            Ok(()) => self.unreachable = 0,
+            Err(error) if is_of_the_server(&error) => {
+                self.count_unreachable(&error);
+                self.reconnect().await;
+            }
+            Err(error) => self.note_trouble(error),
+        }
+    }
+
+    fn count_unreachable(&mut self, error: &anyhow::Error) {
+        if crate::exit::of(error) == Exit::Unreachable {
+            self.unreachable += 1;
+        }
+    }
+
+    /// After an error of the backup or the log nothing more is changed. An error of the server
+    /// concerns one lock.
+    pub(super) fn note_trouble(&mut self, error: anyhow::Error) {
+        if is_of_the_server(&error) {
+            self.count_unreachable(&error);
+            return;
+        }
+        self.trouble.get_or_insert(error);
+    }
+}
+
+fn report<'a>(name: &'static str, record: &'a Record, owner: &'a [u8]) -> StepReport<'a> {
+    StepReport {
+        name,
+        record,
+        predicted: None,
+        owner: if owner.is_empty() { None } else { Some(owner) },
+        tried: None,
+    }
+}
+
+/// What became of a lock whose step ended with this error.
+fn fate_of(error: &anyhow::Error) -> Fate {
+    if let Some(StoreError::OutcomeUnknown { .. }) = error.downcast_ref() {
+        return Fate::OutcomeUnknown(format!("{error:#}"));
+    }
+    match error.downcast_ref::<CommandError>() {
+        Some(CommandError { exit: Exit::Changed, .. }) => {
+            Fate::Changed("another client changed it, or it ended".to_owned())
+        }
+        _ => Fate::Failed(format!("{error:#}")),
+    }
+}

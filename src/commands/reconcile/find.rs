@@ -1,0 +1,457 @@
+//! The locks that are reconciled: of a scan, or of the keys in a file.
+
+use std::collections::HashMap;
+
+use anyhow::Result;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::lock::{Fate, Hold, ReconciledLock};
+use crate::context::Context;
+use crate::domain::diagnosis::Thresholds;
+use crate::domain::reconcile::{Eligibility, ProviderRow, eligibility, reconcilable};
+use crate::domain::record::{
+    Candidate, Given, Identity, KeyIdentity, KeyState, Record, ValueField, locate,
+};
+use crate::domain::schema::catalog::LOCK_BYTES;
+use crate::domain::schema::{Catalog, State};
+use crate::domain::select::{Coverage, Missing, Selected, Selection};
+use crate::exit::CommandError;
+use crate::interrupt::Interrupt;
+use crate::owner_check::{OwnerAnswer, OwnerCheck};
+use crate::render::{columns, document, escape, name, record_json};
+use crate::scan::{Lengths, RecordFilter, Scan, ScanPlan};
+use crate::store::audit::log;
+use crate::store::read::lookup::{Lookup, LookupResult};
+use crate::store::{ReadLimit, RecordReader, StoreError};
+
+/// Locks that are reconciled in one run.
+const MOST: usize = 10_000;
+
+/// Locks that are read at a time.
+const PAGE: usize = 200;
+
+/// What is searched.
+pub(super) struct Search<'a> {
+    pub(super) catalog: &'a Catalog,
+    pub(super) selection: Selection,
+    pub(super) older_than_ms: u64,
+    pub(super) extensions: Extensions,
+    /// True if the owners of all locks are asked for, so that also young ones matter.
+    pub(super) asks_owners: bool,
+}
+
+/// What was found.
+#[derive(Default)]
+pub(super) struct Found {
+    pub(super) locks: Vec<ReconciledLock>,
+    pub(super) left_out: Vec<LeftOut>,
+    /// Locks that are known to be younger.
+    pub(super) young: u64,
+    /// Locks that wait for what --owner-alive says about their owners.
+    waiting: Vec<(Record, usize, Eligibility, Option<u64>)>,
+    /// Locks whose owners are alive.
+    pub(super) alive: u64,
+    /// Redis keys that were scanned, or keys that were looked up.
+    pub(super) keys: u64,
+    pub(super) coverage: Coverage,
+    /// Why some nodes of a cluster could not be read.
+    pub(super) unreachable: Option<StoreError>,
+    /// True if a scan found the locks.
+    pub(super) is_scan: bool,
+}
+
+/// A key whose lock is not reconciled, and why.
+pub(super) struct LeftOut {
+    pub(super) key: Vec<u8>,
+    pub(super) schema: Option<String>,
+    pub(super) why: String,
+}
+
+/// The deadlines that locks had before earlier runs of `reconcile` extended them, from the audit log.
+#[derive(Default)]
+pub(super) struct Extensions {
+    own: HashMap<Vec<u8>, Vec<(KeyIdentity, KeyIdentity)>>,
+    /// The deadlines that other commands gave.
+    by_hand: HashMap<Vec<u8>, Vec<KeyIdentity>>,
+}
+
+impl Extensions {
+    /// Reads the audit log.
+    ///
+    /// # Errors
+    /// Usage: it exists and cannot be read.
+    pub(super) fn read(context: &Context) -> Result<Self, CommandError> {
+        let Ok(path) = context.settings.audit_log() else { return Ok(Self::default()) };
+        let mut own: HashMap<Vec<u8>, Vec<(KeyIdentity, KeyIdentity)>> = HashMap::new();
+        let mut by_hand: HashMap<Vec<u8>, Vec<KeyIdentity>> = HashMap::new();
+        log::each_extension(&path, |command, redis_key, before, after| {
+            if command != COMMAND {
+                by_hand.entry(redis_key).or_default().push(after);
+            } else if let Some(before) = before {
+                own.entry(redis_key).or_default().push((before, after));
+            }
+        })
+        .map_err(|error| {
+            CommandError::usage(format!("cannot read the audit log {}: {error}", path.display()))
+        })?;
+        Ok(Self { own, by_hand })
+    }
+
+    /// True if an operator gave the lock its current deadline by another command.
+    fn is_by_hand(&self, lock: &KeyState) -> bool {
+        let Some(given) = self.by_hand.get(&lock.redis_key) else { return false };
+        given.iter().any(|after| after.is_still(lock))
+    }
+
+    /// The deadline that the lock had before earlier runs extended it, in milliseconds since the
+    /// epoch; `None` if its current deadline is not one that a run gave it.
+    fn former_ms(&self, lock: &KeyState) -> Option<u64> {
+        let all = self.own.get(&lock.redis_key)?;
+        let (before, _) = all.iter().rev().find(|(_, after)| after.is_still(lock))?;
+        let mut first = before;
+        // The latest extension may have followed others, each of which is in the log once.
+        for _ in 0..all.len() {
+            let Some(at) = first.expires_at_ms() else { break };
+            let earlier = all.iter().rev().find(|(_, after)| {
+                after.has_same_value(first)
+                    && after.expires_at_ms().is_some_and(|given| given.abs_diff(at) <= SLACK_MS)
+            });
+            match earlier {
+                Some((before, _)) => first = before,
+                None => break,
+            }
+        }
+        first.expires_at_ms()
+    }
+}
+
+/// The name of this command in the audit log.
+const COMMAND: &str = "reconcile";
+
+/// The deadline in the log was computed, and differs by at most this from the one that was read.
+const SLACK_MS: u64 = 2;
+
+/// Selects locks, and records whose beginning does not tell.
+struct LocksOnly<'a>(&'a Selection);
+
+impl RecordFilter for LocksOnly<'_> {
+    type Plan = ();
+
+    fn passes_key(&self, key: &[u8]) -> bool {
+        self.0.passes_key(key)
+    }
+
+    fn select(&self, record: &Record) -> Selected {
+        if record.is_undecided() {
+            return Selected::Unproven(Missing::Format);
+        }
+        // A lock whose own expiry has passed is absent for its service; it is named and left.
+        if record.state == State::InProgress
+            || record.has_lapsing_lock() && !record.state.is_result()
+        {
+            return self.0.selects(record);
+        }
+        Selected::No
+    }
+}
+
+impl Search<'_> {
+    /// Finds the locks by a scan of the keyspace.
+    ///
+    /// # Errors
+    /// The server could not be asked; Ctrl-C; usage: there are too many locks.
+    pub(super) async fn scan(
+        &self,
+        context: &mut Context,
+        reader: RecordReader,
+        interrupt: &Interrupt,
+    ) -> Result<Found> {
+        let mut needed = self.selection.needed_fields();
+        needed.insert(ValueField::Time);
+        let plan = ScanPlan {
+            catalog: self.catalog,
+            thresholds: Thresholds::default(),
+            head: ReadLimit::Bytes(LOCK_BYTES),
+            needed,
+            lengths: Lengths::None,
+        };
+        let progress = context.ui.progress("keys scanned");
+        let mut scan = Scan::start(reader.clone(), plan, interrupt, progress).await?;
+        let mut found = Found { is_scan: true, ..Found::default() };
+        let filter = LocksOnly(&self.selection);
+        let mut reader = reader;
+        while let Some(page) = scan.next_page(&filter).await {
+            let mut candidates = Vec::new();
+            let mut identities = Vec::new();
+            for (record, ()) in page.selected {
+                identities.push(Identity::of(&record.seen));
+                candidates.push(Candidate::from(record));
+            }
+            self.add_all(&mut reader, candidates, &identities, &mut found).await?;
+            if found.locks.len() > MOST {
+                return Err(CommandError::usage(format!(
+                    "more than {MOST} locks would be reconciled"
+                ))
+                .hint("narrow the selection, for example with --match")
+                .into());
+            }
+        }
+        scan.require_end()?;
+        let report = scan.finish();
+        if let Some(forbidden) = &report.forbidden {
+            context.ui.warning(forbidden);
+        }
+        found.keys = report.keys;
+        found.coverage = report.coverage;
+        if let crate::scan::ScanEnd::Incomplete(error) = report.end {
+            found.unreachable = Some(error);
+        }
+        Ok(found)
+    }
+
+    /// Reads the records that a scan found once more, whole.
+    async fn add_all(
+        &self,
+        reader: &mut RecordReader,
+        candidates: Vec<Candidate>,
+        identities: &[Identity],
+        found: &mut Found,
+    ) -> Result<()> {
+        if candidates.is_empty() {
+            return Ok(());
+        }
+        let wanted: Vec<_> =
+            candidates.iter().map(|candidate| candidate.redis_keys.clone()).collect();
+        let read = reader.read(&wanted, ReadLimit::Whole).await?;
+        for ((candidate, identity), seen) in candidates.into_iter().zip(identities).zip(read) {
+            let key = candidate.key.clone();
+            let seen = match seen {
+                Ok(seen) => seen,
+                Err(error) => {
+                    found.left_out.push(LeftOut { key, schema: None, why: error.to_string() });
+                    continue;
+                }
+            };
+            if identity.differs(&seen) {
+                // It ended, or its worker lives. Neither is a lock that was forgotten.
+                found.young += 1;
+                continue;
+            }
+            let thresholds = Thresholds::default();
+            if let Some(record) = locate::first_record(self.catalog, candidate, seen, &thresholds) {
+                self.add(record, found);
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds the locks of the keys in a file.
+    ///
+    /// # Errors
+    /// The server could not be asked; usage: two lines name one record.
+    pub(super) async fn look_up(
+        &self,
+        reader: &mut RecordReader,
+        rows: &[ProviderRow],
+    ) -> Result<(Found, HashMap<Vec<u8>, usize>)> {
+        let lookup = Lookup {
+            head: ReadLimit::Whole,
+            thresholds: Thresholds::default(),
+            includes_results_of_others: false,
+        };
+        let mut found = Found { keys: rows.len() as u64, ..Found::default() };
+        // The row of each record, by its first Redis key.
+        let mut row_of: HashMap<Vec<u8>, usize> = HashMap::new();
+        for (page, some) in rows.chunks(PAGE).enumerate() {
+            let keys = some.iter().map(|row| Given::word(row.key.as_bytes())).collect();
+            let results = lookup.find(reader, self.catalog, keys).await?;
+            for (index, mut result) in results.into_iter().enumerate() {
+                let row = page * PAGE + index;
+                let record = match record_of(&mut result, self.catalog) {
+                    Ok(record) => record,
+                    Err(why) => {
+                        found.left_out.push(LeftOut { key: result.key, schema: None, why });
+                        continue;
+                    }
+                };
+                let redis_key = record.seen.keys[0].redis_key.clone();
+                if let Some(first) = row_of.insert(redis_key, row) {
+                    return Err(CommandError::usage(format!(
+                        "--from: line {} and line {} name the same record",
+                        rows[first].line, rows[row].line
+                    ))
+                    .into());
+                }
+                let before = (found.locks.len(), found.left_out.len(), found.waiting.len());
+                let (key, schema) = (record.key.clone(), Some(record.schema.name.clone()));
+                if !matches!(self.selection.selects(&record), Selected::Yes(())) {
+                    let why = "the options exclude it".to_owned();
+                    found.left_out.push(LeftOut { key, schema, why });
+                    continue;
+                }
+                self.add(record, &mut found);
+                // The operator named this key, so the report says why it is left alone.
+                if before == (found.locks.len(), found.left_out.len(), found.waiting.len()) {
+                    let why = "it is younger than --older-than".to_owned();
+                    found.left_out.push(LeftOut { key, schema, why });
+                }
+            }
+        }
+        found.young = 0;
+        Ok((found, row_of))
+    }
+
+    fn add(&self, record: Record, found: &mut Found) {
+        let key_index = match reconcilable(&record) {
+            Ok(key_index) => key_index,
+            Err(why) => {
+                let (key, schema) = (record.key.clone(), Some(record.schema.name.clone()));
+                found.left_out.push(LeftOut { key, schema, why });
+                return;
+            }
+        };
+        // Whoever extends a lock by hand may know that its worker is alive.
+        if self.extensions.is_by_hand(&record.seen.keys[key_index]) {
+            let (key, schema) = (record.key.clone(), Some(record.schema.name.clone()));
+            let why = "an operator extended it, so its worker may be alive".to_owned();
+            found.left_out.push(LeftOut { key, schema, why });
+            return;
+        }
+        let former = self.extensions.former_ms(&record.seen.keys[key_index]);
+        let eligibility = eligibility(&record, key_index, self.older_than_ms, former);
+        if self.asks_owners {
+            found.waiting.push((record, key_index, eligibility, former));
+        } else {
+            found.settle(record, key_index, eligibility, former);
+        }
+    }
+}
+
+impl Found {
+    /// Takes a lock, or notes why not.
+    fn settle(
+        &mut self,
+        record: Record,
+        key_index: usize,
+        eligibility: Eligibility,
+        former: Option<u64>,
+    ) {
+        match eligibility {
+            Eligibility::Young => self.young += 1,
+            Eligibility::Left(why) => {
+                let (key, schema) = (record.key.clone(), Some(record.schema.name.clone()));
+                self.left_out.push(LeftOut { key, schema, why });
+            }
+            Eligibility::Taken(because) => {
+                let question = question(&record, former.is_some());
+                // An earlier run was ended before it could give the lock its deadline back.
+                let deadline = record.seen.keys[key_index].deadline;
+                let hold = match (former, deadline.millis()) {
+                    (Some(former_ms), Some(until_ms)) => Hold::Extended { former_ms, until_ms },
+                    _ => Hold::None,
+                };
+                self.locks.push(ReconciledLock {
+                    record,
+                    key_index,
+                    read_at: Instant::now(),
+                    because,
+                    question,
+                    hold,
+                    not_back: None,
+                    answer: None,
+                    fate: Fate::Open,
+                });
+            }
+        }
+    }
+
+    /// Asks whether the owners of the locks are alive. A dead owner makes a lock old, and a living
+    /// one keeps it. An owner of whom nothing is known counts as alive.
+    ///
+    /// # Errors
+    /// Usage: the command cannot be run. Ctrl-C.
+    pub(super) async fn ask_owners(
+        &mut self,
+        owners: &mut OwnerCheck,
+        interrupt: &Interrupt,
+    ) -> Result<()> {
+        let waiting = std::mem::take(&mut self.waiting);
+        let known = waiting.iter().filter_map(|(record, ..)| record.owner());
+        match interrupt.unless_raised(owners.ask(known)).await {
+            Some(asked) => asked?,
+            None => {
+                return Err(CommandError::interrupted("interrupted; nothing was changed").into());
+            }
+        }
+        for (record, key_index, eligibility, former) in waiting {
+            let answer = record.owner().map(|owner| owners.answer(owner));
+            let eligibility = match answer {
+                None => eligibility,
+                Some(OwnerAnswer::Dead) => {
+                    Eligibility::Taken("its owner is dead, as --owner-alive says".to_owned())
+                }
+                Some(OwnerAnswer::Alive) => {
+                    self.alive += 1;
+                    continue;
+                }
+                Some(OwnerAnswer::Unknown(why)) => {
+                    Eligibility::Left(format!("--owner-alive gave no result ({why})"))
+                }
+            };
+            self.settle(record, key_index, eligibility, former);
+        }
+        Ok(())
+    }
+}
+
+/// The one record that a key names.
+///
+/// # Errors
+/// Why there is none, or which one is unknown.
+fn record_of(found: &mut LookupResult, catalog: &Catalog) -> Result<Record, String> {
+    if let Some(names) = found.several() {
+        return Err(format!("ambiguous: it names {}", name::choices(&found.key, &names)));
+    }
+    let mut records = std::mem::take(&mut found.records);
+    if records.len() > 1 {
+        records.retain(|record| reconcilable(record).is_ok());
+    }
+    match (records.len(), &found.unread) {
+        (1, _) => {}
+        (0, Some(error)) => return Err(error.to_string()),
+        (0, None) => return Err("no record".to_owned()),
+        _ => return Err("it has records of several schemas; choose one with --schema".to_owned()),
+    }
+    let record = records.remove(0);
+    if !record.schema.has_prefix() && !catalog.takes_bare() && !found.says_schema_of(&record) {
+        return Err(format!(
+            "any Redis key could match {}; name it with --schema",
+            record.schema.name
+        ));
+    }
+    Ok(record)
+}
+
+/// The question about a lock, as the program gets it. If an operator extended the lock, its TTL
+/// does not tell its age.
+fn question(record: &Record, is_extended: bool) -> Value {
+    let mut record = record.clone();
+    if is_extended && record.age.is_some_and(|age| !age.is_of_record()) {
+        record.age = None;
+    }
+    let mut question = json!({
+        "format": 1,
+        "key": document::text(&record.key),
+        "schema": record.schema.name,
+        "owner": record.owner().map(escape::text),
+        "created_at": columns::created_at(&record),
+        "created_at_evidence": record.age.map(|age| age.evidence.as_str()),
+        "fingerprint": record.fingerprint(),
+        "record": record_json::value(&record),
+    });
+    if let Some(base64) = document::base64_unless_text(&record.key) {
+        question["key_base64"] = base64.into();
+    }
+    question
+}

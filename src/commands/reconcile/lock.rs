@@ -1,0 +1,188 @@
+//! A lock that is reconciled: what is known of it, what is planned, and what became of it.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::domain::reconcile::{DoneResponse, ProviderAnswer};
+use crate::domain::record::{Expiry, Record};
+use crate::store::Change;
+use crate::store::backup::About;
+
+/// A lock of this run.
+pub(super) struct ReconciledLock {
+    /// The record as idemctl saw it last. A change compares with it.
+    pub(super) record: Record,
+    /// The index of the lock's Redis key in the record.
+    pub(super) key_index: usize,
+    /// When the record was read.
+    pub(super) read_at: Instant,
+    /// Why it is reconciled.
+    pub(super) because: String,
+    /// The record as the program gets it, as JSON.
+    pub(super) question: serde_json::Value,
+    pub(super) hold: Hold,
+    /// Why the former deadline was not given back, if that was tried.
+    pub(super) not_back: Option<String>,
+    /// What the provider said last.
+    pub(super) answer: Option<ProviderAnswer>,
+    pub(super) fate: Fate,
+}
+
+/// The time that the lock got from this run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Hold {
+    /// None was needed or given.
+    None,
+    /// It had the first deadline, and now has the second, in milliseconds since the epoch.
+    Extended { former_ms: u64, until_ms: u64 },
+    /// It has its former deadline again.
+    PutBack,
+    /// It ended by itself, or another client changed the lock.
+    Ended,
+    /// The outcome of the last change to the deadline is unknown. If the lock is still there, it
+    /// ends at this time at the latest.
+    Unknown { former_ms: Option<u64>, until_ms: Option<u64> },
+}
+
+/// What becomes of the lock.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// Nothing is decided yet.
+    Open,
+    /// The response is to be stored.
+    ToComplete(DoneResponse),
+    /// The lock is to be released, if a second answer confirms it.
+    ToRelease,
+    Completed(String),
+    Released(String),
+    /// It was left alone, for this reason.
+    Left(String),
+    /// The provider says that the operation took effect, but its response cannot be stored.
+    Refused(String),
+    /// It changed meanwhile, so its worker may be alive.
+    Changed(String),
+    /// A change was sent, and nobody knows whether it was made.
+    OutcomeUnknown(String),
+    /// A change could not be made, or only in part.
+    Failed(String),
+}
+
+impl Fate {
+    /// The word in JSON.
+    pub(super) fn as_str(&self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::ToComplete(_) => "to-complete",
+            Self::ToRelease => "to-release",
+            Self::Completed(_) => "completed",
+            Self::Released(_) => "released",
+            Self::Left(_) => "left",
+            Self::Refused(_) => "refused",
+            Self::Changed(_) => "changed",
+            Self::OutcomeUnknown(_) => "outcome-unknown",
+            Self::Failed(_) => "failed",
+        }
+    }
+
+    pub(super) fn words(&self) -> String {
+        match self {
+            Self::Open => "nothing was decided".to_owned(),
+            Self::ToComplete(_) => "complete".to_owned(),
+            Self::ToRelease => "release, if a second answer confirms it".to_owned(),
+            Self::Completed(how) | Self::Released(how) => how.clone(),
+            Self::Left(why) => format!("left: {why}"),
+            Self::Refused(why) => format!("left, although it took effect: {why}"),
+            Self::Changed(why) => format!("changed meanwhile: {why}"),
+            Self::OutcomeUnknown(why) => format!("outcome unknown: {why}"),
+            Self::Failed(why) => format!("failed: {why}"),
+        }
+    }
+
+    /// True while idemctl may still change the lock, so that it must not end.
+    pub(super) fn is_pending(&self) -> bool {
+        matches!(self, Self::Open | Self::ToComplete(_) | Self::ToRelease)
+    }
+}
+
+impl ReconciledLock {
+    /// How long the lock lives on, if it expires.
+    pub(super) fn left(&self) -> Option<Duration> {
+        match self.record.seen.keys[self.key_index].expiry {
+            Expiry::Never => None,
+            Expiry::In(left) => {
+                Some(Duration::from_millis(left).saturating_sub(self.read_at.elapsed()))
+            }
+        }
+    }
+
+    /// The deadline of the lock by its server's clock, in milliseconds since the epoch.
+    pub(super) fn deadline_ms(&self) -> Option<u64> {
+        self.record.seen.keys[self.key_index].deadline.millis()
+    }
+
+    /// True if the expiry in the lock's value has passed, or passes within this time. idemctl does
+    /// not change it.
+    pub(super) fn own_expiry_within(&self, time: Duration) -> bool {
+        if !self.record.has_lapsing_lock() {
+            return false;
+        }
+        let own_ms = self.record.lapsing().and_then(|(value, _)| value.expires_ms);
+        match (own_ms, self.record.seen.server_ms) {
+            (Some(own), Some(now)) => {
+                let left = Duration::from_millis(own.saturating_sub(now));
+                left.saturating_sub(self.read_at.elapsed()) < time
+            }
+            _ => true,
+        }
+    }
+
+    pub(super) fn about(&self) -> About {
+        About {
+            schema: self.record.schema.name.clone(),
+            key: self.record.key.clone(),
+            state: self.record.state.as_str(),
+            roles: self.record.schema.roles(),
+        }
+    }
+
+    /// A change of the lock's Redis key.
+    pub(super) fn change(&self) -> Change {
+        Change::new(vec![self.key_index], self.record.seen.clone(), self.about())
+    }
+
+    /// True if the provider says that the operation took effect, and no response is stored. If this
+    /// lock ends, a retry executes the operation again.
+    pub(super) fn is_done_without_result(&self) -> bool {
+        let is_done = matches!(self.answer, Some(ProviderAnswer::Done(_)));
+        is_done && !matches!(self.fate, Fate::Completed(_))
+    }
+
+    /// True if the lock is held although nothing more is done to it, because a retry would execute an
+    /// operation that is done.
+    pub(super) fn is_held_on(&self) -> bool {
+        let is_there = matches!(self.fate, Fate::Refused(_) | Fate::Failed(_) | Fate::Left(_));
+        is_there && self.is_done_without_result() && self.hold != Hold::Ended
+    }
+
+    /// Notes that an extension had no effect.
+    pub(super) fn cannot_be_extended(&mut self, why: &str) {
+        if self.fate.is_pending() {
+            self.fate = Fate::Left(format!("it could not be extended: {why}"));
+        } else {
+            self.not_back = Some(format!("and could not be extended again: {why}"));
+        }
+    }
+
+    /// Notes that the lock is no longer as it was.
+    pub(super) fn has_changed(&mut self, why: impl Into<String>) {
+        let mut why = why.into();
+        if matches!(self.answer, Some(ProviderAnswer::Done(_))) {
+            why.push_str("; the provider says that the operation is done, and a retry may have executed it again");
+        }
+        self.fate = Fate::Changed(why);
+        if self.hold != Hold::None {
+            self.hold = Hold::Ended;
+        }
+    }
+}

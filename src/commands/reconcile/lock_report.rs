@@ -1,0 +1,242 @@
+//! What a run reports: the table before the question, and what became of each lock.
+
+use serde_json::{Value, json};
+
+use super::find::{Found, LeftOut};
+use super::lock::{Fate, Hold, ReconciledLock};
+use crate::context::Context;
+use crate::domain::change::outcome::Ended;
+use crate::render::change::named;
+use crate::render::invocation::name_of;
+use crate::render::{columns, document, escape, words};
+
+/// How many locks that are not reconciled are named on stderr.
+const MOST_NAMED: usize = 20;
+
+/// How many locks have each fate.
+#[derive(Default)]
+pub(super) struct Counts {
+    pub(super) completed: usize,
+    pub(super) released: usize,
+    pub(super) to_complete: usize,
+    pub(super) to_release: usize,
+    pub(super) left: usize,
+    pub(super) changed: usize,
+    pub(super) unknown: usize,
+    pub(super) failed: usize,
+}
+
+impl Counts {
+    pub(super) fn of(locks: &[ReconciledLock]) -> Self {
+        let mut counts = Self::default();
+        for lock in locks {
+            let count = match lock.fate {
+                Fate::Completed(_) => &mut counts.completed,
+                Fate::Released(_) => &mut counts.released,
+                Fate::ToComplete(_) => &mut counts.to_complete,
+                Fate::ToRelease => &mut counts.to_release,
+                Fate::Open | Fate::Left(_) | Fate::Refused(_) => &mut counts.left,
+                Fate::Changed(_) => &mut counts.changed,
+                Fate::OutcomeUnknown(_) => &mut counts.unknown,
+                Fate::Failed(_) => &mut counts.failed,
+            };
+            *count += 1;
+        }
+        counts
+    }
+
+    pub(super) fn done(&self) -> usize {
+        self.completed + self.released
+    }
+
+    /// `complete 12, release 3, leave 5, changed meanwhile 1`.
+    pub(super) fn planned(&self, left_out: usize) -> String {
+        let mut words = format!(
+            "complete {}, release {}, leave {}, changed meanwhile {}",
+            self.to_complete,
+            self.to_release,
+            self.left + self.unknown + self.failed,
+            self.changed
+        );
+        if left_out > 0 {
+            words += &format!(", not reconciled {left_out}");
+        }
+        words
+    }
+
+    /// `completed 12, released 3, left 5, changed meanwhile 1`.
+    pub(super) fn words(&self, left_out: usize) -> String {
+        let mut words = format!(
+            "completed {}, released {}, left {}, changed meanwhile {}",
+            self.completed,
+            self.released,
+            self.left + self.to_complete + self.to_release,
+            self.changed
+        );
+        if self.failed > 0 {
+            words += &format!(", failed {}", self.failed);
+        }
+        if self.unknown > 0 {
+            words += &format!(", outcome unknown {}", self.unknown);
+        }
+        if left_out > 0 {
+            words += &format!(", not reconciled {left_out}");
+        }
+        words
+    }
+}
+
+/// The table of the locks and of what is planned for each.
+pub(super) fn table(context: &Context, locks: &[ReconciledLock]) -> String {
+    let rows = locks.iter().map(|lock| {
+        let left = match lock.left() {
+            None => "no expiry".to_owned(),
+            Some(left) => format!("{} left", words::expiry(expiry_of(left))),
+        };
+        vec![
+            escape::key(&lock.record.key),
+            lock.record.schema.name.clone(),
+            format!("{}, {left}", lock.because),
+            lock.answer.as_ref().map_or("-", |answer| answer.as_str()).to_owned(),
+            lock.fate.words(),
+        ]
+    });
+    named(&["KEY", "SCHEMA", "LOCK", "ANSWER", "PLAN"], rows, context.ui.view())
+}
+
+fn expiry_of(left: std::time::Duration) -> crate::domain::record::Expiry {
+    crate::domain::record::Expiry::In(crate::domain::record::age::millis(left))
+}
+
+/// Prints what became of each lock that was not completed or released, and how long it holds.
+pub(super) fn print_locks(context: &mut Context, locks: &[ReconciledLock]) {
+    for lock in locks {
+        let is_done = matches!(lock.fate, Fate::Completed(_) | Fate::Released(_));
+        if is_done && !context.ui.is_verbose() {
+            continue;
+        }
+        let hold = match &lock.hold {
+            _ if is_done => String::new(),
+            Hold::None => String::new(),
+            Hold::Ended => "; the lock has ended, or another client changed it".to_owned(),
+            Hold::PutBack => "; it has its former deadline again".to_owned(),
+            Hold::Extended { until_ms, .. } => {
+                let why = match &lock.not_back {
+                    Some(why) => format!(" ({why})"),
+                    None => String::new(),
+                };
+                format!("; it was extended and holds until {}{why}", time(*until_ms))
+            }
+            Hold::Unknown { until_ms: Some(until_ms), .. } => {
+                format!("; it may hold until {}", time(*until_ms))
+            }
+            Hold::Unknown { until_ms: None, .. } => String::new(),
+        };
+        let name = escape::text(name_of(&lock.record).as_bytes());
+        context.ui.status(&format!("{name}: {}{hold}", lock.fate.words()));
+        let is_there = !matches!(lock.fate, Fate::Changed(_)) && lock.hold != Hold::Ended;
+        if lock.is_done_without_result() && is_there {
+            let line = context.ui.invocation().command_line(["inspect", &name_of(&lock.record)]);
+            context.ui.hint(&format!(
+                "the operation is done: store its response with `complete` before the lock ends; \
+                `{line}` shows it"
+            ));
+        }
+    }
+}
+
+/// Prints which locks are not reconciled, and why.
+pub(super) fn print_left_out(context: &mut Context, found: &Found) {
+    if found.young > 0 {
+        let count = found.young;
+        let locks = if count == 1 { "1 lock is" } else { &format!("{count} locks are") };
+        context.ui.detail(&format!("{locks} younger than --older-than, or changed meanwhile"));
+    }
+    if found.alive > 0 {
+        let locks = words::counted(found.alive, "lock");
+        context.ui.status(&format!("Left alone: {locks} whose owner is alive"));
+    }
+    for LeftOut { key, schema, why } in found.left_out.iter().take(MOST_NAMED) {
+        let schema = match schema {
+            Some(schema) => format!(" ({schema})"),
+            None => String::new(),
+        };
+        context.ui.status(&format!("Not reconciled: {}{schema}: {why}", escape::key(key)));
+    }
+    if found.left_out.len() > MOST_NAMED {
+        let more = found.left_out.len() - MOST_NAMED;
+        context.ui.status(&format!("Not reconciled: {more} more; -o json names all of them"));
+    }
+}
+
+fn time(millis: u64) -> String {
+    columns::rfc3339(millis).unwrap_or_else(|| format!("{millis} ms"))
+}
+
+/// The report as JSON.
+pub(super) fn json(
+    locks: &[ReconciledLock],
+    found: &Found,
+    ended: Ended,
+    backup: Option<&str>,
+) -> Value {
+    let counts = Counts::of(locks);
+    let mut entries = Vec::with_capacity(locks.len());
+    for lock in locks {
+        entries.push(entry(lock));
+    }
+    let mut left_out = Vec::with_capacity(found.left_out.len());
+    for left in &found.left_out {
+        let mut entry = json!({
+            "key": document::text(&left.key),
+            "schema": left.schema,
+            "message": left.why,
+        });
+        if let Some(base64) = document::base64_unless_text(&left.key) {
+            entry["key_base64"] = base64.into();
+        }
+        left_out.push(entry);
+    }
+    json!({
+        "format": 1,
+        "outcome": ended.as_str(),
+        "completed": counts.completed,
+        "released": counts.released,
+        "to_complete": counts.to_complete,
+        "to_release": counts.to_release,
+        "left": counts.left,
+        "changed": counts.changed,
+        "failed": counts.failed,
+        "unknown": counts.unknown,
+        "locks": entries,
+        "left_out": left_out,
+        "younger": found.young,
+        "skipped_alive": found.alive,
+        "backup": backup,
+    })
+}
+
+fn entry(lock: &ReconciledLock) -> Value {
+    let (hold, until_ms) = match &lock.hold {
+        Hold::None => ("none", None),
+        Hold::Extended { until_ms, .. } => ("extended", Some(*until_ms)),
+        Hold::PutBack => ("put-back", None),
+        Hold::Ended => ("ended", None),
+        Hold::Unknown { until_ms, .. } => ("unknown", *until_ms),
+    };
+    let is_done = matches!(lock.fate, Fate::Completed(_) | Fate::Released(_));
+    let mut entry = json!({
+        "key": document::text(&lock.record.key),
+        "schema": lock.record.schema.name,
+        "because": lock.because,
+        "answer": lock.answer.as_ref().map(|answer| answer.as_str()),
+        "outcome": lock.fate.as_str(),
+        "message": lock.fate.words(),
+        "hold": if is_done { "ended" } else { hold },
+        "holds_until": until_ms.filter(|_| !is_done).and_then(columns::rfc3339),
+    });
+    if let Some(base64) = document::base64_unless_text(&lock.record.key) {
+        entry["key_base64"] = base64.into();
+    }
+    entry
+}

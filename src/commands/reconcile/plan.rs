@@ -1,0 +1,206 @@
+//! What is done to each lock after the first answer. A response is stored only if the service
+//! replays exactly this response, as a trial on a temporary local Redis shows.
+
+use super::lock::Fate;
+use super::reconciliation::Reconciliation;
+use super::rehearsals::Rehearsals;
+use crate::change::completion::{ChosenCompletion, TrialOutcome, check_delivery};
+use crate::change::{self, time_for};
+use crate::domain::change::unlock;
+use crate::domain::manual::{self, Refusal, ResponseInput};
+use crate::domain::reconcile::{DoneResponse, ProviderAnswer};
+use crate::domain::record::{Record, Response};
+use crate::domain::schema::{Meaning, Step};
+use crate::domain::step::{Answer, StepInputs};
+use crate::exit::CommandError;
+use crate::sim::simulate::LocalServers;
+use crate::sim::{NotRehearsed, RehearsalServer};
+
+/// How a lock is released.
+pub(super) enum ReleaseWay<'a> {
+    /// By the service's own step.
+    Step(&'a Step),
+    /// By removing the lock's Redis key, because the service has no such step.
+    Removal,
+}
+
+impl Reconciliation<'_> {
+    /// Decides what is done to each lock that has an answer.
+    pub(super) async fn plan(&mut self) {
+        for index in 0..self.locks.len() {
+            if self.interrupt.is_raised() || self.trouble.is_some() {
+                return;
+            }
+            self.keep_held().await;
+            let lock = &self.locks[index];
+            if lock.fate != Fate::Open {
+                continue;
+            }
+            let fate = match &lock.answer {
+                None => Fate::Left("it was not asked about".to_owned()),
+                Some(ProviderAnswer::Unknown(why)) => Fate::Left(format!("unknown: {why}")),
+                Some(ProviderAnswer::NotDone) if self.options.is_from_file => Fate::Left(
+                    "not done, but a file cannot confirm this a second time; use --ask".to_owned(),
+                ),
+                Some(ProviderAnswer::NotDone) => match release_way(&lock.record) {
+                    Ok(_) => Fate::ToRelease,
+                    Err(why) => Fate::Left(format!("not done, but {why}")),
+                },
+                Some(ProviderAnswer::Done(response)) => {
+                    let response = response.clone();
+                    let record = lock.record.clone();
+                    match self.check_completion(&record, &response).await {
+                        Ok(()) => Fate::ToComplete(*response),
+                        Err(why) => Fate::Refused(why),
+                    }
+                }
+            };
+            self.locks[index].fate = fate;
+        }
+    }
+
+    /// Passes if the response can be stored, and the service replays it.
+    ///
+    /// # Errors
+    /// Why not.
+    async fn check_completion(
+        &mut self,
+        record: &Record,
+        given: &DoneResponse,
+    ) -> Result<(), String> {
+        let (step, response) = completion_of(record, given)?;
+        let chosen = ChosenCompletion::of_lock(record).map_err(in_words)?;
+        let request = chosen.request(record, &response, None).map_err(in_words)?;
+        if manual::predict_complete(record, &chosen.owner, None) != Meaning::Stored {
+            return Err("the service would refuse to store the response".to_owned());
+        }
+        let trial = self.rehearse(record, step, &request).await;
+        check_delivery(record, &request, &trial).map_err(in_words)?;
+        let completed = manual::completed(record, &request, trial.lives());
+        let predicted = completed.next_request.answer;
+        match &trial {
+            TrialOutcome::Ran(_) if trial.answer() != Some(Meaning::Replay) => {
+                let answer = match trial.answer() {
+                    Some(means) => format!("answers {}", means.as_str()),
+                    None => "gives no answer that its schema lists".to_owned(),
+                };
+                Err(format!(
+                    "on a temporary local Redis, the service {answer} to the next request instead \
+                    of replaying the response"
+                ))
+            }
+            TrialOutcome::Ran(_) | TrialOutcome::NotNeeded => Ok(()),
+            TrialOutcome::NotRun(_) if predicted == Answer::Replay => Ok(()),
+            TrialOutcome::NotRun(why) => Err(format!(
+                "it is not tested whether the service replays the response ({why}), and its schema \
+                does not say so"
+            )),
+        }
+    }
+
+    /// Starts the temporary local Redis, if a response may have to be tried.
+    pub(super) async fn start_rehearsals(&mut self) {
+        let is_needed = self.locks.iter().any(|lock| {
+            lock.record.schema.complete.is_some() && lock.record.schema.begin.is_some()
+        });
+        if !is_needed {
+            return;
+        }
+        let environment = self.context.settings.environment();
+        let servers = LocalServers {
+            path: environment.path(),
+            temp_dir: environment.temp_dir(),
+            like: self.context.settings.target().clone(),
+        };
+        self.rehearsals = match RehearsalServer::start(&servers).await {
+            Ok(server) => Rehearsals::Running(Box::new(server)),
+            Err(NotRehearsed::NoServer(why)) => Rehearsals::Missing(why.to_string()),
+            Err(NotRehearsed::Store(why)) => Rehearsals::Missing(why.to_string()),
+        };
+    }
+
+    /// Tries the completion on the temporary local Redis.
+    async fn rehearse(
+        &mut self,
+        record: &Record,
+        step: &Step,
+        request: &StepInputs<'_>,
+    ) -> TrialOutcome {
+        if record.schema.begin.is_none() {
+            return TrialOutcome::NotNeeded;
+        }
+        match &mut self.rehearsals {
+            Rehearsals::Running(server) => {
+                match server.rehearse(record, step, request, None).await {
+                    Ok(Some(rehearsal)) => TrialOutcome::Ran(rehearsal),
+                    Ok(None) => TrialOutcome::NotNeeded,
+                    Err(why) => TrialOutcome::NotRun(why.to_string()),
+                }
+            }
+            Rehearsals::Missing(why) => TrialOutcome::NotRun(why.clone()),
+            Rehearsals::NotStarted => TrialOutcome::NotNeeded,
+        }
+    }
+}
+
+/// The step and the response that complete a lock.
+///
+/// # Errors
+/// Why the response cannot be stored.
+pub(super) fn completion_of<'a>(
+    record: &'a Record,
+    given: &DoneResponse,
+) -> Result<(&'a Step, Response), String> {
+    let schema = &record.schema;
+    let Some(step) = &schema.complete else {
+        return Err(format!("the schema of {} describes no complete step", schema.name));
+    };
+    change::check_ttls(schema, step).map_err(in_words)?;
+    let input = ResponseInput {
+        status: given.status,
+        headers: given.headers.clone(),
+        body: given.body.clone(),
+        error: None,
+    };
+    if input.is_broken_json() {
+        return Err(
+            "the content type of the response is JSON, but the body is not valid JSON".to_owned()
+        );
+    }
+    let response = input.response(schema).map_err(|misfit| without_flags(&misfit.message))?;
+    Ok((step, response))
+}
+
+/// A message about the options of `complete`, as one about the fields of the answer.
+fn without_flags(message: &str) -> String {
+    message.replace("--", "")
+}
+
+/// How the lock of a record is released.
+///
+/// # Errors
+/// Why it is not.
+pub(super) fn release_way(record: &Record) -> Result<ReleaseWay<'_>, String> {
+    match manual::releasable(record) {
+        Ok(step) => {
+            change::check_ttls(&record.schema, step).map_err(in_words)?;
+            let owner = record.owner().unwrap_or_default();
+            if manual::predict_release(record, step, owner) != Meaning::Released {
+                return Err("the service would refuse to release it".to_owned());
+            }
+            time_for(&record.schema, record.seen.server_ms, record.schema.sends_time(step))
+                .map_err(in_words)?;
+            Ok(ReleaseWay::Step(step))
+        }
+        Err(Refusal::NoSuchStep | Refusal::Undescribed(_)) => {
+            let key_index = unlock::removable(record)?;
+            unlock::check_freed(record, key_index)?;
+            Ok(ReleaseWay::Removal)
+        }
+        Err(why) => Err(why.to_string()),
+    }
+}
+
+fn in_words(error: CommandError) -> String {
+    error.message.replace("; nothing was done", "")
+}

@@ -1,0 +1,41 @@
+//! The answers of a provider's csv file, with their bodies.
+
+use std::path::Path;
+
+use crate::domain::reconcile::{DoneResponse, ProviderAnswer, ProviderRow, parse_rows};
+use crate::exit::CommandError;
+use crate::files;
+
+/// The largest csv file, and the largest body.
+const MOST: u64 = 16 << 20;
+
+/// Reads the file and all bodies, before anything else is done.
+///
+/// # Errors
+/// Usage: a file cannot be read, or the first line that is wrong.
+pub(super) fn read(file: &Path) -> Result<Vec<(ProviderRow, ProviderAnswer)>, CommandError> {
+    let wrong = |why: String| CommandError::usage(format!("--from {}: {why}", file.display()));
+    let bytes = files::read_or_receive(file, MOST).map_err(|error| wrong(error.to_string()))?;
+    let rows = parse_rows(&bytes).map_err(wrong)?;
+    let folder = file.parent().unwrap_or(Path::new(""));
+    let mut all = Vec::with_capacity(rows.len());
+    for row in rows {
+        let answer = match row.outcome.as_str() {
+            "done" => {
+                let mut body = None;
+                if let Some(name) = &row.body_file {
+                    let path = folder.join(name);
+                    body = Some(files::read(&path, MOST).map_err(|error| {
+                        wrong(format!("line {}: cannot read {}: {error}", row.line, path.display()))
+                    })?);
+                }
+                let response = DoneResponse { status: row.status, headers: Vec::new(), body };
+                ProviderAnswer::Done(Box::new(response))
+            }
+            "not-done" => ProviderAnswer::NotDone,
+            _ => ProviderAnswer::Unknown("the file says so".to_owned()),
+        };
+        all.push((row, answer));
+    }
+    Ok(all)
+}

@@ -1,0 +1,239 @@
+//! A run: hold the locks, ask, plan, confirm, act, and give back what was not needed.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use futures_util::stream::{self, StreamExt as _};
+use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
+
+use super::lock::{Fate, ReconciledLock};
+use super::rehearsals::Rehearsals;
+use crate::args::ConfirmArgs;
+use crate::ask_program::AskProgram;
+use crate::change::Journal;
+use crate::context::Context;
+use crate::domain::reconcile::ProviderAnswer;
+use crate::exit::CommandError;
+use crate::interrupt::Interrupt;
+use crate::store::{RecordReader, StoreError, Writer};
+
+/// How a run asks, and how long it holds locks.
+pub(super) struct RunOptions {
+    pub(super) hold: Duration,
+    pub(super) confirm_after: Duration,
+    pub(super) jobs: usize,
+    /// `None` if the answers come from a file.
+    pub(super) program: Option<AskProgram>,
+    pub(super) is_from_file: bool,
+}
+
+/// What a run needs to change locks.
+pub(super) struct Changes {
+    pub(super) writer: Writer,
+    pub(super) journal: Journal,
+}
+
+/// The locks of a run, and what it takes to reconcile them.
+pub(super) struct Reconciliation<'a> {
+    pub(super) context: &'a mut Context,
+    pub(super) confirm_args: &'a ConfirmArgs,
+    pub(super) options: RunOptions,
+    pub(super) locks: Vec<ReconciledLock>,
+    pub(super) reader: RecordReader,
+    /// `None` for a dry run.
+    pub(super) changes: Option<Changes>,
+    pub(super) interrupt: Interrupt,
+    pub(super) rehearsals: Rehearsals,
+    /// When the hold was renewed last.
+    pub(super) held_at: Instant,
+    /// Why nothing more must be changed: the backup or the log cannot be written.
+    pub(super) trouble: Option<anyhow::Error>,
+    /// True once such an error ended the run.
+    pub(super) must_stop: bool,
+    /// Why replicas did not have a step in time.
+    pub(super) behind: Option<StoreError>,
+    /// Errors in a row to reach the server.
+    pub(super) unreachable: u32,
+}
+
+impl Reconciliation<'_> {
+    /// Asks about all locks that are open.
+    pub(super) async fn ask_first(&mut self) {
+        let mut open = Vec::new();
+        for (index, lock) in self.locks.iter().enumerate() {
+            if lock.fate == Fate::Open {
+                open.push(index);
+            }
+        }
+        self.ask(open, 1).await;
+    }
+
+    /// Asks a second time about the locks that are to be released, and releases each at once if
+    /// the answer is the same.
+    pub(super) async fn ask_again(&mut self, confirmed_at: Instant) {
+        let mut open = Vec::new();
+        for (index, lock) in self.locks.iter().enumerate() {
+            if lock.fate == Fate::ToRelease {
+                open.push(index);
+            }
+        }
+        if open.is_empty() {
+            return;
+        }
+        let seconds = self.options.confirm_after.as_secs();
+        self.context.ui.status(&format!(
+            "Asking a second time about {} {} in {seconds} s ...",
+            open.len(),
+            if open.len() == 1 { "lock" } else { "locks" }
+        ));
+        if !self.wait_until(confirmed_at + self.options.confirm_after).await {
+            return;
+        }
+        // A lock that could no longer be held is not asked about.
+        open.retain(|index| self.locks[*index].fate == Fate::ToRelease);
+        self.ask(open, 2).await;
+    }
+
+    /// Waits, and holds the locks meanwhile. False after Ctrl-C, or if nothing more must be changed.
+    async fn wait_until(&mut self, end: Instant) -> bool {
+        while Instant::now() < end {
+            let next = end.min(Instant::now() + self.options.hold / 8);
+            if self.interrupt.unless_raised(sleep_until(next)).await.is_none() {
+                return false;
+            }
+            self.keep_held().await;
+            if self.trouble.is_some() {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Asks about locks, several at a time, and holds all locks meanwhile. An answer to a second
+    /// question is acted on at once.
+    async fn ask(&mut self, indexes: Vec<usize>, attempt: u32) {
+        let Some(program) = self.options.program.clone() else { return };
+        let mut questions = Vec::with_capacity(indexes.len());
+        for index in indexes {
+            let mut question = self.locks[index].question.clone();
+            question["attempt"] = attempt.into();
+            let mut text = question.to_string().into_bytes();
+            text.push(b'\n');
+            questions.push((index, text));
+        }
+        let program = &program;
+        let mut answers = stream::iter(questions)
+            .map(|(index, question)| async move { (index, program.ask(question).await) })
+            .buffer_unordered(self.options.jobs);
+        let period = (self.options.hold / 8).max(Duration::from_millis(50));
+        let mut ticks = interval_at(Instant::now() + period, period);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let interrupt = self.interrupt.clone();
+        loop {
+            let next = async {
+                tokio::select! {
+                    answer = answers.next() => Some(answer),
+                    _ = ticks.tick() => None,
+                }
+            };
+            // Ctrl-C drops the questions that are open, and their programs with them.
+            match interrupt.unless_raised(next).await {
+                None => return,
+                Some(None) => self.keep_held().await,
+                Some(Some(None)) => return,
+                Some(Some(Some((index, answer)))) => self.take_answer(index, answer, attempt).await,
+            }
+            if self.trouble.is_some() {
+                return;
+            }
+        }
+    }
+
+    async fn take_answer(&mut self, index: usize, answer: ProviderAnswer, attempt: u32) {
+        let lock = &mut self.locks[index];
+        if attempt == 1 {
+            lock.answer = Some(answer);
+            return;
+        }
+        // The hold may have failed while the program ran.
+        if lock.fate != Fate::ToRelease {
+            return;
+        }
+        match &answer {
+            ProviderAnswer::NotDone => self.release(index).await,
+            ProviderAnswer::Done(_) => {
+                lock.fate = Fate::Left(
+                    "contradictory answers: first not done, then done; nothing was changed"
+                        .to_owned(),
+                );
+                lock.answer = Some(answer);
+            }
+            ProviderAnswer::Unknown(why) => {
+                lock.fate =
+                    Fate::Left(format!("not done, but the second answer is unknown: {why}"));
+                lock.answer = Some(answer);
+            }
+        }
+    }
+
+    /// Asks the operator, and holds the locks until the answer comes.
+    ///
+    /// # Errors
+    /// Not confirmed, or interrupted.
+    pub(super) async fn confirm(
+        &mut self,
+        question: &str,
+        server: &str,
+    ) -> Result<(), CommandError> {
+        let Some(mut dialog) = self.confirm_args.dialog(self.context, question, server)? else {
+            return Ok(());
+        };
+        loop {
+            // This waits for the end of a pager, which may take long.
+            let prompt = dialog.prompt(self.context)?;
+            self.keep_held().await;
+            // The prompt waits for a key in a thread of its own.
+            let mut waiting = tokio::task::spawn_blocking(move || prompt.ask());
+            let typed = loop {
+                let tick = tokio::time::sleep(self.options.hold / 8);
+                tokio::select! {
+                    typed = &mut waiting => break typed,
+                    () = tick => self.keep_held().await,
+                }
+            };
+            let typed = typed.map_err(|error| CommandError::usage(error.to_string()))??;
+            if dialog.takes(&typed)? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Connects anew, because a connection may be broken. Without success the old connections stay.
+    pub(super) async fn reconnect(&mut self) {
+        if let Ok(reader) = self.context.reader().await {
+            self.reader = reader;
+        }
+        if let Some(changes) = &mut self.changes
+            && let Ok(writer) = self.context.writer(self.confirm_args).await
+        {
+            changes.writer = writer;
+        }
+    }
+
+    /// Passes unless Ctrl-C came, or nothing more must be changed.
+    pub(super) fn may_go_on(&self) -> bool {
+        self.trouble.is_none() && !self.interrupt.is_raised()
+    }
+
+    /// Why the run ended early, if it did.
+    pub(super) fn ended(&mut self) -> Result<()> {
+        if let Some(trouble) = self.trouble.take() {
+            self.must_stop = true;
+            return Err(trouble);
+        }
+        if self.interrupt.is_raised() {
+            return Err(CommandError::interrupted("interrupted").into());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,125 @@
+//! Which locks are reconciled. An estimated age never makes a lock old, and a lock that was renewed
+//! has a live worker.
+
+use crate::domain::change::unlock;
+use crate::domain::duration;
+use crate::domain::record::age::{self, TTL_TOLERANCE_MS};
+use crate::domain::record::{Claim, Evidence, Expiry, Record};
+use crate::domain::schema::{State, TtlOf};
+
+/// Whether a lock is reconciled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Eligibility {
+    /// It is, for this reason.
+    Taken(String),
+    /// It is known to be younger.
+    Young,
+    /// Nobody knows, for this reason.
+    Left(String),
+}
+
+/// The index of the lock of a record that can be reconciled, whatever its age.
+///
+/// # Errors
+/// Why the record has no such lock.
+pub(crate) fn reconcilable(record: &Record) -> Result<usize, String> {
+    if let Some(why) = record.claim.unrecognised_because() {
+        return Err(format!("it is not a lock of {}: {why}", record.schema.name));
+    }
+    if record.claim == Claim::Provisional || record.is_undecided() {
+        return Err("its value is too long to tell whose it is".to_owned());
+    }
+    match record.state {
+        State::InProgress => {}
+        State::Completed | State::Failed | State::Released => {
+            return Err(format!("it is {} already", record.state.as_str()));
+        }
+        State::Absent | State::Unreadable => {}
+    }
+    let key_index = unlock::removable(record)?;
+    if record.state != State::InProgress || key_index != record.schema.lock_key_index() {
+        return Err(format!("it is {} and no lock", record.state.as_str()));
+    }
+    if record.lapsing().is_some_and(|(value, _)| value.lapsed.is_some()) {
+        return Err("it has passed its own expiry, so its service treats it as ended".to_owned());
+    }
+    if let Some(why) = record.schema.read_only_because() {
+        return Err(why);
+    }
+    Ok(key_index)
+}
+
+/// Whether the lock at this index of the record is reconciled. `former_ms` is the deadline that the
+/// lock had before an operator extended it to its current one, in milliseconds since the epoch.
+pub(crate) fn eligibility(
+    record: &Record,
+    key_index: usize,
+    older_than_ms: u64,
+    former_ms: Option<u64>,
+) -> Eligibility {
+    let known_age = match record.age {
+        Some(age) if age.evidence == Evidence::Known => Some(age.millis),
+        _ => None,
+    };
+    let ttl = record.ttl(TtlOf::Lock).map(age::millis);
+    let Expiry::In(left_ms) = record.seen.keys[key_index].expiry else {
+        return without_expiry(known_age, ttl, older_than_ms);
+    };
+    let left_ms = match (former_ms, record.seen.server_ms) {
+        (Some(former), Some(now)) => signed(former) - signed(now),
+        _ => signed(left_ms),
+    };
+    let is_stated = record.ttl_evidence(TtlOf::Lock) > Evidence::Estimated;
+    // Only the TTL shows whether a worker renewed the lock, also if the value holds its age.
+    let Some(ttl) = ttl.filter(|_| is_stated) else {
+        return Eligibility::Left(
+            "the lock TTL of this deployment is not stated (--lock-ttl), so it is unknown whether \
+            a worker renewed it"
+                .to_owned(),
+        );
+    };
+    if let Some(age_ms) = known_age {
+        if signed(age_ms) + left_ms > signed(ttl.saturating_add(TTL_TOLERANCE_MS)) {
+            return renewed(ttl);
+        }
+        return by_age(age_ms, older_than_ms, "created");
+    }
+    if left_ms > signed(ttl.saturating_add(TTL_TOLERANCE_MS)) {
+        return renewed(ttl);
+    }
+    let age_ms = u64::try_from(signed(ttl) - left_ms).unwrap_or(0);
+    by_age(age_ms, older_than_ms, "acquired")
+}
+
+/// A lock that never expires is an orphan, unless its service gives its locks no TTL, or its value
+/// says that it is young: its worker may be about to set the expiry.
+fn without_expiry(known_age: Option<u64>, ttl: Option<u64>, older_than_ms: u64) -> Eligibility {
+    match (known_age, ttl) {
+        (Some(age_ms), _) if age_ms < older_than_ms => Eligibility::Young,
+        (_, Some(_)) => Eligibility::Taken("it never expires".to_owned()),
+        (Some(age_ms), None) => by_age(age_ms, older_than_ms, "created"),
+        (None, None) => Eligibility::Left(
+            "its service gives its locks no TTL, and its value holds no time, so its age is unknown"
+                .to_owned(),
+        ),
+    }
+}
+
+fn by_age(age_ms: u64, older_than_ms: u64, verb: &str) -> Eligibility {
+    if age_ms < older_than_ms {
+        return Eligibility::Young;
+    }
+    Eligibility::Taken(format!("{verb} {} ago", duration::short(age_ms)))
+}
+
+fn renewed(ttl_ms: u64) -> Eligibility {
+    let ttl = duration::short(ttl_ms);
+    Eligibility::Left(format!(
+        "it ends later than a lock TTL of {ttl} allows, so it was renewed or extended, and its \
+        worker may be alive"
+    ))
+}
+
+fn signed(millis: u64) -> i64 {
+    i64::try_from(millis).unwrap_or(i64::MAX / 4).min(i64::MAX / 4)
+}

@@ -1,0 +1,147 @@
+//! The report is true however a run ends: lost replies, a lost server, a backup that cannot be
+//! written.
+
+use crate::provider::{BY_KEY, LOCK, lock, logged, program, pttl, state, words};
+use crate::support::proxy::{Hook, breaks_at, hooked_socket, says, sends_at};
+use crate::support::{FOREVER, Server};
+
+/// Rule: a reply that is lost is read back, and the other locks are told and changed.
+#[test]
+fn a_lost_reply_is_read_back_and_the_others_go_on() {
+    for delivers in [true, false] {
+        let server = Server::holding(&[
+            ("idem:done-1", LOCK, FOREVER),
+            ("idem:done-2", LOCK, FOREVER),
+            ("idem:not-1", LOCK, FOREVER),
+        ]);
+        let ask = program(server.folder(), BY_KEY);
+        let socket = breaks_at(&server, "EXEC", delivers);
+        let ran = server.through(&socket, &words(&ask, &["-o", "json"]));
+        let report = ran.json();
+        let mut stored = 0;
+        for key in ["done-1", "done-2"] {
+            let outcome = lock(&report, key)["outcome"].as_str().unwrap();
+            match state(&server, "express", key).as_str() {
+                "completed" => {
+                    stored += 1;
+                    assert_eq!(outcome, "completed", "{delivers} {}", ran.all());
+                }
+                "in-progress" => {
+                    assert!(["failed", "outcome-unknown"].contains(&outcome), "{}", ran.all());
+                }
+                other => panic!("{other}"),
+            }
+        }
+        assert_eq!(stored, if delivers { 2 } else { 1 }, "{}", ran.all());
+        assert_eq!(lock(&report, "not-1")["outcome"], "released", "{}", ran.all());
+        assert_eq!(server.get("idem:not-1"), None);
+        assert_eq!(ran.code, if delivers { 0 } else { 7 }, "{}", ran.all());
+    }
+}
+
+/// Rule: if the reply to an extension is lost, the lock is read again, and extended again if that was
+/// not done. Revert: without `settle_unknown`, the lock is called changed, and is not held.
+#[test]
+fn a_lost_reply_to_an_extension_is_read_back() {
+    for delivers in [true, false] {
+        let server = Server::holding(&[("idem:done-1", LOCK, 60_000)]);
+        let ask = program(server.folder(), BY_KEY);
+        // The first transaction is that of the extension.
+        let socket = breaks_at(&server, "EXEC", delivers);
+        let ran = server.through(&socket, &words(&ask, &["--lock-ttl", "5m", "-o", "json"]));
+        let report = ran.json();
+        let entry = lock(&report, "done-1");
+        assert_eq!(ran.code, 0, "{delivers}: {}", ran.all());
+        assert_eq!(entry["outcome"], "completed", "{}", ran.all());
+        assert_eq!(state(&server, "express", "done-1"), "completed");
+        assert_eq!(logged(&server, "done-1"), ["extended", "completed"]);
+        server.idemctl(&["undo", "--yes"]).exits(0);
+        assert_eq!(server.get("idem:done-1").unwrap(), LOCK.as_bytes());
+    }
+}
+
+/// Rule: if the server is gone, no lock is called changed, and those that were extended are named.
+#[test]
+fn a_server_that_is_gone_leaves_every_lock_told() {
+    let server = Server::holding(&[("idem:done-1", LOCK, 60_000), ("idem:done-2", LOCK, 60_000)]);
+    let gone = server.folder().join("gone");
+    let seen = gone.clone();
+    let socket =
+        hooked_socket(&server, move |_| if seen.exists() { Hook::Cut } else { Hook::Pass });
+    let ask = program(server.folder(), &format!("touch gone\n{BY_KEY}"));
+    let ran = server.through(&socket, &words(&ask, &["--lock-ttl", "5m", "-o", "json"]));
+    assert_ne!(ran.code, 0, "{}", ran.all());
+    let report = ran.json();
+    for key in ["done-1", "done-2"] {
+        let entry = lock(&report, key);
+        assert_ne!(entry["outcome"], "completed", "{}", ran.all());
+        assert_eq!(entry["hold"], "extended", "{}", ran.all());
+        assert!(entry["holds_until"].is_string(), "{}", ran.all());
+        assert!(pttl(&server, &format!("idem:{key}")) > 500_000);
+        assert_eq!(server.get(&format!("idem:{key}")).unwrap(), LOCK.as_bytes());
+    }
+    std::fs::remove_file(gone).unwrap();
+}
+
+/// Rule: without a backup nothing is changed, and nothing is extended either.
+#[test]
+fn a_backup_that_cannot_be_opened_stops_everything_first() {
+    let server = Server::holding(&[("idem:done-1", LOCK, 60_000)]);
+    let ask = program(server.folder(), &format!("touch asked\n{BY_KEY}"));
+    // A file where a folder is needed.
+    let file = server.folder().join("ask/backup.jsonl").display().to_string();
+    let more = ["--lock-ttl", "5m", "--backup", &file];
+    server.idemctl(&words(&ask, &more)).exits(2).says("backup.jsonl");
+    assert!(pttl(&server, "idem:done-1") <= 60_000);
+    assert!(!server.folder().join("asked").exists());
+}
+
+/// Rule: a backup that cannot be written while locks are changed stops the changes, and every lock is
+/// told.
+#[test]
+fn a_backup_that_cannot_be_written_stops_the_changes() {
+    let server = Server::start();
+    for index in 0..20 {
+        server.put(&format!("idem:done-{index:02}"), LOCK);
+    }
+    let ask = program(server.folder(), BY_KEY);
+    let mut command = server.command();
+    command.args(words(&ask, &["-o", "json"]));
+    // A file of the run may have this many blocks of 512 bytes.
+    let ran = crate::support::bounded(&command, "ulimit -f 8");
+    assert_ne!(ran.code, 0, "{}", ran.all());
+    let report = ran.json();
+    let mut completed = 0;
+    for index in 0..20 {
+        let key = format!("done-{index:02}");
+        let is_stored = server.get(&format!("idem:{key}")).unwrap() != LOCK.as_bytes();
+        completed += usize::from(is_stored);
+        let outcome = lock(&report, &key)["outcome"].as_str().unwrap();
+        assert_eq!(outcome == "completed", is_stored, "{key}: {}", ran.all());
+    }
+    assert_eq!(report["completed"], completed, "{}", ran.all());
+    assert!((1..20).contains(&completed), "{}", ran.all());
+}
+
+/// Rule: a lock that changes between the comparison and the step stays as it is.
+#[test]
+fn a_lock_that_changes_at_the_last_moment_stays() {
+    let server = Server::holding(&[("idem:done-1", LOCK, FOREVER)]);
+    let ask = program(server.folder(), BY_KEY);
+    let socket = sends_at(&server, "EXEC", &["PEXPIRE", "idem:done-1", "50000"]);
+    let ran = server.through(&socket, &words(&ask, &["-o", "json"])).exits(3);
+    assert_eq!(lock(&ran.json(), "done-1")["outcome"], "changed", "{}", ran.all());
+    assert_eq!(server.get("idem:done-1").unwrap(), LOCK.as_bytes());
+    assert!(logged(&server, "done-1").is_empty());
+}
+
+/// Rule: printed command lines repeat the options of the server, and quote keys.
+#[test]
+fn printed_commands_lead_back() {
+    let server = Server::holding(&[("idem:done 'a'", LOCK, FOREVER)]);
+    let ask =
+        program(server.folder(), r#"echo '{"outcome":"done","status":500,"headers":{},"body":1}'"#);
+    let ran = server.idemctl(&words(&ask, &[])).exits(3);
+    ran.says(format!("`idemctl -s {} inspect", server.socket().display()));
+    assert!(says(ran.stderr.as_bytes(), "inspect"));
+}
