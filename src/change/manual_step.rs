@@ -84,7 +84,7 @@ impl ManualStep<'_> {
         args: &StepArgs,
         read_back: impl Fn(&Record) -> Option<Meaning>,
     ) -> Result<Exit> {
-        let beside = self.keys_beside_record();
+        let beside = self.keys_beside_record(self.step.calls.len());
         if !beside.is_empty() {
             context.ui.warning(&format!(
                 "this step may also change {beside}, of which idemctl keeps no copy, so that undo \
@@ -223,8 +223,9 @@ impl ManualStep<'_> {
             }
         };
         let means = executed.meaning();
-        let reply = match executed {
-            ExecutedStep::Decided { reply, .. } | ExecutedStep::Unrecognised { reply, .. } => reply,
+        let (reply, last) = match executed {
+            ExecutedStep::Decided { reply, index, .. }
+            | ExecutedStep::Unrecognised { reply, index } => (reply, index),
             ExecutedStep::Undecided => {
                 calls.calls_made = self.step.calls.len();
                 let left = calls.release_lock().await;
@@ -241,7 +242,8 @@ impl ManualStep<'_> {
             let why = CommandError::new(Exit::No, "the step did not store");
             return Err(self.in_between(why.into(), &calls, Some(left)));
         }
-        Ok(StepOutcome { means, reply: Some(reply), now: self.record_of(calls.seen) })
+        let now = self.record_of(calls.seen);
+        Ok(StepOutcome { means, reply: Some(reply), now, calls: last + 1 })
     }
 
     /// The request with the time of the record's node. The operator may have thought for minutes
@@ -312,7 +314,8 @@ impl ManualStep<'_> {
         if let Some(now) = now {
             let now = self.record_of(now);
             if let Some(means) = read_back(&now) {
-                return Ok(StepOutcome { means: Some(means), reply: None, now });
+                let calls = self.step.calls.len();
+                return Ok(StepOutcome { means: Some(means), reply: None, now, calls });
             }
         }
         let key = escape::text(&self.report.record.key);
@@ -330,7 +333,9 @@ impl ManualStep<'_> {
         let error = match executed {
             Ok(outcome) if self.took_effect(outcome) => return Some(self.audit_word),
             // Its effect may be in another Redis key.
-            Ok(outcome) if outcome.is_done() && !self.keys_beside_record().is_empty() => {
+            Ok(outcome)
+                if outcome.is_done() && !self.keys_beside_record(outcome.calls).is_empty() =>
+            {
                 return Some(self.audit_word);
             }
             // A service may change a lock that it does not take, e.g. give the lock a TTL.
@@ -356,12 +361,12 @@ impl ManualStep<'_> {
         outcome.is_done() && !took_no_lock
     }
 
-    /// The Redis keys that the step may change beside those of the record, as a list; empty if there
-    /// are none.
-    fn keys_beside_record(&self) -> String {
+    /// The Redis keys that this many calls of the step may change beside those of the record, as a
+    /// list; empty if there are none.
+    fn keys_beside_record(&self, calls: usize) -> String {
         let record = self.report.record;
         let mut names = Vec::new();
-        for redis_key in record.schema.keys_beside_record(self.step, &record.key) {
+        for redis_key in record.schema.keys_beside_record(&self.step.calls[..calls], &record.key) {
             names.push(escape::text(&redis_key).to_string());
         }
         names.join(", ")
@@ -384,7 +389,7 @@ impl ManualStep<'_> {
                 ""
             } else if self.is_changed_by(outcome) {
                 "; it still changed the record"
-            } else if !self.keys_beside_record().is_empty() {
+            } else if !self.keys_beside_record(outcome.calls).is_empty() {
                 "; the record is unchanged, and its other Redis keys may have changed"
             } else {
                 "; nothing was changed"

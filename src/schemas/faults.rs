@@ -173,7 +173,7 @@ fn keys_beside_records(folder: &Path, schema: &Schema) -> Vec<Problem> {
     for (name, step) in steps {
         let Some(step) = step else { continue };
         let mut names = Vec::new();
-        for redis_key in schema.keys_beside_record(step, b"KEY") {
+        for redis_key in schema.keys_beside_record(&step.calls, b"KEY") {
             names.push(String::from_utf8_lossy(&redis_key).into_owned());
         }
         if names.is_empty() {

@@ -127,17 +127,17 @@ impl Schema {
     /// value may decide the answer, too.
     pub(crate) fn answers_by_record(&self) -> bool {
         match &self.begin {
-            Some(begin) => self.keys_beside_record(begin, b"idemctl").is_empty(),
+            Some(begin) => self.keys_beside_record(&begin.calls, b"idemctl").is_empty(),
             None => false,
         }
     }
 
-    /// The Redis keys that a step may write beside those of the record with this idempotency key.
+    /// The Redis keys that calls may write beside those of the record with this idempotency key.
     /// idemctl does not read them, and keeps no copy of them.
-    pub(crate) fn keys_beside_record(&self, step: &Step, key: &[u8]) -> Vec<Vec<u8>> {
+    pub(crate) fn keys_beside_record(&self, calls: &[Call], key: &[u8]) -> Vec<Vec<u8>> {
         let own = self.redis_keys(key);
         let mut beside = Vec::new();
-        for call in &step.calls {
+        for call in calls {
             for word in call.written_keys() {
                 // Scripts build Redis keys from the idempotency key alone.
                 if word.fill(|_| Vec::new()).is_empty() && word.roles().next().is_none() {

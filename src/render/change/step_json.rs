@@ -34,6 +34,8 @@ pub struct StepOutcome {
     pub reply: Option<StepReply>,
     /// The record after the step.
     pub now: Record,
+    /// The number of calls that were made.
+    pub calls: usize,
 }
 
 impl StepReport<'_> {
