@@ -44,9 +44,11 @@ use crate::scan::{ScanEnd, ScanReport, explain_nothing};
 /// --within sorts records that agree by time, and cuts them wherever the time since the previous
 /// one is longer. The time is the creation in the value, by the service's clock, if the schema
 /// stores it, else the storing of the result; without either it is the expiry minus the TTL. `~`
-/// marks times that rest on a schema's default TTL, and gaps between such times, or between an
-/// arrival and a stored result. A lock that was extended, or that its schema can renew, has no such
-/// estimate.
+/// marks times that rest on a TTL, and gaps between such times, or between an arrival and a stored
+/// result. A lock that was extended, or that its schema can renew, has no such time. A time that
+/// rests on a schema's default TTL is only an estimate, because the service may set other TTLs. For
+/// --within it counts as unknown: such a record is in no group, and is named if another one agrees
+/// (exit status 3). State the TTL with --result-ttl or --lock-ttl only if all records have it.
 ///
 /// The records of a group are read twice. During the scan, idemctl keeps 32 bytes per record and
 /// kind of evidence in memory, and the keys in a temporary file. It refuses more than 50,000,000
@@ -60,8 +62,8 @@ use crate::scan::{ScanEnd, ScanReport, explain_nothing};
 /// the line itself. If several lines have the same schema and key, the last one counts.
 ///
 /// Exit status 0 if there is no group among the records of the schemas that were read, 1 if there is
-/// one, and 3 if that is unknown for some records, no record could be compared, or the scan is not
-/// complete.
+/// one, and 3 if that is unknown for some records, no record was compared (also because there was
+/// none), or the scan is not complete.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
     /// Group by the value at this JSON pointer into the response, e.g. /order/id; repeatable

@@ -6,7 +6,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use super::spool::{Spool, SpoolReader};
 use crate::domain::duplicates::{
     CompareCounts, CompareRule, ComparedRecord, EvidenceEntry, EvidenceIndex, MilliSeconds,
-    PointerTally, TooManyEntries,
+    PointerTally, RecordTime, TooManyEntries,
 };
 use crate::exit::CommandError;
 
@@ -78,7 +78,8 @@ impl<'a> Collector<'a> {
         }
         let place = self.spool.add(spooled)?;
         let key = self.hasher.hash_one(&record.name.key);
-        let at_ms = record.time.and_then(|time| MilliSeconds::new(time.at_ms));
+        let time = record.time.filter(RecordTime::separates);
+        let at_ms = time.and_then(|time| MilliSeconds::new(time.at_ms));
         if let Some(value) = values {
             let entry = EvidenceEntry { value, key, at_ms, place };
             self.by_values.add(entry).map_err(too_many)?;

@@ -94,7 +94,7 @@ pub(crate) enum UnknownBecause {
     NotDecoded,
     /// The key does not have the part that --tenant-part names.
     TenantPart,
-    /// The record agrees with others, and --within needs its time.
+    /// The record agrees with others, and --within needs its time, which is unknown or estimated.
     Time,
     /// The record changed between the scan and the second read.
     Changed,
@@ -430,10 +430,10 @@ impl CompareCounts {
             && self.not_compared.keys().eq([&NotCompared::Fingerprint])
     }
 
-    /// True if there are records, and none of them has what is compared. Nothing is known about
-    /// duplicates then: the pointer may be wrong.
+    /// True if no record has what is compared, or there is no record. Nothing is known about
+    /// duplicates then: the pointer, the filters, the server or the file may be wrong.
     pub(crate) fn compared_nothing(&self) -> bool {
-        self.records > 0 && self.compared == 0
+        self.compared == 0
     }
 }
 

@@ -9,7 +9,7 @@ pub(crate) struct EvidenceEntry {
     pub(crate) value: u64,
     /// The hash of the idempotency key.
     pub(crate) key: u64,
-    /// The time of the record in milliseconds since the epoch.
+    /// The time of the record in milliseconds since the epoch, if it can separate records.
     pub(crate) at_ms: Option<MilliSeconds>,
     /// Where the name of the record is kept.
     pub(crate) place: u64,

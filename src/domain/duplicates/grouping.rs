@@ -57,7 +57,8 @@ pub(crate) struct GroupedRecords {
     pub(crate) records: Vec<ComparedRecord>,
     /// Strong groups first, and then by the number of keys, the largest first.
     pub(crate) groups: Vec<DuplicateGroup>,
-    /// Records that agree with others and are in no group, because --within needs their times.
+    /// Records that agree with others and are in no group, because --within needs their times, and
+    /// these are unknown or estimated.
     pub(crate) time_unknown: Vec<usize>,
 }
 
@@ -95,15 +96,16 @@ impl GroupedRecords {
                 if grouped.keys(&members) < 2 {
                     continue;
                 }
+                if within_ms.is_some() {
+                    let (timed, unknown) =
+                        members.into_iter().partition(|index| grouped.has_separating_time(*index));
+                    members = timed;
+                    time_unknown.extend::<Vec<_>>(unknown);
+                }
                 members.sort_by_key(|index| {
                     let at_ms = grouped.at_ms(*index);
                     (at_ms.is_none(), at_ms, *index)
                 });
-                if within_ms.is_some() {
-                    let timed = members.iter().take_while(|index| grouped.at_ms(**index).is_some());
-                    let unknown = members.split_off(timed.count());
-                    time_unknown.extend(unknown);
-                }
                 for part in grouped.cut(&members, within_ms) {
                     if grouped.keys(&part) < 2 || is_told(&groups_of, &part) {
                         continue;
@@ -177,6 +179,10 @@ impl GroupedRecords {
             )
         });
         self.groups = groups;
+    }
+
+    fn has_separating_time(&self, index: usize) -> bool {
+        self.records[index].time.is_some_and(|time| time.separates())
     }
 
     fn at_ms(&self, index: usize) -> Option<u64> {
@@ -405,6 +411,21 @@ mod tests {
         assert_eq!((within.groups.len(), within.time_unknown), (0, vec![0]));
         let without = grouped(&records, None);
         assert_eq!((shown(&without)[0].1.as_str(), without.time_unknown.len()), ("ba", 0));
+    }
+
+    #[test]
+    fn an_estimated_time_is_unknown_for_a_limit_of_gaps() {
+        let mut records = [record(0, 1, 0, 0, 10), record(1, 1, 0, 0, 20), record(2, 1, 0, 0, 900)];
+        let mut set = |evidence| {
+            if let Some(time) = &mut records[2].time {
+                time.evidence = evidence;
+            }
+            let within = grouped(&records, Some(50));
+            assert_eq!(shown(&within), [(GroupBasis::Values, "ab".to_owned())]);
+            within.time_unknown
+        };
+        assert_eq!(set(Evidence::Estimated), [2]);
+        assert!(set(Evidence::Stated).is_empty() && set(Evidence::Known).is_empty());
     }
 
     proptest! {

@@ -10,8 +10,9 @@
 //!    make records agree by themselves. A missing value, null, and an empty text, array or object
 //!    agree with nothing.
 //! 3. Records that agree are sorted by their times. With `--within`, they are cut wherever the time
-//!    since the previous one is longer (single linkage), and a record of unknown time is in no
-//!    group. Without it, they stay together whatever their times are.
+//!    since the previous one is longer (single linkage), and a record whose time is unknown, or is
+//!    estimated from a schema's default TTL, is in no group. Without it, they stay together
+//!    whatever their times are.
 //! 4. A part with at least two different idempotency keys is a group. One client key under two
 //!    schemas is not different keys.
 //! 5. Each kind of evidence makes its own groups, so weak evidence never joins strong groups. A

@@ -29,6 +29,12 @@ pub(crate) struct RecordTime {
 }
 
 impl RecordTime {
+    /// True if gaps to this time can separate records. A schema's default TTL cannot prove a gap:
+    /// the service may have stored records with different TTLs.
+    pub(crate) fn separates(&self) -> bool {
+        self.evidence != Evidence::Estimated
+    }
+
     /// The time of a record; `None` if it is unknown.
     pub(crate) fn of(record: &Record) -> Option<Self> {
         let known = |at_ms, is| Some(Self { at_ms, is, evidence: Evidence::Known });

@@ -65,9 +65,12 @@ fn heading(report: &DuplicatesReport<'_>, group: &DuplicateGroup, view: View) ->
         let pointers = report.rule.pointers.join(", ");
         after.push_str(&format!("; {} differs", escape::text(pointers.as_bytes())));
     }
-    if report.grouped.time_evidence(group) == Some(Evidence::Estimated) {
-        let rests = if report.within_ms.is_some() { "rests on" } else { "has" };
-        after.push_str(&format!("; {rests} estimated times"));
+    match report.grouped.time_evidence(group) {
+        Some(Evidence::Estimated) => after.push_str("; has estimated times"),
+        Some(Evidence::Stated) if report.within_ms.is_some() => {
+            after.push_str("; rests on a stated TTL");
+        }
+        _ => {}
     }
     let what = parts.join(", ");
     let Some(width) = view.width else { return format!("{what}{after}") };
@@ -109,7 +112,7 @@ fn members(report: &DuplicatesReport<'_>, group: &DuplicateGroup, view: View) ->
     for (index, gap) in group.members.iter().zip(gaps) {
         let record = &report.grouped.records[*index];
         let is_estimate =
-            [before, record.time].iter().flatten().any(|time| time.evidence == Evidence::Estimated);
+            [before, record.time].iter().flatten().any(|time| time.evidence != Evidence::Known);
         let gap = match gap {
             Some(gap) if is_estimate || is_mixed => format!("~{}", duration::short(gap)),
             Some(gap) => duration::short(gap),
@@ -131,7 +134,9 @@ fn row(record: &ComparedRecord, gap: String) -> Vec<String> {
     if let Some(known) = record.time
         && let Some(at) = rfc3339(known.at_ms)
     {
-        time = format!("{}{at}", known.evidence.mark());
+        // Also a stated TTL does not prove when a record was written.
+        let mark = if known.evidence == Evidence::Known { "" } else { "~" };
+        time = format!("{mark}{at}");
         of = match known.is {
             TimeIs::Created => "arrival".to_owned(),
             TimeIs::Completed => "result".to_owned(),
@@ -166,11 +171,22 @@ pub(crate) fn summary(report: &DuplicatesReport<'_>) -> Vec<String> {
     for (why, unknown) in &counts.unknown {
         lines.push(unknown_line(*why, unknown));
     }
-    if counts.compared_nothing() && report.candidates.is_none() {
+    if has_estimated_times(report) {
         lines.push(
-            "No record could be compared, so it is unknown whether there are duplicates."
+            "An estimated time rests on a schema's default TTL. If all records have one TTL, state \
+            it with --schema and --result-ttl or --lock-ttl; otherwise leave out --within."
                 .to_owned(),
         );
+    }
+    if counts.compared_nothing() && report.candidates.is_none() {
+        let nothing = if !report.grouped.groups.is_empty() {
+            "--same compared no record, so it is unknown whether there are more duplicates."
+        } else if counts.records == 0 {
+            "There was no record to compare, so it is unknown whether there are duplicates."
+        } else {
+            "No record could be compared, so it is unknown whether there are duplicates."
+        };
+        lines.push(nothing.to_owned());
     }
     if counts.compared_nothing() && counts.not_compared.contains_key(&NotCompared::Value) {
         lines.push(format!(
@@ -182,8 +198,17 @@ pub(crate) fn summary(report: &DuplicatesReport<'_>) -> Vec<String> {
     lines
 }
 
+/// True if a record is in no group because its time is only estimated.
+fn has_estimated_times(report: &DuplicatesReport<'_>) -> bool {
+    let grouped = report.grouped;
+    grouped.time_unknown.iter().any(|index| grouped.records[*index].time.is_some())
+}
+
 /// The line in place of groups.
 fn no_groups(report: &DuplicatesReport<'_>, is_complete: bool) -> String {
+    if report.counts.compared_nothing() {
+        return format!("Nothing was compared: {}.", compared(report));
+    }
     let so_far = if is_complete { "" } else { " among what could be compared" };
     format!("No groups{so_far}: {}.", compared(report))
 }
@@ -254,7 +279,7 @@ fn gap_line(report: &DuplicatesReport<'_>) -> Option<String> {
             longest = longest.max(gap);
         }
         is_estimate |= report.grouped.has_mixed_times(group)
-            || report.grouped.time_evidence(group) == Some(Evidence::Estimated);
+            || report.grouped.time_evidence(group).is_some_and(|time| time != Evidence::Known);
     }
     let shortest = shortest?;
     let about = if is_estimate { "about " } else { "" };
@@ -338,7 +363,10 @@ fn unknown_line(why: UnknownBecause, unknown: &UnknownRecords) -> String {
         }
         UnknownBecause::Time => {
             let agrees = if is_one { "agrees" } else { "agree" };
-            format!("{agrees} with another one, and {has} an unknown time, which --within needs")
+            format!(
+                "{agrees} with another one, and {has} an unknown or only estimated time, which is \
+                not enough for --within"
+            )
         }
         UnknownBecause::Changed => format!("changed after the scan read {}", it(is_one)),
         UnknownBecause::Gone => format!(

@@ -85,8 +85,7 @@ fn a_time_says_what_it_is_and_how_it_is_known() {
     for (key, left) in [("a", DAY - 60_000), ("b", DAY - 20_000)] {
         server.set(&format!("idem:result:{key}"), result(r#"{"order":{"id":7}}"#), left);
     }
-    let words = [&BY_ORDER[..], &["--within", "5m"]].concat();
-    let group = found(&server, &words).exits(1).json()["groups"][0].clone();
+    let group = found(&server, &BY_ORDER).exits(1).json()["groups"][0].clone();
     let first = &group["records"][0];
     assert_eq!((&first["key"], &first["at_is"]), (&"a".into(), &"completed".into()));
     assert_eq!(
@@ -95,11 +94,39 @@ fn a_time_says_what_it_is_and_how_it_is_known() {
     );
     let gap = group["records"][1]["gap_ms"].as_u64().unwrap();
     assert!((39_000..=41_000).contains(&gap), "{gap}");
-    let table = server.idemctl(&[&["duplicates"], &words[..]].concat()).exits(1);
-    table.shows("; rests on estimated times").shows(" ~20").shows("result  ~").says("about ");
-    let stated = [&words[..], &["--schema", "event-driven", "--result-ttl", "1d"]].concat();
-    let group = found(&server, &stated).exits(1).json()["groups"][0].clone();
+    let table = server.idemctl(&[&["duplicates"], &BY_ORDER[..]].concat()).exits(1);
+    table.shows("; has estimated times").shows(" ~20").shows("result  ~").says("about ");
+    let stated = ["--within", "5m", "--schema", "event-driven", "--result-ttl", "1d"];
+    let words = [&BY_ORDER[..], &stated].concat();
+    let group = found(&server, &words).exits(1).json()["groups"][0].clone();
     assert_eq!(group["time_evidence"], "stated");
+    let table = server.idemctl(&[&["duplicates"], &words[..]].concat()).exits(1);
+    table.shows("; rests on a stated TTL").shows(" ~20").shows("result  ~").says("about ");
+}
+
+/// Rule: times that rest on a default TTL never separate records, because the service may have set
+/// different TTLs.
+#[test]
+fn within_does_not_cut_by_estimated_times() {
+    let within = [&BY_ORDER[..], &["--within", "15m"]].concat();
+    for (first, second) in [(HOUR - 60_000, DAY - 60_000), (DAY - 60_000, DAY - 20_000)] {
+        let server = Server::start();
+        for (key, left) in [("a", first), ("b", second)] {
+            server.set(&format!("idem:result:{key}"), result(r#"{"order":{"id":7}}"#), left);
+        }
+        server.set("idem:result:alone", result(r#"{"order":{"id":8}}"#), HOUR);
+        let run = found(&server, &within).exits(3);
+        let document = run.json();
+        let unknown = &document["unknown"]["time"];
+        assert_eq!((keys(&document), &unknown["records"]), (none(), &2.into()), "{}", run.all());
+        assert_eq!(unknown["examples"][0]["key"], "a");
+        assert_eq!(document["complete"], false);
+        run.says("2 records agree with another one, and have an unknown or only estimated time")
+            .says("state it with --schema and --result-ttl or --lock-ttl");
+        let stated = ["--schema", "event-driven", "--result-ttl", "1d"];
+        let code = if first < HOUR { 0 } else { 1 };
+        found(&server, &[&within[..], &stated].concat()).exits(code);
+    }
 }
 
 /// Rule: with --within, a record of unknown time is in no group, and is named.
@@ -116,7 +143,7 @@ fn within_needs_times_and_names_the_records_without() {
     let within = found(&server, &[&BY_ORDER[..], &["--within", "1d"]].concat()).exits(3);
     let document = within.json();
     assert_eq!((keys(&document), &document["unknown"]["time"]["records"]), (none(), &2.into()));
-    within.says("Unknown: 2 records agree with another one, and have an unknown time");
+    within.says("Unknown: 2 records agree with another one, and have an unknown or only estimated");
 }
 
 /// Rule: a group is cut only where the time since the previous record is longer.

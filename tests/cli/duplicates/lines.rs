@@ -132,7 +132,7 @@ fn a_line_without_time_is_named_if_another_agrees() {
         run.json()["unknown"]["time"]["examples"],
         serde_json::json!([{"schema": null, "key": "b"}])
     );
-    run.says("Unknown: 1 record agrees with another one, and has an unknown time, which --within needs: b.");
+    run.says("Unknown: 1 record agrees with another one, and has an unknown or only estimated time, which is not enough for --within: b.");
 }
 
 /// Rule: sentences say only what is known.

@@ -81,7 +81,29 @@ fn records_without_responses_are_not_compared_and_that_is_no_answer() {
     let run = found(&server, &BY_ORDER).exits(3);
     assert_eq!(run.json()["complete"], false);
     run.says("2 records have no stored response, so --same does not compare them.");
-    Server::start().idemctl(&["duplicates", "--same", "/id"]).exits(0).says("no such records");
+}
+
+/// Rule: where nothing was read, there is never "no duplicates".
+#[test]
+fn an_empty_server_an_empty_file_and_schemas_that_were_not_read_are_no_answer() {
+    let unread = Server::start();
+    for key in ["a", "b"] {
+        let value = r#"{"status":"COMPLETE","fingerPrint":"same","response":{"statusCode":200,"body":{"order":{"id":1}},"additional":{"headers":{}}}}"#;
+        unread.set(&format!("node-idempotency:POST:/pay:{key}"), value, 20 * HOUR);
+    }
+    let file = unread.folder().join("empty.jsonl");
+    std::fs::write(&file, "").unwrap();
+    let from = [&BY_ORDER[..], &["--from", file.to_str().unwrap()]].concat();
+    let empty = Server::start();
+    for (server, words) in [(&empty, &BY_ORDER[..]), (&unread, &BY_ORDER[..]), (&unread, &from)] {
+        let document = found(server, words).exits(3).json();
+        assert_eq!((&document["complete"], &document["compared"]), (&false.into(), &0.into()));
+        let run = server.idemctl(&[&["duplicates"], words].concat()).exits(3);
+        run.shows("Nothing was compared: 0 records have values at /order/id.")
+            .says("There was no record to compare, so it is unknown whether there are duplicates.");
+        assert!(!run.all().contains("No groups"), "{}", run.all());
+    }
+    empty.idemctl(&["duplicates"]).exits(3).says("no such records");
 }
 
 /// Rule: after Ctrl-C nothing is grouped, even if a part was read a second time.
