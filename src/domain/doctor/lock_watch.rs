@@ -25,8 +25,9 @@ pub(crate) struct WatchedLock {
     /// The deadline at the last look, or the one since which it has not moved by more than the
     /// tolerance.
     deadline: Deadline,
-    /// When the run saw it first and last, in milliseconds since the run began.
-    first_ms: u64,
+    /// When the run saw it first, in milliseconds since the run began.
+    pub(crate) first_ms: u64,
+    /// When the run saw it last, in milliseconds since the run began.
     last_ms: u64,
     /// When the last look at it began.
     seen_ms: u64,

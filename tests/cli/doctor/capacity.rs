@@ -1,5 +1,8 @@
 //! `idemctl doctor --only capacity`: memory that suffices, that will not, and that nobody can judge.
 
+use std::thread::sleep;
+use std::time::Duration;
+
 use serde_json::Value;
 
 use super::{check, checks, set};
@@ -167,6 +170,23 @@ fn a_rate_that_rose_lately_is_not_in_order() {
     pipeline.exec(&mut server.connect()).unwrap();
     let found = gives(&server, "note");
     assert!(found["fact"].as_str().unwrap().contains("at the earliest"), "{found:#}");
+}
+
+/// Rule: keys that the run counted are there, however few of them a sample of 500 shows.
+#[test]
+fn keys_that_the_run_counted_are_in_the_range() {
+    let server = Server::start_with(&["maxmemory 200mb"]);
+    fill(&server, 20_000, 24);
+    let words = ["doctor", "--only", "capacity", "--schema", "express", "-o", "json"];
+    let run = server.command().args(words).args(["--observe", "6s"]).start();
+    sleep(Duration::from_secs(2));
+    for number in 0..60 {
+        server.set(&format!("idem:new-{number}"), "x".repeat(9), 24 * HOUR);
+    }
+    let run = run.ends();
+    let found = &checks(&run)[0];
+    assert_eq!(found["severity"], "note", "{found:#}");
+    assert!(found["fact"].as_str().unwrap().contains("at the earliest, or never"), "{found:#}");
 }
 
 /// Rule: locks that expire are no results that arrive.

@@ -58,6 +58,10 @@ fn results_of_a_sample_prove_how_long_some_are_stored() {
     gives(&server, "retry_window = \"12h\"", "ok");
     fill(20, 10);
     gives(&server, "retry_window = \"12h\"", "unknown");
+    // A result never has all of its TTL left.
+    fill(20, 47);
+    gives(&server, &with_ttl("retry_window = \"48h\""), "ok");
+    fill(20, 10);
     // What is stated is not what the records show.
     gives(&server, &with_ttl("retry_window = \"12h\""), "unknown");
 }

@@ -176,6 +176,9 @@ fn needed(sample: &RecordSample, memory: &NodeMemory, growth: Option<&Growth>) -
     if let Some(measured) = arrived {
         needed.correct(measured);
     }
+    if let Some(growth) = growth.filter(|_| is_alone) {
+        needed.count(growth.more_keys(memory), growth.lasted_ms);
+    }
     needed.fit(memory.data as f64);
     needed.model.other = (memory.used as f64 - needed.records).max(0.0);
     Ok(needed)
@@ -305,6 +308,22 @@ impl Needed {
         }
         self.per_second = (measured.0, new_high);
     }
+
+    /// Raises the high end to the keys that the server counted, however few of them the sample shows.
+    /// The low end stays, because some of them may be locks.
+    fn count(&mut self, more_keys: f64, lasted_ms: u64) {
+        let seconds = lasted_ms as f64 / 1_000.0;
+        let error = 2.0 * (more_keys.max(0.0) + 1.0).sqrt();
+        let (low, high) = self.per_second;
+        if (more_keys - error) / seconds <= low || more_keys / seconds <= high {
+            return;
+        }
+        let new_high = (more_keys + error) / seconds;
+        for inflow in &mut self.model.inflows {
+            inflow.rate.high *= new_high / high.max(f64::MIN_POSITIVE);
+        }
+        self.per_second.1 = new_high;
+    }
 }
 
 /// What changed on a server during the run.
@@ -327,6 +346,11 @@ impl Growth {
         })
     }
 
+    /// How many more keys there are than before.
+    fn more_keys(&self, before: &NodeMemory) -> f64 {
+        self.keys as f64 - before.keys as f64
+    }
+
     /// The results that arrived per second, at least and at most: as many as there are more keys,
     /// and as expired meanwhile, by the deadlines in the sample. The server's own counters include
     /// expired locks, and keys of other databases.
@@ -341,7 +365,7 @@ impl Growth {
                 }
             }
         }
-        let more = self.keys as f64 - before.keys as f64;
+        let more = self.more_keys(before);
         let error = 2.0 * ((more.abs() + 1.0).sqrt() + scale * (count + 1.0).sqrt());
         let seconds = self.lasted_ms as f64 / 1_000.0;
         let at = |results: f64| results.max(0.0) / seconds;

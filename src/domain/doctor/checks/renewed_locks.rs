@@ -23,8 +23,9 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
            that step, and readings that are rounded. A note if the deadline moved once, or \
            if only the owner stayed the same and the schema has no renew step: the same worker may \
            have taken the lock again. Deadlines \
-           that `idemctl extend` set on this machine do not count. OK needs a run that is longer \
-           than --longest-run, or locks that are younger by created_at at its end.",
+           that `idemctl extend` set on this machine do not count. OK needs a run of at least \
+           twice --longest-run, or locks that are younger by created_at at its end. Locks that were \
+           first seen less than --longest-run before the end, and not renewed, do not count.",
     source: "https://redis.io/docs/latest/develop/use/patterns/distributed-locks/",
     consequence: "If the handler hangs or is gone, and only its timer renews the lock, every retry is \
                   rejected until the process ends.",
@@ -76,10 +77,14 @@ fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
         judgements.push(unknown(why));
     }
     if judgements.is_empty() {
-        let fact = match run.locks.len() {
+        let late = run.locks.iter().filter(|lock| is_late(run, lock, longest_run)).count();
+        let mut fact = match run.locks.len() - late {
             1 => format!("the only lock seen is not renewed for longer than {limit}"),
             count => format!("none of {count} locks is renewed for longer than {limit}"),
         };
+        if late > 0 {
+            fact.push_str(&format!("; not counted are {late} first seen shortly before the end"));
+        }
         judgements.push(CheckJudgement::ok(fact).with_evidence(FactEvidence::Estimated));
     }
     judgements
@@ -126,15 +131,30 @@ fn undecided(facts: &DeploymentFacts, run: &ObservedRun, longest_run: u64) -> Op
         ));
     }
     let young = run.locks.iter().filter(is_held).filter(|lock| lock.held_ms() <= longest_run);
-    let young = young.filter(|lock| !lock.has_age()).count();
+    let young = young.filter(|lock| !lock.has_age() && !is_late(run, lock, longest_run)).count();
     if young > 0 {
         return Some(format!(
-            "the run is too short to see whether locks are held for longer than --longest-run ({})",
+            "{young} of {} locks still held at the end were not watched for longer than \
+             --longest-run ({}), and do not say when they were created",
+            run.locks.len(),
             duration::short(longest_run)
         ));
     }
-    let single = run.locks.iter().all(|lock| lock.looks < 2);
+    let mut counted = run.locks.iter().filter(|lock| !is_late(run, lock, longest_run)).peekable();
+    if counted.peek().is_none() {
+        return Some("all locks were first seen shortly before the end of the run".to_owned());
+    }
+    let single = counted.all(|lock| lock.looks < 2);
     single.then(|| "no lock was seen twice".to_owned())
+}
+
+/// True if a lock was first seen too late to show anything, in a run that is long enough for locks
+/// that were there when it began. A run under traffic always ends with such locks.
+fn is_late(run: &ObservedRun, lock: &WatchedLock, longest_run: u64) -> bool {
+    let is_long_run = run.lasted_ms >= longest_run.saturating_mul(2);
+    let is_seen_late = lock.first_ms.saturating_add(longest_run) > run.lasted_ms;
+    let is_held = lock.end == WatchEnd::Held;
+    is_long_run && is_seen_late && is_held && lock.moves == 0 && !lock.has_age()
 }
 
 /// True if the deadline is later than the creation and the stated TTL allow: somebody moved it.
@@ -198,7 +218,7 @@ fn unknown(why: String) -> CheckJudgement {
         rule: None,
         why,
         instead: Some(
-            "Observe for longer than --longest-run, and state the lock TTL: `idemctl context set NAME \
+            "Observe for at least twice --longest-run, and state the lock TTL: `idemctl context set NAME \
              --lock-ttl SCHEMA=DURATION`."
                 .to_owned(),
         ),

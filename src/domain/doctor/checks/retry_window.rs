@@ -25,14 +25,20 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
            window; a note if only the schema's default is, if the redeliverer can be configured or \
            asked to deliver for longer than the TTL, if the schema passes the key on ([effect] \
            keyed), or if no window is stated. Without a stated TTL, OK needs 20 sampled results with \
-           more time left than the window. Unknown if a stated TTL is long enough, and of 20 sampled \
-           results or more none has that much time left.",
+           more time left than the window. Unknown if a stated TTL is long enough, but 95 % of 20 \
+           sampled results or more have less time left than the window, and less than 80 % of the TTL.",
     source: "docs/doctor.md (retry windows)",
     consequence: "A retry or a redelivery that comes after the result expired is executed again.",
     remedy: "Use a result TTL that is longer than the time in which the request can come again. State \
              the TTL with `idemctl context set NAME --result-ttl SCHEMA=DURATION`.",
     judge,
 };
+
+/// The share of the sampled results, in percent, that decides whether they contradict a stated TTL.
+const USUAL_PERCENT: usize = 95;
+
+/// The part of the TTL, in percent, that the youngest results have left, even after a quiet night.
+const FRESH_PERCENT: u64 = 80;
 
 const KEYED: &str = "The request is executed again. The service passes the key on, so the system that \
                      has the effect rejects a second one, as long as it keeps the key.";
@@ -138,8 +144,8 @@ fn of_stated(name: &str, ttl: Duration, window: RetryWindow, shown: &str) -> Che
     judgement.with_evidence(FactEvidence::Configured)
 }
 
-/// The judgement of a stated TTL that is long enough, if no sampled result has as much time left as
-/// the window: then nothing was stored for days, or the service sets another TTL.
+/// The judgement of a stated TTL that is long enough, if almost no sampled result has as much time
+/// left as the window: then nothing was stored for days, or the service sets another TTL.
 fn contradiction(
     facts: &DeploymentFacts,
     name: &str,
@@ -147,19 +153,26 @@ fn contradiction(
     usual: Duration,
 ) -> Option<CheckJudgement> {
     let times = times_left(facts, name)?;
-    let longest = times.percentile(100)?;
-    if ttl < usual || times.count() < LEAST_RESULTS || longest >= millis(usual) {
+    // A few results with another TTL say nothing of the others.
+    let most = times.percentile(USUAL_PERCENT)?;
+    // No result has all of its TTL left, so a window that is as long as the TTL is no measure.
+    let expected = millis(usual).min(millis(ttl) / 100 * FRESH_PERCENT);
+    if ttl < usual || times.count() < LEAST_RESULTS || most >= expected {
         return None;
     }
     let fact = format!(
-        "the stated result TTL of {name} is {}, but none of {} sampled results has more than {} \
-         left, and requests can come again for {}",
+        "the stated result TTL of {name} is {}, but {USUAL_PERCENT} % of {} sampled results have at \
+         most {} left, and requests can come again for {}",
         duration::short(millis(ttl)),
         times.count(),
-        duration::short(longest),
+        duration::short(most),
         duration::short(millis(usual))
     );
-    Some(not_stated(name, fact))
+    let instead = format!(
+        "Find out which TTL the service sets, and correct the stated one: `idemctl context set NAME \
+         --result-ttl {name}=DURATION`. If few results were stored lately, run doctor again later."
+    );
+    Some(unknown_ttl(fact, instead))
 }
 
 fn times_left<'a>(facts: &'a DeploymentFacts, name: &str) -> Option<&'a TimesLeft> {
@@ -170,14 +183,18 @@ fn times_left<'a>(facts: &'a DeploymentFacts, name: &str) -> Option<&'a TimesLef
 
 /// Nobody knows the result TTL.
 fn not_stated(name: &str, fact: String) -> CheckJudgement {
+    let instead = format!(
+        "State the TTL that the service sets: `idemctl context set NAME --result-ttl {name}=DURATION`."
+    );
+    unknown_ttl(fact, instead)
+}
+
+fn unknown_ttl(fact: String, instead: String) -> CheckJudgement {
     let refusal = RefusedFact {
         command: "the result TTL".to_owned(),
         rule: None,
         why: "it is not known".to_owned(),
-        instead: Some(format!(
-            "State the TTL that the service sets: `idemctl context set NAME --result-ttl \
-             {name}=DURATION`."
-        )),
+        instead: Some(instead),
     };
     CheckJudgement { fact, ..CheckJudgement::unknown(refusal) }
 }

@@ -252,6 +252,34 @@ fn locks_renewed_for_longer_than_a_run_are_found() {
     assert!(severities(&deployment(vec![with(&[])]), "renewed-locks").is_empty());
 }
 
+/// Rule: under traffic, a run always ends with locks that it has just seen.
+#[test]
+fn locks_first_seen_at_the_end_do_not_count() {
+    let plain = lock("express", LOCK, 30_000, 0);
+    let late = || WatchedLock::new(&plain, at(29_500)).unwrap();
+    let of = |locks: Vec<WatchedLock>, longest_run: u64| {
+        let facts = DeploymentFacts { longest_run_ms: Some(longest_run), ..observing(locks) };
+        statements(&facts, "renewed-locks").swap_remove(0).judgement
+    };
+    let usual = of(vec![ended(10_000, 0, 100), late()], 10_000);
+    assert_eq!(usual.severity, Fine, "{}", usual.fact);
+    assert!(usual.fact.contains("not counted are 1 first seen shortly"), "{}", usual.fact);
+    assert_eq!(of(vec![late(), late()], 10_000).severity, Unknown, "nothing is left");
+    let short = of(vec![ended(10_000, 0, 100), late()], 15_001);
+    assert_eq!(short.severity, Unknown, "one may have been there all the time");
+    // It was there early, and nobody looked at it again.
+    let early = WatchedLock::new(&plain, at(500)).unwrap();
+    let unseen = of(vec![ended(10_000, 0, 100), early], 10_000);
+    assert_eq!(unseen.severity, Unknown);
+    assert!(unseen.fact.contains("1 of 2 locks still held at the end"), "{}", unseen.fact);
+    // It was renewed, and nothing shows for how long before.
+    let owned = lock("timed", r#"{"done":false,"by":"a"}"#, 10_000, 0);
+    let mut renewed = WatchedLock::new(&owned, at(25_000)).unwrap();
+    look(&mut renewed, &until(&owned, 1_040_000), 29_000);
+    assert_eq!(renewed.moves, 1);
+    assert_eq!(of(vec![ended(10_000, 0, 100), renewed], 10_000).severity, Unknown);
+}
+
 /// Rule: a timer that renews once a minute does not do so during a short run.
 #[test]
 fn old_locks_are_not_in_order_because_no_renewal_was_seen() {
@@ -370,7 +398,21 @@ fn a_stated_ttl_that_the_sample_contradicts_is_not_in_order() {
     let of = |left: &[u64]| severities(&windowed(hours(72), 168, left), "retry-window");
     assert_eq!(of(&[HOUR; 20]), [Unknown]);
     assert_eq!(of(&[HOUR; 19]), [Fine]);
-    assert_eq!(of(&[&[HOUR; 20][..], &[100 * HOUR]].concat()), [Fine]);
+    assert_eq!(of(&[&[HOUR; 499][..], &[144 * HOUR]].concat()), [Unknown], "one odd result");
+    assert_eq!(of(&[&[HOUR; 80][..], &[100 * HOUR; 20]].concat()), [Fine]);
+    assert_eq!(of(&[60 * HOUR; 100]), [Unknown], "it may be 60 h");
+}
+
+/// Rule: no result has all of its TTL left, so a window that is as long as the TTL is in order.
+#[test]
+fn a_window_that_is_as_long_as_the_ttl_can_be_in_order() {
+    let even = |hours: u64| (0..320).map(|number| number * hours * HOUR / 320).collect::<Vec<_>>();
+    let of = |window, left: &[u64]| severities(&windowed(window, 24, left), "retry-window");
+    assert_eq!(of(hours(24), &even(24)), [Fine]);
+    assert_eq!(of(redelivered("eventbridge"), &even(24)), [Fine]);
+    assert_eq!(of(hours(23), &even(22)), [Fine], "the last one is 2 h old");
+    assert_eq!(of(hours(24), &even(18)), [Unknown], "the TTL may be 18 h");
+    assert_eq!(of(hours(24), &even(1)), [Unknown]);
 }
 
 /// Rule: the system that has the effect rejects a second one, as long as it keeps the key.

@@ -172,6 +172,25 @@ fn measured_arrivals_count_too() {
     assert!(!observing(1_440_000).1.contains("at 0"), "{}", observing(1_440_000).1);
 }
 
+/// Rule: keys that the server counted are there, however few of them the sample shows.
+#[test]
+fn keys_that_were_counted_raise_the_high_end() {
+    let observing = |more: u64| {
+        let mut facts = steady(&["maxmemory:1258291200"]);
+        let keys = format!("db0:keys={}", 1_440_000 + more);
+        let info = with(&["run_id:a", &keys, "used_memory:838860800"]).info;
+        let infos = [("a:6379/0".to_owned(), info)].into();
+        let run = ObservedRun { lasted_ms: 30_000, infos, ..ObservedRun::default() };
+        facts.observed = Some(Ok(run));
+        judged(&facts)
+    };
+    assert_eq!(observing(500).0, Fine, "{}", observing(500).1);
+    // 50 a second are within the error of a sample in which a key stands for 1,000.
+    let many = observing(1_500);
+    assert_eq!(many.0, Note, "{}", many.1);
+    assert!(many.1.contains(" to 53 new results/s"), "{}", many.1);
+}
+
 /// Rule: the records cannot take more memory than there is.
 #[test]
 fn sizes_that_exceed_the_memory_in_use_are_lowered() {
