@@ -45,7 +45,10 @@ fn card_numbers_secrets_and_personal_data_fail_and_pass() {
     let server = server();
     for (code, nothing) in [
         ("card-numbers", "no card number and no verification code in all 25 records"),
-        ("stored-secrets", "no known form of a key, token, password or cookie in all 25 records"),
+        (
+            "stored-secrets",
+            "no secret of a known form, and no value under a known name that looks like a secret in all 25 records",
+        ),
         ("personal-data", "no IBAN and no e-mail address in all 25 records"),
     ] {
         assert_eq!(check(&server, code), ("ok".to_owned(), nothing.to_owned()));
@@ -263,4 +266,105 @@ fn data_is_only_read_if_the_operator_asks() {
     server.idemctl(&["doctor", "--data", "--sample", "0"]).exits(2);
     server.idemctl(&["doctor", "--data", "--sample", "10001"]).exits(2);
     server.idemctl(&["doctor", "--list"]).exits(0).shows("card-numbers");
+}
+
+/// Rule: records that are members of a Redis key are not read, so nothing is said about them.
+#[test]
+fn members_of_a_redis_key_are_not_called_free_of_data() {
+    let server = server();
+    let jobs = r#"format = 2
+name = "jobs"
+keys = { record = "jobs", members = "hash" }
+ttl = { lock = "none", result = "none" }
+
+[[value]]
+name = "done"
+where = { "/state" = "done" }
+state = "completed"
+fields = { body = "/out" }
+"#;
+    server.describe("jobs", &[("schema.toml", jobs)]);
+    assert_eq!(check(&server, "card-numbers").0, "ok", "there is no such key yet");
+    let done = json!({"state": "done", "out": {"card": CARD}}).to_string();
+    server.send::<i64>(&[b"HSET", b"jobs", b"j-1", done.as_bytes()]);
+    for code in ["card-numbers", "stored-secrets", "personal-data"] {
+        let (severity, fact) = check(&server, code);
+        assert_eq!(severity, "unknown", "{fact}");
+        assert!(fact.ends_with("; the members of Redis keys of jobs are not read"), "{fact}");
+        let words = ["doctor", "--data", "--schema", "jobs", "--only", code, "-o", "json"];
+        let alone = server.idemctl(&words).exits(3).json();
+        let fact = "the records of jobs are members of Redis keys, which --data does not read";
+        assert_eq!(alone["checks"][0]["fact"], fact);
+    }
+}
+
+/// Rule: names that end like those of secrets count, except those of pages and payments.
+#[test]
+fn secrets_are_found_by_the_ends_of_their_names() {
+    let hex = "31d4d96e407aad42c0de31d4d96e407a";
+    let letters = "QwErTyUiOpAsDfGhJkLzXcVbNmQwErTyUiOpAsDf";
+    for (name, value) in [
+        ("api_token", hex),
+        ("api_secret", hex),
+        ("webhook_secret", hex),
+        ("bearer_token", hex),
+        ("encryption_key", hex),
+        ("session", hex),
+        ("sid", hex),
+        ("auth", hex),
+        ("access_token", letters),
+        ("token", "7QpotnFZFEjr"),
+        ("client_secret", "mysecretvalue"),
+    ] {
+        let server = server();
+        server.put(&key(900), done(&json!({name: value})));
+        let (severity, fact) = check(&server, "stored-secrets");
+        assert_eq!(severity, "warning", "{name}: {fact}");
+    }
+    let server = server();
+    for (number, name) in
+        ["next_page_token", "continuationToken", "idempotency_token", "card_token", "clientToken"]
+            .iter()
+            .enumerate()
+    {
+        let number = u32::try_from(number).unwrap();
+        server.put(&key(900 + number), done(&json!({*name: hex})));
+    }
+    server.put(&key(950), done(&json!({"sid": "SM31d4d96e407aad42c0de31d4d96e407a"})));
+    let (severity, fact) = check(&server, "stored-secrets");
+    assert_eq!(severity, "ok", "{fact}");
+}
+
+/// Rule: words and short numbers are told, whatever separates them.
+#[test]
+fn numbers_behind_colons_are_told() {
+    for (before, after) in
+        [("payment:", ""), ("42:order:", ""), ("acme:order-", ""), ("order-", "-v1")]
+    {
+        let server = Server::start();
+        for number in 0..30 {
+            server.put(&format!("idem:{before}{}{after}", number + 100_000), LOCK);
+        }
+        let (severity, fact) = check(&server, "guessable-keys");
+        assert_eq!(severity, "note", "{before}{after}: {fact}");
+    }
+    let server = server();
+    let fact = "found no pattern of counters, times, constants or short keys: express (25)";
+    assert_eq!(check(&server, "guessable-keys"), ("ok".to_owned(), fact.to_owned()));
+}
+
+/// Rule: numbers that chance explains may still contain cards, so the check does not deny it.
+#[test]
+fn numbers_that_chance_explains_are_told() {
+    let server = server();
+    for digit in 0..10 {
+        let number = format!("453201511283036{digit}");
+        server.put(&key(900 + digit), done(&json!({"note": number})));
+    }
+    let (severity, fact) = check(&server, "card-numbers");
+    assert_eq!(severity, "note", "{fact}");
+    assert_eq!(
+        fact,
+        "express: 1 of 10 different numbers of a card's form has a valid check digit, as chance gives one of ten; whether it is a card is unknown"
+    );
 }

@@ -91,6 +91,10 @@ impl DataReading<'_> {
             for key in keys {
                 self.collector.sample.redis_keys += 1;
                 let Some((candidate, _)) = for_redis_key(self.catalog, &key.redis_key) else {
+                    let owner = self.catalog.scanned_owners(&key.redis_key).next();
+                    if let Some(owner) = owner.filter(|owner| owner.schema.members.is_some()) {
+                        self.collector.sample.of_members.insert(owner.schema.name.clone());
+                    }
                     continue;
                 };
                 if self.known.insert(candidate.redis_keys[0].clone()) {
@@ -107,6 +111,12 @@ impl DataReading<'_> {
             sample.unread += 1;
         }
         sample.is_all = !are_gaps && sample.there.is_some_and(|there| there <= sample.redis_keys);
+        // A sample of the Redis keys may miss the few ones that have members.
+        if !sample.is_all {
+            for schema in self.catalog.schemas_of_members().0 {
+                sample.of_members.insert(schema);
+            }
+        }
         self.look_elsewhere().await?;
         Ok(self.collector.finish())
     }

@@ -29,7 +29,7 @@ pub(super) fn nothing_found(sample: &DataSample, nothing: &str) -> Vec<CheckJudg
     }
     let text = format!("{nothing} in {}", coverage(sample));
     // What was not looked at may contain what the rest does not.
-    if sample.not_whole() > 0 {
+    if sample.has_gaps() {
         return vec![unknown(text, remedy(sample))];
     }
     vec![CheckJudgement::ok(text).with_evidence(evidence(sample))]
@@ -59,13 +59,32 @@ fn remedy(sample: &DataSample) -> String {
             advice.push(text);
         }
     }
+    if !sample.of_members.is_empty() {
+        advice.push(MEMBERS);
+    }
     advice.join(" ")
+}
+
+/// What helps with records that are members of Redis keys.
+const MEMBERS: &str = "Look at the members of hashes, sets and sorted sets yourself, or leave their \
+                       schemas out with --schema.";
+
+/// The names of the schemas whose members are not read.
+fn names_of_members(sample: &DataSample) -> String {
+    let names: Vec<_> = sample.of_members.iter().map(String::as_str).collect();
+    names.join(", ")
 }
 
 /// The judgement without any record; nothing if there are no Redis keys either.
 pub(super) fn without_records(sample: &DataSample) -> Vec<CheckJudgement> {
     if sample.redis_keys == 0 {
         return Vec::new();
+    }
+    if !sample.of_members.is_empty() {
+        let names = names_of_members(sample);
+        let fact =
+            format!("the records of {names} are members of Redis keys, which --data does not read");
+        return vec![unknown(fact, MEMBERS)];
     }
     let keys = sample.redis_keys;
     let fact = format!("none of the {keys} Redis keys in the sample belongs to a known schema");
@@ -106,7 +125,7 @@ pub(super) fn too_few(schemas: &[(&str, u64)]) -> Option<CheckJudgement> {
 
 /// How far the sample proves that something is not there.
 pub(super) fn evidence(sample: &DataSample) -> FactEvidence {
-    let is_proof = sample.is_all && sample.not_whole() == 0;
+    let is_proof = sample.is_all && !sample.has_gaps();
     if is_proof { FactEvidence::Measured } else { FactEvidence::Estimated }
 }
 
@@ -136,6 +155,10 @@ pub(super) fn coverage(sample: &DataSample) -> String {
         if count > 0 {
             text.push_str(&format!("; {count} {why}"));
         }
+    }
+    if !sample.of_members.is_empty() {
+        let names = names_of_members(sample);
+        text.push_str(&format!("; the members of Redis keys of {names} are not read"));
     }
     text
 }

@@ -14,7 +14,8 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     rule: "A number counts if it has the prefix and the length of an issuer and a valid check digit, \
            unless chance explains it: one of ten numbers has a valid check digit. An error; a warning \
            if chance is unlikely or the field is named after a card; a note if there are too few \
-           numbers to tell. Published test numbers and card verification codes are errors.",
+           numbers to tell, or if chance explains the valid ones, because cards may be among them. \
+           Published test numbers and card verification codes are errors.",
     source: "https://www.pcisecuritystandards.org/standards/pci-dss/ (requirements 3.3.1 and 3.5.1)",
     consequence: "Everyone who may read this Redis, its backups or its replicas can read the card \
                   numbers. The Redis then falls under PCI DSS.",
@@ -31,11 +32,38 @@ fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
     let mut judgements = Vec::new();
     for data in &sample.schemas {
         judgements.extend(of_schema(data));
+        judgements.extend(by_chance(data));
     }
     if judgements.is_empty() {
         return nothing_found(sample, "no card number and no verification code");
     }
     judgements
+}
+
+/// Numbers that chance explains. Cards may be among them.
+fn by_chance(data: &SchemaData) -> Option<CheckJudgement> {
+    let mut valid = 0;
+    let mut fitting = 0;
+    for counts in &data.numbers {
+        let is_card = counts.kind == SensitiveKind::CardNumber;
+        if is_card && counts.valid > 0 && verdict(counts) == NumberVerdict::Chance {
+            valid += counts.valid;
+            fitting += counts.fitting;
+        }
+    }
+    if valid == 0 {
+        return None;
+    }
+    let (have, whether) = match valid {
+        1 => ("has", "it is a card"),
+        _ => ("have", "some are cards"),
+    };
+    let fact = format!(
+        "{}: {valid} of {fitting} different numbers of a card's form {have} a valid check digit, as \
+         chance gives one of ten; whether {whether} is unknown",
+        data.schema
+    );
+    Some(CheckJudgement::note(fact).for_schemas(vec![data.schema.clone()]))
 }
 
 fn of_schema(data: &SchemaData) -> Option<CheckJudgement> {

@@ -16,8 +16,8 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     rule: "A warning if a key is a constant such as `undefined`, or if at least 20 % of the keys of a \
            schema, of 20 or more, are bare numbers of up to 12 digits, bare times or dates, shorter \
            than 40 bits, or repeat what others have after the first colon; a note for fewer of them, \
-           and for words with a number of up to 12 digits. The thresholds are idemctl's own. UUIDs, \
-           ULIDs, KSUIDs and Snowflake identifiers are fine.",
+           and for words with numbers of up to 12 digits or times, such as `acme:order-7`. The \
+           thresholds are idemctl's own. UUIDs, ULIDs, KSUIDs and Snowflake identifiers are fine.",
     source: "https://docs.stripe.com/api/idempotent_requests",
     consequence: "Two clients choose the same key sooner or later. The second one gets the response \
                   of the first one, and its own operation is not executed.",
@@ -59,8 +59,10 @@ fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
     }
     judgements.extend(too_few(&few));
     if !fine.is_empty() {
-        let fact =
-            format!("the keys are not counters, times, constants or short: {}", fine.join(", "));
+        let fact = format!(
+            "found no pattern of counters, times, constants or short keys: {}",
+            fine.join(", ")
+        );
         judgements.push(CheckJudgement::ok(fact).with_evidence(evidence(sample)));
     }
     judgements
@@ -105,8 +107,8 @@ fn of_schema(data: &SchemaData) -> Option<CheckJudgement> {
                 "have the same part after their first colon as others",
             ),
             WeakKey::Numbered => (
-                "is a word with a number of up to 12 digits",
-                "are a word with a number of up to 12 digits",
+                "consists of words with numbers of up to 12 digits or times",
+                "consist of words with numbers of up to 12 digits or times",
             ),
             WeakKey::Short => ("has less than 40 bits", "have less than 40 bits"),
         };

@@ -13,7 +13,8 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     reads: "with --data: the values of the sampled records, up to 1 MiB each, and their keys",
     rule: "An error for a private key (PEM) and for a key of a known provider; a warning for a JSON \
            web token, the credentials of an Authorization header or a URL, a cookie, and the value \
-           of a header or member with a name such as password, secret, token or api-key.",
+           of a header or member with a name that ends like password, secret, token or api-key, if \
+           the value looks like one. Tokens of pages, of repeated requests and of payment methods do not count.",
     source: "https://cheatsheetseries.owasp.org/cheatsheets/Secrets_Management_Cheat_Sheet.html; the \
              formats of providers: src/domain/doctor/data/provider_keys.rs",
     consequence: "Everyone who may read this Redis, its backups or its replicas can use them. A \
@@ -22,6 +23,10 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
              may have been read already.",
     judge,
 };
+
+/// What was looked for.
+const NOTHING: &str = "no secret of a known form, and no value under a known name that looks like a \
+                       secret";
 
 fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
     let sample = match sample_of(facts) {
@@ -33,7 +38,7 @@ fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
         judgements.extend(of_schema(data));
     }
     if judgements.is_empty() {
-        return nothing_found(sample, "no known form of a key, token, password or cookie");
+        return nothing_found(sample, NOTHING);
     }
     judgements
 }

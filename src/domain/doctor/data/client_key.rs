@@ -31,7 +31,7 @@ pub(crate) enum WeakKey {
     Timestamp,
     /// A constant for each tenant: the part after the first colon repeats.
     Repeated,
-    /// A word with a number of up to 12 digits.
+    /// Words with numbers of up to 12 digits or times.
     Numbered,
     /// So short that even random keys repeat: less than 40 bits.
     Short,
@@ -109,15 +109,26 @@ fn is_time(digits: &[u8]) -> bool {
     }
 }
 
-/// A word and a number, such as `order-001000`. What has a colon is scoped.
+/// Words with short numbers or times, such as `order-001000`, `42:order:7` and `order-7-v1`.
 fn is_numbered(key: &[u8]) -> bool {
-    let digits = key.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
-    let word = &key[..key.len() - digits];
-    let are_letters = word
-        .iter()
-        .all(|byte| byte.is_ascii_alphabetic() || matches!(byte, b'-' | b'_' | b'.' | b'#'));
-    (1..=12).contains(&digits) && (2..=16).contains(&word.len()) && are_letters
+    let mut letters = 0;
+    let mut digits = 0;
+    for part in key.split(|byte| b":-_.#".contains(byte)) {
+        let word = part.iter().take_while(|byte| byte.is_ascii_alphabetic()).count();
+        let number = &part[word..];
+        let is_short = number.len() <= 12 || is_time(number);
+        if word > 16 || !is_short || !number.iter().all(u8::is_ascii_digit) {
+            return false;
+        }
+        letters += word;
+        digits += number.len();
+    }
+    let are_parts = letters >= 2 || key.contains(&b':');
+    are_parts && digits > 0 && letters + digits <= LONGEST_NUMBERED
 }
+
+/// The most letters and digits of words with numbers. A UUID has more.
+const LONGEST_NUMBERED: usize = 30;
 
 /// Quotation marks as clients and proxies leave them in keys: those of a structured header
 /// (RFC 8941), the same ones escaped, and single ones.
@@ -254,10 +265,14 @@ impl KeyCounter {
         }
         // The part after the tenant is the client's.
         let last = plain.rsplit(|byte| *byte == b':').next().unwrap_or(plain);
+        let before = &plain[..plain.len() - last.len()];
         let weak = match (weakness(plain), weakness(last)) {
             (Some(weak), _) => Some(weak),
-            // Within a tenant, a counter is the tenant's own.
             (None, Some(WeakKey::Placeholder)) => Some(WeakKey::Placeholder),
+            // Within a tenant, a counter is the tenant's own, and not bare.
+            (None, Some(WeakKey::Counter | WeakKey::Timestamp)) if !is_unique(before) => {
+                Some(WeakKey::Numbered)
+            }
             (None, _) => None,
         };
         if let Some(weak) = weak {

@@ -1,6 +1,8 @@
 //! What a sample of the records shows of sensitive data and of the clients' keys: counts and masked
 //! places. Nothing here can hold a value, a part of one, or a key.
 
+use std::collections::BTreeSet;
+
 use super::client_key::KeyCounts;
 use super::masked_pointer::MaskedPointer;
 use super::sensitive::SensitiveKind;
@@ -24,6 +26,9 @@ pub(crate) struct DataSample {
     pub(crate) unread: u64,
     /// Records that were not read because the run had read its most bytes.
     pub(crate) left_out: u64,
+    /// The schemas whose records are members of Redis keys, which are not read, if there are such
+    /// Redis keys or the sample may miss them.
+    pub(crate) of_members: BTreeSet<String>,
     /// The schemas under whose templates keys were looked for.
     pub(crate) templates: u64,
     /// By the name of the schema.
@@ -83,6 +88,11 @@ impl DataSample {
     /// Records that belong to a known schema.
     pub(crate) fn records(&self) -> u64 {
         self.whole + self.not_whole()
+    }
+
+    /// True if something of the known schemas was not looked at.
+    pub(crate) fn has_gaps(&self) -> bool {
+        self.not_whole() > 0 || !self.of_members.is_empty()
     }
 
     /// Records that were not looked at as a whole.

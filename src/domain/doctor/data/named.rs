@@ -8,8 +8,10 @@ use super::tokens;
 enum ValueForm {
     /// At least 8 characters after the scheme, with a digit or 20 of them.
     Credential,
-    /// At least 16 characters, some of them digits.
+    /// At least 12 characters with a digit, or 20 of them.
     Token,
+    /// An identifier of a session, and not one of Twilio (`SM` and 32 digits of hex).
+    Session,
     /// A word, and not a sentence about passwords.
     Password,
     /// A cookie with a value.
@@ -22,15 +24,16 @@ enum ValueForm {
 
 /// Names, without their case and dashes, and what their values are. RFC 9110 and RFC 6265 for
 /// headers, RFC 6749 for tokens.
-const NAMES: [(&str, SensitiveKind, ValueForm); 18] = [
+const NAMES: [(&str, SensitiveKind, ValueForm); 19] = [
     ("authorization", SensitiveKind::Bearer, ValueForm::Credential),
     ("proxyauthorization", SensitiveKind::Bearer, ValueForm::Credential),
     ("cookie", SensitiveKind::Cookie, ValueForm::Cookie),
     ("setcookie", SensitiveKind::Cookie, ValueForm::Cookie),
     ("setcookie2", SensitiveKind::Cookie, ValueForm::Cookie),
-    ("token", SensitiveKind::Bearer, ValueForm::Token),
     ("jwt", SensitiveKind::Bearer, ValueForm::Token),
-    ("secret", SensitiveKind::Bearer, ValueForm::Token),
+    ("auth", SensitiveKind::Bearer, ValueForm::Token),
+    ("session", SensitiveKind::Bearer, ValueForm::Session),
+    ("sid", SensitiveKind::Bearer, ValueForm::Session),
     ("pwd", SensitiveKind::Password, ValueForm::Password),
     ("passphrase", SensitiveKind::Password, ValueForm::Password),
     ("pin", SensitiveKind::Password, ValueForm::Pin),
@@ -44,24 +47,40 @@ const NAMES: [(&str, SensitiveKind, ValueForm); 18] = [
 ];
 
 /// Ends of names, in the same form.
-const ENDS: [(&str, SensitiveKind, ValueForm); 17] = [
+const ENDS: [(&str, SensitiveKind, ValueForm); 15] = [
     ("apikey", SensitiveKind::Bearer, ValueForm::Credential),
-    ("accesstoken", SensitiveKind::Bearer, ValueForm::Token),
-    ("refreshtoken", SensitiveKind::Bearer, ValueForm::Token),
-    ("idtoken", SensitiveKind::Bearer, ValueForm::Token),
     ("authtoken", SensitiveKind::Bearer, ValueForm::Credential),
     ("securitytoken", SensitiveKind::Bearer, ValueForm::Credential),
     ("sessiontoken", SensitiveKind::Bearer, ValueForm::Credential),
-    ("csrftoken", SensitiveKind::Bearer, ValueForm::Token),
-    ("xsrftoken", SensitiveKind::Bearer, ValueForm::Token),
     ("sessionid", SensitiveKind::Bearer, ValueForm::Token),
     ("subscriptionkey", SensitiveKind::Bearer, ValueForm::Credential),
-    ("clientsecret", SensitiveKind::Bearer, ValueForm::Token),
     ("secretkey", SensitiveKind::Bearer, ValueForm::Credential),
     ("secretaccesskey", SensitiveKind::Bearer, ValueForm::Credential),
     ("privatekey", SensitiveKind::Bearer, ValueForm::Token),
     ("password", SensitiveKind::Password, ValueForm::Password),
     ("passwd", SensitiveKind::Password, ValueForm::Password),
+    ("encryptionkey", SensitiveKind::Bearer, ValueForm::Credential),
+    ("signingkey", SensitiveKind::Bearer, ValueForm::Credential),
+    ("secret", SensitiveKind::Bearer, ValueForm::Password),
+    ("token", SensitiveKind::Bearer, ValueForm::Token),
+];
+
+/// Ends of the names of tokens that give no access: those of pages, of requests that are sent
+/// again, and of payment methods.
+const HARMLESS: [&str; 13] = [
+    "pagetoken",
+    "nexttoken",
+    "prevtoken",
+    "previoustoken",
+    "paginationtoken",
+    "continuationtoken",
+    "synctoken",
+    "idempotencytoken",
+    "clienttoken",
+    "requesttoken",
+    "paymenttoken",
+    "paymentmethodtoken",
+    "cardtoken",
 ];
 
 /// The longest name that is compared.
@@ -70,8 +89,9 @@ const LONGEST: usize = 40;
 /// From this length on, a credential need not have a digit.
 const LONG_CREDENTIAL: usize = 20;
 
-/// The shortest credential and the shortest password.
+/// The shortest credential, token and password.
 const LEAST_CREDENTIAL: usize = 8;
+const LEAST_TOKEN: usize = 12;
 const LEAST_PASSWORD: usize = 4;
 
 /// What services write in place of a password, to say what is wrong with it.
@@ -86,8 +106,24 @@ pub(super) fn kind_of(name: &str, value: &[u8]) -> Option<SensitiveKind> {
     let mut plain = name.to_ascii_lowercase();
     plain.retain(|letter| !matches!(letter, '_' | '-' | ' '));
     let exact = NAMES.iter().find(|(known, ..)| plain == *known);
+    if exact.is_none() && HARMLESS.iter().any(|end| plain.ends_with(end)) {
+        return None;
+    }
     let (_, kind, form) = exact.or_else(|| ENDS.iter().find(|(end, ..)| plain.ends_with(end)))?;
     fits(*form, value).then_some(*kind)
+}
+
+fn is_token(value: &[u8]) -> bool {
+    let is_long = value.len() >= LONG_CREDENTIAL
+        || value.len() >= LEAST_TOKEN && value.iter().any(u8::is_ascii_digit);
+    is_long && value.iter().all(u8::is_ascii_graphic) && !tokens::is_redacted(value)
+}
+
+/// True for an identifier of Twilio's API, whose responses have it in a member `sid`.
+fn is_of_twilio(value: &[u8]) -> bool {
+    value.len() == 34
+        && value[..2].iter().all(u8::is_ascii_uppercase)
+        && value[2..].iter().all(u8::is_ascii_hexdigit)
 }
 
 fn fits(form: ValueForm, value: &[u8]) -> bool {
@@ -95,7 +131,8 @@ fn fits(form: ValueForm, value: &[u8]) -> bool {
     let are_digits = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
     match form {
         ValueForm::Cookie => tokens::is_cookie(value),
-        ValueForm::Token => tokens::is_token(value),
+        ValueForm::Token => is_token(value),
+        ValueForm::Session => is_token(value) && !is_of_twilio(value),
         ValueForm::CardCode => are_digits && (3..=4).contains(&value.len()),
         ValueForm::Pin => are_digits && (4..=5).contains(&value.len()),
         ValueForm::Credential => {
@@ -122,9 +159,14 @@ pub(super) fn in_lines(text: &str, mut found: impl FnMut(SensitiveKind)) {
         let Some(end) = beginning.iter().position(|byte| matches!(byte, b':' | b'=')) else {
             continue;
         };
+        let name = line[..end].trim();
+        // The session in a Set-Cookie is reported as a cookie.
+        if name.eq_ignore_ascii_case("sid") || name.eq_ignore_ascii_case("session") {
+            continue;
+        }
         let value = line[end + 1..].trim();
         let value = value.as_bytes();
-        if let Some(kind) = kind_of(line[..end].trim(), &value[..value.len().min(MOST_OF_VALUE)]) {
+        if let Some(kind) = kind_of(name, &value[..value.len().min(MOST_OF_VALUE)]) {
             found(kind);
         }
     }

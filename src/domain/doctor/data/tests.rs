@@ -174,12 +174,17 @@ fn chance_explains_some_numbers_and_not_all() {
             orders.push(json!({"order": format!("{first}{rest}")}));
         }
         let (severity, fact) = of("card-numbers", bodies(&orders));
-        assert_eq!(severity, "ok", "{first}: {fact}");
+        assert!(severity == "ok" || severity == "note", "{first}: {fact}");
+        assert!(severity == "ok" || fact.contains("unknown"), "{first}: {fact}");
         // One of them, alone in a field named after a card, is worth a look.
         orders.push(json!({"pan": CARD}));
-        let (severity, fact) = of("card-numbers", bodies(&orders));
-        assert_eq!(severity, "warning", "{fact}");
-        assert!(fact.contains("at /body/pan (1 of 201 records)"), "{fact}");
+        let all = said(bodies(&orders));
+        let is_found = |(code, severity, fact): &(&str, String, String)| {
+            *code == "card-numbers"
+                && severity == "warning"
+                && fact.contains("at /body/pan (1 of 201 records)")
+        };
+        assert!(all.iter().any(is_found), "{all:?}");
     }
     let cards: Vec<_> = ["4532015112830366", "4916338506082832", "4024007198964305"]
         .map(|card| json!({"pan": card}))
@@ -482,10 +487,16 @@ fn counters_times_constants_and_short_keys_are_weak() {
         assert!(fact.contains("1 is a constant"), "{fact}");
     }
     // A counter within a tenant, and an order number with a word, are not bare.
-    assert_eq!(weak(made(30, |number| format!("acme-inc:{number}"))).0, "ok");
+    assert_eq!(weak(made(30, |number| format!("acme-inc:{number}"))).0, "note");
+    assert_eq!(weak(made(30, |number| format!("7f3a9c:{number}"))).0, "note");
+    let within = |number| format!("6f1c2d3e-aaaa-4bbb-8ccc-{:012x}:{number}", number << 4);
+    assert_eq!(weak(made(30, within)).0, "ok");
     let (severity, fact) = weak(made(30, |number| format!("order-{:06}", number * 977)));
     assert_eq!(severity, "note");
-    assert!(fact.ends_with("30 are a word with a number of up to 12 digits"), "{fact}");
+    assert!(
+        fact.ends_with("30 consist of words with numbers of up to 12 digits or times"),
+        "{fact}"
+    );
     let micros = |number: u32| (1_732_650_000_123_456 + u64::from(number)).to_string();
     assert_eq!(weak(made(30, micros)).0, "warning");
     assert_eq!(weak(made(30, |number| format!("2026-11-{number:02}-7"))).0, "warning");
@@ -620,7 +631,13 @@ fn random_identifiers_raise_no_alarm() {
         for (code, severity, fact) in said(sample_of(&records)) {
             // Times are weak keys, and fine in bodies.
             let is_weak = name == "milliseconds" && code == "guessable-keys";
-            let expected = if is_weak { "warning" } else { "ok" };
+            // Some are valid by chance, and cards may be among them.
+            let may_be_card = name == "16 digits" && code == "card-numbers";
+            let expected = match (is_weak, may_be_card) {
+                (true, _) => "warning",
+                (_, true) => "note",
+                _ => "ok",
+            };
             assert_eq!(severity, expected, "{name}: {code}: {fact}");
         }
     }
