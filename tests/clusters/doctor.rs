@@ -87,7 +87,16 @@ fn a_replicated_server_can_lose_writes_in_a_failover() {
     let loss = &of(&found, "failover-loss")[0];
     assert_eq!(loss["severity"], "warning", "{loss:#}");
     assert_eq!(loss["counterexamples"][0]["faults"], "1 failover", "{loss:#}");
-    assert_eq!(of(&found, "replication")[0]["severity"], "ok");
+    // On a busy machine, the replica may be a moment behind.
+    let mut replication = of(&found, "replication")[0].clone();
+    for _ in 0..20 {
+        if replication["severity"] == "ok" {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(250));
+        replication = of(&run(&["--only", "replication"]), "replication")[0].clone();
+    }
+    assert_eq!(replication["severity"], "ok", "{replication:#}");
     // One Sentinel is too few for a majority without it.
     assert_eq!(of(&found, "sentinels")[0]["severity"], "warning");
     assert_eq!(of(&found, "sentinel-down-after")[0]["severity"], "ok");
