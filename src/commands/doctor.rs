@@ -1,8 +1,8 @@
 //! `idemctl doctor`: whether a deployment is safe, and how it can fail.
 
 mod data_sample;
+mod deployment_watch;
 mod histories;
-mod observation;
 mod record_sample;
 
 use std::path::{Path, PathBuf};
@@ -13,8 +13,8 @@ use clap::Args as ClapArgs;
 use clap::builder::PossibleValuesParser;
 use tokio::time::Instant;
 
+use self::deployment_watch::DeploymentWatch;
 use self::histories::Histories;
-use self::observation::Observation;
 use self::record_sample::FirstLook;
 use crate::args::{Output, SchemaArgs, parse_ttl};
 use crate::context::{Context, interruptible};
@@ -193,7 +193,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     }
     facts.longest_run_ms = args.longest_run.map(millis);
     if let Some(lasting) = args.observe {
-        let watch = Observation {
+        let watch = DeploymentWatch {
             client: &client,
             catalog: &catalog,
             reads_keys: need == SampleNeed::Records,

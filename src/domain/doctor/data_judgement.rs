@@ -1,7 +1,7 @@
 //! What the checks of records and keys have in common: how much was looked at, and where something
 //! was found.
 
-use super::data::{DataPlace, DataSample, SensitiveKind};
+use super::data::{DataPlace, DataSample, SchemaData, SensitiveKind};
 use super::facts::DeploymentFacts;
 use super::judgement::{CheckJudgement, FactEvidence};
 use super::refusal::RefusedFact;
@@ -89,6 +89,45 @@ pub(super) fn without_records(sample: &DataSample) -> Vec<CheckJudgement> {
     let keys = sample.redis_keys;
     let fact = format!("none of the {keys} Redis keys in the sample belongs to a known schema");
     vec![unknown(fact, LARGER)]
+}
+
+/// What a check of keys says: the judgement of each schema that `of_schema` finds fault with, and
+/// the sentence `fine` about the others. Nothing is said of hashed keys, which look random whatever
+/// the client sent.
+pub(super) fn judge_keys(
+    facts: &DeploymentFacts,
+    of_schema: impl Fn(&SchemaData) -> Option<CheckJudgement>,
+    fine: &str,
+) -> Vec<CheckJudgement> {
+    let sample = match sample_of(facts) {
+        Ok(sample) => sample,
+        Err(judgements) => return judgements,
+    };
+    if sample.schemas.is_empty() {
+        return without_records(sample);
+    }
+    let mut judgements = Vec::new();
+    let mut few = Vec::new();
+    let mut sound = Vec::new();
+    for data in &sample.schemas {
+        if data.keys.are_hashed {
+            continue;
+        }
+        let keys = data.keys.keys;
+        if let Some(judgement) = of_schema(data) {
+            judgements.push(judgement);
+        } else if keys < LEAST_KEYS {
+            few.push((data.schema.as_str(), keys));
+        } else {
+            sound.push(format!("{} ({keys})", data.schema));
+        }
+    }
+    judgements.extend(too_few(&few));
+    if !sound.is_empty() {
+        let fact = format!("{fine}: {}", sound.join(", "));
+        judgements.push(CheckJudgement::ok(fact).with_evidence(evidence(sample)));
+    }
+    judgements
 }
 
 /// What helps if the sample has too few records.

@@ -39,7 +39,8 @@ pub(crate) struct WatchedLock {
     pub(crate) last_left_ms: Option<u64>,
     /// True if it lost its TTL during the run.
     pub(crate) has_lost_ttl: bool,
-    /// The lock each time its deadline had moved later, while its owner or its time stayed the same.
+    /// The lock each time its deadline had moved later, while its owner or its time stayed the
+    /// same.
     moved: Vec<KeyState>,
     /// How often that was, without the times that operators extended it.
     pub(crate) moves: usize,
@@ -56,13 +57,13 @@ pub(crate) struct WatchedLock {
 pub(crate) enum WatchEnd {
     /// It was still held at the last look.
     Held,
-    /// A result was stored before its deadline, or perhaps after it if `may_be_late`. `ttl_ms` is the
-    /// TTL of the result, at least and at most; `is_completed` is false for a failure.
+    /// A result was stored before its deadline, or perhaps after it if `may_be_late`. `ttl_ms` is
+    /// the TTL of the result, at least and at most; `is_completed` is false for a failure.
     Result { ttl_ms: Option<(u64, u64)>, is_completed: bool, may_be_late: bool },
     /// It was held until its deadline, or almost, and then gone without a result.
     Expired,
-    /// The same, and a result was stored later. `is_same` is true if the result has the owner or the
-    /// time of the lock.
+    /// The same, and a result was stored later. `is_same` is true if the result has the owner or
+    /// the time of the lock.
     ResultAfterExpiry { is_same: bool },
     /// It was gone before its deadline, without a result, or another request had taken it.
     Gone,
@@ -205,8 +206,8 @@ impl WatchedLock {
         self.looks += 1;
     }
 
-    /// Leaves out the deadlines that operators gave it, as `is_extended` tells at the end of the run:
-    /// the audit log gets its line after the deadline has moved.
+    /// Leaves out the deadlines that operators gave it, as `is_extended` tells at the end of the
+    /// run: the audit log gets its line after the deadline has moved.
     pub(crate) fn settle(&mut self, is_extended: &dyn Fn(&KeyState) -> bool) {
         self.moved.retain(|lock| !is_extended(lock));
         self.moves = self.moved.len();

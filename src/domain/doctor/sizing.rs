@@ -6,12 +6,13 @@
 /// The least number of results from which a rate is derived.
 pub(super) const LEAST_RESULTS: usize = 20;
 
-/// Memory that MEMORY USAGE does not count, per Redis key with a TTL: its part of the tables of keys
-/// and of expiries. On Redis 6.2, 7.0 and 8 with up to 120,000 keys it was between 28 and 77 bytes.
+/// Memory that MEMORY USAGE does not count, per Redis key with a TTL: its part of the tables of
+/// keys and of expiries. On Redis 6.2, 7.0 and 8 with up to 120,000 keys it was between 28 and 77
+/// bytes.
 const TABLE_BYTES: u64 = 64;
 
-/// Results whose ages span less than this part of their TTL show no rate: one load or burst may have
-/// written them all.
+/// Results whose ages span less than this part of their TTL show no rate: one load or burst may
+/// have written them all.
 const LEAST_SPAN: u64 = 100;
 
 /// The points in time at which the memory is computed.
@@ -227,8 +228,8 @@ mod tests {
         Inflow { rate, bytes, lock_ms: 30_000, lock_bytes: 76.0 }
     }
 
-    /// The memory model of the authors of event-driven: 1,000/s, locks of 30 s with a key of 40 and an
-    /// id of 36 bytes, results of 24 h with a key of 40 and a response of 512 bytes.
+    /// The memory model of the authors of event-driven: 1,000/s, locks of 30 s with a key of 40 and
+    /// an id of 36 bytes, results of 24 h with a key of 40 and a response of 512 bytes.
     #[test]
     fn the_sizing_formula_of_a_service_is_met() {
         let model = MemoryModel { inflows: vec![steady(1_000.0, 552.0)], ..MemoryModel::default() };

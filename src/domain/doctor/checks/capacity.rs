@@ -292,8 +292,8 @@ impl Needed {
         self.records = data;
     }
 
-    /// Raises the range to the arrivals per second that the run measured. A quiet time does not lower
-    /// it.
+    /// Raises the range to the arrivals per second that the run measured. A quiet time does not
+    /// lower it.
     fn correct(&mut self, measured: (f64, f64)) {
         let (low, high) = self.per_second;
         if measured.0 <= low {
@@ -309,8 +309,8 @@ impl Needed {
         self.per_second = (measured.0, new_high);
     }
 
-    /// Raises the high end to the keys that the server counted, however few of them the sample shows.
-    /// The low end stays, because some of them may be locks.
+    /// Raises the high end to the keys that the server counted, however few of them the sample
+    /// shows. The low end stays, because some of them may be locks.
     fn count(&mut self, more_keys: f64, lasted_ms: u64) {
         let seconds = lasted_ms as f64 / 1_000.0;
         let error = 2.0 * (more_keys.max(0.0) + 1.0).sqrt();

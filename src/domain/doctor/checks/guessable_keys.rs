@@ -1,9 +1,7 @@
 //! Keys that two clients can choose by accident.
 
 use crate::domain::doctor::data::{SchemaData, WeakKey};
-use crate::domain::doctor::data_judgement::{
-    LEAST_KEYS, evidence, sample_of, too_few, without_records,
-};
+use crate::domain::doctor::data_judgement::{LEAST_KEYS, judge_keys};
 use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
 use crate::domain::doctor::facts::DeploymentFacts;
 use crate::domain::doctor::judgement::CheckJudgement;
@@ -33,39 +31,7 @@ const LEAST_TIMES: u64 = 3;
 const MANY: u64 = 20;
 
 fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
-    let sample = match sample_of(facts) {
-        Ok(sample) => sample,
-        Err(judgements) => return judgements,
-    };
-    if sample.schemas.is_empty() {
-        return without_records(sample);
-    }
-    let mut judgements = Vec::new();
-    let mut few = Vec::new();
-    let mut fine = Vec::new();
-    for data in &sample.schemas {
-        let keys = data.keys.keys;
-        // A hash looks random whatever the client sent.
-        if data.keys.are_hashed {
-            continue;
-        }
-        if let Some(judgement) = of_schema(data) {
-            judgements.push(judgement);
-        } else if keys < LEAST_KEYS {
-            few.push((data.schema.as_str(), keys));
-        } else {
-            fine.push(format!("{} ({keys})", data.schema));
-        }
-    }
-    judgements.extend(too_few(&few));
-    if !fine.is_empty() {
-        let fact = format!(
-            "found no pattern of counters, times, constants or short keys: {}",
-            fine.join(", ")
-        );
-        judgements.push(CheckJudgement::ok(fact).with_evidence(evidence(sample)));
-    }
-    judgements
+    judge_keys(facts, of_schema, "found no pattern of counters, times, constants or short keys")
 }
 
 fn of_schema(data: &SchemaData) -> Option<CheckJudgement> {

@@ -42,8 +42,8 @@ const LEAST_HOLDS: usize = 20;
 /// How long the locks of a schema were held.
 struct HoldTimes<'a> {
     schema: Arc<Schema>,
-    /// The locks that ended in a result and were not renewed, and of those the longest hold that was
-    /// seen, in milliseconds.
+    /// The locks that ended in a result and were not renewed, and of those the longest hold that
+    /// was seen, in milliseconds.
     count: usize,
     longest_ms: u64,
     /// The longest time that a lock had left, in milliseconds: its TTL is not shorter.

@@ -1,9 +1,7 @@
 //! Keys that clients send with and without quotation marks.
 
 use crate::domain::doctor::data::SchemaData;
-use crate::domain::doctor::data_judgement::{
-    LEAST_KEYS, evidence, sample_of, too_few, without_records,
-};
+use crate::domain::doctor::data_judgement::judge_keys;
 use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
 use crate::domain::doctor::facts::DeploymentFacts;
 use crate::domain::doctor::judgement::CheckJudgement;
@@ -25,36 +23,7 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
 };
 
 fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
-    let sample = match sample_of(facts) {
-        Ok(sample) => sample,
-        Err(judgements) => return judgements,
-    };
-    if sample.schemas.is_empty() {
-        return without_records(sample);
-    }
-    let mut judgements = Vec::new();
-    let mut few = Vec::new();
-    let mut alike = Vec::new();
-    for data in &sample.schemas {
-        let keys = data.keys.keys;
-        if data.keys.are_hashed {
-            continue;
-        }
-        if let Some(judgement) = of_schema(data) {
-            judgements.push(judgement);
-        } else if keys < LEAST_KEYS {
-            few.push((data.schema.as_str(), keys));
-        } else {
-            let quoted = data.keys.quoted;
-            alike.push(format!("{} ({quoted} of {keys} quoted)", data.schema));
-        }
-    }
-    judgements.extend(too_few(&few));
-    if !alike.is_empty() {
-        let fact = format!("the keys of each schema have one form: {}", alike.join(", "));
-        judgements.push(CheckJudgement::ok(fact).with_evidence(evidence(sample)));
-    }
-    judgements
+    judge_keys(facts, of_schema, "the keys of each schema have one form")
 }
 
 fn of_schema(data: &SchemaData) -> Option<CheckJudgement> {

@@ -1,9 +1,7 @@
 //! Keys without a tenant, although others have one.
 
 use crate::domain::doctor::data::SchemaData;
-use crate::domain::doctor::data_judgement::{
-    LEAST_KEYS, evidence, sample_of, too_few, without_records,
-};
+use crate::domain::doctor::data_judgement::{LEAST_KEYS, judge_keys};
 use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
 use crate::domain::doctor::facts::DeploymentFacts;
 use crate::domain::doctor::judgement::CheckJudgement;
@@ -32,38 +30,8 @@ const REPEATED: u64 = 4;
 const EVIDENT: u64 = 80;
 
 fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
-    let sample = match sample_of(facts) {
-        Ok(sample) => sample,
-        Err(judgements) => return judgements,
-    };
-    if sample.schemas.is_empty() {
-        return without_records(sample);
-    }
-    let mut judgements = Vec::new();
-    let mut few = Vec::new();
-    let mut alike = Vec::new();
-    for data in &sample.schemas {
-        let keys = data.keys.keys;
-        if data.keys.are_hashed {
-            continue;
-        }
-        if let Some(judgement) = of_schema(data) {
-            judgements.push(judgement);
-        } else if keys < LEAST_KEYS {
-            few.push((data.schema.as_str(), keys));
-        } else {
-            alike.push(format!("{} ({keys})", data.schema));
-        }
-    }
-    judgements.extend(too_few(&few));
-    if !alike.is_empty() {
-        let fact = format!(
-            "no part that 80 % of the keys of a schema have is missing in the others: {}",
-            alike.join(", ")
-        );
-        judgements.push(CheckJudgement::ok(fact).with_evidence(evidence(sample)));
-    }
-    judgements
+    let fine = "no part that 80 % of the keys of a schema have is missing in the others";
+    judge_keys(facts, of_schema, fine)
 }
 
 fn of_schema(data: &SchemaData) -> Option<CheckJudgement> {

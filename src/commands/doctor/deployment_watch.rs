@@ -26,7 +26,7 @@ const LONGEST: Duration = Duration::from_secs(5);
 const MOST_LOCKS: usize = 500;
 
 /// A run with `--observe`.
-pub(super) struct Observation<'a> {
+pub(super) struct DeploymentWatch<'a> {
     pub(super) client: &'a Client,
     pub(super) catalog: &'a Catalog,
     /// False if no chosen check needs the keys.
@@ -36,7 +36,7 @@ pub(super) struct Observation<'a> {
     pub(super) lasting: Duration,
 }
 
-impl Observation<'_> {
+impl DeploymentWatch<'_> {
     /// Looks until the time is over. A server that fails meanwhile makes the facts unknown.
     ///
     /// # Errors
