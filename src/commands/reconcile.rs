@@ -19,7 +19,6 @@ mod lock_report;
 mod plan;
 mod provided;
 mod reconciliation;
-mod rehearsals;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -29,11 +28,10 @@ use anyhow::Result;
 use clap::{ArgGroup, Args as ClapArgs};
 use tokio::time::Instant;
 
-use self::find::{Extensions, Found, Search};
+use self::find::{Extensions, Found, LockSearch};
 use self::lock::{Fate, Hold, ReconciledLock};
 use self::lock_report::Counts;
-use self::reconciliation::{Changes, Reconciliation, RunOptions};
-use self::rehearsals::Rehearsals;
+use self::reconciliation::{Changes, Reconciliation, Rehearsals, RunOptions};
 use crate::args::{
     ChangeArgs, FilterArgs, Output, ScanArgs, SchemaArgs, parse_duration, parse_ttl,
 };
@@ -64,8 +62,9 @@ use crate::store::RecordReader;
 ///
 /// Before it asks, idemctl extends locks that would end within --hold, so that no retry executes
 /// meanwhile, and renews that until the lock is completed or released. A lock that stays unknown
-/// gets its former deadline back, unless this has passed. A lock whose operation is done, but whose
-/// response cannot be stored, keeps the time.
+/// gets its former deadline back, unless this has passed. A lock whose operation is done keeps the
+/// time if its response is not stored, also if you do not confirm, because a retry would execute
+/// the operation again.
 ///
 /// The program reads one JSON object on stdin and prints one on stdout: {"outcome":"done",
 /// "status":201,"headers":{},"body":{}}, {"outcome":"not-done"} or {"outcome":"unknown"}. An exit
@@ -79,8 +78,8 @@ use crate::store::RecordReader;
 pub struct Args {
     /// Program to ask about each lock, as a shell command
     ///
-    /// After --ask-timeout it is killed with its process group. contrib/ask/ and docs/schema/ask.json
-    /// of the source describe what it reads and prints.
+    /// After --ask-timeout it is killed with its process group. contrib/ask/ and
+    /// docs/schema/ask.json of the source describe what it reads and prints.
     #[arg(long, value_name = "CMD")]
     ask: Option<OsString>,
 
@@ -168,7 +167,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         args.change.confirm_args.check_answerable(context, &server)?;
     }
 
-    let search = Search {
+    let search = LockSearch {
         catalog: &catalog,
         selection,
         older_than_ms: age::millis(args.older_than),
@@ -251,7 +250,7 @@ fn checked_catalog(context: &mut Context, args: &Args) -> Result<Catalog> {
     Ok(catalog)
 }
 
-impl Search<'_> {
+impl LockSearch<'_> {
     /// Finds the locks by a scan, or those of the file with what it says about each.
     ///
     /// # Errors

@@ -1,6 +1,7 @@
 //! `idemctl complete` promises what clients get: the response is compared with what the service's own steps hand out.
 
 use crate::support::Server;
+use crate::support::encoding_service::{ANEW, STORE};
 
 /// A service whose script stores the response anew, as many do that are written with cjson.
 fn describe_cjson_service(server: &Server) {
@@ -9,58 +10,8 @@ fn describe_cjson_service(server: &Server) {
 
 /// The same, with this condition of its reply.
 fn describe_cjson_service_with(server: &Server, condition: &str) {
-    let toml = r#"
-format = 2
-name = "anew"
-summary = "a script that encodes the result again"
-
-[keys]
-record = "anew:{key}"
-
-[ttl]
-lock = "30s"
-result = "1h"
-
-[[value]]
-name = "lock"
-where = { "/s" = "P" }
-required = ["/s"]
-state = "in-progress"
-
-[[value]]
-name = "done"
-where = { "/s" = "D" }
-required = ["/s", "/code", "/headers", "/body"]
-state = "completed"
-fields = { status = "/code", headers = "/headers", body = "/body" }
-body_encoding = "json"
-
-[write]
-lock_value = '{"s":"P"}'
-result_value = '{"s":"D","code":{status},"headers":{headers},"body":{body_json}}'
-headers_as = "one"
-
-[[begin.call]]
-command = ["SET", "{record}", "{lock_value}", "NX", "GET", "EX", "{lock_ttl}"]
-replies = [
-  { nil = true, means = "acquired", when = { record = "absent" } },
-  { value = "lock", means = "conflict" },
-  { value = "done", means = "replay" },
-]
-
-[complete]
-checks_owner = false
-
-[[complete.call]]
-script = "store"
-keys = ["{record}"]
-args = ["{result_value}", "{result_ttl}"]
-replies = [{ word = "OK", means = "stored"CONDITION }]
-"#;
-    let toml = &toml.replace("CONDITION", condition);
-    let store = "local result = cjson.decode(ARGV[1])\n\
-        redis.call('SET', KEYS[1], cjson.encode(result), 'EX', ARGV[2])\nreturn 'OK'\n";
-    server.describe("anew", &[("schema.toml", toml), ("store.lua", store)]);
+    let toml = &ANEW.replace(", when = {}", condition);
+    server.describe("anew", &[("schema.toml", toml), ("store.lua", STORE)]);
 }
 
 /// Rule: what clients get is asked of the service's own steps, on a temporary local Redis. If it is another response, nothing

@@ -39,8 +39,33 @@ fn a_lost_reply_is_read_back_and_the_others_go_on() {
     }
 }
 
-/// Rule: if the reply to an extension is lost, the lock is read again, and extended again if that was
-/// not done. Revert: without `settle_unknown`, the lock is called changed, and is not held.
+/// Rule: an extension whose reply is lost while the server does not answer for a moment is read back
+/// later, and the lock is still this run's. Revert: without `settle_unknown`, it is called changed,
+/// and its operation is executed again once the hold ends.
+#[test]
+fn an_extension_that_an_outage_hides_is_read_back_later() {
+    let server = Server::holding(&[("idem:done-1", LOCK, 60_000)]);
+    let ask = program(server.folder(), BY_KEY);
+    let lost_at = std::sync::Mutex::new(None);
+    let socket = hooked_socket(&server, move |sent| {
+        let mut lost_at = lost_at.lock().unwrap();
+        match *lost_at {
+            None if says(sent, "EXEC") => {
+                *lost_at = Some(std::time::Instant::now());
+                Hook::Lose
+            }
+            Some(at) if at.elapsed() < std::time::Duration::from_millis(400) => Hook::Cut,
+            _ => Hook::Pass,
+        }
+    });
+    let ran = server.through(&socket, &words(&ask, &["--lock-ttl", "5m", "-o", "json"]));
+    assert_eq!(ran.code, 0, "{}", ran.all());
+    assert_eq!(lock(&ran.json(), "done-1")["outcome"], "completed", "{}", ran.all());
+    assert_eq!(state(&server, "express", "done-1"), "completed");
+}
+
+/// Rule: if the reply to an extension is lost, it is read back, and the lock is extended again if that
+/// was not done.
 #[test]
 fn a_lost_reply_to_an_extension_is_read_back() {
     for delivers in [true, false] {

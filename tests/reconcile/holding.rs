@@ -256,6 +256,25 @@ fn the_hold_is_renewed_while_the_operator_thinks() {
     ends(session).exits(0).shows("completed 1, released 1");
 }
 
+/// Rule: a lock whose deadline idemctl cannot read is named, and not asked about without a hold. On
+/// 6.2, only a script tells the exact deadline. Revert: if such a lock counts as long enough, its
+/// operation is completed or a retry executes it.
+#[test]
+fn a_lock_of_an_unknown_deadline_is_not_asked_about() {
+    let server = Server::holding(&[("idem:not-1", LOCK, 20_000)]);
+    let info: redis::Value = server.send(&[b"COMMAND", b"INFO", b"pexpiretime"]);
+    let is_known = info != redis::Value::Array(vec![redis::Value::Nil]);
+    let exact = if is_known { " -pexpiretime" } else { "" };
+    server.add_user("op", &format!("~* +@all -eval -evalsha{exact}"));
+    let ask = program(server.folder(), &format!("touch asked\n{BY_KEY}"));
+    let all = words(&ask, &["--lock-ttl", "5m"]);
+    let ran = server.idemctl(&[&["--user", "op", "-a", "pw"][..], &all].concat());
+    assert_ne!(ran.code, 0, "{}", ran.all());
+    assert!(ran.all().contains("not-1"), "{}", ran.all());
+    assert_eq!(server.get("idem:not-1").unwrap(), LOCK.as_bytes());
+    assert!(!server.folder().join("asked").exists(), "{}", ran.all());
+}
+
 /// Rule: who does not confirm is told what is known to be done.
 #[test]
 fn who_says_no_is_told_what_is_done() {

@@ -2,6 +2,7 @@
 //! takes back.
 
 use crate::provider::{BY_KEY, LOCK, lock, logged, program, pttl, run, state, words};
+use crate::support::encoding_service::{ANEW, STORE};
 use crate::support::terminal::{answered, on_terminal};
 use crate::support::{DONE, FOREVER, PENDING, Server};
 
@@ -171,59 +172,6 @@ fn a_response_that_no_retry_would_get_is_refused() {
     ran.says("left, although it took effect");
     assert_eq!(server.get("anew:done-1").unwrap(), br#"{"s":"P"}"#, "{}", ran.all());
 }
-
-const STORE: &str = "local result = cjson.decode(ARGV[1])\n\
-    redis.call('SET', KEYS[1], cjson.encode(result), 'EX', ARGV[2])\nreturn 'OK'\n";
-
-/// A service whose script stores the response anew.
-const ANEW: &str = r#"
-format = 2
-name = "anew"
-summary = "a script that encodes the result again"
-
-[keys]
-record = "anew:{key}"
-
-[ttl]
-lock = "30s"
-result = "1h"
-
-[[value]]
-name = "lock"
-where = { "/s" = "P" }
-required = ["/s"]
-state = "in-progress"
-
-[[value]]
-name = "done"
-where = { "/s" = "D" }
-required = ["/s", "/code", "/headers", "/body"]
-state = "completed"
-fields = { status = "/code", headers = "/headers", body = "/body" }
-body_encoding = "json"
-
-[write]
-lock_value = '{"s":"P"}'
-result_value = '{"s":"D","code":{status},"headers":{headers},"body":{body_json}}'
-headers_as = "one"
-
-[[begin.call]]
-command = ["SET", "{record}", "{lock_value}", "NX", "GET", "EX", "{lock_ttl}"]
-replies = [
-  { nil = true, means = "acquired", when = { record = "absent" } },
-  { value = "lock", means = "conflict" },
-  { value = "done", means = "replay" },
-]
-
-[complete]
-checks_owner = false
-
-[[complete.call]]
-script = "store"
-keys = ["{record}"]
-args = ["{result_value}", "{result_ttl}"]
-replies = [{ word = "OK", means = "stored", when = {} }]
-"#;
 
 /// Rule: an answer that the service does not store is refused before anything is sent.
 #[test]

@@ -5,6 +5,7 @@
 pub mod backup;
 pub mod certificates;
 pub mod cluster;
+pub mod encoding_service;
 pub mod fault;
 pub mod header;
 mod home;

@@ -1,5 +1,5 @@
-//! Completes and releases locks, each by the guarded step of the service: compare, back up, log, and
-//! read back.
+//! Completes and releases locks, each by the guarded step of the service: compare, back up, log,
+//! and read back.
 
 use std::time::Duration;
 

@@ -32,7 +32,7 @@ const MOST: usize = 10_000;
 const PAGE: usize = 200;
 
 /// What is searched.
-pub(super) struct Search<'a> {
+pub(super) struct LockSearch<'a> {
     pub(super) catalog: &'a Catalog,
     pub(super) selection: Selection,
     pub(super) older_than_ms: u64,
@@ -45,7 +45,7 @@ pub(super) struct Search<'a> {
 #[derive(Default)]
 pub(super) struct Found {
     pub(super) locks: Vec<ReconciledLock>,
-    pub(super) left_out: Vec<LeftOut>,
+    pub(super) left_out: Vec<UnreconciledKey>,
     /// Locks that are known to be younger.
     pub(super) young: u64,
     /// Locks that wait for what --owner-alive says about their owners.
@@ -62,13 +62,14 @@ pub(super) struct Found {
 }
 
 /// A key whose lock is not reconciled, and why.
-pub(super) struct LeftOut {
+pub(super) struct UnreconciledKey {
     pub(super) key: Vec<u8>,
     pub(super) schema: Option<String>,
     pub(super) why: String,
 }
 
-/// The deadlines that locks had before earlier runs of `reconcile` extended them, from the audit log.
+/// The deadlines that locks had before earlier runs of `reconcile` extended them, from the audit
+/// log.
 #[derive(Default)]
 pub(super) struct Extensions {
     own: HashMap<Vec<u8>, Vec<(KeyIdentity, KeyIdentity)>>,
@@ -156,7 +157,7 @@ impl RecordFilter for LocksOnly<'_> {
     }
 }
 
-impl Search<'_> {
+impl LockSearch<'_> {
     /// Finds the locks by a scan of the keyspace.
     ///
     /// # Errors
@@ -229,7 +230,11 @@ impl Search<'_> {
             let seen = match seen {
                 Ok(seen) => seen,
                 Err(error) => {
-                    found.left_out.push(LeftOut { key, schema: None, why: error.to_string() });
+                    found.left_out.push(UnreconciledKey {
+                        key,
+                        schema: None,
+                        why: error.to_string(),
+                    });
                     continue;
                 }
             };
@@ -271,7 +276,7 @@ impl Search<'_> {
                 let record = match record_of(&mut result, self.catalog) {
                     Ok(record) => record,
                     Err(why) => {
-                        found.left_out.push(LeftOut { key: result.key, schema: None, why });
+                        found.left_out.push(UnreconciledKey { key: result.key, schema: None, why });
                         continue;
                     }
                 };
@@ -287,14 +292,14 @@ impl Search<'_> {
                 let (key, schema) = (record.key.clone(), Some(record.schema.name.clone()));
                 if !matches!(self.selection.selects(&record), Selected::Yes(())) {
                     let why = "the options exclude it".to_owned();
-                    found.left_out.push(LeftOut { key, schema, why });
+                    found.left_out.push(UnreconciledKey { key, schema, why });
                     continue;
                 }
                 self.add(record, &mut found);
                 // The operator named this key, so the report says why it is left alone.
                 if before == (found.locks.len(), found.left_out.len(), found.waiting.len()) {
                     let why = "it is younger than --older-than".to_owned();
-                    found.left_out.push(LeftOut { key, schema, why });
+                    found.left_out.push(UnreconciledKey { key, schema, why });
                 }
             }
         }
@@ -307,7 +312,7 @@ impl Search<'_> {
             Ok(key_index) => key_index,
             Err(why) => {
                 let (key, schema) = (record.key.clone(), Some(record.schema.name.clone()));
-                found.left_out.push(LeftOut { key, schema, why });
+                found.left_out.push(UnreconciledKey { key, schema, why });
                 return;
             }
         };
@@ -315,7 +320,7 @@ impl Search<'_> {
         if self.extensions.is_by_hand(&record.seen.keys[key_index]) {
             let (key, schema) = (record.key.clone(), Some(record.schema.name.clone()));
             let why = "an operator extended it, so its worker may be alive".to_owned();
-            found.left_out.push(LeftOut { key, schema, why });
+            found.left_out.push(UnreconciledKey { key, schema, why });
             return;
         }
         let former = self.extensions.former_ms(&record.seen.keys[key_index]);
@@ -341,7 +346,7 @@ impl Found {
             Eligibility::Young => self.young += 1,
             Eligibility::Left(why) => {
                 let (key, schema) = (record.key.clone(), Some(record.schema.name.clone()));
-                self.left_out.push(LeftOut { key, schema, why });
+                self.left_out.push(UnreconciledKey { key, schema, why });
             }
             Eligibility::Taken(because) => {
                 let question = question(&record, former.is_some());

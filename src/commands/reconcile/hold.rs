@@ -42,8 +42,8 @@ const OWN_EXPIRY: &str = "its value contains its own expiry, which idemctl does 
 const PUT_BACK: &str = "put-back";
 
 impl Reconciliation<'_> {
-    /// Extends the pending locks, and those of operations that are done, that have less than `least` left to the length of the hold. A
-    /// lock for which that fails is left alone.
+    /// Extends the pending locks, and those of operations that are done, that have less than
+    /// `least` left to the length of the hold. A lock for which that fails is left alone.
     ///
     /// # Errors
     /// The log cannot be written; nothing more must be changed.
@@ -319,7 +319,8 @@ impl Reconciliation<'_> {
         all
     }
 
-    /// Gives the locks that `is_wanted` names their former deadlines back, unless these have passed.
+    /// Gives the locks that `is_wanted` names their former deadlines back, unless these have
+    /// passed.
     pub(super) async fn put_back(&mut self, is_wanted: impl Fn(&ReconciledLock) -> bool) {
         if self.must_stop || self.trouble.is_some() {
             return;

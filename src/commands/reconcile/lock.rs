@@ -158,8 +158,8 @@ impl ReconciledLock {
         is_done && !matches!(self.fate, Fate::Completed(_))
     }
 
-    /// True if the lock is held although nothing more is done to it, because a retry would execute an
-    /// operation that is done.
+    /// True if the lock is held although nothing more is done to it, because a retry would execute
+    /// an operation that is done.
     pub(super) fn is_held_on(&self) -> bool {
         let is_there = matches!(self.fate, Fate::Refused(_) | Fate::Failed(_) | Fate::Left(_));
         is_there && self.is_done_without_result() && self.hold != Hold::Ended

@@ -2,10 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::find::{Found, LeftOut};
+use super::find::{Found, UnreconciledKey};
 use super::lock::{Fate, Hold, ReconciledLock};
 use crate::context::Context;
 use crate::domain::change::outcome::Ended;
+use crate::domain::record::{Expiry, age};
 use crate::render::change::named;
 use crate::render::invocation::name_of;
 use crate::render::{columns, document, escape, words};
@@ -91,7 +92,7 @@ pub(super) fn table(context: &Context, locks: &[ReconciledLock]) -> String {
     let rows = locks.iter().map(|lock| {
         let left = match lock.left() {
             None => "no expiry".to_owned(),
-            Some(left) => format!("{} left", words::expiry(expiry_of(left))),
+            Some(left) => format!("{} left", words::expiry(Expiry::In(age::millis(left)))),
         };
         vec![
             escape::key(&lock.record.key),
@@ -102,10 +103,6 @@ pub(super) fn table(context: &Context, locks: &[ReconciledLock]) -> String {
         ]
     });
     named(&["KEY", "SCHEMA", "LOCK", "ANSWER", "PLAN"], rows, context.ui.view())
-}
-
-fn expiry_of(left: std::time::Duration) -> crate::domain::record::Expiry {
-    crate::domain::record::Expiry::In(crate::domain::record::age::millis(left))
 }
 
 /// Prints what became of each lock that was not completed or released, and how long it holds.
@@ -156,7 +153,7 @@ pub(super) fn print_left_out(context: &mut Context, found: &Found) {
         let locks = words::counted(found.alive, "lock");
         context.ui.status(&format!("Left alone: {locks} whose owner is alive"));
     }
-    for LeftOut { key, schema, why } in found.left_out.iter().take(MOST_NAMED) {
+    for UnreconciledKey { key, schema, why } in found.left_out.iter().take(MOST_NAMED) {
         let schema = match schema {
             Some(schema) => format!(" ({schema})"),
             None => String::new(),

@@ -2,8 +2,7 @@
 //! replays exactly this response, as a trial on a temporary local Redis shows.
 
 use super::lock::Fate;
-use super::reconciliation::Reconciliation;
-use super::rehearsals::Rehearsals;
+use super::reconciliation::{Reconciliation, Rehearsals};
 use crate::change::completion::{ChosenCompletion, TrialOutcome, check_delivery};
 use crate::change::{self, time_for};
 use crate::domain::change::unlock;

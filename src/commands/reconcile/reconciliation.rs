@@ -7,7 +7,6 @@ use futures_util::stream::{self, StreamExt as _};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
 
 use super::lock::{Fate, ReconciledLock};
-use super::rehearsals::Rehearsals;
 use crate::args::ConfirmArgs;
 use crate::ask_program::AskProgram;
 use crate::change::Journal;
@@ -15,6 +14,7 @@ use crate::context::Context;
 use crate::domain::reconcile::ProviderAnswer;
 use crate::exit::CommandError;
 use crate::interrupt::Interrupt;
+use crate::sim::RehearsalServer;
 use crate::store::{RecordReader, StoreError, Writer};
 
 /// How a run asks, and how long it holds locks.
@@ -31,6 +31,15 @@ pub(super) struct RunOptions {
 pub(super) struct Changes {
     pub(super) writer: Writer,
     pub(super) journal: Journal,
+}
+
+/// The temporary local Redis on which completions are tried.
+pub(super) enum Rehearsals {
+    /// None was needed yet.
+    NotStarted,
+    Running(Box<RehearsalServer>),
+    /// It cannot be started, for this reason.
+    Missing(String),
 }
 
 /// The locks of a run, and what it takes to reconcile them.
@@ -94,7 +103,8 @@ impl Reconciliation<'_> {
         self.ask(open, 2).await;
     }
 
-    /// Waits, and holds the locks meanwhile. False after Ctrl-C, or if nothing more must be changed.
+    /// Waits, and holds the locks meanwhile. False after Ctrl-C, or if nothing more must be
+    /// changed.
     async fn wait_until(&mut self, end: Instant) -> bool {
         while Instant::now() < end {
             let next = end.min(Instant::now() + self.options.hold / 8);

@@ -122,7 +122,8 @@ fn parse_lines(text: &str) -> Result<Vec<(usize, Vec<String>)>, String> {
     Ok(lines)
 }
 
-/// Reads the rest of a quoted cell, and returns how many lines end in it. `None` if it is not closed.
+/// Reads the rest of a quoted cell, and returns how many lines end in it. `None` if it is not
+/// closed.
 fn quoted_cell(characters: &mut Peekable<Chars<'_>>, cell: &mut String) -> Option<usize> {
     let mut lines = 0;
     loop {
