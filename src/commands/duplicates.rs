@@ -35,8 +35,8 @@ use crate::scan::{ScanEnd, ScanReport, explain_nothing};
 /// text, array or object are equal to nothing.
 ///
 /// Equal --same values are strong evidence. An equal fingerprint alone, within one schema, is weak
-/// evidence, because honest requests may have equal payloads. With --also owner it is strong, so use
-/// that only if the owners of your service identify clients, and not the workers that hold the
+/// evidence, because honest requests may have equal payloads. With --also owner it is strong, so
+/// use that only if the owners of your service identify clients, and not the workers that hold the
 /// locks. Weak evidence never joins strong groups, and records with different --same values are
 /// never in one strong group. Without --same and without fingerprints, nothing is grouped: the
 /// output is a list of pointers that could be compared (exit status 3).
@@ -61,9 +61,9 @@ use crate::scan::{ScanEnd, ScanReport, explain_nothing};
 /// `status`, `state`, `fingerprint`, `owner` and `schema`. Without `response`, the pointers go into
 /// the line itself. If several lines have the same schema and key, the last one counts.
 ///
-/// Exit status 0 if there is no group among the records of the schemas that were read, 1 if there is
-/// one, and 3 if that is unknown for some records, no record was compared (also because there was
-/// none), or the scan is not complete.
+/// Exit status 0 if there is no group among the records of the schemas that were read, 1 if there
+/// is one, and 3 if that is unknown for some records, no record was compared (also because there
+/// was none), or the scan is not complete.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
     /// Group by the value at this JSON pointer into the response, e.g. /order/id; repeatable

@@ -1,9 +1,9 @@
 //! JSON values as canonical texts. Two values are equal exactly if their texts are.
 //!
 //! Numbers are compared by their exact decimal values, so `1`, `1.0` and `1e0` are equal, and
-//! 9007199254740993 and 9007199254740992 are not. The number 1 and the text "1" differ. The order of
-//! an object's members does not matter, that of an array's items does. Texts are compared by their
-//! characters, without normalising Unicode.
+//! 9007199254740993 and 9007199254740992 are not. The number 1 and the text "1" differ. The order
+//! of an object's members does not matter, that of an array's items does. Texts are compared by
+//! their characters, without normalising Unicode.
 
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -28,8 +28,8 @@ pub(super) fn bounded(text: String) -> String {
     format!("{DIGEST}{}", hex(&Sha256::digest(text.as_bytes())))
 }
 
-/// A response body read as JSON. A body that is a JSON text is read once more, because some services
-/// store a body that they encoded before. `None` if the body is not JSON.
+/// A response body read as JSON. A body that is a JSON text is read once more, because some
+/// services store a body that they encoded before. `None` if the body is not JSON.
 pub(super) fn body(bytes: &[u8]) -> Option<Json<'_>> {
     let outer = json_prefix::parse(bytes, true).ok()?;
     let Json::String(text) = &outer else { return Some(outer) };

@@ -26,8 +26,8 @@ pub(crate) struct CompareRule {
     pub(crate) tenant_part: Option<usize>,
 }
 
-/// Checks the syntax of a JSON pointer (RFC 6901). The empty pointer is refused, because a whole body
-/// is no proof of one operation.
+/// Checks the syntax of a JSON pointer (RFC 6901). The empty pointer is refused, because a whole
+/// body is no proof of one operation.
 ///
 /// # Errors
 /// Why this is not a pointer to a value in a body.
@@ -388,7 +388,8 @@ const MOST_NAMES: usize = 3;
 pub(crate) struct CompareCounts {
     /// Records that the filters select.
     pub(crate) records: u64,
-    /// Records that have what is compared: values at all pointers, or without pointers a fingerprint.
+    /// Records that have what is compared: values at all pointers, or without pointers a
+    /// fingerprint.
     pub(crate) compared: u64,
     /// Records that certainly do not have it.
     pub(crate) not_compared: BTreeMap<NotCompared, u64>,

@@ -1,6 +1,6 @@
 //! What is kept of each record during the scan: 32 bytes for each kind of evidence, whatever the
-//! sizes of its key and its value are. Equal hashes only nominate records, which are then read again
-//! and compared by their values.
+//! sizes of its key and its value are. Equal hashes only nominate records, which are then read
+//! again and compared by their values.
 
 /// One record with one kind of evidence.
 #[derive(Debug, Clone, Copy)]
@@ -70,8 +70,8 @@ impl EvidenceIndex {
                 push(&mut candidates, run, most)?;
                 continue;
             };
-            // A record of unknown time is named if another one agrees, whatever the other's time is.
-            // `None` sorts first.
+            // A record of unknown time is named if another one agrees, whatever the other's time
+            // is. `None` sorts first.
             if run[0].at_ms.is_none() {
                 push(&mut candidates, run, most)?;
                 continue;

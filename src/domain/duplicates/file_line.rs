@@ -10,8 +10,8 @@ use crate::domain::record::age::millis;
 use crate::domain::record::{Evidence, Json};
 use crate::domain::schema::State;
 
-/// Numbers below this are seconds since the epoch, and others milliseconds: the year 5138 in seconds,
-/// and 1973 in milliseconds.
+/// Numbers below this are seconds since the epoch, and others milliseconds: the year 5138 in
+/// seconds, and 1973 in milliseconds.
 const FIRST_MILLISECONDS: f64 = 1e11;
 
 /// The last time that RFC 3339 can write, in milliseconds since the epoch.

@@ -254,8 +254,8 @@ impl GroupedRecords {
         kinds.any(|time| time.is != first.is)
     }
 
-    /// The stem that all keys of a group have: each is the stem, or ends with a counter, timestamp or
-    /// UUID after it.
+    /// The stem that all keys of a group have: each is the stem, or ends with a counter, timestamp
+    /// or UUID after it.
     pub(crate) fn common_stem(&self, group: &DuplicateGroup) -> Option<&[u8]> {
         for index in &group.members {
             let Some(stem) = key_stem(&self.records[*index].name.key) else { continue };

@@ -6,7 +6,8 @@
 //!    record that SCAN returned twice is one record.
 //! 2. Records *agree* if they have equal values at all `--same` pointers (strong evidence), with
 //!    `--also owner` the same schema, fingerprint and owner (strong evidence), or the same schema and
-//!    fingerprint (weak evidence). Records with different values at the pointers are never in one strong group. `--also` and `--tenant-part` add further parts that have to be equal, and never
+//!    fingerprint (weak evidence). Records with different values at the pointers are never in one
+//!    strong group. `--also` and `--tenant-part` add further parts that have to be equal, and never
 //!    make records agree by themselves. A missing value, null, and an empty text, array or object
 //!    agree with nothing.
 //! 3. Records that agree are sorted by their times. With `--within`, they are cut wherever the time

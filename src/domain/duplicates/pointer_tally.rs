@@ -92,8 +92,8 @@ impl PointerTally {
         }
     }
 
-    /// The pointers, those with repeated values first, and among these those with the fewest. Pointers
-    /// of only one record are left out, because their names may be data.
+    /// The pointers, those with repeated values first, and among these those with the fewest.
+    /// Pointers of only one record are left out, because their names may be data.
     pub(crate) fn counts(&self) -> Vec<PointerCount> {
         let mut counts = Vec::new();
         for (pointer, values) in &self.pointers {

@@ -53,8 +53,8 @@ pub(crate) fn rows(report: &DuplicatesReport<'_>, separated: Separated) -> Strin
     text
 }
 
-/// What agrees in one cell: a text without quotes, so that it can be compared with other tables, and
-/// several values as a JSON array.
+/// What agrees in one cell: a text without quotes, so that it can be compared with other tables,
+/// and several values as a JSON array.
 fn values(values: &[String], basis: GroupBasis) -> String {
     match values {
         [value] if basis == GroupBasis::Values => {
