@@ -56,11 +56,30 @@ struct FirstViolation {
     shown_by: Option<Act>,
 }
 
-/// The state and the act, as a number, from which a state was first reached.
-type ReachedFrom = (u32, u16);
-
 /// The origin of a state in which schedules start.
 const BEGINNING: u32 = u32::MAX;
+
+/// The state and the act from which each state was first reached. Two lists, because a pair of these
+/// numbers would fill two bytes more.
+#[derive(Default)]
+struct Origins {
+    /// Never decreases after the beginnings, because states are numbered in the order in which they
+    /// are found.
+    states: Vec<u32>,
+    acts: Vec<u16>,
+}
+
+impl Origins {
+    fn push(&mut self, from: u32, act: u16) {
+        self.states.push(from);
+        self.acts.push(act);
+    }
+
+    /// The memory of both lists in bytes.
+    fn bytes(&self) -> usize {
+        self.states.len() * size_of::<u32>() + self.acts.len() * size_of::<u16>()
+    }
+}
 
 /// The state of the search.
 pub(super) struct Search {
@@ -71,8 +90,9 @@ pub(super) struct Search {
     beginnings: usize,
     states: Vec<SearchState>,
     index: StateIndex,
-    origins: Vec<ReachedFrom>,
-    /// The successors of all expanded states, one state after another.
+    origins: Origins,
+    /// The successors of all expanded states that were known before, one state after another. The
+    /// others are those whose origin is the state.
     edges: Vec<u32>,
     /// For each expanded state, the end of its successors in `edges`.
     edge_ends: Vec<u32>,
@@ -90,12 +110,14 @@ impl Search {
     pub(super) fn new(rules: Rules, replies: ReplyTable, limits: SearchLimits) -> Self {
         let mut states = Vec::new();
         let mut index = StateIndex::new();
+        let mut origins = Origins::default();
         for beginning in rules.beginnings() {
             index.number(&mut states, &SearchState::new(&beginning));
+            origins.push(BEGINNING, 0);
         }
         Self {
             beginnings: states.len(),
-            origins: vec![(BEGINNING, 0); states.len()],
+            origins,
             violations: BTreeMap::new(),
             goals: ReachedGoals::default(),
             rules,
@@ -146,9 +168,8 @@ impl Search {
     /// list that has just grown does not count, because its pages are not in memory.
     fn used_bytes(&self) -> usize {
         let of_states = self.states.len() * size_of::<SearchState>();
-        let of_origins = self.origins.len() * size_of::<ReachedFrom>();
         let of_edges = (self.edges.len() + self.edge_ends.len()) * size_of::<u32>();
-        of_states + of_origins + of_edges + self.index.bytes()
+        of_states + self.origins.bytes() + of_edges + self.index.bytes()
     }
 
     fn keep_successors(&mut self, from: usize) {
@@ -156,9 +177,10 @@ impl Search {
         for successor in &self.successors {
             let (number, is_new) = self.index.number(&mut self.states, &successor.state);
             if is_new {
-                self.origins.push((from, successor.act.code()));
+                self.origins.push(from, successor.act.code());
+            } else {
+                self.edges.push(number);
             }
-            self.edges.push(number);
             let faults = successor.state.faults;
             if faults == FaultBudget::default() {
                 note_goals(&mut self.goals, successor);
@@ -189,11 +211,11 @@ impl Search {
         let mut at = to;
         let mut acts = Vec::new();
         loop {
-            let (before, code) = self.origins[at as usize];
+            let before = self.origins.states[at as usize];
             if before == BEGINNING {
                 break;
             }
-            acts.extend(Act::from_code(code));
+            acts.extend(Act::from_code(self.origins.acts[at as usize]));
             at = before;
         }
         acts.reverse();
@@ -213,7 +235,7 @@ impl Search {
 
     /// The number of transitions.
     pub(super) fn transitions(&self) -> usize {
-        self.edges.len()
+        self.edges.len() + self.states.len() - self.beginnings
     }
 
     /// The number of steps up to which the search covered every schedule.
@@ -226,15 +248,12 @@ impl Search {
 
     /// The number of schedules that the states represent.
     pub(super) fn count_schedules(&self) -> f64 {
-        count_paths(self.beginnings, &self.edge_ends, &self.edges)
+        count_paths(self.beginnings, &self.origins.states, &self.edge_ends, &self.edges)
     }
 
     /// The memory per state in bytes, including all tables.
     pub(super) fn bytes_per_state(&self) -> usize {
-        let of_states = self.states.capacity() * size_of::<SearchState>();
-        let of_origins = self.origins.capacity() * size_of::<ReachedFrom>();
-        let of_edges = (self.edges.capacity() + self.edge_ends.capacity()) * size_of::<u32>();
-        (of_states + of_origins + of_edges + self.index.bytes()) / self.states.len().max(1)
+        self.used_bytes() / self.states.len().max(1)
     }
 
     /// Every reached state of the Redis keys, with its minimal sets of faults and a shortest
@@ -297,32 +316,47 @@ fn judge(
     }
 }
 
-/// The number of paths from the first `beginnings` states to states without successors. `edge_ends`
-/// has for each state the end of its successors in `edges`.
+/// The number of paths from the first `beginnings` states to states without successors. `origins`
+/// has for each other state the predecessor from which it was found, and `edge_ends` for each state
+/// the end of its other successors in `edges`.
 ///
 /// No path returns to a state, because each step uses up a part of a worker's program or a fault.
 /// The result is a float because the number of paths may exceed 64 bits.
-fn count_paths(beginnings: usize, edge_ends: &[u32], edges: &[u32]) -> f64 {
+fn count_paths(beginnings: usize, origins: &[u32], edge_ends: &[u32], edges: &[u32]) -> f64 {
+    let states = edge_ends.len();
+    // The states that were found from one state have consecutive numbers.
+    let mut found_ends = Vec::with_capacity(states);
+    let mut found = beginnings;
+    for from in 0..states {
+        while found < states && origins[found] as usize == from {
+            found += 1;
+        }
+        found_ends.push(found);
+    }
     // A state is ready when all its predecessors are counted, because its number of paths is the
     // sum of theirs.
-    let mut uncounted_before = vec![0u32; edge_ends.len()];
+    let mut uncounted_before = vec![1u32; states];
+    uncounted_before[..beginnings].fill(0);
     for next in edges {
         uncounted_before[*next as usize] += 1;
     }
-    let mut paths = vec![0f64; edge_ends.len()];
+    let mut paths = vec![0f64; states];
     paths[..beginnings].fill(1.0);
     let mut ready: Vec<usize> =
         (0..beginnings).filter(|state| uncounted_before[*state] == 0).collect();
     let mut complete_paths = 0.0;
     while let Some(state) = ready.pop() {
         // The successors of a state begin where those of the state before it end.
-        let start = if state == 0 { 0 } else { edge_ends[state - 1] };
-        let successors = &edges[start as usize..edge_ends[state] as usize];
-        if successors.is_empty() {
+        let (found_start, start) = match state {
+            0 => (beginnings, 0),
+            _ => (found_ends[state - 1], edge_ends[state - 1]),
+        };
+        let found = found_start..found_ends[state];
+        let known = &edges[start as usize..edge_ends[state] as usize];
+        if found.is_empty() && known.is_empty() {
             complete_paths += paths[state];
         }
-        for next in successors {
-            let next = *next as usize;
+        for next in found.chain(known.iter().map(|next| *next as usize)) {
             paths[next] += paths[state];
             uncounted_before[next] -= 1;
             if uncounted_before[next] == 0 {
@@ -340,7 +374,8 @@ mod tests {
     #[test]
     fn paths_that_meet_are_counted_separately() {
         // 0 leads to 1 and 2, both of which lead to 3; 1 leads to 3 in two ways.
-        assert_eq!(count_paths(1, &[2, 4, 5, 5], &[1, 2, 3, 3, 3]), 3.0);
-        assert_eq!(count_paths(1, &[0], &[]), 1.0);
+        let origins = [BEGINNING, 0, 0, 1];
+        assert_eq!(count_paths(1, &origins, &[0, 1, 2, 2], &[3, 3]), 3.0);
+        assert_eq!(count_paths(1, &[BEGINNING], &[0], &[]), 1.0);
     }
 }

@@ -1,6 +1,10 @@
 //! The states of the exploration, 32 bytes each, and a hash table that finds the number of a state.
 
-use std::hash::{Hash, Hasher};
+use std::hash::BuildHasher as _;
+
+use foldhash::fast::FixedState;
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
 
 use super::lag::Lags;
 use crate::domain::exploration::{ENDED, FaultBudget, MOST_WORKERS};
@@ -85,65 +89,21 @@ impl SearchState {
     pub(super) fn set_succeeded(&mut self) {
         self.holder |= SUCCEEDED;
     }
-
-    /// A hash of the state.
-    fn hash_number(&self) -> u64 {
-        let mut hasher = WordHasher(0);
-        self.hash(&mut hasher);
-        hasher.finish()
-    }
 }
-
-/// A fast hash for a few words. It does not resist chosen input, and need not, because users cannot
-/// choose states.
-struct WordHasher(u64);
-
-impl Hasher for WordHasher {
-    fn finish(&self) -> u64 {
-        // The table uses the lower bits, and multiplication mixes the upper bits best.
-        self.0 ^ self.0 >> 29
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for part in bytes.chunks(8) {
-            let mut word = [0; 8];
-            word[..part.len()].copy_from_slice(part);
-            self.write_u64(u64::from_le_bytes(word));
-        }
-    }
-
-    fn write_u8(&mut self, byte: u8) {
-        self.write_u64(u64::from(byte));
-    }
-
-    fn write_u32(&mut self, word: u32) {
-        self.write_u64(u64::from(word));
-    }
-
-    fn write_u64(&mut self, word: u64) {
-        // The rotation and the factor of FxHash.
-        self.0 = (self.0.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95);
-    }
-
-    fn write_usize(&mut self, word: usize) {
-        self.write_u64(word as u64);
-    }
-}
-
-/// A free slot.
-const EMPTY: u32 = u32::MAX;
 
 /// Finds the number of a state. The table holds only numbers, because the states are already in a
 /// list. A map would store each state twice.
 pub(super) struct StateIndex {
-    /// Numbers of states, each in the first free slot after its hash.
-    slots: Vec<u32>,
+    numbers: HashTable<u32>,
+    /// Always the same, so that a search takes the same time in each run. It does not resist chosen
+    /// input, and need not, because users cannot choose states.
+    hasher: FixedState,
 }
 
 impl StateIndex {
     /// An empty index.
     pub(super) fn new() -> Self {
-        Self { slots: vec![EMPTY; 1 << 10] }
+        Self { numbers: HashTable::new(), hasher: FixedState::default() }
     }
 
     /// The number of a state, which is added if it is new; true if it was new.
@@ -152,43 +112,23 @@ impl StateIndex {
         states: &mut Vec<SearchState>,
         state: &SearchState,
     ) -> (u32, bool) {
-        // Above three quarters, searches for a free slot take long.
-        if states.len() * 4 >= self.slots.len() * 3 {
-            self.grow(states);
-        }
-        let slot = self.slot(states, state);
-        if self.slots[slot] != EMPTY {
-            return (self.slots[slot], false);
-        }
-        let number = u32::try_from(states.len()).unwrap_or(EMPTY - 1);
-        self.slots[slot] = number;
-        states.push(*state);
-        (number, true)
-    }
-
-    /// The slot of a state, or the free one that it would get.
-    fn slot(&self, states: &[SearchState], state: &SearchState) -> usize {
-        let mask = self.slots.len() - 1;
-        // The number of slots is a power of two, so the mask keeps the lower bits.
-        #[expect(clippy::cast_possible_truncation, reason = "only the lower bits count")]
-        let mut slot = state.hash_number() as usize & mask;
-        while self.slots[slot] != EMPTY && states[self.slots[slot] as usize] != *state {
-            slot = (slot + 1) & mask;
-        }
-        slot
-    }
-
-    fn grow(&mut self, states: &[SearchState]) {
-        self.slots = vec![EMPTY; self.slots.len() * 2];
-        for (number, state) in states.iter().enumerate() {
-            let slot = self.slot(&states[..number], state);
-            self.slots[slot] = u32::try_from(number).unwrap_or(EMPTY - 1);
+        let hasher = &self.hasher;
+        let is_same = |number: &u32| states[*number as usize] == *state;
+        let hash_of = |number: &u32| hasher.hash_one(states[*number as usize]);
+        match self.numbers.entry(hasher.hash_one(state), is_same, hash_of) {
+            Entry::Occupied(known) => (*known.get(), false),
+            Entry::Vacant(free) => {
+                let number = u32::try_from(states.len()).unwrap_or(u32::MAX);
+                free.insert(number);
+                states.push(*state);
+                (number, true)
+            }
         }
     }
 
     /// The memory of the table in bytes.
     pub(super) fn bytes(&self) -> usize {
-        self.slots.capacity() * size_of::<u32>()
+        self.numbers.allocation_size()
     }
 }
 
