@@ -25,7 +25,6 @@ mod other_schemas;
 mod request_body;
 mod write_body;
 
-use std::collections::HashSet;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
@@ -241,8 +240,8 @@ async fn inspect(
     has_all_keys: bool,
 ) -> Result<Exit> {
     let lookup = lookup(args);
-    let mut found = lookup.find(&mut reader, catalog, keys).await?;
-    keep_each_once(&mut found);
+    let found = lookup.find(&mut reader, catalog, keys).await?;
+    let mut found = LookupResult::each_once(found);
     for found in &mut found {
         context.advise(&mut found.records);
     }
@@ -279,21 +278,6 @@ async fn inspect(
         scan::show_other_databases(context, &reader).await;
     }
     Ok(exit)
-}
-
-/// Drops each key whose records were all named by the keys before it, for example by a name and by
-/// a Redis key.
-fn keep_each_once(found: &mut Vec<LookupResult>) {
-    let mut shown: HashSet<(String, Vec<Vec<u8>>)> = HashSet::new();
-    found.retain(|found| {
-        let mut is_new = found.records.is_empty();
-        for record in &found.records {
-            let redis_keys = record.seen.keys.iter().map(|key| key.redis_key.clone()).collect();
-            // Two schemas may have the same Redis keys, and the operator may name both.
-            is_new |= shown.insert((record.schema.name.clone(), redis_keys));
-        }
-        is_new
-    });
 }
 
 /// Done if every key has a record. An unreachable node counts first, then a missing permission,

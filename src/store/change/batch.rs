@@ -453,7 +453,7 @@ impl Sent<'_> {
         if self.part == Part::First && deadline.is_exact() && is_whole_string {
             return at;
         }
-        let key_index = match self.part {
+        let role = match self.part {
             Part::First => '=',
             Part::Changes => '*',
             Part::Compared => '+',
@@ -467,6 +467,6 @@ impl Sent<'_> {
             }
         };
         let approximate = if deadline.is_exact() { "" } else { "~" };
-        format!("{key_index}{length}{mark},{approximate}{at}")
+        format!("{role}{length}{mark},{approximate}{at}")
     }
 }

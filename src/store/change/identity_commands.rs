@@ -10,23 +10,17 @@ use crate::store::cluster::deadlines::{TRIED, is_known as knows_pexpiretime};
 use crate::store::cluster::routing::Route;
 use crate::store::connection::{Connection, pack, reply};
 use crate::store::error::StoreError;
+use crate::store::read::key_query::ExpiryCommand;
 use crate::store::read::script_reply::observation;
 use crate::store::scripts;
-
-/// How a node reports when a Redis key expires.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum DeadlineCommand {
-    PexpireTime,
-    /// TIME and PTTL, one right after the other, because Redis 6.2 has no PEXPIRETIME.
-    TimeAndPttl,
-}
 
 /// The commands that read everything that identifies a record, and the parser of their replies.
 pub(super) struct IdentityCommands<'a> {
     client: &'a Client,
     /// The record as it was seen. Its types decide which commands are sent.
     seen: &'a Observation,
-    deadline: DeadlineCommand,
+    /// With PTTL, TIME is sent right before it.
+    expiry: ExpiryCommand,
     /// The Redis keys whose fields are read, by their indexes in the record.
     hashes: &'a [usize],
 }
@@ -61,12 +55,12 @@ impl<'a> IdentityCommands<'a> {
             Value::ServerError(error) => Err(client.error(&error.into())),
             value => Ok(value),
         };
-        let deadline = if knows_pexpiretime(tried.as_ref()) {
-            DeadlineCommand::PexpireTime
+        let expiry = if knows_pexpiretime(tried.as_ref()) {
+            ExpiryCommand::Pexpiretime
         } else {
-            DeadlineCommand::TimeAndPttl
+            ExpiryCommand::Pttl
         };
-        Ok(Self { client, seen, deadline, hashes })
+        Ok(Self { client, seen, expiry, hashes })
     }
 
     /// The commands for all Redis keys of the record.
@@ -78,9 +72,9 @@ impl<'a> IdentityCommands<'a> {
             commands.push(command_for(value_command, redis_key));
             commands.push(command_for("TYPE", redis_key));
             commands.push(command_for("PTTL", redis_key));
-            commands.push(match self.deadline {
-                DeadlineCommand::PexpireTime => command_for("PEXPIRETIME", redis_key),
-                DeadlineCommand::TimeAndPttl => vec![b"TIME".to_vec()],
+            commands.push(match self.expiry {
+                ExpiryCommand::Pexpiretime => command_for("PEXPIRETIME", redis_key),
+                ExpiryCommand::Pttl => vec![b"TIME".to_vec()],
             });
             if self.is_hash(index) {
                 commands.push(command_for("HGETALL", redis_key));
@@ -98,7 +92,7 @@ impl<'a> IdentityCommands<'a> {
         connection: &mut Connection,
         route: &Route,
     ) -> Result<Observation, StoreError> {
-        if self.deadline == DeadlineCommand::TimeAndPttl {
+        if self.expiry == ExpiryCommand::Pttl {
             return self.read_by_script(connection, route).await;
         }
         let mut replies = Vec::new();
@@ -188,12 +182,12 @@ impl<'a> IdentityCommands<'a> {
     }
 
     fn deadline(&self, moment: Value, pttl: i64) -> Result<Deadline, StoreError> {
-        match self.deadline {
-            DeadlineCommand::PexpireTime => match reply::integer(&moment) {
+        match self.expiry {
+            ExpiryCommand::Pexpiretime => match reply::integer(&moment) {
                 Some(at) => Ok(Deadline::from_pexpiretime(at)),
                 None => Err(self.client.unexpected("PEXPIRETIME")),
             },
-            DeadlineCommand::TimeAndPttl => match reply::millis(moment) {
+            ExpiryCommand::Pttl => match reply::millis(moment) {
                 Some(now) => Ok(Deadline::from_pttl(pttl, Some(now), Some(now))),
                 None => Err(self.client.unexpected("TIME")),
             },

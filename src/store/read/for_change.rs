@@ -6,7 +6,7 @@ use redis::Pipeline;
 use super::key_query::{
     CommandQueue as _, ExpiryCommand, KeyQuery, PipelineReplies, ReadLimit, ReadTimes, read_time,
 };
-use super::reader::{ReadDetail, ReadResult, RecordReader};
+use super::reader::{ReadDetail, ReadResult, RecordReader, RedisKeys};
 use crate::domain::record::KeyState;
 use crate::store::connection::reply;
 use crate::store::error::StoreError;
@@ -39,30 +39,30 @@ impl RecordReader {
     /// The server could not be asked at all.
     pub async fn read_for_change(
         &mut self,
-        records: &[Vec<Vec<u8>>],
+        groups: &[RedisKeys],
         least: usize,
     ) -> Result<Vec<ReadResult>, StoreError> {
         // Plain commands take the server less time than a script, and read most records: their
         // values are short.
-        let mut read: Vec<Option<ReadResult>> = vec![None; records.len()];
+        let mut read: Vec<Option<ReadResult>> = vec![None; groups.len()];
         if least <= MOST_WHOLE && self.client().tells_deadlines().await {
-            for (index, seen) in self.read_whole_values(records).await.into_iter().enumerate() {
+            for (index, seen) in self.read_whole_values(groups).await.into_iter().enumerate() {
                 if is_final(&seen) {
                     read[index] = Some(seen);
                 }
             }
         }
         // The script reads the rest: long values, and those of nodes of another version.
-        let open: Vec<usize> = (0..records.len()).filter(|index| read[*index].is_none()).collect();
+        let open: Vec<usize> = (0..groups.len()).filter(|index| read[*index].is_none()).collect();
         if !open.is_empty() {
-            let wanted: Vec<_> = open.iter().map(|index| records[*index].clone()).collect();
+            let wanted: Vec<_> = open.iter().map(|index| groups[*index].clone()).collect();
             let head = ReadLimit::Bytes(least.max(MOST_WHOLE));
             let told = self.read_with_checksums(&wanted, head).await?;
             for (index, seen) in open.into_iter().zip(told) {
                 read[index] = Some(seen);
             }
         }
-        let mut comparable = Vec::with_capacity(records.len());
+        let mut comparable = Vec::with_capacity(groups.len());
         for seen in read.into_iter().flatten() {
             // Without its expiry, a key cannot be compared.
             comparable.push(match seen {
@@ -80,9 +80,9 @@ impl RecordReader {
     /// The server could not be asked at all.
     pub async fn read_further_for_change(
         &mut self,
-        records: &[Vec<Vec<u8>>],
+        groups: &[RedisKeys],
     ) -> Result<Vec<ReadResult>, StoreError> {
-        self.read_with_checksums(records, ReadLimit::Bytes(MOST_FURTHER)).await
+        self.read_with_checksums(groups, ReadLimit::Bytes(MOST_FURTHER)).await
     }
 
     /// True if an error of a read concerns one record or one master of a cluster, and the others
@@ -96,12 +96,12 @@ impl RecordReader {
     /// [`MOST_CHECKSUM_BYTES`] bytes of values.
     async fn read_with_checksums(
         &mut self,
-        records: &[Vec<Vec<u8>>],
+        groups: &[RedisKeys],
         head: ReadLimit,
     ) -> Result<Vec<ReadResult>, StoreError> {
-        let sizes = self.read_sizes(records).await;
-        let mut read = Vec::with_capacity(records.len());
-        let mut rest = records;
+        let sizes = self.read_sizes(groups).await;
+        let mut read = Vec::with_capacity(groups.len());
+        let mut rest = groups;
         for count in shares(&sizes, MOST_CHECKSUM_BYTES) {
             let (some, more) = rest.split_at(count);
             read.extend(self.read_with(some, head, ReadDetail::Checksums).await?);
@@ -112,12 +112,12 @@ impl RecordReader {
 
     /// How many bytes the values of each record take at the server, as far as the server reports
     /// it.
-    async fn read_sizes(&self, records: &[Vec<Vec<u8>>]) -> Vec<u64> {
+    async fn read_sizes(&self, groups: &[RedisKeys]) -> Vec<u64> {
         // The size of a single record does not matter, because it is read whatever its size.
-        if records.len() < 2 {
-            return vec![UNKNOWN_SIZE; records.len()];
+        if groups.len() < 2 {
+            return vec![UNKNOWN_SIZE; groups.len()];
         }
-        let redis_keys: Vec<&[u8]> = records.iter().flatten().map(Vec::as_slice).collect();
+        let redis_keys: Vec<&[u8]> = groups.iter().flatten().map(Vec::as_slice).collect();
         let mut sizes = self.read_numbers(&[b"STRLEN"], &redis_keys).await;
         // STRLEN is an error for all other types.
         let others: Vec<usize> = (0..sizes.len()).filter(|index| sizes[*index].is_none()).collect();
@@ -127,8 +127,8 @@ impl RecordReader {
             sizes[index] = size;
         }
         let mut sizes = sizes.into_iter();
-        let mut sums = Vec::with_capacity(records.len());
-        for record in records {
+        let mut sums = Vec::with_capacity(groups.len());
+        for record in groups {
             let mut sum: u64 = 0;
             for size in sizes.by_ref().take(record.len()) {
                 sum = sum.saturating_add(size.unwrap_or(UNKNOWN_SIZE));
@@ -162,22 +162,22 @@ impl RecordReader {
 
     /// Reads strings of up to [`MOST_WHOLE`] bytes whole with plain commands, on a server that
     /// knows PEXPIRETIME.
-    async fn read_whole_values(&self, records: &[Vec<Vec<u8>>]) -> Vec<ReadResult> {
+    async fn read_whole_values(&self, groups: &[RedisKeys]) -> Vec<ReadResult> {
         let query = KeyQuery {
             expiry: ExpiryCommand::Pexpiretime,
             ..KeyQuery::heads(ReadLimit::Bytes(MOST_WHOLE))
         };
-        let keys: usize = records.iter().map(Vec::len).sum();
+        let keys: usize = groups.iter().map(Vec::len).sum();
         let mut pipeline = Pipeline::with_capacity(keys * COMMANDS_PER_KEY + 1);
-        for redis_keys in records {
+        for redis_keys in groups {
             query.ask(&mut pipeline, redis_keys);
         }
         // TIME is read last, so that a lock which is renewed meanwhile never seems to have more
         // left than its TTL.
         pipeline.add(&[b"TIME"]);
         let mut replies = PipelineReplies::to(self.client(), &pipeline).await;
-        let mut read = Vec::with_capacity(records.len());
-        for redis_keys in records {
+        let mut read = Vec::with_capacity(groups.len());
+        for redis_keys in groups {
             read.push(query.read(&mut replies, redis_keys).await.flatten());
         }
         let after = read_time(&mut replies).await.unwrap_or_default();

@@ -12,7 +12,7 @@ use super::key_query::{KeyQuery, LengthQuery, ReadLimit};
 use super::learned_heads::HeadSamples;
 use super::members::MemberScans;
 use super::page_size::MOST_REQUESTED;
-use super::reader::RecordReader;
+use super::reader::{RecordReader, RedisKeys};
 use super::scan_nodes::Nodes;
 use super::scan_page::{FoundRecord, ScanPage};
 use crate::domain::diagnosis::Thresholds;
@@ -155,11 +155,11 @@ impl KeyspaceScan {
     /// The errors of any read.
     pub async fn read_memory(
         &mut self,
-        records: &[Vec<Vec<u8>>],
+        groups: &[RedisKeys],
     ) -> Result<Vec<Option<u64>>, StoreError> {
-        let read = self.reader.read_each(records, ReadLimit::Bytes(0)).await?;
-        let mut memory = Vec::with_capacity(records.len());
-        for (redis_keys, seen) in records.iter().zip(read) {
+        let read = self.reader.read_each(groups, ReadLimit::Bytes(0)).await?;
+        let mut memory = Vec::with_capacity(groups.len());
+        for (redis_keys, seen) in groups.iter().zip(read) {
             memory.push(match seen {
                 Ok(seen) => memory_of(&seen),
                 Err(error) if error.is_permission() => None,

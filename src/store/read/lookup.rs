@@ -61,19 +61,20 @@ impl LookupResult {
         if names.len() > 1 { Some(names) } else { None }
     }
 
-    /// The results without those that name the records of an earlier one in another way, so that
-    /// each record is processed once.
+    /// The results without those whose records were all named by the KEYs before, for example by a
+    /// name and by a Redis key, so that each record is processed once.
     pub fn each_once(all: Vec<Self>) -> Vec<Self> {
         let mut known = HashSet::new();
         let mut each = Vec::with_capacity(all.len());
         for found in all {
-            let mut places = Vec::with_capacity(found.records.len());
+            let mut is_new = found.records.is_empty();
             for record in &found.records {
                 let redis_keys: Vec<_> =
                     record.seen.keys.iter().map(|key| key.redis_key.clone()).collect();
-                places.push((record.schema.name.clone(), redis_keys));
+                // Two schemas may have the same Redis keys, and the operator may name both.
+                is_new |= known.insert((record.schema.name.clone(), redis_keys));
             }
-            if places.is_empty() || known.insert(places) {
+            if is_new {
                 each.push(found);
             }
         }

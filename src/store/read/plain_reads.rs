@@ -4,7 +4,7 @@
 use redis::{Pipeline, Value};
 
 use super::key_query::{CommandQueue as _, KeyQuery, PipelineReplies, ReadLimit};
-use super::reader::{ReadResult, RecordReader};
+use super::reader::{ReadResult, RecordReader, RedisKeys};
 use crate::domain::record::{Content, Field, Hash, KeyState, Observation};
 use crate::store::connection::reply;
 use crate::store::error::StoreError;
@@ -24,10 +24,10 @@ impl RecordReader {
     /// The server could not be asked at all.
     pub async fn read_by_commands(
         &self,
-        records: &[Vec<Vec<u8>>],
+        groups: &[RedisKeys],
         head: ReadLimit,
     ) -> Result<Vec<ReadResult>, StoreError> {
-        let mut read = self.read_query(records, KeyQuery::heads(head)).await;
+        let mut read = self.read_query(groups, KeyQuery::heads(head)).await;
         self.read_lengths(read.iter_mut().flatten()).await?;
         let keys = read.iter_mut().flatten().flat_map(|seen| &mut seen.keys).collect();
         self.read_fields(keys, head).await;
@@ -38,16 +38,16 @@ impl RecordReader {
     /// own error.
     pub(in crate::store) async fn read_query(
         &self,
-        records: &[Vec<Vec<u8>>],
+        groups: &[RedisKeys],
         query: KeyQuery,
     ) -> Vec<ReadResult> {
-        let mut pipeline = Pipeline::with_capacity(records.len() * COMMANDS_PER_RECORD);
-        for redis_keys in records {
+        let mut pipeline = Pipeline::with_capacity(groups.len() * COMMANDS_PER_RECORD);
+        for redis_keys in groups {
             query.ask(&mut pipeline, redis_keys);
         }
         let mut replies = PipelineReplies::to(self.client(), &pipeline).await;
-        let mut read = Vec::with_capacity(records.len());
-        for redis_keys in records {
+        let mut read = Vec::with_capacity(groups.len());
+        for redis_keys in groups {
             read.push(query.read(&mut replies, redis_keys).await.flatten());
         }
         read

@@ -68,6 +68,9 @@ pub struct RecordReader {
     scan_options: ScanOptions,
 }
 
+/// Redis keys that are read together: those of a record, or of a part of one.
+pub type RedisKeys = Vec<Vec<u8>>;
+
 /// One record as it was read, or why it could not be read.
 pub type ReadResult = Result<Observation, StoreError>;
 
@@ -126,10 +129,10 @@ impl RecordReader {
     /// Any error that does not concern only one record.
     pub async fn read(
         &mut self,
-        records: &[Vec<Vec<u8>>],
+        groups: &[RedisKeys],
         head: ReadLimit,
     ) -> Result<Vec<ReadResult>, StoreError> {
-        let read = self.read_each(records, head).await?;
+        let read = self.read_each(groups, head).await?;
         for seen in &read {
             if let Err(error) = seen
                 && (!error.is_permission() || error.wants_slots())
@@ -147,14 +150,14 @@ impl RecordReader {
     /// No record could be read at all.
     pub async fn read_each(
         &mut self,
-        records: &[Vec<Vec<u8>>],
+        groups: &[RedisKeys],
         head: ReadLimit,
     ) -> Result<Vec<ReadResult>, StoreError> {
-        if let Some(read) = self.read_in_one_call(records, head).await? {
+        if let Some(read) = self.read_in_one_call(groups, head).await? {
             return Ok(read);
         }
-        let read = self.read_with(records, head, ReadDetail::Usual).await?;
-        self.read_half_moved(records, read, head, ReadDetail::Usual).await
+        let read = self.read_with(groups, head, ReadDetail::Usual).await?;
+        self.read_half_moved(groups, read, head, ReadDetail::Usual).await
     }
 
     /// Reads records as [`RecordReader::read_each`] does, but without idle time and memory, and
@@ -165,15 +168,15 @@ impl RecordReader {
     /// No record could be read at all.
     pub(in crate::store) async fn read_many(
         &mut self,
-        records: &[Vec<Vec<u8>>],
+        groups: &[RedisKeys],
         head: ReadLimit,
     ) -> Result<Vec<ReadResult>, StoreError> {
-        let keys_per_record = records.first().map_or(1, Vec::len).max(1);
+        let keys_per_record = groups.first().map_or(1, Vec::len).max(1);
         let records_per_call = (MOST_KEYS / keys_per_record).max(1);
-        let calls: Vec<_> = records.chunks(records_per_call).collect();
-        let keys_of_calls: Vec<Vec<Vec<u8>>> = calls.iter().map(|call| call.concat()).collect();
+        let calls: Vec<_> = groups.chunks(records_per_call).collect();
+        let keys_of_calls: Vec<RedisKeys> = calls.iter().map(|call| call.concat()).collect();
         let replies = self.read_with(&keys_of_calls, head, ReadDetail::Brief).await?;
-        let mut read = Vec::with_capacity(records.len());
+        let mut read = Vec::with_capacity(groups.len());
         for (call, reply) in calls.into_iter().zip(replies) {
             match reply {
                 Ok(all) => read.extend(split_by_record(call, all)),
@@ -196,26 +199,26 @@ impl RecordReader {
     /// commands work.
     async fn read_in_one_call(
         &mut self,
-        records: &[Vec<Vec<u8>>],
+        groups: &[RedisKeys],
         head: ReadLimit,
     ) -> Result<Option<Vec<ReadResult>>, StoreError> {
         // Whole values are read one record per call, because they may be large, and a server serves
         // no other client during a call.
-        if !(2..=MOST_IN_ONE_CALL).contains(&records.len())
+        if !(2..=MOST_IN_ONE_CALL).contains(&groups.len())
             || head == ReadLimit::Whole
             || self.client.is_cluster()
         {
             return Ok(None);
         }
-        let read = self.read_with(&[records.concat()], head, ReadDetail::Usual).await;
+        let read = self.read_with(&[groups.concat()], head, ReadDetail::Usual).await;
         // The reply showed that the server is in a cluster, where each node answers for its own
         // records.
         if self.client.is_cluster() {
             return Ok(None);
         }
         match read?.pop() {
-            Some(Ok(all)) if all.atomic => Ok(Some(split_by_record(records, all))),
-            Some(Err(error)) if error.lost_the_reply() => Ok(Some(vec![Err(error); records.len()])),
+            Some(Ok(all)) if all.atomic => Ok(Some(split_by_record(groups, all))),
+            Some(Err(error)) if error.lost_the_reply() => Ok(Some(vec![Err(error); groups.len()])),
             _ => Ok(None),
         }
     }
@@ -224,13 +227,13 @@ impl RecordReader {
     /// moved. No node then has all the keys, or knows that there are no others.
     async fn read_half_moved(
         &mut self,
-        records: &[Vec<Vec<u8>>],
+        groups: &[RedisKeys],
         read: Vec<ReadResult>,
         head: ReadLimit,
         detail: ReadDetail,
     ) -> Result<Vec<ReadResult>, StoreError> {
         let mut all = Vec::with_capacity(read.len());
-        for (redis_keys, seen) in records.iter().zip(read) {
+        for (redis_keys, seen) in groups.iter().zip(read) {
             let is_half_moved =
                 redis_keys.len() > 1 && seen.as_ref().is_err_and(StoreError::is_redirect);
             if !is_half_moved {
@@ -254,7 +257,7 @@ impl RecordReader {
     /// No record could be read at all.
     pub(in crate::store) async fn read_with(
         &mut self,
-        records: &[Vec<Vec<u8>>],
+        groups: &[RedisKeys],
         head: ReadLimit,
         detail: ReadDetail,
     ) -> Result<Vec<ReadResult>, StoreError> {
@@ -262,11 +265,11 @@ impl RecordReader {
             let command = match self.method {
                 ReadMethod::ReadOnlyScript => "EVAL_RO",
                 ReadMethod::Script => "EVAL",
-                ReadMethod::Commands => return self.read_by_commands(records, head).await,
+                ReadMethod::Commands => return self.read_by_commands(groups, head).await,
             };
-            let units = self.atomic_units(records);
+            let units = self.atomic_units(groups);
             let replies = self.call_script(command, &units, head, detail).await;
-            if self.atomic_units(records) != units {
+            if self.atomic_units(groups) != units {
                 // A reply showed that the server is in a cluster, which may store the keys of a
                 // record in different slots.
                 continue;
@@ -288,7 +291,7 @@ impl RecordReader {
                 read.push((redis_keys.len(), seen));
             }
             self.read_far_deadlines(&mut read).await;
-            return Ok(join_by_record(records, read));
+            return Ok(join_by_record(groups, read));
         }
     }
 
@@ -330,9 +333,9 @@ impl RecordReader {
 
     /// The Redis keys that one call reads: those of a record, or each separately if a cluster
     /// stores them in different slots.
-    fn atomic_units(&self, records: &[Vec<Vec<u8>>]) -> Vec<Vec<Vec<u8>>> {
-        let mut units = Vec::with_capacity(records.len());
-        for redis_keys in records {
+    fn atomic_units(&self, groups: &[RedisKeys]) -> Vec<RedisKeys> {
+        let mut units = Vec::with_capacity(groups.len());
+        for redis_keys in groups {
             if self.client.parts(redis_keys) {
                 units.extend(redis_keys.iter().map(|redis_key| vec![redis_key.clone()]));
             } else {
@@ -346,7 +349,7 @@ impl RecordReader {
     async fn call_script(
         &self,
         command: &str,
-        units: &[Vec<Vec<u8>>],
+        units: &[RedisKeys],
         head: ReadLimit,
         detail: ReadDetail,
     ) -> Vec<Result<Value, StoreError>> {
@@ -386,7 +389,7 @@ impl RecordReader {
 fn read_calls(
     command: &str,
     script: ScriptRef<'_>,
-    units: &[Vec<Vec<u8>>],
+    units: &[RedisKeys],
     head: ReadLimit,
     detail: ReadDetail,
 ) -> Vec<Cmd> {
@@ -412,10 +415,10 @@ fn read_calls(
 /// If one step fails, its error is that of the record.
 ///
 /// `read` has the result of each step, with the number of Redis keys that the step should read.
-fn join_by_record(records: &[Vec<Vec<u8>>], read: Vec<(usize, ReadResult)>) -> Vec<ReadResult> {
+fn join_by_record(groups: &[RedisKeys], read: Vec<(usize, ReadResult)>) -> Vec<ReadResult> {
     let mut read = read.into_iter();
-    let mut joined = Vec::with_capacity(records.len());
-    for redis_keys in records {
+    let mut joined = Vec::with_capacity(groups.len());
+    for redis_keys in groups {
         let Some((mut count, mut record)) = read.next() else { break };
         // Every step of the record is consumed, even after an error, because the next record's
         // steps follow.
@@ -436,10 +439,10 @@ fn join_by_record(records: &[Vec<Vec<u8>>], read: Vec<(usize, ReadResult)>) -> V
 }
 
 /// Splits the reply of one call into its records.
-fn split_by_record(records: &[Vec<Vec<u8>>], all: Observation) -> Vec<ReadResult> {
+fn split_by_record(groups: &[RedisKeys], all: Observation) -> Vec<ReadResult> {
     let mut keys = all.keys.into_iter();
-    let mut read = Vec::with_capacity(records.len());
-    for redis_keys in records {
+    let mut read = Vec::with_capacity(groups.len());
+    for redis_keys in groups {
         let keys: Vec<_> = keys.by_ref().take(redis_keys.len()).collect();
         let atomic = all.atomic || keys.len() == 1;
         read.push(Ok(Observation { server_ms: all.server_ms, atomic, keys }));
@@ -452,7 +455,7 @@ mod tests {
     use super::*;
     use crate::domain::record::{Content, Deadline, Expiry, KeyState};
 
-    fn keys(names: &[&str]) -> Vec<Vec<u8>> {
+    fn keys(names: &[&str]) -> RedisKeys {
         names.iter().map(|name| name.as_bytes().to_vec()).collect()
     }
 

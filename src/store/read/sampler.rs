@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::gaps::Gaps;
 use super::key_query::{KeyQuery, ReadLimit};
-use super::reader::{ReadResult, RecordReader};
+use super::reader::{ReadResult, RecordReader, RedisKeys};
 use super::sampled_node::SampledNode;
 use crate::domain::record::{Content, KeyState};
 use crate::domain::select::Rate;
@@ -224,7 +224,7 @@ impl Sampler {
     /// Reads more of the first values that are longer than the part that was read.
     async fn read_further(
         &self,
-        records: &[Vec<Vec<u8>>],
+        groups: &[RedisKeys],
         read: &mut [ReadResult],
     ) -> Result<(), StoreError> {
         let mut cut = Vec::new();
@@ -235,7 +235,7 @@ impl Sampler {
                 cut.push(index);
             }
         }
-        let wanted: Vec<_> = cut.iter().map(|index| records[*index].clone()).collect();
+        let wanted: Vec<_> = cut.iter().map(|index| groups[*index].clone()).collect();
         let longer = self.reader.read_by_commands(&wanted, FURTHER).await?;
         for (index, seen) in cut.into_iter().zip(longer) {
             read[index] = seen;
