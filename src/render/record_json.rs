@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::io;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -25,17 +26,44 @@ const LINE: usize = 768;
 /// Records as [`RecordJson`] lines in one text, with `between` between two of them. This is much
 /// cheaper than one text per record. The text reuses the memory of `before`.
 pub fn lines(records: &[Record], between: &str, reveal: bool, before: String) -> String {
-    let mut json = before.into_bytes();
-    json.clear();
-    json.reserve(records.len() * LINE);
+    let mut json = JsonBuffer(before.into_bytes());
+    json.0.clear();
+    json.0.reserve(records.len() * LINE);
     for (index, record) in records.iter().enumerate() {
         if index > 0 {
-            json.extend_from_slice(between.as_bytes());
+            json.0.extend_from_slice(between.as_bytes());
         }
         // Writing to memory cannot fail.
         let _ = serde_json::to_writer(&mut json, &RecordJson::of(record, reveal));
     }
-    escape::json(String::from_utf8(json).unwrap_or_default())
+    escape::json(String::from_utf8(json.0).unwrap_or_default())
+}
+
+/// The longest text that [`JsonBuffer`] appends byte by byte.
+const SHORT: usize = 16;
+
+/// A text that JSON is written to.
+///
+/// The serializer writes every quotation mark, name and comma by itself, about 45 short texts per
+/// record. Half of the calls of memcpy of a list were for these, and the memcpy of musl, in the
+/// static binary, takes about 20 ns to begin.
+struct JsonBuffer(Vec<u8>);
+
+impl io::Write for JsonBuffer {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if bytes.len() <= SHORT {
+            for byte in bytes {
+                self.0.push(*byte);
+            }
+        } else {
+            self.0.extend_from_slice(bytes);
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// A record as a JSON value, credentials hidden.
