@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::goal::Goal;
 use crate::measure::{self, Run};
-use crate::reference::{self, HASHES, STRINGS};
+use crate::reference::{self, EXPIRIES, HASHES, Reads, STRINGS, WITH_LENGTHS};
 use crate::{Setup, proxy, server, words};
 
 /// What is added to a round trip to a server far away, each way.
@@ -14,6 +14,9 @@ const ONE_WAY: Duration = Duration::from_micros(500);
 
 /// What idemctl is compared with.
 const RAW: &str = "raw socket";
+/// The same with the commands of a list, and of a sweep: what they cannot be faster than.
+const RAW_LIST: &str = "raw socket, commands of list";
+const RAW_SWEEP: &str = "raw socket, commands of sweep";
 const BIGKEYS: &str = "redis-cli --bigkeys";
 const REDIS_PY: &str = "redis-py";
 
@@ -32,14 +35,14 @@ while page := list(itertools.islice(keys, 500)):
 /// Something that reads every record.
 enum Contender {
     Program(Vec<String>),
-    Reference,
+    Reference(&'static Reads),
 }
 
 impl Contender {
     fn run(&self, socket: &Path) -> io::Result<Run> {
         match self {
             Self::Program(words) => measure::program(words, socket),
-            Self::Reference => measure::function(|| reference::scan(socket, &STRINGS), socket),
+            Self::Reference(reads) => measure::function(|| reference::scan(socket, reads), socket),
         }
     }
 }
@@ -115,7 +118,9 @@ fn contenders(setup: &Setup, socket: &Path) -> Vec<(&'static str, Contender)> {
         ("idemctl list -o csv", idemctl(&["list", "-o", "csv"])),
         ("idemctl stats", idemctl(&["stats"])),
         ("idemctl sweep --orphaned --dry-run", idemctl(&["sweep", "--orphaned", "--dry-run"])),
-        (RAW, Contender::Reference),
+        (RAW, Contender::Reference(&STRINGS)),
+        (RAW_LIST, Contender::Reference(&WITH_LENGTHS)),
+        (RAW_SWEEP, Contender::Reference(&EXPIRIES)),
         (BIGKEYS, Contender::Program(words(&["redis-cli", "-s", &path, "--bigkeys"]))),
     ];
     if let Some(program) = &setup.statically {
