@@ -193,6 +193,9 @@ impl ReplyTable {
         if is_replay && reply.author == Author::Untold && self.keys(of.keys).has_failure(schema) {
             reply.author = Author::Failure(of.caller);
         }
+        if is_replay && reply.author == Author::Untold && effect.hides_response {
+            self.met[usize::from(of.call)].has_untold_replay = true;
+        }
         let calls = match self.program.step(call) {
             Some(step) => &step.calls[..],
             None => &[],
@@ -526,6 +529,8 @@ pub struct CallEffect {
     pub listed: Result<usize, String>,
     /// The stored response that the reply carries.
     pub response: Option<Vec<u8>>,
+    /// True if the reply has texts that may be the response, and none of them was recognised.
+    pub hides_response: bool,
     /// The state of the Redis keys afterwards.
     pub keys: KeysState,
     /// True if the call wrote the lock's Redis key, even with the same value. It matters only if

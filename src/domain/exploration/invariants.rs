@@ -66,7 +66,7 @@ fn one_effect_is_violated(transition: &Transition) -> bool {
     false
 }
 
-const TRUE_REPLAY: Invariant = Invariant {
+pub(crate) const TRUE_REPLAY: Invariant = Invariant {
     name: "true-replay",
     sentence: "a replay is the response of an effect, or of a failure before any effect",
     remedy: |culprit| culprit.true_replay(),

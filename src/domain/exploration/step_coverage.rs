@@ -62,6 +62,8 @@ pub struct MetReplies {
     pub listed: Vec<bool>,
     /// The first reply that the schema does not list, in words.
     pub unlisted: Option<String>,
+    /// True if a replay did not show whose response it is, although the service stores responses.
+    pub has_untold_replay: bool,
 }
 
 /// What an exploration met of the described steps.

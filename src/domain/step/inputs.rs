@@ -22,7 +22,7 @@ use crate::domain::record::{
 };
 use crate::domain::schema::value_template::Placeholder;
 use crate::domain::schema::{
-    Action, Call, Encoding, Role, Schema, State, Template, Timestamp, TtlOf,
+    Action, Call, Encoding, ReplyPattern, Role, Schema, State, Template, Timestamp, TtlOf,
 };
 
 /// One worker's request with one idempotency key, from which the placeholders of a schema are
@@ -304,6 +304,16 @@ impl<'a> StepInputs<'a> {
             return Some(comparable(response.to_string().into_bytes()));
         }
         Some(comparable(text.to_vec()))
+    }
+
+    /// True if a matched reply has a text that may be a response, and the service stores responses.
+    pub fn may_carry(&self, matched: ReplyMatch<'_>, reply: &StepReply) -> bool {
+        let has_text = match reply {
+            StepReply::Array(items) => items.len() > 1,
+            StepReply::Text(_) => matched.entry.pattern == ReplyPattern::Text,
+            _ => false,
+        };
+        has_text && self.schema.write.keeps().body
     }
 
     /// True if the reply has a format that is neither that of a result nor that of a lock, such as a

@@ -2,7 +2,7 @@
 
 use strum::VariantArray as _;
 
-use super::frontier::history;
+use super::frontier::{history, not_asked_because};
 use crate::domain::exploration::{
     Exploration, FrontierDifference, Goal, Invariant, Violation, invariants,
 };
@@ -59,7 +59,7 @@ fn of_invariant(
     } else if let Some(gone) = gone {
         (TestOutcome::Failed(gone), accepted)
     } else if exploration.not_asked.contains(&invariant.name) {
-        (TestOutcome::Skipped("the schema does not compare payloads".to_owned()), accepted)
+        (TestOutcome::Skipped(not_asked_because(invariant.name).to_owned()), accepted)
     } else if !exploration.is_complete() {
         let why = "not broken so far; --max-states ended the search";
         (TestOutcome::Skipped(why.to_owned()), accepted)

@@ -114,13 +114,9 @@ fn frontier(exploration: &Exploration, view: View) -> String {
         }
     }
     text.push_str(&held(exploration, view));
-    if !exploration.not_asked.is_empty() {
-        let names = exploration.not_asked.join(", ");
-        text.push_str(&lines(
-            &format!("not checked, because the schema does not compare it: {names}"),
-            2,
-            view.width,
-        ));
+    for name in &exploration.not_asked {
+        let why = not_asked_because(name);
+        text.push_str(&lines(&format!("{why}: {name}"), 2, view.width));
     }
     text.push_str(&lines(&view.palette.dim(&coverage(exploration)), 2, view.width));
     if let Some(assumed) = exploration.assumed {
@@ -184,6 +180,15 @@ fn broken(exploration: &Exploration, view: View) -> String {
         text.push_str(&lines(&not_counted, 2, view.width));
     }
     text
+}
+
+/// Why an invariant was not checked.
+pub(super) fn not_asked_because(name: &str) -> &'static str {
+    if name == invariants::TRUE_REPLAY.name {
+        "not fully checked, because idemctl does not find the response in the replies"
+    } else {
+        "not checked, because the schema does not compare it"
+    }
 }
 
 /// The invariants that are not broken, and those that hold under the assumptions.

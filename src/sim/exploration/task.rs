@@ -97,6 +97,11 @@ impl ExplorationTask {
             explored.goals,
             explored.covered.complete,
         );
+        let mut not_asked = self.inapplicable_invariants();
+        // A violation is proved by another reply, and nothing is proved by its absence.
+        if explored.met.iter().any(|met| met.has_untold_replay) {
+            not_asked.push(invariants::TRUE_REPLAY.name);
+        }
         Ok(Exploration {
             schemas: self.schema_names(),
             hashes: self.program.services.iter().map(|schema| schema.files_hash.clone()).collect(),
@@ -106,7 +111,7 @@ impl ExplorationTask {
             assumptions: self.assumptions,
             assumed: None,
             violations,
-            not_asked: self.inapplicable_invariants(),
+            not_asked,
             covered: explored.covered,
             steps: Some(steps),
             wall_ms: millis(since.elapsed()),

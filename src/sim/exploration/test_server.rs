@@ -151,8 +151,10 @@ impl StateServer for TestServer<'_> {
             tries += 1;
             if since.elapsed() < QUICK || tries == MOST_TRIES {
                 let mut response = None;
+                let mut hides_response = false;
                 if let ExecutedStep::Decided { reply, matched, .. } = &executed {
                     response = request.carried_response(*matched, reply);
+                    hides_response = response.is_none() && request.may_carry(*matched, reply);
                 }
                 let meaning = executed.meaning();
                 let key_index = program.services[call.service].lock_key_index();
@@ -164,7 +166,14 @@ impl StateServer for TestServer<'_> {
                         && keys.stored[key_index].is_some()
                         && self.rewrites(before, key_index, &request, calls).await?
                 };
-                return Ok(CallEffect { meaning, listed, response, keys, wrote_lock });
+                return Ok(CallEffect {
+                    meaning,
+                    listed,
+                    response,
+                    hides_response,
+                    keys,
+                    wrote_lock,
+                });
             }
         }
     }

@@ -190,7 +190,15 @@ impl StateServer for Performer {
             if since.elapsed().as_millis() < 50 {
                 let (meaning, listed, response) = self.understand(caller, call, &reply);
                 let wrote_lock = self.wrote_lock(before, &keys, meaning);
-                return Ok(CallEffect { meaning, listed, response, keys, wrote_lock });
+                let hides_response = false;
+                return Ok(CallEffect {
+                    meaning,
+                    listed,
+                    response,
+                    hides_response,
+                    keys,
+                    wrote_lock,
+                });
             }
         }
     }
