@@ -6,13 +6,14 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args as ClapArgs;
 
-use crate::args::{ConfirmArgs, Output, ReturnArgs};
+use crate::args::{ConfirmArgs, Output, ReturnArgs, SchemaFolderArgs};
 use crate::change::AuditTrail;
 use crate::change::restore::{
     CheckedBackup, KeysToRestore, Mode, RestoredRows, bring_back, finish, only_of, say_ambiguous,
     say_unknown,
 };
 use crate::context::Context;
+use crate::domain::detect::SchemaSet as _;
 use crate::exit::{CommandError, Exit};
 use crate::interrupt::Interrupt;
 
@@ -62,6 +63,10 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     }
     is_part |= say_unknown(context, &only, &format!("{} holds", source.file));
     let mut rows = RestoredRows::new(args.output, args.change.dry_run);
+    // A backup is restored even if the schemas cannot be read.
+    if let Ok(schemas) = context.all_schemas(&SchemaFolderArgs::default()) {
+        rows = rows.knowing(schemas.all());
+    }
     // A dry run also refuses another server, so that it predicts what a restore would do.
     let ended = if args.change.dry_run {
         let client = context.client().await?;

@@ -113,6 +113,7 @@ struct Undo<'a> {
 impl Undo<'_> {
     fn rows(&self, is_prediction: bool) -> RestoredRows {
         RestoredRows::new(self.args.output, is_prediction)
+            .knowing(self.reverter.catalog.all())
             .of_undo(&self.reverter.undone.operation.op)
     }
 
@@ -135,6 +136,43 @@ impl Undo<'_> {
         if is_whole { Exit::Done } else { Exit::Partial }
     }
 
+    /// Names the Redis keys beside the records that the undone step may also have changed. idemctl
+    /// has no copy of them.
+    fn warn_of_keys_beside(&self, context: &mut Context, rows: &RestoredRows, undo: &str) {
+        let command = self.reverter.undone.operation.command.as_str();
+        let is_step = matches!(command, "begin" | "complete" | "release");
+        let mut unknown = None;
+        let mut names = Vec::new();
+        for (schema, key) in rows.records() {
+            let all = self.reverter.catalog.all();
+            let Some(schema) = all.iter().find(|known| known.name == *schema) else {
+                unknown = Some(schema.as_str());
+                continue;
+            };
+            let Some(step) = schema.step_of_command(command) else { continue };
+            for redis_key in schema.keys_beside_record(&step.calls, key) {
+                let name = escape::text(&redis_key);
+                if !names.contains(&name) {
+                    names.push(name);
+                }
+            }
+        }
+        if !names.is_empty() {
+            let names = names.join(", ");
+            context.ui.warning(&format!(
+                "{undo} {names}, which {command} may also have changed, because idemctl keeps no \
+                copy of it"
+            ));
+        }
+        if let Some(schema) = unknown.filter(|_| is_step) {
+            let schema = escape::text(schema.as_bytes());
+            context.ui.warning(&format!(
+                "the schema {schema} is not known here, so that idemctl cannot say whether {command} \
+                also changed other Redis keys, which undo does not put back"
+            ));
+        }
+    }
+
     async fn dry_run(&mut self, context: &mut Context) -> Result<Exit> {
         let mut rows = self.rows(true);
         let ended = self.predict(context, &mut rows).await;
@@ -142,6 +180,7 @@ impl Undo<'_> {
         // How the undo ended matters more than a stdout that cannot be written.
         let shown = rows.close(context, whole, self.left_out());
         finish(context, true, &rows, ended, rows.seen() + self.missing())?;
+        self.warn_of_keys_beside(context, &rows, "undo does not put back");
         shown?;
         Ok(self.exit(&rows))
     }
@@ -159,6 +198,7 @@ impl Undo<'_> {
         }
         context.ui.status(&format!("{}.", rows.summary(rows.seen() + self.missing())));
         rows.warn_of_endless(context);
+        self.warn_of_keys_beside(context, &rows, "undo does not put back");
         Ok(rows)
     }
 
@@ -219,6 +259,7 @@ impl Undo<'_> {
         let whole = matches!(ended, Ok(true)) && self.holds_all();
         let shown = rows.close(context, whole, self.left_out());
         finish(context, false, &rows, ended, predicted.seen() + self.missing())?;
+        self.warn_of_keys_beside(context, &rows, "undo did not put back");
         if let Some(file) = backup {
             context.ui.status(&format!("Backup of the replaced values: {}", file.display()));
         }

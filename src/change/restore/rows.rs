@@ -1,16 +1,18 @@
 //! The rows of `restore` and `undo`: what became of each Redis key, shown as soon as it is known.
 
+use std::collections::HashMap;
 use std::io;
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
 use crate::args::Output;
 use crate::context::Context;
 use crate::domain::record::Expiry;
-use crate::domain::schema::{Role, State};
+use crate::domain::schema::{Role, Schema, State};
 use crate::render::change::restored;
 use crate::render::document::Streamed;
-use crate::render::escape;
+use crate::render::{escape, words};
 use crate::store::backup::{Held, HeldKey};
 use crate::store::{RestoreOutcome, RestoreResult, StoreError};
 
@@ -67,6 +69,9 @@ const OF_RESTORE: usize = 6;
 /// Redis keys of one ending that are named with their errors at most.
 const MOST_NAMED: u64 = 5;
 
+/// The most records that are remembered.
+const MOST_RECORDS: usize = 5;
+
 impl Ending {
     /// The ending of a Redis key. `is_blocked` is true if neither a lock nor a result keeps it away.
     fn of(key: &HeldKey, outcome: RestoreOutcome, is_blocked: bool) -> Self {
@@ -121,8 +126,14 @@ pub struct RestoredRows {
     counts: [u64; 11],
     /// Restored Redis keys whose reply was lost: reading back showed that they are back.
     pub read_back: u64,
-    /// Locks without expiry among the restored Redis keys.
+    /// Locks without expiry among the restored Redis keys, if somebody has to remove them.
     endless: u64,
+    /// Locks without expiry among the restored Redis keys whose schema is not known.
+    unjudged: u64,
+    /// For each known schema: true if somebody has to remove a lock without TTL.
+    needs_ttl: HashMap<String, bool>,
+    /// The first records that came back: schema and idempotency key.
+    records: Vec<(String, Vec<u8>)>,
     /// The error of a stdout that went away: the work goes on without it.
     shown: io::Result<()>,
 }
@@ -139,6 +150,9 @@ impl RestoredRows {
             counts: [0; 11],
             read_back: 0,
             endless: 0,
+            unjudged: 0,
+            needs_ttl: HashMap::new(),
+            records: Vec::new(),
             shown: Ok(()),
         }
     }
@@ -147,6 +161,16 @@ impl RestoredRows {
     #[must_use]
     pub fn of_undo(self, op: &str) -> Self {
         Self { undoes: Some(op.to_owned()), ..self }
+    }
+
+    /// The same, which knows which locks are meant to have no TTL.
+    #[must_use]
+    pub fn knowing(self, schemas: &[Arc<Schema>]) -> Self {
+        let mut needs_ttl = HashMap::new();
+        for schema in schemas {
+            needs_ttl.insert(schema.name.clone(), schema.locks_need_ttl());
+        }
+        Self { needs_ttl, ..self }
     }
 
     /// The same, which shows no more rows than these.
@@ -178,6 +202,18 @@ impl RestoredRows {
                 they are removed"
             )),
         }
+        if self.unjudged > 0 {
+            let locks = words::counted(self.unjudged, "lock");
+            context.ui.warning(&format!(
+                "{locks} without a result and without a TTL: the schema is not known here, so idemctl \
+                cannot say whether anything else ends such a lock"
+            ));
+        }
+    }
+
+    /// The schema and idempotency key of the records that came back, at most a few.
+    pub fn records(&self) -> &[(String, Vec<u8>)] {
+        &self.records
     }
 
     fn count(&self, ending: Ending) -> u64 {
@@ -285,7 +321,17 @@ impl RestoredRows {
             && row.left == Some(Expiry::Never)
             && comes_back == State::InProgress.as_str()
         {
-            self.endless += 1;
+            match self.needs_ttl.get(row.schema) {
+                Some(true) => self.endless += 1,
+                Some(false) => {}
+                None => self.unjudged += 1,
+            }
+        }
+        if matches!(ending, Ending::Restored | Ending::Removed)
+            && self.records.len() < MOST_RECORDS
+            && !self.records.iter().any(|(schema, key)| schema == row.schema && key == row.key)
+        {
+            self.records.push((row.schema.to_owned(), row.key.to_vec()));
         }
         self.counts[ending as usize] += 1;
         if seen >= self.most {

@@ -4,7 +4,7 @@
 use super::model::Schema;
 use super::steps::{Call, Step};
 use super::ttl::TtlOf;
-use super::value_format::Timestamp;
+use super::value_format::{State, Timestamp};
 use super::value_template::{Placeholder, Template};
 
 impl Schema {
@@ -123,12 +123,29 @@ impl Schema {
         self.redis_keys(key).iter().position(|redis_key| *redis_key == filled)
     }
 
+    /// True if a lock without TTL stays until somebody removes it, because the service gives its
+    /// locks a TTL, and no value holds an expiry of its own.
+    pub(crate) fn locks_need_ttl(&self) -> bool {
+        let mut locks = self.values.iter().filter(|format| format.state == State::InProgress);
+        self.ttl(TtlOf::Lock).is_some() && !locks.any(|format| format.expires_at.is_some())
+    }
+
     /// True if the begin step is described, and writes no Redis key beside those of the record, whose
     /// value may decide the answer, too.
     pub(crate) fn answers_by_record(&self) -> bool {
         match &self.begin {
             Some(begin) => self.keys_beside_record(&begin.calls, b"idemctl").is_empty(),
             None => false,
+        }
+    }
+
+    /// The step that a command of idemctl executes; `None` if it executes none.
+    pub(crate) fn step_of_command(&self, command: &str) -> Option<&Step> {
+        match command {
+            "begin" => self.begin.as_ref(),
+            "complete" => self.complete.as_ref(),
+            "release" => self.release.as_ref(),
+            _ => None,
         }
     }
 
