@@ -245,7 +245,10 @@ async fn read_back(context: &mut Context, record: &Record, key_index: usize) {
     // The beginning of the value is enough, because only the existence of the record is printed.
     let Ok(mut seen) = reader.read(&wanted, ReadLimit::Bytes(1024)).await else { return };
     match seen.pop() {
-        Some(Ok(now)) if now.is_absent() => context.ui.status("Read back: the key is free."),
+        // Otherwise other Redis keys may still reject the next request.
+        Some(Ok(now)) if now.is_absent() && record.schema.answers_by_record() => {
+            context.ui.status("Read back: the key is free.")
+        }
         Some(Ok(_)) if record.state.is_result() => {
             context.ui.status("Read back: the result is still stored.")
         }

@@ -39,6 +39,14 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     change::show(context, args.step.output, &record)?;
     let step = manual::releasable(&record).map_err(|why| refused(&record, &why))?;
     change::check_ttls(&schema, step)?;
+    if step.sends_fingerprint() && record.has_binary_fingerprint() {
+        let message = format!(
+            "the fingerprint of {} is not text, so that idemctl cannot send it to the release step",
+            escape::key(&record.key)
+        );
+        let hint = format!("to remove a lock, use `idemctl force-unlock {}`", argument_of(&record));
+        return Err(CommandError::usage(message).hint(hint).into());
+    }
     let needs_time = schema.sends_time(step);
     let now_ms = change::time_for(&schema, record.seen.server_ms, needs_time)?;
     let owner = change::owner_of_lock(

@@ -140,6 +140,12 @@ struct NextRequestJson<'a> {
     answer: &'static str,
     until_ms: Option<u64>,
     client: Option<&'a str>,
+    /// The field that the value lacks, if the answer is unknown because of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unknown_because: Option<&'a str>,
+    /// True if a request with a fingerprint is rejected, because the stored one is empty.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    only_without_fingerprint: bool,
 }
 
 #[derive(Serialize)]
@@ -209,6 +215,8 @@ impl<'a> RecordJson<'a> {
                 answer: next.answer.as_str(),
                 until_ms: next.until.and_then(Expiry::millis),
                 client: next.client.as_deref(),
+                unknown_because: next.unknown_because.as_deref(),
+                only_without_fingerprint: next.only_without_fingerprint,
             },
             findings: record.findings.iter().map(FindingJson::new).collect(),
             own_expiry: OwnExpiry::of(record),

@@ -105,19 +105,37 @@ pub fn next_request(record: &Record) -> (&'static str, String) {
     };
     match next.answer {
         Answer::Execute => ("executes", executes(record).to_owned()),
-        Answer::Conflict => ("conflict", format!("{told} {}", how_long(record, next))),
+        Answer::Conflict => {
+            let rest = format!("{told} {}{}", how_long(record, next), with_fingerprint(next));
+            ("conflict", rest)
+        }
         Answer::Replay => {
-            ("replay", format!("{} {}", replayed(record, &told), how_long(record, next)))
+            let told = replayed(record, &told);
+            ("replay", format!("{told} {}{}", how_long(record, next), with_fingerprint(next)))
         }
         Answer::Fail => ("fails", format!("{told} {}", how_long(record, next))),
-        Answer::Unknown if record.schema.begin.is_some() => (
-            "unknown",
-            ", because the schema does not say what the begin step replies in this state"
-                .to_owned(),
-        ),
-        Answer::Unknown => {
-            ("unknown", ", because the schema does not describe the begin step".to_owned())
-        }
+        Answer::Unknown => ("unknown", unknown_because(record)),
+    }
+}
+
+fn unknown_because(record: &Record) -> String {
+    if let Some(why) = &record.next_request.unknown_because {
+        let why = escape::text(why.as_bytes());
+        return format!(", because the value is incomplete ({why})");
+    }
+    let why = match &record.schema.begin {
+        Some(_) => "the schema does not say what the begin step replies in this state",
+        None => "the schema does not describe the begin step",
+    };
+    format!(", because {why}")
+}
+
+/// What other requests get if the stored fingerprint is empty.
+fn with_fingerprint(next: &NextRequest) -> &'static str {
+    if next.only_without_fingerprint {
+        "; a request with a fingerprint is rejected, because the stored one is empty"
+    } else {
+        ""
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::domain::schema::lua_check::{self, ArgumentCounts};
-use crate::domain::schema::{Action, Encoding, Schema, SchemaError};
+use crate::domain::schema::{Action, Encoding, Meaning, Schema, SchemaError};
 use crate::domain::self_check;
 use crate::files;
 
@@ -24,6 +24,7 @@ pub(super) fn problems(folder: &Path, schema: &Schema) -> Vec<Problem> {
     problems.extend(shared_redis_keys(folder, schema));
     problems.extend(keys_beside_records(folder, schema));
     problems.extend(unmatched_mismatches(folder, schema));
+    problems.extend(unreached_calls(folder, schema));
     problems.extend(script_faults(folder, schema));
     problems
 }
@@ -86,6 +87,34 @@ fn unmatched_mismatches(folder: &Path, schema: &Schema) -> Vec<Problem> {
             differ; put it at the call that reads the fingerprint"
         );
         problems.push(problem(&file, line, message, false));
+    }
+    problems
+}
+
+/// Calls that are never sent, because every reply of the call before them ends the step.
+fn unreached_calls(folder: &Path, schema: &Schema) -> Vec<Problem> {
+    let file = folder.join("schema.toml");
+    let text = files::read_text(&file, LARGEST).unwrap_or_default();
+    let mut problems = Vec::new();
+    let steps = [
+        ("begin", &schema.begin),
+        ("renew", &schema.renew),
+        ("complete", &schema.complete),
+        ("release", &schema.release),
+    ];
+    for (name, step) in steps {
+        let Some(step) = step else { continue };
+        for (index, call) in step.calls.iter().enumerate() {
+            let is_last = index + 1 == step.calls.len();
+            if is_last || call.replies.iter().any(|reply| reply.means == Meaning::Next) {
+                continue;
+            }
+            let line = line_of_table(&text, &format!("[[{name}.call]]"), index + 1);
+            let message =
+                "this call is never sent, because no reply of the call before it means `next`"
+                    .to_owned();
+            problems.push(problem(&file, line, message, false));
+        }
     }
     problems
 }

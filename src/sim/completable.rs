@@ -9,7 +9,7 @@ use crate::domain::record::{
     Content, Deadline, Expiry, KeyState, Observation, Record, Response, decode,
 };
 use crate::domain::schema::{Schema, State};
-use crate::domain::self_check::headers;
+use crate::domain::self_check::{headers, sample_body};
 use crate::domain::step::StepInputs;
 use crate::sim::service::server_ms;
 use crate::store::{Connection, StoreError, pack};
@@ -118,7 +118,7 @@ fn response(schema: &Schema, is_failed: bool) -> Response {
     Response {
         status: if keeps.status { Some(status) } else { None },
         headers: headers(schema),
-        body: if keeps.body { br#"{"id":"order-1"}"#.to_vec() } else { Vec::new() },
+        body: if keeps.body { sample_body(schema, br#"{"id":"order-1"}"#) } else { Vec::new() },
         whole: true,
     }
 }

@@ -5,7 +5,7 @@ use crate::domain::record::{
     Content, Deadline, Expiry, KeyState, Observation, Reading, Response, decode,
 };
 use crate::domain::schema::{Meaning, Schema, Step};
-use crate::domain::self_check::headers;
+use crate::domain::self_check::{headers, sample_body};
 use crate::domain::step::next_request::predict_reply;
 use crate::domain::step::{ExecutedStep, StepInputs, StepReply, execute};
 use crate::sim::service::{server_ms, set_content, words};
@@ -60,7 +60,7 @@ pub(crate) async fn try_steps(
     let response = Response {
         status: Some(201),
         headers: headers(schema),
-        body: br#"{"id":"order-1"}"#.to_vec(),
+        body: sample_body(schema, br#"{"id":"order-1"}"#),
         whole: true,
     };
     let now_ms = server_ms(&connection.ask(&pack(["TIME"])).await?);

@@ -79,6 +79,7 @@ mod restore;
 mod sandbox;
 mod schema;
 mod schema_check;
+mod seldom_states;
 mod select;
 mod sent_times;
 mod shells;

@@ -268,10 +268,7 @@ fn fingerprint(
     let schema = &record.schema;
     let name = &schema.name;
     let stored = record.fingerprint();
-    if let Some(text) = stored
-        && given.is_none()
-        && text.chars().any(|letter| letter == char::REPLACEMENT_CHARACTER || letter.is_control())
-    {
+    if given.is_none() && record.has_binary_fingerprint() {
         let message = format!(
             "the fingerprint of {} is not text, so that idemctl cannot send it to the complete step",
             escape::key(&record.key)

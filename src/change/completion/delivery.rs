@@ -6,6 +6,7 @@ use crate::domain::record::Record;
 use crate::domain::schema::Meaning;
 use crate::domain::step::{Answer, StepInputs};
 use crate::exit::CommandError;
+use crate::render::escape;
 
 /// Checks that clients get the response that the operator gave: according to the trial, otherwise
 /// according to the schema.
@@ -31,6 +32,17 @@ pub(crate) fn check_delivery(
     }
     let completed = manual::completed(record, request, trial.lives());
     let next = &completed.next_request;
+    // A value that keeps the time of an expired one has expired, too.
+    let has_expired = completed.lapsing().is_some_and(|(value, _)| value.lapsed.is_some());
+    if has_expired && request.error.is_none() {
+        let redis_key = &completed.seen.keys[schema.result_key_index()].redis_key;
+        return Err(CommandError::usage(format!(
+            "no retry would get this response, because it would keep the time of the expired value \
+            at {}",
+            escape::text(redis_key)
+        ))
+        .hint("delete this Redis key first; nothing was changed"));
+    }
     let fails = next.answer == Answer::Fail || trial.answer() == Some(Meaning::Fail);
     // A stored failure may be meant to fail.
     if fails && request.error.is_none() {

@@ -5,6 +5,7 @@ use super::finding::{Finding, FindingCode, Severity};
 use super::input::DiagnosisInput;
 use crate::domain::record::{Evidence, Expiry};
 use crate::domain::schema::{State, TtlOf};
+use crate::domain::step::Answer;
 
 pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
     // A service that never gives its locks a TTL does so by design.
@@ -15,6 +16,9 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
             if input.record.schema.begin.is_none() =>
         {
             ""
+        }
+        State::InProgress if input.record.next_request.answer == Answer::Fail => {
+            ", so every retry fails indefinitely"
         }
         State::InProgress => ", so every retry is rejected indefinitely",
         State::Completed | State::Failed => {

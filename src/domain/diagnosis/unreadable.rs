@@ -27,19 +27,26 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
         Answer::Execute => "the next request executes",
     };
     // Any Redis key may be a record of a schema without a prefix, also one of a cache.
-    let advice = if input.record.schema.has_prefix() {
-        "find out which program wrote it; `idemctl force-unlock KEY` removes it, and the next \
-        request executes"
-    } else {
+    let schema = &input.record.schema;
+    let advice = if schema.members.is_some() {
+        "find out which program wrote it; idemctl does not change the members of a Redis key"
+    } else if !schema.has_prefix() {
         "find out which program wrote it before you remove it; the schema has no prefix, so the \
         key may belong to another program"
+    } else if !schema.answers_by_record() {
+        "find out which program wrote it; `idemctl force-unlock KEY` removes it"
+    } else {
+        "find out which program wrote it; `idemctl force-unlock KEY` removes it, and the next \
+        request executes"
     };
     Some(Finding {
         code: FindingCode::Unreadable,
         severity: Severity::Error,
         evidence: Evidence::Known,
         message: match input.record.next_request.answer {
-            Answer::Execute => format!("the value cannot be read ({why}); {retries}"),
+            Answer::Execute | Answer::Unknown => {
+                format!("the value cannot be read ({why}); {retries}")
+            }
             _ => format!("the value cannot be read ({why}); {retries} {}", input.how_long()),
         },
         advice: advice.to_owned(),

@@ -6,7 +6,9 @@ use crate::domain::record::{
 };
 use crate::domain::schema::{Meaning, NO_TTL, OnFailure, State, Step};
 use crate::domain::step::StepInputs;
-use crate::domain::step::next_request::{has_unpredicted_answers, possible_meaning};
+use crate::domain::step::next_request::{
+    compares_itself, has_unpredicted_answers, possible_meaning,
+};
 
 /// The begin step's reply to a request with this hash of its payload; `None` if the schema has no
 /// condition that holds in this state.
@@ -15,13 +17,10 @@ pub(crate) fn predict_begin(record: &Record, fingerprint: &str) -> Option<Meanin
         Some(stored) => stored != fingerprint,
         None => false,
     };
-    // A script that compares the payload itself reports a mismatch without a `when` condition.
-    let mut replies = record.schema.begin_calls().iter().flat_map(|call| &call.replies);
-    let compares = replies.any(|reply| reply.means == Meaning::Mismatch && reply.when.is_empty());
-    if compares && other_payload {
+    let begin = record.schema.begin.as_ref()?;
+    if other_payload && compares_itself(begin) {
         return Some(Meaning::Mismatch);
     }
-    let begin = record.schema.begin.as_ref()?;
     match possible_meaning(begin, &record.readings, other_payload) {
         None if has_unpredicted_answers(begin) => None,
         predicted => Some(predicted.unwrap_or(Meaning::Fail)),

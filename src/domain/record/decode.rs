@@ -116,14 +116,14 @@ impl TestedFormats {
         }
         let conformance = Conformance::of(schema, format, source.document, source.whole);
         match (fit, conformance) {
-            (Fit::Yes, Conformance::Deviates(why)) => {
+            (Fit::Yes, Conformance::Deviates(deviation)) => {
                 if self.deviating.is_none() {
-                    self.deviating = Some((index, Conformance::Deviates(why)));
+                    self.deviating = Some((index, Conformance::Deviates(deviation)));
                 }
             }
-            (_, Conformance::Deviates(why)) => {
+            (_, Conformance::Deviates(deviation)) => {
                 if self.may_deviate.is_none() {
-                    self.may_deviate = Some(why);
+                    self.may_deviate = Some(deviation.why);
                 }
             }
             // An earlier format of another state may still claim the value; then this one does not.

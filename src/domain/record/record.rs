@@ -212,6 +212,13 @@ impl Record {
         self.values().find_map(|value| value.fingerprint.as_deref())
     }
 
+    /// True if the fingerprint is not text, so that it cannot be sent as it is stored.
+    pub(crate) fn has_binary_fingerprint(&self) -> bool {
+        let Some(stored) = self.fingerprint() else { return false };
+        let is_binary = |letter: char| letter == char::REPLACEMENT_CHARACTER || letter.is_control();
+        stored.chars().any(is_binary)
+    }
+
     /// The first value that contains its own expiry, and the rule for it.
     pub(crate) fn lapsing(&self) -> Option<(&Decoded, &ExpiresAt)> {
         for value in self.values() {

@@ -207,6 +207,8 @@ pub(super) struct RawValue {
     #[serde(default, deserialize_with = "duration")]
     pub(crate) ttl: Option<Duration>,
     pub(crate) expires_at: Option<ExpiresAt>,
+    #[serde(default)]
+    pub(crate) needs_ttl: bool,
 }
 
 impl RawValue {

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use strum::IntoStaticStr;
 
-use super::value_template::Template;
+use super::value_template::{Placeholder, Template};
 use crate::domain::as_str::as_str;
 
 /// One step of the state machine: calls that are made one after another, until a reply decides.
@@ -13,6 +13,14 @@ pub struct Step {
     pub checks_owner: bool,
     pub(crate) note: Option<String>,
     pub calls: Vec<Call>,
+}
+
+impl Step {
+    /// True if a call sends the hash of the payload.
+    pub(crate) fn sends_fingerprint(&self) -> bool {
+        let mut words = self.calls.iter().flat_map(Call::words);
+        words.any(|word| word.has(&[Placeholder::Fingerprint]))
+    }
 }
 
 /// One request to Redis, and the meaning of each reply.
@@ -108,7 +116,14 @@ impl Reply {
 
     /// True if the reply is only for a request whose payload differs from the stored one.
     pub(crate) fn is_for_other_payloads(&self) -> bool {
-        !self.when.is_empty() && self.when.iter().all(|condition| condition.other_payload)
+        let is_for_others =
+            |condition: &Condition| condition.other_payload || condition.no_fingerprint;
+        !self.when.is_empty() && self.when.iter().all(is_for_others)
+    }
+
+    /// True if the reply is also for a value that stores no hash of a payload.
+    pub(crate) fn is_for_no_fingerprint(&self) -> bool {
+        self.when.iter().any(|condition| condition.no_fingerprint)
     }
 }
 
@@ -119,6 +134,8 @@ pub struct Condition {
     pub keys: Vec<(usize, KeyIs)>,
     /// True if the request's payload must differ from the stored one.
     pub other_payload: bool,
+    /// True if the record must store no hash of a payload, or an empty one.
+    pub no_fingerprint: bool,
 }
 
 impl Condition {

@@ -182,6 +182,8 @@ pub struct ValueFormat {
     /// The TTL of values of this format, if it differs from that of other locks or results.
     pub(crate) ttl: Option<FormatTtl>,
     pub(crate) expires_at: Option<ExpiresAt>,
+    /// True if every request fails while the Redis key of such a value has no TTL.
+    pub(crate) needs_ttl: bool,
 }
 
 /// The TTL that the service sets on values of one format.

@@ -4,7 +4,7 @@
 use strum::IntoStaticStr;
 
 use crate::domain::as_str::as_str;
-use crate::domain::record::{Expiry, Observation, Reading};
+use crate::domain::record::{Expiry, Observation, Reading, ValueField};
 use crate::domain::schema::{Condition, KeyIs, Meaning, Reply, Schema, Step};
 
 /// The predicted answer to the next request.
@@ -20,6 +20,10 @@ pub struct NextRequest {
     pub(crate) then: Option<Answer>,
     /// The client's response, if the schema describes it.
     pub client: Option<String>,
+    /// Why the answer is unknown, if the value causes it.
+    pub unknown_because: Option<String>,
+    /// True if the stored fingerprint is empty, so that a request with a fingerprint is a mismatch.
+    pub only_without_fingerprint: bool,
 }
 
 /// How the service answers a request.
@@ -50,14 +54,33 @@ pub fn of(schema: &Schema, readings: &[Reading], seen: &Observation) -> NextRequ
         until_key: None,
         then: None,
         client: None,
+        unknown_because: None,
+        only_without_fingerprint: false,
     };
     let Some(begin) = &schema.begin else { return next };
     // The next request is assumed to be a retry with the same payload.
     let predicted = predict_reply(begin, readings, false);
     next.answer = answer_of(begin, predicted);
+    if let Some((_, condition)) = predicted
+        && let Some(why) = lacking_field(condition, readings)
+    {
+        next.answer = Answer::Unknown;
+        next.unknown_because = Some(why.to_owned());
+        return next;
+    }
+    if let Some((_, condition)) = predicted
+        && let Some(key_index) = lacking_ttl(schema, condition, readings, seen)
+    {
+        next.answer = Answer::Fail;
+        next.until = Some(Expiry::Never);
+        next.until_key = Some(key_index);
+        return next;
+    }
     if let Some((reply, _)) = predicted {
         next.client.clone_from(&reply.client);
     }
+    let is_stored = matches!(next.answer, Answer::Conflict | Answer::Replay);
+    next.only_without_fingerprint = is_stored && is_mismatch_for_others(begin, readings);
     match predicted {
         _ if matches!(next.answer, Answer::Execute | Answer::Unknown) => {}
         None => {
@@ -80,6 +103,58 @@ pub fn of(schema: &Schema, readings: &[Reading], seen: &Observation) -> NextRequ
         }
     }
     next
+}
+
+/// The field that a value lacks although the condition is about a value with it. The service may
+/// take such a value for another one, or fail.
+fn lacking_field<'a>(condition: &Condition, readings: &'a [Reading]) -> Option<&'a str> {
+    for (key_index, asked) in &condition.keys {
+        if matches!(asked, KeyIs::Value(_) | KeyIs::Reclaimable)
+            && let Some(why) = readings[*key_index].lacks_field()
+        {
+            return Some(why);
+        }
+    }
+    None
+}
+
+/// The Redis key without TTL whose value makes every request fail, if the condition is about it.
+fn lacking_ttl(
+    schema: &Schema,
+    condition: &Condition,
+    readings: &[Reading],
+    seen: &Observation,
+) -> Option<usize> {
+    for (key_index, asked) in &condition.keys {
+        if *asked != KeyIs::Absent
+            && seen.keys[*key_index].expiry == Expiry::Never
+            && let Some(value) = readings[*key_index].decoded()
+            && schema.values[value.format].needs_ttl
+        {
+            return Some(*key_index);
+        }
+    }
+    None
+}
+
+/// True if the stored fingerprint is empty, and the service rejects a request with another one.
+fn is_mismatch_for_others(begin: &Step, readings: &[Reading]) -> bool {
+    let values = readings.iter().filter_map(Reading::decoded);
+    let mut stored = values.filter_map(|value| value.fingerprint.as_deref());
+    if stored.next() != Some("") {
+        return false;
+    }
+    match predict_reply(begin, readings, true) {
+        Some((reply, _)) if reply.means == Meaning::Mismatch => true,
+        _ => compares_itself(begin),
+    }
+}
+
+/// True if a script of begin compares the payload itself, because the schema does not say when it
+/// replies that the payload differs.
+pub(crate) fn compares_itself(begin: &Step) -> bool {
+    let mut replies = begin.calls.iter().flat_map(|call| &call.replies);
+    replies.any(|reply| reply.means == Meaning::Mismatch && reply.when.is_empty())
 }
 
 /// The answer that a predicted reply of begin gives.
@@ -149,8 +224,22 @@ pub(crate) fn possible_meaning(
     None
 }
 
+/// True if no value stores a hash of a payload, as far as the values were read.
+fn has_no_fingerprint(readings: &[Reading]) -> bool {
+    for value in readings.iter().filter_map(Reading::decoded) {
+        let stored = value.fingerprint.as_deref().unwrap_or_default();
+        if !stored.is_empty() || value.unread.contains(ValueField::Fingerprint) {
+            return false;
+        }
+    }
+    true
+}
+
 fn holds(condition: &Condition, readings: &[Reading], other_payload: bool) -> bool {
     if condition.other_payload && !other_payload {
+        return false;
+    }
+    if condition.no_fingerprint && !has_no_fingerprint(readings) {
         return false;
     }
     condition.keys.iter().all(|(key_index, asked)| readings[*key_index].is(asked))

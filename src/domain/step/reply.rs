@@ -130,7 +130,7 @@ impl ReplyMatcher<'_> {
         let Some(value) = values.iter().find(|value| self.has_format(entry, format, value)) else {
             return false;
         };
-        !entry.is_for_other_payloads() || self.has_other_payload(format, value)
+        !entry.is_for_other_payloads() || self.is_other_payload(entry, format, value)
     }
 
     /// The values that may have a value format: the texts of a reply, or the hash whose fields the
@@ -166,14 +166,16 @@ impl ReplyMatcher<'_> {
         }
     }
 
-    fn has_other_payload(&self, format: usize, value: &Content) -> bool {
+    /// True if the client takes the request for one with another payload than the value's.
+    fn is_other_payload(&self, entry: &Reply, format: usize, value: &Content) -> bool {
         let reading = self.read(format, value);
         let Some(value) = reading.decoded() else { return false };
-        // Without a stored hash, the client has nothing to compare.
-        match &value.fingerprint {
-            Some(stored) => stored != self.fingerprint,
-            None => false,
+        let stored = value.fingerprint.as_deref();
+        if entry.is_for_no_fingerprint() && stored.is_none_or(str::is_empty) {
+            return true;
         }
+        // Without a stored hash, the client has nothing to compare.
+        stored.is_some_and(|stored| stored != self.fingerprint)
     }
 
     fn read(&self, format: usize, value: &Content) -> Reading {

@@ -148,6 +148,7 @@ fn value(schema: &Schema, case: &ValueFormat) -> Value {
         "optional": paths(case, |member| !member.is_required && member.level.is_none()),
         "null": paths(case, |member| member.may_be_null),
         "strict": is_strict,
+        "needs_ttl": case.needs_ttl,
         "fields": fields,
         "body_encoding": case.body_encoding.as_str(),
         "body_is": case.body_is.as_str(),
@@ -240,6 +241,9 @@ fn condition(schema: &Schema, condition: &Condition) -> Value {
     }
     if condition.other_payload {
         fields.insert("fingerprint".to_owned(), json!("other"));
+    }
+    if condition.no_fingerprint {
+        fields.insert("fingerprint".to_owned(), json!("none"));
     }
     Value::Object(fields)
 }

@@ -344,6 +344,9 @@ pub(super) fn when(schema: &Schema, reply: &Reply) -> String {
         if condition.other_payload {
             requirements.push("for a different payload".to_owned());
         }
+        if condition.no_fingerprint {
+            requirements.push("without a stored fingerprint".to_owned());
+        }
         alternatives.push(requirements.join(", "));
     }
     alternatives.join(", or ")

@@ -13,8 +13,23 @@ pub(crate) enum Conformance {
     Full,
     /// The part that was read conforms; the rest may contain another field.
     Provisional,
-    /// It has other fields, so another program wrote it. Holds the reason.
-    Deviates(String),
+    /// It has other fields, so another program wrote it.
+    Deviates(Deviation),
+}
+
+/// How a value differs from those that the schema writes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Deviation {
+    /// The difference in words.
+    pub(crate) why: String,
+    /// True if the value lacks a field, so that the service may read it in another way.
+    pub(crate) lacks_field: bool,
+}
+
+impl Deviation {
+    fn new(why: String) -> Self {
+        Self { why, lacks_field: false }
+    }
 }
 
 impl Conformance {
@@ -27,9 +42,9 @@ impl Conformance {
         whole: bool,
     ) -> Self {
         if format.is_opaque() && !schema.keys[format.key_index].template.has_prefix() {
-            return Self::Deviates(
+            return Self::Deviates(Deviation::new(
                 "any text is of its form, and its Redis key has no fixed prefix".to_owned(),
-            );
+            ));
         }
         // A format that lists no fields, or stores none, leaves nothing to compare.
         let Some(closed) = &format.closed else { return Self::Full };
@@ -44,8 +59,16 @@ impl Conformance {
     /// Why the schema does not write such a value; `None` unless it deviates.
     pub(crate) fn deviation(&self) -> Option<&str> {
         match self {
-            Self::Deviates(why) => Some(why),
+            Self::Deviates(deviation) => Some(&deviation.why),
             Self::Full | Self::Provisional => None,
+        }
+    }
+
+    /// The reason, if the value lacks a field that every value of its format has.
+    pub(crate) fn lacks_field(&self) -> Option<&str> {
+        match self {
+            Self::Deviates(deviation) if deviation.lacks_field => Some(&deviation.why),
+            _ => None,
         }
     }
 
@@ -86,26 +109,28 @@ pub(super) fn deviation(
     level: usize,
     object: &Json<'_>,
     whole: bool,
-) -> Option<String> {
+) -> Option<Deviation> {
     let level = &closed.levels()[level];
     let Json::Object(found) = object else {
-        return Some(if level.at.is_empty() {
+        return Some(Deviation::new(if level.at.is_empty() {
             "it is no object, which `required` and `optional` are of".to_owned()
         } else {
             format!("`{}` is no object", level.at)
-        });
+        }));
     };
     let mut required = 0;
     for (name, value) in found {
         let Some(member) = level.members.iter().find(|member| member.name == *name) else {
             // Another program chose the name, so it may be long.
             let name: String = name.chars().take(MOST_NAME).collect();
-            return Some(format!("`{}/{name}` is a field that it does not have", level.at));
+            let why = format!("`{}/{name}` is a field that it does not have", level.at);
+            return Some(Deviation::new(why));
         };
         required += usize::from(member.is_required);
         if *value == Json::Null {
             if !member.may_be_null {
-                return Some(format!("`{}/{name}` is null, which it never is", level.at));
+                let why = format!("`{}/{name}` is null, which it never is", level.at);
+                return Some(Deviation::new(why));
             }
         } else if let Some(below) = member.level {
             let why = deviation(closed, below, &value.opened(), whole);
@@ -119,7 +144,8 @@ pub(super) fn deviation(
     }
     for member in &level.members {
         if member.is_required && !found.iter().any(|(name, _)| *name == member.name) {
-            return Some(format!("`{}/{}` is missing", level.at, member.name));
+            let why = format!("`{}/{}` is missing", level.at, member.name);
+            return Some(Deviation { why, lacks_field: true });
         }
     }
     None

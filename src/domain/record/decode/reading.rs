@@ -75,6 +75,11 @@ impl Reading {
         }
     }
 
+    /// The field that the value lacks although every value of its format has it, in words.
+    pub(crate) fn lacks_field(&self) -> Option<&str> {
+        self.decoded()?.conformance.lacks_field()
+    }
+
     /// True if the value has one of the schema's formats, or is absent, and the part that was read
     /// does not deviate.
     pub(crate) fn is_own(&self) -> bool {

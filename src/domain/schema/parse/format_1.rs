@@ -127,6 +127,7 @@ fn check_value(value: &RawValue) -> Checked<()> {
     refuse_newer(&[
         ("decode_at", !value.decode_at.is_empty()),
         ("expires_at", value.expires_at.is_some()),
+        ("needs_ttl", value.needs_ttl),
         ("ttl", value.ttl.is_some()),
         ("body_is", value.body_is != BodyIs::default()),
     ])?;

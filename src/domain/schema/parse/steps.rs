@@ -182,11 +182,11 @@ fn value_named(symbols: &SymbolTable, name: &str) -> Checked<Option<usize>> {
 fn add_value(when: &mut Vec<Condition>, key_index: usize, value: usize) {
     let implied = (key_index, KeyIs::Value(value));
     if when.is_empty() {
-        when.push(Condition { keys: vec![implied], other_payload: false });
+        when.push(Condition { keys: vec![implied], ..Condition::default() });
         return;
     }
     for condition in when {
-        if condition.keys.is_empty() && condition.other_payload {
+        if condition.keys.is_empty() && (condition.other_payload || condition.no_fingerprint) {
             condition.keys.push(implied.clone());
         }
     }
@@ -196,14 +196,17 @@ fn resolve_condition(symbols: &SymbolTable, raw: &BTreeMap<String, String>) -> C
     let mut condition = Condition::default();
     for (role, word) in raw {
         if role == PAYLOAD {
-            if word != "other" {
-                let message = format!(
-                    "`{PAYLOAD}` must be `other` (the payload differs from the stored one), not \
-                    `{word}`"
-                );
-                return wrong(message).at(PAYLOAD);
+            match word.as_str() {
+                "other" => condition.other_payload = true,
+                "none" => condition.no_fingerprint = true,
+                _ => {
+                    let message = format!(
+                        "`{PAYLOAD}` must be `other` (the payload differs from the stored one) or \
+                        `none` (the record stores no hash of one), not `{word}`"
+                    );
+                    return wrong(message).at(PAYLOAD);
+                }
             }
-            condition.other_payload = true;
             continue;
         }
         let Some(index) = symbols.index_named(role) else {

@@ -48,6 +48,7 @@ pub(super) fn resolve(symbols: &SymbolTable, raw: &RawValue) -> Checked<ValueFor
         timestamp: raw.timestamp,
         ttl,
         expires_at: raw.expires_at.clone(),
+        needs_ttl: raw.needs_ttl,
     })
 }
 
@@ -99,7 +100,11 @@ fn check_part(raw: &RawValue, state: State) -> Checked<()> {
     if state != State::Absent {
         return Ok(());
     }
-    let fields = [("ttl", raw.ttl.is_some()), ("expires_at", raw.expires_at.is_some())];
+    let fields = [
+        ("ttl", raw.ttl.is_some()),
+        ("expires_at", raw.expires_at.is_some()),
+        ("needs_ttl", raw.needs_ttl),
+    ];
     for (name, is_written) in fields {
         if is_written {
             return wrong("a part has no TTL of its own in the schema").at(name);

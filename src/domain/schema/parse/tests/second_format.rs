@@ -126,7 +126,11 @@ fn a_reply_with_a_value_format_is_predicted_if_such_a_value_exists() {
     let replies = &schema.begin_calls()[0].replies;
     let when: Vec<_> = replies.iter().map(|reply| reply.when.clone()).collect();
     let of = |form, other_payload| {
-        vec![Condition { keys: vec![(0, KeyIs::Value(form))], other_payload }]
+        vec![Condition {
+            keys: vec![(0, KeyIs::Value(form))],
+            other_payload,
+            no_fingerprint: false,
+        }]
     };
     assert_eq!(when, [of(0, false), of(1, true), of(1, false), vec![]]);
     let explicit =
