@@ -30,6 +30,7 @@ pub(crate) use self::error::{ErrorClass, StoreError};
 pub(crate) use self::read::for_change::{MOST_FURTHER, MOST_WHOLE};
 pub use self::read::key_query::ReadLimit;
 pub use self::read::keyspace_scan::{KeyspaceScan, RecordRecognizer};
+pub(crate) use self::read::members::{MemberScan, which_exist};
 pub(crate) use self::read::page_size::ScanOptions;
 pub(crate) use self::read::reader::{ReadResult, RecordReader};
 pub use self::read::sampler::Sampler;

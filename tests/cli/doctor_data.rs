@@ -268,33 +268,122 @@ fn data_is_only_read_if_the_operator_asks() {
     server.idemctl(&["doctor", "--list"]).exits(0).shows("card-numbers");
 }
 
-/// Rule: records that are members of a Redis key are not read, so nothing is said about them.
-#[test]
-fn members_of_a_redis_key_are_not_called_free_of_data() {
-    let server = server();
-    let jobs = r#"format = 2
-name = "jobs"
-keys = { record = "jobs", members = "hash" }
-ttl = { lock = "none", result = "none" }
+/// A schema whose records are members of the Redis key `jobs`.
+fn describe_jobs(server: &Server, members: &str) {
+    let value = match members {
+        "hash" => {
+            "[[value]]\nname = \"done\"\nwhere = { \"/state\" = \"done\" }\nstate = \"completed\"\n\
+             fields = { body = \"/out\" }\n"
+        }
+        "zset" => "[[value]]\nname = \"held\"\nopaque = true\nstate = \"in-progress\"\n",
+        _ => "[[value]]\nname = \"seen\"\nequals = \"\"\nstate = \"completed\"\n",
+    };
+    let jobs = format!(
+        "format = 2\nname = \"jobs\"\nkeys = {{ record = \"jobs\", members = \"{members}\" }}\n\
+         ttl = {{ lock = \"none\", result = \"none\" }}\n\n{value}"
+    );
+    server.describe("jobs", &[("schema.toml", &jobs)]);
+}
 
-[[value]]
-name = "done"
-where = { "/state" = "done" }
-state = "completed"
-fields = { body = "/out" }
-"#;
-    server.describe("jobs", &[("schema.toml", jobs)]);
-    assert_eq!(check(&server, "card-numbers").0, "ok", "there is no such key yet");
+/// Rule: the members of a hash are records. All are looked at, or a sample of them.
+#[test]
+fn members_of_a_hash_are_looked_at() {
+    let server = server();
+    describe_jobs(&server, "hash");
+    let nothing = "no card number and no verification code in all 25 records";
+    assert_eq!(check(&server, "card-numbers"), ("ok".to_owned(), nothing.to_owned()));
+    let done = |out: Value| json!({"state": "done", "out": out}).to_string();
+    server.send::<i64>(&[b"HSET", b"jobs", b"j-1", done(json!({"id": 1})).as_bytes()]);
+    let nothing = "no card number and no verification code in all 26 records";
+    assert_eq!(check(&server, "card-numbers"), ("ok".to_owned(), nothing.to_owned()));
+    let secrets = done(json!({"card": CARD, "api_token": "31d4d96e407aad42c0de31d4d96e407a",
+        "mail": "jane@corp.example"}));
+    server.send::<i64>(&[b"HSET", b"jobs", b"j-2", secrets.as_bytes()]);
+    for (code, what) in [
+        ("card-numbers", "jobs stores card numbers at /out/card (1 of 2 records)"),
+        ("stored-secrets", "jobs stores tokens at /out/api_token (1 of 2 records)"),
+        ("personal-data", "jobs stores e-mail addresses at /out/mail (1 of 2 records)"),
+    ] {
+        let (severity, fact) = check(&server, code);
+        assert!(fact.starts_with(what), "{severity} {fact}");
+    }
+    server.send::<i64>(&[b"HDEL", b"jobs", b"j-2"]);
+    let text = "y".repeat(100);
+    for number in 0..1_000 {
+        let field = format!("6f1c2d3e-aaaa-4bbb-9ccc-{number:012x}");
+        let value = done(json!({"text": text}));
+        server.send::<i64>(&[b"HSET", b"jobs", field.as_bytes(), value.as_bytes()]);
+    }
+    let words = ["doctor", "--data", "--sample", "50", "--only", "card-numbers", "-o", "json"];
+    let run = server.idemctl(&words).exits(0).json();
+    let fact = run["checks"][0]["fact"].as_str().unwrap();
+    assert_eq!(run["checks"][0]["evidence"], "estimated");
+    assert!(fact.contains(" of 1001 members of jobs"), "{fact}");
+    let looked_at = fact.split(" of 1001 members").next().unwrap().rsplit(' ').next().unwrap();
+    assert!((50..600).contains(&looked_at.parse::<u32>().unwrap()), "{fact}");
+}
+
+/// Rule: members that the user may not read are unknown and not free of data.
+#[test]
+fn members_that_the_user_may_not_read_are_unknown() {
+    let server = server();
+    describe_jobs(&server, "hash");
     let done = json!({"state": "done", "out": {"card": CARD}}).to_string();
     server.send::<i64>(&[b"HSET", b"jobs", b"j-1", done.as_bytes()]);
-    for code in ["card-numbers", "stored-secrets", "personal-data"] {
-        let (severity, fact) = check(&server, code);
-        assert_eq!(severity, "unknown", "{fact}");
-        assert!(fact.ends_with("; the members of Redis keys of jobs are not read"), "{fact}");
-        let words = ["doctor", "--data", "--schema", "jobs", "--only", code, "-o", "json"];
-        let alone = server.idemctl(&words).exits(3).json();
-        let fact = "the records of jobs are members of Redis keys, which --data does not read";
-        assert_eq!(alone["checks"][0]["fact"], fact);
+    server.add_user("half", "~* +@all -hscan");
+    let read = |words: &[&str]| {
+        let mut command = server.command();
+        command.env("REDISCLI_AUTH", "pw").args(["--user", "half"]).args(words);
+        command.run().exits(3).json()["checks"][0].clone()
+    };
+    let found = read(&["doctor", "--data", "--only", "card-numbers", "-o", "json"]);
+    let fact = "no card number and no verification code in all 25 records; the members of jobs could \
+                not be read";
+    assert_eq!(found["fact"], fact);
+    assert!(found["remedy"].as_str().unwrap().contains("+@read"), "{found}");
+    server.send::<()>(&[b"FLUSHALL"]);
+    server.send::<i64>(&[b"HSET", b"jobs", b"j-1", done.as_bytes()]);
+    let found = read(&["doctor", "--data", "--only", "card-numbers", "-o", "json"]);
+    assert_eq!(found["fact"], "the members of the Redis key of jobs could not be read");
+}
+
+/// Rule: the names of members are keys, which may be data, weak, shared and in two forms.
+#[test]
+fn names_of_members_are_judged_as_keys() {
+    for members in ["zset", "set"] {
+        let server = server();
+        describe_jobs(&server, members);
+        let add = |name: &str| match members {
+            "zset" => server.send::<i64>(&[b"ZADD", b"jobs", b"7", name.as_bytes()]),
+            _ => server.send::<i64>(&[b"SADD", b"jobs", name.as_bytes()]),
+        };
+        for number in 0..30 {
+            add(&format!("6f1c2d3e-bbbb-4bbb-8ccc-{number:012x}"));
+        }
+        for code in ["card-numbers", "guessable-keys", "quoted-keys", "shared-keys"] {
+            let (severity, fact) = check(&server, code);
+            assert_eq!(severity, "ok", "{members} {code}: {fact}");
+        }
+        add("\"6f1c2d3e-bbbb-4bbb-8ccc-000000000003\"");
+        let quoted = checks(&server, "quoted-keys");
+        let fact = quoted[0]["fact"].as_str().unwrap();
+        assert!(fact.starts_with("jobs: 2 of 31 keys exist in two forms"), "{fact}");
+        assert_eq!(quoted[0]["severity"], "warning");
+        add(&key(3).replace("idem:", ""));
+        let shared = checks(&server, "shared-keys");
+        assert_eq!(shared.len(), 2, "{shared:#?}");
+        for (found, fact) in shared.iter().zip([
+            "1 of 25 sampled keys of express also exists under the template of jobs",
+            "1 of 32 sampled keys of jobs also exists under the template of express",
+        ]) {
+            assert_eq!(found["fact"], fact);
+        }
+        add(CARD);
+        let (_, fact) = check(&server, "card-numbers");
+        assert!(
+            fact.starts_with("jobs stores card numbers in the key (1 of 33 records)"),
+            "{fact}"
+        );
     }
 }
 

@@ -7,12 +7,14 @@ use std::sync::Arc;
 use fastrand::Rng;
 
 use crate::domain::diagnosis::Thresholds;
-use crate::domain::doctor::{Answer, DataCollector, DataSample, other_forms};
-use crate::domain::record::locate::{for_redis_key, records_in};
-use crate::domain::record::{Candidate, Content, Observation};
+use crate::domain::doctor::{Answer, DataCollector, DataSample, MemberCounts, other_forms};
+use crate::domain::record::locate::{for_redis_key, member, records_in};
+use crate::domain::record::{Candidate, Content, Observation, Record};
 use crate::domain::schema::{Catalog, Schema};
 use crate::store::doctor::{is_fatal, refused_sample};
-use crate::store::{Client, ReadLimit, ReadResult, RecordReader, Sampler, StoreError};
+use crate::store::{
+    Client, MemberScan, ReadLimit, ReadResult, RecordReader, Sampler, StoreError, which_exist,
+};
 
 /// The most Redis keys that `--sample` may name.
 pub(super) const MOST_SAMPLED: i64 = 10_000;
@@ -32,6 +34,10 @@ const MOST_FIELDS: usize = 256;
 /// The bytes of a value by which most formats are recognised.
 const HEAD: usize = 512;
 
+/// How many members of a Redis key are asked for at a time, first and at most.
+const FIRST_MEMBERS: usize = 10;
+const MOST_MEMBERS: usize = 500;
+
 /// The most keys that are looked for in other places.
 const MOST_LOOKED_FOR: usize = 1_000;
 
@@ -48,6 +54,7 @@ pub(super) async fn read(
     wanted: usize,
 ) -> Result<Answer<DataSample>, StoreError> {
     let reading = DataReading {
+        client,
         reader: client.reader(),
         catalog,
         collector: DataCollector::default(),
@@ -64,6 +71,7 @@ pub(super) async fn read(
 }
 
 struct DataReading<'a> {
+    client: &'a Client,
     reader: RecordReader,
     catalog: &'a Catalog,
     collector: DataCollector,
@@ -83,6 +91,20 @@ struct OtherPlace {
     is_other_form: bool,
 }
 
+/// The member of a Redis key that another place of a key is.
+struct OtherMember {
+    of: usize,
+    schema: Arc<Schema>,
+    key: Vec<u8>,
+    is_other_form: bool,
+}
+
+/// Where keys were looked for, by their indexes.
+struct LookedFor {
+    elsewhere: Vec<bool>,
+    in_two_forms: Vec<bool>,
+}
+
 impl DataReading<'_> {
     async fn sample(mut self, wanted: usize) -> Result<DataSample, StoreError> {
         let mut sampler = Sampler::start(self.reader.clone(), wanted, Rng::new(), None).await?;
@@ -91,10 +113,6 @@ impl DataReading<'_> {
             for key in keys {
                 self.collector.sample.redis_keys += 1;
                 let Some((candidate, _)) = for_redis_key(self.catalog, &key.redis_key) else {
-                    let owner = self.catalog.scanned_owners(&key.redis_key).next();
-                    if let Some(owner) = owner.filter(|owner| owner.schema.members.is_some()) {
-                        self.collector.sample.of_members.insert(owner.schema.name.clone());
-                    }
                     continue;
                 };
                 if self.known.insert(candidate.redis_keys[0].clone()) {
@@ -111,14 +129,60 @@ impl DataReading<'_> {
             sample.unread += 1;
         }
         sample.is_all = !are_gaps && sample.there.is_some_and(|there| there <= sample.redis_keys);
-        // A sample of the Redis keys may miss the few ones that have members.
-        if !sample.is_all {
-            for schema in self.catalog.schemas_of_members().0 {
-                sample.of_members.insert(schema);
-            }
+        for scan in MemberScan::of_catalog(self.catalog) {
+            self.read_members(scan, wanted).await?;
         }
         self.look_elsewhere().await?;
         Ok(self.collector.finish())
+    }
+
+    /// Reads up to this many members of a Redis key, and looks at each. Redis sends whole values, so
+    /// the pages are short until their length is known.
+    async fn read_members(
+        &mut self,
+        mut scan: MemberScan,
+        wanted: usize,
+    ) -> Result<(), StoreError> {
+        let most = wanted as u64;
+        let there = scan.size(self.client).await;
+        let bytes_before = self.read_bytes;
+        let mut count = FIRST_MEMBERS;
+        let mut looked_at = 0;
+        while looked_at < most && self.read_bytes < MOST_OF_RUN {
+            let page = match scan.next_page(self.client, count).await {
+                Ok(Some(page)) => page,
+                Ok(None) => break,
+                Err(error) if is_fatal(&error) => return Err(error),
+                Err(_) => {
+                    self.collector.sample.unread_members.insert(scan.schema.name.clone());
+                    return Ok(());
+                }
+            };
+            for (key, seen) in page {
+                for state in &seen.keys {
+                    self.read_bytes += key.len() + state.content.read_bytes();
+                }
+                looked_at += 1;
+                let schema = &scan.schema;
+                let record = member(self.catalog, schema, key, seen, &Thresholds::default());
+                self.add(&record);
+            }
+            let bytes = self.read_bytes - bytes_before;
+            let average = bytes / usize::try_from(looked_at).unwrap_or(usize::MAX).max(1);
+            count = (MOST_AT_A_TIME / average.max(1)).clamp(1, MOST_MEMBERS);
+        }
+        let are_all = scan.is_over();
+        if looked_at == 0 && are_all {
+            return Ok(());
+        }
+        let sample = &mut self.collector.sample;
+        if !are_all && looked_at < most {
+            let reachable = there.map_or(looked_at + 1, |there| there.min(most));
+            sample.left_out += reachable.saturating_sub(looked_at);
+        }
+        let schema = scan.schema.name.clone();
+        sample.members.push(MemberCounts { schema, looked_at, there, are_all });
+        Ok(())
     }
 
     /// Reads the values of these records, and looks at each.
@@ -184,7 +248,12 @@ impl DataReading<'_> {
     /// for the first.
     fn look_at(&mut self, candidate: &Candidate, seen: Observation) {
         let found = records_in(self.catalog, candidate, seen, &Thresholds::default());
-        let Some(record) = found.first() else { return };
+        if let Some(record) = found.first() {
+            self.add(record);
+        }
+    }
+
+    fn add(&mut self, record: &Record) {
         self.collector.add(record);
         if record.key.len() <= LONGEST_KEY {
             self.keys.push((Arc::clone(&record.schema), record.key.clone()));
@@ -198,29 +267,61 @@ impl DataReading<'_> {
         let others = self.catalog.scanned();
         self.collector.sample.templates = others.len() as u64;
         let mut places = Vec::new();
+        let mut members = Vec::new();
         for (of, (schema, key)) in keys.iter().enumerate() {
             for form in other_forms(key) {
-                places.extend(form_at(of, schema, &form));
+                if schema.members.is_some() && schema.takes_key(&form) {
+                    let schema = Arc::clone(schema);
+                    members.push(OtherMember { of, schema, key: form, is_other_form: true });
+                } else {
+                    places.extend(form_at(of, schema, &form));
+                }
             }
             // Releases share their templates, and one place.
             let mut known = vec![schema.redis_keys(key)];
             for other in &others {
-                if !other.takes_key(key) {
+                let redis_keys = other.redis_keys(key);
+                if !other.takes_key(key) || known.contains(&redis_keys) {
                     continue;
                 }
-                let redis_keys = other.redis_keys(key);
+                if other.members.is_some() {
+                    known.push(redis_keys);
+                    let (schema, key) = (Arc::clone(other), key.clone());
+                    members.push(OtherMember { of, schema, key, is_other_form: false });
+                    continue;
+                }
                 let found = for_redis_key(self.catalog, &redis_keys[0]);
                 if let Some((candidate, _)) = found
                     && candidate.redis_keys == redis_keys
-                    && !known.contains(&redis_keys)
                 {
                     known.push(redis_keys);
                     places.push(OtherPlace { of, candidate, is_other_form: false });
                 }
             }
         }
-        let mut looked_for = vec![false; keys.len()];
-        let mut in_two_forms = vec![false; keys.len()];
+        let mut looked_for =
+            LookedFor { elsewhere: vec![false; keys.len()], in_two_forms: vec![false; keys.len()] };
+        self.look_at_places(places, &keys, &mut looked_for).await?;
+        self.look_for_members(&members, &keys, &mut looked_for).await;
+        for ((schema, _), is_looked_for) in keys.iter().zip(looked_for.elsewhere) {
+            if is_looked_for {
+                self.collector.was_looked_for(&schema.name);
+            }
+        }
+        for ((schema, _), is_in_two_forms) in keys.iter().zip(looked_for.in_two_forms) {
+            if is_in_two_forms {
+                self.collector.exists_in_other_form(&schema.name);
+            }
+        }
+        Ok(())
+    }
+
+    async fn look_at_places(
+        &mut self,
+        places: Vec<OtherPlace>,
+        keys: &[(Arc<Schema>, Vec<u8>)],
+        looked_for: &mut LookedFor,
+    ) -> Result<(), StoreError> {
         let candidates: Vec<_> = places.iter().map(|place| place.candidate.clone()).collect();
         let mut places = places.into_iter();
         for batch in batches(candidates, HEAD) {
@@ -230,7 +331,7 @@ impl DataReading<'_> {
             let read = self.read_batch(&batch, HEAD).await?;
             for (seen, place) in read.into_iter().zip(places.by_ref()) {
                 let Ok(seen) = seen else { continue };
-                looked_for[place.of] |= !place.is_other_form;
+                looked_for.elsewhere[place.of] |= !place.is_other_form;
                 let found =
                     records_in(self.catalog, &place.candidate, seen, &Thresholds::default());
                 let Some(record) = found.iter().find(|record| !record.claim.is_unrecognised())
@@ -238,24 +339,42 @@ impl DataReading<'_> {
                     continue;
                 };
                 if place.is_other_form {
-                    in_two_forms[place.of] = true;
+                    looked_for.in_two_forms[place.of] = true;
                 } else {
                     let schema = &keys[place.of].0.name;
                     self.collector.exists_elsewhere(schema, &record.schema.name);
                 }
             }
         }
-        for ((schema, _), is_looked_for) in keys.iter().zip(looked_for) {
-            if is_looked_for {
-                self.collector.was_looked_for(&schema.name);
-            }
-        }
-        for ((schema, _), is_in_two_forms) in keys.iter().zip(in_two_forms) {
-            if is_in_two_forms {
-                self.collector.exists_in_other_form(&schema.name);
-            }
-        }
         Ok(())
+    }
+
+    async fn look_for_members(
+        &mut self,
+        members: &[OtherMember],
+        keys: &[(Arc<Schema>, Vec<u8>)],
+        looked_for: &mut LookedFor,
+    ) {
+        for page in members.chunks(MOST_MEMBERS) {
+            let mut wanted = Vec::with_capacity(page.len());
+            for member in page {
+                wanted.push((Arc::clone(&member.schema), member.key.clone()));
+            }
+            let exist = which_exist(self.client, &wanted).await;
+            for (member, exists) in page.iter().zip(exist) {
+                let Some(exists) = exists else { continue };
+                looked_for.elsewhere[member.of] |= !member.is_other_form;
+                if !exists {
+                    continue;
+                }
+                if member.is_other_form {
+                    looked_for.in_two_forms[member.of] = true;
+                } else {
+                    let schema = &keys[member.of].0.name;
+                    self.collector.exists_elsewhere(schema, &member.schema.name);
+                }
+            }
+        }
     }
 }
 

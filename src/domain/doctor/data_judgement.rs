@@ -1,7 +1,7 @@
 //! What the checks of records and keys have in common: how much was looked at, and where something
 //! was found.
 
-use super::data::{DataPlace, DataSample, SchemaData, SensitiveKind};
+use super::data::{DataPlace, DataSample, MemberCounts, SchemaData, SensitiveKind};
 use super::facts::DeploymentFacts;
 use super::judgement::{CheckJudgement, FactEvidence};
 use super::refusal::RefusedFact;
@@ -59,19 +59,19 @@ fn remedy(sample: &DataSample) -> String {
             advice.push(text);
         }
     }
-    if !sample.of_members.is_empty() {
+    if !sample.unread_members.is_empty() {
         advice.push(MEMBERS);
     }
     advice.join(" ")
 }
 
-/// What helps with records that are members of Redis keys.
-const MEMBERS: &str = "Look at the members of hashes, sets and sorted sets yourself, or leave their \
-                       schemas out with --schema.";
+/// What helps with members that the user may not read.
+const MEMBERS: &str = "Allow the user to read the Redis keys with these members, with the ACL rules \
+                       ~PATTERN and +@read.";
 
-/// The names of the schemas whose members are not read.
-fn names_of_members(sample: &DataSample) -> String {
-    let names: Vec<_> = sample.of_members.iter().map(String::as_str).collect();
+/// The names of the schemas whose members could not be read.
+fn names_of_unread(sample: &DataSample) -> String {
+    let names: Vec<_> = sample.unread_members.iter().map(String::as_str).collect();
     names.join(", ")
 }
 
@@ -80,10 +80,9 @@ pub(super) fn without_records(sample: &DataSample) -> Vec<CheckJudgement> {
     if sample.redis_keys == 0 {
         return Vec::new();
     }
-    if !sample.of_members.is_empty() {
-        let names = names_of_members(sample);
-        let fact =
-            format!("the records of {names} are members of Redis keys, which --data does not read");
+    if !sample.unread_members.is_empty() {
+        let names = names_of_unread(sample);
+        let fact = format!("the members of the Redis key of {names} could not be read");
         return vec![unknown(fact, MEMBERS)];
     }
     let keys = sample.redis_keys;
@@ -164,26 +163,39 @@ pub(super) fn too_few(schemas: &[(&str, u64)]) -> Option<CheckJudgement> {
 
 /// How far the sample proves that something is not there.
 pub(super) fn evidence(sample: &DataSample) -> FactEvidence {
-    let is_proof = sample.is_all && !sample.has_gaps();
+    let is_proof = sample.has_all_records() && !sample.has_gaps();
     if is_proof { FactEvidence::Measured } else { FactEvidence::Estimated }
 }
 
-/// `480 of 500 records, from 500 of 1000000 Redis keys; 20 could not be decoded`.
+/// `480 of 500 records, from a sample of 500 of 1000000 Redis keys; 20 not decoded`.
 pub(super) fn coverage(sample: &DataSample) -> String {
     let records = sample.records();
     let whole = sample.whole;
     let noun = if records == 1 { "record" } else { "records" };
-    let mut text = match (whole == records, sample.is_all) {
+    let mut text = match (whole == records, sample.has_all_records()) {
         (true, true) => format!("all {records} {noun}"),
         (true, false) => format!("{records} {noun}"),
         (false, _) => format!("{whole} of {records} {noun}"),
     };
+    let mut samples = Vec::new();
     if !sample.is_all {
         let keys = sample.redis_keys;
-        text.push_str(&match sample.there {
-            Some(there) => format!(", from a sample of {keys} of {there} Redis keys"),
-            None => format!(", from a sample of {keys} Redis keys"),
+        samples.push(match sample.there {
+            Some(there) => format!("{keys} of {there} Redis keys"),
+            None => format!("{keys} Redis keys"),
         });
+    }
+    for members in &sample.members {
+        let MemberCounts { schema, looked_at, there, are_all } = members;
+        if !are_all {
+            samples.push(match there {
+                Some(there) => format!("{looked_at} of {there} members of {schema}"),
+                None => format!("{looked_at} members of {schema}"),
+            });
+        }
+    }
+    if !samples.is_empty() {
+        text.push_str(&format!(", from a sample of {}", samples.join(" and of ")));
     }
     for (count, why) in [
         (sample.in_part, "read in part only"),
@@ -195,9 +207,9 @@ pub(super) fn coverage(sample: &DataSample) -> String {
             text.push_str(&format!("; {count} {why}"));
         }
     }
-    if !sample.of_members.is_empty() {
-        let names = names_of_members(sample);
-        text.push_str(&format!("; the members of Redis keys of {names} are not read"));
+    if !sample.unread_members.is_empty() {
+        let names = names_of_unread(sample);
+        text.push_str(&format!("; the members of {names} could not be read"));
     }
     text
 }

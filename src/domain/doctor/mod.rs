@@ -23,7 +23,7 @@ mod tests;
 
 pub(crate) use self::acceptance::{Acceptance, accept, parse_acceptances};
 pub(crate) use self::counterexample::{Counterexample, FaultOutcome, phrase_of};
-pub(crate) use self::data::{DataCollector, DataSample, other_forms};
+pub(crate) use self::data::{DataCollector, DataSample, MemberCounts, other_forms};
 pub(crate) use self::doctor_check::{DoctorCheck, SampleNeed};
 pub(crate) use self::facts::{
     ClockReading, DeniedCommand, DeploymentFacts, NodeFacts, ObservedRun, SentinelFacts,

@@ -15,16 +15,18 @@ use crate::store::error::StoreError;
 /// How many members a page requests. Redis returns a small set or hash at once, whatever the COUNT.
 const PAGE: usize = 500;
 
-/// A scan of the members at the Redis key of one schema.
-struct MemberScan {
-    schema: Arc<Schema>,
+/// A scan of the members at the Redis key of one schema. Redis orders the members of a large set or
+/// hash by their hashes, so the first pages are a random sample.
+pub(crate) struct MemberScan {
+    /// The schema whose records are these members.
+    pub(crate) schema: Arc<Schema>,
     members: MemberType,
     redis_key: Vec<u8>,
     cursor: ScanCursor,
 }
 
 /// A record: its idempotency key, and what was read of it.
-type FoundMember = (Vec<u8>, Observation);
+pub(crate) type FoundMember = (Vec<u8>, Observation);
 
 /// A page of members, or the Redis key that cannot be read, and why.
 type MemberPage = Result<(Arc<Schema>, Vec<FoundMember>), (Vec<u8>, StoreError)>;
@@ -33,25 +35,15 @@ type MemberPage = Result<(Arc<Schema>, Vec<FoundMember>), (Vec<u8>, StoreError)>
 pub(super) struct MemberScans(Vec<MemberScan>);
 
 impl MemberScans {
-    /// A scan for each scanned schema whose records are members.
     pub(super) fn of_catalog(catalog: &Catalog) -> Self {
-        let mut scans = Vec::new();
-        for schema in catalog.scanned() {
-            let Some(members) = schema.members else { continue };
-            let redis_key = redis_key(&schema);
-            let mut cursor = ScanCursor::new();
-            // How many members there are is not asked, so only the other limits apply.
-            let _ = cursor.there_are(None);
-            scans.push(MemberScan { schema, members, redis_key, cursor });
-        }
-        Self(scans)
+        Self(MemberScan::of_catalog(catalog))
     }
 
     /// The next page with its schema; `None` at the end. A Redis key that cannot be read is returned
     /// with its error, and the next call continues with the next schema.
     pub(super) async fn next_page(&mut self, client: &Client) -> Option<MemberPage> {
         while let Some(scan) = self.0.last_mut() {
-            match scan.next_page(client).await {
+            match scan.next_page(client, PAGE).await {
                 Ok(Some(page)) => return Some(Ok((Arc::clone(&scan.schema), page))),
                 Ok(None) => {
                     self.0.pop();
@@ -68,15 +60,47 @@ impl MemberScans {
 }
 
 impl MemberScan {
-    /// The next page, which may be empty; `None` at the end. A key of another type has no members.
+    /// A scan for each scanned schema whose records are members.
+    pub(crate) fn of_catalog(catalog: &Catalog) -> Vec<Self> {
+        let mut scans = Vec::new();
+        for schema in catalog.scanned() {
+            let Some(members) = schema.members else { continue };
+            let redis_key = redis_key(&schema);
+            let mut cursor = ScanCursor::new();
+            // How many members there are is not asked, so only the other limits apply.
+            let _ = cursor.there_are(None);
+            scans.push(Self { schema, members, redis_key, cursor });
+        }
+        scans
+    }
+
+    /// True if the last page was read.
+    pub(crate) fn is_over(&self) -> bool {
+        self.cursor.cursor().is_none()
+    }
+
+    /// How many members there are; `None` if the user may not ask.
+    pub(crate) async fn size(&self, client: &Client) -> Option<u64> {
+        let mut command = redis::cmd(self.members.count_command());
+        command.arg(&self.redis_key);
+        let reply = client.ask(&command).await.ok()?;
+        reply::integer(&reply).and_then(|count| u64::try_from(count).ok())
+    }
+
+    /// The next page of about `count` members, which may be empty; `None` at the end. A key of
+    /// another type has no members.
     ///
     /// # Errors
     /// The errors of any read, or why the scan has no end.
-    async fn next_page(&mut self, client: &Client) -> Result<Option<Vec<FoundMember>>, StoreError> {
+    pub(crate) async fn next_page(
+        &mut self,
+        client: &Client,
+        count: usize,
+    ) -> Result<Option<Vec<FoundMember>>, StoreError> {
         let Some(cursor) = self.cursor.cursor() else { return Ok(None) };
         let mut pipeline = redis::pipe();
         pipeline.cmd(self.members.scan_command()).arg(&self.redis_key);
-        pipeline.arg(cursor).arg("COUNT").arg(PAGE);
+        pipeline.arg(cursor).arg("COUNT").arg(count);
         add_expiry(&mut pipeline, &self.redis_key);
         let mut replies = client.ask_each(&pipeline).await.into_iter();
         let page = replies.next().unwrap_or_else(|| Err(client.unexpected("SCAN")));
@@ -88,7 +112,7 @@ impl MemberScan {
         let Some((cursor, elements)) = cursor_and_elements(page) else {
             return Err(client.unexpected(self.members.scan_command()));
         };
-        self.cursor.ask(PAGE);
+        self.cursor.ask(count);
         self.cursor.turn(&cursor, elements.len()).map_err(|why| StoreError::NotRedis {
             target: client.name(),
             why: format!("its {} has no end: {why}", self.members.scan_command()),
@@ -146,6 +170,34 @@ pub(super) async fn look_up(
         found.push(key.map(|key| Some(key.observation(&redis_key(schema), value))));
     }
     Ok(found)
+}
+
+/// Whether each of these members exists, each with its schema, all in one round trip. `None` if the
+/// user may not ask.
+pub(crate) async fn which_exist(
+    client: &Client,
+    wanted: &[(Arc<Schema>, Vec<u8>)],
+) -> Vec<Option<bool>> {
+    let mut pipeline = redis::pipe();
+    for (schema, member) in wanted {
+        let command = match schema.members {
+            Some(MemberType::Set) => "SISMEMBER",
+            Some(MemberType::Zset) => "ZSCORE",
+            // Its value may be large.
+            Some(MemberType::Hash) | None => "HEXISTS",
+        };
+        pipeline.cmd(command).arg(redis_key(schema)).arg(member);
+    }
+    let mut exist = Vec::with_capacity(wanted.len());
+    for reply in client.ask_each(&pipeline).await {
+        exist.push(match reply {
+            Ok(reply) => Some(value_of(reply).is_some()),
+            // Such a key has no members.
+            Err(error) if error.is_wrong_type() => Some(false),
+            Err(_) => None,
+        });
+    }
+    exist
 }
 
 /// The Redis key with all records of the schema.
@@ -209,7 +261,7 @@ fn cursor_and_elements(page: Value) -> Option<(Vec<u8>, Vec<Vec<u8>>)> {
 /// `None` if the member does not exist.
 fn value_of(reply: Value) -> Option<Vec<u8>> {
     match reply {
-        // SISMEMBER.
+        // SISMEMBER and HEXISTS.
         Value::Int(0) => None,
         Value::Int(_) => Some(Vec::new()),
         // ZSCORE, with version 3 of the protocol.
@@ -224,6 +276,14 @@ impl MemberType {
             Self::Set => "SSCAN",
             Self::Zset => "ZSCAN",
             Self::Hash => "HSCAN",
+        }
+    }
+
+    fn count_command(self) -> &'static str {
+        match self {
+            Self::Set => "SCARD",
+            Self::Zset => "ZCARD",
+            Self::Hash => "HLEN",
         }
     }
 

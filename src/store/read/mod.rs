@@ -9,7 +9,7 @@ pub(crate) mod key_query;
 pub(crate) mod keyspace_scan;
 mod learned_heads;
 pub mod lookup;
-mod members;
+pub(crate) mod members;
 pub(crate) mod page_size;
 mod plain_reads;
 pub(crate) mod reader;

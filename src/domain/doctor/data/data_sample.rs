@@ -26,13 +26,24 @@ pub(crate) struct DataSample {
     pub(crate) unread: u64,
     /// Records that were not read because the run had read its most bytes.
     pub(crate) left_out: u64,
-    /// The schemas whose records are members of Redis keys, which are not read, if there are such
-    /// Redis keys or the sample may miss them.
-    pub(crate) of_members: BTreeSet<String>,
+    /// The members of Redis keys that were looked at, for each schema with such records.
+    pub(crate) members: Vec<MemberCounts>,
+    /// The schemas whose members the user may not read.
+    pub(crate) unread_members: BTreeSet<String>,
     /// The schemas under whose templates keys were looked for.
     pub(crate) templates: u64,
     /// By the name of the schema.
     pub(crate) schemas: Vec<SchemaData>,
+}
+
+/// The members of one Redis key that were looked at. Each is a record.
+#[derive(Debug, Clone)]
+pub(crate) struct MemberCounts {
+    pub(crate) schema: String,
+    pub(crate) looked_at: u64,
+    /// How many exist; `None` if the server does not say it.
+    pub(crate) there: Option<u64>,
+    pub(crate) are_all: bool,
 }
 
 /// What was found in the records of one schema.
@@ -92,7 +103,12 @@ impl DataSample {
 
     /// True if something of the known schemas was not looked at.
     pub(crate) fn has_gaps(&self) -> bool {
-        self.not_whole() > 0 || !self.of_members.is_empty()
+        self.not_whole() > 0 || !self.unread_members.is_empty()
+    }
+
+    /// True if the sample has all Redis keys, and all members of those that have records as members.
+    pub(crate) fn has_all_records(&self) -> bool {
+        self.is_all && self.members.iter().all(|members| members.are_all)
     }
 
     /// Records that were not looked at as a whole.

@@ -21,5 +21,5 @@ mod walk;
 pub(crate) use self::chance::{NumberVerdict, verdict};
 pub(crate) use self::client_key::{WeakKey, other_forms};
 pub(crate) use self::collector::DataCollector;
-pub(crate) use self::data_sample::{DataPlace, DataSample, SchemaData};
+pub(crate) use self::data_sample::{DataPlace, DataSample, MemberCounts, SchemaData};
 pub(crate) use self::sensitive::SensitiveKind;
