@@ -264,7 +264,8 @@ fn show(
     are_several: bool,
 ) -> Result<()> {
     let detail = PageDetail { shows_servers: are_several, shows_inputs: context.ui.is_verbose() };
-    let invocation = context.ui.invocation().clone();
+    let mut invocation = context.ui.invocation().clone();
+    invocation.set_context(context.settings.context_name());
     let is_on_sandbox = context.is_on_sandbox();
     // Eviction and lost writes are only possible on a temporary local Redis, whatever server the
     // options name.

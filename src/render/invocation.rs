@@ -48,6 +48,9 @@ pub(crate) const REACHING: [(&str, Knows); 26] = [
     ("context test", Knows::Server),
 ];
 
+/// The subcommand that changes a context.
+const SETTING: &str = "context set";
+
 /// The placeholder for the name of a record in advice.
 const KEY: &str = "KEY";
 
@@ -65,6 +68,9 @@ pub struct Invocation {
     filters: Vec<String>,
     /// Those of the filters that depend on the contents of records.
     selection: Vec<String>,
+    /// The beginning of a command line that changes the settings of this run's context; `None` if
+    /// advice has no such command lines.
+    setting: Option<String>,
     /// The options for the schemas, their prefixes and their TTLs, without `--schema-dir`.
     schema_options: Vec<String>,
 }
@@ -185,8 +191,23 @@ impl Invocation {
         line
     }
 
+    /// Sets the context that `idemctl context set NAME` changes in advice. Without one, the command
+    /// line creates a context for the server of this run.
+    pub(crate) fn set_context(&mut self, name: Option<&str>) {
+        self.setting = Some(match name {
+            Some(name) => format!("idemctl {}{SETTING} {}", self.config(), argument(name)),
+            None => self.making_a_context(),
+        });
+    }
+
     /// A complete command line around words that are already quoted for a shell.
     fn completed(&self, words: &str) -> String {
+        if let Some(setting) = &self.setting
+            && let Some(rest) = words.strip_prefix(SETTING)
+            && let Some(rest) = rest.strip_prefix(" NAME")
+        {
+            return format!("{setting}{rest}");
+        }
         let Some((subcommand, knows)) = reaching(words) else {
             return format!("idemctl {words}");
         };
@@ -217,8 +238,10 @@ impl Invocation {
     /// option.
     pub fn complete<'a>(&self, text: &'a str) -> Cow<'a, str> {
         const BEGINNING: &str = "`idemctl ";
-        let is_bare =
-            self.server.is_empty() && self.schema_dir.is_empty() && self.prefix.is_empty();
+        let is_bare = self.server.is_empty()
+            && self.schema_dir.is_empty()
+            && self.prefix.is_empty()
+            && self.setting.is_none();
         // Without options there is nothing to insert. Most runs and most texts end here.
         if is_bare || !text.contains(BEGINNING) {
             return Cow::Borrowed(text);
@@ -423,6 +446,18 @@ mod tests {
             let read = std::process::Command::new("bash").args(["-c", &script]).output().unwrap();
             assert_eq!(String::from_utf8(read.stdout).unwrap(), text, "{quoted}");
         }
+    }
+
+    #[test]
+    fn settings_are_those_of_the_context_of_the_run() {
+        let text = "`idemctl context set NAME --retry-window 3d`";
+        assert_eq!(invocation().complete(text), text);
+        let mut known = Invocation::default();
+        known.set_context(Some("my prod"));
+        assert_eq!(known.complete(text), "`idemctl context set 'my prod' --retry-window 3d`");
+        let mut unnamed = invocation();
+        unnamed.set_context(None);
+        assert_eq!(unnamed.complete(text), "`idemctl -p 7000 context set NAME --retry-window 3d`");
     }
 
     #[test]

@@ -25,6 +25,8 @@ pub(crate) struct ContextFields {
     pub(crate) schema_dir: Option<PathBuf>,
     /// How long clients or queues may send a request again.
     pub(crate) retry_window: Option<Duration>,
+    /// The name of the system that sends a request again.
+    pub(crate) redeliverer: Option<String>,
     /// TTLs of the deployment: schema, field and TTL.
     pub(crate) ttls: Vec<(String, &'static str, Duration)>,
 }
@@ -268,6 +270,7 @@ fn of_context(fields: &ContextFields) -> Vec<SettingField> {
         ("schema", schemas),
         ("schema_dir", path_value(fields.schema_dir.as_deref())),
         ("retry_window", duration_value(fields.retry_window)),
+        ("redeliverer", fields.redeliverer.as_deref().map(Value::from)),
     ];
     let mut all: Vec<SettingField> = Vec::new();
     for (name, value) in named {

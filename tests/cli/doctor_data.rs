@@ -301,7 +301,7 @@ fn members_of_a_hash_are_looked_at() {
     server.send::<i64>(&[b"HSET", b"jobs", b"j-2", secrets.as_bytes()]);
     for (code, what) in [
         ("card-numbers", "jobs stores card numbers at /out/card (1 of 2 records)"),
-        ("stored-secrets", "jobs stores tokens at /out/api_token (1 of 2 records)"),
+        ("stored-secrets", "jobs stores tokens or keys at /out/api_token (1 of 2 records)"),
         ("personal-data", "jobs stores e-mail addresses at /out/mail (1 of 2 records)"),
     ] {
         let (severity, fact) = check(&server, code);
@@ -378,7 +378,7 @@ fn names_of_members_are_judged_as_keys() {
         ]) {
             assert_eq!(found["fact"], fact);
         }
-        add(CARD);
+        add("4242424242424242");
         let (_, fact) = check(&server, "card-numbers");
         assert!(
             fact.starts_with("jobs stores card numbers in the key (1 of 33 records)"),

@@ -4,11 +4,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Result;
+use clap::builder::PossibleValuesParser;
 use clap::{Args as ClapArgs, ValueEnum};
 
 use crate::args::{ConnectionArgs, SchemaFolderArgs, parse_ttl};
 use crate::context::Context;
 use crate::domain::detect::SchemaSet as _;
+use crate::domain::doctor::REDELIVERERS;
 use crate::domain::schema::ttl::parse_ttl_or_none;
 use crate::exit::{CommandError, Exit};
 use crate::render::escape;
@@ -67,6 +69,10 @@ pub(super) struct SetArgs {
     #[arg(long, value_name = "DURATION", value_parser = parse_ttl)]
     retry_window: Option<Duration>,
 
+    /// The queue or webhook sender that sends requests again, if you do not know for how long
+    #[arg(long, value_name = "NAME", value_parser = redeliverers())]
+    redeliverer: Option<String>,
+
     /// Folder with your own schemas
     #[arg(long, value_name = "DIR")]
     schema_dir: Option<PathBuf>,
@@ -114,6 +120,10 @@ impl From<NameColorArg> for NameColor {
     }
 }
 
+fn redeliverers() -> PossibleValuesParser {
+    PossibleValuesParser::new(REDELIVERERS.iter().map(|known| known.name))
+}
+
 fn parse_ttl_of(text: &str) -> Result<(String, Duration), String> {
     let Some((schema, ttl)) = text.split_once('=') else {
         return Err("write SCHEMA=DURATION, with a name and a TTL such as 90s".to_owned());
@@ -147,6 +157,7 @@ pub(super) fn set(
         schemas: args.schema,
         schema_dir: args.schema_dir,
         retry_window: args.retry_window,
+        redeliverer: args.redeliverer,
         ttls,
     };
     // Checked before the file is written, because a wrong name would stop every command later.

@@ -270,7 +270,7 @@ impl DataReading<'_> {
         let mut members = Vec::new();
         for (of, (schema, key)) in keys.iter().enumerate() {
             for form in other_forms(key) {
-                if schema.members.is_some() && schema.takes_key(&form) {
+                if schema.members.is_some() {
                     let schema = Arc::clone(schema);
                     members.push(OtherMember { of, schema, key: form, is_other_form: true });
                 } else {
@@ -281,13 +281,16 @@ impl DataReading<'_> {
             let mut known = vec![schema.redis_keys(key)];
             for other in &others {
                 let redis_keys = other.redis_keys(key);
-                if !other.takes_key(key) || known.contains(&redis_keys) {
+                if known.contains(&redis_keys) {
                     continue;
                 }
                 if other.members.is_some() {
                     known.push(redis_keys);
                     let (schema, key) = (Arc::clone(other), key.clone());
                     members.push(OtherMember { of, schema, key, is_other_form: false });
+                    continue;
+                }
+                if !other.takes_key(key) {
                     continue;
                 }
                 let found = for_redis_key(self.catalog, &redis_keys[0]);

@@ -66,8 +66,17 @@ impl Statement {
         Some(self.judgement.consequence.as_deref().unwrap_or(self.check.consequence))
     }
 
-    /// What to do; `None` if there is nothing to do.
+    /// What to do; `None` if there is nothing to do. A command line names the schema that it
+    /// concerns.
     pub(crate) fn remedy(&self) -> Option<String> {
+        let advice = self.advice()?;
+        Some(match &self.judgement.schemas[..] {
+            [schema] => advice.replace("SCHEMA", schema),
+            _ => advice,
+        })
+    }
+
+    fn advice(&self) -> Option<String> {
         if let Some(refusal) = &self.judgement.refusal {
             let code = self.check.code;
             return Some(match (&refusal.rule, &refusal.instead) {

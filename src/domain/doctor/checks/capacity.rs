@@ -532,7 +532,7 @@ fn without_limit_fact(fact: String) -> CheckJudgement {
             "If the host runs out of memory, the system may kill Redis. Locks and results that are \
              not on disk are lost.",
         )
-        .with_remedy("Set maxmemory below the memory of the host.")
+        .with_remedy("Set maxmemory below the memory of the host, in redis.conf and with `CONFIG SET maxmemory`.")
 }
 
 /// True if the server certainly deletes keys when its memory is full.

@@ -15,7 +15,8 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     source: "https://redis.io/topics/lru-cache",
     consequence: "Redis deletes a lock while its worker runs, or a result before the retry comes. \
                   The next request with the key executes again.",
-    remedy: "Set maxmemory-policy noeviction, or move these keys to a server of their own.",
+    remedy: "Set maxmemory-policy noeviction in redis.conf, and now with `CONFIG SET maxmemory-policy \
+             noeviction`, or move these keys to a server of their own.",
     judge,
 };
 

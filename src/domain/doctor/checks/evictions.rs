@@ -14,7 +14,8 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     rule: "A warning if evicted_keys is more than 0; an error if it grew during --observe.",
     source: "https://redis.io/docs/latest/commands/info/",
     consequence: "Locks and results may be among them. Redis does not record which keys it evicted.",
-    remedy: "Set maxmemory-policy noeviction, and look for operations that were executed twice.",
+    remedy: "Set maxmemory-policy noeviction in redis.conf, and now with `CONFIG SET maxmemory-policy \
+             noeviction`. Look for operations that were executed twice.",
     judge,
 };
 

@@ -15,7 +15,7 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     source: "https://redis.io/docs/latest/operate/oss_and_stack/management/replication/",
     consequence: "The replica that takes over may lack the last locks and results, although their \
                   writers got OK. The next request with such a key executes again.",
-    remedy: "Set min-replicas-to-write 1, which bounds the time in which an isolated master accepts \
+    remedy: "Set min-replicas-to-write 1 in redis.conf, which bounds the time in which an isolated master accepts \
              writes. Let the service send WAIT 1 after begin, and let the system that has the \
              effect reject a second one with the same key.",
     judge,
@@ -48,7 +48,7 @@ fn judge_node(node: &NodeFacts) -> Answer<CheckJudgement> {
             "min-replicas-max-lag is 0, so min-replicas-to-write has no effect",
         )
         .with_remedy(
-            "Set min-replicas-max-lag to a few seconds, and let the system that has the effect \
+            "Set min-replicas-max-lag in redis.conf to a few seconds, and let the system that has the effect \
              reject a second one with the same key.",
         )
         .with_fault(ModelledFault::LostWrites));

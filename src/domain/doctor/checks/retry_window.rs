@@ -43,8 +43,9 @@ const FRESH_PERCENT: u64 = 80;
 const KEYED: &str = "The request is executed again. The service passes the key on, so the system that \
                      has the effect rejects a second one, as long as it keeps the key.";
 
-const STATE_WINDOW: &str = "State it: `idemctl context set NAME --retry-window 3d`, or redeliverer = \
-                            \"sqs\" in the context.";
+const STATE_WINDOW: &str = "Find out for how long clients send a request again, and state it, e.g. \
+                            `idemctl context set NAME --retry-window 3d`. If a queue or a webhook \
+                            sender does, name it, e.g. `idemctl context set NAME --redeliverer sqs`.";
 
 fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
     let mut judgements = Vec::new();
