@@ -23,9 +23,12 @@ use crate::domain::doctor::{
     RecordSample, SampleNeed, Statement, parse_acceptances,
 };
 use crate::domain::record::age::millis;
+use crate::domain::schema::Catalog;
 use crate::exit::{CommandError, Exit};
 use crate::files;
+use crate::render::coverage;
 use crate::render::doctor::{self as render, PageDetail};
+use crate::render::escape;
 use crate::store::doctor::read_deployment;
 
 /// Larger than any file of acceptances.
@@ -56,7 +59,7 @@ const LARGEST_ACCEPTED: u64 = 1024 * 1024;
 /// The schemas in use are those of --schema or of the context, or else those of a sample of the
 /// keys.
 ///
-/// With --observe, doctor looks again for that time, ten times or every 5 seconds: at the locks of
+/// With --observe, doctor looks again for that time, ten times or every second: at the locks of
 /// the sample, at a new sample each time, and at the servers at the end.
 ///
 /// --accept FILE silences findings. FILE has a table for each, with four fields: [[accept]],
@@ -180,9 +183,10 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     .await?;
     if CHECKS.iter().any(|check| check.needs_data() && args.is_chosen(check)) {
         let wanted = usize::try_from(args.sample).unwrap_or(usize::MAX);
-        context
-            .ui
-            .status(&format!("Looking into up to {wanted} Redis keys, and 32 MiB of values."));
+        if facts.sample.is_ok() {
+            let what = format!("Reading up to {wanted} Redis keys, and at most 32 MiB of values.");
+            context.ui.status(&what);
+        }
         let data = interruptible(async { Ok(data_sample::read(&client, &catalog, wanted).await?) });
         facts.data = Some(data.await?);
     }
@@ -219,7 +223,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     doctor::accept(&mut statements, &acceptances, today);
     // The sort is stable, so the checks keep their order.
     statements.sort_by_key(|statement| position(statement.judgement.severity));
-    show(context, args.output, &statements, facts.nodes.len() > 1)?;
+    show(context, args.output, &statements, &catalog, facts.nodes.len() > 1)?;
     Ok(match doctor::verdict(&statements) {
         DoctorVerdict::Findings => Exit::No,
         DoctorVerdict::Unknown => Exit::Partial,
@@ -261,6 +265,7 @@ fn show(
     context: &mut Context,
     output: Output,
     statements: &[Statement],
+    catalog: &Catalog,
     are_several: bool,
 ) -> Result<()> {
     let detail = PageDetail { shows_servers: are_several, shows_inputs: context.ui.is_verbose() };
@@ -285,6 +290,29 @@ fn show(
         render::page(statements, detail, &replay, &invocation, view)
     })?;
     context.ui.status(&render::summary(statements));
+    if let Some(rules) = render::missing_rules(statements) {
+        let rules = escape::text(rules.as_bytes());
+        context.ui.hint(&format!(
+            "these ACL rules allow what was refused: {rules} (docs/doctor.md, Rights, has all)"
+        ));
+    }
+    if output == Output::Table {
+        if let Some(line) = coverage::left_out(catalog) {
+            context.ui.note(&line);
+        }
+        let names_context = |statement: &Statement| {
+            statement.remedy().is_some_and(|remedy| remedy.contains("context set NAME"))
+        };
+        if context.settings.context_name().is_none() && statements.iter().any(names_context) {
+            context.ui.hint(
+                "NAME is that of a new context, which stores how to connect; then pass --context NAME",
+            );
+        }
+        context.ui.hint(
+            "a schema describes what a service stores in Redis; `idemctl help doctor` \
+             explains the words on this page, and docs/doctor.md describes each check",
+        );
+    }
     Ok(())
 }
 

@@ -10,11 +10,15 @@ use super::style::View;
 use super::table::grid_folding;
 use super::words::counted;
 use crate::domain::doctor::{
-    AppliedAcceptance, CHECKS, CheckSeverity, Counterexample, RefusedFact, Statement, phrase_of,
+    AppliedAcceptance, CHECKS, CheckSeverity, Counterexample, ModelledFault, RefusedFact,
+    Statement, phrase_of,
 };
 
 /// The columns of the severity before the code.
 const SEVERITY: usize = 9;
+
+/// Advice that the paragraph before has as well.
+const AS_ABOVE: &str = "as above";
 
 /// A statement as JSON, in the order of the fields.
 #[derive(Serialize)]
@@ -146,15 +150,62 @@ pub(crate) fn page(
     view: View,
 ) -> String {
     let mut page = Page::new(view);
+    let mut previous = None;
+    let mut refused: Vec<&str> = Vec::new();
     for statement in statements {
-        paragraph(&mut page, statement, detail, replay, invocation);
+        // Checks that miss the same right are one paragraph.
+        let codes = refused_with(statement, statements);
+        if codes.len() > 1 {
+            if !refused.contains(&codes[0]) {
+                paragraph_of_refused(&mut page, statement, &codes);
+            }
+            refused.extend(codes);
+            previous = None;
+            continue;
+        }
+        paragraph(&mut page, statement, previous, detail, replay, invocation);
+        previous = Some(statement);
     }
     page.text
 }
 
+/// The checks that are unknown because the same command was refused, if an ACL rule allows it.
+fn refused_with<'a>(statement: &'a Statement, statements: &'a [Statement]) -> Vec<&'static str> {
+    let mut codes = Vec::new();
+    let Some(refusal) = &statement.judgement.refusal else { return codes };
+    if refusal.rule.is_none() || refusal.instead.is_some() {
+        return codes;
+    }
+    for other in statements {
+        let is_alike = other.judgement == statement.judgement;
+        if is_alike && !codes.contains(&other.check.code) {
+            codes.push(other.check.code);
+        }
+    }
+    codes
+}
+
+/// One paragraph for several checks that miss the same right.
+fn paragraph_of_refused(page: &mut Page, statement: &Statement, codes: &[&str]) {
+    let judgement = &statement.judgement;
+    let palette = page.view.palette;
+    let word = format!("{:<SEVERITY$}", judgement.severity.as_str());
+    let severity = palette.paint(style(judgement.severity), &word);
+    let names = palette.bold(&codes.join(", "));
+    let fact = escape::text(judgement.fact.as_bytes());
+    page.wrapped(0, &format!("{severity}{names}: {fact}"));
+    let rule = judgement.refusal.as_ref().and_then(|refusal| refusal.rule.as_deref());
+    let rule = escape::text(rule.unwrap_or_default().as_bytes());
+    let skipped = codes.join(",");
+    page.field("Remedy", &format!("Allow it with the ACL rule {rule}, or pass --skip {skipped}."));
+}
+
+/// The paragraph of a statement. Advice that the previous one of the same check has as well is not
+/// repeated.
 fn paragraph(
     page: &mut Page,
     statement: &Statement,
+    previous: Option<&Statement>,
     detail: PageDetail,
     replay: &dyn Fn(&Counterexample) -> String,
     invocation: &Invocation,
@@ -165,8 +216,12 @@ fn paragraph(
     let severity = palette.paint(style(judgement.severity), &word);
     let code = palette.bold(statement.check.code);
     let fact = escape::text(judgement.fact.as_bytes());
-    let evidence = palette.dim(&format!("({})", judgement.evidence.as_str()));
-    page.wrapped(0, &format!("{severity}{code}: {fact} {evidence}"));
+    let evidence = match judgement.severity {
+        // The severity says it.
+        CheckSeverity::Unknown => String::new(),
+        _ => palette.dim(&format!(" ({})", judgement.evidence.as_str())),
+    };
+    page.wrapped(0, &format!("{severity}{code}: {fact}{evidence}"));
     if detail.shows_inputs
         && let Some(inputs) = &judgement.inputs
     {
@@ -178,13 +233,16 @@ fn paragraph(
     if detail.shows_servers && !judgement.nodes.is_empty() {
         page.field("At", &escape::text(judgement.nodes.join(", ").as_bytes()));
     }
+    let alike = previous.filter(|previous| previous.check.code == statement.check.code);
     if let Some(consequence) = statement.consequence() {
-        page.field("Consequence", &escape::text(consequence.as_bytes()));
+        let is_known = alike.is_some_and(|alike| alike.consequence() == Some(consequence));
+        let text = if is_known { AS_ABOVE } else { consequence };
+        page.field("Consequence", &escape::text(text.as_bytes()));
     }
     for found in shortest_of_each(&statement.counterexamples) {
-        page.field("Shown by", &history(&found));
+        page.field("Shown by", &history(&found, judgement.fault));
         for history in &found.histories {
-            page.field("Replay", &format!("`{}`", replay(history)));
+            page.field("Replay", &format!("`{}` (on a temporary Redis)", replay(history)));
         }
     }
     if !statement.unharmed.is_empty() {
@@ -196,7 +254,9 @@ fn paragraph(
         page.field("Not shown", &escape::text(line.as_bytes()));
     }
     if let Some(remedy) = statement.remedy() {
-        page.field("Remedy", &escape::text(invocation.complete(&remedy).as_bytes()));
+        let is_known = alike.is_some_and(|alike| alike.remedy().as_ref() == Some(&remedy));
+        let text = if is_known { AS_ABOVE.into() } else { invocation.complete(&remedy) };
+        page.field("Remedy", &escape::text(text.as_bytes()));
     }
     if let Some(accepted) = &statement.accepted {
         let AppliedAcceptance { reason, date, expires, is_expired, is_exceeded } = accepted;
@@ -234,12 +294,16 @@ fn shortest_of_each(found: &[Counterexample]) -> Vec<AlikeHistories<'_>> {
 }
 
 /// `express executes twice in 5 steps, with 1 eviction; go-chi likewise`.
-fn history(histories: &AlikeHistories<'_>) -> String {
+fn history(histories: &AlikeHistories<'_>, fault: Option<ModelledFault>) -> String {
     let first = histories.first;
     let phrase = phrase_of(&first.invariant);
     let steps = first.steps;
     let with = match first.faults.as_str() {
         "no fault" => "without a fault".to_owned(),
+        // A crash loses them as a failover does.
+        _ if fault == Some(ModelledFault::LostWrites) => {
+            "with 1 loss of the last writes".to_owned()
+        }
         faults => format!("with {faults}"),
     };
     let mut line = format!("{} {phrase} in {steps} steps, {with}", first.schema);
@@ -289,6 +353,22 @@ pub(crate) fn summary(statements: &[Statement]) -> String {
         parts.push(format!("{silenced} accepted"));
     }
     format!("{}.", parts.join(", "))
+}
+
+/// The ACL rules that allow everything that was refused, without duplicates; `None` for a single
+/// one, which its line shows.
+pub(crate) fn missing_rules(statements: &[Statement]) -> Option<String> {
+    let mut rules: Vec<&str> = Vec::new();
+    for statement in statements {
+        let rule = statement.judgement.refusal.as_ref().and_then(|refusal| refusal.rule.as_deref());
+        for word in rule.unwrap_or_default().split_whitespace() {
+            let word = word.trim_end_matches(',');
+            if word.starts_with(['+', '~']) && !rules.contains(&word) {
+                rules.push(word);
+            }
+        }
+    }
+    if rules.len() > 1 { Some(rules.join(" ")) } else { None }
 }
 
 /// All checks with their rules, for `--list` with --verbose.

@@ -155,7 +155,7 @@ fn keys_without_tenant_weak_shared_and_quoted_keys_fail_and_pass() {
     }
     let (severity, fact) = check(&server, "shared-keys");
     assert_eq!(severity, "ok");
-    assert_eq!(fact, "none of 25 sampled keys exists under the template of another schema");
+    assert_eq!(fact, "none of 25 sampled keys is used by two schemas");
     let words = ["doctor", "--data", "--schema", "express", "--only", "shared-keys", "-o", "json"];
     let alone = server.idemctl(&words).exits(0).json();
     assert_eq!(alone["checks"], json!([]), "there is no other schema");
@@ -438,7 +438,7 @@ fn numbers_behind_colons_are_told() {
         assert_eq!(severity, "note", "{before}{after}: {fact}");
     }
     let server = server();
-    let fact = "found no pattern of counters, times, constants or short keys: express (25)";
+    let fact = "found no pattern of counters, times, constants or short keys: express (25 keys)";
     assert_eq!(check(&server, "guessable-keys"), ("ok".to_owned(), fact.to_owned()));
 }
 

@@ -82,5 +82,5 @@ fn records_of_two_redis_keys_are_counted_once() {
     assert!(fact.contains("(1 ") && !fact.contains("2 "), "{fact}");
     let words = ["--schema", "event-consumer", "--only", "observed-ttls"];
     let ttls = &checks(&server, &words)[0];
-    assert!(ttls["fact"].as_str().unwrap().contains("left of 1 in the sample"), "{ttls:#}");
+    assert!(ttls["fact"].as_str().unwrap().contains("and 1 in the sample"), "{ttls:#}");
 }

@@ -210,7 +210,7 @@ impl DataReading<'_> {
         }
         for (candidate, seen, limit) in long {
             if self.read_bytes >= MOST_OF_RUN {
-                self.look_at(&candidate, seen);
+                self.collector.sample.left_out += 1;
                 continue;
             }
             let batch = std::slice::from_ref(&candidate);

@@ -20,10 +20,10 @@ const LOOKS: u32 = 10;
 
 /// The shortest and the longest time between two looks. Each look reads up to 1,000 records.
 const SHORTEST: Duration = Duration::from_millis(200);
-const LONGEST: Duration = Duration::from_secs(5);
+const LONGEST: Duration = Duration::from_secs(1);
 
-/// The most locks that are looked at again.
-const MOST_LOCKS: usize = 500;
+/// The most locks that are looked at again. Short locks end and make no more work.
+const MOST_LOCKS: usize = 2_000;
 
 /// A run with `--observe`.
 pub(super) struct DeploymentWatch<'a> {

@@ -118,7 +118,7 @@ pub(super) fn judge_keys(
         } else if keys < LEAST_KEYS {
             few.push((data.schema.as_str(), keys));
         } else {
-            sound.push(format!("{} ({keys})", data.schema));
+            sound.push(format!("{} ({keys} keys)", data.schema));
         }
     }
     judgements.extend(too_few(&few));
@@ -152,10 +152,11 @@ pub(super) fn too_few(schemas: &[(&str, u64)]) -> Option<CheckJudgement> {
     }
     let mut counts = Vec::new();
     for (schema, keys) in schemas {
-        counts.push(format!("{schema} ({keys})"));
+        let noun = if *keys == 1 { "key" } else { "keys" };
+        counts.push(format!("{schema} ({keys} {noun})"));
     }
     let fact = format!(
-        "too few keys in the sample to judge them: {}; {LEAST_KEYS} of a schema are needed",
+        "too few keys in the sample to judge them: {}; {LEAST_KEYS} are needed for each schema",
         counts.join(", ")
     );
     Some(unknown(fact, LARGER))

@@ -153,9 +153,10 @@ impl CheckJudgement {
     pub(crate) fn unknown(refusal: RefusedFact) -> Self {
         // What is missing may be data or a setting, and no reply.
         let is_command = refusal.command.starts_with(|first: char| first.is_ascii_uppercase());
-        let fact = match is_command {
-            true => format!("{} did not answer: {}", refusal.command, refusal.why),
-            false => refusal.why.clone(),
+        let fact = match (is_command, &refusal.rule) {
+            (true, Some(_)) => format!("{} was refused: {}", refusal.command, refusal.why),
+            (true, None) => format!("{} did not answer: {}", refusal.command, refusal.why),
+            (false, _) => refusal.why.clone(),
         };
         Self {
             evidence: FactEvidence::Unknown,

@@ -37,6 +37,9 @@ pub(crate) struct WatchedLock {
     age_ms: Option<u64>,
     /// The time left at the last look at which it was held, in milliseconds.
     pub(crate) last_left_ms: Option<u64>,
+    /// The least time that it had left when its result was stored, in milliseconds: the time at the
+    /// last look at which it was held, less the time until the next one.
+    pub(crate) left_at_end_ms: Option<u64>,
     /// True if it lost its TTL during the run.
     pub(crate) has_lost_ttl: bool,
     /// The lock each time its deadline had moved later, while its owner or its time stayed the
@@ -104,6 +107,7 @@ impl WatchedLock {
             moves: 0,
             lifetime_ms,
             last_left_ms: lock.expiry.millis(),
+            left_at_end_ms: None,
             has_lost_ttl: false,
             left_ms,
             end: WatchEnd::Held,
@@ -131,6 +135,8 @@ impl WatchedLock {
             State::InProgress if self.end == WatchEnd::Expired => {}
             State::InProgress => self.still_locked(record, at),
             state if state.is_result() => {
+                let since = at.after_ms.saturating_sub(self.seen_ms);
+                self.left_at_end_ms = self.last_left_ms.map(|left| left.saturating_sub(since));
                 self.end = self.result(record, seen, state == State::Completed, at);
             }
             State::Released | State::Absent => self.end = self.gone(seen),

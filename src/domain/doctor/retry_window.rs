@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-const HOUR: u64 = 3_600;
-const DAY: u64 = 24 * HOUR;
+const DAY: u64 = 24 * 3_600;
 
 /// A system that delivers a message or an event again, with the times that its documentation gives.
 #[derive(Debug, PartialEq, Eq)]
@@ -27,7 +26,8 @@ pub(crate) static REDELIVERERS: [Redeliverer; 7] = [
         source: "https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-rule-retry-policy.html",
     },
     Redeliverer {
-        // GitHub sends nothing again by itself, but people and programs request it.
+        // GitHub sends nothing again by itself, but people and programs request it. For Enterprise
+        // Server, it is 7 days.
         name: "github",
         usual_seconds: 3 * DAY,
         longest_seconds: Some(3 * DAY),
@@ -46,9 +46,10 @@ pub(crate) static REDELIVERERS: [Redeliverer; 7] = [
         source: "https://cloud.google.com/pubsub/docs/subscription-properties",
     },
     Redeliverer {
-        // 25 retries take 20 days and 10 hours.
+        // 25 retries take about 21 days, and people can retry a dead job for 6 months, which can be
+        // configured.
         name: "sidekiq",
-        usual_seconds: 20 * DAY + 11 * HOUR,
+        usual_seconds: 21 * DAY,
         longest_seconds: None,
         source: "https://github.com/sidekiq/sidekiq/wiki/Error-Handling",
     },

@@ -41,6 +41,9 @@ pub(super) struct ArrivalRate {
     pub(super) high: f64,
     /// How long a result lasts, in milliseconds: its TTL.
     pub(super) lasts_ms: u64,
+    /// The age of the youngest eighth of the results, in milliseconds. A rise within a shorter time
+    /// may not show.
+    pub(super) youngest_ms: u64,
 }
 
 /// The records of one schema that keep arriving.
@@ -112,14 +115,15 @@ pub(super) fn arrival_rate(
     // the youngest results.
     ages.sort_by_key(|(age, _)| *age);
     let age_of = |position: usize| ages.get(position).map_or(oldest, |(age, _)| *age);
+    let youngest_ms = age_of((count / 8).max(9));
     let estimates = [
         rate_between(&ages, 0, oldest),
         rate_between(&ages, 0, half),
         rate_between(&ages, half + 1, oldest),
         rate_between(&ages, youngest, age_of(count / 2)),
-        rate_between(&ages, youngest, age_of((count / 8).max(9))),
+        rate_between(&ages, youngest, youngest_ms),
     ];
-    let mut rate = ArrivalRate { low: f64::INFINITY, high: 0.0, lasts_ms };
+    let mut rate = ArrivalRate { low: f64::INFINITY, high: 0.0, lasts_ms, youngest_ms };
     for (low, high) in estimates {
         rate.low = rate.low.min(low);
         rate.high = rate.high.max(high);
@@ -224,7 +228,7 @@ mod tests {
     }
 
     fn steady(per_second: f64, bytes: f64) -> Inflow {
-        let rate = ArrivalRate { low: per_second, high: per_second, lasts_ms: DAY };
+        let rate = ArrivalRate { low: per_second, high: per_second, lasts_ms: DAY, youngest_ms: 0 };
         Inflow { rate, bytes, lock_ms: 30_000, lock_bytes: 76.0 }
     }
 

@@ -144,6 +144,8 @@ struct Needed {
     per_second: (f64, f64),
     /// The longest TTL.
     lasts_ms: u64,
+    /// The time before the sample within which a higher rate may not show.
+    youngest_ms: u64,
     /// Memory of the records that exist now.
     records: f64,
     has_endless: bool,
@@ -160,6 +162,7 @@ fn needed(sample: &RecordSample, memory: &NodeMemory, growth: Option<&Growth>) -
         model: MemoryModel::default(),
         per_second: (0.0, 0.0),
         lasts_ms: 0,
+        youngest_ms: 0,
         records: 0.0,
         has_endless: false,
         inputs: Vec::new(),
@@ -211,13 +214,13 @@ fn add_schema(
         return Ok(());
     }
     let rate = match arrival_rate(&results, stated_ms) {
-        Ok(in_sample) => ArrivalRate {
-            low: in_sample.low * scale,
-            high: in_sample.high * scale,
-            lasts_ms: in_sample.lasts_ms,
-        },
+        Ok(in_sample) => {
+            ArrivalRate { low: in_sample.low * scale, high: in_sample.high * scale, ..in_sample }
+        }
         Err(why) => match (stated_ms, arrived) {
-            (Some(lasts_ms), Some((low, high))) if low > 0.0 => ArrivalRate { low, high, lasts_ms },
+            (Some(lasts_ms), Some((low, high))) if low > 0.0 => {
+                ArrivalRate { low, high, lasts_ms, youngest_ms: 0 }
+            }
             // A few records beside many others do not decide.
             _ if of.sized.len() * MUCH_PARTS <= all => rare_rate(&results, stated_ms, scale),
             _ => {
@@ -238,12 +241,12 @@ fn add_schema(
     needed.per_second.0 += rate.low;
     needed.per_second.1 += rate.high;
     needed.lasts_ms = needed.lasts_ms.max(rate.lasts_ms);
+    needed.youngest_ms = needed.youngest_ms.max(rate.youngest_ms);
     let ttl = if stated(TtlOf::Result).is_some() { "stated" } else { "longest seen" };
     needed.inputs.push(format!(
-        "{}: {} new results/s x {} ({ttl}) x {:.0} bytes, by {} sampled results; locks x {} x {:.0} \
-         bytes",
+        "{}: {} x {} ({ttl}) x {:.0} bytes, by {} sampled results; locks x {} x {:.0} bytes",
         of.schema.name,
-        range(rate.low, rate.high),
+        arrivals(rate.low, rate.high),
         duration::short(rate.lasts_ms),
         inflow.bytes,
         results.len(),
@@ -260,7 +263,8 @@ fn rare_rate(results: &[SizedRecord], stated_ms: Option<u64>, scale: f64) -> Arr
     let lasts_ms = stated_ms.unwrap_or(0).max(longest).max(1_000);
     let count = results.len() as f64;
     let most = 2.0 * (count + 2.0 * (count + 1.0).sqrt()) * scale;
-    ArrivalRate { low: 0.0, high: most * 1_000.0 / lasts_ms as f64, lasts_ms }
+    let high = most * 1_000.0 / lasts_ms as f64;
+    ArrivalRate { low: 0.0, high, lasts_ms, youngest_ms: lasts_ms }
 }
 
 fn mean_bytes(records: &[SizedRecord]) -> f64 {
@@ -381,14 +385,17 @@ fn needs(needed: &Needed, low: f64, high: f64, has_limit: bool, limit: Option<u6
         format!("{} to {}", shown_f(low), shown_f(high))
     };
     let mut fact = format!(
-        "at {} new results/s and {} this needs {size}",
-        range(needed.per_second.0, needed.per_second.1),
+        "{}, stored for {}, need {size}",
+        arrivals(needed.per_second.0, needed.per_second.1),
         duration::short(needed.lasts_ms)
     );
     match (has_limit, limit) {
         (true, Some(limit)) => fact.push_str(&format!("; maxmemory is {}", shown(limit))),
         (_, Some(host)) => {
-            fact.push_str(&format!("; maxmemory is 0 (no limit), the host has {}", shown(host)));
+            fact.push_str(&format!(
+                "; maxmemory is 0 (no limit), and the host has {}",
+                shown(host)
+            ));
         }
         (_, None) => fact.push_str("; maxmemory is 0 (no limit)"),
     }
@@ -475,8 +482,14 @@ fn judge_needed(
         return without_limit_fact(fact)
             .with_evidence(FactEvidence::Estimated)
             .with_inputs(inputs.join("; "));
-    } else {
+    } else if growth.is_some() {
         CheckJudgement::ok(fact)
+    } else {
+        // The sample has too few results of so short a time.
+        let recent = duration::short(needed.youngest_ms);
+        CheckJudgement::ok(format!(
+            "{fact} (a rise of the traffic in the last {recent} may not show yet)"
+        ))
     };
     judgement
         .with_evidence(FactEvidence::Estimated)
@@ -532,7 +545,8 @@ fn without_limit_fact(fact: String) -> CheckJudgement {
             "If the host runs out of memory, the system may kill Redis. Locks and results that are \
              not on disk are lost.",
         )
-        .with_remedy("Set maxmemory below the memory of the host, in redis.conf and with `CONFIG SET maxmemory`.")
+        .with_remedy("Set maxmemory well below the memory of the host, because a snapshot needs memory as well, \
+             in redis.conf and with `CONFIG SET maxmemory`. Redis refuses writes at that limit.")
 }
 
 /// True if the server certainly deletes keys when its memory is full.
@@ -553,10 +567,20 @@ fn about(after_ms: u64) -> String {
     if after_ms == 0 { "now".to_owned() } else { format!("in about {}", duration::short(after_ms)) }
 }
 
-/// `120`, or `110 to 130` if the estimates differ.
-fn range(low: f64, high: f64) -> String {
-    let (low, high) = (number(low), number(high));
-    if low == high { low } else { format!("{low} to {high}") }
+/// `120 new results/s`, or `110 to 130 new results/s` if the estimates differ. Few are counted by the
+/// minute, hour or day.
+fn arrivals(low: f64, high: f64) -> String {
+    let mut unit = "s";
+    let mut seconds = 1.0;
+    for (longer, of_longer) in [("min", 60.0), ("h", 3_600.0), ("d", 86_400.0)] {
+        if high * seconds < 0.1 {
+            unit = longer;
+            seconds = of_longer;
+        }
+    }
+    let (low, high) = (number(low * seconds), number(high * seconds));
+    let range = if low == high { low } else { format!("{low} to {high}") };
+    format!("{range} new results/{unit}")
 }
 
 fn number(value: f64) -> String {

@@ -14,8 +14,9 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     source: "docs/operations.md (findings)",
     consequence: "If the worker of such a lock dies, every retry is rejected until an operator \
                   removes the lock.",
-    remedy: "Count them with `idemctl check`, remove them with `idemctl sweep --orphaned`, and find \
-             out which code sets a lock without a TTL or removes it.",
+    remedy: "List them with `idemctl list --finding no-expiry`. Remove those whose worker is gone \
+             with `idemctl sweep --orphaned`, which shows them and asks first. Find out which code \
+             sets a lock without a TTL.",
     judge,
 };
 
@@ -43,8 +44,8 @@ fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
     {
         return vec![CheckJudgement::unknown(unread)];
     }
-    // Without a lock, there is nothing to say.
-    if locks == 0 {
+    // Without a record, there is nothing to say.
+    if sample.schemas.is_empty() {
         return Vec::new();
     }
     if endless > 0 {
@@ -62,6 +63,7 @@ fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
         return judgements;
     }
     let fact = match locks {
+        0 => "the sample has no lock".to_owned(),
         1 => "the only lock in the sample expires".to_owned(),
         _ => format!("all {locks} locks in the sample expire"),
     };

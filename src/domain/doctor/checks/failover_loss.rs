@@ -16,7 +16,8 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     consequence: "The replica that takes over may lack the last locks and results, although their \
                   writers got OK. The next request with such a key executes again.",
     remedy: "Set min-replicas-to-write 1 in redis.conf, which bounds the time in which an isolated master accepts \
-             writes. Let the service send WAIT 1 after begin, and let the system that has the \
+             writes. With a single replica, the master then refuses writes while that replica is \
+             away, so add a second one first. Let the service send WAIT 1 after it has taken the lock, and let the system that has the \
              effect reject a second one with the same key.",
     judge,
 };
@@ -61,7 +62,7 @@ fn judge_node(node: &NodeFacts) -> Answer<CheckJudgement> {
              {lag} s of an isolated master."
     ))
     .with_remedy(
-        "Let the service send WAIT 1 after begin, and let the system that has the effect \
+        "Let the service send WAIT 1 after it has taken the lock, and let the system that has the effect \
              reject a second one with the same key.",
     )
     .with_fault(ModelledFault::LostWrites))

@@ -20,7 +20,8 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     consequence: "Two clients choose the same key sooner or later. The second one gets the response \
                   of the first one, and its own operation is not executed.",
     remedy: "Let clients send a random key with 128 bits for each operation, such as a UUID of \
-             version 4, and reject keys that are too short.",
+             version 4, and repeat it in each retry. The identifier of a message or an order is a \
+             good key if nobody else can have the same.",
     judge,
 };
 

@@ -16,7 +16,7 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     code: "hold-times",
     group: CheckGroup::Ttl,
     title: "the longest time for which a lock was seen held, against the lock TTL",
-    reads: "with --observe, the locks of samples of 500 random keys, up to every 5 s; created_at and \
+    reads: "with --observe, the locks of samples of 500 random keys, up to every second; created_at and \
             completed_at of sampled results that have both",
     rule: "A warning if a lock was held for 80 % of the stated lock TTL or more, if it ended in a \
            result with 20 % of its time left or less, or if it had expired when its own result was \
@@ -200,9 +200,18 @@ fn judge_schema(
 ) -> Option<CheckJudgement> {
     let name = &times.schema.name;
     let hold = times.longest_ms;
-    let mut fact = format!("{name}: the longest hold seen is {}", duration::short(hold));
+    let seen = match hold {
+        0 => "no hold was long enough to be seen twice".to_owned(),
+        _ => format!("the longest hold seen is {}", duration::short(hold)),
+    };
     let locks = if times.count == 1 { "lock" } else { "locks" };
-    fact.push_str(&format!(", of {} {locks} that ended in a result", times.count));
+    let mut fact = format!("{name}: {seen}, of {} {locks} that ended in a result", times.count);
+    // The deadline did not move, so this is a bound, whatever the TTL is.
+    let least_left = times.watched.iter().filter_map(|lock| lock.left_at_end_ms).min();
+    if let Some(left) = least_left.filter(|left| *left > 0) {
+        let left = duration::short(left);
+        fact.push_str(&format!("; the watched ones ended with {left} left or more"));
+    }
     let stated = times.stated();
     let default = times.schema.ttl(TtlOf::Lock).map(millis);
     fact.push_str(&match (stated, default) {

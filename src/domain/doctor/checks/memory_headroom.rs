@@ -32,7 +32,8 @@ fn judge_node(node: &NodeFacts) -> Answer<CheckJudgement> {
                 "If the host runs out of memory, the system may kill Redis. Locks and results that \
                  are not on disk are lost.",
             )
-            .with_remedy("Set maxmemory below the memory of the host, in redis.conf and with `CONFIG SET maxmemory`."));
+            .with_remedy("Set maxmemory well below the memory of the host, because a snapshot needs memory as well, \
+             in redis.conf and with `CONFIG SET maxmemory`. Redis refuses writes at that limit."));
     }
     let used = node.number("used_memory")?;
     let percent = u128::from(used) * 100 / u128::from(limit);

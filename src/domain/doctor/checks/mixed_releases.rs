@@ -15,7 +15,8 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     source: "docs/explore.md (--mix)",
     consequence: "One release may reject, misread or overwrite the records of the other one, as long \
                   as both run or the old records exist.",
-    remedy: "If a deploy is not finished, finish it. Otherwise give each service a prefix of its own.",
+    remedy: "If a deploy is not finished, finish it. Otherwise give each service a prefix of its \
+             own. Until the old records have expired, retries need both prefixes.",
     judge,
 };
 

@@ -15,7 +15,7 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     source: "https://redis.io/docs/latest/operate/oss_and_stack/management/persistence/",
     consequence: "A crash of the server loses the locks and results of the last writes. The next \
                   request with such a key executes again.",
-    remedy: "Set appendonly yes, and appendfsync everysec or always, in redis.conf and with `CONFIG SET`.",
+    remedy: "Set appendonly yes, and appendfsync always, or everysec if the loss of about one second is acceptable, in redis.conf and with `CONFIG SET`.",
     judge,
 };
 
@@ -58,7 +58,7 @@ fn with_aof(node: &NodeFacts) -> Answer<CheckJudgement> {
         "always" => Ok(CheckJudgement::ok("AOF is on, with appendfsync always")),
         "everysec" => Ok(CheckJudgement::note("AOF is on, with appendfsync everysec")
             .with_consequence("A crash of the machine loses the writes of about one second.")
-            .with_remedy("Set appendfsync always in redis.conf if that is too much, and measure its cost first.")
+            .with_remedy("If that is too much, set appendfsync always in redis.conf, and measure its cost first.")
             .with_fault(ModelledFault::LostWrites)),
         "no" => Ok(CheckJudgement::warning("AOF is on, with appendfsync no")
             .with_consequence(

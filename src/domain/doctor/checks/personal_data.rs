@@ -12,7 +12,8 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     title: "whether records contain account numbers or e-mail addresses",
     reads: "with --data: the values of the sampled records, up to 1 MiB each, and their keys",
     rule: "A warning for an IBAN with its country's structure and valid check digits, and for an \
-           e-mail address in a key; a note for an e-mail address in a value.",
+           e-mail address in a key; a note for an e-mail address in a value, and if chance explains \
+           the valid check digits.",
     source: "https://eur-lex.europa.eu/eli/reg/2016/679/oj (article 5); \
              https://www.swift.com/resource/iban-registry-pdf",
     consequence: "The data stays as long as the record, also after the person's account is deleted. \
@@ -30,11 +31,38 @@ fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
     let mut judgements = Vec::new();
     for data in &sample.schemas {
         judgements.extend(of_schema(data));
+        judgements.extend(by_chance(data));
     }
     if judgements.is_empty() {
         return nothing_found(sample, "no IBAN and no e-mail address");
     }
     judgements
+}
+
+/// Texts like account numbers that chance explains. IBANs may be among them.
+fn by_chance(data: &SchemaData) -> Option<CheckJudgement> {
+    let mut valid = 0;
+    let mut fitting = 0;
+    for counts in &data.numbers {
+        let is_iban = counts.kind == SensitiveKind::Iban;
+        if is_iban && counts.valid > 0 && verdict(counts) == NumberVerdict::Chance {
+            valid += counts.valid;
+            fitting += counts.fitting;
+        }
+    }
+    if valid == 0 {
+        return None;
+    }
+    let (have, whether) = match valid {
+        1 => ("has", "it is one"),
+        _ => ("have", "some are"),
+    };
+    let fact = format!(
+        "{}: {valid} of {fitting} different texts of an IBAN's form {have} valid check digits, as \
+         chance gives one of 97; whether {whether} is unknown",
+        data.schema
+    );
+    Some(CheckJudgement::note(fact).for_schemas(vec![data.schema.clone()]))
 }
 
 fn of_schema(data: &SchemaData) -> Option<CheckJudgement> {

@@ -23,7 +23,7 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
 };
 
 fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
-    judge_keys(facts, of_schema, "the keys of each schema have one form")
+    judge_keys(facts, of_schema, "no key is in two forms, such as with and without quotation marks")
 }
 
 fn of_schema(data: &SchemaData) -> Option<CheckJudgement> {

@@ -15,7 +15,7 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     group: CheckGroup::Ttl,
     title: "locks that are renewed for longer than a request runs",
     reads: "with --observe and --longest-run, the locks of samples of 500 random keys, up to every \
-            5 s: owner, created_at and deadline (PEXPIRETIME, or TIME and PTTL before Redis 7.0)",
+            second: owner, created_at and deadline (PEXPIRETIME, or TIME and PTTL before Redis 7.0)",
     rule: "A warning if the deadline of a lock moved at least twice, each time by more than 1 s, \
            while its owner or created_at stayed the same, and it was held for longer than \
            --longest-run; also if it was held for longer than that by its created_at, and its \

@@ -34,12 +34,18 @@ fn judge_node(node: &NodeFacts) -> Answer<CheckJudgement> {
     }
     let replicas = node.replicas()?;
     if replicas == 0 {
+        let is_cluster = node.info("cluster_enabled").is_ok_and(|enabled| enabled == "1");
+        let remedy = if is_cluster {
+            "Add a replica to each master: redis-cli --cluster add-node NEW EXISTING --cluster-slave."
+        } else {
+            "Add a replica, and Sentinels for the failover."
+        };
         return Ok(CheckJudgement::note("the server has no replica")
             .with_consequence(
                 "If this server fails, no other one takes over. Requests fail, or are executed \
                  without a lock, as the service decides.",
             )
-            .with_remedy("Add a replica, and Sentinels or a cluster for the failover."));
+            .with_remedy(remedy));
     }
     let mut behind = Vec::new();
     let mut told = 0;

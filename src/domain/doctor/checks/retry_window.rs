@@ -45,7 +45,8 @@ const KEYED: &str = "The request is executed again. The service passes the key o
 
 const STATE_WINDOW: &str = "Find out for how long clients send a request again, and state it, e.g. \
                             `idemctl context set NAME --retry-window 3d`. If a queue or a webhook \
-                            sender does, name it, e.g. `idemctl context set NAME --redeliverer sqs`.";
+                            provider sends them again, name it, e.g. `idemctl context set NAME \
+                            --redeliverer sqs`.";
 
 fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
     let mut judgements = Vec::new();

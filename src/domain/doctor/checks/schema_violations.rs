@@ -42,22 +42,32 @@ fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
         judgements.push(unknown(why, schemas));
     }
     if !sound.is_empty() {
-        let fact =
-            format!("explore finds no order of steps in which {} harms a client", sound.join(", "));
+        let fact = format!(
+            "with ordinary faults, explore finds no order of steps in which {} harms a client",
+            sound.join(", ")
+        );
         let judgement = CheckJudgement::ok(fact).with_evidence(FactEvidence::Configured);
         judgements.push(judgement.for_schemas(sound));
     }
     judgements
 }
 
+/// The consequence if the history has no fault.
+const NO_FAULT: &str = "No fault is needed: requests at the same time are enough. No setting of the server prevents it.";
+
 fn violation(found: &Counterexample) -> CheckJudgement {
     let schema = &found.schema;
     let phrase = phrase_of(&found.invariant);
-    let fact = format!("the schema {schema} {phrase}, although the servers are sound");
+    let fact =
+        format!("a service that works like {schema} can fail on a healthy server: it {phrase}");
     let judgement = if found.executes_twice() {
         CheckJudgement::error(fact)
     } else {
         CheckJudgement::warning(fact)
+    };
+    let judgement = match found.faults.as_str() {
+        "no fault" => judgement.with_consequence(NO_FAULT),
+        _ => judgement,
     };
     judgement
         .with_evidence(FactEvidence::Configured)

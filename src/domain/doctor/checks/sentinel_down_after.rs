@@ -3,6 +3,7 @@
 use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
 use crate::domain::doctor::facts::DeploymentFacts;
 use crate::domain::doctor::judgement::{CheckJudgement, FactEvidence, ModelledFault};
+use crate::domain::duration;
 use crate::domain::record::Evidence;
 use crate::domain::record::age::millis;
 use crate::domain::schema::TtlOf;
@@ -17,7 +18,8 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     source: "https://redis.io/docs/latest/operate/oss_and_stack/management/sentinel/",
     consequence: "While the master is down, no worker can renew its lock or store its response. The \
                   locks expire before a replica takes over, and retries then execute again.",
-    remedy: "Use a lock TTL that is longer than down-after-milliseconds and the failover together.",
+    remedy: "Use a lock TTL that is longer than down-after-milliseconds and the failover together, or \
+             lower that time on each Sentinel with SENTINEL SET.",
     judge,
 };
 
@@ -49,7 +51,8 @@ fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
             _ => by_default.push(schema.name.clone()),
         }
     }
-    let shown = format!("down-after-milliseconds is {longest}");
+    let waits = duration::short(longest);
+    let shown = format!("Sentinels wait {waits} before a failover (down-after-milliseconds)");
     let mut judgements = Vec::new();
     if !stated.is_empty() {
         let fact = format!("{shown}, and the lock TTL of {} is not longer", stated.join(", "));

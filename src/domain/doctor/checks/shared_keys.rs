@@ -57,7 +57,6 @@ fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
         let fact = "no key was looked for under the template of another schema";
         return vec![unknown(fact, LARGER)];
     }
-    let fact =
-        format!("none of {looked_for} sampled keys exists under the template of another schema");
+    let fact = format!("none of {looked_for} sampled keys is used by two schemas");
     vec![CheckJudgement::ok(fact).with_evidence(evidence(sample))]
 }

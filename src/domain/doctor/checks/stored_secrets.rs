@@ -20,7 +20,8 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     consequence: "Everyone who may read this Redis, its backups or its replicas can use them. A \
                   replay sends a stored cookie or token to whoever repeats the key.",
     remedy: "Leave these headers and fields out of what is stored. Replace the keys and tokens: they \
-             may have been read already.",
+             may have been read already. To remove the records before they expire lets retries execute \
+             again.",
     judge,
 };
 

@@ -30,7 +30,7 @@ const REPEATED: u64 = 4;
 const EVIDENT: u64 = 80;
 
 fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
-    let fine = "no part that 80 % of the keys of a schema have is missing in the others";
+    let fine = "no first part, such as a tenant, is in most keys and missing in the others";
     judge_keys(facts, of_schema, fine)
 }
 

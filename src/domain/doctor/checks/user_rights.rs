@@ -40,7 +40,10 @@ fn judge_node(node: &NodeFacts, facts: &DeploymentFacts) -> Answer<CheckJudgemen
     if let Some(refusal) = not_asked(facts) {
         return Err(refusal);
     }
-    Ok(CheckJudgement::ok(format!("user {} may send every command needed", rights.user)))
+    Ok(CheckJudgement::ok(format!(
+        "user {} may send every command that the steps and idemctl need",
+        rights.user
+    )))
 }
 
 /// The refusal if no schema is in use. `effect` is the fact that is then unknown.

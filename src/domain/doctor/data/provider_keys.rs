@@ -1,7 +1,5 @@
 //! Keys of well-known providers, which have fixed beginnings.
 
-use memchr::memmem;
-
 /// The key of a provider, as the provider writes it.
 struct ProviderKey {
     /// What it is, for people.
@@ -92,15 +90,32 @@ pub(super) fn find(text: &[u8], mut found: impl FnMut(&'static str)) {
     if text.len() < SHORTEST {
         return;
     }
-    for key in &KEYS {
-        for at in memmem::find_iter(text, key.prefix) {
-            let is_inside = at > 0 && is_word(text[at - 1]);
-            if !is_inside && key.fits(&text[at + key.prefix.len()..]) {
+    let mut is_inside = false;
+    for (at, byte) in text.iter().enumerate() {
+        let was_inside = is_inside;
+        is_inside = is_word(*byte);
+        if was_inside || !FIRST_BYTES[usize::from(*byte)] {
+            continue;
+        }
+        for key in &KEYS {
+            let rest = text[at..].strip_prefix(key.prefix.as_bytes());
+            if rest.is_some_and(|rest| key.fits(rest)) {
                 found(key.label);
             }
         }
     }
 }
+
+/// True for each byte with which a key begins. Most bytes of a text are none of them.
+const FIRST_BYTES: [bool; 256] = {
+    let mut are_first = [false; 256];
+    let mut index = 0;
+    while index < KEYS.len() {
+        are_first[KEYS[index].prefix.as_bytes()[0] as usize] = true;
+        index += 1;
+    }
+    are_first
+};
 
 impl ProviderKey {
     /// True if the bytes after the prefix are those of a key.

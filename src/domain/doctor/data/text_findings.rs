@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
+use memchr::{memchr, memchr3};
+
 use super::card_number::{self, CardCandidate, CardFit};
 use super::iban::{self, IbanCandidate};
 use super::sensitive::SensitiveKind;
@@ -10,6 +12,9 @@ use super::{named, provider_keys, tokens};
 
 /// How many times escapes within escapes are undone.
 const MOST_ROUNDS: usize = 3;
+
+/// The shortest text with a finding: an e-mail address.
+const SHORTEST: usize = 6;
 
 /// What a text contains. It has no `Debug`, because numbers are part of it.
 #[derive(Default)]
@@ -37,6 +42,9 @@ impl TextFindings {
 /// What a text contains, as it is and with its escapes undone.
 pub(super) fn of(text: &str) -> TextFindings {
     let mut findings = TextFindings::default();
+    if text.len() < SHORTEST {
+        return findings;
+    }
     let mut seen = Cow::Borrowed(text);
     for round in 0..=MOST_ROUNDS {
         add(&mut findings, &seen);
@@ -127,6 +135,10 @@ fn plain_separators(text: &str) -> Cow<'_, str> {
 /// once; `None` if it has none.
 fn unescaped(text: &str) -> Option<String> {
     let bytes = text.as_bytes();
+    let has_escape = memchr3(b'%', b'\\', b'&', bytes).or_else(|| memchr(b'+', bytes)).is_some();
+    if !has_escape {
+        return None;
+    }
     let mut plain: Vec<u8> = Vec::with_capacity(bytes.len());
     let mut at = 0;
     while at < bytes.len() {

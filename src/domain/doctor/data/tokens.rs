@@ -3,11 +3,11 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
-use memchr::{memchr_iter, memmem};
+use memchr::{memchr_iter, memchr2_iter, memmem};
 
 /// True if the text has a private key in PEM (RFC 7468), and not only the words around one.
 pub(super) fn has_private_key(text: &[u8]) -> bool {
-    for at in memmem::find_iter(text, "PRIVATE KEY") {
+    for at in places_of(text, b"PRIVATE KEY", 3) {
         let before = &text[at.saturating_sub(40)..at];
         if memmem::find(before, b"-----BEGIN ").is_none() {
             continue;
@@ -29,7 +29,7 @@ pub(super) fn has_private_key(text: &[u8]) -> bool {
 /// True if the text has a JSON web token (RFC 7519): a header that names its algorithm, and two
 /// parts or more after it.
 pub(super) fn has_jwt(text: &[u8]) -> bool {
-    for at in memmem::find_iter(text, "eyJ") {
+    for at in places_of(text, b"eyJ", 2) {
         if at > 0 && is_base64url(text[at - 1]) {
             continue;
         }
@@ -65,24 +65,20 @@ const LEAST_TOKEN: usize = 16;
 /// True if the text has the credentials of an Authorization header (RFC 6750, RFC 7617), or a token
 /// in a form or a query (RFC 6749).
 pub(super) fn has_bearer(text: &[u8]) -> bool {
-    let lower = text.to_ascii_lowercase();
-    for word in ["bearer ", "access_token=", "refresh_token=", "id_token=", "client_secret="] {
-        for at in memmem::find_iter(&lower, word) {
-            let is_inside = at > 0 && text[at - 1].is_ascii_alphanumeric();
-            let rest = &text[at + word.len()..];
-            // The beginning of a long token is enough.
-            let token = run_of(&rest[..rest.len().min(MOST_OF_TOKEN)], is_token68);
-            if !is_inside && is_token(token) {
+    // Each word ends with one of these bytes.
+    for last in memchr2_iter(b' ', b'=', text) {
+        let (before, rest) = text.split_at(last + 1);
+        // The beginning of a long token is enough.
+        let rest = &rest[..rest.len().min(MOST_OF_TOKEN)];
+        for word in
+            [&b"bearer "[..], b"access_token=", b"refresh_token=", b"id_token=", b"client_secret="]
+        {
+            if ends_with_word(before, word) && is_token(run_of(rest, is_token68)) {
                 return true;
             }
         }
-    }
-    for at in memmem::find_iter(&lower, "basic ") {
-        let is_inside = at > 0 && text[at - 1].is_ascii_alphanumeric();
-        let rest = &text[at + 6..];
-        let rest = &rest[..rest.len().min(MOST_OF_TOKEN)];
         let token = run_of(rest, |byte| is_token68(byte) && byte != b'=');
-        if is_inside || !(6..MOST_OF_TOKEN).contains(&token.len()) {
+        if !ends_with_word(before, b"basic ") || !(6..MOST_OF_TOKEN).contains(&token.len()) {
             continue;
         }
         // User and password, with a colon between.
@@ -94,6 +90,24 @@ pub(super) fn has_bearer(text: &[u8]) -> bool {
         }
     }
     false
+}
+
+/// True if the text ends with this word, in any case, and not within a longer one.
+fn ends_with_word(text: &[u8], word: &[u8]) -> bool {
+    let Some(start) = text.len().checked_sub(word.len()) else { return false };
+    let is_inside = start > 0 && text[start - 1].is_ascii_alphanumeric();
+    text[start..].eq_ignore_ascii_case(word) && !is_inside
+}
+
+/// The places of a word in a text, found by its rarest byte. A searcher of its own for each of many
+/// short texts would take longer than the search.
+fn places_of<'a>(
+    text: &'a [u8],
+    word: &'a [u8],
+    rarest: usize,
+) -> impl Iterator<Item = usize> + 'a {
+    let starts = memchr_iter(word[rarest], text).filter_map(move |at| at.checked_sub(rarest));
+    starts.filter(move |start| text[*start..].starts_with(word))
 }
 
 /// True if this may be a secret token, and not a word or a placeholder.
@@ -119,7 +133,7 @@ pub(super) fn is_redacted(value: &[u8]) -> bool {
 
 /// True if the text has a URL with a password (RFC 3986, section 3.2.1).
 pub(super) fn has_url_password(text: &[u8]) -> bool {
-    for at in memmem::find_iter(text, "://") {
+    for at in places_of(text, b"://", 0) {
         let rest = &text[at + 3..];
         let rest = &rest[..rest.len().min(MOST_OF_TOKEN)];
         let authority = run_of(rest, |byte| {

@@ -92,6 +92,18 @@ fn holds_are_compared_with_a_stated_ttl() {
     assert_eq!(severities(&observing(Vec::new()), "hold-times"), [Unknown], "no lock was seen");
 }
 
+/// Rule: the time left when a result was stored is a bound, even if few locks were seen, or each of
+/// them once.
+#[test]
+fn the_time_left_at_the_end_is_told() {
+    let fact = |locks| statements(&observing(locks), "hold-times").swap_remove(0).judgement.fact;
+    let few = fact(vec![ended(8_000, 10_000, 1_000), ended(9_000, 10_000, 500)]);
+    assert!(few.contains("the longest hold seen is 1s, of 2 locks"), "{few}");
+    assert!(few.contains("; the watched ones ended with 6s left or more"), "{few}");
+    let once = fact(vec![ended(8_000, 10_000, 0)]);
+    assert!(once.contains("no hold was long enough to be seen twice, of 1 lock"), "{once}");
+}
+
 /// Rule: the hold before the first look is not seen, but the time left at the end is.
 #[test]
 fn a_lock_that_ends_shortly_before_its_deadline_is_held_too_long() {

@@ -169,7 +169,7 @@ fn measured_arrivals_count_too() {
     let many = observing(1_440_000 + 30_000);
     assert_eq!(many.0, Warning, "{}", many.1);
     assert_eq!(observing(1_440_000).0, Fine, "a quiet time does not lower the estimate");
-    assert!(!observing(1_440_000).1.contains("at 0"), "{}", observing(1_440_000).1);
+    assert!(!observing(1_440_000).1.starts_with("0"), "{}", observing(1_440_000).1);
 }
 
 /// Rule: keys that the server counted are there, however few of them the sample shows.
@@ -198,7 +198,7 @@ fn sizes_that_exceed_the_memory_in_use_are_lowered() {
     let (severity, fact) = judged(&steady(&small));
     assert_eq!(severity, Fine, "{fact}");
     // 1,440,000 records take 256 and not 512 bytes.
-    assert!(fact.contains("needs 351.5 MiB to"), "{fact}");
+    assert!(fact.contains("need 351.5 MiB to"), "{fact}");
 }
 
 #[test]
