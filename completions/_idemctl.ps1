@@ -2493,6 +2493,7 @@ Register-ArgumentCompleter -Native -CommandName 'idemctl' -ScriptBlock {
             [CompletionResult]::new('--lock-ttl', '--lock-ttl', [CompletionResultType]::ParameterName, 'Lock TTL of this deployment, e.g. express=90s (`none`: locks have no TTL); may be repeated')
             [CompletionResult]::new('--result-ttl', '--result-ttl', [CompletionResultType]::ParameterName, 'Result TTL of this deployment, e.g. express=24h; may be repeated')
             [CompletionResult]::new('--retry-window', '--retry-window', [CompletionResultType]::ParameterName, 'How long clients or queues may send a request again, e.g. 3d; `doctor` compares results with it')
+            [CompletionResult]::new('--redeliverer', '--redeliverer', [CompletionResultType]::ParameterName, 'The queue or webhook sender that sends requests again, if you do not know for how long')
             [CompletionResult]::new('--schema-dir', '--schema-dir', [CompletionResultType]::ParameterName, 'Folder with your own schemas')
             [CompletionResult]::new('-u', '-u', [CompletionResultType]::ParameterName, 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]')
             [CompletionResult]::new('--url', '--url', [CompletionResultType]::ParameterName, 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]')

@@ -2450,6 +2450,7 @@ set edit:completion:arg-completer[idemctl] = {|@words|
             cand --lock-ttl 'Lock TTL of this deployment, e.g. express=90s (`none`: locks have no TTL); may be repeated'
             cand --result-ttl 'Result TTL of this deployment, e.g. express=24h; may be repeated'
             cand --retry-window 'How long clients or queues may send a request again, e.g. 3d; `doctor` compares results with it'
+            cand --redeliverer 'The queue or webhook sender that sends requests again, if you do not know for how long'
             cand --schema-dir 'Folder with your own schemas'
             cand -u 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]'
             cand --url 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]'

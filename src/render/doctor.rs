@@ -153,11 +153,12 @@ pub(crate) fn page(
     let mut previous = None;
     let mut refused: Vec<&str> = Vec::new();
     for statement in statements {
-        // Checks that miss the same right are one paragraph.
+        // Checks that are unknown for the same reason are one paragraph.
         let codes = refused_with(statement, statements);
         if codes.len() > 1 {
             if !refused.contains(&codes[0]) {
-                paragraph_of_refused(&mut page, statement, &codes);
+                let shows_servers = detail.shows_servers;
+                paragraph_of_refused(&mut page, statement, &codes, shows_servers, invocation);
             }
             refused.extend(codes);
             previous = None;
@@ -169,11 +170,10 @@ pub(crate) fn page(
     page.text
 }
 
-/// The checks that are unknown because the same command was refused, if an ACL rule allows it.
+/// The checks that are unknown for the same reason.
 fn refused_with<'a>(statement: &'a Statement, statements: &'a [Statement]) -> Vec<&'static str> {
     let mut codes = Vec::new();
-    let Some(refusal) = &statement.judgement.refusal else { return codes };
-    if refusal.rule.is_none() || refusal.instead.is_some() {
+    if statement.judgement.refusal.is_none() {
         return codes;
     }
     for other in statements {
@@ -185,8 +185,14 @@ fn refused_with<'a>(statement: &'a Statement, statements: &'a [Statement]) -> Ve
     codes
 }
 
-/// One paragraph for several checks that miss the same right.
-fn paragraph_of_refused(page: &mut Page, statement: &Statement, codes: &[&str]) {
+/// One paragraph for several checks that are unknown for the same reason.
+fn paragraph_of_refused(
+    page: &mut Page,
+    statement: &Statement,
+    codes: &[&str],
+    shows_servers: bool,
+    invocation: &Invocation,
+) {
     let judgement = &statement.judgement;
     let palette = page.view.palette;
     let word = format!("{:<SEVERITY$}", judgement.severity.as_str());
@@ -194,10 +200,17 @@ fn paragraph_of_refused(page: &mut Page, statement: &Statement, codes: &[&str]) 
     let names = palette.bold(&codes.join(", "));
     let fact = escape::text(judgement.fact.as_bytes());
     page.wrapped(0, &format!("{severity}{names}: {fact}"));
-    let rule = judgement.refusal.as_ref().and_then(|refusal| refusal.rule.as_deref());
-    let rule = escape::text(rule.unwrap_or_default().as_bytes());
-    let skipped = codes.join(",");
-    page.field("Remedy", &format!("Allow it with the ACL rule {rule}, or pass --skip {skipped}."));
+    if shows_servers && !judgement.nodes.is_empty() {
+        page.field("At", &escape::text(judgement.nodes.join(", ").as_bytes()));
+    }
+    // Advice that is not about one of the checks alone names all of them.
+    if let Some(remedy) = statement.remedy() {
+        let remedy = remedy.replace(
+            &format!("--skip {}", statement.check.code),
+            &format!("--skip {}", codes.join(",")),
+        );
+        page.field("Remedy", &escape::text(invocation.complete(&remedy).as_bytes()));
+    }
 }
 
 /// The paragraph of a statement. Advice that the previous one of the same check has as well is not

@@ -211,7 +211,7 @@ fn large_and_unreadable_values_are_counted() {
     assert_eq!(found["severity"], "unknown");
     assert_eq!(
         found["fact"],
-        "no card number and no verification code in 0 of 1 record; 1 read in part only"
+        "no card number and no verification code in 0 of 1 record; 1 too large to be read as a whole"
     );
     for number in 0..10 {
         server.put(&key(number), done(&json!({"text": "y".repeat(100_000)})));
@@ -220,7 +220,7 @@ fn large_and_unreadable_values_are_counted() {
     assert_eq!(severity, "unknown");
     assert_eq!(
         fact,
-        "no card number and no verification code in 10 of 11 records; 1 read in part only"
+        "no card number and no verification code in 10 of 11 records; 1 too large to be read as a whole"
     );
     server.add_user("half", "~idem:6f* +@all");
     let run = server
@@ -330,7 +330,7 @@ fn members_that_the_user_may_not_read_are_unknown() {
     describe_jobs(&server, "hash");
     let done = json!({"state": "done", "out": {"card": CARD}}).to_string();
     server.send::<i64>(&[b"HSET", b"jobs", b"j-1", done.as_bytes()]);
-    server.add_user("half", "~* +@all -hscan");
+    server.add_user("half", "~* +@all -hrandfield");
     let read = |words: &[&str]| {
         let mut command = server.command();
         command.env("REDISCLI_AUTH", "pw").args(["--user", "half"]).args(words);
@@ -345,6 +345,70 @@ fn members_that_the_user_may_not_read_are_unknown() {
     server.send::<i64>(&[b"HSET", b"jobs", b"j-1", done.as_bytes()]);
     let found = read(&["doctor", "--data", "--only", "card-numbers", "-o", "json"]);
     assert_eq!(found["fact"], "the members of the Redis key of jobs could not be read");
+    for number in 0..25 {
+        server.put(&key(number), LOCK);
+    }
+    for code in ["guessable-keys", "quoted-keys", "tenant-in-keys", "shared-keys"] {
+        let found = read(&["doctor", "--data", "--only", code, "-o", "json"]);
+        assert_eq!(found["fact"], "the members of jobs could not be read", "{code}");
+    }
+}
+
+/// Rule: Redis sends values of a hash as a whole, so only those whose length is small enough are
+/// asked for, and a key of another type has no members.
+#[test]
+fn large_members_are_not_read() {
+    let server = server();
+    describe_jobs(&server, "hash");
+    let large = json!({"state": "done", "out": {"text": "x".repeat(3 << 20)}}).to_string();
+    for number in 0..10 {
+        let field = format!("j-{number}");
+        server.send::<i64>(&[b"HSET", b"jobs", field.as_bytes(), large.as_bytes()]);
+    }
+    let sent = || -> u64 {
+        let info = server.send::<String>(&[b"INFO", b"stats"]);
+        let line = info.lines().find_map(|line| line.strip_prefix("total_net_output_bytes:"));
+        line.unwrap().trim().parse().unwrap()
+    };
+    let before = sent();
+    let (severity, fact) = check(&server, "card-numbers");
+    assert!(sent() - before < 1 << 20, "{before}");
+    assert_eq!(severity, "unknown");
+    assert_eq!(
+        fact,
+        "no card number and no verification code in 25 of 35 records; 10 too large to be read as a whole"
+    );
+    server.send::<()>(&[b"DEL", b"jobs"]);
+    server.send::<i64>(&[b"ZADD", b"jobs", b"7", b"j-1"]);
+    let nothing = "no card number and no verification code in all 25 records";
+    assert_eq!(check(&server, "card-numbers"), ("ok".to_owned(), nothing.to_owned()));
+}
+
+/// Rule: checks that do not read members do not say that there are no locks.
+#[test]
+fn members_are_unknown_without_data() {
+    let server = server();
+    describe_jobs(&server, "zset");
+    let only = ["doctor", "--only", "endless-locks,mixed-releases", "-o", "json"];
+    server.idemctl(&only).exits(0);
+    server.send::<i64>(&[b"ZADD", b"jobs", b"7", b"j-1"]);
+    let run = server.idemctl(&only).exits(3).json();
+    let fact = "the records of jobs are members of a Redis key, which only --data reads";
+    assert_eq!(run["checks"][0]["fact"], fact);
+}
+
+/// Rule: a sample without any record is no proof of anything.
+#[test]
+fn records_that_are_rare_among_other_keys_are_unknown() {
+    let server = Server::start();
+    let mut pipeline = redis::pipe();
+    for number in 0..20_000 {
+        pipeline.cmd("SET").arg(format!("cache:{number}")).arg("x").ignore();
+    }
+    pipeline.exec(&mut server.connect()).unwrap();
+    let only = ["doctor", "--only", "endless-locks,observed-ttls,capacity"];
+    let run = server.idemctl(&only).exits(3);
+    run.shows("endless-locks, observed-ttls, capacity: none of ").shows("--schema");
 }
 
 /// Rule: the names of members are keys, which may be data, weak, shared and in two forms.

@@ -13,7 +13,8 @@ use crate::domain::record::{Candidate, Content, Observation, Record};
 use crate::domain::schema::{Catalog, Schema};
 use crate::store::doctor::{is_fatal, refused_sample};
 use crate::store::{
-    Client, MemberScan, ReadLimit, ReadResult, RecordReader, Sampler, StoreError, which_exist,
+    Client, MemberKey, ReadLimit, ReadResult, RecordReader, SampledMember, Sampler, StoreError,
+    look_up, which_exist,
 };
 
 /// The most Redis keys that `--sample` may name.
@@ -34,8 +35,7 @@ const MOST_FIELDS: usize = 256;
 /// The bytes of a value by which most formats are recognised.
 const HEAD: usize = 512;
 
-/// How many members of a Redis key are asked for at a time, first and at most.
-const FIRST_MEMBERS: usize = 10;
+/// How many members of a Redis key are asked for at a time.
 const MOST_MEMBERS: usize = 500;
 
 /// The most keys that are looked for in other places.
@@ -129,59 +129,100 @@ impl DataReading<'_> {
             sample.unread += 1;
         }
         sample.is_all = !are_gaps && sample.there.is_some_and(|there| there <= sample.redis_keys);
-        for scan in MemberScan::of_catalog(self.catalog) {
-            self.read_members(scan, wanted).await?;
+        for key in MemberKey::of_catalog(self.catalog) {
+            self.read_members(&key, wanted).await?;
         }
         self.look_elsewhere().await?;
         Ok(self.collector.finish())
     }
 
-    /// Reads up to this many members of a Redis key, and looks at each. Redis sends whole values, so
-    /// the pages are short until their length is known.
-    async fn read_members(
-        &mut self,
-        mut scan: MemberScan,
-        wanted: usize,
-    ) -> Result<(), StoreError> {
-        let most = wanted as u64;
-        let there = scan.size(self.client).await;
-        let bytes_before = self.read_bytes;
-        let mut count = FIRST_MEMBERS;
-        let mut looked_at = 0;
-        while looked_at < most && self.read_bytes < MOST_OF_RUN {
-            let page = match scan.next_page(self.client, count).await {
-                Ok(Some(page)) => page,
-                Ok(None) => break,
-                Err(error) if is_fatal(&error) => return Err(error),
-                Err(_) => {
-                    self.collector.sample.unread_members.insert(scan.schema.name.clone());
-                    return Ok(());
-                }
-            };
-            for (key, seen) in page {
-                for state in &seen.keys {
-                    self.read_bytes += key.len() + state.content.read_bytes();
-                }
-                looked_at += 1;
-                let schema = &scan.schema;
-                let record = member(self.catalog, schema, key, seen, &Thresholds::default());
-                self.add(&record);
-            }
-            let bytes = self.read_bytes - bytes_before;
-            let average = bytes / usize::try_from(looked_at).unwrap_or(usize::MAX).max(1);
-            count = (MOST_AT_A_TIME / average.max(1)).clamp(1, MOST_MEMBERS);
+    /// Looks at up to this many members of a Redis key.
+    async fn read_members(&mut self, key: &MemberKey, wanted: usize) -> Result<(), StoreError> {
+        let mut names = Vec::new();
+        for schema in &key.schemas {
+            names.push(schema.name.clone());
         }
-        let are_all = scan.is_over();
-        if looked_at == 0 && are_all {
+        match self.sample_members(key, wanted).await {
+            Ok(None) => Ok(()),
+            Ok(Some((looked_at, there))) => {
+                let are_all = looked_at >= there;
+                let schema = names.join(", ");
+                let members = MemberCounts { schema, looked_at, there, are_all };
+                self.collector.sample.members.push(members);
+                Ok(())
+            }
+            Err(error) if is_fatal(&error) => Err(error),
+            Err(_) => {
+                self.collector.sample.unread_members.extend(names);
+                Ok(())
+            }
+        }
+    }
+
+    /// How many members were looked at, and how many there are; `None` without members.
+    async fn sample_members(
+        &mut self,
+        key: &MemberKey,
+        wanted: usize,
+    ) -> Result<Option<(u64, u64)>, StoreError> {
+        let there = key.count(self.client).await?;
+        if there == 0 {
+            return Ok(None);
+        }
+        let sampled = key.sample(self.client, wanted, there, MOST_AT_A_TIME).await?;
+        let looked_at = sampled.len() as u64;
+        let mut page: Vec<SampledMember> = Vec::new();
+        let mut bytes = 0;
+        for member in sampled {
+            // Redis has no command for a part of a field.
+            if member.bytes > MOST_AT_A_TIME {
+                self.collector.sample.in_part += 1;
+                continue;
+            }
+            let more = member.name.len() + member.bytes;
+            if !page.is_empty() && (bytes + more > MOST_AT_A_TIME || page.len() == MOST_MEMBERS) {
+                self.look_at_members(key, std::mem::take(&mut page)).await?;
+                bytes = 0;
+            }
+            bytes += more;
+            page.push(member);
+        }
+        self.look_at_members(key, page).await?;
+        Ok(Some((looked_at, there)))
+    }
+
+    async fn look_at_members(
+        &mut self,
+        key: &MemberKey,
+        page: Vec<SampledMember>,
+    ) -> Result<(), StoreError> {
+        if self.read_bytes >= MOST_OF_RUN {
+            self.collector.sample.left_out += page.len() as u64;
             return Ok(());
         }
-        let sample = &mut self.collector.sample;
-        if !are_all && looked_at < most {
-            let reachable = there.map_or(looked_at + 1, |there| there.min(most));
-            sample.left_out += reachable.saturating_sub(looked_at);
+        let Some(first) = key.schemas.first() else { return Ok(()) };
+        let mut wanted = Vec::with_capacity(page.len());
+        for member in page {
+            wanted.push((Arc::clone(first), member.name));
         }
-        let schema = scan.schema.name.clone();
-        sample.members.push(MemberCounts { schema, looked_at, there, are_all });
+        let read = look_up(self.client, &wanted).await?;
+        for ((_, name), seen) in wanted.into_iter().zip(read) {
+            // It may be gone since.
+            let Some(seen) = seen? else { continue };
+            for state in &seen.keys {
+                self.read_bytes += name.len() + state.content.read_bytes();
+            }
+            let mut found = Vec::new();
+            for schema in &key.schemas {
+                let (name, seen) = (name.clone(), seen.clone());
+                found.push(member(self.catalog, schema, name, seen, &Thresholds::default()));
+            }
+            // The release that recognises the value wrote it.
+            let own = found.iter().find(|record| !record.claim.is_unrecognised());
+            if let Some(record) = own.or(found.first()) {
+                self.add(record);
+            }
+        }
         Ok(())
     }
 
@@ -265,7 +306,8 @@ impl DataReading<'_> {
         let mut keys = std::mem::take(&mut self.keys);
         keys.truncate(MOST_LOOKED_FOR);
         let others = self.catalog.scanned();
-        self.collector.sample.templates = others.len() as u64;
+        let templates: HashSet<_> = others.iter().map(|other| other.redis_keys(b"k")).collect();
+        self.collector.sample.templates = templates.len() as u64;
         let mut places = Vec::new();
         let mut members = Vec::new();
         for (of, (schema, key)) in keys.iter().enumerate() {

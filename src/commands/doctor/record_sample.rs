@@ -14,7 +14,7 @@ use crate::domain::record::age::millis;
 use crate::domain::record::locate::{self, Candidate, for_redis_key, other_author};
 use crate::domain::schema::{Catalog, Schema};
 use crate::store::doctor::{is_fatal, refused_sample};
-use crate::store::{Client, ReadLimit, RecordReader, Sampler, StoreError};
+use crate::store::{Client, MemberKey, ReadLimit, RecordReader, Sampler, StoreError};
 
 /// The most Redis keys that are sampled. Each is read twice at most.
 const SAMPLE: usize = 500;
@@ -34,7 +34,7 @@ pub(super) async fn read(
     catalog: &Catalog,
     started: Instant,
 ) -> Result<(Answer<RecordSample>, FirstLook), StoreError> {
-    match sample(client.reader(), catalog, started).await {
+    match sample(client, catalog, started).await {
         Ok((sample, first_look)) => Ok((Ok(sample), first_look)),
         // The other checks need no keys.
         Err(error) if is_fatal(&error) => Err(error),
@@ -151,10 +151,11 @@ pub(super) async fn draw(
 }
 
 async fn sample(
-    mut reader: RecordReader,
+    client: &Client,
     catalog: &Catalog,
     started: Instant,
 ) -> Result<(RecordSample, FirstLook), StoreError> {
+    let mut reader = client.reader();
     let draw = draw(&mut reader, catalog, started).await?;
     let mut sample = RecordSample { keys: draw.keys, db: reader.db(), ..RecordSample::default() };
     let mut first_look = FirstLook::default();
@@ -185,6 +186,15 @@ async fn sample(
     }
     if draw.has_gaps {
         sample.unread += 1;
+    }
+    for key in MemberKey::of_catalog(catalog) {
+        match key.count(client).await {
+            Ok(0) => {}
+            Err(error) if is_fatal(&error) => return Err(error),
+            Ok(_) | Err(_) => {
+                sample.of_members.extend(key.schemas.iter().map(|schema| schema.name.clone()));
+            }
+        }
     }
     sample.is_all = sample.unread == 0 && draw.there.is_some_and(|there| there <= draw.keys);
     sample.places.sort_by(|one, other| one.pattern.cmp(&other.pattern));

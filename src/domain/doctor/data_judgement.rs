@@ -122,11 +122,30 @@ pub(super) fn judge_keys(
         }
     }
     judgements.extend(too_few(&few));
+    // Keys that were not read may be what the others are not.
+    if let Some(gap) = unread_keys(sample) {
+        if judgements.is_empty() {
+            judgements.push(gap);
+        }
+        return judgements;
+    }
     if !sound.is_empty() {
         let fact = format!("{fine}: {}", sound.join(", "));
         judgements.push(CheckJudgement::ok(fact).with_evidence(evidence(sample)));
     }
     judgements
+}
+
+/// The judgement if keys of the sample could not be read; `None` if all were.
+pub(super) fn unread_keys(sample: &DataSample) -> Option<CheckJudgement> {
+    let names = names_of_unread(sample);
+    let fact = match (sample.unread, names.as_str()) {
+        (0, "") => return None,
+        (0, names) => format!("the members of {names} could not be read"),
+        (1, _) => "1 record in the sample could not be read".to_owned(),
+        (unread, _) => format!("{unread} records in the sample could not be read"),
+    };
+    Some(unknown(fact, remedy(sample)))
 }
 
 /// What helps if the sample has too few records.
@@ -189,17 +208,14 @@ pub(super) fn coverage(sample: &DataSample) -> String {
     for members in &sample.members {
         let MemberCounts { schema, looked_at, there, are_all } = members;
         if !are_all {
-            samples.push(match there {
-                Some(there) => format!("{looked_at} of {there} members of {schema}"),
-                None => format!("{looked_at} members of {schema}"),
-            });
+            samples.push(format!("{looked_at} of {there} members of {schema}"));
         }
     }
     if !samples.is_empty() {
         text.push_str(&format!(", from a sample of {}", samples.join(" and of ")));
     }
     for (count, why) in [
-        (sample.in_part, "read in part only"),
+        (sample.in_part, "too large to be read as a whole"),
         (sample.not_decoded, "not decoded"),
         (sample.unread, "not readable"),
         (sample.left_out, "left out, because the run had read 32 MiB"),

@@ -23,6 +23,8 @@ pub(crate) struct RecordSample {
     /// The number of the database.
     pub(crate) db: i64,
     pub(crate) schemas: Vec<SchemaSample>,
+    /// The schemas with records that are members of a Redis key, which only --data reads.
+    pub(crate) of_members: Vec<String>,
     /// Who wrote the values under each template of Redis keys.
     pub(crate) places: Vec<PlaceSample>,
 }
@@ -55,7 +57,7 @@ impl RecordSample {
     /// Why the sample does not show that all is well; `None` if every record in it was read.
     pub(super) fn unread_because(&self) -> Option<RefusedFact> {
         if self.unread == 0 {
-            return None;
+            return self.unseen_because();
         }
         Some(RefusedFact {
             command: "reading the sample".to_owned(),
@@ -63,6 +65,29 @@ impl RecordSample {
             why: format!("{} of the records in it could not be read", self.unread),
             instead: None,
         })
+    }
+
+    /// Why the sample has not the records that matter; `None` if it has some of all schemas.
+    fn unseen_because(&self) -> Option<RefusedFact> {
+        let (why, instead) = if let Some(first) = self.of_members.first() {
+            let names = self.of_members.join(", ");
+            let why = format!(
+                "the records of {names} are members of a Redis key, which only --data reads"
+            );
+            (why, format!("Look at them yourself: `idemctl list --schema {first}`."))
+        } else if self.schemas.is_empty() && !self.is_all && self.keys > 0 {
+            let why = format!(
+                "none of {} sampled Redis keys belongs to a known schema, and there are more",
+                self.keys
+            );
+            let instead = "Name the schemas of your services with --schema, and their database. If \
+                           their keys are rare among others, `idemctl stats` reads all of them.";
+            (why, instead.to_owned())
+        } else {
+            return None;
+        };
+        let command = "the sample".to_owned();
+        Some(RefusedFact { command, rule: None, why, instead: Some(instead) })
     }
 
     /// Counts a record for the schema that wrote it. `other` is that schema, if it is not the

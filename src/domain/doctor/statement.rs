@@ -71,8 +71,12 @@ impl Statement {
     pub(crate) fn remedy(&self) -> Option<String> {
         let advice = self.advice()?;
         Some(match &self.judgement.schemas[..] {
+            [] => advice,
             [schema] => advice.replace("SCHEMA", schema),
-            _ => advice,
+            several => {
+                let option = format!("--schema {}", several.join(","));
+                advice.replace("--schema SCHEMA", &option)
+            }
         })
     }
 

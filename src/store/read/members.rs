@@ -15,18 +15,16 @@ use crate::store::error::StoreError;
 /// How many members a page requests. Redis returns a small set or hash at once, whatever the COUNT.
 const PAGE: usize = 500;
 
-/// A scan of the members at the Redis key of one schema. Redis orders the members of a large set or
-/// hash by their hashes, so the first pages are a random sample.
-pub(crate) struct MemberScan {
-    /// The schema whose records are these members.
-    pub(crate) schema: Arc<Schema>,
+/// A scan of the members at the Redis key of one schema.
+struct MemberScan {
+    schema: Arc<Schema>,
     members: MemberType,
     redis_key: Vec<u8>,
     cursor: ScanCursor,
 }
 
 /// A record: its idempotency key, and what was read of it.
-pub(crate) type FoundMember = (Vec<u8>, Observation);
+type FoundMember = (Vec<u8>, Observation);
 
 /// A page of members, or the Redis key that cannot be read, and why.
 type MemberPage = Result<(Arc<Schema>, Vec<FoundMember>), (Vec<u8>, StoreError)>;
@@ -36,14 +34,23 @@ pub(super) struct MemberScans(Vec<MemberScan>);
 
 impl MemberScans {
     pub(super) fn of_catalog(catalog: &Catalog) -> Self {
-        Self(MemberScan::of_catalog(catalog))
+        let mut scans = Vec::new();
+        for schema in catalog.scanned() {
+            let Some(members) = schema.members else { continue };
+            let redis_key = redis_key(&schema);
+            let mut cursor = ScanCursor::new();
+            // How many members there are is not asked, so only the other limits apply.
+            let _ = cursor.there_are(None);
+            scans.push(MemberScan { schema, members, redis_key, cursor });
+        }
+        Self(scans)
     }
 
     /// The next page with its schema; `None` at the end. A Redis key that cannot be read is returned
     /// with its error, and the next call continues with the next schema.
     pub(super) async fn next_page(&mut self, client: &Client) -> Option<MemberPage> {
         while let Some(scan) = self.0.last_mut() {
-            match scan.next_page(client, PAGE).await {
+            match scan.next_page(client).await {
                 Ok(Some(page)) => return Some(Ok((Arc::clone(&scan.schema), page))),
                 Ok(None) => {
                     self.0.pop();
@@ -60,47 +67,15 @@ impl MemberScans {
 }
 
 impl MemberScan {
-    /// A scan for each scanned schema whose records are members.
-    pub(crate) fn of_catalog(catalog: &Catalog) -> Vec<Self> {
-        let mut scans = Vec::new();
-        for schema in catalog.scanned() {
-            let Some(members) = schema.members else { continue };
-            let redis_key = redis_key(&schema);
-            let mut cursor = ScanCursor::new();
-            // How many members there are is not asked, so only the other limits apply.
-            let _ = cursor.there_are(None);
-            scans.push(Self { schema, members, redis_key, cursor });
-        }
-        scans
-    }
-
-    /// True if the last page was read.
-    pub(crate) fn is_over(&self) -> bool {
-        self.cursor.cursor().is_none()
-    }
-
-    /// How many members there are; `None` if the user may not ask.
-    pub(crate) async fn size(&self, client: &Client) -> Option<u64> {
-        let mut command = redis::cmd(self.members.count_command());
-        command.arg(&self.redis_key);
-        let reply = client.ask(&command).await.ok()?;
-        reply::integer(&reply).and_then(|count| u64::try_from(count).ok())
-    }
-
-    /// The next page of about `count` members, which may be empty; `None` at the end. A key of
-    /// another type has no members.
+    /// The next page, which may be empty; `None` at the end. A key of another type has no members.
     ///
     /// # Errors
     /// The errors of any read, or why the scan has no end.
-    pub(crate) async fn next_page(
-        &mut self,
-        client: &Client,
-        count: usize,
-    ) -> Result<Option<Vec<FoundMember>>, StoreError> {
+    async fn next_page(&mut self, client: &Client) -> Result<Option<Vec<FoundMember>>, StoreError> {
         let Some(cursor) = self.cursor.cursor() else { return Ok(None) };
         let mut pipeline = redis::pipe();
         pipeline.cmd(self.members.scan_command()).arg(&self.redis_key);
-        pipeline.arg(cursor).arg("COUNT").arg(count);
+        pipeline.arg(cursor).arg("COUNT").arg(PAGE);
         add_expiry(&mut pipeline, &self.redis_key);
         let mut replies = client.ask_each(&pipeline).await.into_iter();
         let page = replies.next().unwrap_or_else(|| Err(client.unexpected("SCAN")));
@@ -112,7 +87,7 @@ impl MemberScan {
         let Some((cursor, elements)) = cursor_and_elements(page) else {
             return Err(client.unexpected(self.members.scan_command()));
         };
-        self.cursor.ask(count);
+        self.cursor.ask(PAGE);
         self.cursor.turn(&cursor, elements.len()).map_err(|why| StoreError::NotRedis {
             target: client.name(),
             why: format!("its {} has no end: {why}", self.members.scan_command()),
@@ -139,7 +114,7 @@ impl MemberScan {
 ///
 /// # Errors
 /// The server sent no reply that Redis sends.
-pub(super) async fn look_up(
+pub(crate) async fn look_up(
     client: &Client,
     wanted: &[(Arc<Schema>, Vec<u8>)],
 ) -> Result<Vec<Result<Option<Observation>, StoreError>>, StoreError> {
@@ -201,7 +176,7 @@ pub(crate) async fn which_exist(
 }
 
 /// The Redis key with all records of the schema.
-fn redis_key(schema: &Schema) -> Vec<u8> {
+pub(super) fn redis_key(schema: &Schema) -> Vec<u8> {
     schema.keys[schema.lock_key_index()].template.redis_key(b"")
 }
 
@@ -276,14 +251,6 @@ impl MemberType {
             Self::Set => "SSCAN",
             Self::Zset => "ZSCAN",
             Self::Hash => "HSCAN",
-        }
-    }
-
-    fn count_command(self) -> &'static str {
-        match self {
-            Self::Set => "SCARD",
-            Self::Zset => "ZCARD",
-            Self::Hash => "HLEN",
         }
     }
 

@@ -14,8 +14,9 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     source: "docs/operations.md (findings)",
     consequence: "If the worker of such a lock dies, every retry is rejected until an operator \
                   removes the lock.",
-    remedy: "List them with `idemctl list --finding no-expiry`. Remove those whose worker is gone \
-             with `idemctl sweep --orphaned`, which shows them and asks first. Find out which code \
+    remedy: "List them with `idemctl list --finding no-expiry --schema SCHEMA`, and find out which \
+             workers are gone. `idemctl force-unlock KEY` removes one lock. `idemctl sweep --orphaned \
+             --schema SCHEMA` removes all of them, also those of running workers. Find out which code \
              sets a lock without a TTL.",
     judge,
 };

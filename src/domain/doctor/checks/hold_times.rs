@@ -20,8 +20,9 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
             completed_at of sampled results that have both",
     rule: "A warning if a lock was held for 80 % of the stated lock TTL or more, if it ended in a \
            result with 20 % of its time left or less, or if it had expired when its own result was \
-           stored (by owner or created_at). A note if locks expired without such a result, if the \
-           schema renews its locks, or if only the schema's default TTL is that short. OK needs 20 \
+           stored (by owner or created_at), or if 20 locks or more and 20 % of them expired without \
+           such a result. A note if fewer did, if the schema renews its locks, or if only the \
+           schema's default TTL is that short. OK needs 20 \
            locks that ended in a result, none of them too close to its deadline to tell, and a \
            stated TTL. The 80 %, 20 % and 20 are idemctl's own \
            thresholds.",
@@ -38,6 +39,9 @@ const LONG: u64 = 80;
 
 /// The least number of holds for OK.
 const LEAST_HOLDS: usize = 20;
+
+/// The share of locks that expired without a result, in percent, that dead workers do not explain.
+const MANY_EXPIRED: usize = 20;
 
 /// How long the locks of a schema were held.
 struct HoldTimes<'a> {
@@ -105,7 +109,7 @@ fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
     }
     if is_observed && !is_seen && facts.schemas.iter().any(|schema| schema.has_locks()) {
         let why = "no lock in the samples ended in a result".to_owned();
-        judgements.push(unknown(why.clone(), why));
+        judgements.push(unknown(why.clone(), why, true));
     }
     judgements
 }
@@ -201,11 +205,15 @@ fn judge_schema(
     let name = &times.schema.name;
     let hold = times.longest_ms;
     let seen = match hold {
+        0 if times.count == 0 => "no lock was held until a result came".to_owned(),
         0 => "no hold was long enough to be seen twice".to_owned(),
         _ => format!("the longest hold seen is {}", duration::short(hold)),
     };
     let locks = if times.count == 1 { "lock" } else { "locks" };
-    let mut fact = format!("{name}: {seen}, of {} {locks} that ended in a result", times.count);
+    let mut fact = format!("{name}: {seen}");
+    if times.count > 0 {
+        fact.push_str(&format!(", of {} {locks} that ended in a result", times.count));
+    }
     // The deadline did not move, so this is a bound, whatever the TTL is.
     let least_left = times.watched.iter().filter_map(|lock| lock.left_at_end_ms).min();
     if let Some(left) = least_left.filter(|left| *left > 0) {
@@ -244,7 +252,11 @@ fn judge_schema(
             "{fact}; {} {verb} held until the deadline, and expired before a result was stored",
             ends.expired
         );
-        CheckJudgement::note(fact)
+        let are_many = ends.expired >= LEAST_HOLDS
+            && ends.expired * 100 >= (times.count + ends.expired) * MANY_EXPIRED;
+        let found =
+            if are_many { CheckJudgement::warning(fact) } else { CheckJudgement::note(fact) };
+        found
             .with_evidence(FactEvidence::Estimated)
             .with_consequence(
                 "Either the worker died, or its handler runs for longer than the lock TTL, and a \
@@ -260,17 +272,17 @@ fn judge_schema(
             "{} locks ended between two looks, perhaps after their deadline, or were taken again",
             ends.unclear
         );
-        unknown(format!("{fact}; {why}"), why)
+        unknown(format!("{fact}; {why}"), why, stated.is_some())
     } else if times.count < LEAST_HOLDS {
         if !is_observed {
             return None;
         }
-        unknown(fact, format!("{} {locks} are too few", times.count))
+        unknown(fact, format!("{} {locks} are too few", times.count), stated.is_some())
     } else if stated.is_none() {
         if !is_observed {
             return None;
         }
-        unknown(fact, "the lock TTL is not stated".to_owned())
+        unknown(fact, "the lock TTL is not stated".to_owned(), false)
     } else {
         // Longer holds may have come before or after.
         CheckJudgement::ok(fact).with_evidence(FactEvidence::Estimated)
@@ -278,16 +290,19 @@ fn judge_schema(
     Some(judgement.for_schemas(vec![name.clone()]))
 }
 
-fn unknown(fact: String, why: String) -> CheckJudgement {
+fn unknown(fact: String, why: String, is_stated: bool) -> CheckJudgement {
+    let instead = match is_stated {
+        true => "Observe for longer, at a time with many requests.",
+        false => {
+            "Observe for longer, at a time with many requests, and state the lock TTL: `idemctl \
+             context set NAME --lock-ttl SCHEMA=DURATION`."
+        }
+    };
     let refusal = RefusedFact {
         command: "--observe".to_owned(),
         rule: None,
         why,
-        instead: Some(
-            "Observe for longer, at a time with many requests, and state the lock TTL: `idemctl \
-             context set NAME --lock-ttl SCHEMA=DURATION`."
-                .to_owned(),
-        ),
+        instead: Some(instead.to_owned()),
     };
     CheckJudgement { fact, ..CheckJudgement::unknown(refusal) }
 }

@@ -1,7 +1,7 @@
 //! One client key under the templates of several schemas.
 
 use crate::domain::doctor::data_judgement::{
-    LARGER, evidence, sample_of, unknown, without_records,
+    LARGER, evidence, sample_of, unknown, unread_keys, without_records,
 };
 use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
 use crate::domain::doctor::facts::DeploymentFacts;
@@ -52,6 +52,9 @@ fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
     }
     if !judgements.is_empty() {
         return judgements;
+    }
+    if let Some(gap) = unread_keys(sample) {
+        return vec![gap];
     }
     if looked_for == 0 {
         let fact = "no key was looked for under the template of another schema";

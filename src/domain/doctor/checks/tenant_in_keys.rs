@@ -35,9 +35,6 @@ fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
 }
 
 fn of_schema(data: &SchemaData) -> Option<CheckJudgement> {
-    if data.keys.keys < LEAST_KEYS {
-        return None;
-    }
     for counts in &data.keys.separators {
         let all = counts.with + counts.without;
         let is_evident = counts.with * 100 >= all * EVIDENT && all >= LEAST_KEYS;

@@ -18,7 +18,7 @@ pub(crate) struct DataSample {
     pub(crate) is_all: bool,
     /// Records that were looked at as a whole.
     pub(crate) whole: u64,
-    /// Records of which only the beginning was read.
+    /// Records that are too large to be read as a whole.
     pub(crate) in_part: u64,
     /// Records with a value or a body that idemctl does not decode.
     pub(crate) not_decoded: u64,
@@ -41,8 +41,7 @@ pub(crate) struct DataSample {
 pub(crate) struct MemberCounts {
     pub(crate) schema: String,
     pub(crate) looked_at: u64,
-    /// How many exist; `None` if the server does not say it.
-    pub(crate) there: Option<u64>,
+    pub(crate) there: u64,
     pub(crate) are_all: bool,
 }
 

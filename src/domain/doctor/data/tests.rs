@@ -1,6 +1,7 @@
 //! What the detectors find and do not find, what chance explains, and that nothing of a secret gets
 //! into the facts.
 
+mod judged;
 mod secrecy;
 
 use base64::Engine as _;

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use super::*;
 use crate::domain::doctor::doctor_check::SampleNeed;
 use crate::domain::doctor::sent_commands;
+use crate::domain::doctor::sizing::SizedRecord;
 use crate::domain::schema::Script;
+use crate::domain::schema::ttl::NO_TTL;
 
 fn denied(command: &str, why: &str) -> DeniedCommand {
     DeniedCommand {
@@ -227,4 +229,20 @@ fn a_check_judges_the_same_without_what_it_does_not_need() {
         }
     }
     assert!(dependent >= 2);
+}
+
+/// Rule: a result without a TTL is told, unless the deployment states that there is none.
+#[test]
+fn results_without_a_ttl_are_told() {
+    let mut facts = sampled(&[express(RESULT, Expiry::Never)]);
+    let endless = SizedRecord { left_ms: None, bytes: None, keys: 1, weight: 1.0, is_lock: false };
+    let of_schema = &mut facts.sample.as_mut().unwrap().schemas[0];
+    of_schema.sized = vec![endless];
+    let mut stated = Schema::clone(&of_schema.schema);
+    let found = statements(&facts, "observed-ttls").swap_remove(0).judgement;
+    assert_eq!(found.severity, Note);
+    assert_eq!(found.fact, "1 of 1 results of express in the sample has no TTL");
+    stated.result_ttl = NO_TTL;
+    facts.sample.as_mut().unwrap().schemas[0].schema = Arc::new(stated);
+    assert!(severities(&facts, "observed-ttls").is_empty());
 }

@@ -4,7 +4,8 @@ use super::*;
 use crate::domain::doctor::lock_watch::{LookTime, WatchEnd, WatchedLock};
 use crate::domain::doctor::retry_window::{Redeliverer, RetryWindow};
 use crate::domain::doctor::{ObservedRun, interrupted};
-use crate::domain::record::{Content, Deadline, KeyState, Observation};
+use crate::domain::record::{Content, Deadline, Evidence, KeyState, Observation};
+use crate::domain::schema::{FormatTtl, State};
 
 const HOUR: u64 = 3_600_000;
 
@@ -127,6 +128,9 @@ fn locks_that_expire_are_never_in_order() {
     look_at_nothing(&mut expired, 10_500);
     assert_eq!(expired.end, WatchEnd::Expired);
     assert_eq!(severities(&with_others(expired.clone(), 30), "hold-times"), [Note]);
+    // So many workers do not die.
+    let many = |count: usize| severities(&observing(vec![expired.clone(); count]), "hold-times");
+    assert_eq!((many(19), many(20)), (vec![Note], vec![Warning]));
     look(&mut expired, &express(RESULT, Expiry::In(HOUR)), 12_000);
     assert_eq!(expired.end, WatchEnd::ResultAfterExpiry { is_same: false });
     assert_eq!(severities(&with_others(expired, 30), "hold-times"), [Note]);
@@ -148,6 +152,25 @@ fn locks_that_expire_are_never_in_order() {
     look_at_nothing(&mut released, 500);
     assert_eq!(released.end, WatchEnd::Gone);
     assert_eq!(severities(&with_others(released, 30), "hold-times"), [Fine]);
+}
+
+/// Rule: a service that renews its locks may hold them for long, and the time from creation to
+/// deadline then says nothing of its TTL.
+#[test]
+fn locks_of_a_service_that_renews_are_judged_by_what_they_had_left() {
+    let renewing = |mut lock: WatchedLock| {
+        let mut own = Schema::clone(&lock.schema);
+        own.renew = schema("reference").renew.clone();
+        lock.schema = Arc::new(own);
+        lock
+    };
+    let long = renewing(ended(20_000, 10_000, 8_000));
+    assert_eq!(severities(&observing(vec![long]), "hold-times"), [Note]);
+    // It was renewed before the run, so its lifetime is not its TTL.
+    let mut old = ended(9_000, 10_000, 7_100);
+    old.lifetime_ms = Some(60_000);
+    let locks = (0..20).map(|_| renewing(old.clone())).collect();
+    assert_eq!(severities(&observing(locks), "hold-times"), [Fine]);
 }
 
 /// Rule: the default of a schema is not the TTL of a deployment.
@@ -262,6 +285,41 @@ fn locks_renewed_for_longer_than_a_run_are_found() {
     assert_eq!(of(vec![renewed(2)], None), [Note]);
     assert!(of(vec![renewed(0)], None).is_empty());
     assert!(severities(&deployment(vec![with(&[])]), "renewed-locks").is_empty());
+}
+
+/// Rule: why it is unknown whether locks are renewed is told.
+#[test]
+fn what_a_run_does_not_show_of_renewals_is_told() {
+    let of = |locks: Vec<WatchedLock>| {
+        let facts = DeploymentFacts { longest_run_ms: Some(1_000), ..observing(locks) };
+        let found = statements(&facts, "renewed-locks").swap_remove(0).judgement;
+        assert_eq!(found.severity, Unknown, "{}", found.fact);
+        found.fact
+    };
+    assert_eq!(of(Vec::new()), "no lock was seen");
+    let plain = lock("express", LOCK, 10_000, 0);
+    let mut unclear = WatchedLock::new(&plain, at(0)).unwrap();
+    look(&mut unclear, &until(&plain, 1_030_000), 100);
+    let fact = of(vec![ended(10_000, 0, 100), unclear]);
+    assert!(fact.starts_with("1 of 2 locks changed"), "{fact}");
+    let late = WatchedLock::new(&plain, at(29_500)).unwrap();
+    assert_eq!(of(vec![late]), "all locks were first seen shortly before the end of the run");
+    let mut single = WatchedLock::new(&plain, at(0)).unwrap();
+    look_at_nothing(&mut single, 100);
+    let mut endless = plain.clone();
+    endless.seen.keys[0].deadline = Deadline::Never;
+    endless.seen.keys[0].expiry = Expiry::Never;
+    let mut lost = WatchedLock::new(&plain, at(0)).unwrap();
+    look(&mut lost, &endless, 500);
+    let fact = of(vec![ended(10_000, 0, 100), lost]);
+    assert!(fact.starts_with("1 of 2 locks lost their TTL"), "{fact}");
+    // The run lasts 30 s. In a longer one, a lock that is held for so long is seen twice.
+    for (longest_run, severity) in [(15_001, Unknown), (15_000, Fine)] {
+        let locks = vec![single.clone()];
+        let facts = DeploymentFacts { longest_run_ms: Some(longest_run), ..observing(locks) };
+        let found = statements(&facts, "renewed-locks").swap_remove(0).judgement;
+        assert_eq!(found.severity, severity, "{}", found.fact);
+    }
 }
 
 /// Rule: under traffic, a run always ends with locks that it has just seen.
@@ -428,6 +486,20 @@ fn a_window_that_is_as_long_as_the_ttl_can_be_in_order() {
 }
 
 /// Rule: the system that has the effect rejects a second one, as long as it keeps the key.
+/// Rule: a format with a shorter TTL of its own ends sooner than the results in general.
+#[test]
+fn a_format_that_expires_sooner_is_told() {
+    let mut facts = windowed(hours(24), 48, &[]);
+    let mut own = Schema::clone(&facts.schemas[0]);
+    let completed = own.values.iter_mut().find(|format| format.state == State::Completed).unwrap();
+    let ttl = Some(Duration::from_millis(HOUR));
+    completed.ttl = Some(FormatTtl { ttl, evidence: Evidence::Estimated });
+    facts.schemas = vec![Arc::new(own)];
+    let found = statements(&facts, "retry-window").swap_remove(0).judgement;
+    assert_eq!(found.severity, Note, "{}", found.fact);
+    assert!(found.fact.contains("expire sooner by the schema's default"), "{}", found.fact);
+}
+
 #[test]
 fn a_key_that_is_passed_on_turns_the_warning_into_a_note() {
     let mut facts = windowed(hours(72), 48, &[]);

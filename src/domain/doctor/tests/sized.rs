@@ -118,6 +118,8 @@ fn what_the_sample_does_not_show_is_unknown() {
     assert_eq!(judged(&without_keys).0, Unknown);
     let mut unused = steady(&[limit]);
     sample(&mut unused).schemas.clear();
+    assert_eq!(judged(&unused).0, Unknown, "records may be rare among other keys");
+    sample(&mut unused).is_all = true;
     assert!(statements(&unused, "capacity").is_empty());
 }
 
@@ -172,6 +174,31 @@ fn measured_arrivals_count_too() {
     assert!(!observing(1_440_000).1.starts_with("0"), "{}", observing(1_440_000).1);
 }
 
+/// Rule: what the run cannot tell from noise or from other keys is no finding, and without a run the
+/// sentence says what it rests on.
+#[test]
+fn small_growth_and_other_keys_do_not_count() {
+    let observing = |of_records: u64, more: u64, used: u64| {
+        let mut facts = steady(&["maxmemory:2097152000"]);
+        let sampled = sample(&mut facts);
+        sampled.keys_of_records = sampled.keys - (sampled.keys / 100) * of_records;
+        let keys = format!("db0:keys={}", 1_440_000 + more);
+        let used = format!("used_memory:{used}");
+        let info = with(&["run_id:a", &keys, &used]).info;
+        let infos = [("a:6379/0".to_owned(), info)].into();
+        let run = ObservedRun { lasted_ms: 30_000, infos, ..ObservedRun::default() };
+        facts.observed = Some(Ok(run));
+        judged(&facts)
+    };
+    let small = observing(0, 0, 838_860_800 + 900_000);
+    assert_eq!(small.0, Fine, "{}", small.1);
+    assert!(!small.1.contains("may not show"), "{}", small.1);
+    let others = observing(1, 30_000, 838_860_800);
+    assert_eq!(others.0, Fine, "{}", others.1);
+    let alone = judged(&steady(&["maxmemory:2097152000"]));
+    assert!(alone.1.contains("(a rise of the traffic in the last "), "{}", alone.1);
+}
+
 /// Rule: keys that the server counted are there, however few of them the sample shows.
 #[test]
 fn keys_that_were_counted_raise_the_high_end() {
@@ -213,7 +240,7 @@ fn rare_schemas_evictions_and_endless_results_are_judged() {
     sized(&mut endless).iter_mut().for_each(|result| result.left_ms = None);
     let (severity, fact) = judged(&endless);
     assert_eq!(severity, Note);
-    assert!(fact.contains("never expire"), "{fact}");
+    assert!(fact.starts_with("the sampled results never expire"), "{fact}");
     let mut evicting = steady(&[limit]);
     let info = with(&["run_id:a", "db0:keys=1440000", "evicted_keys:7"]).info;
     let infos = [("a:6379/0".to_owned(), info)].into();
