@@ -475,7 +475,7 @@ async fn dispatch(
         Command::Restore(args) => restore::run(context, args).await,
         Command::Undo(args) => undo::run(context, args).await,
         Command::Log(args) => log::run(context, args),
-        Command::Backup(args) => backup::run(context, args),
+        Command::Backup(args) => backup::run(context, args).await,
         Command::Sandbox(args) => sandbox::run(context, args).await,
         Command::Race(args) => race::run(context, args).await,
         Command::Simulate(args) => simulate::run(context, args).await,

@@ -48,7 +48,8 @@ impl Exit {
         (Self::Bug, "a bug in idemctl"),
         (
             Self::Interrupted,
-            "interrupted by Ctrl-C, or by SIGTERM, SIGHUP or SIGQUIT while records change",
+            "interrupted by Ctrl-C, or by SIGTERM, SIGHUP or SIGQUIT at a prompt or while records \
+            change",
         ),
     ];
 

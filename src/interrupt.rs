@@ -28,7 +28,8 @@ impl Interrupt {
     }
 
     /// Handles SIGTERM, SIGQUIT and SIGHUP as well, because the next steps must be completed in
-    /// order. Before this call, each of them ends the process immediately, even at a prompt.
+    /// order, or the terminal must be restored after a prompt. Before this call, each of them ends
+    /// the process immediately.
     pub fn handle_terminate(&self) -> io::Result<()> {
         self.heed(SignalKind::terminate())?;
         self.heed(SignalKind::quit())?;

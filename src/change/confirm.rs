@@ -2,9 +2,12 @@
 
 use std::path::PathBuf;
 
+use anyhow::Result;
+
 use crate::args::{ChangeArgs, ConfirmArgs};
 use crate::context::Context;
 use crate::exit::CommandError;
+use crate::interrupt::Interrupt;
 use crate::render::escape;
 use crate::terminal::ui::{ReadyPrompt, is_yes};
 
@@ -15,20 +18,20 @@ impl ConfirmArgs {
     /// Asks for confirmation. In a protected context the context's name has to be typed, or given with `--confirm`; there `--yes` is
     /// not enough.
     ///
+    /// Ctrl-C, SIGTERM, SIGQUIT and SIGHUP end the question at once, and the terminal is restored.
+    ///
     /// # Errors
     /// Refused for safety, or interrupted.
-    pub fn confirm(
+    pub async fn confirm(
         &self,
         context: &mut Context,
         question: &str,
         server: &str,
-    ) -> Result<(), CommandError> {
-        let Some(mut dialog) = self.dialog(context, question, server)? else { return Ok(()) };
-        loop {
-            let typed = dialog.prompt(context)?.ask()?;
-            if dialog.takes(&typed)? {
-                return Ok(());
-            }
+        interrupt: &Interrupt,
+    ) -> Result<()> {
+        match self.dialog(context, question, server)? {
+            Some(dialog) => dialog.run(context, interrupt).await,
+            None => Ok(()),
         }
     }
 
@@ -65,21 +68,28 @@ impl ConfirmArgs {
     }
 
     /// Asks for confirmation to change many records: the server's or the context's name has to be typed, or given with `--confirm`.
-    /// `--yes` is enough, except in a protected context, where the context's name is needed.
-    pub fn confirm_by_name(
+    /// `--yes` is enough, except in a protected context, where the context's name is needed. Signals
+    /// end the question as in [`ConfirmArgs::confirm`].
+    ///
+    /// # Errors
+    /// Refused for safety, or interrupted.
+    pub async fn confirm_by_name(
         &self,
         context: &mut Context,
         question: &str,
         server: &str,
-    ) -> Result<(), CommandError> {
+        interrupt: &Interrupt,
+    ) -> Result<()> {
         let name = context.settings.context_name().map(str::to_owned);
-        match &name {
-            Some(name) if context.settings.is_protected() => {
-                self.confirm_name(context, question, server, &[name])
-            }
-            _ if self.yes && self.confirm.is_none() => Ok(()),
-            Some(name) => self.confirm_name(context, question, server, &[name, server]),
-            None => self.confirm_name(context, question, server, &[server]),
+        let names = match &name {
+            Some(name) if context.settings.is_protected() => vec![name.as_str()],
+            _ if self.yes && self.confirm.is_none() => return Ok(()),
+            Some(name) => vec![name.as_str(), server],
+            None => vec![server],
+        };
+        match self.name_dialog(context, question, server, &names)? {
+            Some(dialog) => dialog.run(context, interrupt).await,
+            None => Ok(()),
         }
     }
 
@@ -113,24 +123,6 @@ impl ConfirmArgs {
     /// True if a person is asked, who then sees what is to be changed.
     pub fn asks_somebody(&self, context: &Context) -> bool {
         self.confirm.is_none() && (!self.yes || context.settings.is_protected())
-    }
-
-    /// Asks for one of these names, unless `--confirm` gives it.
-    fn confirm_name(
-        &self,
-        context: &mut Context,
-        question: &str,
-        server: &str,
-        names: &[&str],
-    ) -> Result<(), CommandError> {
-        let dialog = self.name_dialog(context, question, server, names)?;
-        let Some(mut dialog) = dialog else { return Ok(()) };
-        loop {
-            let typed = dialog.prompt(context)?.ask()?;
-            if dialog.takes(&typed)? {
-                return Ok(());
-            }
-        }
     }
 
     /// The questions for one of these names; `None` if `--confirm` gives it.
@@ -181,6 +173,20 @@ pub struct ConfirmDialog {
 }
 
 impl ConfirmDialog {
+    /// Asks until the operator confirms.
+    ///
+    /// # Errors
+    /// Not confirmed, interrupted, or nobody can be asked.
+    async fn run(mut self, context: &mut Context, interrupt: &Interrupt) -> Result<()> {
+        interrupt.handle_terminate()?;
+        loop {
+            let typed = self.prompt(context)?.answer(interrupt).await?;
+            if self.takes(&typed)? {
+                return Ok(());
+            }
+        }
+    }
+
     /// The next question.
     ///
     /// # Errors

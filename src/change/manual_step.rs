@@ -101,7 +101,12 @@ impl ManualStep<'_> {
             return Ok(Exit::Done);
         }
         let writer = context.writer(&args.change.confirm_args).await?;
-        args.change.confirm_args.confirm(context, self.question, &writer.name())?;
+        let interrupt = Interrupt::listen()?;
+        let confirm_args = &args.change.confirm_args;
+        confirm_args.confirm(context, self.question, &writer.name(), &interrupt).await?;
+        // From here on signals are ignored, because a step without its line in the log cannot be
+        // undone. The calls are few, and each has a timeout.
+        interrupt.handle_terminate()?;
         let (outcome, backup) = self.execute_and_log(context, args, &writer, read_back).await?;
         self.write(context, args.output, Some(&outcome), backup.as_deref())?;
         self.print_outcome(context, &outcome, backup.as_deref());
@@ -120,9 +125,6 @@ impl ManualStep<'_> {
         writer: &Writer,
         read_back: impl Fn(&Record) -> Option<Meaning>,
     ) -> Result<(StepOutcome, Option<PathBuf>)> {
-        // From here on signals are ignored, because a step without its line in the log cannot be
-        // undone. The calls are few, and each has a timeout.
-        Interrupt::listen()?.handle_terminate()?;
         let started_at = context.now();
         let has_values = !self.report.record.seen.is_absent();
         let mut journal = Journal::open(context, &args.change, self.report.name, has_values)?;

@@ -175,9 +175,10 @@ impl NamedLocks {
     ) -> Result<()> {
         let changes: Vec<_> = self.all_possible().map(PossibleLock::change).collect();
         let writer = context.writer(&args.confirm_args).await?;
-        args.confirm_args.confirm(context, question, &writer.name())?;
+        let interrupt = Interrupt::listen()?;
+        args.confirm_args.confirm(context, question, &writer.name(), &interrupt).await?;
         // A signal waits until the log has a line for every lock that was changed.
-        Interrupt::listen()?.handle_terminate()?;
+        interrupt.handle_terminate()?;
         let LockAction { command, action, done, removes, .. } = self.action;
         let mut journal = Journal::open(context, args, command, removes)?;
         let (outcomes, ended) = journal.apply(&writer, &changes, action, done, context.now()).await;

@@ -71,11 +71,11 @@ impl Args {
     }
 }
 
-pub fn run(context: &mut Context, args: Args) -> Result<Exit> {
+pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     match args.command {
         Command::List { output } => list(context, output),
         Command::Prune { older_than, output, yes, dry_run } => {
-            prune(context, older_than, output, yes, dry_run)
+            prune(context, older_than, output, yes, dry_run).await
         }
     }
 }
@@ -166,7 +166,7 @@ fn removed_into_files(context: &Context) -> Result<HashMap<String, String>> {
     Ok(sentences)
 }
 
-fn prune(
+async fn prune(
     context: &mut Context,
     older_than: Duration,
     output: Output,
@@ -209,7 +209,7 @@ fn prune(
         "Delete {} of {all}? The records in them cannot be restored afterwards.",
         total(&old)
     );
-    if !yes && !context.ui.confirm(&question)? {
+    if !yes && !context.ui.confirm(&question).await? {
         return Err(CommandError::usage("not confirmed; nothing was deleted").into());
     }
     delete(context, &old)

@@ -91,7 +91,7 @@ pub async fn run(context: &mut Context, args: Args, connection: &ConnectionArgs)
     match args.what {
         ContextSubcommand::Set(args) => set::set(context, args, connection),
         ContextSubcommand::Test(args) => test::run(context, args).await,
-        ContextSubcommand::Remove(args) => set::remove(context, &args),
+        ContextSubcommand::Remove(args) => set::remove(context, &args).await,
         ContextSubcommand::List { output } => list(context, output),
         ContextSubcommand::Show { name, output } => show(context, name, output),
         ContextSubcommand::Use { name } => choose(context, &name),

@@ -123,7 +123,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         return with_named_keys(exit, &named, keys, args.choice.filters());
     }
 
-    confirm(context, &args, &purge)?;
+    confirm(context, &args, &purge).await?;
     let options = BulkOptions {
         command: "purge",
         audit_word: "purged",
@@ -230,16 +230,14 @@ async fn show(
     Ok(())
 }
 
-fn confirm(context: &mut Context, args: &Args, purge: &BulkRun<'_, PurgeRule>) -> Result<()> {
+async fn confirm(context: &mut Context, args: &Args, purge: &BulkRun<'_, PurgeRule>) -> Result<()> {
     let records = match purge.found.tally.total() {
         1 => "this record".to_owned(),
         total => format!("these {total} records"),
     };
-    Ok(args.change.confirm_args.confirm_by_name(
-        context,
-        &format!("Purge {records}?"),
-        &purge.server,
-    )?)
+    let question = format!("Purge {records}?");
+    let confirm_args = &args.change.confirm_args;
+    confirm_args.confirm_by_name(context, &question, &purge.server, &purge.interrupt).await
 }
 
 fn report(

@@ -113,9 +113,9 @@ async fn restore(
     source.may_go_to(context, &here, args.returns.elsewhere)?;
     trail.set_server(here);
     let question = format!("Restore {} Redis keys from {}?", source.wanted, args.file.display());
-    args.change.confirm(context, &question, &writer.name())?;
-    // From here on, a signal ends the restore after the current batch, which is then in the log.
     let interrupt = Interrupt::listen()?;
+    args.change.confirm(context, &question, &writer.name(), &interrupt).await?;
+    // From here on, a signal ends the restore after the current batch, which is then in the log.
     interrupt.handle_terminate()?;
     context.ui.begin_changes();
     // Without this line, `undo` after a crash would revert the operation before.

@@ -124,7 +124,9 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         return sweep.end_unchanged(context);
     }
 
-    args.change.confirm_args.confirm(context, &question(&args, count), &sweep.server)?;
+    let confirm_args = &args.change.confirm_args;
+    let question = question(&args, count);
+    confirm_args.confirm(context, &question, &sweep.server, &sweep.interrupt).await?;
     let removes = args.action == ActionArg::Unlock;
     let options = BulkOptions {
         command: "sweep",

@@ -241,7 +241,9 @@ impl Undo<'_> {
             operation.who
         );
         let question = escape::again(&question);
-        self.args.change.confirm_args.confirm(context, &question, &writer.name())?;
+        let interrupt = &self.reverter.interrupt;
+        let confirm_args = &self.args.change.confirm_args;
+        confirm_args.confirm(context, &question, &writer.name(), interrupt).await?;
         // From here on, a signal ends the undo after the current batch, which is then in the log.
         self.reverter.interrupt.handle_terminate()?;
         let is_part = !self.args.returns.keys.is_empty();

@@ -2,9 +2,10 @@
 //! once.
 
 use std::fs::File;
-use std::io::{self, IsTerminal as _, Write};
+use std::io::{self, IsTerminal as _, PipeReader, Write};
 use std::os::fd::{AsFd as _, BorrowedFd};
 
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::termios::{
     LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr,
 };
@@ -22,7 +23,7 @@ pub(super) enum PromptAnswer {
     Line(String),
     /// Ctrl-D, or the terminal was closed.
     End,
-    /// Ctrl-C.
+    /// Ctrl-C, or the prompt was stopped.
     Interrupted,
 }
 
@@ -45,7 +46,7 @@ impl Prompt {
     }
 
     /// Prints the question on `err`, or on the terminal of the process if that is used, and waits
-    /// for an answer.
+    /// for an answer, or until the other end of `stop` is closed.
     ///
     /// # Errors
     /// The terminal cannot be read or written.
@@ -54,6 +55,7 @@ impl Prompt {
         err: &mut impl Write,
         question: &str,
         is_secret: bool,
+        stop: Option<&PipeReader>,
     ) -> io::Result<PromptAnswer> {
         let stdin = io::stdin();
         let input = match &self.tty {
@@ -63,17 +65,31 @@ impl Prompt {
         // Line mode begins before the question, because it discards what was typed earlier.
         let line = Edited::begin(input, is_secret)?;
         say(self.tty.as_ref(), err, question)?;
-        let mut bytes = [0; LONGEST];
-        let read = rustix::io::retry_on_intr(|| rustix::io::read(input, &mut bytes))?;
+        let is_stopped = match stop {
+            Some(stop) => is_stopped_first(input, stop)?,
+            None => false,
+        };
+        let mut answer = PromptAnswer::Interrupted;
+        if !is_stopped {
+            let mut bytes = [0; LONGEST];
+            let read = rustix::io::retry_on_intr(|| rustix::io::read(input, &mut bytes))?;
+            answer = answer_of(&bytes[..read]);
+        }
         // The terminal is restored before anything else is printed.
         drop(line);
-        let answer = answer_of(&bytes[..read]);
         // The terminal did not show a line end in these cases.
         if is_secret || !matches!(answer, PromptAnswer::Line(_)) {
             say(self.tty.as_ref(), err, "\n")?;
         }
         Ok(answer)
     }
+}
+
+/// Waits for a line of the terminal. True if the other end of `stop` was closed before.
+fn is_stopped_first(terminal: BorrowedFd<'_>, stop: &PipeReader) -> io::Result<bool> {
+    let mut both = [PollFd::new(&terminal, PollFlags::IN), PollFd::new(stop, PollFlags::IN)];
+    rustix::io::retry_on_intr(|| poll(&mut both, None))?;
+    Ok(!both[1].revents().is_empty())
 }
 
 fn say(tty: Option<&File>, err: &mut impl Write, text: &str) -> io::Result<()> {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::fmt;
-use std::io::{self, IsTerminal as _, Write};
+use std::io::{self, IsTerminal as _, PipeReader, Write};
 use std::time::Duration;
 
 use anstream::stream::RawStream;
@@ -15,6 +15,7 @@ use super::frame::Frame;
 use super::pager::{Pager, Stream};
 use super::prompt::{Prompt, PromptAnswer};
 use crate::exit::{CommandError, Unwritten};
+use crate::interrupt::Interrupt;
 use crate::render::fold::fold;
 use crate::render::invocation::Invocation;
 use crate::render::style::{Color, NameColor, Palette, View};
@@ -167,6 +168,12 @@ impl Ui {
     /// The layout of text on stdout. Without a terminal, lines have any length.
     pub fn view(&self) -> View {
         View { palette: Palette::new(self.colored), width: self.width }
+    }
+
+    /// The layout of text on stderr, without colours.
+    pub fn err_view(&self) -> View {
+        let width = width_of(io::stderr(), self.err_is_terminal);
+        View { palette: Palette::new(false), width }
     }
 
     /// True if stdout accepts colours.
@@ -476,18 +483,21 @@ impl Ui {
         self.progress.borrow().finish_and_clear();
     }
 
-    /// Asks for confirmation. Only `y` or `yes` with Enter confirms.
-    pub fn confirm(&mut self, question: &str) -> Result<bool, CommandError> {
-        Ok(is_yes(&self.prompt_to_confirm(question)?.ask()?))
+    /// Asks for confirmation. Only `y` or `yes` with Enter confirms. Ctrl-C, SIGTERM, SIGQUIT and
+    /// SIGHUP end the question at once.
+    pub async fn confirm(&mut self, question: &str) -> anyhow::Result<bool> {
+        let interrupt = Interrupt::listen()?;
+        interrupt.handle_terminate()?;
+        Ok(is_yes(&self.prompt_to_confirm(question)?.answer(&interrupt).await?))
     }
 
     pub fn ask_for(&mut self, question: &str) -> Result<String, CommandError> {
-        self.prompt_for(question)?.ask()
+        self.prompt_for(question)?.ask(None)
     }
 
     /// Asks for a password without showing it.
     pub fn ask_password(&mut self, question: &str) -> Result<String, CommandError> {
-        self.prompt(&format!("{question}:"), true, PASSWORD_HINT)?.ask()
+        self.prompt(&format!("{question}:"), true, PASSWORD_HINT)?.ask(None)
     }
 
     /// A question that `y` confirms.
@@ -540,7 +550,7 @@ pub fn is_yes(answer: &str) -> bool {
     ["y", "yes"].contains(&answer.trim().to_lowercase().as_str())
 }
 
-/// A question that is ready to be asked, in any thread.
+/// A question that is ready to be asked.
 pub struct ReadyPrompt {
     question: String,
     is_secret: bool,
@@ -548,14 +558,34 @@ pub struct ReadyPrompt {
 }
 
 impl ReadyPrompt {
-    /// Asks, and waits for the answer. Ctrl-D returns an empty one.
+    /// Asks, and waits for the answer in a thread of its own. Ctrl-D returns an empty one.
     ///
     /// # Errors
-    /// Interrupted: Ctrl-C at the prompt. Usage: the terminal cannot be used.
-    pub fn ask(self) -> Result<String, CommandError> {
-        let answer = Prompt::open().and_then(|mut prompt| {
-            prompt.ask(&mut io::stderr(), &format!("{} ", self.question), self.is_secret)
-        });
+    /// Interrupted: Ctrl-C at the prompt, or a signal, which ends the wait at once. Usage: the
+    /// terminal cannot be used.
+    pub async fn answer(self, interrupt: &Interrupt) -> Result<String, CommandError> {
+        let cannot_ask = |error: &dyn fmt::Display| {
+            CommandError::usage(format!("cannot ask: {error}")).hint(self.hint)
+        };
+        // Dropping the writer stops the thread, which first restores the terminal.
+        let (stop, stopper) = io::pipe().map_err(|error| cannot_ask(&error))?;
+        let cannot_join = cannot_ask(&"the thread of the prompt ended");
+        let mut asking = tokio::task::spawn_blocking(move || self.ask(Some(&stop)));
+        let answered = match interrupt.unless_raised(&mut asking).await {
+            Some(answered) => answered,
+            None => {
+                drop(stopper);
+                asking.await
+            }
+        };
+        answered.unwrap_or(Err(cannot_join))
+    }
+
+    /// As [`ReadyPrompt::answer`]; the wait ends when the other end of `stop` is closed.
+    fn ask(self, stop: Option<&PipeReader>) -> Result<String, CommandError> {
+        let question = format!("{} ", self.question);
+        let answer = Prompt::open()
+            .and_then(|mut prompt| prompt.ask(&mut io::stderr(), &question, self.is_secret, stop));
         match answer {
             Ok(PromptAnswer::Line(line)) => Ok(line),
             Ok(PromptAnswer::End) => Ok(String::new()),

@@ -1,7 +1,7 @@
 //! What is asked on a terminal, from the outside: a terminal of the test's own, keys pressed as a person does.
 
-use crate::support::terminal::{answered, on_terminal, press};
-use crate::support::{DONE, FOREVER, LOCK, PENDING, Runs, Server, binary, idemctl};
+use crate::support::terminal::{answered, ends, on_terminal, press, send_signal};
+use crate::support::{DONE, FOREVER, LOCK, PENDING, Runs, Server, Signal, binary, idemctl};
 
 /// A result, and a lock that never expires.
 fn seeded() -> Server {
@@ -89,6 +89,40 @@ fn ctrl_c_at_a_question_changes_nothing_and_leaves_the_cursor_visible() {
         assert!(visible >= hidden, "{words:?}: {shown:?}");
     }
     assert!(is_there(&server, "idempotency:done") && is_there(&server, "idempotency:stuck"));
+}
+
+/// Rule: a signal ends a question at once, as Ctrl-C does. Revert: if the prompt does not wait for the
+/// signals as well, the first three hang until a key is pressed, and others are killed.
+#[test]
+fn a_signal_at_a_question_ends_it_at_once() {
+    let server = seeded();
+    for words in [
+        &["purge", "--all"][..],
+        &["sweep", "--orphaned"],
+        &["force-unlock", "stuck"],
+        &["begin", "new", "--schema", "go-middleware"],
+    ] {
+        for signal in [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT] {
+            let mut session = on_terminal(server.command(), words);
+            session.exp_string("(/").unwrap();
+            // Part of the question was read; the rest follows before the prompt waits.
+            std::thread::sleep(std::time::Duration::from_millis(300));
+            send_signal(&mut session, signal);
+            ends(session).exits(130).shows("nothing was changed");
+        }
+    }
+    assert!(is_there(&server, "idempotency:done") && is_there(&server, "idempotency:stuck"));
+    // The terminal is as before, so that Ctrl-C works in the shell.
+    let mut shell = std::process::Command::new("sh");
+    shell.env_clear().env("HOME", server.folder()).env("IDEMCTL_URL", server.url());
+    shell.env("PATH", "/usr/bin:/bin").current_dir(server.folder());
+    let line = format!("sh -c 'echo $$ > pid; exec {} purge --all'; stty -a", binary().display());
+    let mut session = on_terminal(shell, &["-c", &line]);
+    session.exp_string("(/").unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    let pid = std::fs::read_to_string(server.folder().join("pid")).unwrap();
+    crate::support::signal(pid.trim().parse().unwrap(), Signal::TERM);
+    ends(session).shows("intr = ^C");
 }
 
 /// The server as the protected context `prod`, whose name is red; its config file.

@@ -4,6 +4,7 @@ use std::process::Command;
 
 use rexpect::process::WaitStatus;
 use rexpect::session::{PtySession, spawn_command};
+use rustix::process::Signal;
 
 use super::run::Run;
 
@@ -51,6 +52,13 @@ pub fn press(session: &mut PtySession, question: &str, keys: &str) {
     session.exp_string(question).unwrap();
     session.send(keys).unwrap();
     session.flush().unwrap();
+}
+
+/// Sends the process of a session a signal.
+#[track_caller]
+pub fn send_signal(session: &mut PtySession, signal: Signal) {
+    let signal = rexpect::process::Signal::try_from(signal.as_raw()).unwrap();
+    session.process_mut().signal(signal).unwrap();
 }
 
 /// Waits for the end: what is shown until then, whichever stream it is written to, and the exit code.

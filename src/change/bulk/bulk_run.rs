@@ -41,7 +41,7 @@ pub struct BulkRun<'a, R: BulkRule> {
     pub server: String,
     /// The keys that are named one by one, if any are.
     key_list: Option<KeyList>,
-    interrupt: Interrupt,
+    pub interrupt: Interrupt,
     /// The selected records, counted.
     pub found: Preview<R::Group>,
     /// True once all selected records were counted.

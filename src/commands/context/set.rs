@@ -233,7 +233,7 @@ fn check_schemas(
     Ok(())
 }
 
-pub(super) fn remove(context: &mut Context, args: &RemoveArgs) -> Result<Exit> {
+pub(super) async fn remove(context: &mut Context, args: &RemoveArgs) -> Result<Exit> {
     let name = &args.name;
     let file = context.settings.file();
     let config = file.context(name)?;
@@ -265,7 +265,7 @@ pub(super) fn remove(context: &mut Context, args: &RemoveArgs) -> Result<Exit> {
         None => String::new(),
     };
     let question = format!("Remove context {name} ({server}{protection}) from {path}?");
-    if !args.yes && !context.ui.confirm(&question)? {
+    if !args.yes && !context.ui.confirm(&question).await? {
         return Err(CommandError::usage("not confirmed; nothing was removed").into());
     }
     let former = settings::remove_context(context.settings.file(), name, is_default)?;

@@ -1,5 +1,6 @@
 //! A run: hold the locks, ask, plan, confirm, act, and give back what was not needed.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -199,19 +200,16 @@ impl Reconciliation<'_> {
             return Ok(());
         };
         loop {
-            // This waits for the end of a pager, which may take long.
             let prompt = dialog.prompt(self.context)?;
-            self.keep_held().await;
-            // The prompt waits for a key in a thread of its own.
-            let mut waiting = tokio::task::spawn_blocking(move || prompt.ask());
+            let interrupt = self.interrupt.clone();
+            let mut answer = pin!(prompt.answer(&interrupt));
             let typed = loop {
                 let tick = tokio::time::sleep(self.options.hold / 8);
                 tokio::select! {
-                    typed = &mut waiting => break typed,
+                    typed = &mut answer => break typed?,
                     () = tick => self.keep_held().await,
                 }
             };
-            let typed = typed.map_err(|error| CommandError::usage(error.to_string()))??;
             if dialog.takes(&typed)? {
                 return Ok(());
             }

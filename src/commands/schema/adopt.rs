@@ -103,7 +103,7 @@ pub(super) async fn adopt(context: &mut Context, args: Args) -> Result<Exit> {
     {
         warn_of_unrecognised(context, &current).await?;
     }
-    if !yes && !context.ui.confirm("Write these settings?")? {
+    if !yes && !context.ui.confirm("Write these settings?").await? {
         return Err(CommandError::usage("not confirmed, nothing was written").into());
     }
     let former = match adopted.save()? {
