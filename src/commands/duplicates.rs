@@ -30,7 +30,8 @@ use crate::scan::{ScanEnd, ScanReport, explain_nothing};
 ///
 /// A client that sends a new key with each retry leaves several healthy records of one payment.
 /// This command groups records whose responses have equal values at all --same pointers. These are
-/// JSON pointers into the response body read as JSON. Numbers are compared by their exact value (1
+/// JSON pointers into the response body read as JSON. If the service stores the request beside the
+/// response, `value:/request/body/order` goes into the whole stored value. Numbers are compared by their exact value (1
 /// equals 1.0), and the number 1 differs from the text "1". A missing value, null, and an empty
 /// text, array or object are equal to nothing.
 ///
@@ -59,7 +60,7 @@ use crate::scan::{ScanEnd, ScanReport, explain_nothing};
 /// object with `key`, and may have `created_at` (RFC 3339, in UTC unless it has an offset; Unix
 /// seconds; or from 100000000000 on milliseconds), `response` (a JSON value, or a text with JSON),
 /// `status`, `state`, `fingerprint`, `owner` and `schema`. Without `response`, the pointers go into
-/// the line itself. If several lines have the same schema and key, the last one counts.
+/// the line itself; `value:` always goes into the line beside `response`. If several lines have the same schema and key, the last one counts.
 ///
 /// Exit status 0 if there is no group among the records of the schemas that were read, 1 if there
 /// is one, and 3 if that is unknown for some records, no record was compared (also because there
@@ -67,6 +68,10 @@ use crate::scan::{ScanEnd, ScanReport, explain_nothing};
 #[derive(Debug, ClapArgs)]
 pub struct Args {
     /// Group by the value at this JSON pointer into the response, e.g. /order/id; repeatable
+    ///
+    /// After `value:` the pointer goes into the whole stored value, as the schema decodes it: the
+    /// result, else the lock, else a further Redis key of the record. Such a value is strong
+    /// evidence as well, so choose one that names the operation, and no time or trace id.
     #[arg(long, value_name = "POINTER")]
     same: Vec<String>,
 

@@ -103,7 +103,7 @@ impl ServerReading<'_> {
     async fn run(mut self, within_ms: Option<u64>) -> Result<ReadServer> {
         let mut collector = Collector::new(self.rule)?;
         while let Some(page) = self.scan.next_page(self.selection).await {
-            let (complete, mut cut) = split(page.into_records());
+            let (complete, mut cut) = split(self.rule, page.into_records());
             for (record, time) in &complete {
                 self.collect(&mut collector, record, *time)?;
             }
@@ -234,7 +234,7 @@ impl ServerReading<'_> {
             let name = name_of(&record);
             let before = times.get(&name).copied().flatten();
             let time = RecordTime::of(&record).or(before);
-            if is_cut(&record) && step + 1 < LONGER_READS.len() {
+            if is_cut(self.rule, &record) && step + 1 < LONGER_READS.len() {
                 let candidate = Candidate::from(record);
                 cut.push(CutRecord { candidate, name, time, step: step + 1 });
             } else {
@@ -263,7 +263,8 @@ impl ServerReading<'_> {
                 is_owned: true,
             });
         }
-        let (mut read, mut cut) = split(self.scan.read_records(candidates, |_| false).await?);
+        let read = self.scan.read_records(candidates, |_| false).await?;
+        let (mut read, mut cut) = split(self.rule, read);
         let mut found = vec![None; wanted.len()];
         loop {
             for (record, _) in read {
@@ -304,8 +305,11 @@ fn wanted(collected: &Collected) -> Result<Vec<WantedRecord>, CommandError> {
     Ok(wanted)
 }
 
-/// True if a response or a field was read only in part.
-fn is_cut(record: &Record) -> bool {
+/// True if a response or a field was read only in part, or the value, if pointers go into it.
+fn is_cut(rule: &CompareRule, record: &Record) -> bool {
+    if rule.reads_values() && record.seen.keys.iter().any(|key| !key.content.is_whole()) {
+        return true;
+    }
     !record.unread_fields().is_empty() || record.stored().is_some_and(|response| !response.whole)
 }
 
@@ -314,12 +318,12 @@ fn name_of(record: &Record) -> RecordName {
 }
 
 /// The records that were read completely, with their times, and those of which more has to be read.
-fn split(records: Vec<Record>) -> (Vec<TimedRecord>, Vec<CutRecord>) {
+fn split(rule: &CompareRule, records: Vec<Record>) -> (Vec<TimedRecord>, Vec<CutRecord>) {
     let mut complete = Vec::with_capacity(records.len());
     let mut cut = Vec::new();
     for record in records {
         let time = RecordTime::of(&record);
-        if is_cut(&record) {
+        if is_cut(rule, &record) {
             let name = name_of(&record);
             cut.push(CutRecord { candidate: Candidate::from(record), name, time, step: 0 });
         } else {

@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::hash::BuildHasher;
 
-use strum::{IntoStaticStr, VariantArray};
+use strum::IntoStaticStr;
 
-use super::canonical::{self, AtPointer};
+use super::canonical;
+use super::comparable::{Comparable, NotCompared, UnknownBecause};
 use super::key_stem::key_stem;
 use super::record_time::RecordTime;
+use super::stored_value::{StoredValues, at, in_value};
 use crate::domain::as_str::as_str;
 use crate::domain::record::{Json, Record, Stored, ValueField};
 use crate::domain::schema::State;
@@ -16,7 +18,8 @@ use crate::domain::step::Answer;
 /// What records are compared by.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CompareRule {
-    /// JSON pointers into the response body. All of them must have equal values.
+    /// JSON pointers into the response body, or after `value:` into the whole stored value. All of
+    /// them must have equal values.
     pub(crate) pointers: Vec<String>,
     /// True if the owners must be equal as well.
     pub(crate) with_owner: bool,
@@ -32,6 +35,7 @@ pub(crate) struct CompareRule {
 /// # Errors
 /// Why this is not a pointer to a value in a body.
 pub(crate) fn check_pointer(pointer: &str) -> Result<(), String> {
+    let pointer = in_value(pointer).unwrap_or(pointer);
     if !pointer.starts_with('/') {
         return Err("a JSON pointer begins with /, for example /order/id".to_owned());
     }
@@ -44,67 +48,6 @@ pub(crate) fn check_pointer(pointer: &str) -> Result<(), String> {
     }
     Ok(())
 }
-
-/// A part of a record that is compared, or why there is none.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Comparable<T> {
-    Yes(T),
-    /// The record certainly has no such part.
-    No(NotCompared),
-    /// The record may have such a part.
-    Unknown(UnknownBecause),
-}
-
-impl<T> Comparable<T> {
-    pub(crate) fn value(&self) -> Option<&T> {
-        match self {
-            Self::Yes(value) => Some(value),
-            Self::No(_) | Self::Unknown(_) => None,
-        }
-    }
-}
-
-/// Why a record has nothing to compare.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, VariantArray, IntoStaticStr)]
-#[strum(serialize_all = "snake_case")]
-pub(crate) enum NotCompared {
-    /// No response is stored, because the operation still runs, or the service stores none.
-    Response,
-    /// The response has no value at one of the pointers.
-    Value,
-    Fingerprint,
-    Owner,
-    /// The key has no stem.
-    Stem,
-}
-
-as_str!(NotCompared);
-
-/// Why it is unknown whether a record belongs to a group.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, VariantArray, IntoStaticStr)]
-#[strum(serialize_all = "snake_case")]
-pub(crate) enum UnknownBecause {
-    /// The value cannot be decoded.
-    Unreadable,
-    /// The value is too large to be read completely.
-    TooLarge,
-    /// The response body is not JSON, or a value in it is nested too deeply.
-    NotJson,
-    /// The response is stored elsewhere, or in an encoding that idemctl does not decode.
-    NotDecoded,
-    /// The key does not have the part that --tenant-part names.
-    TenantPart,
-    /// The record agrees with others, and --within needs its time, which is unknown or estimated.
-    Time,
-    /// The record changed between the scan and the second read.
-    Changed,
-    /// The record expired or was removed between the scan and the second read.
-    Gone,
-    /// The record could not be read a second time.
-    NotReread,
-}
-
-as_str!(UnknownBecause);
 
 /// What happened to the operation, as far as the record shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr)]
@@ -166,6 +109,8 @@ pub(crate) struct ComparedRecord {
 /// What a record offers for the comparison, whatever store it is from.
 pub(super) struct RecordParts<'a> {
     pub(super) body: Comparable<&'a [u8]>,
+    /// The stored values; `None` if no pointer goes into them.
+    pub(super) stored: Option<&'a StoredValues<'a>>,
     pub(super) fingerprint: Comparable<&'a str>,
     pub(super) owner: Comparable<&'a [u8]>,
 }
@@ -199,9 +144,11 @@ impl CompareRule {
         }
         let name = RecordName { schema: record.schema.name.clone(), key: record.key.clone() };
         // Decoding base64 takes time, and only the pointers need the body.
-        let body = if self.pointers.is_empty() { None } else { record.stored().map(Stored::body) };
+        let body = if self.reads_bodies() { record.stored().map(Stored::body) } else { None };
+        let stored = self.reads_values().then(|| StoredValues::of(record));
         let parts = RecordParts {
             body: response_of(record, body.as_deref()),
+            stored: stored.as_ref(),
             fingerprint: field(record, ValueField::Fingerprint, record.fingerprint()),
             owner: field(record, ValueField::Owner, record.owner()),
         };
@@ -240,32 +187,52 @@ impl CompareRule {
         };
         let values = match &parts.body {
             _ if self.pointers.is_empty() => Comparable::No(NotCompared::Value),
-            Comparable::Yes(body) => self.values(body),
+            _ if !self.reads_bodies() => self.values_in(None, parts.stored),
+            Comparable::Yes(body) => self.values(body, parts.stored),
             Comparable::No(why) => Comparable::No(*why),
             Comparable::Unknown(why) => Comparable::Unknown(*why),
         };
         (values, fingerprint, further)
     }
 
-    fn values(&self, body: &[u8]) -> Comparable<Vec<String>> {
+    /// True if a pointer goes into the response body.
+    pub(super) fn reads_bodies(&self) -> bool {
+        self.pointers.iter().any(|pointer| in_value(pointer).is_none())
+    }
+
+    /// True if a pointer goes into the whole stored value.
+    pub(crate) fn reads_values(&self) -> bool {
+        self.pointers.iter().any(|pointer| in_value(pointer).is_some())
+    }
+
+    fn values(&self, body: &[u8], stored: Option<&StoredValues<'_>>) -> Comparable<Vec<String>> {
         // Responses such as 204 have no body.
         if body.trim_ascii().is_empty() {
             return Comparable::No(NotCompared::Value);
         }
         match canonical::body(body) {
-            Some(document) => self.values_in(&document),
+            Some(document) => self.values_in(Some(&document), stored),
             None => Comparable::Unknown(UnknownBecause::NotJson),
         }
     }
 
-    /// The values at the pointers of a document.
-    pub(super) fn values_in(&self, document: &Json<'_>) -> Comparable<Vec<String>> {
+    /// The values at the pointers into a response body, and into the stored values.
+    pub(super) fn values_in(
+        &self,
+        body: Option<&Json<'_>>,
+        stored: Option<&StoredValues<'_>>,
+    ) -> Comparable<Vec<String>> {
         let mut values = Vec::with_capacity(self.pointers.len());
         for pointer in &self.pointers {
-            match canonical::at_pointer(document, pointer) {
-                AtPointer::Value(text) => values.push(canonical::bounded(text)),
-                AtPointer::Nothing => return Comparable::No(NotCompared::Value),
-                AtPointer::TooDeep => return Comparable::Unknown(UnknownBecause::NotJson),
+            let found = match (in_value(pointer), body, stored) {
+                (Some(pointer), _, Some(stored)) => stored.at(pointer),
+                (None, Some(body), _) => at(body, pointer),
+                _ => Comparable::No(NotCompared::Value),
+            };
+            match found {
+                Comparable::Yes(text) => values.push(text),
+                Comparable::No(why) => return Comparable::No(why),
+                Comparable::Unknown(why) => return Comparable::Unknown(why),
             }
         }
         Comparable::Yes(values)
@@ -435,15 +402,5 @@ impl CompareCounts {
     /// duplicates then: the pointer, the filters, the server or the file may be wrong.
     pub(crate) fn compared_nothing(&self) -> bool {
         self.compared == 0
-    }
-}
-
-impl<T> Comparable<T> {
-    fn as_unit(&self) -> Comparable<()> {
-        match self {
-            Self::Yes(_) => Comparable::Yes(()),
-            Self::No(why) => Comparable::No(*why),
-            Self::Unknown(why) => Comparable::Unknown(*why),
-        }
     }
 }

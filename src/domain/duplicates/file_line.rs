@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use super::compare::{
-    Comparable, CompareRule, ComparedRecord, NotCompared, RecordName, RecordParts, ResultOutcome,
-};
+use super::comparable::{Comparable, NotCompared};
+use super::compare::{CompareRule, ComparedRecord, RecordName, RecordParts, ResultOutcome};
 use super::record_time::{RecordTime, TimeIs};
+use super::stored_value::StoredValues;
 use crate::domain::record::age::millis;
 use crate::domain::record::{Evidence, Json};
 use crate::domain::schema::State;
@@ -36,6 +36,8 @@ pub(crate) struct FileLine {
     owner: Option<String>,
     /// The response, if the line has one; else the line itself.
     response: LineResponse,
+    /// The line without its response.
+    rest: Value,
 }
 
 #[derive(Debug)]
@@ -45,7 +47,7 @@ enum LineResponse {
     /// A body as a JSON value.
     Json(Value),
     /// The line itself.
-    Line(Value),
+    Line,
     /// The line says that there is none.
     Absent,
 }
@@ -86,9 +88,10 @@ impl FileLine {
             Some(Value::String(text)) => LineResponse::Text(text),
             Some(Value::Null) => LineResponse::Absent,
             Some(other) => LineResponse::Json(other),
-            None => LineResponse::Line(Value::Object(members)),
+            None => LineResponse::Line,
         };
-        Ok(Self { key, schema, created_ms, state, status, fingerprint, owner, response })
+        let rest = Value::Object(members);
+        Ok(Self { key, schema, created_ms, state, status, fingerprint, owner, response, rest })
     }
 
     /// The schema, empty if the line names none, and the key.
@@ -111,13 +114,19 @@ impl FileLine {
             Some(owner) => Comparable::Yes(owner.as_bytes()),
             None => Comparable::No(NotCompared::Owner),
         };
-        let parts = RecordParts { body, fingerprint, owner };
+        let rest = Json::from(self.rest);
+        let stored = StoredValues::of_document(rest.by_ref());
+        let parts = RecordParts { body, stored: Some(&stored), fingerprint, owner };
         let (mut values, fingerprint, further) = rule.parts(&name.key, &parts);
         // A body that is JSON in the line needs no parsing. The other reasons stay as they are.
-        if let LineResponse::Json(document) | LineResponse::Line(document) = self.response
-            && values == Comparable::No(NotCompared::Response)
-        {
-            values = rule.values_in(&Json::from(document));
+        if values == Comparable::No(NotCompared::Response) {
+            match self.response {
+                LineResponse::Json(body) => {
+                    values = rule.values_in(Some(&Json::from(body)), Some(&stored));
+                }
+                LineResponse::Line => values = rule.values_in(Some(&rest), Some(&stored)),
+                LineResponse::Text(_) | LineResponse::Absent => {}
+            }
         }
         ComparedRecord {
             name,
@@ -141,8 +150,8 @@ impl FileLine {
         match &self.response {
             LineResponse::Text(text) => Some(text.clone().into_bytes()),
             LineResponse::Json(value) => Some(value.to_string().into_bytes()),
-            LineResponse::Line(line) => {
-                let mut line = line.clone();
+            LineResponse::Line => {
+                let mut line = self.rest.clone();
                 if let Value::Object(members) = &mut line {
                     members.retain(|name, _| !OWN_MEMBERS.contains(&name.as_str()));
                 }

@@ -302,7 +302,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::domain::duplicates::compare::{Comparable, NotCompared, RecordName};
+    use crate::domain::duplicates::comparable::{Comparable, NotCompared};
+    use crate::domain::duplicates::compare::RecordName;
     use crate::domain::duplicates::record_time::{RecordTime, TimeIs};
 
     /// A record: the number of its key, its value, its fingerprint, its owner, and its time; 0 for

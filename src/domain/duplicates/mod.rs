@@ -9,7 +9,8 @@
 //!    fingerprint (weak evidence). Records with different values at the pointers are never in one
 //!    strong group. `--also` and `--tenant-part` add further parts that have to be equal, and never
 //!    make records agree by themselves. A missing value, null, and an empty text, array or object
-//!    agree with nothing.
+//!    agree with nothing. A pointer goes into the response body, or after `value:` into the whole
+//!    stored value.
 //! 3. Records that agree are sorted by their times. With `--within`, they are cut wherever the time
 //!    since the previous one is longer (single linkage), and a record whose time is unknown, or is
 //!    estimated from a schema's default TTL, is in no group. Without it, they stay together
@@ -20,6 +21,7 @@
 //!    group is left out if one group of stronger evidence has all of its records.
 
 mod canonical;
+mod comparable;
 mod compare;
 mod evidence_index;
 mod file_line;
@@ -27,11 +29,12 @@ mod grouping;
 mod key_stem;
 mod pointer_tally;
 pub(crate) mod record_time;
+mod stored_value;
 
 pub(crate) use canonical::DIGEST;
+pub(crate) use comparable::{NotCompared, UnknownBecause};
 pub(crate) use compare::{
-    CompareCounts, CompareRule, ComparedRecord, NotCompared, RecordName, UnknownBecause,
-    UnknownRecords, check_pointer,
+    CompareCounts, CompareRule, ComparedRecord, RecordName, UnknownRecords, check_pointer,
 };
 pub(crate) use evidence_index::{EvidenceEntry, EvidenceIndex, MilliSeconds, TooManyEntries};
 pub(crate) use file_line::FileLine;

@@ -190,8 +190,9 @@ pub(crate) fn summary(report: &DuplicatesReport<'_>) -> Vec<String> {
     }
     if counts.compared_nothing() && counts.not_compared.contains_key(&NotCompared::Value) {
         lines.push(format!(
-            "No response has a value at {}. Without --same, this command lists the pointers of \
+            "No {} has a value at {}. Without --same, this command lists the pointers of \
             the responses, if no record has a fingerprint.",
+            if report.rule.reads_values() { "record" } else { "response" },
             pointers(report)
         ));
     }

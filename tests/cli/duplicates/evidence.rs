@@ -202,3 +202,43 @@ fn pointers_are_checked_and_a_locked_record_is_not_grouped() {
     }
     found(&server, &BY_ORDER).exits(3).says("1 record has no stored response, so --same");
 }
+
+/// Rule: `value:` goes into the whole stored value, where some services store the request, also beside
+/// no response, and also if the value is longer than a page reads. Revert: with `is_cut` by the
+/// response alone, the long records are not compared.
+#[test]
+fn a_stored_request_is_compared() {
+    let server = Server::start();
+    let request = |order: &str, note: &str| {
+        format!(
+            r#"{{"headers":{{"n":"{note}"}},"method":"POST","query":{{}},"url":"/pay","body":{{"order":"{order}","at":"{note}"}}}}"#
+        )
+    };
+    let response = r#"{"statusCode":201,"body":{"id":"x"},"headers":{}}"#;
+    let long = "n".repeat(100_000);
+    for (key, order, note, has_response) in [
+        ("a", "o-1", "1", true),
+        ("b", "o-1", long.as_str(), true),
+        ("c", "o-2", "2", true),
+        ("d", "o-2", "3", false),
+        ("e", "o-3", "4", true),
+    ] {
+        let request = request(order, note);
+        let value = match has_response {
+            true => format!(r#"{{"request":{request},"response":{response}}}"#),
+            false => format!(r#"{{"request":{request}}}"#),
+        };
+        server.set(key, value, HOUR);
+    }
+    let same = ["--schema", "express-idempotency", "--same", "value:/request/body/order"];
+    let document = found(&server, &same).exits(1).json();
+    assert_eq!(keys(&document), [["a", "b"], ["c", "d"]]);
+    assert_eq!(document["compared"], 5);
+    assert_eq!(document["groups"][0]["basis"], "values");
+    // Together with a pointer into the response, a record without one is not compared.
+    let document = found(&server, &[&same[..], &["--same", "/id"]].concat()).exits(1).json();
+    assert_eq!(keys(&document), [["a", "b"]]);
+    found(&server, &["--same", "value:order"]).exits(2).says("a JSON pointer begins with /");
+    let nothing = ["--schema", "express-idempotency", "--same", "value:/request/order"];
+    found(&server, &nothing).exits(3).says("No record has a value at value:/request/order");
+}

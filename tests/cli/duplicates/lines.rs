@@ -225,3 +225,17 @@ fn outcomes_of_lines_are_only_what_they_say() {
     let counts = ["completed", "failed", "unknown"].map(|name| group[name].as_u64().unwrap());
     assert_eq!(counts, [2, 1, 1]);
 }
+
+/// Rule: `value:` goes into the line, whatever its response is.
+#[test]
+fn a_pointer_after_value_goes_into_the_line() {
+    let lines = r#"{"key":"a","request":{"order":7},"response":"{\"id\":1}"}
+{"key":"b","request":{"order":7},"response":{"id":1}}
+{"key":"c","request":{"order":7},"response":null}
+{"key":"d","request":{"order":8}}
+"#;
+    let run = from(lines, &["--same", "value:/request/order"]).exits(1);
+    assert_eq!(keys(&run.json()), [["a", "b", "c"]]);
+    let run = from(lines, &["--same", "value:/request/order", "--same", "/id"]).exits(1);
+    assert_eq!(keys(&run.json()), [["a", "b"]]);
+}

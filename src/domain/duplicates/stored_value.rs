@@ -1,0 +1,75 @@
+//! Pointers into the whole stored value, for services that store the request beside the response.
+
+use super::canonical::{self, AtPointer};
+use super::comparable::{Comparable, NotCompared, UnknownBecause};
+use crate::domain::record::decode::document;
+use crate::domain::record::{Json, Record};
+
+/// The beginning of a pointer into the whole value. Other pointers go into the response body.
+const OF_VALUE: &str = "value:";
+
+/// The JSON pointer into the whole value; `None` if the pointer goes into the response body.
+pub(super) fn in_value(pointer: &str) -> Option<&str> {
+    pointer.strip_prefix(OF_VALUE)
+}
+
+/// The documents of a record, or of a line of a file.
+pub(super) struct StoredValues<'a> {
+    documents: Vec<Json<'a>>,
+    /// Why a value may be missing at a pointer at which no document has one.
+    unknown: Option<UnknownBecause>,
+}
+
+impl StoredValues<'static> {
+    /// The values of the Redis keys of a record, as their formats decode them: first the result,
+    /// then the lock, then the parts.
+    pub(super) fn of(record: &Record) -> Self {
+        let schema = &record.schema;
+        let (result, lock) = (schema.result_key_index(), schema.lock_key_index());
+        let mut indexes = vec![result];
+        if lock != result {
+            indexes.push(lock);
+        }
+        indexes.extend(result + 1..record.seen.keys.len());
+        let mut documents = Vec::new();
+        let mut unknown = None;
+        for key_index in indexes {
+            let content = &record.seen.keys[key_index].content;
+            if !content.is_whole() {
+                unknown = Some(UnknownBecause::TooLarge);
+            } else if let Some(document) = document(schema, key_index, content) {
+                documents.push(document);
+            }
+        }
+        Self { documents, unknown }
+    }
+}
+
+impl<'a> StoredValues<'a> {
+    pub(super) fn of_document(document: Json<'a>) -> Self {
+        Self { documents: vec![document], unknown: None }
+    }
+
+    /// The canonical text at a pointer into the first document that has a value there.
+    pub(super) fn at(&self, pointer: &str) -> Comparable<String> {
+        for document in &self.documents {
+            let found = at(document, pointer);
+            if found != Comparable::No(NotCompared::Value) {
+                return found;
+            }
+        }
+        match self.unknown {
+            Some(why) => Comparable::Unknown(why),
+            None => Comparable::No(NotCompared::Value),
+        }
+    }
+}
+
+/// The canonical text at a pointer into a document.
+pub(super) fn at(document: &Json<'_>, pointer: &str) -> Comparable<String> {
+    match canonical::at_pointer(document, pointer) {
+        AtPointer::Value(text) => Comparable::Yes(canonical::bounded(text)),
+        AtPointer::Nothing => Comparable::No(NotCompared::Value),
+        AtPointer::TooDeep => Comparable::Unknown(UnknownBecause::NotJson),
+    }
+}
