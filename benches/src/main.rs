@@ -74,6 +74,7 @@ fn main() -> io::Result<()> {
     );
     server::seed(&socket, setup.records)?;
     let mut goals = scans::scan(&setup, &socket)?;
+    goals.extend(scans::duplicates(&setup, &socket)?);
     goals.extend(scans::far_away(&setup, &socket)?);
     goals.extend(beside::inspect(&setup, &socket)?);
     beside::race(&setup, &socket)?;

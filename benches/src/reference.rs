@@ -26,6 +26,9 @@ pub const WITH_LENGTHS: Reads =
 /// What a sweep requests of keys that expire.
 pub const EXPIRIES: Reads = Reads { value: None, expiry: "PEXPIRETIME", ..STRINGS };
 
+/// Whole strings.
+pub const WHOLE: Reads = Reads { value: Some(("GET", &[])), ..STRINGS };
+
 /// All fields of hashes.
 pub const HASHES: Reads =
     Reads { pattern: "bull:*", value: Some(("HGETALL", &[])), expiry: "PTTL", is_array: true };

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::goal::Goal;
 use crate::measure::{self, Run};
-use crate::reference::{self, EXPIRIES, HASHES, Reads, STRINGS, WITH_LENGTHS};
+use crate::reference::{self, EXPIRIES, HASHES, Reads, STRINGS, WHOLE, WITH_LENGTHS};
 use crate::{Setup, proxy, server, words};
 
 /// What is added to a round trip to a server far away, each way.
@@ -152,6 +152,30 @@ pub fn far_away(setup: &Setup, socket: &Path) -> io::Result<Vec<Goal>> {
         goals.push(Goal::ratio(format!("idemctl {command}, 1 ms away: redis-cli --scan"), 0.1, ours_s / theirs_s));
     }
     Ok(goals)
+}
+
+/// Comparing the responses of all records, beside the limit for reading whole values.
+pub fn duplicates(setup: &Setup, socket: &Path) -> io::Result<Vec<Goal>> {
+    let (mut raw, mut ours) = (Vec::new(), Vec::new());
+    // No two records of the seed agree, and every response has the value.
+    let words = setup.idemctl(socket, &["duplicates", "--schema", "go-middleware", "--same", "/id"]);
+    for _ in 0..setup.rounds {
+        raw.push(measure::function(|| reference::scan(socket, &WHOLE), socket)?);
+        ours.push(measure::program(&words, socket)?);
+    }
+    let (run, ratio) = (measure::median(&ours), measure::ratio(&ours, &raw));
+    println!(
+        "\nReading whole values: a raw socket {:.3} s; idemctl duplicates --same {:.3} s ({ratio:.2}x), {:.1} MB",
+        measure::median(&raw).wall.as_secs_f64(),
+        run.wall.as_secs_f64(),
+        run.peak_mb()
+    );
+    // 32 bytes for each value that is compared, and what a scan takes.
+    let most_mb = 40.0 + setup.records as f64 * 64.0 / (1024.0 * 1024.0);
+    Ok(vec![
+        Goal::ratio(format!("idemctl duplicates --same: {RAW}, whole values"), 1.3, ratio),
+        Goal::megabytes("idemctl duplicates --same: peak memory", most_mb.round(), run.peak_mb()),
+    ])
 }
 
 /// Reading records that are hashes, on a server of their own, beside the limit.

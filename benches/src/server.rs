@@ -64,12 +64,16 @@ pub fn first_result() -> String {
 pub fn seed(socket: &Path, records: usize) -> io::Result<()> {
     let mut connection = Connection::open(socket)?;
     let start = r#"{"status":"COMPLETED","code":201,"headers":{"Content-Type":["application/json"]},"body":""#;
-    let result = format!("{start}{}\"}}", "A".repeat(RESULT_BYTES - start.len() - 2));
+    // Base64 has four letters for three bytes.
+    let body_bytes = (RESULT_BYTES - start.len() - 2) / 4 * 3;
     let mut out = Vec::new();
     for page in 0..records.div_ceil(1_000) {
         let range = page * 1_000..records.min((page + 1) * 1_000);
         for index in range.clone() {
             let key = key(index);
+            let body = format!(r#"{{"id":"{index:012}","note":""#);
+            let body = format!("{body}{}\"}}", "A".repeat(body_bytes - body.len() - 2));
+            let result = format!("{start}{}\"}}", base64(body.as_bytes()));
             let (value, ttl) =
                 if index % 10 == 0 { (r#"{"status":"PENDING"}"#, 250_000) } else { (&*result, 86_000_000) };
             let ttl = (ttl - index % 50_000).to_string();
@@ -86,6 +90,19 @@ pub fn seed(socket: &Path, records: usize) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Base64 of bytes whose number is a multiple of three.
+fn base64(bytes: &[u8]) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len() / 3 * 4);
+    for three in bytes.chunks_exact(3) {
+        let bits = u32::from(three[0]) << 16 | u32::from(three[1]) << 8 | u32::from(three[2]);
+        for shift in [18, 12, 6, 0] {
+            text.push(char::from(LETTERS[(bits >> shift & 63) as usize]));
+        }
+    }
+    text
 }
 
 /// Writes `records` finished jobs of bullmq-job, whose jobs live for a day.
