@@ -28,20 +28,21 @@ use anyhow::Result;
 use clap::{ArgGroup, Args as ClapArgs};
 use tokio::time::Instant;
 
-use self::find::{Extensions, Found, LockSearch};
+use self::find::{Extensions, Found, LockSearch, NamedLocks};
 use self::lock::{Fate, Hold, ReconciledLock};
 use self::lock_report::Counts;
 use self::reconciliation::{Changes, Reconciliation, Rehearsals, RunOptions};
 use crate::args::{
-    ChangeArgs, FilterArgs, Output, ScanArgs, SchemaArgs, parse_duration, parse_ttl,
+    ChangeArgs, FilterArgs, KeysArgs, Output, ScanArgs, SchemaArgs, parse_duration, parse_ttl,
 };
 use crate::ask_program::AskProgram;
 use crate::change::bulk::{check_members, check_narrow};
 use crate::change::{Journal, exit_after, write_report};
 use crate::context::Context;
+use crate::context::key_list::KeyList;
 use crate::domain::change::outcome::Ended;
 use crate::domain::reconcile::{ProviderAnswer, ProviderRow};
-use crate::domain::record::age;
+use crate::domain::record::{Given, age};
 use crate::domain::schema::Catalog;
 use crate::exit::{self, CommandError, Exit};
 use crate::interrupt::Interrupt;
@@ -57,7 +58,8 @@ use crate::store::RecordReader;
 /// `release` step on each lock that has not changed since.
 ///
 /// Takes locks without expiry, and locks known to be at least --older-than old, for which the lock
-/// TTL of your deployment must be stated. A lock that was renewed, extended or changed may have a
+/// TTL of your deployment must be stated. KEYs, --key-file and --from take only the locks of these
+/// keys, at most 10,000, and name each that is left. A lock that was renewed, extended or changed may have a
 /// live worker and stays as it is. Locks of an unknown age are named and left.
 ///
 /// Before it asks, idemctl extends locks that would end within --hold, so that no retry executes
@@ -78,16 +80,27 @@ use crate::store::RecordReader;
 pub struct Args {
     /// Program to ask about each lock, as a shell command
     ///
-    /// After --ask-timeout it is killed with its process group. contrib/ask/ and
-    /// docs/schema/ask.json of the source describe what it reads and prints.
+    /// After --ask-timeout it is killed with its process group. A process that it moved to another
+    /// group or session (setsid) runs on, but idemctl does not wait for it. If a process still
+    /// holds the output open when the program has ended, the answer is unknown. Programs also run
+    /// on if idemctl itself is killed with SIGKILL. contrib/ask/ and docs/schema/ask.json of the
+    /// source describe what it reads and prints.
     #[arg(long, value_name = "CMD")]
     ask: Option<OsString>,
 
-    /// Outcomes that the provider exported, as csv: key,outcome,status,body_file
+    #[command(flatten)]
+    keys: KeysArgs,
+
+    /// Outcomes that the provider exported, as csv: key,outcome,status,body_file (`-`: stdin)
     ///
-    /// Only `done` acts, because a file cannot confirm `not-done` a second time. Paths of body
-    /// files are relative to the csv file.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["ask_timeout", "confirm_after", "jobs"])]
+    /// Only the locks of its keys are taken. Only `done` acts, because a file cannot confirm
+    /// `not-done` a second time. Paths of body files are relative to the csv file, and to the
+    /// current folder if that is stdin.
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["ask_timeout", "confirm_after", "jobs", "keys", "key_file", "null"]
+    )]
     from: Option<PathBuf>,
 
     /// Take locks known to be at least this old
@@ -154,7 +167,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         return Err(CommandError::usage(message).into());
     }
     // What the options and the file alone can refuse is refused before the first connection.
-    let provided = args.from.as_deref().map(provided::read).transpose()?;
+    let chosen = ChosenLocks::of(&args, context)?;
     let catalog = checked_catalog(context, &args)?;
     let selection = args.filter.selection()?;
     let writer =
@@ -175,7 +188,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         asks_owners: args.owner_alive.is_some(),
     };
     let mut owners = args.owner_alive.clone().map(OwnerCheck::new);
-    let found = search.find(context, &mut reader, provided.as_deref(), owners.as_mut(), &interrupt);
+    let found = search.find(context, &mut reader, &chosen, owners.as_mut(), &interrupt);
     let mut found = found.await?;
     lock_report::print_left_out(context, &found);
     show_coverage(context, &found.coverage, &catalog);
@@ -188,7 +201,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         write_report(
             context,
             args.output,
-            &lock_report::json(&[], &found, Ended::NothingTried, None),
+            &lock_report::json(&[], &found, Ended::NothingTried, None, 0),
         )?;
         return exit_of(&[], found, &catalog, None);
     }
@@ -209,7 +222,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         confirm_after: args.confirm_after,
         jobs: usize::from(args.jobs),
         program: args.ask.clone().map(|command| AskProgram { command, patience: args.ask_timeout }),
-        is_from_file: provided.is_some(),
+        is_from_file: matches!(chosen, ChosenLocks::Provided(_)),
     };
     let mut reconciliation = Reconciliation {
         context,
@@ -225,6 +238,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         must_stop: false,
         behind: None,
         unreachable: 0,
+        not_reached: None,
     };
     let decided = reconciliation.decide(&args, &server, found.left_out.len()).await;
     reconciliation.finish(&args, found, &catalog, decided).await
@@ -243,44 +257,90 @@ fn checked_catalog(context: &mut Context, args: &Args) -> Result<Catalog> {
     check_members(context, &catalog)?;
     let selection = args.filter.selection()?;
     let key_glob = selection.key_glob.as_deref();
-    check_narrow(&catalog, &args.schemas, key_glob, args.from.is_some(), false)?;
+    let names_keys = args.from.is_some() || args.keys.are_given();
+    check_narrow(&catalog, &args.schemas, key_glob, names_keys, false)?;
     if let Some(remark) = args.filter.remark(&catalog) {
         context.ui.status(&remark);
     }
     Ok(catalog)
 }
 
-impl LockSearch<'_> {
-    /// Finds the locks by a scan, or those of the file with what it says about each.
+/// Which locks a run looks at.
+enum ChosenLocks {
+    /// Those that a scan finds.
+    All,
+    /// Those of these keys.
+    Named(Vec<Given>),
+    /// Those of a provider's file, with what it says about each.
+    Provided(Vec<(ProviderRow, ProviderAnswer)>),
+}
+
+impl ChosenLocks {
+    /// Reads the file or the list of keys.
     ///
     /// # Errors
-    /// As the scan; usage: two lines name one record.
+    /// Usage: it cannot be read, or the first line that is wrong.
+    fn of(args: &Args, context: &mut Context) -> Result<Self, CommandError> {
+        if let Some(file) = &args.from {
+            if provided::is_stdin(file) {
+                // The prompt then reads the terminal instead of stdin.
+                context.ui.stdin_carries_data();
+            }
+            return Ok(Self::Provided(provided::read(file)?));
+        }
+        if args.keys.are_given() || args.keys.null {
+            return Ok(Self::Named(KeyList::few(&args.keys, context, find::MOST)?));
+        }
+        Ok(Self::All)
+    }
+}
+
+impl LockSearch<'_> {
+    /// Finds the locks by a scan, or by the keys that were named. Those of a provider's file have
+    /// what it says about each.
+    ///
+    /// # Errors
+    /// As the scan; usage: two lines of the file name one record.
     async fn find(
         &self,
         context: &mut Context,
         reader: &mut RecordReader,
-        provided: Option<&[(ProviderRow, ProviderAnswer)]>,
+        chosen: &ChosenLocks,
         owners: Option<&mut OwnerCheck>,
         interrupt: &Interrupt,
     ) -> Result<Found> {
-        let Some(provided) = provided else {
-            let mut found = self.scan(context, reader.clone(), interrupt).await?;
-            if let Some(owners) = owners {
-                found.ask_owners(owners, interrupt).await?;
+        let keys = match chosen {
+            ChosenLocks::All => {
+                let mut found = self.scan(context, reader.clone(), interrupt).await?;
+                if let Some(owners) = owners {
+                    found.ask_owners(owners, interrupt).await?;
+                }
+                return Ok(found);
             }
-            return Ok(found);
+            ChosenLocks::Named(keys) => keys.clone(),
+            ChosenLocks::Provided(rows) => {
+                rows.iter().map(|(row, _)| Given::word(row.key.as_bytes())).collect()
+            }
         };
-        let rows: Vec<_> = provided.iter().map(|(row, _)| row.clone()).collect();
-        let Some(looked_up) = interrupt.unless_raised(self.look_up(reader, &rows)).await else {
+        let Some(looked_up) = interrupt.unless_raised(self.look_up(reader, &keys)).await else {
             return Err(CommandError::interrupted("interrupted; nothing was changed").into());
         };
-        let (mut found, row_of) = looked_up?;
+        let NamedLocks { mut found, named_by, named_twice } = looked_up?;
+        if let (ChosenLocks::Provided(rows), Some((first, second))) = (chosen, named_twice) {
+            return Err(CommandError::usage(format!(
+                "--from: line {} and line {} name the same record",
+                rows[first].0.line, rows[second].0.line
+            ))
+            .into());
+        }
         if let Some(owners) = owners {
             found.ask_owners(owners, interrupt).await?;
         }
-        for lock in &mut found.locks {
-            let row = row_of.get(&lock.record.seen.keys[0].redis_key);
-            lock.answer = row.map(|row| provided[*row].1.clone());
+        if let ChosenLocks::Provided(rows) = chosen {
+            for lock in &mut found.locks {
+                let row = named_by.get(&lock.record.seen.keys[0].redis_key);
+                lock.answer = row.map(|row| rows[*row].1.clone());
+            }
         }
         Ok(found)
     }
@@ -301,12 +361,12 @@ impl Reconciliation<'_> {
     /// # Errors
     /// Not confirmed, interrupted, or the table cannot be written.
     async fn decide(&mut self, args: &Args, server: &str, left_out: usize) -> Result<Decided> {
-        // Before the hold, because it takes a moment.
-        self.start_rehearsals().await;
+        // First of all, because a lock may be about to end.
         let hold = self.options.hold;
         if let Err(error) = self.hold(hold).await {
             self.trouble.get_or_insert(error);
         }
+        self.start_rehearsals().await;
         if self.may_go_on() {
             self.ask_first().await;
         }
@@ -318,13 +378,23 @@ impl Reconciliation<'_> {
         self.put_back(|lock| !lock.fate.is_pending() && !lock.is_done_without_result()).await;
         self.ended()?;
         let counts = Counts::of(&self.locks);
-        if args.output == Output::Table {
-            let table = lock_report::table(self.context, &self.locks);
-            self.context.ui.page(table)?;
-            self.context.ui.flush()?;
-        }
-        self.context.ui.status(&format!("Planned: {}", counts.planned(left_out)));
         let to_do = counts.to_complete + counts.to_release;
+        let ui = &mut self.context.ui;
+        if args.output == Output::Table {
+            ui.page(lock_report::table(&self.locks, ui.view()))?;
+            ui.flush()?;
+        } else if to_do > 0
+            && self.changes.is_some()
+            && self.confirm_args.asks_somebody(self.context)
+        {
+            // Nobody is asked about a table that is not shown.
+            let ui = &mut self.context.ui;
+            for line in lock_report::table(&self.locks, ui.err_view()).lines() {
+                ui.status(line);
+            }
+        }
+        lock_report::print_untested(self.context, &self.locks);
+        self.context.ui.status(&format!("Planned: {}", counts.planned(left_out)));
         if self.changes.is_none() || to_do == 0 {
             return Ok(Decided::NothingToDo);
         }
@@ -368,6 +438,13 @@ impl Reconciliation<'_> {
         {
             decided = Err(trouble);
         }
+        // If no step could be tried, the run failed as any command without a server does.
+        if let Some(error) = self.not_reached.take()
+            && decided.is_ok()
+            && Counts::of(&self.locks).done() == 0
+        {
+            decided = Err(error.into());
+        }
         let mut backup = None;
         if let Some(Changes { mut journal, .. }) = self.changes.take() {
             if is_interrupted {
@@ -389,7 +466,13 @@ impl Reconciliation<'_> {
         let shown = write_report(
             self.context,
             args.output,
-            &lock_report::json(&self.locks, &found, ended, backup.as_deref()),
+            &lock_report::json(
+                &self.locks,
+                &found,
+                ended,
+                backup.as_deref(),
+                self.context.now_ms(),
+            ),
         );
         let mut so_far = counts.words(found.left_out.len());
         if let Some(file) = &backup {
@@ -417,14 +500,20 @@ impl Reconciliation<'_> {
         } else if exit::of(error) == Exit::Interrupted {
             stop.exit = Exit::Interrupted;
         }
-        let is_held = self.locks.iter().any(|lock| matches!(lock.hold, Hold::Extended { .. }));
-        let hint = if is_held {
-            "run the same command again to continue; some locks stay extended, as listed above"
-        } else {
-            exit::GOES_ON
-        };
-        if stop.hint.is_none() {
-            stop.hint = Some(hint.to_owned());
+        let now_ms = self.context.now_ms();
+        let is_held = self.locks.iter().any(|lock| {
+            let may_hold = matches!(lock.hold, Hold::Extended { .. } | Hold::Unknown { .. });
+            may_hold && !lock.has_ended(now_ms)
+        });
+        if is_held {
+            let held =
+                "run the same command again to continue; some locks stay extended, as listed above";
+            stop.hint = match stop.hint.filter(|hint| hint != exit::GOES_ON) {
+                Some(hint) => Some(format!("{hint}; then {held}")),
+                None => Some(held.to_owned()),
+            };
+        } else if stop.hint.is_none() {
+            stop.hint = Some(exit::GOES_ON.to_owned());
         }
         stop.message = stop.message.replace("nothing was changed; ", "");
         stop

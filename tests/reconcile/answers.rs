@@ -57,6 +57,28 @@ fn a_program_that_is_too_slow_is_killed_with_all_it_started() {
     assert!(!server.folder().join("survived").exists());
 }
 
+/// Rule: a process that leaves the process group cannot be killed, but it does not keep the run alive,
+/// whether it holds the output open, or the program as well does not end. Revert: if the pipes are
+/// read to their ends, or the process is waited for, the run takes 60 s.
+#[test]
+fn a_process_that_leaves_the_group_does_not_keep_the_run_alive() {
+    for (script, says) in [
+        ("setsid sleep 60 & sleep 60", "no answer within 1s"),
+        ("exec setsid --fork sleep 60", "keeps its output open"),
+        ("exec setsid --wait sleep 60", "no answer within 1s"),
+        ("trap '' TERM; exec >&- 2>&-; sleep 60", "no answer within 1s"),
+        ("setsid sh -c 'sleep 60; sleep 60' & exit 0", "keeps its output open"),
+    ] {
+        let server = one();
+        let ask = program(server.folder(), script);
+        let begun = Instant::now();
+        let ran = server.idemctl(&words(&ask, &["--ask-timeout", "1s"])).exits(3);
+        ran.says(says);
+        assert!(begun.elapsed() < Duration::from_secs(15), "{script}: {:?}", begun.elapsed());
+        assert_eq!(server.get("idem:k").unwrap(), LOCK.as_bytes());
+    }
+}
+
 /// Rule: a process that keeps the output open does not let idemctl wait for the time limit.
 #[test]
 fn an_output_that_stays_open_is_no_answer() {

@@ -108,6 +108,81 @@ fn a_server_that_is_gone_leaves_every_lock_told() {
     std::fs::remove_file(gone).unwrap();
 }
 
+/// Rule: an outage at the answer to the question does not hide that locks stay extended, and nothing
+/// is said of a time that has passed.
+#[test]
+fn an_outage_after_the_question_names_the_locks_that_stay_extended() {
+    use crate::support::terminal::{ends, on_terminal, press};
+    let server = Server::holding(&[("idem:done-1", LOCK, 60_000), ("idem:not-1", LOCK, 2_000)]);
+    let gone = server.folder().join("gone");
+    let seen = gone.clone();
+    let socket =
+        hooked_socket(&server, move |_| if seen.exists() { Hook::Cut } else { Hook::Pass });
+    let ask = program(server.folder(), BY_KEY);
+    let all = words(&ask, &["--lock-ttl", "5m"]);
+    let all: Vec<_> = all.into_iter().filter(|word| *word != "--yes").collect();
+    let mut command = crate::support::idemctl(server.folder());
+    command.arg("-s").arg(socket);
+    let mut session = on_terminal(command, &all);
+    session.exp_string("[y/N]").unwrap();
+    std::fs::write(&gone, "").unwrap();
+    press(&mut session, "", "y\r");
+    let ran = ends(session);
+    let shown = ran.text().split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(ran.code, 5, "{shown}");
+    assert!(shown.contains("run the same command again to continue; some locks stay extended"));
+    std::fs::remove_file(gone).unwrap();
+    assert!(pttl(&server, "idem:done-1") > 500_000);
+}
+
+/// Rule: without a local Redis, a completion is not called tested.
+#[test]
+fn a_completion_that_was_not_tested_is_called_so() {
+    let server = Server::holding(&[("idem:done-1", LOCK, FOREVER)]);
+    let ask = program(server.folder(), &format!("PATH=/usr/bin:/bin\n{BY_KEY}"));
+    // The program itself begins with `cat`.
+    let ask = format!("PATH=/usr/bin:/bin {ask}");
+    for (more, says) in [
+        (&["--dry-run"][..], "complete (not tested)"),
+        (&["-o", "json"], "Not tested for 1 response (cannot start"),
+    ] {
+        let mut command = server.command();
+        command.env("PATH", "/nowhere").args(words(&ask, more));
+        let ran = crate::support::Runs::run(&mut command).exits(0);
+        assert!(ran.all().contains(says), "{}", ran.all());
+        if more[0] == "-o" {
+            assert!(lock(&ran.json(), "done-1")["untested"].is_string(), "{}", ran.all());
+        }
+    }
+    server.put("idem:done-1", LOCK);
+    let ran = server.idemctl(&words(&ask, &["-o", "json"])).exits(0);
+    assert!(lock(&ran.json(), "done-1")["untested"].is_null(), "{}", ran.all());
+    assert!(!ran.stderr.contains("Not tested"), "{}", ran.all());
+}
+
+/// Rule: nobody is asked about a table that was not shown.
+#[test]
+fn with_json_the_table_is_shown_before_the_question() {
+    use crate::support::terminal::{ends, on_terminal, press};
+    let server = Server::holding(&[("idem:done-1", LOCK, FOREVER)]);
+    let ask = program(server.folder(), BY_KEY);
+    let mut shell = std::process::Command::new("sh");
+    shell.env_clear().env("HOME", server.folder()).env("IDEMCTL_URL", server.url());
+    shell.env("PATH", "/usr/bin:/bin").current_dir(server.folder());
+    let line = format!(
+        "{} reconcile --schema express --older-than 1m --ask {ask} -o json > report.json",
+        crate::support::binary().display()
+    );
+    let mut session = on_terminal(shell, &["-c", &line]);
+    let shown = session.exp_string("[y/N]").unwrap();
+    assert!(shown.contains("done-1  express  it never expires, no expiry"), "{shown}");
+    press(&mut session, "", "y\r");
+    ends(session).exits(0);
+    let report = std::fs::read_to_string(server.folder().join("report.json")).unwrap();
+    let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+    assert_eq!(lock(&report, "done-1")["outcome"], "completed");
+}
+
 /// Rule: without a backup nothing is changed, and nothing is extended either.
 #[test]
 fn a_backup_that_cannot_be_opened_stops_everything_first() {
@@ -169,4 +244,13 @@ fn printed_commands_lead_back() {
     let ran = server.idemctl(&words(&ask, &[])).exits(3);
     ran.says(format!("`idemctl -s {} inspect", server.socket().display()));
     assert!(says(ran.stderr.as_bytes(), "inspect"));
+}
+
+/// Rule: extensions that the required replicas do not have are told, also if nothing else is changed.
+#[test]
+fn an_extension_that_no_replica_has_is_told() {
+    let server = Server::holding(&[("idem:unclear", LOCK, 60_000)]);
+    let ask = program(server.folder(), BY_KEY);
+    let more = ["--lock-ttl", "5m", "--wait-replicas", "1", "--wait-timeout", "100ms"];
+    server.idemctl(&words(&ask, &more)).exits(3).says("0 of 1 replicas");
 }

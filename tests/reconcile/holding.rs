@@ -149,6 +149,29 @@ fn a_second_run_goes_on_with_what_a_killed_one_extended() {
     ran.says("it has its former deadline again");
 }
 
+/// Rule: what a killed run of another user or machine extended is left, and the report says what the
+/// operator can do.
+#[test]
+fn a_killed_run_with_another_audit_log_is_told_of() {
+    let server = Server::holding(&[("idem:done-1", LOCK, 60_000)]);
+    let ask = waiting(&server);
+    let mut command = server.command();
+    let mut child = command.args(words(&ask, &["--lock-ttl", "5m"])).start();
+    until("it asks", || is_asked(&server));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    go(&server);
+    let mut command = server.command();
+    command.env("XDG_STATE_HOME", server.folder().join("elsewhere"));
+    let ran = command.args(words(&ask, &["--lock-ttl", "5m"])).run().exits(3);
+    ran.says("Not reconciled: done-1 (express): it ends later than a lock TTL of 5m allows")
+        .says("hint: 1 lock ends later than the lock TTL allows at 20")
+        .says("run the same command there again");
+    assert_eq!(server.get("idem:done-1").unwrap(), LOCK.as_bytes());
+    assert_eq!(logged(&server, "done-1"), ["extended"]);
+    server.idemctl(&words(&ask, &["--lock-ttl", "5m"])).exits(0).says("completed 1");
+}
+
 /// Rule: a lock that an operator extended by hand stays, because its worker may be alive. Revert: if
 /// extensions of all commands count, it is completed.
 #[test]
@@ -254,6 +277,38 @@ fn the_hold_is_renewed_while_the_operator_thinks() {
     assert_eq!(retry(&server, "done-1"), "CONFLICT");
     press(&mut session, "", "y\r");
     ends(session).exits(0).shows("completed 1, released 1");
+}
+
+/// The words of a run that asks the operator.
+fn asking<'a>(ask: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    words(ask, more).into_iter().filter(|word| *word != "--yes").collect()
+}
+
+/// Rule: a signal ends the question at once: a lock whose operation is done is held on, and the others
+/// get their deadlines back. Revert: if the prompt only waits for a key, this test hangs.
+#[test]
+fn a_signal_at_the_question_ends_the_run_at_once() {
+    use crate::support::terminal::{ends, on_terminal, send_signal};
+    for signal in [Signal::TERM, Signal::HUP, Signal::INT] {
+        let server =
+            Server::holding(&[("idem:done-1", LOCK, 60_000), ("idem:not-1", LOCK, 60_000)]);
+        let ask = program(server.folder(), BY_KEY);
+        let mut session = on_terminal(server.command(), &asking(&ask, &["--lock-ttl", "2h"]));
+        session.exp_string("[y/N]").unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        send_signal(&mut session, signal);
+        let ran = ends(session).exits(130);
+        let shown = ran.text().split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(
+            shown.contains("express/done-1: left: it was not tried; it was extended and holds")
+        );
+        assert!(
+            shown.contains("express/not-1: left: it was not tried; it has its former deadline")
+        );
+        assert!(shown.contains("interrupted"), "{shown}");
+        assert!(pttl(&server, "idem:done-1") > 500_000);
+        assert!(pttl(&server, "idem:not-1") <= 60_000);
+    }
 }
 
 /// Rule: a lock whose deadline idemctl cannot read is named, and not asked about without a hold. On

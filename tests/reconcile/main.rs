@@ -14,6 +14,7 @@ mod contrib;
 mod errors;
 mod from_file;
 mod holding;
+mod named_keys;
 mod provider;
 mod selection;
 mod steps;

@@ -91,11 +91,13 @@ impl Reconciliation<'_> {
             Some(Err(error)) => {
                 self.unreachable += 1;
                 lock.fate = Fate::Failed(format!("it was not tried: {error}"));
+                self.not_reached = Some(error);
                 return false;
             }
             None => return false,
         };
         self.unreachable = 0;
+        lock.take_lost_extension(&now);
         match Identity::of(&lock.record.seen).compare(&now) {
             Comparison::Same => {}
             Comparison::Renewed => {
@@ -191,11 +193,7 @@ impl Reconciliation<'_> {
             let Some(Changes { writer, journal }) = &mut self.changes else { return };
             performed = step.perform(journal, writer, now, &read_back).await;
         }
-        if let Some(Changes { writer, .. }) = &self.changes
-            && let Err(error) = writer.replicas_have_it()
-        {
-            self.behind.get_or_insert(error);
-        }
+        self.check_replicas();
         let PerformedStep { executed, noted } = match performed {
             Ok(performed) => performed,
             Err(error) => {
@@ -270,7 +268,7 @@ impl Reconciliation<'_> {
             }
             Some(Outcome::Unknown) => {
                 lock.fate =
-                    Fate::OutcomeUnknown("it is unknown whether the lock was removed".to_owned());
+                    Fate::OutcomeUnknown("its removal was sent, but the reply was lost".to_owned());
             }
             Some(Outcome::Absent) => lock.has_changed("the lock has ended"),
             Some(Outcome::Conflict | Outcome::Kept) => {
@@ -291,6 +289,15 @@ impl Reconciliation<'_> {
                 self.reconnect().await;
             }
             Err(error) => self.note_trouble(error),
+        }
+    }
+
+    /// Notes if the replicas that the operator requires did not have a change in time.
+    pub(super) fn check_replicas(&mut self) {
+        if let Some(Changes { writer, .. }) = &self.changes
+            && let Err(error) = writer.replicas_have_it()
+        {
+            self.behind.get_or_insert(error);
         }
     }
 
@@ -324,7 +331,9 @@ fn report<'a>(name: &'static str, record: &'a Record, owner: &'a [u8]) -> StepRe
 /// What became of a lock whose step ended with this error.
 fn fate_of(error: &anyhow::Error) -> Fate {
     if let Some(StoreError::OutcomeUnknown { .. }) = error.downcast_ref() {
-        return Fate::OutcomeUnknown(format!("{error:#}"));
+        let why = format!("{error:#}");
+        let why = why.strip_prefix("outcome unknown: ").unwrap_or(&why);
+        return Fate::OutcomeUnknown(why.to_owned());
     }
     match error.downcast_ref::<CommandError>() {
         Some(CommandError { exit: Exit::Changed, .. }) => {

@@ -1,4 +1,4 @@
-//! The locks that are reconciled: of a scan, or of the keys in a file.
+//! The locks that are reconciled: of a scan, or of the keys that the operator named.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::lock::{Fate, Hold, ReconciledLock};
 use crate::context::Context;
 use crate::domain::diagnosis::Thresholds;
-use crate::domain::reconcile::{Eligibility, ProviderRow, eligibility, reconcilable};
+use crate::domain::reconcile::{Eligibility, eligibility, reconcilable};
 use crate::domain::record::{
     Candidate, Given, Identity, KeyIdentity, KeyState, Record, ValueField, locate,
 };
@@ -26,7 +26,7 @@ use crate::store::read::lookup::{Lookup, LookupResult};
 use crate::store::{ReadLimit, RecordReader, StoreError};
 
 /// Locks that are reconciled in one run.
-const MOST: usize = 10_000;
+pub(super) const MOST: usize = 10_000;
 
 /// Locks that are read at a time.
 const PAGE: usize = 200;
@@ -52,6 +52,10 @@ pub(super) struct Found {
     waiting: Vec<(Record, usize, Eligibility, Option<u64>)>,
     /// Locks whose owners are alive.
     pub(super) alive: u64,
+    /// Locks that end later than their TTL allows.
+    pub(super) renewed: u64,
+    /// When the last of these ends, in milliseconds since the epoch.
+    pub(super) renewed_until_ms: Option<u64>,
     /// Redis keys that were scanned, or keys that were looked up.
     pub(super) keys: u64,
     pub(super) coverage: Coverage,
@@ -59,6 +63,15 @@ pub(super) struct Found {
     pub(super) unreachable: Option<StoreError>,
     /// True if a scan found the locks.
     pub(super) is_scan: bool,
+}
+
+/// What was found of keys that the operator named. A record counts once.
+pub(super) struct NamedLocks {
+    pub(super) found: Found,
+    /// The index of the key that names a record, by the record's first Redis key.
+    pub(super) named_by: HashMap<Vec<u8>, usize>,
+    /// The indexes of the first two keys that name the same record.
+    pub(super) named_twice: Option<(usize, usize)>,
 }
 
 /// A key whose lock is not reconciled, and why.
@@ -251,28 +264,27 @@ impl LockSearch<'_> {
         Ok(())
     }
 
-    /// Finds the locks of the keys in a file.
+    /// Finds the locks of keys that the operator named.
     ///
     /// # Errors
-    /// The server could not be asked; usage: two lines name one record.
+    /// The server could not be asked.
     pub(super) async fn look_up(
         &self,
         reader: &mut RecordReader,
-        rows: &[ProviderRow],
-    ) -> Result<(Found, HashMap<Vec<u8>, usize>)> {
+        keys: &[Given],
+    ) -> Result<NamedLocks> {
         let lookup = Lookup {
             head: ReadLimit::Whole,
             thresholds: Thresholds::default(),
             includes_results_of_others: false,
         };
-        let mut found = Found { keys: rows.len() as u64, ..Found::default() };
-        // The row of each record, by its first Redis key.
-        let mut row_of: HashMap<Vec<u8>, usize> = HashMap::new();
-        for (page, some) in rows.chunks(PAGE).enumerate() {
-            let keys = some.iter().map(|row| Given::word(row.key.as_bytes())).collect();
-            let results = lookup.find(reader, self.catalog, keys).await?;
+        let mut found = Found { keys: keys.len() as u64, ..Found::default() };
+        let mut named_by: HashMap<Vec<u8>, usize> = HashMap::new();
+        let mut named_twice = None;
+        for (page, some) in keys.chunks(PAGE).enumerate() {
+            let results = lookup.find(reader, self.catalog, some.to_vec()).await?;
             for (index, mut result) in results.into_iter().enumerate() {
-                let row = page * PAGE + index;
+                let index = page * PAGE + index;
                 let record = match record_of(&mut result, self.catalog) {
                     Ok(record) => record,
                     Err(why) => {
@@ -281,12 +293,9 @@ impl LockSearch<'_> {
                     }
                 };
                 let redis_key = record.seen.keys[0].redis_key.clone();
-                if let Some(first) = row_of.insert(redis_key, row) {
-                    return Err(CommandError::usage(format!(
-                        "--from: line {} and line {} name the same record",
-                        rows[first].line, rows[row].line
-                    ))
-                    .into());
+                if let Some(first) = named_by.insert(redis_key, index) {
+                    named_twice.get_or_insert((first, index));
+                    continue;
                 }
                 let before = (found.locks.len(), found.left_out.len(), found.waiting.len());
                 let (key, schema) = (record.key.clone(), Some(record.schema.name.clone()));
@@ -304,7 +313,7 @@ impl LockSearch<'_> {
             }
         }
         found.young = 0;
-        Ok((found, row_of))
+        Ok(NamedLocks { found, named_by, named_twice })
     }
 
     fn add(&self, record: Record, found: &mut Found) {
@@ -344,6 +353,13 @@ impl Found {
     ) {
         match eligibility {
             Eligibility::Young => self.young += 1,
+            Eligibility::Renewed(why) => {
+                let deadline_ms = record.seen.keys[key_index].deadline.millis();
+                self.renewed += 1;
+                self.renewed_until_ms = self.renewed_until_ms.max(deadline_ms);
+                let (key, schema) = (record.key.clone(), Some(record.schema.name.clone()));
+                self.left_out.push(UnreconciledKey { key, schema, why });
+            }
             Eligibility::Left(why) => {
                 let (key, schema) = (record.key.clone(), Some(record.schema.name.clone()));
                 self.left_out.push(UnreconciledKey { key, schema, why });
@@ -365,6 +381,7 @@ impl Found {
                     hold,
                     not_back: None,
                     answer: None,
+                    untested: None,
                     fate: Fate::Open,
                 });
             }

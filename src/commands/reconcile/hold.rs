@@ -55,7 +55,11 @@ impl Reconciliation<'_> {
         // The expiry in a value has to outlast the whole hold at first, and not less than the next
         // renewal later.
         let hold = self.options.hold;
-        let own_least = if least >= hold { hold } else { hold / 4 };
+        let is_renewal = least < hold;
+        let own_least = if is_renewal { hold / 4 } else { hold };
+        if is_renewal {
+            self.notice_lost_extensions().await;
+        }
         let mut wanted = Vec::new();
         for (index, lock) in self.locks.iter_mut().enumerate() {
             if !lock.fate.is_pending() {
@@ -90,6 +94,25 @@ impl Reconciliation<'_> {
         Ok(())
     }
 
+    /// Reads the locks that were extended, so that those of a failed master are extended again if
+    /// its replica did not have the extension.
+    async fn notice_lost_extensions(&mut self) {
+        let mut extended = Vec::new();
+        for (index, lock) in self.locks.iter().enumerate() {
+            let is_held = lock.fate.is_pending() || lock.is_held_on();
+            if is_held && matches!(lock.hold, Hold::Extended { .. }) {
+                extended.push(index);
+            }
+        }
+        let read = self.read(&extended).await;
+        for (index, now) in extended.into_iter().zip(read) {
+            // Other changes, and errors, show when the lock is extended or changed.
+            if let Ok(now) = now {
+                self.locks[index].take_lost_extension(&now);
+            }
+        }
+    }
+
     /// Extends locks. The log has the exact deadlines before they are given, so that the next run
     /// knows these locks even if this one is killed in the middle.
     ///
@@ -98,10 +121,11 @@ impl Reconciliation<'_> {
     async fn extend(&mut self, batch: &[usize]) -> Result<()> {
         let hold = self.options.hold;
         let now = self.context.now();
+        let local_ms = self.context.now_ms();
         self.settle_unknown(batch).await;
         let mut targets = Vec::with_capacity(batch.len());
         for index in batch {
-            let at = millis(self.now_of_server(*index) + hold);
+            let at = self.locks[*index].now_of_server_ms(local_ms) + millis(hold);
             // Never shorten.
             match self.locks[*index].deadline_ms() {
                 Some(deadline) if deadline >= at => {}
@@ -161,6 +185,7 @@ impl Reconciliation<'_> {
                 }
             }
         }
+        self.check_replicas();
         let mut left = Vec::new();
         for (index, _, error) in failed {
             self.locks[index].cannot_be_extended(&error.to_string());
@@ -270,13 +295,6 @@ impl Reconciliation<'_> {
         None
     }
 
-    /// The time of the server's clock now, as a duration since the epoch.
-    fn now_of_server(&self, index: usize) -> Duration {
-        let lock = &self.locks[index];
-        let server_ms = lock.record.seen.server_ms.unwrap_or_else(|| self.context.now_ms());
-        Duration::from_millis(server_ms) + lock.read_at.elapsed()
-    }
-
     /// Renews the hold of locks of which less than three quarters of it is left, if it is time to.
     pub(super) async fn keep_held(&mut self) {
         if self.held_at.elapsed() < self.options.hold / 8 {
@@ -351,7 +369,8 @@ impl Reconciliation<'_> {
                 }
             };
             if Identity::of(&lock.record.seen).compare(&now) != Comparison::Same {
-                lock.hold = Hold::Ended;
+                let has_it = lock.take_lost_extension(&now);
+                lock.hold = if has_it { Hold::PutBack } else { Hold::Ended };
                 continue;
             }
             let Some(now_ms) = now.server_ms else {

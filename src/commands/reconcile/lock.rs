@@ -5,7 +5,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::domain::reconcile::{DoneResponse, ProviderAnswer};
-use crate::domain::record::{Expiry, Record};
+use crate::domain::record::age::millis;
+use crate::domain::record::{Expiry, Observation, Record, locate};
 use crate::store::Change;
 use crate::store::backup::About;
 
@@ -26,6 +27,8 @@ pub(super) struct ReconciledLock {
     pub(super) not_back: Option<String>,
     /// What the provider said last.
     pub(super) answer: Option<ProviderAnswer>,
+    /// Why it was not tested on a temporary local Redis that the service replays the response.
+    pub(super) untested: Option<String>,
     pub(super) fate: Fate,
 }
 
@@ -121,6 +124,36 @@ impl ReconciledLock {
         self.record.seen.keys[self.key_index].deadline.millis()
     }
 
+    /// The time of the server's clock now, in milliseconds since the epoch. `local_ms` is that of
+    /// this machine, for a server that does not tell its own.
+    pub(super) fn now_of_server_ms(&self, local_ms: u64) -> u64 {
+        match self.record.seen.server_ms {
+            Some(server_ms) => server_ms.saturating_add(millis(self.read_at.elapsed())),
+            None => local_ms,
+        }
+    }
+
+    /// True if the lock has ended, as far as idemctl knows its deadline.
+    pub(super) fn has_ended(&self, local_ms: u64) -> bool {
+        match self.hold {
+            Hold::Ended => true,
+            Hold::Extended { until_ms, .. } | Hold::Unknown { until_ms: Some(until_ms), .. } => {
+                until_ms <= self.now_of_server_ms(local_ms)
+            }
+            Hold::None => self.left() == Some(Duration::ZERO),
+            Hold::PutBack | Hold::Unknown { until_ms: None, .. } => false,
+        }
+    }
+
+    /// What is planned for the lock, or became of it.
+    pub(super) fn words(&self) -> String {
+        let words = self.fate.words();
+        match (&self.fate, &self.untested) {
+            (Fate::ToComplete(_), Some(_)) => format!("{words} (not tested)"),
+            _ => words,
+        }
+    }
+
     /// True if the expiry in the lock's value has passed, or passes within this time. idemctl does
     /// not change it.
     pub(super) fn own_expiry_within(&self, time: Duration) -> bool {
@@ -165,10 +198,33 @@ impl ReconciledLock {
         is_there && self.is_done_without_result() && self.hold != Hold::Ended
     }
 
+    /// True if this run extended the lock, and the server has it as it was before. A failover loses
+    /// an extension that the replica did not have.
+    fn has_lost_extension(&self, now: &Observation) -> bool {
+        let Hold::Extended { former_ms, .. } = self.hold else { return false };
+        if !now.keys[self.key_index].deadline.is_at(former_ms) {
+            return false;
+        }
+        now.keys.iter().zip(&self.record.seen.keys).all(|(now, seen)| now.content == seen.content)
+    }
+
+    /// Goes on with the lock as it was before this run extended it, if a failover lost the
+    /// extension. The lock is the same, and nobody took it meanwhile.
+    pub(super) fn take_lost_extension(&mut self, now: &Observation) -> bool {
+        if !self.has_lost_extension(now) {
+            return false;
+        }
+        self.record = locate::read_as(&self.record.schema, &self.record.key, now.clone());
+        self.read_at = Instant::now();
+        self.hold = Hold::None;
+        true
+    }
+
     /// Notes that an extension had no effect.
     pub(super) fn cannot_be_extended(&mut self, why: &str) {
         if self.fate.is_pending() {
-            self.fate = Fate::Left(format!("it could not be extended: {why}"));
+            let again = if matches!(self.hold, Hold::Extended { .. }) { " again" } else { "" };
+            self.fate = Fate::Left(format!("it could not be extended{again}: {why}"));
         } else {
             self.not_back = Some(format!("and could not be extended again: {why}"));
         }

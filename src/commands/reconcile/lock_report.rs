@@ -9,6 +9,7 @@ use crate::domain::change::outcome::Ended;
 use crate::domain::record::{Expiry, age};
 use crate::render::change::named;
 use crate::render::invocation::name_of;
+use crate::render::style::View;
 use crate::render::{columns, document, escape, words};
 
 /// How many locks that are not reconciled are named on stderr.
@@ -88,7 +89,7 @@ impl Counts {
 }
 
 /// The table of the locks and of what is planned for each.
-pub(super) fn table(context: &Context, locks: &[ReconciledLock]) -> String {
+pub(super) fn table(locks: &[ReconciledLock], view: View) -> String {
     let rows = locks.iter().map(|lock| {
         let left = match lock.left() {
             None => "no expiry".to_owned(),
@@ -99,45 +100,91 @@ pub(super) fn table(context: &Context, locks: &[ReconciledLock]) -> String {
             lock.record.schema.name.clone(),
             format!("{}, {left}", lock.because),
             lock.answer.as_ref().map_or("-", |answer| answer.as_str()).to_owned(),
-            lock.fate.words(),
+            lock.words(),
         ]
     });
-    named(&["KEY", "SCHEMA", "LOCK", "ANSWER", "PLAN"], rows, context.ui.view())
+    named(&["KEY", "SCHEMA", "LOCK", "ANSWER", "PLAN"], rows, view)
+}
+
+/// Prints for how many completions it was not tested that the service replays the response.
+pub(super) fn print_untested(context: &mut Context, locks: &[ReconciledLock]) {
+    let mut untested = 0;
+    let mut first = None;
+    for lock in locks {
+        if let (Fate::ToComplete(_), Some(why)) = (&lock.fate, &lock.untested) {
+            untested += 1;
+            first.get_or_insert(why);
+        }
+    }
+    if let Some(why) = first {
+        let responses = words::counted(untested, "response");
+        context.ui.status(&format!(
+            "Not tested for {responses} ({why}). According to the schema, the service replays what \
+            is stored."
+        ));
+    }
 }
 
 /// Prints what became of each lock that was not completed or released, and how long it holds.
 pub(super) fn print_locks(context: &mut Context, locks: &[ReconciledLock]) {
+    let now_ms = context.now_ms();
     for lock in locks {
         let is_done = matches!(lock.fate, Fate::Completed(_) | Fate::Released(_));
         if is_done && !context.ui.is_verbose() {
             continue;
         }
-        let hold = match &lock.hold {
-            _ if is_done => String::new(),
-            Hold::None => String::new(),
-            Hold::Ended => "; the lock has ended, or another client changed it".to_owned(),
-            Hold::PutBack => "; it has its former deadline again".to_owned(),
-            Hold::Extended { until_ms, .. } => {
-                let why = match &lock.not_back {
-                    Some(why) => format!(" ({why})"),
-                    None => String::new(),
-                };
-                format!("; it was extended and holds until {}{why}", time(*until_ms))
-            }
-            Hold::Unknown { until_ms: Some(until_ms), .. } => {
-                format!("; it may hold until {}", time(*until_ms))
-            }
-            Hold::Unknown { until_ms: None, .. } => String::new(),
-        };
         let name = escape::text(name_of(&lock.record).as_bytes());
-        context.ui.status(&format!("{name}: {}{hold}", lock.fate.words()));
-        let is_there = !matches!(lock.fate, Fate::Changed(_)) && lock.hold != Hold::Ended;
-        if lock.is_done_without_result() && is_there {
-            let line = context.ui.invocation().command_line(["inspect", &name_of(&lock.record)]);
-            context.ui.hint(&format!(
+        context.ui.status(&format!("{name}: {}{}", lock.words(), hold_words(lock, now_ms)));
+        // The words of a lock that changed say what that means.
+        if !lock.is_done_without_result() || matches!(lock.fate, Fate::Changed(_)) {
+            continue;
+        }
+        let line = context.ui.invocation().command_line(["inspect", &name_of(&lock.record)]);
+        let advice = if matches!(lock.fate, Fate::OutcomeUnknown(_)) {
+            format!(
+                "the operation is done: `{line}` shows whether its response is stored; if not, run \
+                the same command again"
+            )
+        } else if lock.has_ended(now_ms) {
+            format!(
+                "the operation is done, but its lock has ended, so a retry may have executed it \
+                again; `{line}` shows what is stored"
+            )
+        } else {
+            format!(
                 "the operation is done: store its response with `complete` before the lock ends; \
                 `{line}` shows it"
-            ));
+            )
+        };
+        context.ui.hint(&advice);
+    }
+}
+
+/// How long a lock holds that was not completed or released, after a semicolon.
+fn hold_words(lock: &ReconciledLock, now_ms: u64) -> String {
+    if matches!(lock.fate, Fate::Completed(_) | Fate::Released(_) | Fate::Changed(_)) {
+        return String::new();
+    }
+    let has_ended = lock.has_ended(now_ms);
+    match &lock.hold {
+        Hold::None | Hold::Unknown { until_ms: None, .. } => String::new(),
+        Hold::Ended => "; the lock has ended, or another client changed it".to_owned(),
+        Hold::PutBack => "; it has its former deadline again".to_owned(),
+        Hold::Extended { until_ms, .. } if has_ended => {
+            format!("; it was extended, but only until {}", time(*until_ms))
+        }
+        Hold::Extended { until_ms, .. } => {
+            let why = match &lock.not_back {
+                Some(why) => format!(" ({why})"),
+                None => String::new(),
+            };
+            format!("; it was extended and holds until {}{why}", time(*until_ms))
+        }
+        Hold::Unknown { until_ms: Some(until_ms), .. } if has_ended => {
+            format!("; it ended at {} at the latest", time(*until_ms))
+        }
+        Hold::Unknown { until_ms: Some(until_ms), .. } => {
+            format!("; it may hold until {}", time(*until_ms))
         }
     }
 }
@@ -164,6 +211,20 @@ pub(super) fn print_left_out(context: &mut Context, found: &Found) {
         let more = found.left_out.len() - MOST_NAMED;
         context.ui.status(&format!("Not reconciled: {more} more; -o json names all of them"));
     }
+    if found.renewed > 0 {
+        let locks = words::counted(found.renewed, "lock");
+        let (end, last) = if found.renewed == 1 { ("ends", "") } else { ("end", ", the last") };
+        let at = match found.renewed_until_ms {
+            Some(until_ms) => format!("{last} at {}", time(until_ms)),
+            None => String::new(),
+        };
+        context.ui.hint(&format!(
+            "{locks} {end} later than the lock TTL allows{at}. If a run of reconcile with another \
+            audit log (of another user or machine) was ended before it could give the deadlines \
+            back, run the same command there again. Otherwise the workers may be alive; `complete` \
+            and `release` change a lock that you checked yourself"
+        ));
+    }
 }
 
 fn time(millis: u64) -> String {
@@ -176,11 +237,12 @@ pub(super) fn json(
     found: &Found,
     ended: Ended,
     backup: Option<&str>,
+    now_ms: u64,
 ) -> Value {
     let counts = Counts::of(locks);
     let mut entries = Vec::with_capacity(locks.len());
     for lock in locks {
-        entries.push(entry(lock));
+        entries.push(entry(lock, now_ms));
     }
     let mut left_out = Vec::with_capacity(found.left_out.len());
     for left in &found.left_out {
@@ -213,15 +275,16 @@ pub(super) fn json(
     })
 }
 
-fn entry(lock: &ReconciledLock) -> Value {
+fn entry(lock: &ReconciledLock, now_ms: u64) -> Value {
+    let is_done = matches!(lock.fate, Fate::Completed(_) | Fate::Released(_));
     let (hold, until_ms) = match &lock.hold {
+        _ if is_done || lock.has_ended(now_ms) => ("ended", None),
         Hold::None => ("none", None),
         Hold::Extended { until_ms, .. } => ("extended", Some(*until_ms)),
         Hold::PutBack => ("put-back", None),
         Hold::Ended => ("ended", None),
         Hold::Unknown { until_ms, .. } => ("unknown", *until_ms),
     };
-    let is_done = matches!(lock.fate, Fate::Completed(_) | Fate::Released(_));
     let mut entry = json!({
         "key": document::text(&lock.record.key),
         "schema": lock.record.schema.name,
@@ -229,8 +292,9 @@ fn entry(lock: &ReconciledLock) -> Value {
         "answer": lock.answer.as_ref().map(|answer| answer.as_str()),
         "outcome": lock.fate.as_str(),
         "message": lock.fate.words(),
-        "hold": if is_done { "ended" } else { hold },
-        "holds_until": until_ms.filter(|_| !is_done).and_then(columns::rfc3339),
+        "hold": hold,
+        "holds_until": until_ms.and_then(columns::rfc3339),
+        "untested": lock.untested,
     });
     if let Some(base64) = document::base64_unless_text(&lock.record.key) {
         entry["key_base64"] = base64.into();

@@ -49,7 +49,10 @@ impl Reconciliation<'_> {
                     let response = response.clone();
                     let record = lock.record.clone();
                     match self.check_completion(&record, &response).await {
-                        Ok(()) => Fate::ToComplete(*response),
+                        Ok(untested) => {
+                            self.locks[index].untested = untested;
+                            Fate::ToComplete(*response)
+                        }
                         Err(why) => Fate::Refused(why),
                     }
                 }
@@ -58,7 +61,8 @@ impl Reconciliation<'_> {
         }
     }
 
-    /// Passes if the response can be stored, and the service replays it.
+    /// Passes if the response can be stored, and the service replays it. Returns why this was not
+    /// tested, if only the schema says so.
     ///
     /// # Errors
     /// Why not.
@@ -66,7 +70,7 @@ impl Reconciliation<'_> {
         &mut self,
         record: &Record,
         given: &DoneResponse,
-    ) -> Result<(), String> {
+    ) -> Result<Option<String>, String> {
         let (step, response) = completion_of(record, given)?;
         let chosen = ChosenCompletion::of_lock(record).map_err(in_words)?;
         let request = chosen.request(record, &response, None).map_err(in_words)?;
@@ -88,8 +92,8 @@ impl Reconciliation<'_> {
                     of replaying the response"
                 ))
             }
-            TrialOutcome::Ran(_) | TrialOutcome::NotNeeded => Ok(()),
-            TrialOutcome::NotRun(_) if predicted == Answer::Replay => Ok(()),
+            TrialOutcome::Ran(_) | TrialOutcome::NotNeeded => Ok(None),
+            TrialOutcome::NotRun(why) if predicted == Answer::Replay => Ok(Some(why.clone())),
             TrialOutcome::NotRun(why) => Err(format!(
                 "it is not tested whether the service replays the response ({why}), and its schema \
                 does not say so"
@@ -111,7 +115,7 @@ impl Reconciliation<'_> {
             temp_dir: environment.temp_dir(),
             like: self.context.settings.target().clone(),
         };
-        self.rehearsals = match RehearsalServer::start(&servers).await {
+        self.rehearsals = match self.while_held(RehearsalServer::start(&servers)).await {
             Ok(server) => Rehearsals::Running(Box::new(server)),
             Err(NotRehearsed::NoServer(why)) => Rehearsals::Missing(why.to_string()),
             Err(NotRehearsed::Store(why)) => Rehearsals::Missing(why.to_string()),

@@ -1,5 +1,6 @@
 //! The answers of a provider's csv file, with their bodies.
 
+use std::io;
 use std::path::Path;
 
 use crate::domain::reconcile::{DoneResponse, ProviderAnswer, ProviderRow, parse_rows};
@@ -9,13 +10,23 @@ use crate::files;
 /// The largest csv file, and the largest body.
 const MOST: u64 = 16 << 20;
 
+/// True if the file is stdin.
+pub(super) fn is_stdin(file: &Path) -> bool {
+    file == Path::new("-")
+}
+
 /// Reads the file and all bodies, before anything else is done.
 ///
 /// # Errors
 /// Usage: a file cannot be read, or the first line that is wrong.
 pub(super) fn read(file: &Path) -> Result<Vec<(ProviderRow, ProviderAnswer)>, CommandError> {
     let wrong = |why: String| CommandError::usage(format!("--from {}: {why}", file.display()));
-    let bytes = files::read_or_receive(file, MOST).map_err(|error| wrong(error.to_string()))?;
+    let bytes = if is_stdin(file) {
+        files::up_to(io::stdin().lock(), MOST)
+    } else {
+        files::read_or_receive(file, MOST)
+    };
+    let bytes = bytes.map_err(|error| wrong(error.to_string()))?;
     let rows = parse_rows(&bytes).map_err(wrong)?;
     let folder = file.parent().unwrap_or(Path::new(""));
     let mut all = Vec::with_capacity(rows.len());

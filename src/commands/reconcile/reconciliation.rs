@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use futures_util::stream::{self, StreamExt as _};
-use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
+use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, sleep_until};
 
 use super::lock::{Fate, ReconciledLock};
 use crate::args::ConfirmArgs;
@@ -64,6 +64,8 @@ pub(super) struct Reconciliation<'a> {
     pub(super) behind: Option<StoreError>,
     /// Errors in a row to reach the server.
     pub(super) unreachable: u32,
+    /// The last error because of which a step was not tried.
+    pub(super) not_reached: Option<StoreError>,
 }
 
 impl Reconciliation<'_> {
@@ -202,16 +204,21 @@ impl Reconciliation<'_> {
         loop {
             let prompt = dialog.prompt(self.context)?;
             let interrupt = self.interrupt.clone();
-            let mut answer = pin!(prompt.answer(&interrupt));
-            let typed = loop {
-                let tick = tokio::time::sleep(self.options.hold / 8);
-                tokio::select! {
-                    typed = &mut answer => break typed?,
-                    () = tick => self.keep_held().await,
-                }
-            };
+            let typed = self.while_held(prompt.answer(&interrupt)).await?;
             if dialog.takes(&typed)? {
                 return Ok(());
+            }
+        }
+    }
+
+    /// Does something else, and holds the locks meanwhile.
+    pub(super) async fn while_held<T>(&mut self, work: impl Future<Output = T>) -> T {
+        let mut work = pin!(work);
+        loop {
+            let tick = sleep(self.options.hold / 8);
+            tokio::select! {
+                done = &mut work => return done,
+                () = tick => self.keep_held().await,
             }
         }
     }

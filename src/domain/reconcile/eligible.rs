@@ -14,6 +14,8 @@ pub(crate) enum Eligibility {
     Taken(String),
     /// It is known to be younger.
     Young,
+    /// It ends later than its TTL allows.
+    Renewed(String),
     /// Nobody knows, for this reason.
     Left(String),
 }
@@ -114,7 +116,7 @@ fn by_age(age_ms: u64, older_than_ms: u64, verb: &str) -> Eligibility {
 
 fn renewed(ttl_ms: u64) -> Eligibility {
     let ttl = duration::short(ttl_ms);
-    Eligibility::Left(format!(
+    Eligibility::Renewed(format!(
         "it ends later than a lock TTL of {ttl} allows, so it was renewed or extended, and its \
         worker may be alive"
     ))
