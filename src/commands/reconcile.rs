@@ -486,7 +486,9 @@ impl Reconciliation<'_> {
             return Err(self.stopped(&error, &counts, &so_far).into());
         }
         shown?;
-        if let Some(error) = self.behind.take() {
+        if counts.unknown == 0
+            && let Some(error) = self.behind.take()
+        {
             return Err(error.into());
         }
         exit_of(&self.locks, found, catalog, Some(&counts))

@@ -97,11 +97,10 @@ impl Reconciliation<'_> {
             None => return false,
         };
         self.unreachable = 0;
-        lock.take_lost_extension(&now);
         match Identity::of(&lock.record.seen).compare(&now) {
             Comparison::Same => {}
             Comparison::Renewed => {
-                lock.has_changed("its deadline was moved, so its worker may be alive");
+                lock.has_changed("its deadline was moved, so its worker may be alive, or a failover lost the extension");
                 return false;
             }
             Comparison::Changed if now.is_absent() => {

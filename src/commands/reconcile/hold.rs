@@ -57,9 +57,6 @@ impl Reconciliation<'_> {
         let hold = self.options.hold;
         let is_renewal = least < hold;
         let own_least = if is_renewal { hold / 4 } else { hold };
-        if is_renewal {
-            self.notice_lost_extensions().await;
-        }
         let mut wanted = Vec::new();
         for (index, lock) in self.locks.iter_mut().enumerate() {
             if !lock.fate.is_pending() {
@@ -92,25 +89,6 @@ impl Reconciliation<'_> {
             }
         }
         Ok(())
-    }
-
-    /// Reads the locks that were extended, so that those of a failed master are extended again if
-    /// its replica did not have the extension.
-    async fn notice_lost_extensions(&mut self) {
-        let mut extended = Vec::new();
-        for (index, lock) in self.locks.iter().enumerate() {
-            let is_held = lock.fate.is_pending() || lock.is_held_on();
-            if is_held && matches!(lock.hold, Hold::Extended { .. }) {
-                extended.push(index);
-            }
-        }
-        let read = self.read(&extended).await;
-        for (index, now) in extended.into_iter().zip(read) {
-            // Other changes, and errors, show when the lock is extended or changed.
-            if let Ok(now) = now {
-                self.locks[index].take_lost_extension(&now);
-            }
-        }
     }
 
     /// Extends locks. The log has the exact deadlines before they are given, so that the next run
@@ -369,8 +347,7 @@ impl Reconciliation<'_> {
                 }
             };
             if Identity::of(&lock.record.seen).compare(&now) != Comparison::Same {
-                let has_it = lock.take_lost_extension(&now);
-                lock.hold = if has_it { Hold::PutBack } else { Hold::Ended };
+                lock.hold = Hold::Ended;
                 continue;
             }
             let Some(now_ms) = now.server_ms else {

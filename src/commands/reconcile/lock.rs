@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use crate::domain::reconcile::{DoneResponse, ProviderAnswer};
 use crate::domain::record::age::millis;
-use crate::domain::record::{Expiry, Observation, Record, locate};
+use crate::domain::record::{Expiry, Record};
 use crate::store::Change;
 use crate::store::backup::About;
 
@@ -196,28 +196,6 @@ impl ReconciledLock {
     pub(super) fn is_held_on(&self) -> bool {
         let is_there = matches!(self.fate, Fate::Refused(_) | Fate::Failed(_) | Fate::Left(_));
         is_there && self.is_done_without_result() && self.hold != Hold::Ended
-    }
-
-    /// True if this run extended the lock, and the server has it as it was before. A failover loses
-    /// an extension that the replica did not have.
-    fn has_lost_extension(&self, now: &Observation) -> bool {
-        let Hold::Extended { former_ms, .. } = self.hold else { return false };
-        if !now.keys[self.key_index].deadline.is_at(former_ms) {
-            return false;
-        }
-        now.keys.iter().zip(&self.record.seen.keys).all(|(now, seen)| now.content == seen.content)
-    }
-
-    /// Goes on with the lock as it was before this run extended it, if a failover lost the
-    /// extension. The lock is the same, and nobody took it meanwhile.
-    pub(super) fn take_lost_extension(&mut self, now: &Observation) -> bool {
-        if !self.has_lost_extension(now) {
-            return false;
-        }
-        self.record = locate::read_as(&self.record.schema, &self.record.key, now.clone());
-        self.read_at = Instant::now();
-        self.hold = Hold::None;
-        true
     }
 
     /// Notes that an extension had no effect.
