@@ -1,4 +1,4 @@
-//! `--ask`: runs the user's program to find out how an operation ended.
+//! Runs a program of the user, such as that of `--ask`, which finds out how an operation ended.
 
 use std::ffi::OsString;
 use std::io;
@@ -28,9 +28,11 @@ const MOST_STDERR: usize = 256;
 /// The most characters of the reason that an answer gives.
 const MOST_REASON: usize = 256;
 
-/// A program that is asked about operations, as a command of the shell.
+/// A program that is asked something, as a command of the shell.
 #[derive(Debug, Clone)]
 pub(crate) struct AskProgram {
+    /// The option that names the program, such as `--ask`, for messages.
+    pub(crate) option: &'static str,
     pub(crate) command: OsString,
     /// The time limit of one question.
     pub(crate) patience: Duration,
@@ -48,13 +50,24 @@ impl AskProgram {
     }
 
     async fn run(&self, question: Vec<u8>) -> Result<ProviderAnswer, String> {
-        let mut child = self.start().map_err(|error| format!("--ask cannot run: {error}"))?;
+        let (answer, said) = self.output(question).await?;
+        parse_answer(&answer)
+            .map_err(|why| format!("{}{}", escape::text(why.as_bytes()), first_line(&said)))
+    }
+
+    /// Runs the program with this on stdin. Returns its stdout, and the beginning of its stderr.
+    ///
+    /// # Errors
+    /// It cannot run, takes too long, writes too much, or fails.
+    pub(crate) async fn output(&self, question: Vec<u8>) -> Result<(Vec<u8>, Vec<u8>), String> {
+        let option = self.option;
+        let mut child = self.start().map_err(|error| format!("{option} cannot run: {error}"))?;
         // Until the program has ended in order, whatever ends this kills it and all it started.
         let mut group = ProcessGroup::of(&child);
         let (Some(stdin), Some(stdout), Some(stderr)) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take())
         else {
-            return Err("--ask has no input or output".to_owned());
+            return Err(format!("{option} has no input or output"));
         };
         let mut answer = Vec::new();
         let mut said = Vec::new();
@@ -94,12 +107,11 @@ impl AskProgram {
                 );
             }
         }
-        let status = status.map_err(|error| format!("cannot wait for --ask: {error}"))?;
+        let status = status.map_err(|error| format!("cannot wait for {option}: {error}"))?;
         if !status.success() {
             return Err(format!("{}{}", words(status), first_line(&said)));
         }
-        parse_answer(&answer)
-            .map_err(|why| format!("{}{}", escape::text(why.as_bytes()), first_line(&said)))
+        Ok((answer, said))
     }
 
     fn start(&self) -> io::Result<Child> {

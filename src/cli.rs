@@ -20,8 +20,8 @@ use self::ending::{UNKNOWN, report, settle, unknown};
 use crate::args::{ConnectionArgs, DisplayArgs, Output};
 use crate::commands::{
     backup, begin, check, complete, completions, config, context as contexts, detect, diff, doctor,
-    duplicates, explore, extend, force_unlock, inspect, list, log, man, purge, race, reconcile,
-    release, restore, sandbox, schema, simulate, stats, sweep, undo,
+    duplicates, explore, extend, force_unlock, inspect, list, log, man, probe, purge, race,
+    reconcile, release, restore, sandbox, schema, simulate, stats, sweep, undo,
 };
 use crate::context::{Context, interruptible};
 use crate::exit::{CommandError, Exit};
@@ -117,6 +117,8 @@ enum Command {
     Simulate(simulate::Args),
     /// Explore every order of the steps of simultaneous requests, with faults
     Explore(explore::Args),
+    /// Send a service concurrent duplicates and other retries, and judge its answers
+    Probe(probe::Args),
     /// Run a command with a temporary local Redis
     Sandbox(sandbox::Args),
     /// Identify the keys in an unknown Redis by sampling
@@ -168,6 +170,7 @@ impl Command {
             | Self::Race(_)
             | Self::Simulate(_)
             | Self::Explore(_)
+            | Self::Probe(_)
             | Self::Schema(_) => Unread::GoesOn,
         }
     }
@@ -176,7 +179,7 @@ impl Command {
 impl Command {
     /// True for commands that use a server only if an option names it, because they put load on it.
     fn ignores_variables(&self) -> bool {
-        matches!(self, Self::Race(_) | Self::Simulate(_) | Self::Explore(_))
+        matches!(self, Self::Race(_) | Self::Simulate(_) | Self::Explore(_) | Self::Probe(_))
     }
 
     /// True for commands that show tables, and do nothing else that a person waits for.
@@ -480,6 +483,7 @@ async fn dispatch(
         Command::Race(args) => race::run(context, args).await,
         Command::Simulate(args) => simulate::run(context, args).await,
         Command::Explore(args) => explore::run(context, args).await,
+        Command::Probe(args) => probe::run(context, args).await,
         Command::Detect(args) => detect::run(context, args).await,
         Command::Schema(args) => schema::run(context, args).await,
         Command::Context(args) => interruptible(contexts::run(context, args, connection)).await,

@@ -22,6 +22,7 @@ pub mod exit;
 #[doc(hidden)]
 pub mod explore;
 mod files;
+mod http;
 mod interrupt;
 mod owner_check;
 mod render;

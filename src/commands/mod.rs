@@ -18,6 +18,7 @@ pub mod inspect;
 pub mod list;
 pub mod log;
 pub mod man;
+pub mod probe;
 pub mod purge;
 pub mod race;
 pub mod reconcile;

@@ -221,7 +221,11 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         hold: args.hold,
         confirm_after: args.confirm_after,
         jobs: usize::from(args.jobs),
-        program: args.ask.clone().map(|command| AskProgram { command, patience: args.ask_timeout }),
+        program: args.ask.clone().map(|command| AskProgram {
+            option: "--ask",
+            command,
+            patience: args.ask_timeout,
+        }),
         is_from_file: matches!(chosen, ChosenLocks::Provided(_)),
     };
     let mut reconciliation = Reconciliation {

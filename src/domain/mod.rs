@@ -15,6 +15,7 @@ pub mod hash_slot;
 pub(crate) mod hex;
 pub(crate) mod history;
 pub(crate) mod manual;
+pub(crate) mod probe;
 pub(crate) mod race;
 pub(crate) mod reconcile;
 pub mod record;

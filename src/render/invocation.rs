@@ -19,7 +19,7 @@ pub(crate) enum Knows {
 
 /// The subcommands that connect to the server of a run. All others need no server, or start their
 /// own.
-pub(crate) const REACHING: [(&str, Knows); 26] = [
+pub(crate) const REACHING: [(&str, Knows); 27] = [
     ("inspect", Knows::Prefix),
     ("list", Knows::Prefix),
     ("stats", Knows::Prefix),
@@ -38,6 +38,7 @@ pub(crate) const REACHING: [(&str, Knows); 26] = [
     ("race", Knows::Prefix),
     ("simulate", Knows::Prefix),
     ("explore", Knows::Prefix),
+    ("probe", Knows::Prefix),
     ("detect", Knows::SchemaDir),
     ("schema adopt", Knows::SchemaDir),
     ("schema new", Knows::SchemaDir),

@@ -25,6 +25,7 @@ pub mod name;
 mod page;
 pub mod plain;
 pub mod plugin;
+pub(crate) mod probe;
 pub mod race;
 pub mod record;
 pub mod record_json;

@@ -53,15 +53,12 @@ impl Tls {
     }
 
     /// The rustls configuration. The first call reads the files.
-    pub(in crate::store) fn config(&self) -> Result<Arc<ClientConfig>, StoreError> {
+    pub(crate) fn config(&self) -> Result<Arc<ClientConfig>, StoreError> {
         self.config.get_or_init(|| config(&self.options).map(Arc::new)).clone()
     }
 
     /// The name that the server's certificate must contain.
-    pub(in crate::store) fn server_name(
-        &self,
-        host: &str,
-    ) -> Result<ServerName<'static>, StoreError> {
+    pub(crate) fn server_name(&self, host: &str) -> Result<ServerName<'static>, StoreError> {
         let name = self.options.sni.as_deref().unwrap_or(host);
         ServerName::try_from(name.to_owned()).map_err(|_| StoreError::TlsFile {
             what: format!("{name:?}"),

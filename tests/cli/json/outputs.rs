@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::validator::files;
 
 /// The commands with `-o json`, each with the schemas of its documents; `$defs/line` in there is of a line of `-o jsonl`.
-pub const OUTPUTS: [(&str, &[&str]); 31] = [
+pub const OUTPUTS: [(&str, &[&str]); 32] = [
     ("backup list", &["backups.json"]),
     ("backup prune", &["backups.json"]),
     ("begin", &["step.json"]),
@@ -26,6 +26,7 @@ pub const OUTPUTS: [(&str, &[&str]); 31] = [
     ("list", &["list.json"]),
     ("log", &["changes.json", "log.json"]),
     ("log show", &["log-show.json"]),
+    ("probe", &["probe.json"]),
     ("purge", &["purge.json"]),
     ("race", &["race.json"]),
     ("reconcile", &["reconcile.json"]),

@@ -1,0 +1,396 @@
+//! `idemctl probe`: sends a service the requests that idempotency has to withstand, and judges the
+//! answers.
+
+mod effects;
+mod host;
+mod options;
+mod profiles;
+mod records;
+mod request;
+mod step_runner;
+
+use std::cell::Cell;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Result;
+use serde_json::{Map, Value, json};
+use tokio::time::{Instant, sleep};
+
+pub use self::options::Args;
+use self::step_runner::StepRunner;
+use crate::context::{Context, interruptible};
+use crate::domain::probe::{
+    AcceptedChecks, Baseline, CHECKS, CheckedService, KeyForm, KeyPlace, ProbeCheck, ProbeStep,
+    ProbeStepResult, ProbeTask, ProbeVerdict,
+};
+use crate::exit::{CommandError, Exit};
+use crate::files;
+use crate::http::{HttpClient, HttpOptions};
+use crate::render::{escape, probe as render};
+use crate::store::{Tls, TlsOptions};
+
+/// The most requests before the first check.
+const FIRST_REQUESTS: usize = 6;
+
+/// The most time for which the number of effects is observed at the end.
+const MOST_IDLE: Duration = Duration::from_secs(15);
+
+/// How long nothing is sent before a check is made again.
+const CALM: Duration = Duration::from_millis(1_500);
+
+/// How often a check is made again at most.
+const MOST_CONFIRMATIONS: usize = 3;
+
+/// After this many checks in a row without any answer, the service is taken to be gone.
+const MOST_SILENT: usize = 3;
+
+/// Larger than any document of this command.
+const LARGEST_ACCEPTED: u64 = 64 << 20;
+
+pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
+    if args.list {
+        let text = render::list(context.ui.view());
+        context.ui.page(text)?;
+        return Ok(Exit::Done);
+    }
+    let accepted = args.expect.as_deref().map(accepted).transpose()?;
+    let mut task = task(context, &args)?;
+    let planned = plan(&task, &args);
+    // The first requests show what the service does at all.
+    let wanted = planned.iter().map(PlannedCheck::requests).sum::<usize>() + FIRST_REQUESTS;
+    if wanted > args.max_requests {
+        let message = format!(
+            "these checks send {wanted} requests, and --max-requests allows {}",
+            args.max_requests
+        );
+        let hint = "lower --concurrency or --rounds, choose checks with --only, or raise the limit";
+        return Err(CommandError::usage(message).hint(hint).into());
+    }
+    if args.dry_run {
+        let text = render::dry_run(&dry_steps(&planned), context.ui.view());
+        context.ui.page(text)?;
+        return Ok(Exit::Done);
+    }
+    host::confirm(context, &task.template.url, &args.yes).await?;
+    if let Some(url) = args.effects.as_deref().filter(|given| effects::is_url(given)) {
+        host::confirm(context, url, &args.yes).await?;
+    }
+    let records = records::lookup(context, &args).await?;
+    task.reads_records = records.is_some();
+    if let Some(note) = &task.profile.note {
+        context.ui.note(&escape::text(note.as_bytes()));
+    }
+    let client = client(context, &args);
+    let oracle = effects::oracle(&args, client.clone());
+    let runner = StepRunner::new(client, oracle, records, args.max_requests - wanted);
+    interruptible(probe(context, &args, task, runner, accepted.as_ref())).await
+}
+
+/// A check with its steps, or why it is not applicable.
+struct PlannedCheck {
+    check: &'static ProbeCheck,
+    steps: Result<Vec<ProbeStep>, String>,
+}
+
+impl PlannedCheck {
+    /// How many requests it sends.
+    fn requests(&self) -> usize {
+        match &self.steps {
+            Ok(steps) => steps.iter().map(step_runner::planned_requests).sum(),
+            Err(_) => 0,
+        }
+    }
+}
+
+fn plan(task: &ProbeTask, args: &Args) -> Vec<PlannedCheck> {
+    let mut planned = Vec::new();
+    for check in &CHECKS {
+        if args.is_chosen(check) {
+            planned.push(PlannedCheck { check, steps: (check.steps)(task) });
+        }
+    }
+    planned
+}
+
+fn dry_steps(planned: &[PlannedCheck]) -> Vec<(&'static str, Result<&[ProbeStep], &str>)> {
+    let mut steps = Vec::new();
+    for planned in planned {
+        let of_check = planned.steps.as_deref().map_err(String::as_str);
+        steps.push((planned.check.id, of_check));
+    }
+    steps
+}
+
+fn task(context: &Context, args: &Args) -> Result<ProbeTask, CommandError> {
+    let profile = profiles::load(&args.profile)?;
+    let mut template = request::template(args, &profile)?;
+    let data = |option, data: &Option<String>| {
+        data.as_deref().map(|data| request::data(option, data)).transpose()
+    };
+    let other_body = data("--other-data", &args.other_data)?;
+    let failing_body = data("--failing-data", &args.failing_data)?;
+    let other_caller = match &args.other_caller {
+        Some(line) => Some(request::other_caller(line, &template)?),
+        None => None,
+    };
+    template.caller_header = other_caller.as_ref().map(|(name, _)| name.clone());
+    let task = ProbeTask {
+        template,
+        other_body,
+        failing_body,
+        profile,
+        run: context.new_operation(),
+        has_uuid_keys: args.uuid_keys,
+        concurrency: usize::from(args.concurrency),
+        rounds: usize::from(args.rounds),
+        other_caller,
+        counts_effects: args.effects.is_some(),
+        counts_by_key: effects::is_of_key(args.effects.as_deref().unwrap_or_default()),
+        effects_drift: None,
+        reads_records: false,
+        baseline: Baseline::default(),
+        keys: Cell::new(0),
+    };
+    // A key without a place is an error of the command line, not of one check.
+    let request = task.template.with_key("key").map_err(|why| {
+        CommandError::usage(why.to_string())
+            .hint("--key-header, --key-field and --key-parameter say where the key belongs")
+    })?;
+    request::check(&request)?;
+    Ok(task)
+}
+
+fn client(context: &Context, args: &Args) -> HttpClient {
+    let tls = TlsOptions {
+        cacert: args.http_cacert.clone(),
+        insecure: args.http_insecure,
+        ..TlsOptions::default()
+    };
+    HttpClient::new(HttpOptions {
+        tls: Tls::new(tls),
+        connect_timeout: context.settings.target().connect_timeout,
+        request_timeout: args.request_timeout,
+    })
+}
+
+async fn probe(
+    context: &mut Context,
+    args: &Args,
+    mut task: ProbeTask,
+    mut runner: StepRunner,
+    accepted: Option<&AcceptedChecks>,
+) -> Result<Exit> {
+    begin(context, &mut task, &mut runner).await?;
+    let planned = plan(&task, args);
+    let began = Instant::now();
+    let progress = context.ui.progress_of("checks made", Some(planned.len() as u64));
+    let mut made = Vec::with_capacity(planned.len());
+    let mut silent = 0;
+    for PlannedCheck { check, steps } in planned {
+        let steps = match steps {
+            Ok(steps) => steps,
+            Err(why) => {
+                made.push((check, Err(why)));
+                continue;
+            }
+        };
+        let mut results = Vec::with_capacity(steps.len());
+        for step in &steps {
+            results.push(runner.run(&task, step).await);
+        }
+        let mut exchanges = results.iter().flat_map(|result| &result.exchanges);
+        let is_answered = exchanges.any(|exchange| exchange.answer().is_some());
+        silent = if is_answered { 0 } else { silent + 1 };
+        made.push((check, Ok(results)));
+        if silent >= MOST_SILENT {
+            progress.finish_and_clear();
+            let message =
+                format!("the service gave no answer any more, in {silent} checks in a row");
+            return Err(CommandError::new(Exit::Unreachable, message).into());
+        }
+        progress.inc(1);
+    }
+    let mut checked = judged(&task, &made);
+    let doubtful = confirm_numbers(&task, &mut runner, &mut made, &checked).await;
+    checked = judged(&task, &made);
+    if task.counts_effects && task.effects_drift.is_none() {
+        // Other traffic must not look like a second execution, so it is looked for as long as the
+        // checks ran.
+        let is_any_failed = checked.iter().any(CheckedService::is_failed);
+        let idle = if is_any_failed { began.elapsed().min(MOST_IDLE) } else { Duration::ZERO };
+        task.effects_drift = runner.drift_at_end(idle).await;
+        if task.effects_drift.is_some() {
+            checked = judged(&task, &made);
+        }
+    }
+    for checked in &mut checked {
+        if doubtful.contains(&checked.check.id) && checked.is_shown_by_number() {
+            checked.take_back();
+        }
+    }
+    progress.finish_and_clear();
+    show(context, args, &task, &runner, &checked, accepted)
+}
+
+/// Makes checks again that only a number of effects fails, after a time in which late effects can
+/// appear. Returns the checks of which nothing was seen again.
+async fn confirm_numbers(
+    task: &ProbeTask,
+    runner: &mut StepRunner,
+    made: &mut [MadeCheck],
+    checked: &[CheckedService],
+) -> Vec<&'static str> {
+    let mut doubtful = Vec::new();
+    // Effects of one key are those of one check.
+    if task.counts_by_key || task.effects_drift.is_some() {
+        return doubtful;
+    }
+    for (made, checked) in made.iter_mut().zip(checked) {
+        if !checked.is_shown_by_number() {
+            continue;
+        }
+        let check = checked.check;
+        let mut is_confirmed = false;
+        for _ in 0..MOST_CONFIRMATIONS {
+            let Ok(steps) = (check.steps)(task) else { break };
+            if !runner.may_repeat(steps.iter().map(step_runner::planned_requests).sum()) {
+                break;
+            }
+            sleep(CALM).await;
+            let mut results = Vec::with_capacity(steps.len());
+            for step in &steps {
+                results.push(runner.run(task, step).await);
+            }
+            if (check.judge)(task, &results).verdict == ProbeVerdict::Fail {
+                *made = (check, Ok(results));
+                is_confirmed = true;
+                break;
+            }
+        }
+        if !is_confirmed {
+            doubtful.push(check.id);
+        }
+    }
+    doubtful
+}
+
+/// A check with the results of its steps, or why it is not applicable.
+type MadeCheck = (&'static ProbeCheck, Result<Vec<ProbeStepResult>, String>);
+
+/// Judges all checks at the end, because the number of effects may drift during the run.
+fn judged(task: &ProbeTask, made: &[MadeCheck]) -> Vec<CheckedService> {
+    let mut checked = Vec::with_capacity(made.len());
+    for (check, results) in made {
+        let clause = task.profile.checks.get(check.id).cloned();
+        checked.push(match results {
+            Ok(results) => {
+                let judgement = (check.judge)(task, results);
+                CheckedService::new(check, clause, judgement, results.clone())
+            }
+            Err(why) => CheckedService::not_applicable(check, clause, why.clone()),
+        });
+    }
+    checked
+}
+
+/// Sends the first requests: whether the service accepts one at all, and what answers can show.
+///
+/// # Errors
+/// The service does not answer, or rejects the request.
+async fn begin(
+    context: &mut Context,
+    task: &mut ProbeTask,
+    runner: &mut StepRunner,
+) -> Result<(), CommandError> {
+    task.effects_drift = runner.drift_at_start(task).await;
+    let mut first = runner.first(task).await?;
+    let is_rejected = first.answer().is_some_and(|answer| matches!(answer.status, 400 | 422));
+    if is_rejected && matches!(task.template.place, KeyPlace::Header(_)) {
+        // Many services take the key as it is, and accept only some characters.
+        let (other, words) = match task.template.form {
+            KeyForm::Quoted => (KeyForm::Bare, "without quotation marks"),
+            KeyForm::Bare => (KeyForm::Quoted, "in quotation marks"),
+        };
+        let given = std::mem::replace(&mut task.template.form, other);
+        let second = runner.first(task).await?;
+        if second.answer().is_some_and(|answer| answer.is_success()) {
+            context.ui.note(&format!(
+                "the service rejected a key as the profile writes it, so all others are {words}"
+            ));
+            first = second;
+        } else {
+            task.template.form = given;
+        }
+    }
+    let Some(answer) = first.answer() else {
+        let url = escape::text(render::url(&first.request).as_bytes());
+        let message = format!("{url} gave {}", first.in_words());
+        return Err(CommandError::new(Exit::Unreachable, message));
+    };
+    if !answer.is_success() {
+        let message = format!(
+            "the service answered the first request with {}, so nothing can be probed: {}",
+            answer.status,
+            render::shown_body(&first)
+        );
+        return Err(CommandError::new(Exit::Partial, message).hint(
+            "the request must be one that the service executes; --dry-run prints it, and \
+             --uuid-keys makes keys that are UUIDs",
+        ));
+    }
+    let answer = answer.clone();
+    task.baseline = runner.baseline(task, &first, &answer).await;
+    Ok(())
+}
+
+fn show(
+    context: &mut Context,
+    args: &Args,
+    task: &ProbeTask,
+    runner: &StepRunner,
+    checked: &[CheckedService],
+    accepted: Option<&AcceptedChecks>,
+) -> Result<Exit> {
+    let differences = accepted.map(|accepted| accepted.differences(checked));
+    let mut of_all = Map::new();
+    of_all.insert("profile".to_owned(), json!(task.profile.name));
+    of_all.insert("source".to_owned(), json!(task.profile.source));
+    of_all.insert("url".to_owned(), json!(render::masked_url(&task.template.url)));
+    of_all.insert("requests".to_owned(), json!(runner.sent()));
+    of_all.insert("counts_effects".to_owned(), json!(task.counts_effects));
+    of_all.insert("effects_drift".to_owned(), json!(task.effects_drift));
+    if let Some(differences) = &differences {
+        let values: Vec<Value> = differences.iter().map(render::difference).collect();
+        of_all.insert("differences".to_owned(), Value::Array(values));
+    }
+    let mut values = Vec::with_capacity(checked.len());
+    for checked in checked {
+        values.push(render::check_json(checked));
+    }
+    let is_verbose = context.ui.is_verbose();
+    context.show_with(args.output, "checks", &values, &of_all, |view| {
+        render::page(task, checked, differences.as_deref(), is_verbose, view)
+    })?;
+    context.ui.status(&render::summary(task, checked, runner.sent()));
+    args.junit.write("probe", &render::suites(checked, differences.as_deref()))?;
+    let is_bad = match &differences {
+        Some(differences) => !differences.is_empty(),
+        None => checked.iter().any(|checked| checked.judgement.verdict == ProbeVerdict::Fail),
+    };
+    if is_bad {
+        return Ok(Exit::No);
+    }
+    let is_open = checked.iter().any(CheckedService::is_open);
+    Ok(if is_open { Exit::Partial } else { Exit::Done })
+}
+
+fn accepted(file: &Path) -> Result<AcceptedChecks, CommandError> {
+    let shown = file.display();
+    let json = files::read_or_receive(file, LARGEST_ACCEPTED)
+        .map_err(|error| CommandError::usage(format!("--expect: {shown}: {error}")))?;
+    AcceptedChecks::parse(&json).map_err(|why| {
+        CommandError::usage(format!("--expect: {shown}: {why}"))
+            .hint("write it with `idemctl probe … -o json`")
+    })
+}

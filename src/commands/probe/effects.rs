@@ -1,0 +1,131 @@
+//! The effect oracle: a command or a URL that returns how many operations were executed.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::options::Args;
+use crate::ask_program::AskProgram;
+use crate::domain::probe::{ProbeOutcome, ProbeRequest};
+use crate::http::HttpClient;
+
+/// What a key is replaced by in a command or a URL.
+const KEY_MARK: &str = "{{key}}";
+
+/// Returns the number of effects.
+pub(super) struct EffectsOracle {
+    source: EffectsSource,
+    pointer: Option<String>,
+}
+
+enum EffectsSource {
+    Url(String, HttpClient),
+    Command(String, Duration),
+}
+
+/// The oracle of `--effects`.
+pub(super) fn oracle(args: &Args, client: HttpClient) -> Option<EffectsOracle> {
+    let given = args.effects.clone()?;
+    let source = if is_url(&given) {
+        EffectsSource::Url(given, client)
+    } else {
+        EffectsSource::Command(given, args.request_timeout)
+    };
+    Some(EffectsOracle { source, pointer: args.effects_at.clone() })
+}
+
+/// True if this is a URL, and not a command.
+pub(super) fn is_url(text: &str) -> bool {
+    text.starts_with("http://") || text.starts_with("https://")
+}
+
+/// True if this command or URL counts the effects of one key.
+pub(super) fn is_of_key(text: &str) -> bool {
+    text.contains(KEY_MARK)
+}
+
+impl EffectsOracle {
+    /// True if it counts the effects of one key, so that other traffic does not change it.
+    pub(super) fn is_of_key(&self) -> bool {
+        match &self.source {
+            EffectsSource::Url(text, _) | EffectsSource::Command(text, _) => is_of_key(text),
+        }
+    }
+
+    /// The number of effects, of this key if the oracle tells keys apart.
+    ///
+    /// # Errors
+    /// Why there is no number.
+    pub(super) async fn read(&self, key: &str) -> Result<u64, String> {
+        let answer = match &self.source {
+            EffectsSource::Url(url, client) => {
+                let request = ProbeRequest {
+                    method: "GET".to_owned(),
+                    url: url.replace(KEY_MARK, key),
+                    headers: Vec::new(),
+                    caller_header: None,
+                    body: Vec::new(),
+                    key: None,
+                };
+                match client.send(&request).await.outcome {
+                    ProbeOutcome::Answered(answer) if answer.is_success() => answer.body,
+                    ProbeOutcome::Answered(answer) => {
+                        return Err(format!("--effects answered {}", answer.status));
+                    }
+                    ProbeOutcome::Unanswered(why) => return Err(format!("--effects: {why}")),
+                    ProbeOutcome::Abandoned => return Err("--effects: no answer".to_owned()),
+                }
+            }
+            EffectsSource::Command(command, patience) => {
+                let program = AskProgram {
+                    option: "--effects",
+                    // A key has only letters, digits and dashes, so the shell needs no quotes.
+                    command: command.replace(KEY_MARK, key).into(),
+                    patience: *patience,
+                };
+                let (answer, _) = program.output(Vec::new()).await.map_err(|why| failed(&why))?;
+                answer
+            }
+        };
+        // What it printed may contain a secret.
+        number(&answer, self.pointer.as_deref())
+            .ok_or_else(|| format!("--effects returned {} bytes, but no number", answer.len()))
+    }
+}
+
+/// An error of the command, without what it wrote to stderr, which may contain a secret.
+fn failed(why: &str) -> String {
+    let short = why.split(": ").next().unwrap_or_default();
+    format!("--effects: {short}; run the command by hand to see more")
+}
+
+/// The number in an answer: a text, the one number of a JSON object, or what the pointer names.
+fn number(answer: &[u8], pointer: Option<&str>) -> Option<u64> {
+    let text = std::str::from_utf8(answer).ok()?.trim();
+    let Some(pointer) = pointer else {
+        if let Ok(number) = text.parse() {
+            return Some(number);
+        }
+        let Value::Object(members) = serde_json::from_str(text).ok()? else { return None };
+        let mut numbers = members.values().filter_map(Value::as_u64);
+        let number = numbers.next()?;
+        return if numbers.next().is_none() { Some(number) } else { None };
+    };
+    let document: Value = serde_json::from_str(text).ok()?;
+    document.pointer(pointer)?.as_u64()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::number;
+
+    #[test]
+    fn finds_the_number() {
+        assert_eq!(number(b" 12\n", None), Some(12));
+        assert_eq!(number(br#"{"count": 3, "of": "x"}"#, None), Some(3));
+        assert_eq!(number(br#"{"a": 3, "b": 4}"#, None), None);
+        assert_eq!(number(br#"{"a": 3, "b": {"c": 4}}"#, Some("/b/c")), Some(4));
+        assert_eq!(number(b"-1", None), None);
+        assert_eq!(number(b"", None), None);
+    }
+}

@@ -1,0 +1,186 @@
+//! The options of `probe`, and its help.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args as ClapArgs;
+use clap::builder::PossibleValuesParser;
+
+use crate::args::{JunitArgs, Output, SchemaArgs, parse_ttl};
+use crate::domain::probe::{CHECKS, ProbeCheck};
+
+/// Send a service concurrent duplicates and other retries, and judge its answers
+///
+/// URL, -X, -H and -d are as in curl. idemctl puts a new key into each request: into the header
+/// Idempotency-Key, or where --key-header, --key-field or --key-parameter say. {{key}} in the URL, in
+/// a header or in the body is replaced by the key, so that each request can create another order.
+/// Keys begin with idemctl-probe, or with 1de3c710 if they are UUIDs.
+///
+/// Each check has one of five results. `pass` and `fail` are judged by the profile, which cites its
+/// clause. `inconclusive` means that the check was made and shows neither, `not-applicable` that it
+/// cannot be made, and `reported` that the profile leaves open what a service does.
+///
+/// Only --effects shows how often the service executed: a command or a URL that prints a number, or
+/// a JSON object with one number. {{key}} in it is replaced by the key. Without it, idemctl compares
+/// answers, and never says that a request was executed once.
+///
+/// Simultaneous requests have a connection each. idemctl holds back the last byte of every header
+/// section until all connections are ready, and then sends these bytes together. A pass counts only
+/// if all were sent before the first answer. A failure always counts.
+///
+/// With --schema and a server in -u, -h, -p, -s, --sentinel or --context, idemctl also reads the
+/// record of each key in Redis. It changes nothing there.
+///
+/// The requests are real: they create what the service creates. A host that is not this machine has
+/// to be typed, or given with --yes. Redirects are not followed.
+///
+/// Exit status 1 if a judged check fails, else 3 if a judged check is inconclusive, else 0. With
+/// --expect, 1 if a failure is new or gone.
+#[derive(Debug, ClapArgs)]
+pub struct Args {
+    /// URL of the service's operation, such as http://localhost:8080/payments
+    #[arg(id = "target_url", value_name = "URL", required_unless_present_any = ["request_file", "list"])]
+    pub(super) target: Option<String>,
+
+    /// HTTP method
+    #[arg(short = 'X', long = "request", value_name = "METHOD", default_value = "POST")]
+    pub(super) method: String,
+
+    /// Header line, such as 'Content-Type: application/json'; @FILE reads lines from FILE
+    #[arg(short = 'H', long = "header", value_name = "LINE")]
+    pub(super) headers: Vec<String>,
+
+    /// Body of the request; @FILE reads it from FILE
+    #[arg(short = 'd', long = "data", value_name = "DATA", conflicts_with = "request_file")]
+    pub(super) data: Option<String>,
+
+    /// Request as text: a line `POST URL`, header lines, an empty line, and the body
+    #[arg(long, value_name = "FILE", conflicts_with = "target_url")]
+    pub(super) request_file: Option<PathBuf>,
+
+    /// Header of the key [default: that of the profile]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["key_field", "key_parameter"])]
+    pub(super) key_header: Option<String>,
+
+    /// JSON pointer of the key in the body, such as /idempotency_key
+    #[arg(long, value_name = "POINTER", conflicts_with = "key_parameter")]
+    pub(super) key_field: Option<String>,
+
+    /// Parameter of the key in the query
+    #[arg(long, value_name = "NAME")]
+    pub(super) key_parameter: Option<String>,
+
+    /// Use UUIDs as keys, for a service that accepts nothing else
+    #[arg(long)]
+    pub(super) uuid_keys: bool,
+
+    /// Rules to judge by: ietf-07, stripe, adyen, square, or a file
+    #[arg(long, value_name = "NAME|FILE", default_value = "ietf-07")]
+    pub(super) profile: String,
+
+    /// Another valid body, for checks with another payload; @FILE reads it from FILE [default:
+    /// the first number of a JSON body is raised]
+    #[arg(long, value_name = "DATA")]
+    pub(super) other_data: Option<String>,
+
+    /// Body that makes the service answer 5xx, for the check error-then-retry; @FILE reads it from
+    /// FILE
+    #[arg(long, value_name = "DATA")]
+    pub(super) failing_data: Option<String>,
+
+    /// Header line of another caller, such as 'Authorization: …'; @FILE reads it from FILE
+    #[arg(long = "as", value_name = "LINE")]
+    pub(super) other_caller: Option<String>,
+
+    /// Command or URL that returns how many operations were executed
+    #[arg(long, value_name = "CMD|URL")]
+    pub(super) effects: Option<String>,
+
+    /// JSON pointer of the number in what --effects returns
+    #[arg(long, value_name = "POINTER", requires = "effects")]
+    pub(super) effects_at: Option<String>,
+
+    /// Number of simultaneous requests
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 20,
+        value_parser = clap::value_parser!(u16).range(2..=200)
+    )]
+    pub(super) concurrency: u16,
+
+    /// How often the checks with one key and simultaneous requests are repeated
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 3,
+        value_parser = clap::value_parser!(u16).range(1..=100)
+    )]
+    pub(super) rounds: u16,
+
+    /// The most requests that this run may send
+    #[arg(long, value_name = "N", default_value_t = 5_000)]
+    pub(super) max_requests: usize,
+
+    /// Time limit of each answer
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = parse_ttl)]
+    pub(super) request_timeout: Duration,
+
+    /// CA certificates of the service to trust instead of the system's, in PEM format
+    #[arg(long, value_name = "FILE")]
+    pub(super) http_cacert: Option<PathBuf>,
+
+    /// Do not verify the service's certificate
+    #[arg(long)]
+    pub(super) http_insecure: bool,
+
+    /// Make only these checks
+    #[arg(long, value_name = "ID", value_delimiter = ',', value_parser = ids(), conflicts_with = "skip")]
+    pub(super) only: Vec<String>,
+
+    /// Leave out these checks
+    #[arg(long, value_name = "ID", value_delimiter = ',', value_parser = ids())]
+    pub(super) skip: Vec<String>,
+
+    /// List all checks
+    #[arg(long)]
+    pub(super) list: bool,
+
+    /// Print each request as a curl command, and send nothing
+    #[arg(long)]
+    pub(super) dry_run: bool,
+
+    /// Name of a host that is not this machine, instead of typing it; may be repeated
+    #[arg(long, value_name = "HOST")]
+    pub(super) yes: Vec<String>,
+
+    /// Name of the protected context, instead of typing it; for scripts
+    #[arg(long, value_name = "NAME")]
+    pub(super) confirm: Option<String>,
+
+    /// Exit with 1 only for differences from FILE, which `-o json` wrote
+    #[arg(long, value_name = "FILE")]
+    pub(super) expect: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(super) junit: JunitArgs,
+
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t)]
+    pub(super) output: Output,
+
+    #[command(flatten)]
+    pub(super) schemas: SchemaArgs,
+}
+
+impl Args {
+    /// True if the check is to be made.
+    pub(super) fn is_chosen(&self, check: &ProbeCheck) -> bool {
+        let is_named = |ids: &[String]| ids.iter().any(|id| id == check.id);
+        if self.only.is_empty() { !is_named(&self.skip) } else { is_named(&self.only) }
+    }
+}
+
+fn ids() -> PossibleValuesParser {
+    PossibleValuesParser::new(CHECKS.iter().map(|check| check.id))
+}

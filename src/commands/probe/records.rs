@@ -1,0 +1,133 @@
+//! The record of a key in Redis, which is only read.
+
+use anyhow::Result;
+
+use super::options::Args;
+use crate::context::Context;
+use crate::domain::diagnosis::Thresholds;
+use crate::domain::probe::StoredRecord;
+use crate::domain::record::age::millis;
+use crate::domain::record::{Expiry, Given, Record};
+use crate::domain::schema::{Catalog, TtlOf};
+use crate::exit::CommandError;
+use crate::store::read::lookup::Lookup;
+use crate::store::{ReadLimit, RecordReader};
+
+/// Reads records of keys.
+pub(super) struct RecordLookup {
+    reader: RecordReader,
+    catalog: Catalog,
+}
+
+/// The lookup on the server that the command line names; `None` if it names no server or no schema.
+///
+/// # Errors
+/// Usage: only one of both is named, or the name of a protected context is not confirmed; else those
+/// of a connection.
+pub(super) async fn lookup(context: &mut Context, args: &Args) -> Result<Option<RecordLookup>> {
+    let has_server = context.settings.asks_for_its_server();
+    let has_schema = !args.schemas.schema.is_empty();
+    match (has_server, has_schema) {
+        (false, false) => return Ok(None),
+        (true, true) => {}
+        (true, false) => {
+            let why = "a server is named, but not the schema of its records";
+            return Err(CommandError::usage(why).hint("add --schema NAME").into());
+        }
+        (false, true) => {
+            let why = "--schema is named, but not the server of its records";
+            return Err(CommandError::usage(why).hint("add -u URL, or -h HOST").into());
+        }
+    }
+    let catalog = context.catalog(&args.schemas)?;
+    let reader = context.reader().await?;
+    context.learn_protection().await;
+    confirm_context(context, args.confirm.as_deref())?;
+    Ok(Some(RecordLookup { reader, catalog }))
+}
+
+/// Asks for the name of a protected context.
+fn confirm_context(context: &mut Context, given: Option<&str>) -> Result<(), CommandError> {
+    if !context.settings.is_protected() {
+        return Ok(());
+    }
+    let name = context.settings.context_name().unwrap_or_default().to_owned();
+    let protection = context.settings.protection();
+    let refused = || CommandError::usage("not confirmed; nothing was sent");
+    match given {
+        Some(given) if given == name && !name.is_empty() => return Ok(()),
+        Some(_) => return Err(refused().hint(format!("--confirm must be `{name}` here"))),
+        None => {}
+    }
+    if !context.ui.is_interactive() || name.is_empty() {
+        return Err(CommandError::usage(format!("{protection}: its name cannot be asked for"))
+            .hint(format!("in scripts, add --confirm {name}")));
+    }
+    let typed = context.ui.ask_for(&format!("{protection}. Type `{name}` to continue"))?;
+    if typed.trim() == name { Ok(()) } else { Err(refused()) }
+}
+
+impl RecordLookup {
+    /// Reads the record of a key. `written` is the key as it was sent, which a service may store with
+    /// its quotation marks.
+    ///
+    /// # Errors
+    /// Why it cannot be read.
+    pub(super) async fn read(&mut self, key: &str, written: &str) -> Result<StoredRecord, String> {
+        let lookup = Lookup {
+            head: ReadLimit::Whole,
+            thresholds: Thresholds::default(),
+            includes_results_of_others: false,
+        };
+        let mut keys = vec![Given::word(key.as_bytes())];
+        if written != key {
+            keys.push(Given::word(written.as_bytes()));
+        }
+        let all = lookup
+            .find(&mut self.reader, &self.catalog, keys)
+            .await
+            .map_err(|error| format!("{error:#}"))?;
+        for found in &all {
+            for record in &found.records {
+                if !record.claim.is_unrecognised() {
+                    return Ok(stored(record));
+                }
+            }
+        }
+        if let Some(why) = all.iter().find_map(|found| found.unread.as_ref()) {
+            return Err(why.to_string());
+        }
+        Ok(StoredRecord { state: "absent".to_owned(), ..StoredRecord::default() })
+    }
+}
+
+fn stored(record: &Record) -> StoredRecord {
+    let expiry = record.expiry();
+    let ttl_ms = match expiry {
+        Some(Expiry::In(left)) => Some(left),
+        Some(Expiry::Never) | None => None,
+    };
+    let response = record.response();
+    let mut redis_keys = Vec::new();
+    for key in &record.seen.keys {
+        if !key.content.is_absent() {
+            redis_keys.push(key.redis_key.clone());
+        }
+    }
+    StoredRecord {
+        schema: record.schema.name.clone(),
+        state: record.state.as_str().to_owned(),
+        ttl_ms,
+        stated_ttl_ms: record.ttl(ttl_of(record)).map(millis),
+        never_expires: expiry == Some(Expiry::Never),
+        owner: record.owner().map(|owner| String::from_utf8_lossy(owner).into_owned()),
+        status: response.as_ref().and_then(|response| response.status),
+        body: response.filter(|response| response.whole).map(|response| response.body),
+        redis_keys,
+    }
+}
+
+/// The TTL that decides how long a record stays in its state.
+fn ttl_of(record: &Record) -> TtlOf {
+    if record.state.is_result() { TtlOf::Result } else { TtlOf::Lock }
+}

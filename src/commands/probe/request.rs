@@ -1,0 +1,204 @@
+//! The operator's request, from options as in curl or from a file.
+
+use std::path::Path;
+
+use url::Url;
+
+use super::options::Args;
+use crate::domain::probe::{KeyPlace, ProbeProfile, ProbeRequest, RequestTemplate};
+use crate::exit::CommandError;
+use crate::files;
+use crate::render::escape;
+
+/// Larger than any request that is sent hundreds of times.
+const LARGEST: u64 = 4 << 20;
+
+/// The request of the options.
+///
+/// # Errors
+/// Usage: a file cannot be read, or a line is not a header.
+pub(super) fn template(
+    args: &Args,
+    profile: &ProbeProfile,
+) -> Result<RequestTemplate, CommandError> {
+    let mut template = match &args.request_file {
+        Some(file) => of_file(file)?,
+        None => RequestTemplate {
+            method: args.method.clone(),
+            url: args.target.clone().unwrap_or_default(),
+            headers: Vec::new(),
+            body: match &args.data {
+                Some(given) => data("--data", given)?,
+                None => Vec::new(),
+            },
+            place: KeyPlace::Mark,
+            form: profile.form(),
+            caller_header: None,
+        },
+    };
+    template.form = profile.form();
+    for given in &args.headers {
+        match given.strip_prefix('@') {
+            Some(file) => {
+                let text = files::read_text(Path::new(file), LARGEST)
+                    .map_err(|error| unreadable("--header", file, &error))?;
+                for line in text.lines().filter(|line| !line.trim().is_empty()) {
+                    template.headers.push(header("--header", line)?);
+                }
+            }
+            None => template.headers.push(header("--header", given)?),
+        }
+    }
+    // A fragment is never sent.
+    if let Some((url, _)) = template.url.split_once('#') {
+        template.url = url.to_owned();
+    }
+    // Other payloads have other lengths, so the length is that of each request.
+    template.headers.retain(|(name, _)| {
+        !["content-length", "transfer-encoding"].contains(&name.to_ascii_lowercase().as_str())
+    });
+    template.place = place(args, profile, &template);
+    Ok(template)
+}
+
+/// Where the key belongs: as an option says, or in `{{key}}` alone if the body or the URL has it and
+/// no header does, or as the profile says.
+fn place(args: &Args, profile: &ProbeProfile, template: &RequestTemplate) -> KeyPlace {
+    if let Some(name) = &args.key_header {
+        return KeyPlace::Header(name.clone());
+    }
+    if let Some(pointer) = &args.key_field {
+        return KeyPlace::Field(pointer.clone());
+    }
+    if let Some(name) = &args.key_parameter {
+        return KeyPlace::Parameter(name.clone());
+    }
+    // A header with nothing but the key is its place, whatever its name.
+    for (name, value) in &template.headers {
+        let text = String::from_utf8_lossy(value);
+        if text.trim().trim_matches('"') == "{{key}}" {
+            return KeyPlace::Header(name.clone());
+        }
+    }
+    match (&profile.key.header, &profile.key.field) {
+        (Some(name), _) => KeyPlace::Header(name.clone()),
+        (None, Some(pointer)) => KeyPlace::Field(pointer.clone()),
+        (None, None) => KeyPlace::Mark,
+    }
+}
+
+/// The text of an option, or of the file after `@`.
+///
+/// # Errors
+/// Usage: the file cannot be read.
+pub(super) fn data(option: &str, given: &str) -> Result<Vec<u8>, CommandError> {
+    match given.strip_prefix('@') {
+        Some(file) => files::read_or_receive(Path::new(file), LARGEST)
+            .map_err(|error| unreadable(option, file, &error)),
+        None => Ok(given.as_bytes().to_vec()),
+    }
+}
+
+/// One header line, or the first line of the file after `@`.
+///
+/// # Errors
+/// Usage: it is not a header line.
+pub(super) fn one_header(option: &str, given: &str) -> Result<(String, Vec<u8>), CommandError> {
+    let Some(file) = given.strip_prefix('@') else { return header(option, given) };
+    let text = files::read_text(Path::new(file), LARGEST)
+        .map_err(|error| unreadable(option, file, &error))?;
+    header(option, text.lines().next().unwrap_or_default())
+}
+
+/// The header of another caller.
+///
+/// # Errors
+/// Usage: it is not a header line, or it names the same caller.
+pub(super) fn other_caller(
+    given: &str,
+    template: &RequestTemplate,
+) -> Result<(String, Vec<u8>), CommandError> {
+    let (name, value) = one_header("--as", given)?;
+    for (known, own) in &template.headers {
+        if known.eq_ignore_ascii_case(&name) && *own == value {
+            return Err(CommandError::usage("--as names the caller that -H names already"));
+        }
+    }
+    Ok((name, value))
+}
+
+fn header(option: &str, line: &str) -> Result<(String, Vec<u8>), CommandError> {
+    // The line may be a secret, so the error does not repeat it.
+    let wrong = || CommandError::usage(format!("{option}: write a header as 'Name: value'"));
+    let (name, value) = line.split_once(':').ok_or_else(wrong)?;
+    let name = name.trim();
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    if name.is_empty() || !name.bytes().all(is_name) {
+        return Err(wrong());
+    }
+    Ok((name.to_owned(), value.trim().as_bytes().to_vec()))
+}
+
+fn of_file(file: &Path) -> Result<RequestTemplate, CommandError> {
+    let shown = file.display().to_string();
+    let bytes = files::read_or_receive(file, LARGEST)
+        .map_err(|error| unreadable("--request-file", &shown, &error))?;
+    let wrong = |why: &str| CommandError::usage(format!("--request-file: {shown}: {why}"));
+    let (head, body) = split_head(&bytes);
+    let head = std::str::from_utf8(head).map_err(|_| wrong("its head is not UTF-8"))?;
+    let mut lines = head.lines();
+    let first = lines.next().unwrap_or_default();
+    let mut words = first.split_whitespace();
+    let (Some(method), Some(url)) = (words.next(), words.next()) else {
+        return Err(wrong("its first line is not `METHOD URL`"));
+    };
+    let mut headers = Vec::new();
+    for line in lines {
+        headers.push(header("--request-file", line)?);
+    }
+    Ok(RequestTemplate {
+        method: method.to_owned(),
+        url: url.to_owned(),
+        headers,
+        body: body.to_vec(),
+        place: KeyPlace::Mark,
+        form: crate::domain::probe::KeyForm::Bare,
+        caller_header: None,
+    })
+}
+
+/// The bytes before and after the first empty line.
+fn split_head(bytes: &[u8]) -> (&[u8], &[u8]) {
+    for end in [&b"\r\n\r\n"[..], b"\n\n"] {
+        if let Some(at) = bytes.windows(end.len()).position(|window| window == end) {
+            return (&bytes[..at], &bytes[at + end.len()..]);
+        }
+    }
+    (bytes, &[])
+}
+
+/// Refuses a request that cannot be sent.
+///
+/// # Errors
+/// Usage: the URL or the method is not valid.
+pub(super) fn check(request: &ProbeRequest) -> Result<(), CommandError> {
+    let url = Url::parse(&request.url)
+        .map_err(|why| CommandError::usage(format!("the URL is not valid: {why}")))?;
+    if !["http", "https"].contains(&url.scheme()) || url.host_str().is_none() {
+        return Err(CommandError::usage("the URL must begin with http:// or https://"));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(CommandError::usage("the URL contains a user name or a password")
+            .hint("pass them as a header, from a file that only you may read: -H @FILE"));
+    }
+    let is_method = |byte: u8| byte.is_ascii_alphabetic() || byte == b'-';
+    if request.method.is_empty() || !request.method.bytes().all(is_method) {
+        let method = escape::text(request.method.as_bytes());
+        return Err(CommandError::usage(format!("`{method}` is not an HTTP method")));
+    }
+    Ok(())
+}
+
+fn unreadable(option: &str, file: &str, error: &std::io::Error) -> CommandError {
+    CommandError::usage(format!("{option}: cannot read {}: {error}", escape::text(file.as_bytes())))
+}

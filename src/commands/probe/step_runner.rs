@@ -1,0 +1,354 @@
+//! Makes the steps of the checks.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use super::effects::EffectsOracle;
+use super::records::RecordLookup;
+use crate::domain::probe::{
+    Baseline, ProbeAnswer, ProbeExchange, ProbeRequest, ProbeStep, ProbeStepResult, ProbeTask,
+};
+use crate::exit::CommandError;
+use crate::http::HttpClient;
+
+/// How often a request is sent at most until it is not rejected as in progress.
+const MOST_ATTEMPTS: usize = 20;
+
+/// The time between two counts that must agree.
+const COUNT_PAUSE: Duration = Duration::from_millis(60);
+
+/// How often effects are counted at most until two counts agree.
+const MOST_COUNTS: usize = 20;
+
+/// How long effects are observed while idemctl sends nothing.
+const IDLE: Duration = Duration::from_millis(400);
+
+/// How many requests with different keys are sent together at the start.
+const TOGETHER_AT_START: usize = 3;
+
+/// The time before the retry that shows whether a replay is equal to the first answer.
+const RETRY_PAUSE: Duration = Duration::from_millis(1_100);
+
+/// The most time for the effect of the first request to appear.
+const MOST_LAG: Duration = Duration::from_secs(3);
+
+/// Makes steps, and counts the requests.
+pub(super) struct StepRunner {
+    client: HttpClient,
+    oracle: Option<EffectsOracle>,
+    records: Option<RecordLookup>,
+    sent: usize,
+    /// How many requests may be sent again because they were rejected as in progress.
+    repeats_left: usize,
+    /// How long effects take to appear after an answer.
+    lag: Duration,
+    /// The last count, and how many requests were sent until then. It must not change while none is
+    /// sent.
+    last_count: Option<(u64, usize)>,
+    /// Why the number of effects cannot be used, as far as this was seen between two checks.
+    drift: Option<String>,
+}
+
+/// How many requests a step sends, without repetitions of those that are rejected as in progress.
+pub(super) fn planned_requests(step: &ProbeStep) -> usize {
+    match step {
+        ProbeStep::CountEffects(_) => 0,
+        ProbeStep::Send(_) | ProbeStep::SendUntilFree(_) | ProbeStep::Abandon(..) => 1,
+        ProbeStep::Overlap(..) => 2,
+        ProbeStep::Together(requests) => requests.len(),
+    }
+}
+
+impl StepRunner {
+    pub(super) fn new(
+        client: HttpClient,
+        oracle: Option<EffectsOracle>,
+        records: Option<RecordLookup>,
+        repeats_left: usize,
+    ) -> Self {
+        Self {
+            client,
+            oracle,
+            records,
+            sent: 0,
+            repeats_left,
+            lag: Duration::ZERO,
+            last_count: None,
+            drift: None,
+        }
+    }
+
+    /// How many requests were sent to the service.
+    pub(super) fn sent(&self) -> usize {
+        self.sent
+    }
+
+    /// True if this many more requests may be sent, which are then counted as repetitions.
+    pub(super) fn may_repeat(&mut self, requests: usize) -> bool {
+        match self.repeats_left.checked_sub(requests) {
+            Some(left) => {
+                self.repeats_left = left;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Makes one step.
+    pub(super) async fn run(&mut self, task: &ProbeTask, step: &ProbeStep) -> ProbeStepResult {
+        let mut result = ProbeStepResult::default();
+        match step {
+            ProbeStep::CountEffects(request) => {
+                result.effects = self.steady_count(request).await;
+                return result;
+            }
+            ProbeStep::Send(request) => {
+                self.sent += 1;
+                result.exchanges.push(self.client.send(request).await);
+            }
+            ProbeStep::SendUntilFree(request) => {
+                result.exchanges = self.send_until_free(task, request).await;
+            }
+            ProbeStep::Together(requests) => {
+                self.sent += requests.len();
+                result.exchanges = self.client.send_together(requests).await;
+                let sent = result.exchanges.iter().filter_map(|exchange| exchange.sent_us);
+                let first = sent.clone().min().unwrap_or(0);
+                result.spread_us = Some(sent.max().unwrap_or(0).saturating_sub(first));
+            }
+            ProbeStep::Abandon(request, after) => {
+                self.sent += 1;
+                result.exchanges.push(self.client.abandon(request, *after).await);
+            }
+            ProbeStep::Overlap(first, second, after) => {
+                self.sent += 2;
+                let client = self.client.clone();
+                let late = async {
+                    sleep(*after).await;
+                    tokio::join!(client.send(second), read_record(&mut self.records, task, second))
+                };
+                let (first, (second, record)) = tokio::join!(client.send(first), late);
+                result.exchanges = vec![first, second];
+                result.record = record;
+                return result;
+            }
+        }
+        if let Some(exchange) = result.exchanges.first() {
+            let request = exchange.request.clone();
+            result.record = read_record(&mut self.records, task, &request).await;
+        }
+        result
+    }
+
+    /// Sends a request until it is not rejected as in progress, or the time limit is reached.
+    async fn send_until_free(
+        &mut self,
+        task: &ProbeTask,
+        request: &ProbeRequest,
+    ) -> Vec<ProbeExchange> {
+        let deadline = Instant::now() + self.client.request_timeout();
+        let mut exchanges = Vec::new();
+        let mut pause = Duration::from_millis(20);
+        loop {
+            self.sent += 1;
+            let exchange = self.client.send(request).await;
+            let is_busy = exchange
+                .answer()
+                .is_some_and(|answer| task.profile.statuses.conflict.contains(&answer.status));
+            exchanges.push(exchange);
+            let is_late = Instant::now() + pause > deadline;
+            if !is_busy || is_late || exchanges.len() >= MOST_ATTEMPTS || self.repeats_left == 0 {
+                return exchanges;
+            }
+            self.repeats_left -= 1;
+            sleep(pause).await;
+            pause = (pause * 2).min(Duration::from_secs(1));
+        }
+    }
+
+    /// Counts effects until two counts agree; `None` without an oracle.
+    async fn steady_count(&mut self, request: &ProbeRequest) -> Option<Result<u64, String>> {
+        let key = request.key.clone().unwrap_or_default();
+        let oracle = self.oracle.as_ref()?;
+        // An effect may appear after its answer.
+        sleep(self.lag * 2).await;
+        let mut last = match oracle.read(&key).await {
+            Ok(count) => count,
+            Err(why) => return Some(Err(why)),
+        };
+        for _ in 0..MOST_COUNTS {
+            sleep(COUNT_PAUSE).await;
+            match oracle.read(&key).await {
+                Ok(count) if count == last => {
+                    if let Some((before, sent)) = self.last_count
+                        && sent == self.sent
+                        && before != count
+                        && !oracle.is_of_key()
+                    {
+                        self.drift = Some(drifted(before, count));
+                    }
+                    self.last_count = Some((count, self.sent));
+                    return Some(Ok(count));
+                }
+                Ok(count) => last = count,
+                Err(why) => return Some(Err(why)),
+            }
+        }
+        Some(Err("the number of effects does not come to rest".to_owned()))
+    }
+
+    /// Sends the first request with a new key.
+    ///
+    /// # Errors
+    /// Usage: the request cannot be made.
+    pub(super) async fn first(&mut self, task: &ProbeTask) -> Result<ProbeExchange, CommandError> {
+        let request = task
+            .template
+            .with_key(&task.new_key())
+            .map_err(|why| CommandError::usage(why.to_string()))?;
+        self.sent += 1;
+        Ok(self.client.send(&request).await)
+    }
+
+    /// Why the number of effects proves nothing, from a time in which idemctl sends nothing.
+    pub(super) async fn drift_at_start(&mut self, task: &ProbeTask) -> Option<String> {
+        let oracle = self.oracle.as_ref()?;
+        let key = task.new_key();
+        let before = match oracle.read(&key).await {
+            Ok(count) => count,
+            Err(why) => return Some(why),
+        };
+        sleep(IDLE).await;
+        match oracle.read(&key).await {
+            Ok(after) if after == before => {
+                self.last_count = Some((after, self.sent));
+                None
+            }
+            Ok(after) => Some(drifted(before, after)),
+            Err(why) => Some(why),
+        }
+    }
+
+    /// The same at the end of the run, for this time.
+    pub(super) async fn drift_at_end(&mut self, idle: Duration) -> Option<String> {
+        if self.drift.is_some() {
+            return self.drift.clone();
+        }
+        let oracle = self.oracle.as_ref()?;
+        if oracle.is_of_key() {
+            return None;
+        }
+        let before = match oracle.read("").await {
+            Ok(count) => count,
+            Err(why) => return Some(why),
+        };
+        sleep(idle.max(IDLE)).await;
+        match oracle.read("").await {
+            Ok(after) if after == before => None,
+            Ok(after) => Some(drifted(before, after)),
+            Err(why) => Some(why),
+        }
+    }
+
+    /// What answers can show, from three simultaneous requests and a retry. Also measures how long an effect takes to
+    /// appear.
+    pub(super) async fn baseline(
+        &mut self,
+        task: &mut ProbeTask,
+        first: &ProbeExchange,
+        answer: &ProbeAnswer,
+    ) -> Baseline {
+        self.measure_lag(task, first).await;
+        let mut baseline = Baseline {
+            answer_us: first.answer_time_us().unwrap_or_default(),
+            ..Baseline::default()
+        };
+        // Answers at different times may differ only by their time.
+        let mut requests = Vec::new();
+        for _ in 0..TOGETHER_AT_START {
+            requests.extend(task.template.with_key(&task.new_key()));
+        }
+        self.sent += requests.len();
+        let together = self.client.send_together(&requests).await;
+        baseline.tells_results_apart = are_all_different(&together);
+        for exchange in &together {
+            // The first request also opened connections and filled caches.
+            if exchange.answer().is_some_and(ProbeAnswer::is_success) {
+                let again = exchange.answer_time_us().unwrap_or(u64::MAX);
+                baseline.answer_us = baseline.answer_us.min(again);
+            }
+        }
+        // A time in an answer has often a resolution of seconds.
+        sleep(RETRY_PAUSE).await;
+        let retries = self.send_until_free(task, &first.request).await;
+        if let Some(retry) = retries.last().and_then(|exchange| exchange.answer()) {
+            baseline.retries_succeed = retry.is_success();
+            baseline.replays_equal = retry.is_success() && !answer.is_other_result(retry);
+        }
+        baseline
+    }
+
+    /// Waits for the effect of the first request.
+    async fn measure_lag(&mut self, task: &mut ProbeTask, first: &ProbeExchange) {
+        let Some(oracle) = &self.oracle else { return };
+        if task.effects_drift.is_some() {
+            return;
+        }
+        let key = first.request.key.clone().unwrap_or_default();
+        let before =
+            if oracle.is_of_key() { 0 } else { self.last_count.map_or(0, |(count, _)| count) };
+        let began = Instant::now();
+        loop {
+            match oracle.read(&key).await {
+                Ok(count) if count > before => {
+                    self.lag = began.elapsed().min(Duration::from_millis(500));
+                    return;
+                }
+                Ok(_) if began.elapsed() < MOST_LAG => sleep(COUNT_PAUSE / 2).await,
+                Ok(_) => {
+                    task.effects_drift = Some(
+                        "the number of effects did not rise after a request that succeeded"
+                            .to_owned(),
+                    );
+                    return;
+                }
+                Err(why) => {
+                    task.effects_drift = Some(why);
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// True if all requests succeeded, and each with another result.
+fn are_all_different(exchanges: &[ProbeExchange]) -> bool {
+    for (index, exchange) in exchanges.iter().enumerate() {
+        let Some(answer) = exchange.answer() else { return false };
+        if !answer.is_success() {
+            return false;
+        }
+        for other in exchanges[index + 1..].iter().filter_map(ProbeExchange::answer) {
+            if !answer.is_other_result(other) {
+                return false;
+            }
+        }
+    }
+    true
+}
+
+fn drifted(before: u64, after: u64) -> String {
+    format!("the number of effects changed from {before} to {after} while idemctl sent nothing")
+}
+
+/// Reads the record of a request's key; `None` if Redis is not read.
+async fn read_record(
+    records: &mut Option<RecordLookup>,
+    task: &ProbeTask,
+    request: &ProbeRequest,
+) -> Option<Result<crate::domain::probe::StoredRecord, String>> {
+    let records = records.as_mut()?;
+    let key = request.key.as_ref()?;
+    Some(records.read(key, &task.template.written(key)).await)
+}

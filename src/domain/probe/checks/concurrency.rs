@@ -1,0 +1,418 @@
+//! Requests at the same time.
+
+use super::judging::{Executions, Results, compare, executions, settled, success_of, times};
+use crate::domain::probe::message::{ProbeAnswer, ProbeExchange, ProbeOutcome, counted};
+use crate::domain::probe::probe_check::{
+    ProbeCheck, ProbeGroup, ProbeJudgement, ProbeStep, ProbeStepResult, ProbeVerdict,
+};
+use crate::domain::probe::task::ProbeTask;
+
+pub(in crate::domain::probe) const ONE_EFFECT: ProbeCheck = ProbeCheck {
+    id: "concurrent-one-effect",
+    group: ProbeGroup::Concurrency,
+    title: "simultaneous requests with one key execute once",
+    steps: counted_rounds,
+    judge: judge_one_effect,
+};
+
+pub(in crate::domain::probe) const ANSWERS: ProbeCheck = ProbeCheck {
+    id: "concurrent-answers",
+    group: ProbeGroup::Concurrency,
+    title: "simultaneous requests with one key get one result, or are rejected as in progress",
+    steps: rounds,
+    judge: judge_answers,
+};
+
+pub(in crate::domain::probe) const RETRY_AFTER: ProbeCheck = ProbeCheck {
+    id: "concurrent-retry-after",
+    group: ProbeGroup::Concurrency,
+    title: "a rejected request is told when to retry",
+    steps: one_round,
+    judge: judge_retry_after,
+};
+
+pub(in crate::domain::probe) const PAYLOADS: ProbeCheck = ProbeCheck {
+    id: "concurrent-payloads",
+    group: ProbeGroup::Concurrency,
+    title: "of simultaneous requests with one key and different payloads, one succeeds",
+    steps: payloads,
+    judge: judge_payloads,
+};
+
+pub(in crate::domain::probe) const KEYS: ProbeCheck = ProbeCheck {
+    id: "concurrent-keys",
+    group: ProbeGroup::Concurrency,
+    title: "simultaneous requests with different keys are all accepted",
+    steps: keys,
+    judge: judge_keys,
+};
+
+fn counted_rounds(task: &ProbeTask) -> Result<Vec<ProbeStep>, String> {
+    if !task.counts_effects {
+        return Err("it needs --effects".to_owned());
+    }
+    rounds(task)
+}
+
+/// Three steps per round: count, send, count.
+fn rounds(task: &ProbeTask) -> Result<Vec<ProbeStep>, String> {
+    let mut steps = Vec::new();
+    for _ in 0..task.rounds {
+        let request = task.request(&task.new_key())?;
+        steps.push(ProbeStep::CountEffects(request.clone()));
+        steps.push(ProbeStep::Together(vec![request.clone(); task.concurrency]));
+        steps.push(ProbeStep::CountEffects(request));
+    }
+    Ok(steps)
+}
+
+fn one_round(task: &ProbeTask) -> Result<Vec<ProbeStep>, String> {
+    let request = task.request(&task.new_key())?;
+    Ok(vec![ProbeStep::Together(vec![request; task.concurrency])])
+}
+
+fn payloads(task: &ProbeTask) -> Result<Vec<ProbeStep>, String> {
+    let control = task.other_request(&task.new_key(), 1)?;
+    let key = task.new_key();
+    let mut requests = vec![task.request(&key)?];
+    // Equal requests could rightly get one result, so a given payload is sent once.
+    let others = if task.other_body.is_some() { 1 } else { task.concurrency - 1 };
+    for number in 1..=others {
+        requests.push(task.other_request(&key, number as u64)?);
+    }
+    let first = requests[0].clone();
+    Ok(vec![
+        ProbeStep::Send(control),
+        ProbeStep::CountEffects(first.clone()),
+        ProbeStep::Together(requests),
+        ProbeStep::CountEffects(first),
+    ])
+}
+
+fn keys(task: &ProbeTask) -> Result<Vec<ProbeStep>, String> {
+    let mut requests = Vec::new();
+    for _ in 0..task.concurrency {
+        requests.push(task.request(&task.new_key())?);
+    }
+    let first = requests[0].clone();
+    Ok(vec![
+        ProbeStep::CountEffects(first.clone()),
+        ProbeStep::Together(requests),
+        ProbeStep::CountEffects(first),
+    ])
+}
+
+/// The worst judgement of several: what failed counts, then what is open.
+fn worst(judgements: Vec<ProbeJudgement>) -> ProbeJudgement {
+    let rank = |judgement: &ProbeJudgement| match judgement.verdict {
+        ProbeVerdict::Fail => 0,
+        ProbeVerdict::Inconclusive => 1,
+        ProbeVerdict::NotApplicable => 2,
+        ProbeVerdict::Reported => 3,
+        ProbeVerdict::Pass => 4,
+    };
+    judgements
+        .into_iter()
+        .min_by_key(rank)
+        .unwrap_or_else(|| ProbeJudgement::inconclusive("no round was made"))
+}
+
+/// Judges each round of three steps, with the number of its first step.
+fn each_round(
+    results: &[ProbeStepResult],
+    judge: impl Fn(usize, &[ProbeStepResult]) -> ProbeJudgement,
+) -> ProbeJudgement {
+    let mut judgements = Vec::new();
+    for (round, results) in results.chunks(3).enumerate() {
+        if results.len() == 3 {
+            judgements.push(judge(round * 3, results));
+        }
+    }
+    worst(judgements)
+}
+
+fn judge_one_effect(task: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
+    each_round(results, |at, round| {
+        let sent = &round[1];
+        let shown = two_answers(&sent.exchanges, at + 1);
+        let words = statuses(&sent.exchanges);
+        let judged = match executions(task, &round[0], &round[2]) {
+            // A request that was turned away did not take part.
+            Executions::Times(1) if processed(&sent.exchanges) < 2 => ProbeJudgement::inconclusive(
+                format!("executed once, but the service processed only one request ({words})"),
+            ),
+            Executions::Times(1) => {
+                unless_spread(sent, ProbeJudgement::pass(format!("executed once ({words})")))
+            }
+            Executions::Times(0) => {
+                ProbeJudgement::inconclusive(format!("no request executed ({words})"))
+            }
+            Executions::Times(count) => {
+                ProbeJudgement::fail(format!("{} ({words})", times(count))).by_number()
+            }
+            Executions::NotCounted => ProbeJudgement::not_applicable("it needs --effects"),
+            Executions::Unknown(why) => ProbeJudgement::inconclusive(why),
+        };
+        judged.showing(&shown)
+    })
+}
+
+fn judge_answers(task: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
+    each_round(results, |at, round| {
+        let sent = &round[1];
+        let judged = answers_of_one_key(task, at + 1, &sent.exchanges);
+        if judged.verdict == ProbeVerdict::Pass { unless_spread(sent, judged) } else { judged }
+    })
+}
+
+fn answers_of_one_key(
+    task: &ProbeTask,
+    step: usize,
+    exchanges: &[ProbeExchange],
+) -> ProbeJudgement {
+    let words = statuses(exchanges);
+    let successes = successes(exchanges);
+    let mut open = None;
+    if let Some((first, answer)) = successes.first() {
+        for (other, success) in &successes[1..] {
+            let shown = [(step, *first), (step, *other)];
+            match compare(task, answer, success) {
+                Results::Same => {}
+                Results::Different => {
+                    return ProbeJudgement::fail(format!(
+                        "two requests got different results ({words})"
+                    ))
+                    .showing(&shown);
+                }
+                Results::Unknown(why) => {
+                    open = Some(ProbeJudgement::inconclusive(why).showing(&shown));
+                }
+            }
+        }
+    }
+    for (place, exchange) in exchanges.iter().enumerate() {
+        let Some(answer) = exchange.answer() else {
+            open = Some(unanswered(exchange, &words).showing(&[(step, place)]));
+            continue;
+        };
+        if answer.is_success() || task.is_conflict(answer) {
+            continue;
+        }
+        if answer.is_overload() {
+            open = Some(
+                ProbeJudgement::inconclusive(format!("the service was overloaded ({words})"))
+                    .showing(&[(step, place)]),
+            );
+            continue;
+        }
+        let mut shown = vec![(step, place)];
+        shown.extend(successes.first().map(|(first, _)| (step, *first)));
+        return ProbeJudgement::fail(format!(
+            "a simultaneous request got {} ({words})",
+            answer.status
+        ))
+        .showing(&shown);
+    }
+    if let Some(open) = open {
+        return open;
+    }
+    if successes.is_empty() {
+        return ProbeJudgement::inconclusive(format!("no request succeeded ({words})"));
+    }
+    let message = match successes.len() {
+        1 => format!("one request succeeded ({words})"),
+        _ => format!("the answers agree ({words})"),
+    };
+    ProbeJudgement::pass(message).showing(&two_answers(exchanges, step))
+}
+
+fn judge_retry_after(task: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
+    let mut with = 0;
+    let mut without = 0;
+    let mut shown = Vec::new();
+    for (place, exchange) in results[0].exchanges.iter().enumerate() {
+        let Some(answer) = exchange.answer() else { continue };
+        if !task.is_conflict(answer) {
+            continue;
+        }
+        shown = vec![(0, place)];
+        match answer.header("retry-after") {
+            Some(_) => with += 1,
+            None => without += 1,
+        }
+    }
+    let judged = match (with, without) {
+        (0, 0) => ProbeJudgement::not_applicable("no request was rejected as in progress"),
+        (with, 0) => ProbeJudgement::pass(format!("all {with} rejections have Retry-After")),
+        (_, without) => ProbeJudgement::fail(format!("{without} rejections have no Retry-After")),
+    };
+    judged.showing(&shown)
+}
+
+fn judge_payloads(task: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
+    settled(payloads_judged(task, results))
+}
+
+fn payloads_judged(
+    task: &ProbeTask,
+    results: &[ProbeStepResult],
+) -> Result<ProbeJudgement, ProbeJudgement> {
+    let exchanges = &results[2].exchanges;
+    let words = statuses(exchanges);
+    let successes = successes(exchanges);
+    let shown = two_answers(exchanges, 2);
+    if let Executions::Times(count @ 2..) = executions(task, &results[1], &results[3]) {
+        let judged = ProbeJudgement::fail(format!("{} ({words})", times(count))).by_number();
+        return Ok(judged.showing(&shown));
+    }
+    if successes.len() > 1 {
+        return Ok(ProbeJudgement::fail(format!(
+            "{} requests with different payloads succeeded ({words})",
+            successes.len()
+        ))
+        .showing(&shown));
+    }
+    // Otherwise a validation error would look like a mismatch.
+    success_of(results[0].exchanges.first(), "the other payload with a key of its own")?;
+    for (place, exchange) in exchanges.iter().enumerate() {
+        let Some(answer) = exchange.answer() else {
+            return Ok(unanswered(exchange, &words).showing(&[(2, place)]));
+        };
+        if answer.is_success() || task.is_conflict(answer) || task.is_mismatch(answer) {
+            continue;
+        }
+        let judged = match answer.is_overload() {
+            true => ProbeJudgement::inconclusive(format!("the service was overloaded ({words})")),
+            false => ProbeJudgement::fail(format!(
+                "a simultaneous request got {} ({words})",
+                answer.status
+            )),
+        };
+        return Ok(judged.showing(&[(2, place)]));
+    }
+    if successes.is_empty() {
+        return Ok(ProbeJudgement::inconclusive(format!("no request succeeded ({words})")));
+    }
+    let pass = ProbeJudgement::pass(format!("one request succeeded ({words})")).showing(&shown);
+    Ok(unless_spread(&results[2], pass))
+}
+
+fn judge_keys(task: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
+    let exchanges = &results[1].exchanges;
+    let words = statuses(exchanges);
+    for (place, exchange) in exchanges.iter().enumerate() {
+        let Some(answer) = exchange.answer() else {
+            return unanswered(exchange, &words).showing(&[(1, place)]);
+        };
+        if answer.is_success() {
+            continue;
+        }
+        let is_rejected = task.is_conflict(answer) || task.is_mismatch(answer);
+        let judged = match is_rejected && !answer.is_overload() {
+            true => ProbeJudgement::fail(format!("a new key was rejected ({words})")),
+            false => ProbeJudgement::inconclusive(format!(
+                "a request with a new key got {} ({words})",
+                answer.status
+            )),
+        };
+        return judged.showing(&[(1, place)]);
+    }
+    let shown = two_answers(exchanges, 1);
+    let wanted = exchanges.len() as u64;
+    let judged = match executions(task, &results[0], &results[2]) {
+        // Such an oracle counts for one of the keys.
+        _ if task.counts_by_key => all_accepted(task, exchanges, &words),
+        Executions::NotCounted => all_accepted(task, exchanges, &words),
+        Executions::Unknown(why) => ProbeJudgement::inconclusive(why),
+        Executions::Times(count) if count == wanted => {
+            ProbeJudgement::pass(format!("all succeeded, and each executed ({words})"))
+        }
+        Executions::Times(count) => {
+            ProbeJudgement::fail(format!("all succeeded, but {} ({words})", times(count)))
+                .by_number()
+        }
+    };
+    let judged = judged.showing(&shown);
+    if judged.verdict == ProbeVerdict::Pass { unless_spread(&results[1], judged) } else { judged }
+}
+
+/// Judges successes of different keys by their answers alone.
+fn all_accepted(task: &ProbeTask, exchanges: &[ProbeExchange], words: &str) -> ProbeJudgement {
+    let successes = successes(exchanges);
+    for (index, (_, answer)) in successes.iter().enumerate() {
+        for (_, other) in &successes[index + 1..] {
+            if !answer.is_other_result(other) || !task.baseline.tells_results_apart {
+                return ProbeJudgement::inconclusive(format!(
+                    "all succeeded ({words}), but answers of different keys are equal, so they do \
+                     not show that each executed"
+                ));
+            }
+        }
+    }
+    ProbeJudgement::pass(format!("all succeeded, with different results ({words})"))
+}
+
+/// The successes with their places.
+fn successes(exchanges: &[ProbeExchange]) -> Vec<(usize, &ProbeAnswer)> {
+    let mut successes = Vec::new();
+    for (place, exchange) in exchanges.iter().enumerate() {
+        if let Some(answer) = exchange.answer()
+            && answer.is_success()
+        {
+            successes.push((place, answer));
+        }
+    }
+    successes
+}
+
+/// How many requests the service processed, and did not refuse because it was overloaded.
+fn processed(exchanges: &[ProbeExchange]) -> usize {
+    let answers = exchanges.iter().filter_map(ProbeExchange::answer);
+    answers.filter(|answer| !answer.is_overload()).count()
+}
+
+/// Two exchanges that show a round: the first two successes, or else the first of each status.
+fn two_answers(exchanges: &[ProbeExchange], step: usize) -> Vec<(usize, usize)> {
+    let mut shown = Vec::new();
+    for (place, _) in successes(exchanges).into_iter().take(2) {
+        shown.push((step, place));
+    }
+    for (place, exchange) in exchanges.iter().enumerate() {
+        let is_other = exchange.answer().is_none_or(|answer| !answer.is_success());
+        if shown.len() < 2 && is_other {
+            shown.push((step, place));
+        }
+    }
+    shown
+}
+
+fn statuses(exchanges: &[ProbeExchange]) -> String {
+    counted(exchanges.iter().map(|exchange| match &exchange.outcome {
+        ProbeOutcome::Answered(answer) => answer.status.to_string(),
+        ProbeOutcome::Unanswered(_) => "no answer".to_owned(),
+        ProbeOutcome::Abandoned => "given up".to_owned(),
+    }))
+}
+
+fn unanswered(exchange: &ProbeExchange, words: &str) -> ProbeJudgement {
+    let why = exchange.in_words();
+    ProbeJudgement::inconclusive(format!("a request got {why} ({words})"))
+}
+
+/// A pass proves nothing if the first answer came before the last request was sent.
+fn unless_spread(sent: &ProbeStepResult, judged: ProbeJudgement) -> ProbeJudgement {
+    let Some(spread) = sent.spread_us else { return judged };
+    let first_sent = sent.exchanges.iter().filter_map(|exchange| exchange.sent_us).min();
+    let first_answer = sent.exchanges.iter().filter_map(|exchange| exchange.answered_us).min();
+    let (Some(first_sent), Some(first_answer)) = (first_sent, first_answer) else { return judged };
+    let took = first_answer.saturating_sub(first_sent);
+    if spread < took {
+        return judged;
+    }
+    let shown = judged.shown.clone();
+    ProbeJudgement::inconclusive(format!(
+        "the first answer came after {took} µs, before all requests were sent ({spread} µs), so \
+         they were not simultaneous"
+    ))
+    .showing(&shown)
+}

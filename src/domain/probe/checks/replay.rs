@@ -1,0 +1,218 @@
+//! A retry after the request completed.
+
+use super::judging::{
+    Executions, Results, answer_of, compare, executions, last, settled, success_of, times,
+};
+use crate::domain::probe::answers::{added_headers, changed_headers};
+use crate::domain::probe::message::ProbeAnswer;
+use crate::domain::probe::probe_check::{
+    ProbeCheck, ProbeGroup, ProbeJudgement, ProbeStep, ProbeStepResult,
+};
+use crate::domain::probe::task::ProbeTask;
+
+pub(in crate::domain::probe) const AT_ONCE: ProbeCheck = ProbeCheck {
+    id: "replay-at-once",
+    group: ProbeGroup::Replay,
+    title: "a retry right after the whole answer gets the result",
+    steps: send_twice_at_once,
+    judge: judge_at_once,
+};
+
+pub(in crate::domain::probe) const STATUS: ProbeCheck = ProbeCheck {
+    id: "replay-status",
+    group: ProbeGroup::Replay,
+    title: "a retry gets the status of the first answer",
+    steps: send_twice,
+    judge: judge_status,
+};
+
+pub(in crate::domain::probe) const BODY: ProbeCheck = ProbeCheck {
+    id: "replay-body",
+    group: ProbeGroup::Replay,
+    title: "a retry gets the body of the first answer",
+    steps: send_twice,
+    judge: judge_body,
+};
+
+pub(in crate::domain::probe) const HEADERS: ProbeCheck = ProbeCheck {
+    id: "replay-headers",
+    group: ProbeGroup::Replay,
+    title: "a retry gets Location, ETag and Content-Type of the first answer",
+    steps: send_twice,
+    judge: judge_headers,
+};
+
+pub(in crate::domain::probe) const ONE_EFFECT: ProbeCheck = ProbeCheck {
+    id: "replay-one-effect",
+    group: ProbeGroup::Replay,
+    title: "a request and its two retries execute once",
+    steps: send_three_times,
+    judge: judge_one_effect,
+};
+
+pub(in crate::domain::probe) const MARK: ProbeCheck = ProbeCheck {
+    id: "replay-mark",
+    group: ProbeGroup::Replay,
+    title: "a replay says that it is one",
+    steps: send_twice,
+    judge: judge_mark,
+};
+
+pub(in crate::domain::probe) const COOKIE: ProbeCheck = ProbeCheck {
+    id: "replay-cookie",
+    group: ProbeGroup::Replay,
+    title: "a replay sets no cookie",
+    steps: send_twice,
+    judge: judge_cookie,
+};
+
+fn send_twice(task: &ProbeTask) -> Result<Vec<ProbeStep>, String> {
+    let request = task.request(&task.new_key())?;
+    Ok(vec![ProbeStep::Send(request.clone()), ProbeStep::SendUntilFree(request)])
+}
+
+fn send_twice_at_once(task: &ProbeTask) -> Result<Vec<ProbeStep>, String> {
+    let request = task.request(&task.new_key())?;
+    Ok(vec![ProbeStep::Send(request.clone()), ProbeStep::Send(request)])
+}
+
+fn send_three_times(task: &ProbeTask) -> Result<Vec<ProbeStep>, String> {
+    if !task.counts_effects {
+        return Err("it needs --effects".to_owned());
+    }
+    let request = task.request(&task.new_key())?;
+    Ok(vec![
+        ProbeStep::CountEffects(request.clone()),
+        ProbeStep::Send(request.clone()),
+        ProbeStep::SendUntilFree(request.clone()),
+        ProbeStep::SendUntilFree(request.clone()),
+        ProbeStep::CountEffects(request),
+    ])
+}
+
+/// The first success and the answer to its retry.
+fn pair(
+    results: &[ProbeStepResult],
+) -> Result<(&ProbeAnswer, &ProbeAnswer, usize), ProbeJudgement> {
+    let first = success_of(results[0].exchanges.first(), "the first request")?;
+    let (place, retry) = last(&results[1]);
+    let retry = answer_of(retry)?;
+    if retry.is_overload() {
+        return Err(ProbeJudgement::inconclusive(format!(
+            "the retry was answered {}",
+            retry.status
+        )));
+    }
+    Ok((first, retry, place))
+}
+
+fn judge_at_once(task: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
+    settled(pair(results).map(|(_, retry, place)| {
+        let shown = [(0, 0), (1, place)];
+        if task.is_conflict(retry) {
+            return ProbeJudgement::fail(format!(
+                "the first answer was complete, and the retry after it got {}",
+                retry.status
+            ))
+            .showing(&shown);
+        }
+        if !retry.is_success() {
+            return ProbeJudgement::fail(format!("the retry got {}", retry.status)).showing(&shown);
+        }
+        ProbeJudgement::pass(format!("the retry got {}", retry.status)).showing(&shown)
+    }))
+}
+
+fn judge_status(_: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
+    settled(pair(results).map(|(first, retry, place)| {
+        let judged = if first.status == retry.status {
+            ProbeJudgement::pass(format!("both are {}", first.status))
+        } else {
+            ProbeJudgement::fail(format!(
+                "the first answer is {}, and the retry got {}",
+                first.status, retry.status
+            ))
+        };
+        judged.showing(&[(0, 0), (1, place)])
+    }))
+}
+
+fn judge_body(task: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
+    settled(pair(results).map(|(first, retry, place)| {
+        let shown = [(0, 0), (1, place)];
+        if !first.is_whole || !retry.is_whole {
+            return ProbeJudgement::inconclusive("a body is too long to compare").showing(&shown);
+        }
+        if !first.has_same_body(retry) {
+            return ProbeJudgement::fail("the retry got another body").showing(&shown);
+        }
+        let bytes = first.body.len();
+        if first.body != retry.body {
+            return ProbeJudgement::pass("the bodies are equal as JSON, but not in their bytes")
+                .showing(&shown);
+        }
+        match compare(task, first, retry) {
+            Results::Unknown(why) => ProbeJudgement::inconclusive(why).showing(&shown),
+            _ => ProbeJudgement::pass(format!("both have the same {bytes} bytes")).showing(&shown),
+        }
+    }))
+}
+
+fn judge_headers(_: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
+    settled(pair(results).map(|(first, retry, place)| {
+        let changed = changed_headers(first, retry);
+        let judged = if changed.is_empty() {
+            ProbeJudgement::pass("the retry has all that the first answer has")
+        } else {
+            ProbeJudgement::fail(format!("in the retry, {}", changed.join(", ")))
+        };
+        judged.showing(&[(0, 0), (1, place)])
+    }))
+}
+
+fn judge_one_effect(task: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
+    let shown = [(1, 0), (2, last(&results[2]).0)];
+    let judged = match executions(task, &results[0], &results[4]) {
+        Executions::Times(1) => settled((|| {
+            for retry in [last(&results[2]).1, last(&results[3]).1] {
+                let retry = answer_of(retry)?;
+                if retry.is_overload() {
+                    let message = format!("a retry was answered {}", retry.status);
+                    return Ok(ProbeJudgement::inconclusive(message));
+                }
+            }
+            Ok(ProbeJudgement::pass("executed once"))
+        })()),
+        Executions::Times(0) => {
+            ProbeJudgement::inconclusive("the number of effects did not change at all")
+        }
+        Executions::Times(count) => ProbeJudgement::fail(times(count)).by_number(),
+        Executions::NotCounted => ProbeJudgement::not_applicable("it needs --effects"),
+        Executions::Unknown(why) => ProbeJudgement::inconclusive(why),
+    };
+    judged.showing(&shown)
+}
+
+fn judge_mark(_: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
+    settled(pair(results).map(|(first, retry, place)| {
+        let added = added_headers(first, retry);
+        let judged = if !retry.is_success() {
+            ProbeJudgement::not_applicable(format!("the retry got {}", retry.status))
+        } else if added.is_empty() {
+            ProbeJudgement::reported("the replay has no header that the first answer lacks")
+        } else {
+            ProbeJudgement::reported(format!("only the replay has {}", added.join(", ")))
+        };
+        judged.showing(&[(0, 0), (1, place)])
+    }))
+}
+
+fn judge_cookie(_: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
+    settled(pair(results).map(|(_, retry, place)| {
+        let judged = match retry.header("set-cookie") {
+            Some(_) => ProbeJudgement::fail("the replay sets a cookie"),
+            None => ProbeJudgement::pass("it sets none"),
+        };
+        judged.showing(&[(0, 0), (1, place)])
+    }))
+}

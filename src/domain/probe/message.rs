@@ -1,0 +1,212 @@
+//! A request, and what came back.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use bstr::ByteSlice as _;
+use serde_json::Value;
+use url::Url;
+
+use crate::domain::record::response::is_secret_header;
+
+/// Shorter texts are not taken for credentials, because they may be anywhere by chance.
+const LEAST_SECRET: usize = 4;
+
+/// One request of a probe, ready to be sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ProbeRequest {
+    pub(crate) method: String,
+    /// The whole URL, without a fragment.
+    pub(crate) url: String,
+    /// Names as given, and values; a header with several lines occurs several times.
+    pub(crate) headers: Vec<(String, Vec<u8>)>,
+    /// The name of the header that names the caller, if the operator named another one.
+    pub(crate) caller_header: Option<String>,
+    pub(crate) body: Vec<u8>,
+    /// The idempotency key without quotation marks; `None` if the request has none.
+    pub(crate) key: Option<String>,
+}
+
+/// A whole answer.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct ProbeAnswer {
+    pub(crate) status: u16,
+    /// Names in lower case, and values.
+    pub(crate) headers: Vec<(String, Vec<u8>)>,
+    pub(crate) body: Vec<u8>,
+    /// False if the body is longer than the part that was read.
+    pub(crate) is_whole: bool,
+}
+
+/// How a request ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ProbeOutcome {
+    Answered(ProbeAnswer),
+    /// The service did not answer, or not in HTTP/1.1.
+    Unanswered(String),
+    /// idemctl closed the connection before an answer, as the check wants.
+    Abandoned,
+}
+
+/// A request and how it ended. Times are in microseconds since the start of the probe.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ProbeExchange {
+    pub(crate) request: ProbeRequest,
+    /// When the header section was complete, so that the service could act.
+    pub(crate) sent_us: Option<u64>,
+    /// When the head of the answer arrived.
+    pub(crate) answered_us: Option<u64>,
+    /// When the whole answer had arrived.
+    pub(crate) ended_us: Option<u64>,
+    pub(crate) outcome: ProbeOutcome,
+}
+
+impl ProbeRequest {
+    /// True for a header of this request whose value is never shown.
+    pub(crate) fn masks(&self, name: &str) -> bool {
+        let is_caller =
+            self.caller_header.as_ref().is_some_and(|caller| caller.eq_ignore_ascii_case(name));
+        is_caller || is_masked_header(name)
+    }
+}
+
+impl ProbeAnswer {
+    /// The first value of a header. `name` is in lower case.
+    pub(crate) fn header(&self, name: &str) -> Option<&[u8]> {
+        for (known, value) in &self.headers {
+            if known == name {
+                return Some(value);
+            }
+        }
+        None
+    }
+
+    pub(crate) fn is_success(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+
+    /// True if the answer carries another result than this one: another resource or another body.
+    pub(crate) fn is_other_result(&self, other: &Self) -> bool {
+        self.has_other_location(other) || !self.has_same_body(other)
+    }
+
+    /// True if the bodies are equal, as bytes or as JSON.
+    pub(super) fn has_same_body(&self, other: &Self) -> bool {
+        if self.body == other.body {
+            return true;
+        }
+        let first: Option<Value> = serde_json::from_slice(&self.body).ok();
+        let second: Option<Value> = serde_json::from_slice(&other.body).ok();
+        // Numbers keep their text, so 1.0 and 1 differ here as they do in bytes.
+        first.is_some() && first == second
+    }
+
+    /// True if both answers name a resource, and not the same one.
+    pub(super) fn has_other_location(&self, other: &Self) -> bool {
+        match (self.header("location"), other.header("location")) {
+            (Some(first), Some(second)) => first != second,
+            _ => false,
+        }
+    }
+
+    /// True for answers that an overloaded service or its gateway gives, whatever the key.
+    pub(crate) fn is_overload(&self) -> bool {
+        matches!(self.status, 429 | 502 | 503 | 504)
+    }
+}
+
+impl ProbeExchange {
+    pub(crate) fn answer(&self) -> Option<&ProbeAnswer> {
+        match &self.outcome {
+            ProbeOutcome::Answered(answer) => Some(answer),
+            ProbeOutcome::Unanswered(_) | ProbeOutcome::Abandoned => None,
+        }
+    }
+
+    /// The time from the complete header section to the head of the answer.
+    pub(crate) fn answer_time_us(&self) -> Option<u64> {
+        self.answered_us?.checked_sub(self.sent_us?)
+    }
+
+    /// The bytes without the credentials of the request, which some services send back.
+    pub(crate) fn without_secrets(&self, bytes: &[u8]) -> Vec<u8> {
+        let mut bytes = bytes.to_vec();
+        let mut values = Vec::new();
+        for (name, value) in &self.request.headers {
+            if self.request.masks(name) {
+                values.push(value.clone());
+            }
+        }
+        if let Ok(url) = Url::parse(&self.request.url) {
+            for (name, value) in url.query_pairs() {
+                if is_masked_parameter(&name) {
+                    values.push(value.into_owned().into_bytes());
+                }
+            }
+        }
+        for value in &values {
+            // `Bearer TOKEN`: services also show the token alone.
+            let token = value.rsplit(|byte| *byte == b' ').next().unwrap_or_default();
+            for secret in [value.as_slice(), token] {
+                if secret.len() >= LEAST_SECRET {
+                    bytes = bytes.replace(secret, "***");
+                }
+            }
+        }
+        bytes
+    }
+
+    /// The outcome in a few words.
+    pub(crate) fn in_words(&self) -> String {
+        match &self.outcome {
+            ProbeOutcome::Answered(answer) => answer.status.to_string(),
+            ProbeOutcome::Unanswered(why) => format!("no answer ({why})"),
+            ProbeOutcome::Abandoned => "connection closed by idemctl".to_owned(),
+        }
+    }
+}
+
+/// True for a header whose value is never shown.
+pub(crate) fn is_masked_header(name: &str) -> bool {
+    if is_secret_header(name) {
+        return true;
+    }
+    let name = name.to_ascii_lowercase();
+    let parts = [
+        "auth",
+        "token",
+        "secret",
+        "pass",
+        "pwd",
+        "signature",
+        "session",
+        "cred",
+        "key",
+        "jwt",
+        "dpop",
+        "cert",
+    ];
+    // An idempotency key is not a credential.
+    !name.contains("idempot") && parts.iter().any(|part| name.contains(part))
+}
+
+/// True for a parameter in a URL whose value is never shown.
+pub(crate) fn is_masked_parameter(name: &str) -> bool {
+    is_masked_header(name) || ["sig", "code"].contains(&name)
+}
+
+/// Counts equal words, in their order: `1 × 201, 19 × 409`.
+pub(super) fn counted(words: impl IntoIterator<Item = String>) -> String {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for word in words {
+        *counts.entry(word).or_default() += 1;
+    }
+    let mut text = String::new();
+    for (word, count) in counts {
+        if !text.is_empty() {
+            text.push_str(", ");
+        }
+        let _ = write!(text, "{count} × {word}");
+    }
+    text
+}

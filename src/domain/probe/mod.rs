@@ -1,0 +1,29 @@
+//! Checks of an HTTP service: which requests `probe` sends, and what their answers prove.
+//!
+//! Nothing here does any I/O. A check turns a [`ProbeTask`] into steps, `commands/probe/` makes
+//! them, and the check judges what came back.
+
+mod accepted_checks;
+mod answers;
+mod checks;
+mod message;
+mod payload;
+mod probe_check;
+mod profile;
+mod registry;
+mod task;
+mod template;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use self::accepted_checks::{AcceptedChecks, ProbeDifference};
+pub(crate) use self::message::{
+    ProbeAnswer, ProbeExchange, ProbeOutcome, ProbeRequest, is_masked_header, is_masked_parameter,
+};
+pub(crate) use self::probe_check::{
+    CheckedService, ProbeCheck, ProbeStep, ProbeStepResult, ProbeVerdict, StoredRecord,
+};
+pub(crate) use self::profile::ProbeProfile;
+pub(crate) use self::registry::{CHECKS, parse_profile};
+pub(crate) use self::task::{Baseline, ProbeTask, UUID_PREFIX};
+pub(crate) use self::template::{KeyForm, KeyPlace, RequestTemplate};

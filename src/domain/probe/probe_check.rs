@@ -1,0 +1,232 @@
+//! A check: the steps that it needs, and how it judges what came back.
+
+use std::time::Duration;
+
+use strum::IntoStaticStr;
+
+use super::message::{ProbeExchange, ProbeRequest};
+use super::profile::ProfileClause;
+use super::task::ProbeTask;
+use crate::domain::as_str::as_str;
+
+/// What a check is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
+pub(crate) enum ProbeGroup {
+    Header,
+    Replay,
+    Mismatch,
+    Concurrency,
+    Failures,
+    /// What Redis holds meanwhile.
+    Record,
+}
+
+/// What a check found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
+pub(crate) enum ProbeVerdict {
+    Pass,
+    Fail,
+    /// The check was made, and its result proves nothing.
+    Inconclusive,
+    /// The check cannot be made with this request or these options.
+    NotApplicable,
+    /// The profile leaves open what a service does, so that it is only reported.
+    Reported,
+}
+
+as_str!(ProbeGroup, ProbeVerdict);
+
+/// One check of `probe`. `docs/probe.md` describes each; a test compares them.
+pub(crate) struct ProbeCheck {
+    /// The stable name.
+    pub(crate) id: &'static str,
+    pub(crate) group: ProbeGroup,
+    /// What holds if the check passes.
+    pub(crate) title: &'static str,
+    /// The steps, or why the check is not applicable.
+    pub(crate) steps: fn(&ProbeTask) -> Result<Vec<ProbeStep>, String>,
+    /// Judges the results of the steps, one for each step.
+    pub(crate) judge: fn(&ProbeTask, &[ProbeStepResult]) -> ProbeJudgement,
+}
+
+/// One step of a check.
+#[derive(Debug, Clone)]
+pub(crate) enum ProbeStep {
+    /// Reads the number of effects, of this request's key if the oracle tells keys apart, until it
+    /// no longer changes.
+    CountEffects(ProbeRequest),
+    /// Sends a request and waits for its answer.
+    Send(ProbeRequest),
+    /// The same, repeated while the answer is a conflict, up to the time limit of one request.
+    SendUntilFree(ProbeRequest),
+    /// Sends all requests at the same time, each on its own connection.
+    Together(Vec<ProbeRequest>),
+    /// Sends a request, and closes the connection after this time without reading.
+    Abandon(ProbeRequest, Duration),
+    /// Sends the first request, and the second one after this time, whether or not the first is
+    /// answered. Waits for both answers.
+    Overlap(ProbeRequest, ProbeRequest, Duration),
+}
+
+/// What one step returned.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct ProbeStepResult {
+    /// One per request, in the order of the requests. `SendUntilFree` has one per attempt.
+    pub(crate) exchanges: Vec<ProbeExchange>,
+    /// The number of effects, or why it is unknown.
+    pub(crate) effects: Option<Result<u64, String>>,
+    /// The time between the first and the last release of `Together`, in microseconds.
+    pub(crate) spread_us: Option<u64>,
+    /// What Redis held right after the step, for the first key of the step; `None` if Redis is not
+    /// read.
+    pub(crate) record: Option<Result<StoredRecord, String>>,
+}
+
+/// The record of a key, as far as a check needs it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct StoredRecord {
+    pub(crate) schema: String,
+    /// The state, such as `in-progress`, or `absent`.
+    pub(crate) state: String,
+    /// Milliseconds until it expires; `None` if it never does, or this is unknown.
+    pub(crate) ttl_ms: Option<u64>,
+    /// The TTL that the service sets on such a record, in milliseconds, as its schema or this
+    /// deployment states it; `None` if it sets none.
+    pub(crate) stated_ttl_ms: Option<u64>,
+    /// True if a Redis key of the record never expires.
+    pub(crate) never_expires: bool,
+    pub(crate) owner: Option<String>,
+    pub(crate) status: Option<i64>,
+    /// The stored body, if a whole one is stored.
+    pub(crate) body: Option<Vec<u8>>,
+    pub(crate) redis_keys: Vec<Vec<u8>>,
+}
+
+/// What a check says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ProbeJudgement {
+    pub(crate) verdict: ProbeVerdict,
+    pub(crate) message: String,
+    /// The exchanges that show it, each by its step and its place in that step; at most two.
+    pub(crate) shown: Vec<(usize, usize)>,
+    /// True if only the number of effects shows it. Late effects of earlier requests could do so too.
+    pub(crate) is_by_number: bool,
+}
+
+impl ProbeJudgement {
+    fn new(verdict: ProbeVerdict, message: impl Into<String>) -> Self {
+        Self { verdict, message: message.into(), shown: Vec::new(), is_by_number: false }
+    }
+
+    pub(crate) fn pass(message: impl Into<String>) -> Self {
+        Self::new(ProbeVerdict::Pass, message)
+    }
+
+    pub(crate) fn fail(message: impl Into<String>) -> Self {
+        Self::new(ProbeVerdict::Fail, message)
+    }
+
+    pub(crate) fn inconclusive(message: impl Into<String>) -> Self {
+        Self::new(ProbeVerdict::Inconclusive, message)
+    }
+
+    pub(crate) fn not_applicable(message: impl Into<String>) -> Self {
+        Self::new(ProbeVerdict::NotApplicable, message)
+    }
+
+    pub(crate) fn reported(message: impl Into<String>) -> Self {
+        Self::new(ProbeVerdict::Reported, message)
+    }
+
+    /// The same, if only the number of effects shows it.
+    #[must_use]
+    pub(crate) fn by_number(self) -> Self {
+        Self { is_by_number: true, ..self }
+    }
+
+    /// The same with these exchanges as its proof.
+    #[must_use]
+    pub(crate) fn showing(self, shown: &[(usize, usize)]) -> Self {
+        Self { shown: shown.to_vec(), ..self }
+    }
+}
+
+/// A check with what it found in one service.
+pub(crate) struct CheckedService {
+    pub(crate) check: &'static ProbeCheck,
+    /// The rule of the profile; `None` if the profile does not judge this check.
+    pub(crate) clause: Option<ProfileClause>,
+    pub(crate) judgement: ProbeJudgement,
+    /// Whether the title of the check holds; `None` if this is not known.
+    pub(crate) holds: Option<bool>,
+    pub(crate) results: Vec<ProbeStepResult>,
+}
+
+impl CheckedService {
+    /// Applies the profile: a check without a rule is only reported.
+    pub(crate) fn new(
+        check: &'static ProbeCheck,
+        clause: Option<ProfileClause>,
+        mut judgement: ProbeJudgement,
+        results: Vec<ProbeStepResult>,
+    ) -> Self {
+        let holds = match judgement.verdict {
+            ProbeVerdict::Pass => Some(true),
+            ProbeVerdict::Fail => Some(false),
+            _ => None,
+        };
+        let is_judged = clause.is_some();
+        if !is_judged && matches!(judgement.verdict, ProbeVerdict::Pass | ProbeVerdict::Fail) {
+            judgement.verdict = ProbeVerdict::Reported;
+        }
+        Self { check, clause, judgement, holds, results }
+    }
+
+    /// A check that cannot be made.
+    pub(crate) fn not_applicable(
+        check: &'static ProbeCheck,
+        clause: Option<ProfileClause>,
+        why: String,
+    ) -> Self {
+        let judgement = ProbeJudgement::not_applicable(why);
+        Self { check, clause, judgement, holds: None, results: Vec::new() }
+    }
+
+    /// True if a number of effects shows that the title does not hold, and nothing else does.
+    pub(crate) fn is_shown_by_number(&self) -> bool {
+        self.holds == Some(false) && self.judgement.is_by_number
+    }
+
+    /// Takes a finding back that was not seen again.
+    pub(crate) fn take_back(&mut self) {
+        let message = format!(
+            "{}; not seen again, so effects of earlier requests may have appeared late (with \
+             {{{{key}}}} in --effects, only those of one key count)",
+            self.judgement.message
+        );
+        let shown = std::mem::take(&mut self.judgement.shown);
+        self.judgement = ProbeJudgement::inconclusive(message).showing(&shown);
+        self.holds = None;
+    }
+
+    pub(crate) fn is_failed(&self) -> bool {
+        self.judgement.verdict == ProbeVerdict::Fail
+    }
+
+    /// True if the profile judges it, and nothing is proved.
+    pub(crate) fn is_open(&self) -> bool {
+        self.clause.is_some() && self.judgement.verdict == ProbeVerdict::Inconclusive
+    }
+
+    /// The exchanges that show what it found.
+    pub(crate) fn shown(&self) -> Vec<&ProbeExchange> {
+        let mut shown = Vec::new();
+        for (step, place) in &self.judgement.shown {
+            let result = self.results.get(*step);
+            shown.extend(result.and_then(|result| result.exchanges.get(*place)));
+        }
+        shown
+    }
+}

@@ -1,0 +1,409 @@
+//! What the checks say of recorded answers.
+
+use std::cell::Cell;
+
+use super::message::{ProbeAnswer, ProbeExchange, ProbeOutcome, ProbeRequest};
+use super::payload::{with_other_order, with_other_payload};
+use super::probe_check::{
+    CheckedService, ProbeJudgement, ProbeStep, ProbeStepResult, ProbeVerdict,
+};
+use super::registry::{CHECKS, parse_profile};
+use super::task::{Baseline, ProbeTask};
+use super::template::{KeyForm, KeyPlace, RequestTemplate};
+
+const IETF: &str = include_str!("../../../profiles/ietf-07.toml");
+
+fn task() -> ProbeTask {
+    ProbeTask {
+        template: RequestTemplate {
+            method: "POST".to_owned(),
+            url: "http://localhost/payments".to_owned(),
+            headers: vec![("Content-Type".to_owned(), b"application/json".to_vec())],
+            body: br#"{"order":"{{key}}","amount":5}"#.to_vec(),
+            place: KeyPlace::Header("Idempotency-Key".to_owned()),
+            form: KeyForm::Quoted,
+            caller_header: None,
+        },
+        other_body: None,
+        failing_body: None,
+        profile: parse_profile(IETF).unwrap(),
+        run: "0123456789abcdef".to_owned(),
+        has_uuid_keys: false,
+        concurrency: 2,
+        rounds: 1,
+        other_caller: Some(("Authorization".to_owned(), b"Bearer two".to_vec())),
+        counts_effects: true,
+        counts_by_key: false,
+        effects_drift: None,
+        reads_records: true,
+        baseline: Baseline {
+            answer_us: 10_000,
+            tells_results_apart: true,
+            retries_succeed: true,
+            replays_equal: true,
+        },
+        keys: Cell::new(0),
+    }
+}
+
+/// An exchange that was sent and answered at these times, in microseconds.
+fn exchange(status: u16, id: &str, sent: u64, answered: u64) -> ProbeExchange {
+    ProbeExchange {
+        request: task().template.with_key("k").unwrap(),
+        sent_us: Some(sent),
+        answered_us: Some(answered),
+        ended_us: Some(answered + 100),
+        outcome: ProbeOutcome::Answered(ProbeAnswer {
+            status,
+            headers: Vec::new(),
+            body: format!(r#"{{"id":"{id}"}}"#).into_bytes(),
+            is_whole: true,
+        }),
+    }
+}
+
+fn count(count: u64) -> ProbeStepResult {
+    ProbeStepResult { effects: Some(Ok(count)), ..ProbeStepResult::default() }
+}
+
+fn sent(exchanges: Vec<ProbeExchange>) -> ProbeStepResult {
+    ProbeStepResult { exchanges, ..ProbeStepResult::default() }
+}
+
+fn together(exchanges: Vec<ProbeExchange>, spread: u64) -> ProbeStepResult {
+    ProbeStepResult { spread_us: Some(spread), ..sent(exchanges) }
+}
+
+#[track_caller]
+fn judge(task: &ProbeTask, id: &str, results: &[ProbeStepResult]) -> ProbeJudgement {
+    let check = CHECKS.iter().find(|check| check.id == id).unwrap();
+    (check.judge)(task, results)
+}
+
+#[track_caller]
+fn assert_verdict(judgement: &ProbeJudgement, verdict: ProbeVerdict, text: &str) {
+    assert_eq!(judgement.verdict, verdict, "{}", judgement.message);
+    assert!(judgement.message.contains(text), "{}", judgement.message);
+}
+
+#[test]
+fn simultaneous_requests_that_execute_once_pass() {
+    let round = [
+        count(4),
+        together(vec![exchange(201, "a", 0, 900), exchange(409, "-", 50, 800)], 50),
+        count(5),
+    ];
+    let judged = judge(&task(), "concurrent-one-effect", &round);
+    assert_verdict(&judged, ProbeVerdict::Pass, "executed once (1 × 201, 1 × 409)");
+}
+
+#[test]
+fn a_pass_is_inconclusive_if_the_requests_were_not_simultaneous() {
+    let exchanges = vec![exchange(201, "a", 0, 900), exchange(201, "a", 1_000, 1_500)];
+    let round = [count(4), together(exchanges, 1_000), count(5)];
+    for id in ["concurrent-one-effect", "concurrent-answers"] {
+        let judged = judge(&task(), id, &round);
+        assert_verdict(&judged, ProbeVerdict::Inconclusive, "not simultaneous");
+    }
+}
+
+#[test]
+fn a_failure_counts_whatever_the_spread() {
+    let exchanges = vec![exchange(201, "a", 0, 900), exchange(201, "b", 1_000, 1_500)];
+    let round = [count(4), together(exchanges, 1_000), count(6)];
+    let judged = judge(&task(), "concurrent-one-effect", &round);
+    assert_verdict(&judged, ProbeVerdict::Fail, "executed 2 times");
+    let judged = judge(&task(), "concurrent-answers", &round);
+    assert_verdict(&judged, ProbeVerdict::Fail, "different results");
+}
+
+#[test]
+fn one_bad_round_among_good_ones_fails() {
+    let good = || together(vec![exchange(201, "a", 0, 900), exchange(409, "-", 9, 800)], 9);
+    let rounds =
+        [count(1), good(), count(2), count(2), good(), count(4), count(4), good(), count(5)];
+    let judged = judge(&task(), "concurrent-one-effect", &rounds);
+    assert_verdict(&judged, ProbeVerdict::Fail, "executed 2 times");
+    assert_eq!(judged.shown[0].0, 4, "the requests of the second round are shown");
+}
+
+#[test]
+fn a_number_that_changes_by_itself_shows_nothing() {
+    let task = ProbeTask { effects_drift: Some("it changes".to_owned()), ..task() };
+    let exchanges = vec![exchange(201, "a", 0, 900), exchange(409, "-", 9, 800)];
+    let round = [count(4), together(exchanges, 9), count(9)];
+    let judged = judge(&task, "concurrent-one-effect", &round);
+    assert_verdict(&judged, ProbeVerdict::Inconclusive, "it changes");
+}
+
+#[test]
+fn a_body_that_changes_with_each_answer_shows_no_execution() {
+    let baseline = Baseline { replays_equal: false, ..task().baseline };
+    let task = ProbeTask { baseline, ..task() };
+    let exchanges = vec![exchange(201, "a", 0, 900), exchange(201, "b", 9, 800)];
+    let round = [count(4), together(exchanges, 9), count(5)];
+    let judged = judge(&task, "concurrent-answers", &round);
+    assert_verdict(&judged, ProbeVerdict::Inconclusive, "so do those of a request and its retry");
+}
+
+#[test]
+fn equal_answers_of_all_keys_show_no_replay() {
+    let baseline = Baseline { tells_results_apart: false, ..task().baseline };
+    let task = ProbeTask { baseline, ..task() };
+    let results = [sent(vec![exchange(201, "a", 0, 9)]), sent(vec![exchange(201, "a", 20, 29)])];
+    let judged = judge(&task, "replay-body", &results);
+    assert_verdict(&judged, ProbeVerdict::Inconclusive, "two different keys");
+}
+
+#[test]
+fn an_overloaded_service_does_not_fail() {
+    for status in [429, 502, 503, 504] {
+        let exchanges = vec![exchange(201, "a", 0, 900), exchange(status, "-", 9, 800)];
+        let round = [count(4), together(exchanges, 9), count(5)];
+        let judged = judge(&task(), "concurrent-answers", &round);
+        assert_verdict(&judged, ProbeVerdict::Inconclusive, "overloaded");
+    }
+}
+
+#[test]
+fn a_request_without_an_answer_is_inconclusive() {
+    let mut silent = exchange(201, "a", 9, 9);
+    silent.outcome = ProbeOutcome::Unanswered("no answer within 10s".to_owned());
+    let round = [count(4), together(vec![exchange(201, "a", 0, 900), silent], 9), count(5)];
+    let judged = judge(&task(), "concurrent-answers", &round);
+    assert_verdict(&judged, ProbeVerdict::Inconclusive, "no answer");
+}
+
+#[test]
+fn a_rejected_control_is_no_mismatch() {
+    let results = [
+        sent(vec![exchange(422, "-", 0, 9)]),
+        sent(vec![exchange(201, "a", 20, 29)]),
+        sent(vec![exchange(422, "-", 40, 49)]),
+    ];
+    let judged = judge(&task(), "mismatch-payload", &results);
+    assert_verdict(&judged, ProbeVerdict::Inconclusive, "with a key of its own was answered 422");
+}
+
+#[test]
+fn a_first_result_for_another_payload_fails_even_without_a_control() {
+    let results = [
+        sent(vec![exchange(422, "-", 0, 9)]),
+        sent(vec![exchange(201, "a", 20, 29)]),
+        sent(vec![exchange(201, "a", 40, 49)]),
+    ];
+    let judged = judge(&task(), "mismatch-payload", &results);
+    assert_verdict(&judged, ProbeVerdict::Fail, "got the result of the first one");
+}
+
+#[test]
+fn another_caller_must_not_get_the_first_result() {
+    let own = || sent(vec![exchange(201, "own", 0, 9)]);
+    let first = || sent(vec![exchange(201, "a", 20, 29)]);
+    let leaked = [first(), count(1), sent(vec![exchange(201, "a", 40, 49)]), count(1), own()];
+    let judged = judge(&task(), "mismatch-caller", &leaked);
+    assert_verdict(&judged, ProbeVerdict::Fail, "got the first caller's result");
+    let unknown = sent(vec![exchange(401, "-", 0, 9)]);
+    let rejected = [first(), count(1), sent(vec![exchange(401, "-", 40, 49)]), count(1), unknown];
+    let judged = judge(&task(), "mismatch-caller", &rejected);
+    assert_verdict(&judged, ProbeVerdict::Inconclusive, "was answered 401");
+}
+
+/// A service that rejects every retry, as one does that stores its results without the fingerprint.
+#[test]
+fn a_rejection_shows_nothing_if_the_same_request_is_rejected_as_well() {
+    let baseline = Baseline { retries_succeed: false, replays_equal: false, ..task().baseline };
+    let task = ProbeTask { baseline, ..task() };
+    let success = |id: &str| sent(vec![exchange(201, id, 0, 9)]);
+    let rejected = || sent(vec![exchange(422, "-", 20, 29)]);
+
+    let pair = [success("a"), rejected()];
+    let judged = judge(&task, "replay-at-once", &pair);
+    assert_verdict(&judged, ProbeVerdict::Fail, "the retry got 422");
+    let judged = judge(&task, "replay-mark", &pair);
+    assert_verdict(&judged, ProbeVerdict::NotApplicable, "the retry got 422");
+    let judged = judge(&task, "mismatch-order", &pair);
+    assert_verdict(&judged, ProbeVerdict::Inconclusive, "does not succeed either");
+
+    let payload = [success("own"), success("a"), rejected()];
+    let judged = judge(&task, "mismatch-payload", &payload);
+    assert_verdict(&judged, ProbeVerdict::Inconclusive, "does not succeed either");
+    let caller = [success("a"), count(1), rejected(), count(1), success("own")];
+    let judged = judge(&task, "mismatch-caller", &caller);
+    assert_verdict(&judged, ProbeVerdict::Inconclusive, "does not succeed either");
+}
+
+#[test]
+fn a_check_without_a_clause_is_only_reported() {
+    let check = CHECKS.iter().find(|check| check.id == "key-empty").unwrap();
+    let judged = ProbeJudgement::fail("it got 201");
+    let checked = CheckedService::new(check, None, judged, Vec::new());
+    assert_eq!(checked.judgement.verdict, ProbeVerdict::Reported);
+    assert_eq!(checked.holds, Some(false));
+    assert!(!checked.is_failed());
+}
+
+#[test]
+fn the_key_is_written_at_its_place() {
+    let written = |place| {
+        let template = RequestTemplate { place, ..task().template };
+        template.with_key("k1").unwrap()
+    };
+    let header = written(KeyPlace::Header("Idempotency-Key".to_owned()));
+    assert_eq!(header.headers[1], ("Idempotency-Key".to_owned(), b"\"k1\"".to_vec()));
+    assert_eq!(header.body, br#"{"order":"k1","amount":5}"#);
+    let field = written(KeyPlace::Field("/meta~1key".to_owned()));
+    assert_eq!(field.body, br#"{"order":"k1","amount":5,"meta/key":"k1"}"#);
+    let parameter = written(KeyPlace::Parameter("idem".to_owned()));
+    assert_eq!(parameter.url, "http://localhost/payments?idem=k1");
+    assert_eq!(written(KeyPlace::Mark).headers.len(), 1);
+}
+
+#[test]
+fn a_request_without_the_key_has_none() {
+    let missing = task().template.with_header_lines("k1", &[]).unwrap();
+    assert_eq!(missing.key, None);
+    assert_eq!(missing.headers.len(), 1);
+    let template = RequestTemplate {
+        body: br#"{"key":"x","a":1}"#.to_vec(),
+        place: KeyPlace::Field("/key".to_owned()),
+        ..task().template
+    };
+    assert_eq!(template.with_header_lines("k1", &[]).unwrap().body, br#"{"a":1}"#);
+}
+
+#[test]
+fn another_payload_has_another_number_and_the_same_key() {
+    let request = |body: &[u8]| ProbeRequest {
+        body: body.to_vec(),
+        ..task().template.with_key("k").unwrap()
+    };
+    let other = |body, step, key| {
+        with_other_payload(&request(body), step, key)
+            .map(|request| String::from_utf8(request.body).unwrap())
+    };
+    assert_eq!(other(br#"{"a":"x","b":[5,6]}"#, 2, None).unwrap(), r#"{"a":"x","b":[7,6]}"#);
+    assert_eq!(other(br#"{"key":7,"b":5}"#, 1, Some("/key")).unwrap(), r#"{"key":7,"b":6}"#);
+    assert_eq!(other(br#"{"a":"x"}"#, 1, None), None);
+    assert_eq!(other(b"a=1", 1, None), None);
+    let reordered = with_other_order(&request(br#"{"a":1,"b":2}"#)).unwrap();
+    assert_eq!(reordered.body, b"{\n  \"b\": 2,\n  \"a\": 1\n}");
+}
+
+#[test]
+fn keys_of_a_run_differ_and_are_recognisable() {
+    let task = task();
+    assert_eq!(task.new_key(), "idemctl-probe-0123456789abcdef-1");
+    assert_eq!(task.new_key(), "idemctl-probe-0123456789abcdef-2");
+    let uuids = ProbeTask { has_uuid_keys: true, ..task };
+    let key = uuids.new_key();
+    let parsed = uuid::Uuid::parse_str(&key).unwrap();
+    assert_eq!(parsed.get_version_num(), 4);
+    assert!(key.starts_with("1de3c710-"));
+    assert_ne!(key, uuids.new_key());
+}
+
+#[test]
+fn every_check_of_a_profile_exists() {
+    for profile in ["ietf-07", "stripe", "adyen", "square"] {
+        let file = format!("{}/profiles/{profile}.toml", env!("CARGO_MANIFEST_DIR"));
+        let parsed = parse_profile(&std::fs::read_to_string(file).unwrap()).unwrap();
+        assert_eq!(parsed.name, profile);
+    }
+    let wrong = IETF.replace("checks.key-missing", "checks.key-misssing");
+    assert_eq!(parse_profile(&wrong).unwrap_err(), "there is no check `key-misssing`");
+}
+
+#[test]
+fn the_document_describes_every_check() {
+    let document = include_str!("../../../docs/probe.md");
+    let profile = parse_profile(IETF).unwrap();
+    for check in &CHECKS {
+        let clause = profile.checks.get(check.id).map_or("reported", |clause| &clause.clause);
+        let (id, group, title) = (check.id, check.group.as_str(), check.title);
+        let row = format!("| `{id}` | {group} | {title} | {clause} |");
+        assert!(document.contains(&row), "docs/probe.md lacks {row}");
+    }
+}
+
+#[test]
+fn checks_of_executions_need_an_oracle() {
+    let task = ProbeTask { counts_effects: false, ..task() };
+    for id in ["replay-one-effect", "concurrent-one-effect", "disconnect-retry"] {
+        let check = CHECKS.iter().find(|check| check.id == id).unwrap();
+        assert_eq!((check.steps)(&task).unwrap_err(), "it needs --effects");
+    }
+}
+
+#[test]
+fn the_other_caller_replaces_the_header_of_the_first() {
+    let mut task = task();
+    task.template.headers.push(("authorization".to_owned(), b"Bearer one".to_vec()));
+    let check = CHECKS.iter().find(|check| check.id == "mismatch-caller").unwrap();
+    let steps = (check.steps)(&task).unwrap();
+    let ProbeStep::SendUntilFree(request) = &steps[2] else { panic!("{steps:?}") };
+    let mut callers = Vec::new();
+    for (name, value) in &request.headers {
+        if name.eq_ignore_ascii_case("authorization") {
+            callers.push(value.clone());
+        }
+    }
+    assert_eq!(callers, [b"Bearer two".to_vec()]);
+}
+
+#[test]
+fn different_keys_must_each_execute() {
+    let exchanges = || vec![exchange(201, "a", 0, 900), exchange(201, "b", 9, 800)];
+    let round = |after| [count(4), together(exchanges(), 9), count(after)];
+    let judged = judge(&task(), "concurrent-keys", &round(6));
+    assert_verdict(&judged, ProbeVerdict::Pass, "each executed");
+    let judged = judge(&task(), "concurrent-keys", &round(5));
+    assert_verdict(&judged, ProbeVerdict::Fail, "executed once");
+    let equal = vec![exchange(201, "a", 0, 900), exchange(201, "a", 9, 800)];
+    let task = ProbeTask { counts_effects: false, ..task() };
+    let judged = judge(&task, "concurrent-keys", &[count(0), together(equal, 9), count(0)]);
+    assert_verdict(&judged, ProbeVerdict::Inconclusive, "are equal");
+}
+
+#[test]
+fn requests_that_were_turned_away_did_not_race() {
+    for status in [429, 503] {
+        let exchanges = vec![exchange(201, "a", 0, 900), exchange(status, "-", 9, 800)];
+        let round = [count(4), together(exchanges, 9), count(5)];
+        let judged = judge(&task(), "concurrent-one-effect", &round);
+        assert_verdict(&judged, ProbeVerdict::Inconclusive, "processed only one request");
+    }
+    let send = |status| sent(vec![exchange(status, "a", 0, 9)]);
+    let retries = [count(4), send(201), send(429), send(429), count(5)];
+    let judged = judge(&task(), "replay-one-effect", &retries);
+    assert_verdict(&judged, ProbeVerdict::Inconclusive, "a retry was answered 429");
+}
+
+#[test]
+fn credentials_that_a_service_sends_back_are_hidden() {
+    let mut exchange = exchange(201, "a", 0, 9);
+    exchange.request.url = "http://localhost/?api_key=sesame-3&page=1".to_owned();
+    exchange.request.headers.push(("Authorization".to_owned(), b"Bearer sesame-1".to_vec()));
+    exchange.request.headers.push(("X-Api-Key".to_owned(), b"sesame-2".to_vec()));
+    let echo = b"Bearer sesame-1, sesame-1 alone, sesame-2, sesame-3, application/json";
+    let hidden = String::from_utf8(exchange.without_secrets(echo)).unwrap();
+    assert_eq!(hidden, "***, *** alone, ***, ***, application/json");
+}
+
+#[test]
+fn a_client_that_was_answered_did_not_disconnect_before() {
+    let mut given_up = exchange(0, "-", 0, 9);
+    given_up.outcome = ProbeOutcome::Abandoned;
+    let retry = || sent(vec![exchange(201, "a", 20, 29)]);
+    let results = [count(4), sent(vec![given_up.clone()]), retry(), count(5)];
+    let judged = judge(&task(), "disconnect-retry", &results);
+    assert_verdict(&judged, ProbeVerdict::Inconclusive, "answered before idemctl disconnected");
+    given_up.answered_us = None;
+    let results = [count(4), sent(vec![given_up.clone()]), retry(), count(5)];
+    let judged = judge(&task(), "disconnect-retry", &results);
+    assert_verdict(&judged, ProbeVerdict::Pass, "executed once");
+    given_up.outcome = ProbeOutcome::Unanswered("no connection".to_owned());
+    let results = [count(4), sent(vec![given_up]), retry(), count(5)];
+    let judged = judge(&task(), "disconnect-retry", &results);
+    assert_verdict(&judged, ProbeVerdict::Inconclusive, "no connection");
+}

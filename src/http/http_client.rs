@@ -1,0 +1,298 @@
+//! Sends requests over HTTP/1.1, each on a connection of its own. Redirects are not followed.
+
+use std::cell::Cell;
+use std::convert::Infallible;
+use std::error::Error;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use futures_util::FutureExt as _;
+use hyper::Request;
+use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
+use hyper::client::conn::http1;
+use hyper::header::{ACCEPT, HOST, HeaderName, HeaderValue, USER_AGENT};
+use tokio::net::TcpStream;
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsConnector;
+use url::Url;
+
+use super::gate::{Gate, GatePlace, HeaderEnd};
+use super::io::{ByteStream, GatedStream, SentTime};
+use crate::domain::probe::{ProbeAnswer, ProbeExchange, ProbeOutcome, ProbeRequest};
+use crate::store::Tls;
+
+/// The most bytes of a body that are read.
+const MOST_BODY: usize = 1 << 20;
+
+/// The limits and the TLS settings of a client.
+#[derive(Debug, Clone)]
+pub(crate) struct HttpOptions {
+    pub(crate) tls: Tls,
+    pub(crate) connect_timeout: Duration,
+    /// The time limit from a complete connection to the end of the answer.
+    pub(crate) request_timeout: Duration,
+}
+
+/// Sends requests.
+#[derive(Debug, Clone)]
+pub(crate) struct HttpClient {
+    options: HttpOptions,
+    /// When the probe began. All times count from here.
+    started: Instant,
+}
+
+/// A request that was answered, or why it was not.
+type Answered = Result<(ProbeAnswer, Instant, Instant), String>;
+
+impl HttpClient {
+    pub(crate) fn new(options: HttpOptions) -> Self {
+        Self { options, started: Instant::now() }
+    }
+
+    /// The time limit of one request.
+    pub(crate) fn request_timeout(&self) -> Duration {
+        self.options.request_timeout
+    }
+
+    /// Sends one request and reads its answer.
+    pub(crate) async fn send(&self, request: &ProbeRequest) -> ProbeExchange {
+        self.send_through(request, Gate::new(1).place()).await
+    }
+
+    /// Sends all requests at the same time.
+    pub(crate) async fn send_together(&self, requests: &[ProbeRequest]) -> Vec<ProbeExchange> {
+        let gate = Gate::new(requests.len());
+        let mut sending = Vec::with_capacity(requests.len());
+        for request in requests {
+            sending.push(self.send_through(request, gate.place()));
+        }
+        futures_util::future::join_all(sending).await
+    }
+
+    /// Sends a request, and closes the connection after this time without reading.
+    pub(crate) async fn abandon(&self, request: &ProbeRequest, after: Duration) -> ProbeExchange {
+        let sent = Arc::new(SentTime::default());
+        let answered = Cell::new(None);
+        let ended = tokio::select! {
+            ended = self.exchange(request, Gate::new(1).place(), &sent, Some(&answered)) => ended.err(),
+            () = async { sent.wait().await; sleep(after).await } => None,
+        };
+        let outcome = match ended {
+            Some(why) => ProbeOutcome::Unanswered(why),
+            None => ProbeOutcome::Abandoned,
+        };
+        ProbeExchange {
+            request: request.clone(),
+            sent_us: sent.get().map(|at| self.micros(at)),
+            answered_us: answered.get().map(|at| self.micros(at)),
+            ended_us: None,
+            outcome,
+        }
+    }
+
+    async fn send_through(&self, request: &ProbeRequest, place: GatePlace) -> ProbeExchange {
+        let sent = Arc::new(SentTime::default());
+        let answered = self.exchange(request, place, &sent, None).await;
+        let sent_us = sent.get().map(|at| self.micros(at));
+        match answered {
+            Ok((answer, answered, ended)) => ProbeExchange {
+                request: request.clone(),
+                sent_us,
+                answered_us: Some(self.micros(answered)),
+                ended_us: Some(self.micros(ended)),
+                outcome: ProbeOutcome::Answered(answer),
+            },
+            Err(why) => ProbeExchange {
+                request: request.clone(),
+                sent_us,
+                answered_us: None,
+                ended_us: None,
+                outcome: ProbeOutcome::Unanswered(why),
+            },
+        }
+    }
+
+    fn micros(&self, at: Instant) -> u64 {
+        u64::try_from(at.saturating_duration_since(self.started).as_micros()).unwrap_or(u64::MAX)
+    }
+
+    /// Connects, sends and reads. With `unread`, only the time of the answer's head is noted there, and
+    /// the answer stays in the connection.
+    async fn exchange(
+        &self,
+        request: &ProbeRequest,
+        place: GatePlace,
+        sent: &Arc<SentTime>,
+        unread: Option<&Cell<Option<Instant>>>,
+    ) -> Answered {
+        let url = Url::parse(&request.url).map_err(|error| error.to_string())?;
+        let message = message(request, &url)?;
+        let connecting = timeout(self.options.connect_timeout, self.connect(&url));
+        let stream = connecting.await.map_err(|_| {
+            format!(
+                "no connection within {}",
+                humantime::format_duration(self.options.connect_timeout)
+            )
+        })??;
+        let stream = GatedStream {
+            stream,
+            place: Some(place),
+            header_end: HeaderEnd::default(),
+            sent: Arc::clone(sent),
+        };
+        let (mut sender, connection) = http1::Builder::new()
+            .title_case_headers(true)
+            .handshake(stream)
+            .await
+            .map_err(|error| in_words(&error))?;
+        // The other connections may need their whole time to connect.
+        let limit = self.options.request_timeout + self.options.connect_timeout;
+        // It may end before the answer is read, and must not be polled again then.
+        let mut connection = Box::pin(connection.fuse());
+        let exchanged = timeout(limit, async {
+            let mut sending = Box::pin(sender.send_request(message));
+            let response = tokio::select! {
+                response = &mut sending => response,
+                ended = &mut connection => match ended {
+                    // The answer may be complete when the connection ends.
+                    Ok(()) => sending.await,
+                    Err(error) => Err(error),
+                },
+            };
+            let response = response.map_err(|error| in_words(&error))?;
+            let answered = Instant::now();
+            if let Some(unread) = unread {
+                unread.set(Some(answered));
+                std::future::pending::<()>().await;
+            }
+            let (head, body) = response.into_parts();
+            let (body, is_whole) = {
+                let mut reading = Box::pin(read(body));
+                tokio::select! {
+                    read = &mut reading => read,
+                    _ = &mut connection => reading.await,
+                }
+            }?;
+            let mut headers = Vec::with_capacity(head.headers.len());
+            for (name, value) in &head.headers {
+                headers.push((name.as_str().to_owned(), value.as_bytes().to_vec()));
+            }
+            let status = head.status.as_u16();
+            let answer = ProbeAnswer { status, headers, body, is_whole };
+            Ok((answer, answered, Instant::now()))
+        });
+        exchanged
+            .await
+            .map_err(|_| format!("no whole answer within {}", humantime::format_duration(limit)))?
+    }
+
+    async fn connect(&self, url: &Url) -> Result<Box<dyn ByteStream>, String> {
+        let host = url.host_str().ok_or_else(|| "the URL has no host".to_owned())?;
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        let port = url.port_or_known_default().unwrap_or(80);
+        let stream = TcpStream::connect((host, port)).await.map_err(|error| error.to_string())?;
+        // The last byte of a header section must not wait for more.
+        stream.set_nodelay(true).map_err(|error| error.to_string())?;
+        if url.scheme() != "https" {
+            return Ok(Box::new(stream));
+        }
+        let config = self.options.tls.config().map_err(|error| error.to_string())?;
+        let name = self.options.tls.server_name(host).map_err(|error| error.to_string())?;
+        let stream = TlsConnector::from(config)
+            .connect(name, stream)
+            .await
+            .map_err(|error| format!("TLS: {error}"))?;
+        Ok(Box::new(stream))
+    }
+}
+
+fn message(request: &ProbeRequest, url: &Url) -> Result<Request<WholeBody>, String> {
+    let mut target = url.path().to_owned();
+    if let Some(query) = url.query() {
+        target.push('?');
+        target.push_str(query);
+    }
+    let body = WholeBody(Some(Bytes::from(request.body.clone())));
+    let mut message = Request::builder()
+        .method(request.method.as_str())
+        .uri(target)
+        .body(body)
+        .map_err(|error| error.to_string())?;
+    let headers = message.headers_mut();
+    for (name, value) in &request.headers {
+        let shown = name;
+        let name = HeaderName::from_bytes(name.as_bytes())
+            .map_err(|_| format!("`{shown}` is not the name of a header"))?;
+        let value = HeaderValue::from_bytes(value)
+            .map_err(|_| format!("the value of {shown} contains a character that HTTP forbids"))?;
+        headers.append(name, value);
+    }
+    if !headers.contains_key(HOST) {
+        let host = url.host_str().unwrap_or_default();
+        let host = match url.port() {
+            Some(port) => format!("{host}:{port}"),
+            None => host.to_owned(),
+        };
+        let value = HeaderValue::from_str(&host).map_err(|error| error.to_string())?;
+        headers.insert(HOST, value);
+    }
+    // Some services refuse requests without these.
+    headers.entry(USER_AGENT).or_insert(HeaderValue::from_static("idemctl"));
+    headers.entry(ACCEPT).or_insert(HeaderValue::from_static("*/*"));
+    Ok(message)
+}
+
+/// Reads a body up to the limit; false if there is more.
+async fn read(mut body: Incoming) -> Result<(Vec<u8>, bool), String> {
+    let mut bytes = Vec::new();
+    while let Some(frame) = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
+        let frame = frame.map_err(|error| in_words(&error))?;
+        let Some(data) = frame.data_ref() else { continue };
+        let room = MOST_BODY - bytes.len();
+        if data.len() > room {
+            bytes.extend_from_slice(&data[..room]);
+            return Ok((bytes, false));
+        }
+        bytes.extend_from_slice(data);
+    }
+    Ok((bytes, true))
+}
+
+/// An error with its causes.
+fn in_words(error: &hyper::Error) -> String {
+    let mut words = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        words = format!("{words}: {error}");
+        cause = error.source();
+    }
+    words
+}
+
+/// A body that is sent at once.
+struct WholeBody(Option<Bytes>);
+
+impl Body for WholeBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Ready(
+            self.0.take().filter(|bytes| !bytes.is_empty()).map(|bytes| Ok(Frame::data(bytes))),
+        )
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.as_ref().is_none_or(Bytes::is_empty)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.0.as_ref().map_or(0, |bytes| bytes.len() as u64))
+    }
+}

@@ -1,0 +1,52 @@
+//! Checks as test cases, one suite per group.
+
+use super::curl::commands_of_results;
+use crate::domain::probe::{CheckedService, ProbeDifference, ProbeVerdict};
+use crate::render::escape;
+use crate::render::junit::{TestCase, TestOutcome, TestSuite, add_case};
+
+/// The test cases. With `differences` from an accepted result, only these fail.
+pub(crate) fn suites(
+    checked: &[CheckedService],
+    differences: Option<&[ProbeDifference]>,
+) -> Vec<TestSuite> {
+    let mut suites = Vec::new();
+    for checked in checked {
+        let message = escape::text(checked.judgement.message.as_bytes());
+        let difference = differences.and_then(|differences| {
+            differences.iter().find(|difference| difference.id == checked.check.id)
+        });
+        let is_failed = match differences {
+            Some(_) => difference.is_some(),
+            None => checked.is_failed(),
+        };
+        let outcome = if is_failed {
+            match difference {
+                Some(difference) if !difference.is_new => {
+                    TestOutcome::Failed("the accepted failure is gone".to_owned())
+                }
+                _ => TestOutcome::Failed(message.clone()),
+            }
+        } else {
+            match checked.judgement.verdict {
+                ProbeVerdict::Pass | ProbeVerdict::Reported | ProbeVerdict::Fail => {
+                    TestOutcome::Passed
+                }
+                ProbeVerdict::Inconclusive | ProbeVerdict::NotApplicable => {
+                    TestOutcome::Skipped(message.clone())
+                }
+            }
+        };
+        let mut details = vec![checked.check.title.to_owned(), message];
+        if let Some(clause) = &checked.clause {
+            details.push(format!("{}: {}", clause.clause, clause.rule));
+        }
+        if checked.is_failed() {
+            details.extend(commands_of_results(&checked.results));
+        }
+        let case =
+            TestCase { name: checked.check.id.to_owned(), outcome, details: details.join("\n") };
+        add_case(&mut suites, checked.check.group.as_str(), case);
+    }
+    suites
+}

@@ -1,0 +1,256 @@
+//! The page: one line per check, and a paragraph for each failure.
+
+use std::fmt::Write as _;
+
+use anstyle::{AnsiColor, Style};
+
+use super::curl::{commands_of_results, commands_of_steps, masked_url, url};
+use super::shown_answer::{MASKED, record_of, shown_body, spread};
+use crate::domain::probe::{
+    CHECKS, CheckedService, ProbeDifference, ProbeExchange, ProbeStep, ProbeTask, ProbeVerdict,
+    StoredRecord, is_masked_header,
+};
+use crate::render::escape;
+use crate::render::page::Page;
+use crate::render::style::View;
+use crate::render::table::{grid, grid_folding};
+
+/// The headers of an answer that are shown.
+const SHOWN_HEADERS: [&str; 6] =
+    ["location", "etag", "content-type", "retry-after", "set-cookie", "idempotent-replayed"];
+
+/// The columns of a verdict.
+const VERDICT: usize = 14;
+
+/// All checks with their groups and titles.
+pub(crate) fn list(view: View) -> String {
+    let mut rows = Vec::with_capacity(CHECKS.len());
+    for check in &CHECKS {
+        rows.push(vec![
+            check.id.to_owned(),
+            check.group.as_str().to_owned(),
+            check.title.to_owned(),
+        ]);
+    }
+    grid_folding(view, &["check", "group", "passes if"], rows, &["passes if"])
+}
+
+/// The requests of each check as curl commands, for `--dry-run`.
+pub(crate) fn dry_run(checks: &[(&'static str, Result<&[ProbeStep], &str>)], view: View) -> String {
+    let mut page = Page::new(view);
+    for (id, steps) in checks {
+        page.line(&format!("# {id}"));
+        match steps {
+            Ok(steps) => {
+                for line in commands_of_steps(steps) {
+                    page.line(&line);
+                }
+            }
+            Err(why) => page.line(&format!("# not applicable: {}", escape::text(why.as_bytes()))),
+        }
+        page.line("");
+    }
+    page.text
+}
+
+/// The page: the profile, the checks by group, and the failures.
+pub(crate) fn page(
+    task: &ProbeTask,
+    checked: &[CheckedService],
+    differences: Option<&[ProbeDifference]>,
+    is_verbose: bool,
+    view: View,
+) -> String {
+    let mut page = Page::new(view);
+    let target = escape::text(masked_url(&task.template.url).as_bytes());
+    let method = escape::text(task.template.method.as_bytes());
+    let name = escape::text(task.profile.name.as_bytes());
+    page.wrapped(0, &format!("{method} {target}, judged by {name}"));
+    let source = format!("{} ({})", task.profile.title, task.profile.source);
+    page.wrapped(0, &view.palette.dim(&escape::text(source.as_bytes())));
+    if let Some(differences) = differences {
+        for difference in differences {
+            let what = if difference.is_new { "new failure" } else { "accepted failure is gone" };
+            page.wrapped(0, &format!("{what}: {}", difference.id));
+        }
+    }
+    page.line("");
+    let mut group = None;
+    let mut left_out = Vec::new();
+    for checked in checked {
+        if checked.judgement.verdict == ProbeVerdict::NotApplicable && !is_verbose {
+            left_out.push(checked);
+            continue;
+        }
+        if group != Some(checked.check.group) {
+            group = Some(checked.check.group);
+            page.line(&view.palette.bold(checked.check.group.as_str()));
+        }
+        line(&mut page, checked);
+    }
+    not_applicable(&mut page, &left_out);
+    for checked in checked {
+        if checked.is_failed() {
+            failure(&mut page, checked);
+        }
+    }
+    page.text
+}
+
+/// What the run sent and found, in one line.
+pub(crate) fn summary(task: &ProbeTask, checked: &[CheckedService], sent: usize) -> String {
+    let count =
+        |verdict| checked.iter().filter(|checked| checked.judgement.verdict == verdict).count();
+    let open = checked.iter().filter(|checked| checked.is_open()).count();
+    let mut text = format!(
+        "{sent} requests sent: {} passed, {} failed, {open} inconclusive, {} reported, {} not \
+         applicable.",
+        count(ProbeVerdict::Pass),
+        count(ProbeVerdict::Fail),
+        checked.len()
+            - count(ProbeVerdict::Pass)
+            - count(ProbeVerdict::Fail)
+            - count(ProbeVerdict::NotApplicable)
+            - open,
+        count(ProbeVerdict::NotApplicable),
+    );
+    let widest = checked.iter().filter_map(|checked| spread(&checked.results)).max();
+    if let Some(widest) = widest {
+        let _ = write!(
+            text,
+            " {} simultaneous requests were sent within {widest} µs or less.",
+            task.concurrency
+        );
+    }
+    if !task.counts_effects {
+        text.push_str(
+            " Without --effects, idemctl compares answers, and does not know how often the service \
+             executed.",
+        );
+    }
+    text
+}
+
+fn line(page: &mut Page, checked: &CheckedService) {
+    let verdict = checked.judgement.verdict;
+    let word = format!("{:<VERDICT$}", verdict.as_str());
+    // Readers look for what differs, although the profile does not judge it.
+    let differs = verdict == ProbeVerdict::Reported && checked.holds == Some(false);
+    let shown = if differs { style(ProbeVerdict::Inconclusive) } else { style(verdict) };
+    let word = page.view.palette.paint(shown, &word);
+    let message = escape::text(checked.judgement.message.as_bytes());
+    let id = checked.check.id;
+    let line = match differs {
+        true => format!("{word}{id}: {message} (this check passes if {})", checked.check.title),
+        false => format!("{word}{id}: {message}"),
+    };
+    page.wrapped(2, &line);
+}
+
+/// The checks that cannot be made, by their reasons.
+fn not_applicable(page: &mut Page, left_out: &[&CheckedService]) {
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for checked in left_out {
+        let why = checked.judgement.message.as_str();
+        match reasons.iter_mut().find(|(known, _)| *known == why) {
+            Some((_, ids)) => ids.push(checked.check.id),
+            None => reasons.push((why, vec![checked.check.id])),
+        }
+    }
+    if reasons.is_empty() {
+        return;
+    }
+    page.line(&page.view.palette.bold("not applicable"));
+    for (why, ids) in reasons {
+        let why = escape::text(why.as_bytes());
+        page.wrapped(2, &format!("{} ({why})", ids.join(", ")));
+    }
+}
+
+/// The two answers of a failure side by side, the record, and how to repeat it.
+fn failure(page: &mut Page, checked: &CheckedService) {
+    page.line("");
+    let title = format!("{}: {}", checked.check.id, checked.judgement.message);
+    page.wrapped(0, &page.view.palette.bold(&escape::text(title.as_bytes())));
+    page.field("Expected", checked.check.title);
+    if let Some(clause) = &checked.clause {
+        let text = format!("{}: {}", clause.clause, clause.rule);
+        page.field("Rule", &escape::text(text.as_bytes()));
+    }
+    let shown = checked.shown();
+    if !shown.is_empty() {
+        page.text.push_str(&side_by_side(page.view, &shown));
+    }
+    if let Some(record) = record_of(checked) {
+        page.field("In Redis", &record_words(record));
+    }
+    page.field("Repeat", "");
+    for line in commands_of_results(&checked.results) {
+        page.indented(4, &line);
+    }
+}
+
+fn side_by_side(view: View, shown: &[&ProbeExchange]) -> String {
+    let mut rows = vec![
+        row("Request", shown, |exchange| {
+            let line = format!("{} {}", exchange.request.method, url(&exchange.request));
+            escape::text(line.as_bytes())
+        }),
+        row("Answer", shown, ProbeExchange::in_words),
+    ];
+    for name in SHOWN_HEADERS {
+        let value = |exchange: &ProbeExchange| {
+            let value = exchange.answer().and_then(|answer| answer.header(name));
+            match value {
+                Some(_) if is_masked_header(name) => MASKED.to_owned(),
+                Some(value) => escape::text(&exchange.without_secrets(value)),
+                None => "-".to_owned(),
+            }
+        };
+        if shown.iter().any(|exchange| value(exchange) != "-") {
+            rows.push(row(name, shown, value));
+        }
+    }
+    rows.push(row("Body", shown, shown_body));
+    grid(view, 2, &[], rows.into_iter())
+}
+
+fn row(
+    label: &str,
+    shown: &[&ProbeExchange],
+    cell: impl Fn(&ProbeExchange) -> String,
+) -> Vec<String> {
+    let mut cells = vec![label.to_owned()];
+    for exchange in shown {
+        cells.push(cell(exchange));
+    }
+    cells
+}
+
+fn record_words(record: &StoredRecord) -> String {
+    if record.state == "absent" {
+        return "no record of this key".to_owned();
+    }
+    let mut words = format!("{} of {}", record.state, record.schema);
+    match (record.never_expires, record.ttl_ms) {
+        (true, _) => words.push_str(", never expires"),
+        (false, Some(ttl)) => {
+            let _ = write!(words, ", expires in {ttl} ms");
+        }
+        (false, None) => {}
+    }
+    if let Some(owner) = &record.owner {
+        let _ = write!(words, ", owner {owner}");
+    }
+    escape::text(words.as_bytes())
+}
+
+fn style(verdict: ProbeVerdict) -> Style {
+    let color = match verdict {
+        ProbeVerdict::Pass => AnsiColor::Green,
+        ProbeVerdict::Fail => AnsiColor::Red,
+        ProbeVerdict::Inconclusive => AnsiColor::Yellow,
+        ProbeVerdict::NotApplicable | ProbeVerdict::Reported => return Style::new().dimmed(),
+    };
+    Style::new().fg_color(Some(color.into()))
+}

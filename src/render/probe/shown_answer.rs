@@ -1,0 +1,29 @@
+//! What of an answer and of a record is shown, without credentials.
+
+use crate::domain::probe::{CheckedService, ProbeExchange, ProbeStepResult, StoredRecord};
+use crate::render::escape;
+
+/// What is shown in place of a credential.
+pub(super) const MASKED: &str = "***";
+
+/// The most bytes of a body that are shown.
+const MOST_BODY: usize = 160;
+
+/// The beginning of an answer's body, escaped and without credentials.
+pub(crate) fn shown_body(exchange: &ProbeExchange) -> String {
+    let Some(answer) = exchange.answer() else { return String::new() };
+    let body = exchange.without_secrets(&answer.body);
+    let shown = escape::text(&body[..body.len().min(MOST_BODY)]);
+    if body.len() > MOST_BODY { format!("{shown}… ({} bytes)", body.len()) } else { shown }
+}
+
+/// The widest spread of the simultaneous requests of a check, in microseconds.
+pub(super) fn spread(results: &[ProbeStepResult]) -> Option<u64> {
+    results.iter().filter_map(|result| result.spread_us).max()
+}
+
+/// The record that was read after the step that shows what a check found.
+pub(super) fn record_of(checked: &CheckedService) -> Option<&StoredRecord> {
+    let (step, _) = checked.judgement.shown.last()?;
+    checked.results.get(*step)?.record.as_ref()?.as_ref().ok()
+}
