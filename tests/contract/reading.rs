@@ -9,7 +9,8 @@ use idemctl::domain::step::next_request::Answer;
 use idemctl::schemas::{self, Deployment};
 
 use crate::support::Server;
-use crate::support::wire::{self, Library};
+use crate::support::library::Library;
+use crate::support::wire;
 
 const WORKER: &str = "0d3f6f2e-58f5-4c0b-9d6c-1f1f8f2a7b11";
 

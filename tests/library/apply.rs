@@ -10,7 +10,7 @@ use idemctl::store::backup::{About, Backup};
 use idemctl::store::{Change, KeyAction, Outcome};
 
 use crate::support::Server;
-use crate::support::wire::Library;
+use crate::support::library::Library;
 
 fn key(index: usize) -> String {
     format!("idem:web-{index}")

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::support::wire::Library;
+use crate::support::library::Library;
 use crate::support::{PENDING, Server, proxy};
 use idemctl::domain::record::observation::{Content, Observation};
 use idemctl::store::{GuardedOutcome, StepLock};

@@ -13,7 +13,8 @@ use redis::Connection;
 
 use crate::states::{Case, HOLDER, Held, NEXT, cases, record_states, response};
 use crate::support::Server;
-use crate::support::wire::{self, Library, Played};
+use crate::support::library::Library;
+use crate::support::wire::{self, Played};
 
 fn play<'a>(
     connection: &mut Connection,

@@ -1,6 +1,6 @@
 //! Which servers Sentinels may watch, although none is connected at the moment.
 
-use crate::support::wire::Library;
+use crate::support::library::Library;
 use crate::support::{Server, free_port, until};
 
 /// Rule: right after a failover, the new master has neither replicas nor Sentinels that listen, and

@@ -11,7 +11,8 @@ use idemctl::store::{self, Change, KeyResult, Outcome, ReadLimit, Return};
 
 use crate::support::Server;
 use crate::support::header::{Position, Script};
-use crate::support::wire::{self, Library};
+use crate::support::library::Library;
+use crate::support::wire;
 
 /// What reaches the server while something is done, as the server itself tells it.
 struct Monitor(BufReader<UnixStream>);

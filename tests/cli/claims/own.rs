@@ -16,7 +16,8 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
 use crate::support::Server;
-use crate::support::wire::{self, Library};
+use crate::support::library::Library;
+use crate::support::wire;
 
 /// Every record of a scan for the schema that is named, and what was left alone.
 fn scanned(library: &Library, name: &str) -> (Vec<Record>, Coverage) {

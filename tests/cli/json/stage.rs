@@ -42,6 +42,11 @@ impl Stage {
         self.home.path()
     }
 
+    /// The URL of the server.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
     /// Writes a file of the home; gives its path.
     pub fn file(&self, name: &str, text: impl AsRef<[u8]>) -> String {
         let path = self.home().join(name);

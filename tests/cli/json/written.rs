@@ -1,13 +1,15 @@
 //! Every command that writes JSON, in the states that matter: each output is as its schema says.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use serde_json::Value;
 
 use super::outputs::OUTPUTS;
 use super::stage::{Form, Stage};
 use super::validator::faults;
-use crate::support::BUILT_IN;
+use crate::support::probe_service::{Config, ProbeService, Variant};
+use crate::support::{BUILT_IN, wire};
 
 /// A machine that stalls lets no lock end between two commands.
 const LONG: [&str; 2] = ["--lock-ttl", "10m"];
@@ -274,6 +276,27 @@ fn games(stage: &mut Stage) {
     assert_eq!(explained["explained"][0]["reachable"], true);
 }
 
+/// A service that keeps no lock, so that a check fails.
+fn services(stage: &mut Stage) {
+    let service = ProbeService::start(Config {
+        schema: wire::schema("express"),
+        variant: Some(Variant::NoLock),
+        redis: stage.url().to_owned(),
+        delay: Duration::from_millis(20),
+        port: 0,
+    })
+    .unwrap();
+    let (url, effects) = (service.url("/payments"), service.url("/effects"));
+    let payment = r#"{"order":"order-1","amount":500}"#;
+    let type_of = "Content-Type: application/json";
+    let request = [&url, "-d", payment, "-H", type_of, "--effects", &effects];
+    let bounds = ["--rounds", "1", "--concurrency", "4"];
+    let probed = stage.writes("probe", "probe.json", &[&request[..], &bounds].concat());
+    let accepted = stage.file("probed.json", probed.to_string());
+    let expect = ["--expect", &accepted];
+    stage.document("probe", "probe.json", &[&request[..], &bounds, &expect].concat());
+}
+
 /// What needs no server.
 fn settings(stage: &mut Stage) {
     stage.writes("schema list", "schemas.json", &[]);
@@ -292,7 +315,7 @@ fn settings(stage: &mut Stage) {
 #[test]
 fn every_command_writes_what_its_schema_says() {
     let mut stage = Stage::start();
-    for part in [looks, steps, named, many, accounts, games, settings] {
+    for part in [looks, steps, named, many, accounts, games, services, settings] {
         part(&mut stage);
     }
     let form = |command: &str, schema: &str, form| -> Form {

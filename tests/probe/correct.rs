@@ -1,0 +1,46 @@
+//! Correct services: no check fails, however often it is made.
+
+use crate::stage::{STRICT, Stage, with_verdict};
+use crate::support::at_once;
+use crate::support::probe_service::CONTRACTS;
+
+/// How many checks may prove nothing on a busy machine, where requests do not overlap.
+const MOST_INCONCLUSIVE: usize = 5;
+
+/// Probes a correct service. Returns the checks that failed, with the whole output; `None` if none
+/// did.
+fn false_failures(stage: &Stage, words: &[&str]) -> Option<String> {
+    let run = stage.probe(words);
+    let failed = with_verdict(&run, "fail");
+    let inconclusive = with_verdict(&run, "inconclusive");
+    let is_true = failed.is_empty()
+        && inconclusive.len() <= MOST_INCONCLUSIVE
+        && (run.code == 0 || run.code == 3 && !inconclusive.is_empty());
+    (!is_true).then(|| format!("failed {failed:?}, proved nothing {inconclusive:?}: {}", run.all()))
+}
+
+/// Probes each of the services this many times, all services at the same time.
+fn probe_all(times: usize, words: &[&str]) {
+    let stages = CONTRACTS.map(|contract| Stage::new(contract.schema, None));
+    let found = at_once(&stages, |stage| {
+        (0..times).filter_map(|_| false_failures(stage, words)).collect::<Vec<_>>()
+    });
+    let found = found.concat();
+    assert!(found.is_empty(), "{} probes are wrong: {}", found.len(), found.join("\n"));
+}
+
+#[test]
+fn no_check_fails_in_a_correct_service() {
+    probe_all(1, &[]);
+}
+
+#[test]
+fn no_check_of_a_strict_profile_fails_in_a_correct_service() {
+    probe_all(1, &["--profile", STRICT, "--rounds", "1"]);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn no_check_fails_in_200_probes() {
+    probe_all(200_usize.div_ceil(CONTRACTS.len()), &["--rounds", "2"]);
+}

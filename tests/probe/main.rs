@@ -1,0 +1,19 @@
+//! `idemctl probe` from the outside: the binary, a payment service that executes the steps of a
+//! schema, correctly or with one mistake, and a server of the tests' own.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on says so by panicking"
+)]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod correct;
+mod mistakes;
+mod outside;
+mod service;
+mod stage;
+#[path = "../cli/json/validator.rs"]
+#[expect(dead_code, reason = "its other functions are for the tests of all documents")]
+mod validator;

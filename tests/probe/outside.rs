@@ -1,0 +1,210 @@
+//! What `probe` refuses, what it never prints, and the forms of its output.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use serde_json::Value;
+
+use crate::stage::{PAYMENT, Stage, verdicts, with_verdict};
+use crate::support::probe_service::Variant;
+use crate::support::{Home, Run};
+use crate::validator::faults;
+
+/// A service that answers every request in one way, and counts its connections.
+struct FixedService {
+    url: String,
+    connections: Arc<AtomicUsize>,
+}
+
+impl FixedService {
+    /// `answer` is the whole answer to the request with this number.
+    fn start(answer: impl Fn(usize) -> String + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/payments", listener.local_addr().unwrap());
+        let connections = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&connections);
+        let answer = Arc::new(answer);
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let Ok(mut stream) = stream else { return };
+                let number = counted.fetch_add(1, Ordering::SeqCst);
+                let answer = Arc::clone(&answer);
+                thread::spawn(move || {
+                    let mut request = [0; 4096];
+                    let _ = stream.read(&mut request);
+                    let _ = stream.write_all(answer(number).as_bytes());
+                });
+            }
+        });
+        Self { url, connections }
+    }
+
+    fn connections(&self) -> usize {
+        self.connections.load(Ordering::SeqCst)
+    }
+}
+
+fn created(body: &str) -> String {
+    let length = body.len();
+    format!("HTTP/1.1 201 Created\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}")
+}
+
+fn probe(words: &[&str]) -> Run {
+    Home::with("").run(&[&["probe"], words].concat())
+}
+
+#[test]
+fn another_machine_has_to_be_named_twice() {
+    let url = "http://probe.invalid/payments";
+    let refused = probe(&[url, "-d", PAYMENT]).exits(2);
+    refused.says("another machine").says("add --yes probe.invalid");
+    let wrong = probe(&[url, "-d", PAYMENT, "--yes", "other.invalid"]).exits(2);
+    wrong.says("nothing was sent");
+    // It is confirmed, and the name cannot be resolved.
+    probe(&[url, "-d", PAYMENT, "--yes", "probe.invalid"]).exits(5);
+}
+
+#[test]
+fn a_dry_run_sends_nothing_and_shows_each_request() {
+    let service = FixedService::start(|_| created("{}"));
+    let run = probe(&[&service.url, "-d", PAYMENT, "--dry-run"]).exits(0);
+    run.shows("# concurrent-answers").shows("for i in $(seq 20); do curl -i -X POST");
+    assert_eq!(service.connections(), 0);
+}
+
+#[test]
+fn more_requests_than_the_limit_are_refused() {
+    let service = FixedService::start(|_| created("{}"));
+    let run = probe(&[&service.url, "-d", PAYMENT, "--max-requests", "100"]).exits(2);
+    run.says("--max-requests allows 100");
+    assert_eq!(service.connections(), 0);
+}
+
+#[test]
+fn a_redirect_is_not_followed() {
+    let target = FixedService::start(|_| created("{}"));
+    let location = target.url.clone();
+    let service = FixedService::start(move |_| {
+        format!(
+            "HTTP/1.1 307 Temporary Redirect\r\nLocation: {location}\r\nConnection: close\r\n\
+             Content-Length: 0\r\n\r\n"
+        )
+    });
+    probe(&[&service.url, "-d", PAYMENT]).exits(3).says("answered the first request with 307");
+    assert_eq!(target.connections(), 0);
+}
+
+#[test]
+fn a_service_that_does_not_speak_http_is_an_error() {
+    let service = FixedService::start(|_| "SSH-2.0-OpenSSH\r\n".to_owned());
+    probe(&[&service.url, "-d", PAYMENT]).exits(5).says("gave no answer");
+}
+
+#[test]
+fn answers_that_are_always_equal_are_inconclusive() {
+    let service = FixedService::start(|_| created("{}"));
+    let run = probe(&[&service.url, "-d", PAYMENT, "-o", "json", "--only", "replay-body"]);
+    assert_eq!(with_verdict(&run.exits(3), "inconclusive"), ["replay-body"]);
+}
+
+#[test]
+fn a_number_of_effects_that_drifts_fails_nothing() {
+    let stage = Stage::new("express", Some(Variant::NoLock));
+    let drifting = FixedService::start(|number| created(&number.to_string()));
+    let words = ["--only", "concurrent-one-effect"];
+    let run = stage.probe_counting(&drifting.url, "json", &words);
+    assert_eq!(with_verdict(&run, "fail"), [""; 0], "{}", run.all());
+    assert_eq!(run.code, 3, "{}", run.all());
+}
+
+#[test]
+fn credentials_are_never_printed() {
+    let stage = Stage::new("express", Some(Variant::AnyCaller));
+    let file = stage.server.folder().join("junit.xml");
+    let junit = file.to_str().unwrap();
+    for output in ["json", "jsonl", "table"] {
+        let words = ["-H", "X-Api-Key: sesame-1", "-H", "Cookie: sesame-2"];
+        let run = stage.probe_as(output, &[&words[..], &["--junit", junit, "--verbose"]].concat());
+        let report = std::fs::read_to_string(&file).unwrap();
+        let all = format!("{}{report}", run.all());
+        assert!(!all.contains("sesame") && !all.contains("Bearer"), "{all}");
+        assert!(all.contains("$AUTHORIZATION"), "the failure shows how to repeat it: {all}");
+    }
+}
+
+#[test]
+fn known_failures_are_accepted_and_new_ones_are_not() {
+    let stage = Stage::new("express", Some(Variant::IgnoresPayload));
+    let only = ["--only", "mismatch-payload,replay-status"];
+    let before = stage.probe(&only).exits(1);
+    let file = stage.server.folder().join("accepted.json");
+    std::fs::write(&file, before.text()).unwrap();
+    let path = file.to_str().unwrap();
+    let same = stage.probe(&[&only[..], &["--expect", path]].concat()).exits(0);
+    assert_eq!(same.json()["differences"], Value::Array(Vec::new()));
+    let changed = before.text().replace("mismatch-payload", "replay-status");
+    std::fs::write(&file, changed).unwrap();
+    let new = stage.probe(&[&only[..], &["--expect", path]].concat()).exits(1);
+    assert_eq!(new.json()["differences"][0]["id"], "mismatch-payload");
+    assert_eq!(new.json()["differences"][1]["new"], false);
+}
+
+#[test]
+fn the_document_is_as_its_schema_says() {
+    let stage = Stage::new("express", Some(Variant::NoLock));
+    let run = stage.probe(&["--rounds", "1"]).exits(1);
+    let found = faults("probe.json", &[run.json()]);
+    assert!(found.is_empty(), "{}", found.join("\n"));
+    assert_eq!(verdicts(&run).len(), 33);
+}
+
+#[test]
+fn a_key_can_be_in_the_body_or_in_the_query() {
+    let service = FixedService::start(|_| created("{}"));
+    for (words, expected) in [
+        (&["--key-field", "/key"][..], r#""key":"'"$K1"'""#),
+        (&["--key-parameter", "idem"], "?idem='\"$K1\"'"),
+        (&["-H", "X-Request-Id: {{key}}"], "X-Request-Id: \"'\"$K1\"'\""),
+        (&["--profile", "square"], "\"idempotency_key\":\"'\"$K1\"'\""),
+        (&["--profile", "stripe"], "Idempotency-Key: '\"$K1\"''"),
+    ] {
+        let given = [&service.url, "-d", PAYMENT, "--dry-run", "--only", "replay-status"];
+        probe(&[&given[..], words].concat()).exits(0).shows(expected);
+    }
+}
+
+#[test]
+fn a_request_file_is_sent_as_it_is() {
+    let home = Home::with("");
+    let file = home.path().join("request.txt");
+    let text = "PUT http://127.0.0.1:1/x\nContent-Type: text/plain\n\nkey={{key}}\n";
+    std::fs::write(&file, text).unwrap();
+    let words = ["probe", "--request-file", file.to_str().unwrap(), "--dry-run"];
+    let run = home.run(&[&words[..], &["--only", "replay-status"]].concat()).exits(0);
+    run.shows("-X PUT 'http://127.0.0.1:1/x' -H 'Content-Type: text/plain'")
+        .shows("'key='\"$K1\"'");
+}
+
+#[test]
+fn bad_requests_are_usage_errors() {
+    for (words, message) in [
+        (&["ftp://127.0.0.1/"][..], "must begin with http://"),
+        (&["http://user:sesame@127.0.0.1/"], "contains a user name or a password"),
+        (&["http://127.0.0.1/", "-H", "sesame"], "write a header as"),
+        (&["http://127.0.0.1/", "--as", "sesame"], "write a header as"),
+        (&["http://127.0.0.1/", "--key-field", "/a", "-d", "x"], "the body is not JSON"),
+        (&["http://127.0.0.1/", "--profile", "none"], "--profile: none"),
+        (&["http://127.0.0.1/", "-X", "A B"], "is not an HTTP method"),
+        (&["http://127.0.0.1/", "--schema", "express"], "not the server"),
+        (&["http://127.0.0.1/", "-p", "1"], "not the schema"),
+        (&["http://127.0.0.1/", "-d", "@/none"], "--data: cannot read /none"),
+        (&["http://127.0.0.1/", "--expect", "/none"], "--expect: /none"),
+    ] {
+        let run = probe(words).exits(2);
+        run.says(message);
+        assert!(!run.all().contains("sesame"), "{}", run.all());
+    }
+}
