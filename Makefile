@@ -1,6 +1,6 @@
 # The commands of everyday work. What they do stands in scripts/.
 
-.PHONY: help demo test soak soak-reconcile protocols check bench install dist dist-check generate libraries clean-tools
+.PHONY: help demo test soak soak-reconcile soak-probe protocols check bench install dist dist-check generate libraries clean-tools
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -17,6 +17,9 @@ soak: ## Let the storm of the tests rage (MINUTES=10; MODE=server, cluster, clus
 
 soak-reconcile: ## Reconcile 200 locks while retries arrive and idemctl is killed at random moments (SEED)
 	@$(if $(SEED),SEED=$(SEED)) cargo test --locked --test reconcile no_operation_of_200 -- --ignored
+
+soak-probe: ## Probe correct services 200 times: no check may fail
+	cargo test --locked --test probe no_check_fails_in_200 -- --ignored
 
 protocols: ## Let explore and the naive checker of the tests judge 2,000 protocols that chance makes, for ten minutes (SEED)
 	@$(if $(SEED),IDEMCTL_SEED=$(SEED)) cargo test --locked --test library many_crossed -- --ignored
@@ -41,9 +44,10 @@ generate: ## Write completions/, man/, the tables of lua/reference/README.md, th
 	IDEMCTL_BLESS=1 cargo test --locked --test source -- generated::
 	IDEMCTL_BLESS=1 cargo test --locked --test cli -- consoles:: explore::document::
 
-libraries: ## Install the published libraries that can be had, write their fixtures anew, let each meet idemctl and replay 50 responses (NAME=bullmq)
+libraries: ## Install the published libraries that can be had, write their fixtures anew, let each meet idemctl and replay 50 responses, probe three services (NAME=bullmq)
 	@scripts/libraries.sh record $(NAME)
 	@scripts/libraries.sh meet $(NAME)
+	@scripts/libraries.sh probe $(NAME)
 	cargo test --locked --test contract -- --ignored --nocapture promises::$(subst -,_,$(NAME))
 
 clean-tools: ## Remove the programs and libraries that test, check and libraries have fetched

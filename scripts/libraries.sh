@@ -6,6 +6,8 @@
 #   scripts/libraries.sh record [NAME...]       install, drive, write the fixtures
 #   scripts/libraries.sh meet [NAME...]         install, and let idemctl (IDEMCTL, else built) and the library meet on one key, both
 #                                               ways: idemctl reads and completes what the library began, the library replays that
+#   scripts/libraries.sh probe [NAME...]        install, start the library's service (serve.py, serve.mjs), and let idemctl probe it:
+#                                               exactly the checks that probed.json names fail
 #   scripts/libraries.sh run NAME MODE KEY      one question to an installed library (begin, answer), on IDEMCTL_LIBRARY_SOCKET
 #
 # The libraries go into .libraries/NAME, with the versions that requirements.txt or package.json pins. No package runs a script
@@ -24,8 +26,8 @@ bounded() { timeout --kill-after=10 "$bound" "$@"; }
 
 # kind NAME: what drives a library: python, node, or source where fixtures were written from the source alone.
 kind() {
-  if [ -e "tests/libraries/$1/drive.py" ]; then echo python
-  elif [ -e "tests/libraries/$1/drive.mjs" ]; then echo node
+  if [ -e "tests/libraries/$1/requirements.txt" ]; then echo python
+  elif [ -e "tests/libraries/$1/package.json" ]; then echo node
   else echo source
   fi
 }
@@ -96,8 +98,12 @@ installed() {
   "install_$how" "$1" || { say "$1: skipped, the registry did not give what is pinned"; return 1; }
 }
 
+# kept NAME: the bytes that the library writes are kept here.
+kept() { [ -e "tests/libraries/$1/fixtures.json" ]; }
+
 # record NAME
 record() {
+  kept "$1" || return 0
   installed "$1" || return 0
   run "$1" record "$root/tests/libraries/$1/fixtures.json" || { say "$1: the driver failed"; return 1; }
 }
@@ -115,6 +121,7 @@ answers() {
 # meet NAME: on one key of the library's own, which the private server keeps from the library before.
 meet() {
   local schema redis_key response
+  kept "$1" || return 0
   installed "$1" || return 0
   schema=$(sed -n 's/^ "schema": "\(.*\)",$/\1/p' "tests/libraries/$1/fixtures.json")
   grep -q '^\[\[complete' "lua/libraries/$schema/schema.toml" || { say "$1: skipped, $schema describes no complete step"; return; }
@@ -131,6 +138,41 @@ meet() {
   say "$1: idemctl completed what the library began, and the library replays it"
 }
 
+# serve_payments NAME PORT: the library's service. Its process replaces the shell.
+serve_payments() {
+  case $(kind "$1") in
+    python) PYTHONDONTWRITEBYTECODE=1 exec "$home/$1/bin/python" "tests/libraries/$1/serve.py" "$2" ;;
+    node)
+      cp "tests/libraries/$1/serve.mjs" "$home/$1/"
+      exec node "$home/$1/serve.mjs" "$2"
+      ;;
+  esac
+}
+
+# probe NAME: as docs/probe.md shows it.
+probe() {
+  local port url service code=0
+  [ -e "tests/libraries/$1/probed.json" ] || return 0
+  installed "$1" || return 0
+  port=$((20000 + RANDOM % 10000))
+  url=http://127.0.0.1:$port
+  serve_payments "$1" "$port" >"$IDEMCTL_LIBRARY_SOCKET.served" 2>&1 &
+  service=$!
+  for _ in $(seq 100); do curl -s -o "$IDEMCTL_LIBRARY_SOCKET.told" "$url/effects" && break; sleep 0.1; done
+  alone probe "$url/payments" -H 'Content-Type: application/json' -d '{"order":"order-1","amount":500}' --effects "$url/effects" \
+    -H 'Authorization: Bearer one' --as 'Authorization: Bearer two' --expect "tests/libraries/$1/probed.json" \
+    >"$IDEMCTL_LIBRARY_SOCKET.told" 2>&1 || code=$?
+  kill "$service"
+  wait "$service" 2>/dev/null || true
+  # 3: some check proves nothing.
+  if [ "$code" -ne 0 ] && [ "$code" -ne 3 ]; then
+    cat "$IDEMCTL_LIBRARY_SOCKET.served" "$IDEMCTL_LIBRARY_SOCKET.told" >&2
+    say "$1: a probe finds something else than probed.json names (exit status $code)"
+    return 1
+  fi
+  say "$1: a probe finds what probed.json names: $(grep -o '"id": "[a-z-]*"' "tests/libraries/$1/probed.json" | cut -d '"' -f 4 | paste -sd ' ')"
+}
+
 # need_idemctl: leaves in IDEMCTL the program that is asked.
 need_idemctl() {
   [ -n "${IDEMCTL:-}" ] && return
@@ -138,13 +180,14 @@ need_idemctl() {
   IDEMCTL=${CARGO_TARGET_DIR:-$root/target}/debug/idemctl
 }
 
-# asked WORDS...: idemctl on the private server, with no settings of the user.
-asked() {
-  env -i PATH="$PATH" HOME="$(dirname "$IDEMCTL_LIBRARY_SOCKET")" "$IDEMCTL" -u "unix://$IDEMCTL_LIBRARY_SOCKET" "$@"
-}
+# alone WORDS...: idemctl with no settings of the user.
+alone() { env -i PATH="$PATH" HOME="$(dirname "$IDEMCTL_LIBRARY_SOCKET")" "$IDEMCTL" "$@"; }
+
+# asked WORDS...: the same on the private server.
+asked() { alone -u "unix://$IDEMCTL_LIBRARY_SOCKET" "$@"; }
 
 case ${1:-} in
-  record | meet)
+  record | meet | probe)
     what=$1
     shift
     [ $# -gt 0 ] || { cd tests/libraries; set -- */; set -- "${@%/}"; cd ../..; }

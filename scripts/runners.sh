@@ -8,11 +8,11 @@ cd "$(dirname "$0")/.."
 all=false
 [ "$#" -eq 0 ] || all=true
 # Tests that take minutes, and whose outcome does not depend on the engine, run with the first engine only. They cover the checker
-# and the judgement of explore, the JSON and the commands that idemctl prints, the distances of fields, its memory, and the
+# and the judgement of explore, services with mistakes, the JSON and the commands that idemctl prints, the distances of fields, its memory, and the
 # completions of shells. Other tests of explore execute its scripts on each engine.
 once=(protocols::judged explore::alike explore::chance explore::planted explore::mutants explore::accepted explore::causes
   explore::coverage explore::advice explore::stories json::written restore::damage printed:: distances:: bounds::a_ completing::
-  shells::)
+  shells:: mistakes:: correct::no_check_of_a_strict)
 skip=()
 $all || for test in "${once[@]}"; do skip+=(--skip "$test"); done
 slow=(--test clusters --test faults --test storm)
