@@ -2,8 +2,8 @@
 
 use super::canonical::{self, AtPointer};
 use super::comparable::{Comparable, NotCompared, UnknownBecause};
-use crate::domain::record::decode::document;
-use crate::domain::record::{Json, Record};
+use crate::domain::record::decode::{decode_value, document};
+use crate::domain::record::{Json, Record, json_prefix};
 
 /// The beginning of a pointer into the whole value. Other pointers go into the response body.
 const OF_VALUE: &str = "value:";
@@ -39,6 +39,11 @@ impl StoredValues<'static> {
                 unknown = Some(UnknownBecause::TooLarge);
             } else if let Some(document) = document(schema, key_index, content) {
                 documents.push(document);
+            } else if !content.is_absent()
+                && decode_value(schema, key_index, content).decoded().is_none()
+            {
+                // A damaged value may have been written with the wanted one in it.
+                unknown = unknown.or(Some(UnknownBecause::Unreadable));
             }
         }
         Self { documents, unknown }
@@ -65,11 +70,25 @@ impl<'a> StoredValues<'a> {
     }
 }
 
-/// The canonical text at a pointer into a document.
+/// The canonical text at a pointer into a document. A text on the way that is JSON is read as JSON,
+/// because some services encode a request or a response before they store it.
 pub(super) fn at(document: &Json<'_>, pointer: &str) -> Comparable<String> {
     match canonical::at_pointer(document, pointer) {
         AtPointer::Value(text) => Comparable::Yes(canonical::bounded(text)),
-        AtPointer::Nothing => Comparable::No(NotCompared::Value),
+        AtPointer::Nothing => in_text(document, pointer),
         AtPointer::TooDeep => Comparable::Unknown(UnknownBecause::NotJson),
     }
+}
+
+/// The canonical text at a pointer that goes through a text that is JSON.
+fn in_text(document: &Json<'_>, pointer: &str) -> Comparable<String> {
+    for (end, _) in pointer.match_indices('/').skip(1) {
+        let Some(Json::String(text)) = document.pointer(&pointer[..end]) else { continue };
+        if let Ok(inner @ (Json::Object(_) | Json::Array(_) | Json::Raw(_))) =
+            json_prefix::parse(text.as_bytes(), true)
+        {
+            return at(&inner, &pointer[end..]);
+        }
+    }
+    Comparable::No(NotCompared::Value)
 }

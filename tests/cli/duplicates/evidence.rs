@@ -242,3 +242,53 @@ fn a_stored_request_is_compared() {
     let nothing = ["--schema", "express-idempotency", "--same", "value:/request/order"];
     found(&server, &nothing).exits(3).says("No record has a value at value:/request/order");
 }
+
+const TWO: &str = r#"format = 2
+name = "two"
+summary = "the lock holds the request"
+
+[keys]
+lock = "tl:{key}"
+result = "tr:{key}"
+
+[ttl]
+lock = "90s"
+result = "24h"
+
+[[value]]
+name = "held"
+at = "lock"
+where = { "/s" = "held" }
+required = ["/s"]
+optional = ["/request"]
+state = "in-progress"
+
+[[value]]
+name = "done"
+at = "result"
+where = { "/s" = "done" }
+required = ["/s"]
+optional = ["/body", "/request"]
+state = "completed"
+fields = { body = "/body" }
+"#;
+
+/// Rule: a value beside a result that cannot be decoded may hold the wanted value, so that the run
+/// is not complete. Revert: without `unknown` for it, no group is found and nothing is unknown.
+#[test]
+fn a_damaged_value_may_hold_the_request() {
+    let server = Server::start();
+    server.describe("two", &[("schema.toml", TWO)]);
+    let same = ["--schema", "two", "--same", "value:/request/order"];
+    for key in ["a", "b"] {
+        server.set(&format!("tr:{key}"), r#"{"s":"done","body":{}}"#, HOUR);
+    }
+    server.set("tr:c", r#"{"s":"done","body":{},"request":{"order":"o-7"}}"#, HOUR);
+    server.set("tl:a", r#"{"s":"held","request":{"order":"o-1"}}"#, HOUR);
+    let complete = found(&server, &same).exits(0).json();
+    assert_eq!(complete["complete"], true);
+    server.set("tl:b", r#"{"s":"held","request":{"order":"o-1""#, HOUR);
+    let document = found(&server, &same).exits(3).json();
+    let unreadable = &document["unknown"]["unreadable"]["records"];
+    assert_eq!((&document["complete"], unreadable), (&false.into(), &1.into()));
+}

@@ -233,9 +233,10 @@ fn a_pointer_after_value_goes_into_the_line() {
 {"key":"b","request":{"order":7},"response":{"id":1}}
 {"key":"c","request":{"order":7},"response":null}
 {"key":"d","request":{"order":8}}
+{"key":"e","request":"{\"order\":7}"}
 "#;
     let run = from(lines, &["--same", "value:/request/order"]).exits(1);
-    assert_eq!(keys(&run.json()), [["a", "b", "c"]]);
+    assert_eq!(keys(&run.json()), [["a", "b", "c", "e"]]);
     let run = from(lines, &["--same", "value:/request/order", "--same", "/id"]).exits(1);
     assert_eq!(keys(&run.json()), [["a", "b"]]);
 }
