@@ -46,7 +46,9 @@ pub struct Args {
     #[arg(short = 'X', long = "request", value_name = "METHOD", default_value = "POST")]
     pub(super) method: String,
 
-    /// Header line, such as 'Content-Type: application/json'; @FILE reads lines from FILE
+    /// Header line; @FILE reads header lines from FILE
+    ///
+    /// For example 'Content-Type: application/json'.
     #[arg(short = 'H', long = "header", value_name = "LINE")]
     pub(super) headers: Vec<String>,
 
@@ -54,7 +56,10 @@ pub struct Args {
     #[arg(short = 'd', long = "data", value_name = "DATA", conflicts_with = "request_file")]
     pub(super) data: Option<String>,
 
-    /// Request as text: a line `POST URL`, header lines, an empty line, and the body
+    /// File with the whole request
+    ///
+    /// As text: a line `POST URL`, header lines, an empty line, and the body. {{key}} stands for the
+    /// key, wherever the service reads it.
     #[arg(long, value_name = "FILE", conflicts_with = "target_url")]
     pub(super) request_file: Option<PathBuf>,
 
@@ -74,21 +79,27 @@ pub struct Args {
     #[arg(long)]
     pub(super) uuid_keys: bool,
 
-    /// Rules to judge by: ietf-07, stripe, adyen, square, or a file
+    /// ietf-07, stripe, adyen, square, or a file of rules
+    ///
+    /// The rules by which the checks are judged.
     #[arg(long, value_name = "NAME|FILE", default_value = "ietf-07")]
     pub(super) profile: String,
 
-    /// Another valid body, for checks with another payload; @FILE reads it from FILE [default:
-    /// the first number of a JSON body is raised]
+    /// Another valid body; @FILE reads it from FILE
+    ///
+    /// For the checks with another payload. Without it, the first number of a JSON body is raised.
     #[arg(long, value_name = "DATA")]
     pub(super) other_data: Option<String>,
 
-    /// Body that makes the service answer 5xx, for the check error-then-retry; @FILE reads it from
-    /// FILE
+    /// Body that the service answers with 5xx; @FILE reads it from FILE
+    ///
+    /// For the check error-then-retry.
     #[arg(long, value_name = "DATA")]
     pub(super) failing_data: Option<String>,
 
-    /// Header line of another caller, such as 'Authorization: …'; @FILE reads it from FILE
+    /// Header line of another caller; @FILE reads it from FILE
+    ///
+    /// For example 'Authorization: Bearer …'.
     #[arg(long = "as", value_name = "LINE")]
     pub(super) other_caller: Option<String>,
 
@@ -109,7 +120,7 @@ pub struct Args {
     )]
     pub(super) concurrency: u16,
 
-    /// How often the checks with one key and simultaneous requests are repeated
+    /// How often checks with simultaneous requests are repeated
     #[arg(
         long,
         value_name = "N",
@@ -126,7 +137,7 @@ pub struct Args {
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = parse_ttl)]
     pub(super) request_timeout: Duration,
 
-    /// CA certificates of the service to trust instead of the system's, in PEM format
+    /// CA certificates to trust instead of the system's, in PEM
     #[arg(long, value_name = "FILE")]
     pub(super) http_cacert: Option<PathBuf>,
 
