@@ -42,6 +42,13 @@ fn answered(played: &Played<'_>) -> Option<(Answer, Option<String>)> {
 /// What is foreseen and what happens differ: both, and in which state. `None` when they are the same.
 fn difference(connection: &mut Connection, schema: &Schema, case: &Case) -> Option<String> {
     let foreseen = next_request::of(schema, &case.readings, &case.seen);
+    // Nothing is foreseen of a value that lacks a field, because the client may refuse what the
+    // script returns.
+    if foreseen.unknown_because.is_some() {
+        let lacks_field = case.readings.iter().any(|reading| reading.lacks_field().is_some());
+        assert!(lacks_field && foreseen.answer == Answer::Unknown, "{:?}", case.state);
+        return None;
+    }
     let played = play(connection, schema, schema.begin.as_ref().unwrap(), &case.key, NEXT);
     let happened = answered(&played);
     let expected = Some((foreseen.answer, foreseen.client));

@@ -76,7 +76,7 @@ impl Reading {
     }
 
     /// The field that the value lacks although every value of its format has it, in words.
-    pub(crate) fn lacks_field(&self) -> Option<&str> {
+    pub fn lacks_field(&self) -> Option<&str> {
         self.decoded()?.conformance.lacks_field()
     }
 
