@@ -194,8 +194,11 @@ fn wrong(library: &Recorded, rows: &[[String; 5]]) -> Vec<String> {
         let is_unknown = row[2] == "unknown";
         let is_observed =
             OBSERVED.contains(&sample.schema.as_str()) && !sample.redis_keys().is_empty();
+        // Nothing is said of a value that lacks a field of its format, also if this library
+        // replays it.
+        let is_incomplete = row[1].starts_with('(');
         if is_unknown {
-            !is_observed
+            !is_observed && !is_incomplete
         } else {
             (predicted(&told) != row[2]) != is_known(&sample.name)
         }
