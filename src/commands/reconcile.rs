@@ -28,7 +28,7 @@ use anyhow::Result;
 use clap::{ArgGroup, Args as ClapArgs};
 use tokio::time::Instant;
 
-use self::find::{Extensions, Found, LockSearch, NamedLocks};
+use self::find::{Extensions, Found, LockSearch, LocksOfKeys};
 use self::lock::{Fate, Hold, ReconciledLock};
 use self::lock_report::Counts;
 use self::reconciliation::{Changes, Reconciliation, Rehearsals, RunOptions};
@@ -329,7 +329,7 @@ impl LockSearch<'_> {
         let Some(looked_up) = interrupt.unless_raised(self.look_up(reader, &keys)).await else {
             return Err(CommandError::interrupted("interrupted; nothing was changed").into());
         };
-        let NamedLocks { mut found, named_by, named_twice } = looked_up?;
+        let LocksOfKeys { mut found, named_by, named_twice } = looked_up?;
         if let (ChosenLocks::Provided(rows), Some((first, second))) = (chosen, named_twice) {
             return Err(CommandError::usage(format!(
                 "--from: line {} and line {} name the same record",

@@ -120,7 +120,7 @@ pub struct Args {
     )]
     pub(super) concurrency: u16,
 
-    /// How often checks with simultaneous requests are repeated
+    /// Rounds of the checks with simultaneous requests
     #[arg(
         long,
         value_name = "N",
@@ -161,7 +161,9 @@ pub struct Args {
     #[arg(long)]
     pub(super) dry_run: bool,
 
-    /// Name of a host that is not this machine, instead of typing it; may be repeated
+    /// Name of a host that is not this machine, instead of typing it
+    ///
+    /// May be repeated.
     #[arg(long, value_name = "HOST")]
     pub(super) yes: Vec<String>,
 
@@ -169,7 +171,9 @@ pub struct Args {
     #[arg(long, value_name = "NAME")]
     pub(super) confirm: Option<String>,
 
-    /// Exit with 1 only for differences from FILE, which `-o json` wrote
+    /// Compare with FILE, which `-o json` wrote
+    ///
+    /// Exit status 1 only if a failure is new, or gone.
     #[arg(long, value_name = "FILE")]
     pub(super) expect: Option<PathBuf>,
 

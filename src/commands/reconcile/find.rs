@@ -65,8 +65,8 @@ pub(super) struct Found {
     pub(super) is_scan: bool,
 }
 
-/// What was found of keys that the operator named. A record counts once.
-pub(super) struct NamedLocks {
+/// The locks of the keys that the operator named. A record counts once.
+pub(super) struct LocksOfKeys {
     pub(super) found: Found,
     /// The index of the key that names a record, by the record's first Redis key.
     pub(super) named_by: HashMap<Vec<u8>, usize>,
@@ -272,7 +272,7 @@ impl LockSearch<'_> {
         &self,
         reader: &mut RecordReader,
         keys: &[Given],
-    ) -> Result<NamedLocks> {
+    ) -> Result<LocksOfKeys> {
         let lookup = Lookup {
             head: ReadLimit::Whole,
             thresholds: Thresholds::default(),
@@ -313,7 +313,7 @@ impl LockSearch<'_> {
             }
         }
         found.young = 0;
-        Ok(NamedLocks { found, named_by, named_twice })
+        Ok(LocksOfKeys { found, named_by, named_twice })
     }
 
     fn add(&self, record: Record, found: &mut Found) {

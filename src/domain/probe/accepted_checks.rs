@@ -52,7 +52,7 @@ impl AcceptedChecks {
     }
 
     /// The differences from the accepted failures, the new ones first. A failure is gone only if its
-    /// check passes now: a check that proves nothing shows no repair.
+    /// check passes now: an inconclusive check does not show a repair.
     pub(crate) fn differences(&self, checked: &[CheckedService]) -> Vec<ProbeDifference> {
         let failed = ProbeVerdict::Fail.as_str();
         let mut new = Vec::new();

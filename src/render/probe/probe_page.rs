@@ -184,7 +184,8 @@ fn failure(page: &mut Page, checked: &CheckedService) {
     if let Some(record) = record_of(checked) {
         page.field("In Redis", &record_words(record));
     }
-    page.field("Repeat", "");
+    let label = page.view.palette.dim("Repeat");
+    page.indented(2, &label);
     for line in commands_of_results(&checked.results) {
         page.indented(4, &line);
     }

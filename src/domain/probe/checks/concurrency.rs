@@ -26,7 +26,7 @@ pub(in crate::domain::probe) const ANSWERS: ProbeCheck = ProbeCheck {
 pub(in crate::domain::probe) const RETRY_AFTER: ProbeCheck = ProbeCheck {
     id: "concurrent-retry-after",
     group: ProbeGroup::Concurrency,
-    title: "a rejected request is told when to retry",
+    title: "a rejection says when to retry",
     steps: one_round,
     judge: judge_retry_after,
 };
@@ -399,7 +399,7 @@ fn unanswered(exchange: &ProbeExchange, words: &str) -> ProbeJudgement {
     ProbeJudgement::inconclusive(format!("a request got {why} ({words})"))
 }
 
-/// A pass proves nothing if the first answer came before the last request was sent.
+/// A pass is inconclusive if the first answer came before the last request was sent.
 fn unless_spread(sent: &ProbeStepResult, judged: ProbeJudgement) -> ProbeJudgement {
     let Some(spread) = sent.spread_us else { return judged };
     let first_sent = sent.exchanges.iter().filter_map(|exchange| exchange.sent_us).min();
