@@ -28,7 +28,7 @@ pub(crate) struct ScenarioRun<'s> {
     own_lock_ttl: Duration,
     /// The result TTL of the schema that wrote the record's result.
     own_result_ttl: Cell<Duration>,
-    /// The server's time when the run began, in milliseconds since the epoch.
+    /// The server's time when the run began, in milliseconds since the epoch, rounded up.
     pub(super) now_ms: u64,
     pub(super) history: Rc<RefCell<History>>,
     /// True on the scenario's own server, whose refusals are part of the story.
@@ -56,7 +56,10 @@ impl<'s> ScenarioRun<'s> {
         // Separate from the workers' connections, which scenarios cut off or use for slow scripts.
         let mut control = Connection::connect(target).await?;
         let service = LoadedService::load(schema, &mut control).await?;
-        let now_ms = server_ms(&control.ask(&pack(["TIME"])).await?);
+        // The clock starts before the server is asked, and the answer is rounded up: this run's time
+        // is never behind the server's. If it were, a lock of 30 seconds would have 30,001 ms left.
+        let clock = Instant::now();
+        let now_ms = server_ms(&control.ask(&pack(["TIME"])).await?) + 1;
         Ok(Self {
             service,
             key,
@@ -71,7 +74,7 @@ impl<'s> ScenarioRun<'s> {
             stopped_at: Cell::default(),
             cluster: RefCell::default(),
             control: Mutex::new(control),
-            clock: Instant::now(),
+            clock,
         })
     }
 
@@ -159,9 +162,9 @@ impl<'s> ScenarioRun<'s> {
     }
 
     /// The current time, which is the same by all clocks of the run, in milliseconds since the
-    /// epoch.
+    /// epoch, rounded up.
     pub(super) fn time_ms(&self) -> u64 {
-        self.now_ms + millis(self.clock.elapsed())
+        self.now_ms + millis(self.clock.elapsed()) + 1
     }
 
     /// The milliseconds until the lock's own expiry, which its value holds; `None` if it holds
