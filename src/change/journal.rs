@@ -96,9 +96,9 @@ impl Journal {
         let mut unknown = Vec::new();
         for (change, outcome) in changes.iter().zip(&outcomes) {
             if outcome.is_done() {
-                done.extend(noted(change, action, *outcome));
+                done.extend(log_lines(change, action, *outcome));
             } else if *outcome == Outcome::Unknown {
-                unknown.extend(noted(change, action, *outcome));
+                unknown.extend(log_lines(change, action, *outcome));
             }
         }
         let mut noted = self.note(writer, done.into_iter(), what, now).await;
@@ -107,8 +107,11 @@ impl Journal {
             noted = noted.and(of_unknown);
         }
         let ended = match ended {
-            Err(error) if outcomes.len() == changes.len() && writer.goes_on_after(&error) => {
-                self.unreachable = StoreError::worse(self.unreachable.take(), Some(error));
+            Err(error)
+                if outcomes.len() == changes.len() && writer.can_change_others_after(&error) =>
+            {
+                self.unreachable =
+                    StoreError::unknown_or_first(self.unreachable.take(), Some(error));
                 Ok(())
             }
             ended => ended,
@@ -225,7 +228,7 @@ impl Journal {
         change: &Change,
         now: SystemTime,
     ) -> Result<()> {
-        let lines = noted(change, KeyAction::Remove, Outcome::Conflict);
+        let lines = log_lines(change, KeyAction::Remove, Outcome::Conflict);
         self.note(writer, lines.into_iter(), LEFT_ALONE, now).await
     }
 
@@ -277,7 +280,7 @@ pub struct JournalStep<'a> {
 }
 
 /// A change as the log has it: for each Redis key what the change left, as far as anybody knows.
-fn noted(change: &Change, action: KeyAction, outcome: Outcome) -> Vec<Noted<'_>> {
+fn log_lines(change: &Change, action: KeyAction, outcome: Outcome) -> Vec<Noted<'_>> {
     let mut lines = Vec::with_capacity(change.target_indexes.len());
     for key in change.targets() {
         let seen = || KeyIdentity::of(key).written();

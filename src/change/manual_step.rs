@@ -35,7 +35,7 @@ pub struct ManualStep<'a> {
     /// What the audit log calls the step if it succeeds.
     pub audit_word: &'static str,
     /// The values of the step's placeholders; the time is the one at which the record was read.
-    pub request: StepInputs<'a>,
+    pub inputs: StepInputs<'a>,
     /// True if the step sends the time, or stores it.
     pub needs_time: bool,
     /// True if a lock is taken for the step, in the transaction of the step's first call. Only
@@ -47,7 +47,7 @@ pub struct ManualStep<'a> {
     pub question: &'static str,
     /// True if the step takes a lock. Its owner may be a random UUID, which the operator needs to
     /// end the lock.
-    pub takes_new_owner: bool,
+    pub shows_owner: bool,
     /// True if what the schema predicts of the next request was seen on a temporary local Redis, or
     /// needs not be.
     pub is_verified: bool,
@@ -196,16 +196,16 @@ impl ManualStep<'_> {
         read_back: impl Fn(&Record) -> Option<Meaning>,
     ) -> Result<StepOutcome> {
         let record = self.report.record;
-        let request = self.request_of_now(writer).await?;
+        let inputs = self.inputs_of_now(writer).await?;
         let mut calls = GuardedCalls {
             writer,
-            hold: self.lock_for_step(&request)?,
+            hold: self.lock_for_step(&inputs)?,
             hashes: record.schema.hashes(),
             seen: record.seen.clone(),
             before_lock: None,
             calls_made: 0,
         };
-        let executed = match execute(&request, &self.step.calls, &mut calls).await {
+        let executed = match execute(&inputs, &self.step.calls, &mut calls).await {
             Ok(executed) => executed,
             // A slow server may still execute the call, so nothing is put back here. A lock that was
             // taken for the step expires by its TTL.
@@ -253,28 +253,28 @@ impl ManualStep<'_> {
     ///
     /// # Errors
     /// The server cannot be read, or does not tell the time.
-    async fn request_of_now(&self, writer: &Writer) -> Result<StepInputs<'_>> {
-        let mut request = self.request.clone();
+    async fn inputs_of_now(&self, writer: &Writer) -> Result<StepInputs<'_>> {
+        let mut inputs = self.inputs.clone();
         if self.needs_time {
             let record = self.report.record;
             let server_ms = writer.time_at(&record.seen).await?;
-            request.now_ms = time_for(&record.schema, server_ms, true)?;
+            inputs.now_ms = time_for(&record.schema, server_ms, true)?;
         }
-        Ok(request)
+        Ok(inputs)
     }
 
     /// The lock that is taken for the step, if one is.
     ///
     /// # Errors
     /// Usage: no lock of this request would let the step store.
-    fn lock_for_step(&self, request: &StepInputs<'_>) -> Result<Option<StepLock>, CommandError> {
+    fn lock_for_step(&self, inputs: &StepInputs<'_>) -> Result<Option<StepLock>, CommandError> {
         if !self.takes_lock {
             return Ok(None);
         }
         let record = self.report.record;
         let schema = &record.schema;
         let ttl_ms = schema.ttl(TtlOf::Lock).map_or(STEP_LOCK_MS, age::millis).max(1);
-        let value = manual::lock_for_step(record, request)
+        let value = manual::lock_for_step(record, inputs)
             .map_err(|why| CommandError::usage(format!("{}: {why}", schema.name)))?;
         Ok(value.map(|value| StepLock { key_index: schema.lock_key_index(), value, ttl_ms }))
     }
@@ -413,7 +413,7 @@ impl ManualStep<'_> {
                 "Read back: {state}. According to the schema, {then}. This was not tested."
             ));
         }
-        if self.takes_new_owner
+        if self.shows_owner
             && self.took_effect(outcome)
             && let Some(owner) = outcome.now.owner().or(self.report.owner)
         {

@@ -87,7 +87,8 @@ async fn find_under_schema(context: &mut Context, args: &StepArgs) -> Result<Rec
     for candidate in &candidates {
         wanted.push(candidate.redis_keys.clone());
     }
-    let seen = interruptible(async { Ok(reader.read(&wanted, ReadLimit::Whole).await?) }).await?;
+    let seen =
+        interruptible(async { Ok(reader.read_or_fail(&wanted, ReadLimit::Whole).await?) }).await?;
     let mut there = Vec::new();
     let mut absent = Vec::new();
     for (candidate, seen) in candidates.iter().zip(seen) {
@@ -171,7 +172,7 @@ fn only_schema(catalog: &Catalog, key: &[u8]) -> Result<(), CommandError> {
 }
 
 /// Shows the record before the step, unless JSON is wanted.
-pub fn show(context: &mut Context, output: Output, of: &Record) -> Result<()> {
+pub fn show_record(context: &mut Context, output: Output, of: &Record) -> Result<()> {
     if output == Output::Table {
         // Without advice, because the operator has already chosen what to do.
         let mut shown = of.clone();

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::args::Output;
 use crate::context::Context;
-use crate::domain::change::outcome::Ended;
+use crate::domain::change::account::Ended;
 use crate::domain::schema::Catalog;
 use crate::domain::select::Coverage;
 use crate::exit::{self, CommandError, Exit};

@@ -54,7 +54,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     // A request that begins has no response yet.
     let response = Response::default();
     let needs_time = schema.sends_time(step);
-    let request = StepInputs {
+    let inputs = StepInputs {
         fingerprint: &fingerprint,
         now_ms: change::time_for(&schema, record.seen.server_ms, needs_time)?,
         ..StepInputs::new(&schema, &record.key, &owner, &response)
@@ -69,7 +69,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         owner,
         tried: None,
     };
-    change::show(context, args.step.output, &record)?;
+    change::show_record(context, args.step.output, &record)?;
     if args.step.output == Output::Table {
         explain(context, &report);
     }
@@ -89,12 +89,12 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         step,
         report,
         audit_word: "begun",
-        request,
+        inputs,
         needs_time,
         takes_lock: false,
         key_index: schema.lock_key_index(),
         question,
-        takes_new_owner: true,
+        shows_owner: true,
         // Only a completion promises a replay, which has to be tried first.
         is_verified: true,
     };

@@ -7,7 +7,7 @@
 //!    If the step needs a lock that the record lacks, one is taken in the transaction of the first
 //!    call. `domain/manual/predict.rs` predicts the reply.
 //! 3. If it should be stored, `sim/rehearsal.rs` executes the step and the next request on a
-//!    temporary local Redis, and `change/completion/trial.rs` prints what that showed.
+//!    temporary local Redis, and `change/completion/rehearsal.rs` prints what that showed.
 //! 4. `change/manual_step.rs` asks for confirmation, writes the backup, and lets
 //!    `domain/step/executor.rs` execute the schema's calls until a reply decides.
 //!    `domain/step/reply.rs` matches each reply with those of the schema.
@@ -27,7 +27,9 @@ use anyhow::Result;
 use clap::Args as ClapArgs;
 
 use crate::args::{Output, StepArgs, parse_owner, parse_token};
-use crate::change::completion::{ChosenCompletion, CompleteRequest, TrialOutcome, check_delivery};
+use crate::change::completion::{
+    ChosenCompletion, CompleteOptions, RehearsalOutcome, check_delivery,
+};
 use crate::change::{self, ManualStep};
 use crate::context::Context;
 use crate::domain::duration;
@@ -102,58 +104,59 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         hint: misfit.hint,
         ..CommandError::usage(misfit.message)
     })?;
-    change::show(context, args.step.output, &record)?;
+    change::show_record(context, args.step.output, &record)?;
 
-    let asked = CompleteRequest {
+    let options = CompleteOptions {
         overrides: Overrides { create: args.create, replace: args.replace },
         owner: args.owner.as_deref(),
         fingerprint: args.fingerprint.as_deref(),
         dry_run: args.step.change.confirm_args.dry_run,
     };
-    let chosen = ChosenCompletion::new(context, asked, &record, step)?;
-    let request = chosen.request(&record, &response, args.error.as_deref())?;
-    let hold = chosen.lock_for_step(&record, &request)?;
+    let chosen = ChosenCompletion::new(context, options, &record, step)?;
+    let inputs = chosen.checked_inputs(&record, &response, args.error.as_deref())?;
+    let lock = chosen.lock_for_step(&record, &inputs)?;
     let mut report = StepReport {
         name: "complete",
         record: &record,
-        predicted: Some(manual::predict_complete(&record, &chosen.owner, hold.as_ref())),
+        predicted: Some(manual::predict_complete(&record, &chosen.owner, lock.as_ref())),
         owner: if chosen.owner.is_empty() { None } else { Some(&chosen.owner[..]) },
         tried: None,
     };
     // The schema's prediction is a promise to the operator, so the service's own scripts test it
     // first, on a temporary local Redis.
-    let trial = try_ahead(context, &report, step, &request, hold.as_ref()).await?;
-    report.tried = trial.answer();
+    let rehearsal = rehearse(context, &report, step, &inputs, lock.as_ref()).await?;
+    report.tried = rehearsal.meaning();
+    // The rehearsal saw the service's own TTL; the schema only has its default.
+    let completed = manual::completed(&record, &inputs, rehearsal.lives());
     if report.predicted == Some(Meaning::Stored) {
-        check_delivery(&record, &request, &trial)?;
+        check_delivery(&completed, &inputs, &rehearsal)?;
     }
     // Without a content type, the body may be any text, so idemctl only warns.
     if given.looks_like_broken_json() {
         context.ui.warning("the body looks like JSON, but is not valid JSON");
     }
     if args.step.output == Output::Table {
-        explain(context, &report, &chosen, &request, &trial);
+        explain(context, &report, &chosen, &inputs, &completed, &rehearsal);
     }
 
-    let completed = manual::completed(&record, &request, trial.lives());
     let question = if report.predicted == Some(Meaning::Stored) {
         "Store this response?"
     } else {
         "The service will refuse to store it. Send it anyway?"
     };
-    let step = ManualStep {
+    let manual_step = ManualStep {
         step,
         report,
         audit_word: "completed",
-        request: request.clone(),
+        inputs: inputs.clone(),
         needs_time: chosen.needs_time(&schema),
-        takes_lock: hold.is_some(),
+        takes_lock: lock.is_some(),
         key_index: schema.result_key_index(),
         question,
-        takes_new_owner: false,
-        is_verified: trial.verifies(&completed),
+        shows_owner: false,
+        is_verified: rehearsal.verifies(&completed),
     };
-    step.run(context, &args.step, |now| manual::was_stored(&record, now, &request)).await
+    manual_step.run(context, &args.step, |now| manual::was_stored(&record, now, &inputs)).await
 }
 
 /// The response that the options give.
@@ -178,17 +181,17 @@ fn given(context: &mut Context, args: &Args) -> Result<ResponseInput, CommandErr
     Ok(given)
 }
 
-/// Tries the completion on a temporary local Redis, unless the service will refuse to store the
+/// Rehearses the completion on a temporary local Redis, unless the service will refuse to store the
 /// response.
-async fn try_ahead(
+async fn rehearse(
     context: &Context,
     report: &StepReport<'_>,
     step: &Step,
-    request: &StepInputs<'_>,
-    hold: Option<&Content>,
-) -> Result<TrialOutcome> {
+    inputs: &StepInputs<'_>,
+    lock: Option<&Content>,
+) -> Result<RehearsalOutcome> {
     if report.predicted != Some(Meaning::Stored) {
-        return Ok(TrialOutcome::NotNeeded);
+        return Ok(RehearsalOutcome::NotNeeded);
     }
     let environment = context.settings.environment();
     let servers = LocalServers {
@@ -196,11 +199,11 @@ async fn try_ahead(
         temp_dir: environment.temp_dir(),
         like: context.settings.target().clone(),
     };
-    Ok(match sim::rehearse(report.record, step, request, hold, &servers).await {
-        Ok(Some(rehearsal)) => TrialOutcome::Ran(rehearsal),
-        Ok(None) => TrialOutcome::NotNeeded,
-        Err(NotRehearsed::NoServer(why)) => TrialOutcome::NotRun(why.to_string()),
-        Err(NotRehearsed::Store(why)) => TrialOutcome::NotRun(why.to_string()),
+    Ok(match sim::rehearse(report.record, step, inputs, lock, &servers).await {
+        Ok(Some(rehearsal)) => RehearsalOutcome::Ran(rehearsal),
+        Ok(None) => RehearsalOutcome::NotNeeded,
+        Err(NotRehearsed::NoServer(why)) => RehearsalOutcome::NotRun(why.to_string()),
+        Err(NotRehearsed::Store(why)) => RehearsalOutcome::NotRun(why.to_string()),
     })
 }
 
@@ -210,8 +213,9 @@ fn explain(
     context: &mut Context,
     report: &StepReport<'_>,
     chosen: &ChosenCompletion,
-    request: &StepInputs<'_>,
-    trial: &TrialOutcome,
+    inputs: &StepInputs<'_>,
+    completed: &Record,
+    rehearsal: &RehearsalOutcome,
 ) {
     let record = report.record;
     let schema = &record.schema;
@@ -226,13 +230,11 @@ fn explain(
         return;
     }
     let redis_key = escape::text(&record.seen.keys[schema.result_key_index()].redis_key);
-    // The trial saw the service's own TTL; the schema only has its default.
-    let completed = manual::completed(record, request, trial.lives());
     let lives = match completed.seen.keys[schema.result_key_index()].expiry {
         Expiry::Never => " without expiry".to_owned(),
         Expiry::In(left) => format!(" for {}", duration::short(left)),
     };
-    let what = response_in_words(request);
+    let what = response_in_words(inputs);
     context
         .ui
         .status(&format!("This stores {what} at {redis_key}{lives}, as {} does.", schema.name));
@@ -244,7 +246,7 @@ fn explain(
             );
         }
         Completion::Replacing => {
-            let dropped = manual::dropped_fields(record, request);
+            let dropped = manual::dropped_fields(record, inputs);
             let which = match dropped.as_slice() {
                 [] => String::new(),
                 dropped => {
@@ -252,20 +254,20 @@ fn explain(
                 }
             };
             context.ui.status(&format!("This replaces the current value{which}."));
-            warn_of_other_fingerprint(context, record, request);
+            warn_of_other_fingerprint(context, record, completed);
         }
     }
-    trial.print(context, &completed);
+    rehearsal.print(context, completed);
     let worker = chosen.original_worker(record);
     // A result that names no owner does not show whose the service takes it for.
     let checks_owner = schema.complete.as_ref().is_some_and(|step| step.checks_owner);
     let is_uncertain = checks_owner && worker.is_none() && completed.owner().is_none();
-    let late = if manual::is_overwritten_later(&completed, worker) {
+    let late = if manual::is_overwritten_later(completed, worker) {
         if is_uncertain { "may overwrite this response" } else { "will overwrite this response" }
     } else {
         "will be rejected"
     };
-    let failing = if manual::is_removed_by_failure(&completed, worker) {
+    let failing = if manual::is_removed_by_failure(completed, worker) {
         ", and if it fails, it will remove this response"
     } else {
         ""
@@ -280,7 +282,7 @@ fn explain(
     context.ui.status(&format!("If {whose} is still running, its result {late}{failing}."));
     if completed.next_request.answer == Answer::Replay {
         let took_effect =
-            if request.error.is_some() { "did not take effect" } else { "took effect" };
+            if inputs.error.is_some() { "did not take effect" } else { "took effect" };
         context.ui.status(&format!(
             "Make sure that the operation {took_effect}, because retries no longer execute it."
         ));
@@ -288,8 +290,7 @@ fn explain(
 }
 
 /// Warns if the result has another fingerprint than the value that it replaces.
-fn warn_of_other_fingerprint(context: &mut Context, record: &Record, request: &StepInputs<'_>) {
-    let completed = manual::completed(record, request, None);
+fn warn_of_other_fingerprint(context: &mut Context, record: &Record, completed: &Record) {
     let (Some(before), Some(after)) = (record.fingerprint(), completed.fingerprint()) else {
         return;
     };
@@ -304,10 +305,10 @@ fn warn_of_other_fingerprint(context: &mut Context, record: &Record, request: &S
     ));
 }
 
-fn response_in_words(request: &StepInputs<'_>) -> String {
-    let response = request.response;
+fn response_in_words(inputs: &StepInputs<'_>) -> String {
+    let response = inputs.response;
     let mut parts = Vec::new();
-    if let Some(error) = request.error {
+    if let Some(error) = inputs.error {
         parts.push(format!("the error {}", escape::text(error.as_bytes())));
     }
     if let Some(status) = response.status {
@@ -320,7 +321,7 @@ fn response_in_words(request: &StepInputs<'_>) -> String {
     }
     match response.body.len() {
         0 if parts.is_empty() => parts.push("the completion of the operation".to_owned()),
-        0 if request.error.is_some() => {}
+        0 if inputs.error.is_some() => {}
         0 => parts.push("no body".to_owned()),
         length => parts.push(format!("a body of {}", words::bytes(length as u64))),
     }

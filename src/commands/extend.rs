@@ -55,7 +55,7 @@ pub struct Args {
 
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let catalog = context.catalog(&args.schemas)?;
-    let keys = KeyList::few(&args.keys, context, named_locks::MOST)?;
+    let keys = KeyList::all(&args.keys, context, named_locks::MOST)?;
     let lookup = Lookup {
         head: ReadLimit::Whole,
         thresholds: Thresholds::default(),

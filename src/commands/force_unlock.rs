@@ -67,7 +67,7 @@ const UNLOCK: LockAction = LockAction {
 
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let catalog = context.catalog(&args.schemas)?;
-    let keys = KeyList::few(&args.keys, context, named_locks::MOST)?;
+    let keys = KeyList::all(&args.keys, context, named_locks::MOST)?;
     let is_one = keys.len() == 1;
     if args.expect.is_some() && !is_one {
         return Err(
@@ -194,7 +194,7 @@ fn explain(
     key_index: usize,
     reason: Option<&str>,
 ) -> Result<()> {
-    change::show(context, Output::Table, record)?;
+    change::show_record(context, Output::Table, record)?;
     let redis_key = escape::text(&record.seen.keys[key_index].redis_key);
     if record.state.is_result() {
         let then = match unlock::answer_without(record, key_index) {
@@ -243,7 +243,7 @@ async fn read_back(context: &mut Context, record: &Record, key_index: usize) {
     let Ok(mut reader) = context.reader().await else { return };
     let wanted = vec![record.schema.redis_keys(&record.key)];
     // The beginning of the value is enough, because only the existence of the record is printed.
-    let Ok(mut seen) = reader.read(&wanted, ReadLimit::Bytes(1024)).await else { return };
+    let Ok(mut seen) = reader.read_or_fail(&wanted, ReadLimit::Bytes(1024)).await else { return };
     match seen.pop() {
         // Otherwise other Redis keys may still reject the next request.
         Some(Ok(now)) if now.is_absent() && record.schema.answers_by_record() => {

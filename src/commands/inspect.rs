@@ -152,7 +152,7 @@ pub async fn run(context: &mut Context, mut args: Args) -> Result<Exit> {
     let named = if args.find.is_some() || args.request_body.is_some() {
         Vec::new()
     } else {
-        KeyList::few(&args.keys, context, MOST)?
+        KeyList::all(&args.keys, context, MOST)?
     };
     // Everything that the options alone can refuse is refused before the first connection.
     if args.find.is_none() && args.scan.is_given() {
@@ -270,7 +270,7 @@ async fn inspect(
         other_schemas::hint(context, &mut reader, catalog, &lookup, (&found, &args.schemas)).await;
     }
     // A replica without its master may show an old state, without any error.
-    if let Some(why) = reader.is_behind().await {
+    if let Some(why) = reader.why_behind().await {
         context.ui.warning(&why);
     }
     // If no key exists, the user may have named the wrong database.

@@ -33,7 +33,7 @@ use crate::args::{ChangeArgs, Output, PageArgs, SchemaArgs, ThresholdArgs};
 use crate::change::bulk::{BulkOptions, BulkRule as _, BulkRun};
 use crate::change::{exit_after, print_read_back, print_too_large, require_finished, write_report};
 use crate::context::Context;
-use crate::domain::change::outcome::{Account, Ended};
+use crate::domain::change::account::{Account, Ended};
 use crate::domain::select::Rate;
 use crate::domain::select::named_keys::NamedKeys;
 use crate::exit::{CommandError, Exit};
@@ -97,7 +97,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     if let Some(remark) = args.choice.remark(&rule) {
         context.ui.status(&remark);
     }
-    let key_list = args.choice.open_key_file(context)?;
+    let key_list = args.choice.key_list(context)?;
     // A dry run may select broadly, because it changes nothing.
     if !only_shows {
         rule.check_narrow(&args.choice, &args.schemas)?;
@@ -137,7 +137,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     };
     // An error is reported together with what was changed before it.
     let ended = purge.change(context, &args.change, options).await;
-    if purge.account.outcome == Ended::NothingTried {
+    if purge.account.ended == Ended::NothingTried {
         ended?;
         return Ok(Exit::Done);
     }
@@ -262,7 +262,7 @@ async fn print_outcome(
     ended: Result<()>,
 ) -> Result<()> {
     let account = &purge.account;
-    let is_whole = account.outcome == Ended::Whole;
+    let is_whole = account.ended == Ended::Finished;
     // Counted records were shown before the question. If nothing could be read, it is unknown
     // whether there are records.
     let mut shown = Ok(());
@@ -283,7 +283,7 @@ async fn print_outcome(
     }
     print_read_back(context, account.read_back);
     print_partly(context, account);
-    require_finished(ended, account.outcome, account.done + account.partly.len() as u64, &so_far)?;
+    require_finished(ended, account.ended, account.done + account.partly.len() as u64, &so_far)?;
     if total > 0 {
         context.ui.status(&so_far);
     }

@@ -40,7 +40,7 @@ use crate::change::bulk::{check_members, check_narrow};
 use crate::change::{Journal, exit_after, write_report};
 use crate::context::Context;
 use crate::context::key_list::KeyList;
-use crate::domain::change::outcome::Ended;
+use crate::domain::change::account::Ended;
 use crate::domain::reconcile::{ProviderAnswer, ProviderRow};
 use crate::domain::record::{Given, age};
 use crate::domain::schema::Catalog;
@@ -293,7 +293,7 @@ impl ChosenLocks {
             return Ok(Self::Provided(provided::read(file)?));
         }
         if args.keys.are_given() || args.keys.null {
-            return Ok(Self::Named(KeyList::few(&args.keys, context, find::MOST)?));
+            return Ok(Self::Named(KeyList::all(&args.keys, context, find::MOST)?));
         }
         Ok(Self::All)
     }
@@ -463,7 +463,7 @@ impl Reconciliation<'_> {
         let counts = Counts::of(&self.locks);
         let ended = match &decided {
             Ok(Decided::NothingToDo) => Ended::NothingTried,
-            Ok(Decided::Tried) => Ended::Whole,
+            Ok(Decided::Tried) => Ended::Finished,
             Err(_) if is_interrupted => Ended::Interrupted,
             Err(_) => Ended::Failed,
         };

@@ -36,7 +36,7 @@ pub struct Args {
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let record = change::find_record(context, &args.step).await?;
     let schema = record.schema.clone();
-    change::show(context, args.step.output, &record)?;
+    change::show_record(context, args.step.output, &record)?;
     let step = manual::releasable(&record).map_err(|why| refused(&record, &why))?;
     change::check_ttls(&schema, step)?;
     if step.sends_fingerprint() && record.has_binary_fingerprint() {
@@ -77,7 +77,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         step,
         report,
         audit_word: "released",
-        request: StepInputs {
+        inputs: StepInputs {
             now_ms,
             fingerprint: record.fingerprint().unwrap_or_default(),
             ..StepInputs::new(&schema, &record.key, &owner, &response)
@@ -86,7 +86,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         takes_lock: false,
         key_index: schema.lock_key_index(),
         question,
-        takes_new_owner: false,
+        shows_owner: false,
         is_verified: true,
     };
     step.run(context, &args.step, manual::was_released).await

@@ -13,7 +13,7 @@ use crate::args::{ChangeArgs, Output, ScanArgs, SchemaArgs, parse_duration};
 use crate::change::bulk::{BulkOptions, BulkRule as _, BulkRun};
 use crate::change::{exit_after, print_read_back, print_too_large, require_finished, write_report};
 use crate::context::Context;
-use crate::domain::change::outcome::Account;
+use crate::domain::change::account::Account;
 use crate::exit::{CommandError, Exit};
 use crate::owner_check::OwnerCheck;
 use crate::render::{change, coverage, words};
@@ -257,7 +257,7 @@ fn account(
     let locks = if total == 1 { "lock" } else { "locks" };
     let so_far = format!("{} of {total} {locks} done{backup}", account.done);
     print_read_back(context, account.read_back);
-    require_finished(ended, account.outcome, account.done, &so_far)?;
+    require_finished(ended, account.ended, account.done, &so_far)?;
     context.ui.status(&format!("Swept: {so_far}"));
     for (count, why) in [
         (account.changed + account.gone, "modified or removed since the first check"),

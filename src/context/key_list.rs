@@ -96,7 +96,7 @@ impl KeyList {
     ///
     /// # Errors
     /// Usage: there are no keys, too many, or they cannot be read.
-    pub fn few(
+    pub fn all(
         args: &KeysArgs,
         context: &mut Context,
         most: usize,

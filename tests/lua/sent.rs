@@ -75,7 +75,7 @@ const CALLERS: &[(&str, Caller)] = &[
 
 fn send_read_records(library: &Library, redis_keys: &[Vec<u8>]) {
     let mut reader = library.client().reader();
-    let _ = library.wait(reader.read(&[redis_keys.to_vec()], ReadLimit::Bytes(7))).unwrap();
+    let _ = library.wait(reader.read_or_fail(&[redis_keys.to_vec()], ReadLimit::Bytes(7))).unwrap();
 }
 
 fn send_removal(library: &Library, redis_keys: &[Vec<u8>]) {

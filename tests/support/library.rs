@@ -46,7 +46,7 @@ impl Library {
         let mut reader = self.link.reader();
         let mut seen = Vec::with_capacity(records.len());
         for page in records.chunks(200) {
-            let page = self.wait(reader.read(page, ReadLimit::Whole)).unwrap();
+            let page = self.wait(reader.read_or_fail(page, ReadLimit::Whole)).unwrap();
             seen.extend(page.into_iter().map(Result::unwrap));
         }
         seen

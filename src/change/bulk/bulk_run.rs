@@ -20,7 +20,7 @@ use crate::args::{ChangeArgs, ConfirmArgs};
 use crate::change::{Journal, RateLimiter, exit_after};
 use crate::context::Context;
 use crate::context::key_list::KeyList;
-use crate::domain::change::outcome::{Account, Ended};
+use crate::domain::change::account::{Account, Ended};
 use crate::domain::select::Rate;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
@@ -196,7 +196,7 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
             (ended, _) => ended,
         };
         self.account.backup = backup.map(|file| file.display().to_string());
-        self.account.outcome = *ended.as_ref().unwrap_or(&Ended::Failed);
+        self.account.ended = *ended.as_ref().unwrap_or(&Ended::Failed);
         ended.map(drop)
     }
 }
@@ -280,10 +280,10 @@ impl<R: BulkRule> ChangeLoop<'_, R> {
         }
         let (ended, unreachable) = ended?;
         // An interrupted run reports the interruption: more is left than those nodes.
-        if ended != Ended::Whole {
+        if ended != Ended::Finished {
             return Ok(ended);
         }
-        match StoreError::worse(unread, unreachable) {
+        match StoreError::unknown_or_first(unread, unreachable) {
             Some(error) => Err(error.into()),
             None => Ok(ended),
         }
@@ -313,7 +313,7 @@ impl<R: BulkRule> ChangeLoop<'_, R> {
             let allowed = self.limit.saturating_sub(used);
             if allowed == 0 {
                 bar.finish_and_clear();
-                return Ok((Ended::Whole, unreachable));
+                return Ok((Ended::Finished, unreachable));
             }
             let allowed = usize::try_from(allowed).unwrap_or(usize::MAX);
             let most = self.rate_limiter.batch().min(allowed);
@@ -323,7 +323,7 @@ impl<R: BulkRule> ChangeLoop<'_, R> {
             let batch = batch?;
             if batch.is_empty() {
                 bar.finish_and_clear();
-                return Ok((Ended::Whole, unreachable));
+                return Ok((Ended::Finished, unreachable));
             }
             let records = batch.len();
 
@@ -332,7 +332,7 @@ impl<R: BulkRule> ChangeLoop<'_, R> {
                 return Ok((Ended::Interrupted, None));
             };
             let mut rechecked = rechecked?;
-            unreachable = StoreError::worse(unreachable, rechecked.unreachable.take());
+            unreachable = StoreError::unknown_or_first(unreachable, rechecked.unreachable.take());
             let changes = self.planned_changes(&mut rechecked);
             *self.account = rechecked.account;
 
@@ -371,7 +371,7 @@ impl<R: BulkRule> ChangeLoop<'_, R> {
             dead.push(SelectedRecord::new(record).compact());
         }
         let mut again = recheck(&mut self.reader, self.rule, dead, rechecked.account).await?;
-        again.unreachable = StoreError::worse(rechecked.unreachable, again.unreachable);
+        again.unreachable = StoreError::unknown_or_first(rechecked.unreachable, again.unreachable);
         Ok(again)
     }
 

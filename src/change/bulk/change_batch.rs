@@ -9,7 +9,7 @@ use anyhow::Result;
 use super::rule::Planned;
 use crate::change::Journal;
 use crate::context::Context;
-use crate::domain::change::outcome::Account;
+use crate::domain::change::account::Account;
 use crate::domain::record::{Content, Record};
 use crate::render::escape;
 use crate::store::backup::About;

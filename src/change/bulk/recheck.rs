@@ -13,7 +13,7 @@ use anyhow::Result;
 use tokio::time::Instant;
 
 use super::rule::{BulkRule, Planned};
-use crate::domain::change::outcome::Account;
+use crate::domain::change::account::Account;
 use crate::domain::record::{
     Candidate, Claim, Comparison, FieldSet, Identity, KeyState, Observation, Record, locate,
 };
@@ -138,14 +138,15 @@ impl<G> Rechecked<G> {
     ) -> Result<Option<Observation>> {
         let now = match now {
             Ok(now) => now,
-            Err(error) if reader.goes_on_after(&error) => {
+            Err(error) if reader.can_read_others_after(&error) => {
                 self.unreachable =
-                    StoreError::worse(self.unreachable.take(), Some(error.of_a_part()));
+                    StoreError::unknown_or_first(self.unreachable.take(), Some(error.as_missed()));
                 return Ok(None);
             }
             // A record that the user may not read did not change because of that.
             Err(error) if error.is_permission() => {
-                self.unreachable = StoreError::worse(self.unreachable.take(), Some(error));
+                self.unreachable =
+                    StoreError::unknown_or_first(self.unreachable.take(), Some(error));
                 return Ok(None);
             }
             Err(error) => return Err(error.into()),

@@ -252,7 +252,7 @@ impl<'a> NamedRecords<'a> {
             if !self.seen.insert(hash) {
                 continue;
             }
-            if self.coverage.claims(&record) {
+            if self.coverage.count_claim(&record) {
                 records.push(record);
             } else if !has_own {
                 let why = record.claim.unrecognised_because().unwrap_or_default();

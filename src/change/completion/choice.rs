@@ -12,7 +12,7 @@ use crate::exit::{CommandError, Exit};
 use crate::render::escape;
 
 /// The options of `complete`.
-pub(crate) struct CompleteRequest<'a> {
+pub(crate) struct CompleteOptions<'a> {
     /// What the operator permits besides completing a lock.
     pub(crate) overrides: Overrides,
     pub(crate) owner: Option<&'a str>,
@@ -39,7 +39,7 @@ impl ChosenCompletion {
     /// Why this record is not to be completed in this way.
     pub(crate) fn new(
         context: &mut Context,
-        asked: CompleteRequest<'_>,
+        asked: CompleteOptions<'_>,
         record: &Record,
         step: &Step,
     ) -> Result<Self> {
@@ -78,11 +78,14 @@ impl ChosenCompletion {
         if is_kept { Some(&self.owner) } else { None }
     }
 
-    /// The values of the step's placeholders.
+    /// The values of the step's placeholders, checked: the result can be written, reads back as a
+    /// result, and keeps what retries need.
     ///
     /// # Errors
-    /// Permission: the schema keeps times, and the server does not tell the time.
-    pub(crate) fn request<'a>(
+    /// Permission: the schema keeps times, and the server does not tell the time. Usage: the result
+    /// would lose fields of the lock, cannot be written or read back, or would keep another
+    /// fingerprint.
+    pub(crate) fn checked_inputs<'a>(
         &'a self,
         record: &'a Record,
         response: &'a Response,
@@ -91,7 +94,7 @@ impl ChosenCompletion {
         let schema = &record.schema;
         let now_ms = change::time_for(schema, record.seen.server_ms, self.needs_time(schema))?;
         let stored = &record.seen.keys[schema.result_key_index()].content;
-        let request = StepInputs {
+        let inputs = StepInputs {
             fingerprint: &self.fingerprint,
             error,
             now_ms,
@@ -99,13 +102,13 @@ impl ChosenCompletion {
             ..StepInputs::new(schema, &record.key, &self.owner, response)
         };
         // Retries may fail without a field that the lock has and the service reads.
-        let lost = manual::lost_fields(record, &request);
+        let lost = manual::lost_fields(record, &inputs);
         if !lost.is_empty() {
             return Err(loses(record, &lost));
         }
-        check_read_back(record, &request)?;
-        self.check_fingerprint(record, &request)?;
-        Ok(request)
+        check_read_back(record, &inputs)?;
+        self.check_fingerprint(record, &inputs)?;
+        Ok(inputs)
     }
 
     /// Passes a result that has the fingerprint of the completion. A result may keep the one that
@@ -116,9 +119,9 @@ impl ChosenCompletion {
     fn check_fingerprint(
         &self,
         record: &Record,
-        request: &StepInputs<'_>,
+        inputs: &StepInputs<'_>,
     ) -> Result<(), CommandError> {
-        let completed = manual::completed(record, request, None);
+        let completed = manual::completed(record, inputs, None);
         let (Some(stored), Some(kept)) = (record.fingerprint(), completed.fingerprint()) else {
             return Ok(());
         };
@@ -148,12 +151,12 @@ impl ChosenCompletion {
     pub(crate) fn lock_for_step(
         &self,
         record: &Record,
-        request: &StepInputs<'_>,
+        inputs: &StepInputs<'_>,
     ) -> Result<Option<Content>, CommandError> {
         if self.completion == Completion::OfLock {
             return Ok(None);
         }
-        manual::lock_for_step(record, request)
+        manual::lock_for_step(record, inputs)
             .map_err(|why| CommandError::usage(format!("{}: {why}", record.schema.name)))
     }
 }
@@ -163,25 +166,25 @@ impl ChosenCompletion {
 ///
 /// # Errors
 /// Usage: why the result cannot be written or read.
-fn check_read_back(record: &Record, request: &StepInputs<'_>) -> Result<(), CommandError> {
+fn check_read_back(record: &Record, inputs: &StepInputs<'_>) -> Result<(), CommandError> {
     let key = escape::key(&record.key);
     let name = &record.schema.name;
-    if let Some(why) = manual::unwritten_result(record, request) {
+    if let Some(why) = manual::unwritten_result(record, inputs) {
         return Err(CommandError::usage(format!(
             "{key}: {name} cannot store this response ({why}); nothing was done"
         ))
         .hint(with_quotes(
-            request,
+            inputs,
             "check that the body is the one that the service's client gets",
         )));
     }
-    if let Some(why) = manual::unread_result(record, request) {
+    if let Some(why) = manual::unread_result(record, inputs) {
         return Err(CommandError::usage(format!(
             "{key}: the value that {name} would write cannot be read back as a result ({why}); \
             nothing was done"
         ))
         .hint(with_quotes(
-            request,
+            inputs,
             "compare the response with the fields that `idemctl schema show` lists",
         )));
     }
@@ -189,8 +192,8 @@ fn check_read_back(record: &Record, request: &StepInputs<'_>) -> Result<(), Comm
 }
 
 /// A hint that also mentions quotes, if the key, the owner or the fingerprint contains any.
-fn with_quotes(request: &StepInputs<'_>, hint: &str) -> String {
-    let parts = [request.key, request.owner, request.fingerprint.as_bytes()];
+fn with_quotes(inputs: &StepInputs<'_>, hint: &str) -> String {
+    let parts = [inputs.key, inputs.owner, inputs.fingerprint.as_bytes()];
     let has_quotes = parts.iter().any(|part| part.iter().any(|byte| matches!(byte, b'"' | b'\\')));
     if !has_quotes {
         return hint.to_owned();
@@ -237,7 +240,7 @@ fn refused(record: &Record, why: &Refusal) -> CommandError {
         }
         Refusal::Released => CommandError::new(Exit::No, format!("{key}: {why}; nothing was done"))
             .hint(
-                "the next request executes the operation; remove the record with `purge` and \
+                "the next inputs executes the operation; remove the record with `purge` and \
                 --state released to store a response with --create",
             ),
         Refusal::Completed | Refusal::Failed => {
@@ -299,12 +302,12 @@ fn fingerprint(
     if stored.is_none() && keeps && !is_the_locks {
         let hint = match &schema.write.fingerprint_is {
             Some(what) => format!("--fingerprint is {what}"),
-            None => "pass the fingerprint that the service computes from the request, or \
+            None => "pass the fingerprint that the service computes from the inputs, or \
                 --fingerprint '' if it computes none"
                 .to_owned(),
         };
         return Err(CommandError::usage(format!(
-            "{name} compares payloads, so no retry would get the response without the request's \
+            "{name} compares payloads, so no retry would get the response without the inputs's \
             --fingerprint"
         ))
         .hint(hint));

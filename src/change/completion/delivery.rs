@@ -1,6 +1,6 @@
 //! Whether clients get the response that is about to be stored.
 
-use super::trial::TrialOutcome;
+use super::rehearsal::RehearsalOutcome;
 use crate::domain::manual;
 use crate::domain::record::Record;
 use crate::domain::schema::Meaning;
@@ -8,20 +8,20 @@ use crate::domain::step::{Answer, StepInputs};
 use crate::exit::CommandError;
 use crate::render::escape;
 
-/// Checks that clients get the response that the operator gave: according to the trial, otherwise
-/// according to the schema.
+/// Checks that clients get the response that the operator gave: according to the rehearsal,
+/// otherwise according to the schema. `completed` is the record after the step.
 ///
 /// # Errors
 /// Usage: the service's steps change the response, or store no result that the schema reads.
 pub(crate) fn check_delivery(
-    record: &Record,
-    request: &StepInputs<'_>,
-    trial: &TrialOutcome,
+    completed: &Record,
+    inputs: &StepInputs<'_>,
+    rehearsal: &RehearsalOutcome,
 ) -> Result<(), CommandError> {
-    let schema = &record.schema;
+    let schema = &completed.schema;
     // A script may delete fields of the lock although the schema assumes that they stay.
     if schema.sends_result_value()
-        && let Some(stored) = trial.stored()
+        && let Some(stored) = rehearsal.stored()
         && let Some(why) = manual::no_result(schema, stored)
     {
         return Err(CommandError::usage(format!(
@@ -30,11 +30,10 @@ pub(crate) fn check_delivery(
         ))
         .hint("compare the step with the value formats of the schema; nothing was changed"));
     }
-    let completed = manual::completed(record, request, trial.lives());
     let next = &completed.next_request;
     // A value that keeps the time of an expired one has expired, too.
     let has_expired = completed.lapsing().is_some_and(|(value, _)| value.lapsed.is_some());
-    if has_expired && request.error.is_none() {
+    if has_expired && inputs.error.is_none() {
         let redis_key = &completed.seen.keys[schema.result_key_index()].redis_key;
         return Err(CommandError::usage(format!(
             "no retry would get this response, because it would keep the time of the expired value \
@@ -43,9 +42,9 @@ pub(crate) fn check_delivery(
         ))
         .hint("delete this Redis key first; nothing was changed"));
     }
-    let fails = next.answer == Answer::Fail || trial.answer() == Some(Meaning::Fail);
+    let fails = next.answer == Answer::Fail || rehearsal.meaning() == Some(Meaning::Fail);
     // A stored failure may be meant to fail.
-    if fails && request.error.is_none() {
+    if fails && inputs.error.is_none() {
         let client = match &next.client {
             Some(client) => format!(" ({client})"),
             None => String::new(),
@@ -58,11 +57,11 @@ pub(crate) fn check_delivery(
     }
     let result = &completed.seen.keys[schema.result_key_index()];
     let predicted = manual::delivered(schema, &result.content);
-    let Some(delivered) = trial.delivered().or(predicted.as_ref()) else { return Ok(()) };
+    let Some(delivered) = rehearsal.delivered().or(predicted.as_ref()) else { return Ok(()) };
     match manual::difference(
-        request.response,
+        inputs.response,
         delivered,
-        schema.write.keeps_of(request.error.is_some()),
+        schema.write.keeps_of(inputs.error.is_some()),
     ) {
         None => Ok(()),
         Some(difference) => Err(CommandError::usage(format!(

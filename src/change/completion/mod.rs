@@ -1,10 +1,10 @@
-//! How a record is completed in a worker's place: the choice of owner and fingerprint, the trial on
-//! a temporary local Redis, and whether clients get the response.
+//! How a record is completed in a worker's place: the choice of owner and fingerprint, the rehearsal
+//! on a temporary local Redis, and whether clients get the response.
 
 mod choice;
 mod delivery;
-mod trial;
+mod rehearsal;
 
-pub(crate) use self::choice::{ChosenCompletion, CompleteRequest};
+pub(crate) use self::choice::{ChosenCompletion, CompleteOptions};
 pub(crate) use self::delivery::check_delivery;
-pub(crate) use self::trial::TrialOutcome;
+pub(crate) use self::rehearsal::RehearsalOutcome;

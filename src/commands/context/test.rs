@@ -162,8 +162,10 @@ impl ContextTest {
         let mut refusal = None;
         for schema in catalog.chosen() {
             let redis_keys = schema.redis_keys(KEY);
-            let seen =
-                client.reader().read(std::slice::from_ref(&redis_keys), ReadLimit::Bytes(0)).await;
+            let seen = client
+                .reader()
+                .read_or_fail(std::slice::from_ref(&redis_keys), ReadLimit::Bytes(0))
+                .await;
             let error = match seen {
                 Ok(seen) => seen.into_iter().find_map(Result::err),
                 Err(error) => Some(error),

@@ -118,7 +118,7 @@ impl DeploymentWatch<'_> {
             let redis_keys: Vec<_> =
                 page.iter().map(|(candidate, _)| candidate.redis_keys.clone()).collect();
             let before = self.started.elapsed();
-            let read = reader.read(&redis_keys, HEAD).await?;
+            let read = reader.read_or_fail(&redis_keys, HEAD).await?;
             let at =
                 LookTime { before_ms: millis(before), after_ms: millis(self.started.elapsed()) };
             for ((candidate, lock), seen) in page.iter_mut().zip(read) {

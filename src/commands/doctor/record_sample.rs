@@ -129,7 +129,7 @@ pub(super) async fn draw(
         let redis_keys: Vec<_> =
             page.iter().map(|(candidate, _)| candidate.redis_keys.clone()).collect();
         let before = started.elapsed();
-        let read = reader.read(&redis_keys, HEAD).await?;
+        let read = reader.read_or_fail(&redis_keys, HEAD).await?;
         let at = LookTime { before_ms: millis(before), after_ms: millis(started.elapsed()) };
         for ((candidate, drawn), seen) in page.iter().zip(read) {
             let found = match seen {

@@ -37,10 +37,7 @@ impl ChoiceArgs {
     ///
     /// # Errors
     /// Usage: the list cannot be read.
-    pub(super) fn open_key_file(
-        &self,
-        context: &mut Context,
-    ) -> Result<Option<KeyList>, CommandError> {
+    pub(super) fn key_list(&self, context: &mut Context) -> Result<Option<KeyList>, CommandError> {
         KeyList::of(&self.keys, context)
     }
 

@@ -54,7 +54,7 @@ impl Reconciliation<'_> {
                 let owner = record.owner().unwrap_or_default();
                 let response = Response::default();
                 let now_ms = record.seen.server_ms.unwrap_or_default();
-                let request = StepInputs {
+                let inputs = StepInputs {
                     now_ms,
                     ..StepInputs::new(&record.schema, &record.key, owner, &response)
                 };
@@ -62,12 +62,12 @@ impl Reconciliation<'_> {
                     step,
                     report: report("release", &record, owner),
                     audit_word: "released",
-                    request,
+                    inputs,
                     needs_time: record.schema.sends_time(step),
                     takes_lock: false,
                     key_index: self.locks[index].key_index,
                     question: "",
-                    takes_new_owner: false,
+                    shows_owner: false,
                     is_verified: true,
                 };
                 self.perform(index, &manual, manual::was_released).await;
@@ -151,8 +151,8 @@ impl Reconciliation<'_> {
                 return;
             }
         };
-        let request = match chosen.request(&record, &response, None) {
-            Ok(request) => request,
+        let inputs = match chosen.checked_inputs(&record, &response, None) {
+            Ok(inputs) => inputs,
             Err(error) => {
                 self.locks[index].fate = Fate::Refused(error.message);
                 return;
@@ -162,15 +162,15 @@ impl Reconciliation<'_> {
             step,
             report: report("complete", &record, &chosen.owner),
             audit_word: "completed",
-            request: request.clone(),
+            inputs: inputs.clone(),
             needs_time: chosen.needs_time(&record.schema),
             takes_lock: false,
             key_index,
             question: "",
-            takes_new_owner: false,
+            shows_owner: false,
             is_verified: true,
         };
-        let read_back = |now: &Record| manual::was_stored(&record, now, &request);
+        let read_back = |now: &Record| manual::was_stored(&record, now, &inputs);
         self.perform(index, &manual, read_back).await;
     }
 

@@ -237,7 +237,7 @@ impl LockSearch<'_> {
         }
         let wanted: Vec<_> =
             candidates.iter().map(|candidate| candidate.redis_keys.clone()).collect();
-        let read = reader.read(&wanted, ReadLimit::Whole).await?;
+        let read = reader.read_or_fail(&wanted, ReadLimit::Whole).await?;
         for ((candidate, identity), seen) in candidates.into_iter().zip(identities).zip(read) {
             let key = candidate.key.clone();
             let seen = match seen {

@@ -302,10 +302,10 @@ impl Reconciliation<'_> {
                 let keys = &self.locks[*index].record.seen.keys;
                 wanted.push(keys.iter().map(|key| key.redis_key.clone()).collect::<Vec<_>>());
             }
-            let mut read = self.reader.read(&wanted, ReadLimit::Whole).await;
+            let mut read = self.reader.read_or_fail(&wanted, ReadLimit::Whole).await;
             if read.is_err() {
                 self.reconnect().await;
-                read = self.reader.read(&wanted, ReadLimit::Whole).await;
+                read = self.reader.read_or_fail(&wanted, ReadLimit::Whole).await;
             }
             match read {
                 Ok(read) => all.extend(read),

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::find::{Found, UnreconciledKey};
 use super::lock::{Fate, Hold, ReconciledLock};
 use crate::context::Context;
-use crate::domain::change::outcome::Ended;
+use crate::domain::change::account::Ended;
 use crate::domain::record::{Expiry, age};
 use crate::render::change::named;
 use crate::render::invocation::name_of;

@@ -3,7 +3,7 @@
 
 use super::lock::Fate;
 use super::reconciliation::{Reconciliation, Rehearsals};
-use crate::change::completion::{ChosenCompletion, TrialOutcome, check_delivery};
+use crate::change::completion::{ChosenCompletion, RehearsalOutcome, check_delivery};
 use crate::change::{self, time_for};
 use crate::domain::change::unlock;
 use crate::domain::manual::{self, Refusal, ResponseInput};
@@ -73,17 +73,17 @@ impl Reconciliation<'_> {
     ) -> Result<Option<String>, String> {
         let (step, response) = completion_of(record, given)?;
         let chosen = ChosenCompletion::of_lock(record).map_err(in_words)?;
-        let request = chosen.request(record, &response, None).map_err(in_words)?;
+        let inputs = chosen.checked_inputs(record, &response, None).map_err(in_words)?;
         if manual::predict_complete(record, &chosen.owner, None) != Meaning::Stored {
             return Err("the service would refuse to store the response".to_owned());
         }
-        let trial = self.rehearse(record, step, &request).await;
-        check_delivery(record, &request, &trial).map_err(in_words)?;
-        let completed = manual::completed(record, &request, trial.lives());
+        let rehearsal = self.rehearse(record, step, &inputs).await;
+        let completed = manual::completed(record, &inputs, rehearsal.lives());
+        check_delivery(&completed, &inputs, &rehearsal).map_err(in_words)?;
         let predicted = completed.next_request.answer;
-        match &trial {
-            TrialOutcome::Ran(_) if trial.answer() != Some(Meaning::Replay) => {
-                let answer = match trial.answer() {
+        match &rehearsal {
+            RehearsalOutcome::Ran(_) if rehearsal.meaning() != Some(Meaning::Replay) => {
+                let answer = match rehearsal.meaning() {
                     Some(means) => format!("answers {}", means.as_str()),
                     None => "gives no answer that its schema lists".to_owned(),
                 };
@@ -92,9 +92,9 @@ impl Reconciliation<'_> {
                     of replaying the response"
                 ))
             }
-            TrialOutcome::Ran(_) | TrialOutcome::NotNeeded => Ok(None),
-            TrialOutcome::NotRun(why) if predicted == Answer::Replay => Ok(Some(why.clone())),
-            TrialOutcome::NotRun(why) => Err(format!(
+            RehearsalOutcome::Ran(_) | RehearsalOutcome::NotNeeded => Ok(None),
+            RehearsalOutcome::NotRun(why) if predicted == Answer::Replay => Ok(Some(why.clone())),
+            RehearsalOutcome::NotRun(why) => Err(format!(
                 "it is not tested whether the service replays the response ({why}), and its schema \
                 does not say so"
             )),
@@ -128,20 +128,20 @@ impl Reconciliation<'_> {
         record: &Record,
         step: &Step,
         request: &StepInputs<'_>,
-    ) -> TrialOutcome {
+    ) -> RehearsalOutcome {
         if record.schema.begin.is_none() {
-            return TrialOutcome::NotNeeded;
+            return RehearsalOutcome::NotNeeded;
         }
         match &mut self.rehearsals {
             Rehearsals::Running(server) => {
                 match server.rehearse(record, step, request, None).await {
-                    Ok(Some(rehearsal)) => TrialOutcome::Ran(rehearsal),
-                    Ok(None) => TrialOutcome::NotNeeded,
-                    Err(why) => TrialOutcome::NotRun(why.to_string()),
+                    Ok(Some(rehearsal)) => RehearsalOutcome::Ran(rehearsal),
+                    Ok(None) => RehearsalOutcome::NotNeeded,
+                    Err(why) => RehearsalOutcome::NotRun(why.to_string()),
                 }
             }
-            Rehearsals::Missing(why) => TrialOutcome::NotRun(why.clone()),
-            Rehearsals::NotStarted => TrialOutcome::NotNeeded,
+            Rehearsals::Missing(why) => RehearsalOutcome::NotRun(why.clone()),
+            Rehearsals::NotStarted => RehearsalOutcome::NotNeeded,
         }
     }
 }

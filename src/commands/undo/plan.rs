@@ -80,7 +80,7 @@ pub(super) async fn plan(
                 let is_forbidden =
                     matches!(error, StoreError::Permission { .. }) && !is_nothing_read;
                 let is_of_record =
-                    is_forbidden || error.is_of_the_slot() || reader.goes_on_after(&error);
+                    is_forbidden || error.is_of_the_slot() || reader.can_read_others_after(&error);
                 if !is_of_record {
                     return Err(error.into());
                 }

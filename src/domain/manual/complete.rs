@@ -84,7 +84,7 @@ pub(crate) fn completion_of(record: &Record, overrides: Overrides) -> Result<Com
 /// owner holds a lock, which must not be overwritten, because its worker may still be running.
 pub(crate) fn lock_for_step(
     record: &Record,
-    request: &StepInputs<'_>,
+    inputs: &StepInputs<'_>,
 ) -> Result<Option<Content>, String> {
     let schema = &record.schema;
     let lock_index = schema.lock_key_index();
@@ -99,7 +99,7 @@ pub(crate) fn lock_for_step(
     if schema.has_separate_result()
         && let Some(lock) = record.readings[lock_index].decoded()
         && let Some(holder) = &lock.owner
-        && holder != request.owner
+        && holder != inputs.owner
     {
         return Err(
             "another owner holds a lock beside the result; pass that owner as --owner, or \
@@ -107,7 +107,7 @@ pub(crate) fn lock_for_step(
                 .to_owned(),
         );
     }
-    let lock = request.lock();
+    let lock = inputs.lock();
     let mut readings = record.readings.clone();
     readings[lock_index] = decode::decode_value(schema, lock_index, &lock);
     // A lock that the service cannot read would block the key until it expires.
@@ -120,7 +120,7 @@ pub(crate) fn lock_for_step(
         }
     };
     let keeps_owner = schema.values[held.format].fields.owner.is_some();
-    if keeps_owner && held.owner.as_deref() != Some(request.owner) {
+    if keeps_owner && held.owner.as_deref() != Some(inputs.owner) {
         return Err(
             "the owner cannot be written into a lock unescaped; omit quotes and backslashes"
                 .to_owned(),
@@ -157,9 +157,9 @@ mod tests {
 
     fn held(record: &Record, owner: &str) -> Result<Option<String>, String> {
         let response = Response { status: Some(201), ..Response::default() };
-        let request = StepInputs::new(&record.schema, b"k", owner, &response);
-        lock_for_step(record, &request)
-            .map(|lock| lock.map(|_| String::from_utf8(request.lock_value()).unwrap()))
+        let inputs = StepInputs::new(&record.schema, b"k", owner, &response);
+        lock_for_step(record, &inputs)
+            .map(|lock| lock.map(|_| String::from_utf8(inputs.lock_value()).unwrap()))
     }
 
     #[test]

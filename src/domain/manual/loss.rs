@@ -12,7 +12,7 @@ use crate::domain::step::kept::{document, unknown_fields};
 ///
 /// Empty if the step does not send the whole result, because the service's own script then writes
 /// the rest.
-pub(crate) fn lost_fields(record: &Record, request: &StepInputs<'_>) -> Vec<String> {
+pub(crate) fn lost_fields(record: &Record, inputs: &StepInputs<'_>) -> Vec<String> {
     let schema = &record.schema;
     let key_index = schema.lock_key_index();
     // With a Redis key of its own, the result does not replace the lock's value.
@@ -20,7 +20,7 @@ pub(crate) fn lost_fields(record: &Record, request: &StepInputs<'_>) -> Vec<Stri
         return Vec::new();
     }
     let before = &record.seen.keys[key_index].content;
-    let result = request.result_over(before);
+    let result = inputs.result_over(before);
     let old = document(schema, before).unwrap_or(Json::Null);
     let new = document(schema, &result).unwrap_or(Json::Null);
     let mut lost = Vec::new();
@@ -43,13 +43,13 @@ pub(crate) fn lost_fields(record: &Record, request: &StepInputs<'_>) -> Vec<Stri
 
 /// The fields of the previous result that a result which replaces it does not have, by their JSON
 /// pointers. Empty if the step does not send the whole result.
-pub(crate) fn dropped_fields(record: &Record, request: &StepInputs<'_>) -> Vec<String> {
+pub(crate) fn dropped_fields(record: &Record, inputs: &StepInputs<'_>) -> Vec<String> {
     let schema = &record.schema;
     let before = &record.seen.keys[schema.result_key_index()].content;
     if !schema.sends_result_value() {
         return Vec::new();
     }
-    let after = document(schema, &request.result_over(before));
+    let after = document(schema, &inputs.result_over(before));
     let (Some(Json::Object(old)), Some(Json::Object(new))) = (document(schema, before), after)
     else {
         return Vec::new();
@@ -80,22 +80,22 @@ fn lost_fingerprint(record: &Record, result: &Content) -> Option<String> {
 
 /// Why the result of this request cannot be written. `None` if it can be, or if the service's own
 /// script writes it.
-pub(crate) fn unwritten_result(record: &Record, request: &StepInputs<'_>) -> Option<String> {
+pub(crate) fn unwritten_result(record: &Record, inputs: &StepInputs<'_>) -> Option<String> {
     if !record.schema.sends_result_value() {
         return None;
     }
-    request.unwritten_result()
+    inputs.unwritten_result()
 }
 
 /// Why the result of this request would not be read back as a result. `None` if it would be, or if
 /// the service's own script writes it.
-pub(crate) fn unread_result(record: &Record, request: &StepInputs<'_>) -> Option<String> {
+pub(crate) fn unread_result(record: &Record, inputs: &StepInputs<'_>) -> Option<String> {
     let schema = &record.schema;
     if !schema.sends_result_value() {
         return None;
     }
     // Fields of a hash that the result does not have stay, and may be part of its format.
-    no_result(schema, &request.result_over(&found_by_step(record, request)))
+    no_result(schema, &inputs.result_over(&found_by_step(record, inputs)))
 }
 
 /// Why a content of the result's Redis key is not a result that the service itself writes; `None` if

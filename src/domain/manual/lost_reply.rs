@@ -20,13 +20,13 @@ fn holds(record: &Record, owner: &[u8]) -> bool {
 pub(crate) fn was_stored(
     before: &Record,
     now: &Record,
-    request: &StepInputs<'_>,
+    inputs: &StepInputs<'_>,
 ) -> Option<Meaning> {
     let schema = &now.schema;
     let key_index = schema.result_key_index();
     let old = &before.seen.keys[key_index];
     let new = &now.seen.keys[key_index];
-    let sent = request.result_over(&found_by_step(before, request));
+    let sent = inputs.result_over(&found_by_step(before, inputs));
     if new.content != sent {
         // A script may add the time to the result.
         let sent = decode::decode_value(schema, key_index, &sent);
@@ -107,8 +107,8 @@ mod tests {
     fn a_result_is_ours_by_what_it_says_whatever_the_time() {
         let response = Response { status: Some(201), whole: true, ..Response::default() };
         let schema = lock("w").schema;
-        let request = StepInputs::new(&schema, b"k", "w", &response);
-        let stored = |before: &Record, now: &Record| was_stored(before, now, &request);
+        let inputs = StepInputs::new(&schema, b"k", "w", &response);
+        let stored = |before: &Record, now: &Record| was_stored(before, now, &inputs);
         assert_eq!(stored(&lock("w"), &result(77, 201, LATER)), Some(Meaning::Stored));
         assert_eq!(stored(&lock("w"), &result(77, 200, LATER)), None);
         assert_eq!(stored(&lock("w"), &lock("w")), None);
@@ -128,12 +128,12 @@ mod tests {
         };
         let response = Response { body: b"{}".to_vec(), ..Response::default() };
         let before = two(text("1"), "");
-        let request = StepInputs::new(&before.schema, b"k", "", &response);
+        let inputs = StepInputs::new(&before.schema, b"k", "", &response);
         assert_eq!(
-            was_stored(&before, &two(Content::Absent, "{}"), &request),
+            was_stored(&before, &two(Content::Absent, "{}"), &inputs),
             Some(Meaning::Stored)
         );
-        assert_eq!(was_stored(&before, &two(text("1"), "{}"), &request), None);
+        assert_eq!(was_stored(&before, &two(text("1"), "{}"), &inputs), None);
         assert_eq!(was_released(&two(Content::Absent, "")), Some(Meaning::Released));
         assert_eq!(was_released(&before), None);
     }

@@ -76,12 +76,12 @@ fn predicted_meaning(step: Option<&Step>, readings: &[Reading], other_payload: b
 
 /// The content of the result's Redis key when the complete step begins. It is the lock that idemctl
 /// takes for the step, or the content that was read.
-pub(super) fn found_by_step(record: &Record, request: &StepInputs<'_>) -> Content {
+pub(super) fn found_by_step(record: &Record, inputs: &StepInputs<'_>) -> Content {
     let schema = &record.schema;
     let key_index = schema.result_key_index();
     if record.state != State::InProgress
         && key_index == schema.lock_key_index()
-        && let Ok(Some(lock)) = lock_for_step(record, request)
+        && let Ok(Some(lock)) = lock_for_step(record, inputs)
     {
         return lock;
     }
@@ -91,13 +91,9 @@ pub(super) fn found_by_step(record: &Record, request: &StepInputs<'_>) -> Conten
 /// The record that the complete step leaves if it stores its result.
 ///
 /// `lives` is the TTL of the result if a trial run measured it; otherwise the schema gives the TTL.
-pub(crate) fn completed(
-    record: &Record,
-    request: &StepInputs<'_>,
-    lives: Option<Expiry>,
-) -> Record {
+pub(crate) fn completed(record: &Record, inputs: &StepInputs<'_>, lives: Option<Expiry>) -> Record {
     let schema = &record.schema;
-    let expiry = match (lives, request.sent_result_ttl()) {
+    let expiry = match (lives, inputs.sent_result_ttl()) {
         (Some(measured), _) => measured,
         (None, NO_TTL) => Expiry::Never,
         (None, ttl) if schema.sends_result_ttl_in_milliseconds() => Expiry::In(age::millis(ttl)),
@@ -107,7 +103,7 @@ pub(crate) fn completed(
     let mut keys = Vec::with_capacity(record.seen.keys.len());
     for (key_index, seen) in record.seen.keys.iter().enumerate() {
         let content = if key_index == schema.result_key_index() {
-            request.result_over(&found_by_step(record, request))
+            inputs.result_over(&found_by_step(record, inputs))
         } else {
             Content::Absent
         };
@@ -192,8 +188,8 @@ mod tests {
             let record = record(&schema.name, &nothing);
             let response =
                 Response { status: Some(201), body: b"{}".to_vec(), ..Response::default() };
-            let request = StepInputs::new(&schema, b"k", "w", &response);
-            let completed = completed(&record, &request, None);
+            let inputs = StepInputs::new(&schema, b"k", "w", &response);
+            let completed = completed(&record, &inputs, None);
             assert_eq!(completed.next_request.answer, Answer::Replay, "{}", schema.name);
             let blind = ["go-chi", "go-middleware-v1", "express", "event-consumer"]
                 .contains(&schema.name.as_str());

@@ -28,7 +28,7 @@ pub struct Coverage {
 
 impl Coverage {
     /// True if the record belongs to its schema. A record that does not is counted.
-    pub(crate) fn claims(&mut self, record: &Record) -> bool {
+    pub(crate) fn count_claim(&mut self, record: &Record) -> bool {
         // The part that was not read decides whose value this is. Under a fixed prefix it is shown
         // as unreadable.
         if record.is_undecided() && !record.schema.has_prefix() {

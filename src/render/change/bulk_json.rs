@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
-use crate::domain::change::outcome::Account;
+use crate::domain::change::account::Account;
 use crate::domain::select::Tally;
 use crate::domain::select::tally::{TallyGroup, TallySample};
 use crate::render::document::{fields, with};
@@ -29,7 +29,7 @@ pub fn sweep(
     }
     let report = json!({
         "format": 1,
-        "outcome": swept.outcome.as_str(),
+        "outcome": swept.ended.as_str(),
         "keys": covered.get("keys_walked"),
         "found": found,
         "total": tally.total(),
@@ -62,7 +62,7 @@ pub fn purge(
     }
     let report = json!({
         "format": 1,
-        "outcome": purged.outcome.as_str(),
+        "outcome": purged.ended.as_str(),
         "found": found,
         "total": tally.total(),
         "done": purged.done,

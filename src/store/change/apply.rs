@@ -54,18 +54,20 @@ impl Writer {
             };
             let made = self.perform(&mut attempt).await;
             outcomes.append(&mut attempt.outcomes);
-            unreachable = StoreError::worse(unreachable, attempt.unreachable);
+            unreachable = StoreError::unknown_or_first(unreachable, attempt.unreachable);
             match made {
                 Ok(()) => {}
                 // The node that did not answer is the replaced one, so the failover is the better
                 // explanation.
                 Err(error) if attempt.has_failed_over => {
-                    return match StoreError::worse(unreachable, Some(error)) {
+                    return match StoreError::unknown_or_first(unreachable, Some(error)) {
                         Some(error) => (outcomes, Err(error)),
                         None => (outcomes, Ok(())),
                     };
                 }
-                Err(error) => return (outcomes, Err(StoreError::worst_of(unreachable, error))),
+                Err(error) => {
+                    return (outcomes, Err(StoreError::unknown_or_last(unreachable, error)));
+                }
             }
         }
         match unreachable {
@@ -76,8 +78,9 @@ impl Writer {
 
     /// True if the other masters, or slots, of a cluster can be changed after this error of
     /// [`Writer::apply`].
-    pub fn goes_on_after(&self, error: &StoreError) -> bool {
-        let is_of_one = error.is_of_a_part() || matches!(error, StoreError::OutcomeUnknown { .. });
+    pub fn can_change_others_after(&self, error: &StoreError) -> bool {
+        let is_of_one =
+            error.concerns_one_node() || matches!(error, StoreError::OutcomeUnknown { .. });
         is_of_one && self.client().is_cluster()
     }
 
@@ -199,11 +202,11 @@ impl ChangeAttempt for BatchAttempt<'_, '_> {
     ) -> Result<(), StoreError> {
         self.has_failed_over = true;
         let again = self.change_again(writer, before).await;
-        let mut ended = StoreError::worse(again, Some(failed_over));
+        let mut ended = StoreError::unknown_or_first(again, Some(failed_over));
         let stopped = sent.err().or(self.unreachable.take());
         // An outcome that was unknown on the old master may be known from the new one.
         if self.outcomes.contains(&Outcome::Unknown) {
-            ended = StoreError::worse(stopped, ended);
+            ended = StoreError::unknown_or_first(stopped, ended);
         }
         match ended {
             Some(error) => Err(error),
@@ -236,8 +239,9 @@ impl BatchAttempt<'_, '_> {
                 }
                 match sent {
                     Ok(None) => {}
-                    Ok(Some(error)) if writer.goes_on_after(&error) => {
-                        self.unreachable = StoreError::worse(self.unreachable.take(), Some(error));
+                    Ok(Some(error)) if writer.can_change_others_after(&error) => {
+                        self.unreachable =
+                            StoreError::unknown_or_first(self.unreachable.take(), Some(error));
                     }
                     Ok(Some(error)) | Err(error) => stopped = Some(error),
                 }
@@ -247,7 +251,7 @@ impl BatchAttempt<'_, '_> {
             }
         }
         match stopped {
-            Some(error) => Err(StoreError::worst_of(self.unreachable.take(), error)),
+            Some(error) => Err(StoreError::unknown_or_last(self.unreachable.take(), error)),
             None => Ok(()),
         }
     }
@@ -326,9 +330,9 @@ impl BatchAttempt<'_, '_> {
         for batches in batch::groups(&changes, writer.most_keys()) {
             again.batches = batches;
             let made = again.back_up_and_change(writer).await;
-            ended = StoreError::worse(ended, again.unreachable.take());
+            ended = StoreError::unknown_or_first(ended, again.unreachable.take());
             if let Err(error) = made {
-                ended = StoreError::worse(ended, Some(error));
+                ended = StoreError::unknown_or_first(ended, Some(error));
                 break;
             }
         }

@@ -323,7 +323,7 @@ impl<'a> Batch<'a> {
 }
 
 /// The outcome of each record in the script's reply; `None` if it is not a reply of the script.
-pub(in crate::store) fn outcomes(reply: &[u8], action: KeyAction) -> Option<Vec<Outcome>> {
+pub(in crate::store) fn parse_letters(reply: &[u8], action: KeyAction) -> Option<Vec<Outcome>> {
     let (letters, moment) = match reply.iter().position(|byte| *byte == b'@') {
         Some(at) => (&reply[..at], Some(&reply[at + 1..])),
         None => (reply, None),

@@ -119,7 +119,7 @@ impl Writer {
     /// The record's Redis keys cannot be read.
     pub async fn time_at(&self, seen: &Observation) -> Result<Option<u64>, StoreError> {
         let keys = seen.keys.iter().map(|key| key.redis_key.clone()).collect();
-        let mut read = self.client().reader().read(&[keys], ReadLimit::Bytes(1)).await?;
+        let mut read = self.client().reader().read_or_fail(&[keys], ReadLimit::Bytes(1)).await?;
         match read.pop() {
             Some(seen) => Ok(seen?.server_ms),
             None => Ok(None),
@@ -336,6 +336,6 @@ async fn node_of(writer: &Writer, keys: &[&[u8]]) -> Result<Target, StoreError> 
 async fn read_back(writer: &Writer, seen: &Observation) -> Option<Observation> {
     let client = writer.reconnect().await.ok()?;
     let redis_keys = seen.keys.iter().map(|key| key.redis_key.clone()).collect();
-    let mut read = client.reader().read(&[redis_keys], ReadLimit::Whole).await.ok()?;
+    let mut read = client.reader().read_or_fail(&[redis_keys], ReadLimit::Whole).await.ok()?;
     read.pop()?.ok()
 }

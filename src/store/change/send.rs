@@ -36,7 +36,7 @@ impl Writer {
         let why = match self.client().ask(&command).await {
             Ok(value) => {
                 let letters = reply::bytes(value).unwrap_or_default();
-                match batch::outcomes(&letters, action) {
+                match batch::parse_letters(&letters, action) {
                     Some(outcomes) if outcomes.len() == batch.len() => {
                         batch.set_outcomes(outcomes);
                         return Ok(None);
@@ -118,7 +118,7 @@ impl Writer {
     /// The outcome in the reply to a call for one change.
     fn only_outcome(&self, value: Value, action: KeyAction) -> Result<Outcome, StoreError> {
         let letters = reply::bytes(value).unwrap_or_default();
-        match batch::outcomes(&letters, action).as_deref() {
+        match batch::parse_letters(&letters, action).as_deref() {
             Some([outcome]) => Ok(*outcome),
             _ => Err(self.client().unexpected("EVAL")),
         }

@@ -79,5 +79,5 @@ impl Client {
 
 /// A field of the reply to HELLO; `unknown` if the reply does not contain it.
 fn field_of(greeting: &Value, name: &str) -> String {
-    client_options::told(greeting.clone(), name).unwrap_or_else(|| "unknown".to_owned())
+    client_options::hello_field(greeting.clone(), name).unwrap_or_else(|| "unknown".to_owned())
 }

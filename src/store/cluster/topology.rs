@@ -215,7 +215,7 @@ impl Client {
     async fn is_replica(&self) -> Result<Option<bool>, StoreError> {
         match self.home.ask(&redis::cmd("HELLO")).await {
             Ok(greeting) => {
-                let role = client_options::told(greeting.clone(), "role");
+                let role = client_options::hello_field(greeting.clone(), "role");
                 let is_replica = role.is_some_and(|role| role != "master");
                 // In a cluster, changes are sent to the masters.
                 let is_node = client_options::mode(greeting).as_deref() == Some("cluster");
@@ -249,21 +249,21 @@ impl Client {
 
     /// The reason why reads here may be out of date: the server is a replica that lost the link to
     /// its master, or may be one because the user may not ask. `None` for any other server.
-    pub async fn is_behind(&self) -> Option<String> {
+    pub async fn why_behind(&self) -> Option<String> {
         if self.is_cluster() || self.home.target().client_options.was_just_master() {
             return None;
         }
         match self.home.ask(&redis::cmd("ROLE")).await {
-            Ok(role) => self.is_behind_by_role(role),
-            Err(error) if does_not_tell(&error) => self.is_behind_without_role().await,
+            Ok(role) => self.why_behind_by_role(role),
+            Err(error) if does_not_tell(&error) => self.why_behind_without_role().await,
             // The next command gets the same error and reports it.
             Err(_) => None,
         }
     }
 
-    /// Like [`Self::is_behind`], for a user who may not send ROLE. INFO also shows the link to the
+    /// Like [`Self::why_behind`], for a user who may not send ROLE. INFO also shows the link to the
     /// master. HELLO, which most users may send, shows only whether the server is a replica.
-    async fn is_behind_without_role(&self) -> Option<String> {
+    async fn why_behind_without_role(&self) -> Option<String> {
         let name = self.name();
         let info = self.home.ask(redis::cmd("INFO").arg("replication")).await;
         if let Some(info) = info.ok().and_then(reply::word) {
@@ -283,7 +283,7 @@ impl Client {
         Some(format!("{name} {what}; to check, the user needs +role or +info"))
     }
 
-    fn is_behind_by_role(&self, role: redis::Value) -> Option<String> {
+    fn why_behind_by_role(&self, role: redis::Value) -> Option<String> {
         let mut parts = reply::array(role)?.into_iter();
         let role = reply::word(parts.next()?)?;
         let host = reply::word(parts.next()?)?;

@@ -60,7 +60,7 @@ impl ClientOptions {
         let mut role = None;
         let mut kind = None;
         if let Some(greeting) = greeting {
-            role = told(greeting.clone(), "role");
+            role = hello_field(greeting.clone(), "role");
             kind = mode(greeting);
         }
         if role.as_deref() == Some("master") {
@@ -137,11 +137,11 @@ impl ClientOption {
 
 /// The mode in a server's reply to HELLO: `standalone`, `cluster` or `sentinel`.
 pub(in crate::store) fn mode(greeting: Value) -> Option<String> {
-    told(greeting, "mode")
+    hello_field(greeting, "mode")
 }
 
 /// A field of the reply to HELLO, e.g. `role`, which is `master` or `replica`.
-pub(in crate::store) fn told(greeting: Value, field: &str) -> Option<String> {
+pub(in crate::store) fn hello_field(greeting: Value, field: &str) -> Option<String> {
     let mut words = Vec::new();
     match greeting {
         Value::Map(pairs) => {

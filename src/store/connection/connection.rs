@@ -243,7 +243,7 @@ impl Connection {
         self.patience = Patience::default();
         let mut replies = Vec::new();
         for number in 0..stale + count {
-            let reply = self.value().await?;
+            let reply = self.next_value().await?;
             // Skip the replies to earlier requests whose callers gave up.
             if number >= stale {
                 replies.push(reply);
@@ -252,7 +252,7 @@ impl Connection {
         self.has_answered = true;
         if is_marked {
             self.take_mark_as_value().await?;
-            self.has_ended().await?;
+            self.check_ended().await?;
         }
         Ok(replies)
     }
@@ -262,7 +262,7 @@ impl Connection {
     /// # Errors
     /// There were more bytes: a reply was duplicated, so later replies were matched to the wrong
     /// requests.
-    pub(in crate::store) async fn has_ended(&mut self) -> Result<(), StoreError> {
+    pub(in crate::store) async fn check_ended(&mut self) -> Result<(), StoreError> {
         // All replies have arrived, so a connection that breaks now does no harm.
         if self.has_unread().await.unwrap_or(false) {
             return Err(self.out_of_step());
@@ -297,7 +297,7 @@ impl Connection {
 
     /// Like [`Self::take_mark`], for replies that are read as a whole.
     async fn take_mark_as_value(&mut self) -> Result<(), StoreError> {
-        let reply = self.value().await?;
+        let reply = self.next_value().await?;
         let expected = self.marks.pop_front().unwrap_or_default();
         match reply {
             Value::BulkString(text) if answers_mark(&text, &expected) => Ok(()),
@@ -322,7 +322,7 @@ impl Connection {
         self.transport.has_more().await
     }
 
-    async fn value(&mut self) -> Result<Value, StoreError> {
+    async fn next_value(&mut self) -> Result<Value, StoreError> {
         let mut arriving = Arriving::new(self.bounds.of_reply());
         loop {
             let arrived = &self.transport.inbox[self.transport.taken..];

@@ -24,8 +24,8 @@ impl StoreError {
         }
     }
 
-    /// The more serious of two errors: an unknown outcome, else the first.
-    pub fn worse(first: Option<Self>, second: Option<Self>) -> Option<Self> {
+    /// The error to report of two: one that says that an outcome is unknown, else the first.
+    pub fn unknown_or_first(first: Option<Self>, second: Option<Self>) -> Option<Self> {
         match (&first, &second) {
             (Some(Self::OutcomeUnknown { .. }), _) => first,
             (_, Some(Self::OutcomeUnknown { .. })) => second,
@@ -44,8 +44,8 @@ impl StoreError {
         }
     }
 
-    /// The error to stop with: an earlier unknown outcome, else `error`.
-    pub(in crate::store) fn worst_of(before: Option<Self>, error: Self) -> Self {
+    /// The error to stop with: an earlier one that says that an outcome is unknown, else `error`.
+    pub(in crate::store) fn unknown_or_last(before: Option<Self>, error: Self) -> Self {
         match before {
             Some(unknown @ Self::OutcomeUnknown { .. }) => unknown,
             _ => error,
@@ -111,12 +111,12 @@ impl StoreError {
     }
 
     /// True if the error concerns one node or one slot of a cluster: the others may still work.
-    pub(in crate::store) fn is_of_a_part(&self) -> bool {
+    pub(in crate::store) fn concerns_one_node(&self) -> bool {
         self.silent_server().is_some() || self.is_for_now() || self.is_of_the_slot()
     }
 
     /// The error to report after the other nodes and slots of a cluster were processed.
-    pub fn of_a_part(self) -> Self {
+    pub fn as_missed(self) -> Self {
         match self {
             Self::Refused { .. } => {
                 Self::Missed { why: format!("records could not be rechecked: {self}") }

@@ -87,8 +87,8 @@ impl RecordReader {
 
     /// True if an error of a read concerns one record or one master of a cluster, and the others
     /// can still be read.
-    pub fn goes_on_after(&self, error: &StoreError) -> bool {
-        self.client().is_cluster() && error.is_of_a_part()
+    pub fn can_read_others_after(&self, error: &StoreError) -> bool {
+        self.client().is_cluster() && error.concerns_one_node()
     }
 
     /// Reads records with the checksums of their values. A checksum takes the server a DUMP, and

@@ -311,7 +311,7 @@ impl KeyspaceScan {
                     continue;
                 }
                 let record = locate::member(catalog, &schema, key, seen, thresholds);
-                if coverage.claims(&record) {
+                if coverage.count_claim(&record) {
                     records.push(record);
                 }
             }
@@ -389,7 +389,7 @@ impl KeyspaceScan {
                 let present = record.seen.keys.iter().filter(|key| !key.content.is_absent());
                 // The schema that owns the lock reports it.
                 let is_reported = of_lock.is_some() && present.count() == 1;
-                if !is_reported && coverage.claims(&record) {
+                if !is_reported && coverage.count_claim(&record) {
                     records.push(record);
                 }
             }

@@ -103,8 +103,8 @@ impl RecordReader {
     }
 
     /// A sentence about old data that the server may have; `None` if nothing indicates that.
-    pub async fn is_behind(&self) -> Option<String> {
-        self.client.is_behind().await
+    pub async fn why_behind(&self) -> Option<String> {
+        self.client.why_behind().await
     }
 
     /// The number of the database.
@@ -127,7 +127,7 @@ impl RecordReader {
     ///
     /// # Errors
     /// Any error that does not concern only one record.
-    pub async fn read(
+    pub async fn read_or_fail(
         &mut self,
         groups: &[RedisKeys],
         head: ReadLimit,

@@ -98,7 +98,7 @@ impl Nodes {
             scan_options,
         };
         nodes.connect(masters).await;
-        if let Some(why) = nodes.client.is_behind().await {
+        if let Some(why) = nodes.client.why_behind().await {
             nodes.gaps.doubt(why);
         }
         if nodes.open.is_empty()

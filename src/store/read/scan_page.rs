@@ -169,7 +169,7 @@ impl NodePages {
         }
         let Some(in_flight) = self.in_flight.take() else {
             if self.hashes.is_empty() {
-                self.stream.has_ended().await?;
+                self.stream.check_ended().await?;
                 return Ok(None);
             }
             let mut page = ScanPage::default();

@@ -103,7 +103,7 @@ async fn codes(count: u64) -> BTreeSet<FindingCode> {
             continue;
         }
         let seen = reader
-            .read(std::slice::from_ref(&candidate.redis_keys), ReadLimit::Bytes(65_536))
+            .read_or_fail(std::slice::from_ref(&candidate.redis_keys), ReadLimit::Bytes(65_536))
             .await
             .unwrap();
         for record in locate::records(&catalog, &candidate, seen[0].as_ref().unwrap(), &thresholds)

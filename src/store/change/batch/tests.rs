@@ -124,11 +124,11 @@ fn a_record_of_two_keys_is_one_change() {
 #[test]
 fn a_reply_has_a_letter_for_each_record() {
     use Outcome::{Absent, Conflict, Done, Expires, Kept};
-    assert_eq!(outcomes(b"DCA", KeyAction::Remove), Some(vec![Done, Conflict, Absent]));
-    assert_eq!(outcomes(b"DK@1700", KeyAction::Prolong(5)), Some(vec![Expires(1_700), Kept]));
-    assert_eq!(outcomes(b"DK", KeyAction::Shorten(5)), Some(vec![Done, Kept]));
+    assert_eq!(parse_letters(b"DCA", KeyAction::Remove), Some(vec![Done, Conflict, Absent]));
+    assert_eq!(parse_letters(b"DK@1700", KeyAction::Prolong(5)), Some(vec![Expires(1_700), Kept]));
+    assert_eq!(parse_letters(b"DK", KeyAction::Shorten(5)), Some(vec![Done, Kept]));
     for odd in [&b"DX"[..], b"DK", b"D@1", b"D@"] {
-        assert_eq!(outcomes(odd, KeyAction::Remove), None);
+        assert_eq!(parse_letters(odd, KeyAction::Remove), None);
     }
-    assert_eq!(outcomes(b"D@x", KeyAction::Prolong(5)), None);
+    assert_eq!(parse_letters(b"D@x", KeyAction::Prolong(5)), None);
 }

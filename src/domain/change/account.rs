@@ -1,4 +1,4 @@
-//! The outcome of a run that changes many records.
+//! What a run that changes many records did, and how it ended.
 
 use strum::IntoStaticStr;
 
@@ -15,7 +15,7 @@ pub enum Ended {
     NothingTried,
     /// Every selected record was tried.
     #[strum(serialize = "done")]
-    Whole,
+    Finished,
     /// Ctrl-C, or a signal that ends the process, stopped the run.
     Interrupted,
     /// An error ended it.
@@ -28,7 +28,7 @@ as_str!(Ended);
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Account {
     /// How the run ended.
-    pub(crate) outcome: Ended,
+    pub(crate) ended: Ended,
     /// Records that were changed.
     pub(crate) done: u64,
     /// Records whose replies were lost, and which a later read showed to be changed.

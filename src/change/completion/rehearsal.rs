@@ -1,4 +1,4 @@
-//! The trial of a completion on a temporary local Redis, and what idemctl may promise after it.
+//! The rehearsal of a completion on a temporary local Redis, and what idemctl may promise after it.
 
 use crate::context::Context;
 use crate::domain::manual::Delivered;
@@ -8,9 +8,9 @@ use crate::domain::step::Answer;
 use crate::render::words;
 use crate::sim::{Rehearsal, Rehearsed};
 
-/// A trial of the service's complete step, and of the begin step of the next request.
-pub(crate) enum TrialOutcome {
-    /// Nothing is promised, so nothing has to be tried.
+/// A rehearsal of the service's complete step, and of the begin step of the next request.
+pub(crate) enum RehearsalOutcome {
+    /// Nothing is promised, so nothing is rehearsed.
     NotNeeded,
     /// The steps were executed.
     Ran(Rehearsal),
@@ -18,13 +18,13 @@ pub(crate) enum TrialOutcome {
     NotRun(String),
 }
 
-impl TrialOutcome {
-    /// True if the trial confirmed what the schema predicts for the next request, or no trial is
+impl RehearsalOutcome {
+    /// True if the rehearsal confirmed what the schema predicts for the next request, or none is
     /// needed.
     pub(crate) fn verifies(&self, completed: &Record) -> bool {
         match self {
             Self::NotNeeded => true,
-            Self::Ran(_) => match self.answer() {
+            Self::Ran(_) => match self.meaning() {
                 Some(means) => is_as_predicted(means, completed.next_request.answer),
                 None => false,
             },
@@ -32,15 +32,15 @@ impl TrialOutcome {
         }
     }
 
-    /// What the service's own begin answered after the completion.
-    pub(crate) fn answer(&self) -> Option<Meaning> {
+    /// What the service's own begin step replied after the completion.
+    pub(crate) fn meaning(&self) -> Option<Meaning> {
         match self {
             Self::Ran(Rehearsal { then: Rehearsed::Answers(means), .. }) => Some(*means),
             _ => None,
         }
     }
 
-    /// The response that clients got in the trial.
+    /// The response that the client of the rehearsal got.
     pub(crate) fn delivered(&self) -> Option<&Delivered> {
         match self {
             Self::Ran(rehearsal) => rehearsal.delivered.as_ref(),
@@ -48,8 +48,8 @@ impl TrialOutcome {
         }
     }
 
-    /// The content of the result's Redis key after the step in the trial. `None` if the step stored
-    /// no result there, of which [`Self::print`] warns.
+    /// The content of the result's Redis key after the rehearsed step. `None` if it stored no result
+    /// there, of which [`Self::print`] warns.
     pub(crate) fn stored(&self) -> Option<&Content> {
         match self {
             Self::Ran(rehearsal) if rehearsal.then != Rehearsed::NotStored => {
@@ -59,7 +59,7 @@ impl TrialOutcome {
         }
     }
 
-    /// When the result will expire, if the trial showed it.
+    /// When the result will expire, if the rehearsal showed it.
     pub(crate) fn lives(&self) -> Option<Expiry> {
         match self {
             Self::Ran(rehearsal) => rehearsal.lives,
