@@ -44,26 +44,26 @@ pub struct AuditTrail {
     is_part: bool,
     /// True once the log says that the run begins to change something.
     has_begun: bool,
-    /// True if the run stops before it has come to everything.
+    /// True if the run stops before it has processed everything.
     stops_early: bool,
     /// The error that stops it.
     why: Option<String>,
-    /// Where changes are made from here on, where no line says so yet.
-    place: Option<Provenance>,
-    /// Where the last line that says so says that changes were made.
-    told: Option<Provenance>,
-    /// The last notes, which are being written to the disk.
+    /// The server of the next changes, if the log does not name it yet.
+    unwritten_server: Option<Provenance>,
+    /// The server that the log named last.
+    written_server: Option<Provenance>,
+    /// The last lines, which are being written to the disk.
     writing: Option<JoinHandle<Result<(), StoreError>>>,
 }
 
-/// A Redis key that was changed, as the audit log has it.
+/// A Redis key that was changed, as the audit log describes it.
 pub struct Noted<'a> {
     pub schema: &'a str,
     pub key: &'a [u8],
     pub redis_key: &'a [u8],
-    /// What stood there, where the change left something.
+    /// The value before the change, if the change left one.
     pub before: Option<KeyIdentity>,
-    /// What the change left; `None` where nobody knows.
+    /// The value that the change left; `None` if it is unknown.
     pub after: Option<KeyIdentity>,
 }
 
@@ -97,13 +97,14 @@ impl AuditTrail {
             has_begun: false,
             stops_early: false,
             why: None,
-            place: None,
-            told: None,
+            unwritten_server: None,
+            written_server: None,
             writing: None,
         }
     }
 
-    /// The same; where the log cannot be written, whoever wants no backup goes on without a log, too.
+    /// Like [`Self::open`], but if the log cannot be written and the operator wants no backup, the
+    /// run continues without a log.
     pub fn open_or_do_without(
         context: &mut Context,
         args: &ChangeArgs,
@@ -121,17 +122,18 @@ impl AuditTrail {
         }
     }
 
-    /// The same for a run that takes an operation back, or part of it.
+    /// The trail of a run that undoes an operation, or part of it.
     #[must_use]
     pub fn undoing(self, op: &str, is_part: bool) -> Self {
         Self { undoes: Some(op.to_owned()), is_part, ..self }
     }
 
-    /// Notes, before the first change, that the run begins to change something: if it is killed before it notes what it
-    /// changed, the log tells that there was an operation. Every call but the first does nothing.
+    /// Writes, before the first change, that the run begins to change something. If it is killed
+    /// before it writes what it changed, the log shows that there was an operation. Every call but
+    /// the first does nothing.
     ///
     /// # Errors
-    /// Usage: the log cannot be written; then nothing must be changed.
+    /// Usage: the log cannot be written, so nothing may be changed.
     pub async fn begin(
         &mut self,
         server: &str,
@@ -154,7 +156,7 @@ impl AuditTrail {
             backup: backup.map(Into::into),
             undoes: self.undoes.as_deref().map(Into::into),
             part: self.is_part,
-            from: self.place.clone(),
+            from: self.unwritten_server.clone(),
         }));
         let lines = Lines::of_mark(&mark);
         let why = match tokio::task::spawn_blocking(move || append::append(&log, lines)).await {
@@ -168,21 +170,21 @@ impl AuditTrail {
         Err(CommandError::usage(format!("{why}; nothing was changed")).hint(ELSEWHERE))
     }
 
-    /// Says that the run stops before it has come to everything.
+    /// Notes that the run stops before it has processed everything.
     pub fn stops_early(&mut self) {
         self.stops_early = true;
     }
 
-    /// The same for a run that an error stops.
+    /// Notes the error that stops the run.
     pub fn stops_for(&mut self, error: &anyhow::Error) {
         self.stops_early = true;
         self.why = Some(format!("{error:#}"));
     }
 
-    /// Waits until all notes are on the disk, and notes that the run is over.
+    /// Waits until all lines are on the disk, and writes that the run has ended.
     ///
     /// # Errors
-    /// Partial: the changes were made and could not be noted.
+    /// Partial: the changes were made, and the log may lack some of them.
     pub async fn end(&mut self, now: SystemTime) -> Result<(), CommandError> {
         self.settle().await?;
         let Some(log) = self.log.clone().filter(|_| self.has_begun) else { return Ok(()) };
@@ -194,26 +196,28 @@ impl AuditTrail {
             state,
             why: self.why.as_deref().map(Into::into),
         }));
-        // The log tells of every change. Without this line it counts as one that was killed, which harms nobody.
+        // The log contains every change already. Without this line, the run counts as one that was
+        // killed, which does no harm.
         let _ = tokio::task::spawn_blocking(move || append::append(&log, lines)).await;
         Ok(())
     }
 
-    /// Says where the changes are made that are noted from here on.
-    pub fn set_server(&mut self, place: Provenance) {
-        self.place = Some(place).filter(|place| self.told.as_ref() != Some(place));
+    /// Sets the server of the changes that are noted from now on.
+    pub fn set_server(&mut self, server: Provenance) {
+        let is_written = self.written_server.as_ref() == Some(&server);
+        self.unwritten_server = if is_written { None } else { Some(server) };
     }
 
-    /// Whose a backup of this run is.
+    /// Which run a backup belongs to.
     pub fn maker(&self) -> Maker {
         Maker { op: self.op.clone(), command: self.command.to_owned(), at: self.began.clone() }
     }
 
-    /// Notes that `what` was done at `now` on this server. All notes go out in one write, which goes on after this returns;
-    /// [`AuditTrail::end`] waits for the last write.
+    /// Notes that `what` was done at `now` on this server. All lines are one write, which continues
+    /// after this returns; [`AuditTrail::end`] waits for the last write.
     ///
     /// # Errors
-    /// Partial: earlier changes could not be noted.
+    /// Partial: the log may lack earlier changes.
     pub async fn note<'a>(
         &mut self,
         changed: impl Iterator<Item = Noted<'a>>,
@@ -224,17 +228,17 @@ impl AuditTrail {
     ) -> Result<(), CommandError> {
         let at = humantime::format_rfc3339_millis(now).to_string();
         let mut lines = Lines::default();
-        let mut place = self.place.take();
+        let mut unwritten_server = self.unwritten_server.take();
         for noted in changed {
-            if place.is_some() {
-                self.told.clone_from(&place);
+            if unwritten_server.is_some() {
+                self.written_server.clone_from(&unwritten_server);
             }
             lines.push(&AuditEntry {
-                from: place.take(),
+                from: unwritten_server.take(),
                 ..self.entry(noted, what, server, backup, &at)
             });
         }
-        self.place = place;
+        self.unwritten_server = unwritten_server;
         let Some(log) = self.log.clone().filter(|_| !lines.is_empty()) else { return Ok(()) };
         self.settle().await?;
         self.writing = Some(tokio::task::spawn_blocking(move || append::append(&log, lines)));
@@ -276,10 +280,10 @@ impl AuditTrail {
         }
     }
 
-    /// Waits until all notes are on the disk.
+    /// Waits until all lines are on the disk.
     ///
     /// # Errors
-    /// Partial: the changes were made and could not be noted.
+    /// Partial: the changes were made, and the log may lack some of them.
     pub async fn settle(&mut self) -> Result<(), CommandError> {
         let Some(writing) = self.writing.take() else { return Ok(()) };
         let why = match writing.await {
@@ -298,7 +302,7 @@ impl AuditTrail {
     }
 }
 
-/// The log, which can be written.
+/// The path of the log, after a check that it can be written.
 ///
 /// # Errors
 /// Usage, with the variable that names another folder.
@@ -310,8 +314,8 @@ fn writable_log(context: &Context) -> Result<PathBuf, CommandError> {
     Ok(log)
 }
 
-/// Draws a name that no operation of the log has. A log that cannot be read cannot be compared with; that it can be written
-/// is known already.
+/// Draws a name that no operation in the log has. A log that cannot be read is not searched; that
+/// it can be written was already checked.
 fn unused(log: Option<&Path>, draw: impl Fn() -> String) -> String {
     let mut op = draw();
     while log.is_some_and(|log| mentions(log, &op).unwrap_or(false)) {
@@ -329,7 +333,8 @@ mod tests {
 
     use super::unused;
 
-    /// Rule: no operation gets a name that another one of the log has, for the two would be undone together.
+    /// Rule: no operation gets the name of another one in the log, because the two would be undone
+    /// together.
     #[test]
     fn a_name_that_the_log_has_is_drawn_again() {
         let folder = tempfile::tempdir().unwrap();

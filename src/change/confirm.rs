@@ -11,12 +11,13 @@ use crate::interrupt::Interrupt;
 use crate::render::escape;
 use crate::terminal::ui::{ReadyPrompt, is_yes};
 
-/// How often a name is asked for. Somebody who types `y` out of habit reads the question the second time.
+/// How often a name is asked for. Somebody who types `y` out of habit reads the question the second
+/// time.
 pub(super) const MOST_ASKED: usize = 3;
 
 impl ConfirmArgs {
-    /// Asks for confirmation. In a protected context the context's name has to be typed, or given with `--confirm`; there `--yes` is
-    /// not enough.
+    /// Asks for confirmation. In a protected context the context's name has to be typed, or given
+    /// with `--confirm`; there `--yes` is not enough.
     ///
     /// Ctrl-C, SIGTERM, SIGQUIT and SIGHUP end the question at once, and the terminal is restored.
     ///
@@ -67,9 +68,9 @@ impl ConfirmArgs {
         }
     }
 
-    /// Asks for confirmation to change many records: the server's or the context's name has to be typed, or given with `--confirm`.
-    /// `--yes` is enough, except in a protected context, where the context's name is needed. Signals
-    /// end the question as in [`ConfirmArgs::confirm`].
+    /// Asks for confirmation to change many records: the server's or the context's name has to be
+    /// typed, or given with `--confirm`. `--yes` is enough, except in a protected context, where
+    /// the context's name is needed. Signals end the question as in [`ConfirmArgs::confirm`].
     ///
     /// # Errors
     /// Refused for safety, or interrupted.
@@ -97,7 +98,7 @@ impl ConfirmArgs {
     /// it asks.
     ///
     /// # Errors
-    /// Usage: nobody can be asked, or --confirm names something else.
+    /// Usage: there is no terminal to ask on, or --confirm names something else.
     pub fn check_answerable(&self, context: &Context, server: &str) -> Result<(), CommandError> {
         let name = context.settings.context_name();
         let is_protected = name.is_some() && context.settings.is_protected();
@@ -120,7 +121,7 @@ impl ConfirmArgs {
         }
     }
 
-    /// True if a person is asked, who then sees what is to be changed.
+    /// True if a person is asked, and so sees what will be changed.
     pub fn asks_somebody(&self, context: &Context) -> bool {
         self.confirm.is_none() && (!self.yes || context.settings.is_protected())
     }
@@ -148,7 +149,7 @@ impl ConfirmArgs {
         Ok(Some(ConfirmDialog { names, question, asked: 0 }))
     }
 
-    /// Why nobody can be asked for a name, and what a script gives in its place.
+    /// The error for a name that cannot be asked for, with what a script passes instead.
     fn cannot_ask(&self, context: &Context, name: &str) -> CommandError {
         if !context.settings.is_protected() {
             return CommandError::usage("cannot prompt without a terminal")
@@ -176,7 +177,7 @@ impl ConfirmDialog {
     /// Asks until the operator confirms.
     ///
     /// # Errors
-    /// Not confirmed, interrupted, or nobody can be asked.
+    /// Not confirmed, interrupted, or no terminal to ask on.
     async fn run(mut self, context: &mut Context, interrupt: &Interrupt) -> Result<()> {
         interrupt.handle_terminate()?;
         loop {
@@ -190,7 +191,7 @@ impl ConfirmDialog {
     /// The next question.
     ///
     /// # Errors
-    /// Nobody can be asked.
+    /// There is no terminal to ask on.
     pub fn prompt(&mut self, context: &mut Context) -> Result<ReadyPrompt, CommandError> {
         self.asked += 1;
         if self.names.is_empty() {

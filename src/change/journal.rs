@@ -36,7 +36,7 @@ impl Journal {
         Self::over(trail, context, args, command, removes)
     }
 
-    /// The same for a run that takes an operation back, or part of it.
+    /// Like [`Self::open`], for a run that undoes an operation, or part of it.
     pub fn open_undoing(
         context: &mut Context,
         args: &ChangeArgs,
@@ -186,7 +186,7 @@ impl Journal {
     }
 
     /// Notes that `what` was done to a record: a line for each Redis key that is another one
-    /// `after`, or for each one if nobody knows what is there.
+    /// `after`, or for each one if the record after the step is unknown.
     ///
     /// # Errors
     /// Partial: the change was made and could not be noted.
@@ -200,7 +200,7 @@ impl Journal {
         let JournalStep { about, before, after, key_index } = step;
         let mut changed = Vec::new();
         for index in 0..before.keys.len() {
-            // If nobody knows what is there, the step may have changed any of them.
+            // If the record after the step is unknown, the step may have changed any of its keys.
             if after.is_none_or(|after| !before.keys[index].is_as(&after.keys[index])) {
                 changed.push(index);
             }
@@ -232,7 +232,7 @@ impl Journal {
         self.note(writer, lines.into_iter(), LEFT_ALONE, now).await
     }
 
-    /// Removes a record from the backup, for the step changed nothing.
+    /// Removes a record from the backup, because the step changed nothing.
     pub fn nothing_changed(&mut self, seen: &Observation) {
         let there = seen.keys.iter().find(|key| !key.content.is_absent());
         if let (Some(backup), Some(key)) = (&mut self.backup, there) {
@@ -240,10 +240,10 @@ impl Journal {
         }
     }
 
-    /// The backup's file, where the backup holds anything that was removed, else the file is
-    /// deleted; and how the run `ended`.
+    /// Closes the backup and the audit log. Returns the backup's file, and how the run `ended`. A
+    /// backup that contains nothing is deleted.
     ///
-    /// The error is the run's own, or partial where the last changes could not be noted.
+    /// The error is the run's own, or partial if the last changes could not be noted.
     pub async fn close<T>(
         mut self,
         ended: Result<T>,
@@ -273,13 +273,13 @@ pub struct JournalStep<'a> {
     pub about: &'a About,
     /// The record before the step.
     pub before: &'a Observation,
-    /// The record after the step; `None` if nobody knows.
+    /// The record after the step; `None` if it is unknown.
     pub after: Option<&'a Observation>,
     /// The Redis key that the log names if none changed, by its index in the record.
     pub key_index: usize,
 }
 
-/// A change as the log has it: for each Redis key what the change left, as far as anybody knows.
+/// The log's lines of a change: for each Redis key, what the change left, as far as it is known.
 fn log_lines(change: &Change, action: KeyAction, outcome: Outcome) -> Vec<Noted<'_>> {
     let mut lines = Vec::with_capacity(change.target_indexes.len());
     for key in change.targets() {
@@ -302,8 +302,8 @@ fn log_lines(change: &Change, action: KeyAction, outcome: Outcome) -> Vec<Noted<
     lines
 }
 
-/// How a run ended, with what went wrong besides: both messages are kept, and the run's own error
-/// gives the exit code.
+/// The end of a run together with a second error: both messages are kept, and the run's own error
+/// decides the exit code.
 fn both<T>(ended: Result<T>, besides: Result<()>) -> Result<T> {
     match (ended, besides) {
         (Err(error), Err(besides)) => {

@@ -207,8 +207,8 @@ impl ManualStep<'_> {
         };
         let executed = match execute(&inputs, &self.step.calls, &mut calls).await {
             Ok(executed) => executed,
-            // A slow server may still execute the call, so nothing is put back here. A lock that was
-            // taken for the step expires by its TTL.
+            // A slow server may still execute the call, so nothing is put back here. A lock that
+            // was taken for the step expires by its TTL.
             Err(CallFailed::Lost { now, why, sent_to }) => {
                 return self.after_lost_reply(sent_to, now, &why, read_back);
             }

@@ -4,9 +4,9 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::domain::select::Rate;
 
-/// Records that are rechecked and changed at a time. One sync of the disk backs up as many Redis keys
-/// (`MOST_SAVED` in `store/backup/entry.rs`), and one script call compares fewer (`MOST_KEYS` in
-/// `store/change/batch.rs`), so that other clients do not wait.
+/// Records that are rechecked and changed at a time. One sync of the disk backs up as many Redis
+/// keys (`MOST_SAVED` in `store/backup/entry.rs`), and one script call compares fewer (`MOST_KEYS`
+/// in `store/change/batch.rs`), so that other clients do not wait.
 const BATCH: usize = 500;
 
 /// Spaces batches out, so that a run changes no more records per second than the operator allows.

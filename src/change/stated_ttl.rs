@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::domain::schema::Schema;
 use crate::exit::CommandError;
 
-/// Passes where a lock TTL is stated: a schema's default lock TTL tells neither that a lock stays too long nor how long a worker
-/// may still need. `what` begins the message.
+/// Passes where a lock TTL is stated: a schema's default lock TTL tells neither that a lock stays
+/// too long nor how long a worker may still need. `what` begins the message.
 ///
 /// # Errors
 /// Usage: none of the schemas has a lock TTL that the deployment states.

@@ -5,8 +5,8 @@
 //! 2. `store/read/lookup.rs` reads them: `reader.rs` calls `lua/admin/read_records.lua`, which gets
 //!    the Redis keys and returns type, expiry and value of each.
 //! 3. `store/cluster/routing.rs` passes the call to the node of the key, `cluster/node.rs` prepends
-//!    the connection's options (HELLO, CLIENT), and `store/connection/connection.rs` queues the
-//!    bytes.
+//!    the connection's options (CLIENT; a new connection asks HELLO before), and
+//!    `store/connection/connection.rs` queues the bytes.
 //!    `connection/transport.rs` writes them to the socket while it waits for the reply.
 //! 4. Back: `connection.rs` parses the reply, and `store/read/script_reply.rs` makes an
 //!    `Observation` of it.
@@ -51,8 +51,9 @@ use crate::watch::{self, Watch};
 /// Bytes of a value that `--raw` shows without `--full`, which is about a screen.
 const RAW_BYTES: usize = 4 * 1024;
 
-/// Bytes of a value that are read unless `--full` or `--body` needs all, or more decide its format. Larger values have the finding
-/// `oversized`, which uses the same limit.
+/// Bytes of a value that are read first. `--full` and `--body` read all of it, and a value whose
+/// format these bytes do not decide is read further. Larger values have the finding `oversized`,
+/// which uses the same limit.
 const SHOWN_BYTES: usize = OVERSIZED_BYTES as usize;
 
 /// The most keys that one run takes: all records are kept until they are shown.

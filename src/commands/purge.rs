@@ -44,10 +44,10 @@ use crate::scan::{explain_nothing, show_coverage};
 ///
 /// Counts the selected records and shows a sample. After you type the server's name (host:port/db)
 /// or the context's name, purge backs up and removes the selected records. If there are more than
-/// 10,000, a second scan finds them again. purge never removes more than the number shown, or --max.
-/// With --yes or --confirm, and without --max and --max-percent, it removes immediately, without
-/// counting first. A record that completes, is renewed or re-acquired before its
-/// removal stays. purge reads the state from the beginning of the value, as `list` does.
+/// 10,000, a second scan finds them again. purge never removes more than the number shown, or
+/// --max. With --yes or --confirm, and without --max and --max-percent, it removes immediately,
+/// without counting first. A record that completes, is renewed or re-acquired before its removal
+/// stays. purge reads the state from the beginning of the value, as `list` does.
 ///
 /// Without --state, purge removes only completed records. It removes locks only with --state
 /// in-progress. It removes unreadable values only with --state unreadable or --finding unreadable,
@@ -56,8 +56,8 @@ use crate::scan::{explain_nothing, show_coverage};
 /// these. purge never removes a value in a format that the schema does not write.
 ///
 /// Exit status 3 if records were skipped because their age is only estimated, or because a value is
-/// too large to be read completely. Also 3 if a named key has no record, is ambiguous, or has another
-/// format; without options that filter the keys, also if it is locked.
+/// too large to be read completely. Also 3 if a named key has no record, is ambiguous, or has
+/// another format; without options that filter the keys, also if it is locked.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
     #[command(flatten)]
@@ -146,8 +146,8 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     with_named_keys(exit, &purge.found.coverage.named, purge.found.keys, args.choice.filters())
 }
 
-/// The exit code of a purge that finished without an error. It is partial if records remain that the
-/// same command would not remove either, or if it is unknown whether all records were found.
+/// The exit code of a purge that finished without an error. It is partial if records remain that
+/// the same command would not remove either, or if it is unknown whether all records were found.
 fn exit_after_changes(args: &Args, rule: &PurgeRule, purge: &BulkRun<'_, PurgeRule>) -> Exit {
     if !purge.account.partly.is_empty() || purge.account.too_large > 0 {
         return Exit::Partial;

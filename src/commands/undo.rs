@@ -40,8 +40,8 @@ const MOST_ROWS: u64 = 100;
 /// are still those that the operation left; other keys are reported and left alone, with exit
 /// status 3. A record whose TTL has ended is not restored.
 ///
-/// The undo of `reconcile` restores locks with the time that they got from --hold, does not take this
-/// time from the others, and keeps a result whose lock would have ended by now.
+/// The undo of `reconcile` restores locks with the time that they got from --hold, does not take
+/// this time from the others, and keeps a result whose lock would have ended by now.
 ///
 /// An undo is an operation itself, so a second `undo` reverts it. undo refuses an operation that is
 /// still running.

@@ -119,8 +119,8 @@ impl HttpClient {
         u64::try_from(at.saturating_duration_since(self.started).as_micros()).unwrap_or(u64::MAX)
     }
 
-    /// Connects, sends and reads. With `unread`, only the time of the answer's head is noted there, and
-    /// the answer stays in the connection.
+    /// Connects, sends and reads. With `unread`, only the time of the answer's head is noted there,
+    /// and the answer stays in the connection.
     async fn exchange(
         &self,
         request: &ProbeRequest,

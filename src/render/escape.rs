@@ -90,7 +90,8 @@ fn color(text: &str) -> Option<usize> {
 
 fn push(text: &mut String, character: char) {
     match character {
-        // The usual case. `escape_debug` would also escape quotes, which are harmless on a terminal.
+        // The usual case. `escape_debug` would also escape quotes, which are harmless on a
+        // terminal.
         ' '..='~' if character != '\\' => text.push(character),
         // `escape_debug` would write `\u{1b}`; `\x1b` is shorter, and looks like any escaped byte.
         '\0'..='\x1f' | '\x7f' if !matches!(character, '\n' | '\r' | '\t') => {

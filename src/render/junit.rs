@@ -119,8 +119,8 @@ fn add_outcome(xml: &mut String, case: &TestCase) {
     }
 }
 
-/// Text for an attribute or an element. Characters that XML 1.0 does not allow, even escaped, become
-/// the replacement character.
+/// Text for an attribute or an element. Characters that XML 1.0 does not allow, even escaped,
+/// become the replacement character.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {

@@ -194,7 +194,8 @@ impl RecordPage {
         }
         let is_neither = matches!(record.state, State::Unreadable | State::Released);
         if is_neither && !record.schema.has_separate_result() {
-            // The value is no lock and no result, or may be either, so no TTL of the schema applies.
+            // The value is no lock and no result, or may be either, so no TTL of the schema
+            // applies.
             let expiry = record.expiry().map(words::expiry);
             self.page.field("TTL", &expiry.unwrap_or_default());
         } else if let Some(lock) = record.lock() {

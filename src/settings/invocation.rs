@@ -8,8 +8,8 @@ use crate::render::invocation::Invocation;
 
 impl Invocation {
     /// The options that select the server and the way to reach it. idemctl's own variables become
-    /// options, because a variable may have been set for one command only (`IDEMCTL_URL=… idemctl`),
-    /// and the printed command would then reach another server. The default context
+    /// options, because a variable may have been set for one command only (`IDEMCTL_URL=…
+    /// idemctl`), and the printed command would then reach another server. The default context
     /// needs no option. A password is replaced by a prompt.
     pub(crate) fn of(args: &ConnectionArgs, environment: &Environment) -> Self {
         // Each of these options has precedence over the variable with a URL.

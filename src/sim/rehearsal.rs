@@ -138,8 +138,8 @@ pub(super) async fn rehearse_on(
         }
         ExecutedStep::Unrecognised { .. } | ExecutedStep::Undecided => (Rehearsed::Unknown, None),
     };
-    // A begin script may encode the result again. Other begin steps return a word, or only a part of
-    // the result. A word may be mistaken for an opaque value.
+    // A begin script may encode the result again. Other begin steps return a word, or only a part
+    // of the result. A word may be mistaken for an opaque value.
     let schema = &record.schema;
     let mut delivered = replayed.and_then(|text| manual::delivered(schema, &text));
     if delivered.as_ref().is_none_or(|delivered| delivered.is_opaque) {

@@ -304,9 +304,9 @@ impl Ui {
         progress.suspend(|| self.write(write))
     }
 
-    /// Writes output to stdout like [`Ui::data`], with characters that the terminal can show. Command
-    /// lines in it stay as they are, because it contains keys and values from Redis, which must be
-    /// shown unchanged.
+    /// Writes output to stdout like [`Ui::data`], with characters that the terminal can show.
+    /// Command lines in it stay as they are, because it contains keys and values from Redis, which
+    /// must be shown unchanged.
     pub fn page(&mut self, text: impl AsRef<str>) -> io::Result<()> {
         let text = self.printable(text.as_ref()).into_owned();
         if self.frame.is_none() && self.paged(Stream::Out, text.as_bytes())? {
@@ -325,7 +325,8 @@ impl Ui {
         }
     }
 
-    /// The text without control sequences that move the cursor, in ASCII if the terminal needs that.
+    /// The text without control sequences that move the cursor, in ASCII if the terminal needs
+    /// that.
     fn printable<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let text = escape::styled(text);
         if self.is_ascii { Cow::Owned(plain::ascii(&text)) } else { text }

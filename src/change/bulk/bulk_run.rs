@@ -69,8 +69,8 @@ pub struct BulkOptions {
 }
 
 impl<'a, R: BulkRule> BulkRun<'a, R> {
-    /// Connects. With `confirm_args` the run may change records once it is confirmed; without them it
-    /// is a dry run.
+    /// Connects. With `confirm_args` the run may change records once it is confirmed; without them
+    /// it is a dry run.
     ///
     /// # Errors
     /// As every read; for a run that may change records, as every change.
@@ -139,8 +139,8 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
     }
 
     /// Changes the records that were counted, or, if none were, the records that a scan finds now.
-    /// The account has every outcome, whatever the error; its own is [`Ended::NothingTried`] until the
-    /// first change is tried.
+    /// The account has every outcome, whatever the error; its own is [`Ended::NothingTried`] until
+    /// the first change is tried.
     ///
     /// # Errors
     /// As every change; partial if nodes of a cluster were left out.

@@ -108,7 +108,8 @@ impl BatchChanger<'_> {
         let mut other_slots = other_slots.into_iter();
         let mut ended = Ok(());
         while let Some(key_indexes) = other_slots.next() {
-            // The call before removed these Redis keys: the rest of the record is compared with that.
+            // The call before removed these Redis keys: the rest of the record is compared with
+            // that.
             for key_index in std::mem::replace(&mut change.target_indexes, key_indexes) {
                 change.seen.keys[key_index].content = Content::Absent;
             }

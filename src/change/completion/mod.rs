@@ -1,5 +1,5 @@
-//! How a record is completed in a worker's place: the choice of owner and fingerprint, the rehearsal
-//! on a temporary local Redis, and whether clients get the response.
+//! How a record is completed in a worker's place: the choice of owner and fingerprint, the
+//! rehearsal on a temporary local Redis, and whether clients get the response.
 
 mod choice;
 mod delivery;

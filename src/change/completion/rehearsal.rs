@@ -48,8 +48,8 @@ impl RehearsalOutcome {
         }
     }
 
-    /// The content of the result's Redis key after the rehearsed step. `None` if it stored no result
-    /// there, of which [`Self::print`] warns.
+    /// The content of the result's Redis key after the rehearsed step. `None` if it stored no
+    /// result there, of which [`Self::print`] warns.
     pub(crate) fn stored(&self) -> Option<&Content> {
         match self {
             Self::Ran(rehearsal) if rehearsal.then != Rehearsed::NotStored => {

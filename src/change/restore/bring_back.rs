@@ -203,7 +203,8 @@ pub fn finish(
     Ok(())
 }
 
-/// A refusal of the values' bytes. The backup's own checksum holds, so the server does not know the format of the bytes.
+/// A refusal of the values' bytes. The backup's own checksum holds, so the server does not know the
+/// format of the bytes.
 fn refused(error: StoreError) -> anyhow::Error {
     let text = error.to_string();
     if !text.contains("DUMP payload version") && !text.contains("Bad data format") {

@@ -5,8 +5,8 @@ use crate::domain::change::provenance::{Likeness, Provenance};
 use crate::exit::CommandError;
 use crate::render::escape;
 
-/// Passes where `what`, taken from there, comes back to the place that it was taken from, or where the operator allows
-/// another one.
+/// Passes where `what`, taken from there, comes back to the place that it was taken from, or where
+/// the operator allows another one.
 ///
 /// # Errors
 /// Refused for safety: it was taken somewhere else.

@@ -22,7 +22,8 @@ pub use crate::render::change::restored::RestoredKey;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
     Restored,
-    /// Nothing was there before, or what was there has expired since: an undo removed what is there now.
+    /// Nothing was there before, or what was there has expired since: an undo removed what is there
+    /// now.
     Removed,
     /// It was there already.
     Present,
@@ -73,7 +74,8 @@ const MOST_NAMED: u64 = 5;
 const MOST_RECORDS: usize = 5;
 
 impl Ending {
-    /// The ending of a Redis key. `is_blocked` is true if neither a lock nor a result keeps it away.
+    /// The ending of a Redis key. `is_blocked` is true if neither a lock nor a result keeps it
+    /// away.
     fn of(key: &HeldKey, outcome: RestoreOutcome, is_blocked: bool) -> Self {
         // What keeps a lock away is a result, and what keeps a result away is a lock.
         let is_lock = key.role == Some(Role::Lock);
@@ -235,13 +237,14 @@ impl RestoredRows {
         self.seen() - self.restored() - self.count(Ending::Expired)
     }
 
-    /// True if a Redis key did not come back because its slot is being moved, or its node does not answer: a later run may
-    /// bring it back.
+    /// True if a Redis key did not come back because its slot is being moved, or its node does not
+    /// answer: a later run may bring it back.
     pub fn may_go_on(&self) -> bool {
         self.count(Ending::Moving) + self.count(Ending::Unread) > 0
     }
 
-    /// Names a Redis key that did not come back because of an error. Called before its row is added.
+    /// Names a Redis key that did not come back because of an error. Called before its row is
+    /// added.
     pub fn say_error(
         &self,
         context: &mut Context,
@@ -254,8 +257,9 @@ impl RestoredRows {
         }
     }
 
-    /// Takes a batch; gives the worst error in the batch: an unknown outcome, else the first refusal. A Redis key whose slot
-    /// is being moved is told of in its row: the others may do well.
+    /// Takes a batch; gives the worst error in the batch: an unknown outcome, else the first
+    /// refusal. A Redis key whose slot is being moved is told of in its row: the others may do
+    /// well.
     pub fn add(
         &mut self,
         context: &mut Context,
@@ -390,7 +394,8 @@ impl RestoredRows {
         LEFT.into_iter().take(count)
     }
 
-    /// How one goes on after an end in the middle. Without its name an undo would be of whatever is the last operation then.
+    /// How one goes on after an end in the middle. Without its name an undo would be of whatever is
+    /// the last operation then.
     pub fn goes_on(&self) -> String {
         let command = match &self.undoes {
             Some(op) => format!("run `idemctl undo {}` with the same options", escape::again(op)),

@@ -1,4 +1,5 @@
-//! What a restore brings back: the backup, which of its lines are damaged, and whether it was taken from this server.
+//! What a restore brings back: the backup, which of its lines are damaged, and whether it was taken
+//! from this server.
 
 use std::collections::HashSet;
 use std::collections::hash_map::RandomState;
@@ -47,8 +48,8 @@ impl KeysToRestore<'_> {
         self.only.holds(&entry.schema, &key, &redis_key) && !self.but.contains(&redis_key)
     }
 
-    /// How a record comes back: as a whole, unless a result is to come back although a lock is there.
-    /// Then the lock is apart from the result and its parts, which stay together.
+    /// How a record comes back: as a whole, unless a result is to come back although a lock is
+    /// there. Then the lock is apart from the result and its parts, which stay together.
     pub(super) fn returns<'a>(&self, held: &'a Held) -> Vec<Return<'a>> {
         let mut bars: Vec<&[u8]> = Vec::new();
         for beside in &held.beside {
@@ -104,8 +105,8 @@ pub fn say_ambiguous(context: &mut Context, only: &Only) -> Result<bool, Command
     Ok(is_any)
 }
 
-/// Names each `--only` that means no record, unless none means any. `who` is said to hold or to have changed no such key.
-/// Gives whether there is any.
+/// Names each `--only` that means no record, unless none means any. `who` is said to hold or to
+/// have changed no such key. Gives whether there is any.
 pub fn say_unknown(context: &mut Context, only: &Only, who: &str) -> bool {
     let mut is_any = false;
     for text in only.unknown() {
@@ -131,11 +132,12 @@ pub struct CheckedBackup {
 }
 
 impl CheckedBackup {
-    /// Checks the whole backup, and says which of its lines are left out. `op` is the operation whose backup it is, if that
-    /// is known.
+    /// Checks the whole backup, and says which of its lines are left out. `op` is the operation
+    /// whose backup it is, if that is known.
     ///
     /// # Errors
-    /// Usage: no backup, one that is still written, a newer one, one that is damaged in the middle, one of another operation.
+    /// Usage: no backup, one that is still written, a newer one, one that is damaged in the middle,
+    /// one of another operation.
     pub fn open(
         context: &mut Context,
         file: &Path,
@@ -303,7 +305,8 @@ fn compare_with_log(
     Ok(compared)
 }
 
-/// Says which lines are left out. Gives how many, where one of them may hold a Redis key that was changed, else 0.
+/// Says which lines are left out. Gives how many, where one of them may hold a Redis key that was
+/// changed, else 0.
 fn left_out(
     context: &mut Context,
     args: &ReturnArgs,
@@ -332,8 +335,8 @@ fn left_out(
     Ok(if damage.may_have_held() { damage.lines() } else { 0 })
 }
 
-/// Passes unless the first line of a backup names another operation than this one: a file that has the name of another by
-/// now holds other records. Without a first line nothing tells.
+/// Passes unless the first line of a backup names another operation than this one: a file that has
+/// the name of another by now holds other records. Without a first line nothing tells.
 ///
 /// # Errors
 /// Usage: it is the backup of another operation.

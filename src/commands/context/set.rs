@@ -65,7 +65,8 @@ pub(super) struct SetArgs {
     #[arg(long, value_name = "SCHEMA=DURATION", value_parser = parse_ttl_of)]
     result_ttl: Vec<(String, Duration)>,
 
-    /// How long clients or queues may send a request again, e.g. 3d; `doctor` compares results with it
+    /// How long clients or queues may send a request again, e.g. 3d; `doctor` compares results with
+    /// it
     #[arg(long, value_name = "DURATION", value_parser = parse_ttl)]
     retry_window: Option<Duration>,
 

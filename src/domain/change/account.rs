@@ -8,8 +8,8 @@ use crate::domain::as_str::as_str;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Ended {
-    /// No change was tried: a dry run, nothing selected, not confirmed, or an error before the first
-    /// change.
+    /// No change was tried: a dry run, nothing selected, not confirmed, or an error before the
+    /// first change.
     #[default]
     #[strum(serialize = "shown")]
     NothingTried,

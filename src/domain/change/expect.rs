@@ -134,7 +134,8 @@ mod tests {
         assert!(matches!(Expectation::parse("worker-1"), Ok(Expectation::Owner(_))));
     }
 
-    /// Rule: the bytes alone do not name a lock, because a lock that was taken again can have the same ones.
+    /// Rule: the bytes alone do not name a lock, because a lock that was taken again can have the
+    /// same ones.
     #[test]
     fn a_token_without_an_expiry_is_refused() {
         let why = Expectation::parse(&format!("sha256:{OF_1}")).unwrap_err();

@@ -31,8 +31,8 @@ pub struct Health {
     /// The schemas with more unrecognised records than their own under their prefix, and how many
     /// of each.
     pub(crate) outnumbered: Vec<(String, u64, u64)>,
-    /// Values of keys without expiry that may be locks, and are too large to be read to the part that
-    /// decides.
+    /// Values of keys without expiry that may be locks, and are too large to be read to the part
+    /// that decides.
     pub(crate) too_large: u64,
     /// How many records were read to distinguish the schemas' records from unrecognised ones, if
     /// not all of them were.

@@ -106,8 +106,8 @@ fn lock_and_result(seen: &[KeyState]) -> Option<Layout> {
     };
     let result = template_of(&results);
     let lock = template_of(&locks);
-    // Without the word for locks at its beginning or its end, the template of the lock has to be that
-    // of the result. A word in the middle may be one of many names below a common prefix.
+    // Without the word for locks at its beginning or its end, the template of the lock has to be
+    // that of the result. A word in the middle may be one of many names below a common prefix.
     let bounds = boundaries(lock.as_bytes());
     let (Some(first), Some(last)) = (bounds.get(1), bounds.iter().rev().nth(1)) else {
         return None;
@@ -121,8 +121,8 @@ fn lock_and_result(seen: &[KeyState]) -> Option<Layout> {
     let mut all = Vec::new();
     for (role, keys) in [("lock", locks), ("result", results)] {
         for mut case in cases(keys.into_iter().map(SampleValue::of).collect()) {
-            // A Redis key that is named after locks has locks. Whether all others are results is for
-            // a person to decide.
+            // A Redis key that is named after locks has locks. Whether all others are results is
+            // for a person to decide.
             if role == "lock" && case.state.is_none() {
                 case.state = Some(State::InProgress);
             }

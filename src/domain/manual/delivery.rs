@@ -16,7 +16,8 @@ pub(crate) struct Delivered {
     has_body: bool,
     /// True if every body is JSON, whatever its content type is.
     is_json: bool,
-    /// True if any text has the value's format, so that a word of the service may be mistaken for it.
+    /// True if any text has the value's format, so that a word of the service may be mistaken for
+    /// it.
     pub(crate) is_opaque: bool,
 }
 
@@ -35,8 +36,8 @@ pub(crate) fn delivered(schema: &Schema, content: &Content) -> Option<Delivered>
     })
 }
 
-/// How the delivered response differs from the given one, in words; `None` if a client gets what the
-/// operator gave.
+/// How the delivered response differs from the given one, in words; `None` if a client gets what
+/// the operator gave.
 ///
 /// Header names are compared without case, because services write them in their own form. A body
 /// that the service stores as JSON is compared as a JSON value, because services write JSON without

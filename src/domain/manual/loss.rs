@@ -98,8 +98,8 @@ pub(crate) fn unread_result(record: &Record, inputs: &StepInputs<'_>) -> Option<
     no_result(schema, &inputs.result_over(&found_by_step(record, inputs)))
 }
 
-/// Why a content of the result's Redis key is not a result that the service itself writes; `None` if
-/// it is one.
+/// Why a content of the result's Redis key is not a result that the service itself writes; `None`
+/// if it is one.
 pub(crate) fn no_result(schema: &Schema, content: &Content) -> Option<String> {
     match decode::decode_value(schema, schema.result_key_index(), content) {
         Reading::Value(value) if !schema.values[value.format].state.is_result() => {

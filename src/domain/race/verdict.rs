@@ -2,10 +2,11 @@
 //!
 //! The rules are direct, and linear except for sorting. An epoch lasts from the acquisition of a
 //! lock to its release or expiry, and at most one worker acquires the lock in it. Every conflict
-//! overlaps or follows an acquired lock, and does not follow its end. If begin takes the lock before
-//! it looks for the result, a request that gets a replay may hold the lock, too. Every replay
-//! follows the start of a completion, and carries its response. A failed request or an unlisted reply is always
-//! wrong. A lost reply counts as "maybe": it can excuse other events, but is never an offence.
+//! overlaps or follows an acquired lock, and does not follow its end. If begin takes the lock
+//! before it looks for the result, a request that gets a replay may hold the lock, too. Every
+//! replay follows the start of a completion, and carries its response. A failed request or an
+//! unlisted reply is always wrong. A lost reply counts as "maybe": it can excuse other events, but
+//! is never an offence.
 
 use std::collections::HashMap;
 use std::time::Duration;

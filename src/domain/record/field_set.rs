@@ -6,8 +6,8 @@ use strum::{IntoStaticStr, VariantArray};
 use crate::domain::as_str::as_str;
 
 /// The most bytes that a scan reads of a value whose Redis key expires. More than this much of a
-/// reply, requested at once, makes a server evict keys: 200 pipelined replies of 1 MiB evicted 22 of
-/// 50 locks in a trial.
+/// reply, requested at once, makes a server evict keys: 200 pipelined replies of 1 MiB evicted 22
+/// of 50 locks in a trial.
 pub const MOST_SCANNED: usize = 1 << 20;
 
 /// The most bytes that a scan reads of a value whose Redis key never expires. If such a value is a
@@ -28,8 +28,8 @@ pub enum ValueField {
 
 as_str!(ValueField);
 
-/// A set of [`ValueField`]s. A scan builds one for each value that it reads in part, so that it must
-/// not allocate.
+/// A set of [`ValueField`]s. A scan builds one for each value that it reads in part, so that it
+/// must not allocate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FieldSet {
     bits: u8,

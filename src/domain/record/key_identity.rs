@@ -28,9 +28,9 @@ pub(super) enum Print {
     Other {
         kind: String,
         checksum: Option<[u8; 8]>,
-        /// The SHA-256 of all fields of a hash, in the order of their names. The checksum depends on
-        /// the order in which the server keeps them, which changes when it restarts. `None` if the
-        /// fields have a TTL, which only the checksum covers.
+        /// The SHA-256 of all fields of a hash, in the order of their names. The checksum depends
+        /// on the order in which the server keeps them, which changes when it restarts. `None` if
+        /// the fields have a TTL, which only the checksum covers.
         fields: Option<[u8; 32]>,
     },
 }
@@ -360,7 +360,8 @@ mod tests {
         }
     }
 
-    /// Rule: what comes back is compared by type, bytes and the moment of expiry, and what nobody knows is no sameness.
+    /// Rule: what comes back is compared by type, bytes and the moment of expiry, and what nobody
+    /// knows is no sameness.
     #[test]
     fn only_what_the_change_left_is_still_there() {
         let was = through_the_log(&KeyIdentity::of(&seen(
@@ -404,7 +405,8 @@ mod tests {
         );
     }
 
-    /// Rule: a server keeps the fields of a long hash in an order of its own, which a restart changes.
+    /// Rule: a server keeps the fields of a long hash in an order of its own, which a restart
+    /// changes.
     #[test]
     fn a_hash_is_known_by_its_fields_in_any_order() {
         let hash = |words: [&str; 4], checksum: u8| KeyState {

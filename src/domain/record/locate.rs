@@ -110,8 +110,8 @@ pub(crate) fn for_meanings(catalog: &Catalog, meanings: &KeyMeanings) -> Vec<Can
     candidates
 }
 
-/// The members of Redis keys that the operator's text may mean: the idempotency key, with each chosen
-/// schema whose records are members.
+/// The members of Redis keys that the operator's text may mean: the idempotency key, with each
+/// chosen schema whose records are members.
 pub(crate) fn members_for(
     catalog: &Catalog,
     meanings: &KeyMeanings,

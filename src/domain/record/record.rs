@@ -97,8 +97,8 @@ impl Record {
         self.expiry_of_member().or_else(|| self.deciding().map(|key| key.expiry))
     }
 
-    /// The expiry that a member of a Redis key holds, such as its score. The Redis key itself is that
-    /// of all members.
+    /// The expiry that a member of a Redis key holds, such as its score. The Redis key itself is
+    /// that of all members.
     fn expiry_of_member(&self) -> Option<Expiry> {
         self.schema.members?;
         let (value, _) = self.lapsing()?;
@@ -185,8 +185,8 @@ impl Record {
         self.schema.values.iter().any(|format| format.fields.owner.is_some())
     }
 
-    /// The fields that are unknown, because a value was read only in part. If the part does not even
-    /// show the format of a value, all are unknown.
+    /// The fields that are unknown, because a value was read only in part. If the part does not
+    /// even show the format of a value, all are unknown.
     pub(crate) fn unread_fields(&self) -> FieldSet {
         let mut unread = FieldSet::NONE;
         for reading in &self.readings {

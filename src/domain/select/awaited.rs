@@ -59,7 +59,8 @@ mod tests {
         looks.iter().map(|now| waiting.judge(until, now)).last().unwrap()
     }
 
-    /// Rule: a lock that ended without a result never becomes a result; a key that nobody has taken yet may.
+    /// Rule: a lock that ended without a result never becomes a result; a key that nobody has taken
+    /// yet may.
     #[test]
     fn a_result_cannot_come_once_its_lock_has_ended() {
         let (held, done): (&[_], &[_]) = (&[State::InProgress], &[State::Completed]);

@@ -83,8 +83,8 @@ pub(crate) fn contradicts_default(record: &Record) -> bool {
     record.state.is_result() && key_contradicts(record, TtlOf::Result, record.result())
 }
 
-/// False for a lock that shows nothing about the service's TTL: another program may have written the
-/// value, an operator may have set the expiry, or the value holds the expiry that counts.
+/// False for a lock that shows nothing about the service's TTL: another program may have written
+/// the value, an operator may have set the expiry, or the value holds the expiry that counts.
 fn shows_lock_ttl(record: &Record) -> bool {
     record.state != State::Unreadable && !record.is_extended && !record.has_lapsing_lock()
 }

@@ -234,7 +234,8 @@ mod tests {
     use crate::domain::samples::{CHI_LOCK, CHI_RESULT, chi, record, text};
     use crate::domain::schema::TtlOf;
 
-    /// A lock that is ten seconds old by the default lock TTL, held by `w`, as event-driven keeps it.
+    /// A lock that is ten seconds old by the default lock TTL, held by `w`, as event-driven keeps
+    /// it.
     fn lock() -> Record {
         record("event-driven", &[(text("w"), Expiry::In(20_000)), (Content::Absent, Expiry::In(0))])
     }

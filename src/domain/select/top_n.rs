@@ -85,7 +85,8 @@ mod tests {
     use crate::domain::record::Expiry;
     use crate::domain::samples::{CHI_LOCK, chi};
 
-    /// Rule: an unknown age is neither old nor young: such records come last from either end, and are left out first.
+    /// Rule: an unknown age is neither old nor young: such records come last from either end, and
+    /// are left out first.
     #[test]
     fn unknown_ages_come_last_from_either_end() {
         let aged = |key: &str, left: Expiry| Record {

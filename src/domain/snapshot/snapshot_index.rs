@@ -17,8 +17,8 @@ struct SnapshotEntry {
     /// Redis keys end (2 each), the uncertainty of the expiries (8), the number of its lengths in
     /// [`SnapshotIndex::partial_lengths`] (9), a hash of the bytes (39).
     content: u64,
-    /// The lowest 32 bits of the expiry of its first Redis key in milliseconds, and those of the sum
-    /// of the others' expiries. A value repeats after 49 days.
+    /// The lowest 32 bits of the expiry of its first Redis key in milliseconds, and those of the
+    /// sum of the others' expiries. A value repeats after 49 days.
     at: [u32; 2],
 }
 
@@ -35,8 +35,8 @@ const READ: u32 = 39;
 /// The number for lengths that no longer fit into [`SnapshotIndex::partial_lengths`].
 const OTHER_LENGTHS: u64 = (1 << 9) - 1;
 
-/// How many bytes were read of the first two Redis keys of a record, and a hash of these numbers for
-/// the others; `None` if all bytes were read, or if the key does not exist.
+/// How many bytes were read of the first two Redis keys of a record, and a hash of these numbers
+/// for the others; `None` if all bytes were read, or if the key does not exist.
 type PartialLengths = [Option<u64>; 3];
 
 /// The records of one snapshot, for comparison with another.
@@ -104,8 +104,8 @@ impl SnapshotIndex {
         self.mark_met(index)
     }
 
-    /// A hash of how many bytes were read of the Redis keys after the second one; `None` if all were
-    /// read, or if there is no such key.
+    /// A hash of how many bytes were read of the Redis keys after the second one; `None` if all
+    /// were read, or if there is no such key.
     fn other_lengths(&self, of: &ListedRecord) -> Option<u64> {
         let mut hasher = self.hasher.build_hasher();
         let mut is_partial = false;

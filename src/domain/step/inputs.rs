@@ -316,8 +316,8 @@ impl<'a> StepInputs<'a> {
         has_text && self.schema.write.keeps().body
     }
 
-    /// True if the reply has a format that is neither that of a result nor that of a lock, such as a
-    /// JSON object of the script. The schema then does not describe where in it the response is.
+    /// True if the reply has a format that is neither that of a result nor that of a lock, such as
+    /// a JSON object of the script. The schema then does not describe where in it the response is.
     fn has_unknown_response(&self, matched: ReplyMatch<'_>) -> bool {
         let Some(format) = matched.entry.value else { return false };
         if self.schema.values[format].state.is_result() {

@@ -205,8 +205,8 @@ pub(crate) fn predict_reply<'a>(
 }
 
 /// What a step other than begin replies in this state. If no condition holds, a reply without any
-/// is possible, because nothing says when the service sends it: then the step may succeed. A success
-/// must not be ruled out without evidence. `None` if no reply is possible.
+/// is possible, because nothing says when the service sends it: then the step may succeed. A
+/// success must not be ruled out without evidence. `None` if no reply is possible.
 pub(crate) fn possible_meaning(
     step: &Step,
     readings: &[Reading],
@@ -269,8 +269,8 @@ fn expiry_of_answer(
 
 /// The end of an answer, if the service does not change the Redis keys.
 struct EndOfAnswer {
-    /// The first expiry after which the answer is another one. `Expiry::Never` if the answer depends
-    /// on a Redis key that never expires; `None` if it depends on one that is absent.
+    /// The first expiry after which the answer is another one. `Expiry::Never` if the answer
+    /// depends on a Redis key that never expires; `None` if it depends on one that is absent.
     until: Option<Expiry>,
     /// The Redis key that expires then.
     key_index: Option<usize>,

@@ -1,5 +1,5 @@
-//! What a worker of a service does with its lock: the steps before its effect, after it, and after a
-//! failure. The workers of `explore` and of `simulate` follow this one definition.
+//! What a worker of a service does with its lock: the steps before its effect, after it, and after
+//! a failure. The workers of `explore` and of `simulate` follow this one definition.
 
 use strum::IntoStaticStr;
 
@@ -57,8 +57,8 @@ impl StepKind {
     }
 }
 
-/// The steps of the workers of a schema's service. Each worker begins first, and after its effect it
-/// completes.
+/// The steps of the workers of a schema's service. Each worker begins first, and after its effect
+/// it completes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WorkerSteps<'a> {
     schema: &'a Schema,

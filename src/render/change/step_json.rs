@@ -16,8 +16,8 @@ pub struct StepReport<'a> {
     pub name: &'static str,
     /// The record before the step.
     pub record: &'a Record,
-    /// The predicted answer of the service; `None` if the schema has no condition that holds in this
-    /// state.
+    /// The predicted answer of the service; `None` if the schema has no condition that holds in
+    /// this state.
     pub predicted: Option<Meaning>,
     /// The owner for which the step is executed, if the schema has owners.
     pub owner: Option<&'a [u8]>,

@@ -185,7 +185,8 @@ fn request<'a>(
     now_ms: u64,
 ) -> StepInputs<'a> {
     let schema = course.service.schema;
-    // All requests have the same payload. A hash that is never empty differs from one that was lost.
+    // All requests have the same payload. A hash that is never empty differs from one that was
+    // lost.
     let fingerprint = if schema.has_fingerprints() { FINGERPRINT } else { "" };
     StepInputs { now_ms, fingerprint, ..StepInputs::new(schema, course.key, owner, response) }
 }

@@ -56,8 +56,9 @@ impl<'s> ScenarioRun<'s> {
         // Separate from the workers' connections, which scenarios cut off or use for slow scripts.
         let mut control = Connection::connect(target).await?;
         let service = LoadedService::load(schema, &mut control).await?;
-        // The clock starts before the server is asked, and the answer is rounded up: this run's time
-        // is never behind the server's. If it were, a lock of 30 seconds would have 30,001 ms left.
+        // The clock starts before the server is asked, and the answer is rounded up: this run's
+        // time is never behind the server's. If it were, a lock of 30 seconds would have 30,001 ms
+        // left.
         let clock = Instant::now();
         let now_ms = server_ms(&control.ask(&pack(["TIME"])).await?) + 1;
         Ok(Self {

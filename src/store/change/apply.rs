@@ -17,8 +17,8 @@ use crate::store::error::StoreError;
 impl Writer {
     /// Makes many changes, each only if its record is exactly as it was seen. They are sent in
     /// batches of a hundred Redis keys, one batch at a time, and the script compares and changes a
-    /// batch in one step. A cluster gets larger batches, with one call per record. With a backup, a few batches at a time are written to it and synced before the first
-    /// of them is sent.
+    /// batch in one step. A cluster gets larger batches, with one call per record. With a backup, a
+    /// few batches at a time are written to it and synced before the first of them is sent.
     ///
     /// Returns one outcome per change, in order, and the error that stopped them. The changes after
     /// these outcomes were not made. A master of a cluster that does not answer does not stop the

@@ -74,8 +74,8 @@ struct Load<'a> {
 }
 
 impl<'a> Load<'a> {
-    /// Adds changes. Adds none and returns false if there would be too many, or if a Redis key would
-    /// change twice.
+    /// Adds changes. Adds none and returns false if there would be too many, or if a Redis key
+    /// would change twice.
     fn try_add(&mut self, changes: &'a [Change], most_keys: usize) -> bool {
         let mut keys = self.keys;
         let mut bytes = self.bytes;
@@ -179,7 +179,8 @@ impl<'a> Batch<'a> {
                 }
                 let Some(dump) = dumps.next().flatten() else { continue };
                 outcome = Outcome::Conflict;
-                // The backup must hold the value that was shown, and the checksum of a DUMP ends it.
+                // The backup must hold the value that was shown, and the checksum of a DUMP ends
+                // it.
                 if seen.checksum.is_none_or(|sum| dump.ends_with(&sum)) {
                     *saved = Some(Saved::of(seen, dump));
                 }
@@ -434,8 +435,8 @@ impl Sent<'_> {
         }
     }
 
-    /// The checksum of a value that was read in part. A value that was read whole is compared by its
-    /// bytes.
+    /// The checksum of a value that was read in part. A value that was read whole is compared by
+    /// its bytes.
     fn checksum(&self) -> Option<[u8; 8]> {
         if self.seen.content.is_whole() { None } else { self.seen.checksum }
     }

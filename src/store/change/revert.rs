@@ -159,8 +159,8 @@ impl Client {
                     if matches!(key.content, Content::Text { .. }) {
                         key.checksum = checksum;
                     } else {
-                        // The fields were read with their checksum. If the DUMP after it has another
-                        // one, it is not the DUMP of these fields.
+                        // The fields were read with their checksum. If the DUMP after it has
+                        // another one, it is not the DUMP of these fields.
                         key.has_plain_fields = is_plain_hash(&dump) && key.checksum == checksum;
                     }
                 }

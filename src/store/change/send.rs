@@ -19,8 +19,8 @@ const RIGHTS: &str = "+unlink +pexpire +getrange +strlen +pexpiretime +pttl +tim
 
 impl Writer {
     /// Sends a batch once, and sets the outcome of each change. `Ok(Some(error))` means that the
-    /// outcomes are set although an error occurred, e.g. because the reply was lost. A connection that lost a reply is not used again, even if a later read showed
-    /// the outcomes.
+    /// outcomes are set although an error occurred, e.g. because the reply was lost. A connection
+    /// that lost a reply is not used again, even if a later read showed the outcomes.
     ///
     /// # Errors
     /// Nothing was done.

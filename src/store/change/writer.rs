@@ -1,5 +1,6 @@
-//! The protocol that batches, guarded steps and restores share: the writer detects a failover around
-//! each attempt, and waits for replicas. Services' steps in `sim/` send changes of their own.
+//! The protocol that batches, guarded steps and restores share: the writer detects a failover
+//! around each attempt, and waits for replicas. Services' steps in `sim/` send changes of their
+//! own.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
@@ -28,8 +29,9 @@ pub struct Writer {
 
 /// Changes that are sent together, and their outcomes.
 pub(super) trait ChangeAttempt {
-    /// Sends the changes once. A change whose reply is lost is read back and never sent again: it
-    /// may have been made, and then the reply to the second call would say that nothing was done.
+    /// Sends the changes once. A change whose reply is lost is never sent again: it may have been
+    /// made, and then the reply to the second call would say that nothing was done. A batch reads
+    /// it back; a step reports that its reply is lost.
     ///
     /// # Errors
     /// What ended the attempt. The changes before it remain made.

@@ -60,24 +60,24 @@ impl Node {
         if commands.is_empty() {
             return Ok(Vec::new());
         }
-        let greeting = self.greeting().await?;
+        let options = self.options_to_send().await?;
         let mut pipeline = commands;
-        if !greeting.is_empty() {
+        if !options.is_empty() {
             let asked = std::mem::take(&mut pipeline);
-            for option in &greeting {
+            for option in &options {
                 pipeline.cmd(option.words()[0]).arg(&option.words()[1..]);
             }
             for command in asked.cmd_iter() {
                 pipeline.add_command(command.clone());
             }
         }
-        // The greeting is never sent alone, because a server at its client limit may answer it and
+        // The options are never sent alone, because a server at its client limit may answer them and
         // then close.
         let replies = self.send(&pipeline).await?;
         self.answered.store(true, Ordering::Relaxed);
         let mut replies = replies.into_iter();
-        for (option, reply) in greeting.into_iter().zip(replies.by_ref()) {
-            // The error is ignored: if it matters, the commands after the greeting get it as well.
+        for (option, reply) in options.into_iter().zip(replies.by_ref()) {
+            // The error is ignored: if it matters, the commands after the options get it as well.
             let _ = self.target.client_options.record_reply(option, reply);
         }
         Ok(replies.collect())
@@ -107,7 +107,7 @@ impl Node {
     /// The client options to set with the first commands, unless the server refused them before:
     /// the connection's name, and CLIENT NO-TOUCH, which leaves eviction data unchanged. The first
     /// connection of the process needs one round trip more, to learn which server it is.
-    async fn greeting(&self) -> Result<Vec<ClientOption>, StoreError> {
+    async fn options_to_send(&self) -> Result<Vec<ClientOption>, StoreError> {
         if self.greeted.swap(true, Ordering::Relaxed) {
             return Ok(Vec::new());
         }
@@ -123,13 +123,13 @@ impl Node {
             }
             self.target.client_options.record_hello(reply.and_then(Result::ok));
         }
-        let mut greeting = Vec::new();
+        let mut options = Vec::new();
         for option in [ClientOption::Name, ClientOption::NoTouch] {
             if self.target.client_options.is_enabled(option) {
-                greeting.push(option);
+                options.push(option);
             }
         }
-        Ok(greeting)
+        Ok(options)
     }
 
     /// Explains an error before the first reply: the peer may not be a Redis server, or may accept

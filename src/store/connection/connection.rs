@@ -51,8 +51,8 @@ pub struct Connection {
     patience: Patience,
     /// The size limits of the pending replies.
     bounds: Bounds,
-    /// The number of pending replies. They arrive before all later ones, even if their caller has
-    /// given up.
+    /// The number of pending replies of [`Self::call_all`]. They arrive before all later ones, even
+    /// if their caller has given up.
     owed: usize,
     /// True after the first reply. Bytes before that count as the reply to the first request,
     /// because a server that rejects a client sends its reason without a request.

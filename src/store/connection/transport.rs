@@ -85,9 +85,9 @@ impl Transport {
         .await
     }
 
-    /// Writes the bytes of `out` as far as the socket accepts them, waits for bytes from the server,
-    /// and returns their number. Both happen in turn, so that the two sides cannot block each other.
-    /// Discards the processed part of the inbox.
+    /// Writes the bytes of `out` as far as the socket accepts them, waits for bytes from the
+    /// server, and returns their number. Both happen in turn, so that the two sides cannot block
+    /// each other. Discards the processed part of the inbox.
     pub(super) fn poll_send_and_receive(
         &mut self,
         context: &mut Context<'_>,

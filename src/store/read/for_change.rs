@@ -73,8 +73,8 @@ impl RecordReader {
         Ok(comparable)
     }
 
-    /// The same for values that cannot be decoded from [`MOST_WHOLE`] bytes: up to [`MOST_FURTHER`]
-    /// bytes of each.
+    /// Like [`Self::read_for_change`], for values that cannot be decoded from [`MOST_WHOLE`] bytes:
+    /// up to [`MOST_FURTHER`] bytes of each.
     ///
     /// # Errors
     /// The server could not be asked at all.

@@ -32,8 +32,8 @@ pub struct RecordRecognizer<'a> {
     pub coverage: &'a mut Coverage,
 }
 
-/// How much of a value is read, one step after the other, if its beginning does not decide what it is
-/// or does not have a needed field. 64 KiB is the output limit for the beginning of a compressed
+/// How much of a value is read, one step after the other, if its beginning does not decide what it
+/// is or does not have a needed field. 64 KiB is the output limit for the beginning of a compressed
 /// value.
 const READ_STEPS: [usize; 4] = [4 << 10, 64 << 10, MOST_SCANNED, MOST_SCANNED_WITHOUT_EXPIRY];
 
@@ -680,8 +680,8 @@ fn holds(is_owned: bool, record: &Record) -> bool {
     is_owned || record.is_closed_lock()
 }
 
-/// The record of a candidate, unless it is absent. A scan finds a record with each of its Redis keys,
-/// so that it counts only for the first key that exists.
+/// The record of a candidate, unless it is absent. A scan finds a record with each of its Redis
+/// keys, so that it counts only for the first key that exists.
 fn existing((candidate, key_index, seen): FoundRecord) -> Option<(Candidate, Observation)> {
     // SCAN also returns Redis keys outside the user's key patterns. They cannot be read, and do not
     // concern this user.

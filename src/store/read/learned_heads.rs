@@ -2,8 +2,8 @@
 //!
 //! Some schemas write the status or the fingerprint behind the part of a value that decides its
 //! state. Reading more of every value would slow down all other scans, and reading each such value
-//! twice would slow down this one. So a scan that had to read many values of a schema again computes
-//! how many bytes would have been enough, and reads as many in the following pages.
+//! twice would slow down this one. So a scan that had to read many values of a schema again
+//! computes how many bytes would have been enough, and reads as many in the following pages.
 
 use std::sync::Arc;
 

@@ -46,8 +46,8 @@ impl MemberScans {
         Self(scans)
     }
 
-    /// The next page with its schema; `None` at the end. A Redis key that cannot be read is returned
-    /// with its error, and the next call continues with the next schema.
+    /// The next page with its schema; `None` at the end. A Redis key that cannot be read is
+    /// returned with its error, and the next call continues with the next schema.
     pub(super) async fn next_page(&mut self, client: &Client) -> Option<MemberPage> {
         while let Some(scan) = self.0.last_mut() {
             match scan.next_page(client).await {

@@ -143,8 +143,9 @@ impl RecordReader {
         Ok(read)
     }
 
-    /// The same, with a separate error for each record that cannot be read, even if its node does
-    /// not answer. If a record is partly moved to another node, its keys are read one by one.
+    /// Like [`Self::read_or_fail`], but with a separate error for each record that cannot be read,
+    /// even if its node does not answer. If a record is partly moved to another node, its keys are
+    /// read one by one.
     ///
     /// # Errors
     /// No record could be read at all.

@@ -29,7 +29,8 @@ pub(in crate::store) fn observation(
 }
 
 /// One Redis key, from its inner array; the comment above `read_key` in
-/// `lua/admin/read_records.lua` explains each element. There -1 means no expiry, or an unknown number.
+/// `lua/admin/read_records.lua` explains each element. There -1 means no expiry, or an unknown
+/// number.
 fn key_state(redis_key: &[u8], value: Value, server_ms: Option<u64>) -> Option<KeyState> {
     let parts = <[Value; 10]>::try_from(reply::array(value)?).ok()?;
     let [kind, pttl, deadline, exact, idle, memory, length, checksum, head, ends] = parts;

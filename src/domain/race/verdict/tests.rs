@@ -76,7 +76,8 @@ fn a_conflict_needs_a_holder() {
     assert_eq!(rules(&[conflict]), [RaceRule::BaselessConflict]);
 }
 
-/// Rule: where begin takes the lock before it looks for the result, a request with a replay holds the lock as well.
+/// Rule: where begin takes the lock before it looks for the result, a request with a replay holds
+/// the lock as well.
 #[test]
 fn a_replay_may_hold_the_lock_of_a_service_that_locks_first() {
     let acquired = event(1, RaceAct::Begin, RaceAnswer::Acquired, 0, 10);

@@ -244,8 +244,8 @@ mod tests {
         );
     }
 
-    /// Rule: a small bomb eats no memory. A value that comes to more than the bound is refused, and of a beginning no more than
-    /// a scan reads comes out.
+    /// Rule: a small bomb eats no memory. A value that comes to more than the bound is refused, and
+    /// of a beginning no more than a scan reads comes out.
     #[test]
     fn a_bomb_is_refused_beyond_the_bound() {
         let bomb = gzip(&vec![b'a'; MOST_DECODED + 1]);

@@ -100,7 +100,8 @@ fn why_a_value_is_unreadable() {
     assert_eq!(why("go-middleware-v1", "{}"), "foreign: not one of the words the schema knows");
 }
 
-/// Whether the schema writes such a value: nothing, or why not; and the case that its scripts take it for.
+/// Whether the schema writes such a value: nothing, or why not; and the case that its scripts take
+/// it for.
 fn form(schema_name: &str, key_index: usize, value: &str) -> (Option<String>, Option<String>) {
     let schema = schema(schema_name);
     let reading = decode_value(&schema, key_index, &text(value));
@@ -108,7 +109,8 @@ fn form(schema_name: &str, key_index: usize, value: &str) -> (Option<String>, Op
     (reading.unrecognised_because().map(str::to_owned), case)
 }
 
-/// Rule: a value is claimed whatever the order of its fields, its whitespace, and what stands in its open fields.
+/// Rule: a value is claimed whatever the order of its fields, its whitespace, and what stands in
+/// its open fields.
 #[test]
 fn what_a_service_may_write_is_its_own() {
     for (schema, key_index, value) in [
@@ -145,8 +147,8 @@ fn what_a_service_may_write_is_its_own() {
     }
 }
 
-/// Rule: a field of no form, one that is missing, and null where there is none make a value somebody else's; what the
-/// scripts take it for is another question.
+/// Rule: a field of no form, one that is missing, and null where there is none make a value
+/// somebody else's; what the scripts take it for is another question.
 #[test]
 fn what_no_service_writes_is_somebody_elses() {
     const EXTRA: &str = "is a field that it does not have";
@@ -198,7 +200,8 @@ fn what_no_service_writes_is_somebody_elses() {
     );
 }
 
-/// Rule: the beginning of a value is judged by what it holds, and what it does not tell yet is open.
+/// Rule: the beginning of a value is judged by what it holds, and what it does not tell yet is
+/// open.
 #[test]
 fn the_beginning_of_a_value_is_judged_by_what_it_holds() {
     let beginning = |text: &str| {
@@ -218,7 +221,8 @@ fn the_beginning_of_a_value_is_judged_by_what_it_holds() {
     assert_eq!(beginning(r#"{"code":200,"headers":{}"#), Reading::Undecided);
 }
 
-/// Rule: a field that the deployment states may stand, or be null, in every form that closes its level.
+/// Rule: a field that the deployment states may stand, or be null, in every form that closes its
+/// level.
 #[test]
 fn a_deployment_may_state_fields() {
     let mut chi = schema("go-chi");
@@ -302,7 +306,8 @@ proptest! {
         for schema in schemas().iter().filter(|schema| schema.name != "go-middleware-v1") {
             let value = result_value(schema, &response);
             let whole = decoded(schema, &text(&value));
-            // What tells the form stands within the first 24 bytes, or behind the times where it has them.
+            // What tells the form stands within the first 24 bytes, or behind the times where it
+            // has them.
             let telling = if schema.head_bytes() > 64 { 96 } else { 24 };
             let length = telling.min(value.len()) + cut.index(value.len().saturating_sub(telling) + 1);
             let part = Content::Text { head: value[..length].to_vec(), length: Some(value.len() as u64) };

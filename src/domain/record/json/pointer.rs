@@ -23,8 +23,8 @@ impl Json<'_> {
         Some(found.unwrap_or_else(|| self.by_ref()))
     }
 
-    /// True if more bytes cannot change what is at a pointer, although the document was read only in
-    /// part. Only the last member at each level can be cut, or be followed by further members.
+    /// True if more bytes cannot change what is at a pointer, although the document was read only
+    /// in part. Only the last member at each level can be cut, or be followed by further members.
     pub(crate) fn is_settled(&self, path: &str) -> bool {
         let Some(rest) = path.strip_prefix('/') else {
             // A number or a word is left out of the document unless a byte follows it.

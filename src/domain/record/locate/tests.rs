@@ -113,7 +113,8 @@ fn claims(catalog: &Catalog, schema: &str, value: &[u8]) -> Vec<(String, Claim)>
     found.into_iter().map(|record| (record.schema.name.clone(), record.claim)).collect()
 }
 
-/// Rule: what a closed form of another loaded schema reads as a result is nobody's lock, whoever the Redis key says.
+/// Rule: what a closed form of another loaded schema reads as a result is nobody's lock, whoever
+/// the Redis key says.
 #[test]
 fn a_result_of_another_schema_is_no_lock() {
     let result = br#"{"status":"COMPLETED","statusCode":200,"headers":{},"body":""}"#;
@@ -136,7 +137,8 @@ fn a_result_of_another_schema_is_no_lock() {
     assert_eq!(spared("express", result), Claim::Own);
 }
 
-/// Rule: a value that one of several schemas at a Redis key claims is that one's, though another reads it too.
+/// Rule: a value that one of several schemas at a Redis key claims is that one's, though another
+/// reads it too.
 #[test]
 fn who_claims_a_value_comes_before_who_reads_it() {
     let mut all = samples::schemas();

@@ -2,7 +2,8 @@ use super::*;
 use crate::domain::record::{Deadline, Expiry};
 use crate::store::backup::About;
 
-/// A change to the first of these Redis keys, each with a value of so many bytes, of which the first was read.
+/// A change to the first of these Redis keys, each with a value of so many bytes, of which the
+/// first was read.
 fn change(redis_keys: &[&str], bytes: u64) -> Change {
     let content = || Content::Text { head: b"x".to_vec(), length: Some(bytes) };
     let seen = |key: &&str| KeyState {
