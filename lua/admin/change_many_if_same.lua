@@ -103,52 +103,52 @@ local SLACK = 2
 
 -- Many locks hold the same bytes, but a lock that was renewed, or released and re-acquired, expires
 -- at another moment.
-local function same_deadline(i, now, is_exact)
+local function same_deadline(i, deadline, is_exact)
   local seen = deadlines[i]
-  if now < 0 or seen < 0 then
-    return now == seen
+  if deadline < 0 or seen < 0 then
+    return deadline == seen
   end
-  return math.abs(now - seen) <= ((is_exact and blurred[i] ~= '~') and 0 or SLACK)
+  return math.abs(deadline - seen) <= ((is_exact and blurred[i] ~= '~') and 0 or SLACK)
 end
 
--- True if a key that expires at `now` already has as much time as + requests, or no more than -
+-- True if a key that expires at `deadline` already has as much time as + requests, or no more than -
 -- allows.
-local function is_kept(key, now)
+local function is_kept(key, deadline)
   if bound ~= '+' and bound ~= '-' then
     return false
   end
-  if now == -1 then
+  if deadline == -1 then
     return bound == '+'
   end
-  local left = clock and now - clock or call('PTTL', key)
+  local left = clock and deadline - clock or call('PTTL', key)
   return bound == '+' and left >= ttl or bound == '-' and left <= ttl
 end
 
 local may_not_ask = false
 local function letter_for(i)
-  local now, is_exact = deadline_of(keys[i])
-  may_not_ask = may_not_ask or now == -3
-  if now == -2 then
+  local deadline, is_exact = deadline_of(keys[i])
+  may_not_ask = may_not_ask or deadline == -3
+  if deadline == -2 then
     return 'A'
   end
-  if not same_deadline(i, now, is_exact) or not same_value(i) then
+  if not same_deadline(i, deadline, is_exact) or not same_value(i) then
     return 'C'
   end
-  return is_kept(keys[i], now) and 'K' or 'D'
+  return is_kept(keys[i], deadline) and 'K' or 'D'
 end
 
 -- The letter of a record after one of its other keys has been compared.
 local function letter_beside(i, letter)
-  local now, is_exact = deadline_of(keys[i])
-  may_not_ask = may_not_ask or now == -3
+  local deadline, is_exact = deadline_of(keys[i])
+  may_not_ask = may_not_ask or deadline == -3
   if letter == 'A' then
     -- A record is gone only if all of its keys are.
-    return (roles[i] == '*' and now ~= -2) and 'C' or 'A'
+    return (roles[i] == '*' and deadline ~= -2) and 'C' or 'A'
   end
-  if now == -2 or roles[i] == '-' then
-    return (now == -2 and roles[i] == '-') and letter or 'C'
+  if deadline == -2 or roles[i] == '-' then
+    return (deadline == -2 and roles[i] == '-') and letter or 'C'
   end
-  return (same_deadline(i, now, is_exact) and same_value(i)) and letter or 'C'
+  return (same_deadline(i, deadline, is_exact) and same_value(i)) and letter or 'C'
 end
 
 -- Compare all records before changing any, so that two changes to one record's keys are both based

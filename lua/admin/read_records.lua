@@ -2,7 +2,7 @@
 --
 -- KEYS[1..n]  keys         the Redis keys of one record, or of a few, e.g. idem:started:{key} and idem:result:{key}
 -- ARGV[1]     head_length  bytes of each value to return; 0 none, -1 all
--- ARGV[2]     depth        0 for the usual, 1 to tell checksums as well, -1 to leave out what takes long: idle time and memory
+-- ARGV[2]     detail       0 for the usual, 1 to tell checksums as well, -1 to leave out what takes long: idle time and memory
 --
 -- Replies
 --   {<time>, {<type>, <pttl>, <deadline>, <exact>, <idle>, <memory>, <length>, <checksum>, <head>, <end>}, ...}  an inner array for each key
@@ -14,7 +14,7 @@
 
 local keys = KEYS
 local head_length = tonumber(ARGV[1])
-local depth = ARGV[2]
+local detail = ARGV[2]
 
 if not head_length or head_length < -1 or head_length % 1 ~= 0 then
   return redis.error_reply('ERR head_length must be a whole number of bytes, or -1 for all')
@@ -35,7 +35,7 @@ end
 
 -- A checksum costs a DUMP of the whole value.
 local function checksum_of(key, length)
-  if depth ~= '1' or head_length < 0 or length <= head_length then
+  if detail ~= '1' or head_length < 0 or length <= head_length then
     return ''
   end
   return string.sub(redis.call('DUMP', key), -8)
@@ -43,7 +43,7 @@ end
 
 -- A value that is not a string is compared by its checksum alone.
 local function checksum_of_elements(key, count)
-  local dump = (depth == '1' or head_length < 0) and count <= MOST_DUMPED and redis.pcall('DUMP', key)
+  local dump = (detail == '1' or head_length < 0) and count <= MOST_DUMPED and redis.pcall('DUMP', key)
   return type(dump) == 'string' and string.sub(dump, -8) or ''
 end
 
@@ -59,7 +59,7 @@ end
 -- end       of a hash without expiry: when its last field expires, milliseconds since 1970; else -1
 local function read_key(key)
   -- First, because reading the value resets its idle time.
-  local idle = depth == '-1' and -1 or number_or_unknown(redis.pcall('OBJECT', 'IDLETIME', key))
+  local idle = detail == '-1' and -1 or number_or_unknown(redis.pcall('OBJECT', 'IDLETIME', key))
   local kind = redis.call('TYPE', key).ok
   local pttl = redis.call('PTTL', key)
   local deadline, is_exact = deadline_of(key)
@@ -67,7 +67,7 @@ local function read_key(key)
   if kind == 'none' then
     return {kind, pttl, deadline, exact, -1, -1, -1, '', '', -1}
   end
-  local memory = depth == '-1' and -1 or number_or_unknown(redis.pcall('MEMORY', 'USAGE', key))
+  local memory = detail == '-1' and -1 or number_or_unknown(redis.pcall('MEMORY', 'USAGE', key))
   if kind == 'string' then
     local length = redis.call('STRLEN', key)
     return {kind, pttl, deadline, exact, idle, memory, length, checksum_of(key, length), head_of(key), -1}

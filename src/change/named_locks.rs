@@ -289,7 +289,7 @@ impl NamedLock {
         decide: impl Fn(&Record) -> LockDecision,
     ) -> Self {
         let status = LockStatus::new(&found, catalog, decide);
-        Self { key: found.key, status }
+        Self { key: found.given, status }
     }
 
     /// What can be, or was, done to the lock, in words.
@@ -385,7 +385,7 @@ impl LockStatus {
             // Several schemas read the one record: the one meant is the one whose lock it can be.
             records.retain(|record| !matches!(decide(record), LockDecision::Refused(_)));
         }
-        match (records.as_slice(), &found.unread) {
+        match (records.as_slice(), &found.why_unread) {
             ([record], _) => {
                 let is_schema_named = catalog.takes_bare() || found.says_schema_of(record);
                 Self::of_record(record, is_schema_named, decide)

@@ -35,7 +35,7 @@ pub async fn find_record(context: &mut Context, args: &StepArgs) -> Result<Recor
     let mut found = interruptible(lookup.find(&mut reader, &catalog, keys)).await?;
     let found = found.pop().unwrap_or_default();
     if let Some(names) = found.several() {
-        let why = name::ambiguous(&found.key, &names);
+        let why = name::ambiguous(&found.given, &names);
         return Err(CommandError::usage(format!("which schema? {why}")).hint(name::HINT).into());
     }
     let mut held = Vec::new();
@@ -53,7 +53,7 @@ pub async fn find_record(context: &mut Context, args: &StepArgs) -> Result<Recor
         _ => None,
     };
     // A Redis key that could not be read may be a record of another schema.
-    if let Some(why) = &found.unread {
+    if let Some(why) = &found.why_unread {
         if only_schema(&catalog, args.key.as_bytes()).is_err() {
             return Err(why.clone().into());
         }

@@ -296,7 +296,10 @@ async fn find(
                 }
             }
         } else {
-            let page = scan.next(&catalog, &|key: &[u8]| key.starts_with(begun)).await.ok()??;
+            let page = scan
+                .next_observations(&catalog, &|key: &[u8]| key.starts_with(begun))
+                .await
+                .ok()??;
             for (candidate, _) in page {
                 keys.push(candidate.key);
             }

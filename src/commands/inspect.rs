@@ -241,22 +241,22 @@ async fn inspect(
     has_all_keys: bool,
 ) -> Result<Exit> {
     let lookup = lookup(args);
-    let found = lookup.find(&mut reader, catalog, keys).await?;
-    let mut found = LookupResult::each_once(found);
-    for found in &mut found {
-        context.advise(&mut found.records);
+    let results = lookup.find(&mut reader, catalog, keys).await?;
+    let mut results = LookupResult::each_once(results);
+    for result in &mut results {
+        context.advise(&mut result.records);
     }
-    let exit = exit_of(&found);
+    let exit = exit_of(&results);
     match &args.body {
-        Some(file) => write_body::write(context, &found, file, args.force)?,
-        None => show(context, &found, args, has_all_keys).await?,
+        Some(file) => write_body::write(context, &results, file, args.force)?,
+        None => show(context, &results, args, has_all_keys).await?,
     }
 
     // The data is written, or with the pager. Everything that follows is for people, on stderr.
-    for found in &found {
-        report(context, catalog, &reader, found);
+    for result in &results {
+        report(context, catalog, &reader, result);
     }
-    if found.iter().any(|found| found.unread.is_some()) && !catalog.is_named() {
+    if results.iter().any(|result| result.why_unread.is_some()) && !catalog.is_named() {
         context.ui.hint("pass --schema NAME to read only that schema's keys");
     }
     if !reader.keeps_idle_times() {
@@ -268,14 +268,15 @@ async fn inspect(
     }
     // A scan for a text has read every schema already.
     if args.find.is_none() {
-        other_schemas::hint(context, &mut reader, catalog, &lookup, (&found, &args.schemas)).await;
+        other_schemas::hint(context, &mut reader, catalog, &lookup, (&results, &args.schemas))
+            .await;
     }
     // A replica without its master may show an old state, without any error.
     if let Some(why) = reader.why_behind().await {
         context.ui.warning(&why);
     }
     // If no key exists, the user may have named the wrong database.
-    if found.iter().all(|found| found.records.is_empty() && found.unclaimed.is_empty()) {
+    if results.iter().all(|result| result.records.is_empty() && result.unclaimed.is_empty()) {
         scan::show_other_databases(context, &reader).await;
     }
     Ok(exit)
@@ -283,15 +284,15 @@ async fn inspect(
 
 /// Done if every key has a record. An unreachable node counts first, then a missing permission,
 /// because a record may exist in the part that was not read.
-fn exit_of(found: &[LookupResult]) -> Exit {
-    if found.iter().any(|found| found.unreachable().is_some()) {
+fn exit_of(results: &[LookupResult]) -> Exit {
+    if results.iter().any(|result| result.unreachable().is_some()) {
         return Exit::Partial;
     }
-    let missing: Vec<_> = found.iter().filter(|found| found.records.is_empty()).collect();
-    if missing.iter().any(|found| found.unread.is_some()) {
+    let missing: Vec<_> = results.iter().filter(|result| result.records.is_empty()).collect();
+    if missing.iter().any(|result| result.why_unread.is_some()) {
         // There may be a record among the keys that the user may not read.
         Exit::Permission
-    } else if missing.len() == found.len() {
+    } else if missing.len() == results.len() {
         Exit::No
     } else if !missing.is_empty() {
         Exit::Partial
@@ -303,17 +304,17 @@ fn exit_of(found: &[LookupResult]) -> Exit {
 /// Prints the records, as pages or as JSON.
 async fn show(
     context: &mut Context,
-    found: &[LookupResult],
+    results: &[LookupResult],
     args: &Args,
     has_all_keys: bool,
 ) -> Result<()> {
     let mut records: Vec<&Record> = Vec::new();
     let mut unclaimed: Vec<Value> = Vec::new();
     let mut complete = has_all_keys;
-    for found in found {
-        records.extend(&found.records);
-        unclaimed.extend(found.unclaimed.iter().map(unclaimed_key::value));
-        complete &= found.unread.is_none();
+    for result in results {
+        records.extend(&result.records);
+        unclaimed.extend(result.unclaimed.iter().map(unclaimed_key::value));
+        complete &= result.why_unread.is_none();
     }
     // Fields of the JSON document beside the records.
     let mut of_all = Map::new();
@@ -333,7 +334,13 @@ async fn show(
     }
 
     let most_raw = if args.full { usize::MAX } else { RAW_BYTES };
-    let shown: Vec<_> = records.iter().map(|record| RecordJson::of(record, args.reveal)).collect();
+    // The fields of the JSON document take a hash of each value, so a page does not compute them.
+    let mut shown = Vec::new();
+    if args.output != Output::Table {
+        for record in &records {
+            shown.push(RecordJson::of(record, args.reveal));
+        }
+    }
     context.show_with(args.output, "records", &shown, &of_all, |view| {
         let mut pages = Vec::with_capacity(records.len());
         for (record, past) in records.iter().zip(&pasts) {
@@ -353,7 +360,7 @@ async fn show(
 
 /// Reports that a key has no record or several, or that some Redis keys were not read.
 fn report(context: &mut Context, catalog: &Catalog, reader: &RecordReader, found: &LookupResult) {
-    let key = escape::text(&found.key);
+    let key = escape::text(&found.given);
     match found.records.len() {
         0 => report_no_record(context, catalog, reader, found),
         1 => {}
@@ -367,7 +374,7 @@ fn report(context: &mut Context, catalog: &Catalog, reader: &RecordReader, found
             ));
         }
     }
-    if let Some(unread) = &found.unread {
+    if let Some(unread) = &found.why_unread {
         let schemas = found.unread_schemas.join(", ");
         context.ui.warning(&format!("{key}: could not read the keys of {schemas}: {unread}"));
     }
@@ -380,8 +387,8 @@ fn report_no_record(
     reader: &RecordReader,
     found: &LookupResult,
 ) {
-    let key = escape::text(&found.key);
-    if !found.unclaimed.is_empty() && (found.unread.is_none() || !found.checked.is_empty()) {
+    let key = escape::text(&found.given);
+    if !found.unclaimed.is_empty() && (found.why_unread.is_none() || !found.checked.is_empty()) {
         for unclaimed in &found.unclaimed {
             context.ui.status(&unclaimed_key::line(unclaimed));
         }
@@ -391,7 +398,7 @@ fn report_no_record(
             ));
         }
     } else if !found.checked.is_empty() {
-        let is_forbidden = match &found.unread {
+        let is_forbidden = match &found.why_unread {
             Some(unread) => unread.is_permission(),
             None => false,
         };
@@ -403,7 +410,7 @@ fn report_no_record(
         if schemas.any(|schema| schema.takes_prefix && !schema.has_prefix()) {
             context.ui.hint("if your deployment puts a prefix before its keys, pass --prefix");
         }
-    } else if found.unread.is_none() {
+    } else if found.why_unread.is_none() {
         context.ui.status(&format!(
             "{key}: not a key of the chosen schemas, and not an existing Redis key"
         ));
@@ -425,6 +432,6 @@ fn one_of(found: &LookupResult) -> String {
     if names.len() < found.records.len() {
         return "--schema NAME".to_owned();
     }
-    let names: Vec<_> = names.iter().map(|name| word(&name.instead_of(&found.key))).collect();
+    let names: Vec<_> = names.iter().map(|name| word(&name.instead_of(&found.given))).collect();
     names.join(" or ")
 }

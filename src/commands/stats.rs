@@ -9,7 +9,7 @@ use crate::args::{
     FollowArgs, ScanArgs, SchemaArgs, SelectArgs, TabularOutput, ThresholdArgs, WatchArgs,
 };
 use crate::context::Context;
-use crate::domain::record::{FieldSet, Record, ValueField};
+use crate::domain::record::{FieldSet, ValueField};
 use crate::domain::schema::Catalog;
 use crate::domain::select::Selection;
 use crate::domain::select::awaited::Awaited;
@@ -207,7 +207,7 @@ impl Counting<'_> {
             }
             let mut redis_keys = Vec::with_capacity(sample.len());
             for index in &sample {
-                redis_keys.push(keys_of(&records[*index]));
+                redis_keys.push(records[*index].redis_keys());
             }
             let Some(memory) = scan.read_memory(&redis_keys).await else { break };
             for (index, bytes) in sample.into_iter().zip(memory) {
@@ -295,10 +295,6 @@ impl Counting<'_> {
 /// The records in the rows. With `--by finding`, records without findings are in no row.
 fn counted(stats: &Stats) -> u64 {
     stats.rows().map(|(.., row)| row.records).sum()
-}
-
-fn keys_of(record: &Record) -> Vec<Vec<u8>> {
-    record.seen.keys.iter().map(|key| key.redis_key.clone()).collect()
 }
 
 /// The metrics of a run that ends now.

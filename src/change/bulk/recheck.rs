@@ -185,7 +185,7 @@ impl<G> Rechecked<G> {
             }
             let mut wanted = Vec::with_capacity(some.len());
             for record in &some {
-                wanted.push(Candidate::from(record.clone()).redis_keys);
+                wanted.push(record.redis_keys());
             }
             let whole = reader.read_further_for_change(&wanted).await?;
             for (record, whole) in some.into_iter().zip(whole) {

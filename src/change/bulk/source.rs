@@ -221,7 +221,7 @@ impl<'a> NamedRecords<'a> {
                 self.unreachable = found.unreachable().cloned();
             }
             if let Some(names) = found.several() {
-                self.coverage.named.add_ambiguous(&found.key, names);
+                self.coverage.named.add_ambiguous(&found.given, names);
                 continue;
             }
             for record in std::mem::take(&mut found.records) {
@@ -243,8 +243,8 @@ impl<'a> NamedRecords<'a> {
             was_seen |= self.seen.contains(&self.hash(redis_key));
         }
         // A record that an earlier line named may be gone by now: it was found all the same.
-        if found.records.is_empty() && found.unread.is_none() && !was_seen {
-            self.coverage.named.add_absent(&found.key);
+        if found.records.is_empty() && found.why_unread.is_none() && !was_seen {
+            self.coverage.named.add_absent(&found.given);
         }
         let has_own = found.records.iter().any(|record| !record.claim.is_unrecognised());
         for record in found.records {

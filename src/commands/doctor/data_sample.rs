@@ -432,7 +432,7 @@ fn form_at(of: usize, schema: &Arc<Schema>, form: &[u8]) -> Option<OtherPlace> {
         key: form.to_vec(),
         redis_keys: schema.redis_keys(form),
         schemas: Arc::from([Arc::clone(schema)]),
-        is_owned: true,
+        is_most_specific: true,
     };
     Some(OtherPlace { of, candidate, is_other_form: true })
 }

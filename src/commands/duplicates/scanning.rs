@@ -260,7 +260,7 @@ impl ServerReading<'_> {
                 key: one.key.clone(),
                 redis_keys: schema.redis_keys(&one.key),
                 schemas: Arc::from([schema]),
-                is_owned: true,
+                is_most_specific: true,
             });
         }
         let read = self.scan.read_records(candidates, |_| false).await?;

@@ -73,7 +73,7 @@ pub(super) async fn follow(
 /// # Errors
 /// No record was read, and not all Redis keys: the record may be absent, or not.
 fn known(found: LookupResult) -> Result<Vec<Record>> {
-    match found.unread {
+    match found.why_unread {
         Some(error) if found.records.is_empty() => Err(error.into()),
         // Records of other schemas may be missing, but those that were read can be followed.
         _ => Ok(found.records),

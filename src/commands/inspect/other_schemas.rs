@@ -24,7 +24,7 @@ pub(super) async fn hint(
     let mut missed = Vec::new();
     for found in found {
         if found.records.is_empty() && missed.len() < MOST {
-            missed.push(Given::word(found.key.clone()));
+            missed.push(Given::word(found.given.clone()));
         }
     }
     if missed.is_empty() || !catalog.is_named() {
@@ -48,7 +48,7 @@ pub(super) async fn hint(
                 continue;
             }
             let line =
-                format!("idemctl inspect {} --schema {schema}", word(&escape::text(&other.key)));
+                format!("idemctl inspect {} --schema {schema}", word(&escape::text(&other.given)));
             context.ui.hint(&format!(
                 "only {} {was} checked{by}; {schema} has a record: `{line}`",
                 words::list(&chosen, "and")

@@ -94,7 +94,7 @@ impl RecordLookup {
                 }
             }
         }
-        if let Some(why) = all.iter().find_map(|found| found.unread.as_ref()) {
+        if let Some(why) = all.iter().find_map(|found| found.why_unread.as_ref()) {
             return Err(why.to_string());
         }
         Ok(StoredRecord { state: "absent".to_owned(), ..StoredRecord::default() })

@@ -288,7 +288,11 @@ impl LockSearch<'_> {
                 let record = match record_of(&mut result, self.catalog) {
                     Ok(record) => record,
                     Err(why) => {
-                        found.left_out.push(UnreconciledKey { key: result.key, schema: None, why });
+                        found.left_out.push(UnreconciledKey {
+                            key: result.given,
+                            schema: None,
+                            why,
+                        });
                         continue;
                     }
                 };
@@ -433,13 +437,13 @@ impl Found {
 /// Why there is none, or which one is unknown.
 fn record_of(found: &mut LookupResult, catalog: &Catalog) -> Result<Record, String> {
     if let Some(names) = found.several() {
-        return Err(format!("ambiguous: it names {}", name::choices(&found.key, &names)));
+        return Err(format!("ambiguous: it names {}", name::choices(&found.given, &names)));
     }
     let mut records = std::mem::take(&mut found.records);
     if records.len() > 1 {
         records.retain(|record| reconcilable(record).is_ok());
     }
-    match (records.len(), &found.unread) {
+    match (records.len(), &found.why_unread) {
         (1, _) => {}
         (0, Some(error)) => return Err(error.to_string()),
         (0, None) => return Err("no record".to_owned()),

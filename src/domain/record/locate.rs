@@ -22,9 +22,9 @@ pub struct Candidate {
     pub redis_keys: Vec<Vec<u8>>,
     /// The chosen schemas with exactly these Redis keys.
     pub schemas: Arc<[Arc<Schema>]>,
-    /// False if a Redis key belongs to another schema, and these schemas would read it all the
-    /// same.
-    pub(crate) is_owned: bool,
+    /// True if no chosen schema has a more specific template for these Redis keys. Otherwise they
+    /// belong to that schema, although these schemas can read them.
+    pub(crate) is_most_specific: bool,
 }
 
 impl Candidate {
@@ -60,8 +60,13 @@ impl Candidate {
 impl From<Record> for Candidate {
     /// Where a record was found, to read it again.
     fn from(record: Record) -> Self {
-        let redis_keys = record.seen.keys.into_iter().map(|key| key.redis_key).collect();
-        Self { key: record.key, redis_keys, schemas: Arc::from([record.schema]), is_owned: true }
+        let redis_keys = record.redis_keys();
+        Self {
+            key: record.key,
+            redis_keys,
+            schemas: Arc::from([record.schema]),
+            is_most_specific: true,
+        }
     }
 }
 
@@ -83,7 +88,7 @@ pub(crate) fn for_name(catalog: &Catalog, name: &Name) -> Option<Candidate> {
                 key: name.key.clone(),
                 redis_keys: schema.redis_keys(&name.key),
                 schemas: Arc::from([Arc::clone(schema)]),
-                is_owned: true,
+                is_most_specific: true,
             });
         }
     }
@@ -155,7 +160,7 @@ pub(crate) fn of_others(catalog: &Catalog, text: &[u8]) -> Vec<Candidate> {
     places(catalog, text, false)
 }
 
-fn places(catalog: &Catalog, text: &[u8], is_owned: bool) -> Vec<Candidate> {
+fn places(catalog: &Catalog, text: &[u8], is_most_specific: bool) -> Vec<Candidate> {
     let mut candidates: Vec<Candidate> = Vec::new();
     for schema in catalog.prefixed_schemas() {
         let key_in_redis_key = schema.key_index_of(text).map(|(_, key)| key);
@@ -167,8 +172,8 @@ fn places(catalog: &Catalog, text: &[u8], is_owned: bool) -> Vec<Candidate> {
             let redis_keys = schema.redis_keys(key);
             // If the operator named schemas, the most specific template need not win.
             let owned = catalog.is_named() || owns_all(catalog, schema, &redis_keys);
-            if owned == is_owned {
-                add(&mut candidates, schema, key, redis_keys, is_owned);
+            if owned == is_most_specific {
+                add(&mut candidates, schema, key, redis_keys, is_most_specific);
             }
         }
     }
@@ -177,7 +182,12 @@ fn places(catalog: &Catalog, text: &[u8], is_owned: bool) -> Vec<Candidate> {
 
 pub(crate) fn redis_key_itself(redis_key: &[u8]) -> Candidate {
     let redis_keys = vec![redis_key.to_vec()];
-    Candidate { key: redis_key.to_vec(), redis_keys, schemas: Arc::from([]), is_owned: false }
+    Candidate {
+        key: redis_key.to_vec(),
+        redis_keys,
+        schemas: Arc::from([]),
+        is_most_specific: false,
+    }
 }
 
 /// The candidates for locks of other schemas at a Redis key, each with the key's index there. The
@@ -191,7 +201,7 @@ fn locks_of_broader_schemas(catalog: &Catalog, redis_key: &[u8]) -> Vec<(Candida
                 key: key.to_vec(),
                 redis_keys: schema.redis_keys(key),
                 schemas: Arc::from([Arc::clone(schema)]),
-                is_owned: false,
+                is_most_specific: false,
             };
             candidates.push((candidate, key_index));
         }
@@ -215,7 +225,7 @@ pub(crate) fn candidates_of_broader_schemas(
 
 /// True if a candidate that is not owned may hold a lock that its schema recognises by its bytes.
 pub(crate) fn may_be_lock_of_broader_schema(catalog: &Catalog, candidate: &Candidate) -> bool {
-    if candidate.is_owned {
+    if candidate.is_most_specific {
         return false;
     }
     for place in candidates_of_broader_schemas(catalog, candidate) {
@@ -309,7 +319,7 @@ pub fn for_redis_key(catalog: &Catalog, redis_key: &[u8]) -> Option<(Candidate, 
     } else {
         first.alike.iter().cloned().chain(others).collect()
     };
-    Some((Candidate { key, redis_keys, schemas, is_owned: true }, first.key_index))
+    Some((Candidate { key, redis_keys, schemas, is_most_specific: true }, first.key_index))
 }
 
 /// The records at a candidate's Redis keys. There is one for each of its schemas that claims the
@@ -478,7 +488,7 @@ fn add(
     schema: &Arc<Schema>,
     key: &[u8],
     redis_keys: Vec<Vec<u8>>,
-    is_owned: bool,
+    is_most_specific: bool,
 ) {
     // Schemas with the same Redis keys share a candidate, so that the keys are read once.
     for same in candidates.iter_mut() {
@@ -490,7 +500,7 @@ fn add(
         }
     }
     let schemas = Arc::from([Arc::clone(schema)]);
-    candidates.push(Candidate { key: key.to_vec(), redis_keys, schemas, is_owned });
+    candidates.push(Candidate { key: key.to_vec(), redis_keys, schemas, is_most_specific });
 }
 
 /// The claim on a record if other schemas change it; `None` if it stays.

@@ -142,6 +142,11 @@ impl Record {
         self.deciding()?.deadline.millis()
     }
 
+    /// The record's Redis keys, the lock's first.
+    pub(crate) fn redis_keys(&self) -> Vec<Vec<u8>> {
+        self.seen.keys.iter().map(|key| key.redis_key.clone()).collect()
+    }
+
     /// Bytes of all values together; `None` unless every value's length is known.
     pub(crate) fn size_bytes(&self) -> Option<u64> {
         self.seen.keys.iter().map(|key| key.content.size()).sum()

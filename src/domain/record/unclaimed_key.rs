@@ -114,7 +114,7 @@ mod tests {
             key: b"user:42".to_vec(),
             redis_keys,
             schemas: Arc::from([schema]),
-            is_owned: true,
+            is_most_specific: true,
         };
         let found = unclaimed_in(&place, &seen);
         let (name, why) = found[0].nearest.clone().expect("a nearest schema");

@@ -251,12 +251,12 @@ impl KeyspaceScan {
     /// The records of the next page that belong to the scanned schemas and whose idempotency keys
     /// `wanted` accepts; the page may be empty. `None` at the end. After an error, or if the caller
     /// drops the future, the scan cannot continue.
-    pub async fn next(
+    pub async fn next_observations(
         &mut self,
         catalog: &Catalog,
         wanted: &dyn Fn(&[u8]) -> bool,
     ) -> Result<Option<Vec<(Candidate, Observation)>>, StoreError> {
-        let Some(page) = self.page(catalog, wanted).await? else { return Ok(None) };
+        let Some(page) = self.next_node_page(catalog, wanted).await? else { return Ok(None) };
         let mut records: Vec<_> = page.found.into_iter().filter_map(existing).collect();
         records.extend(self.read_elsewhere(page.elsewhere, ReadScope::HeadsAndLengths).await?);
         self.reread_pairs(&mut records).await?;
@@ -282,7 +282,7 @@ impl KeyspaceScan {
         decoding: RecordRecognizer<'_>,
         wanted: &dyn Fn(&[u8]) -> bool,
     ) -> Result<Option<Vec<Record>>, StoreError> {
-        match self.next(decoding.catalog, wanted).await? {
+        match self.next_observations(decoding.catalog, wanted).await? {
             Some(page) => Ok(Some(self.decode(decoding, page, wanted).await?)),
             None => self.next_members(decoding, wanted).await,
         }
@@ -366,26 +366,30 @@ impl KeyspaceScan {
                 longer = self.read_longer(std::mem::take(&mut pending)).await?.into_iter();
                 continue;
             };
-            let is_owned = candidate.is_owned;
+            let is_most_specific = candidate.is_most_specific;
             let Some(mut record) = locate::first_record(catalog, candidate, seen, thresholds)
             else {
                 continue;
             };
-            if can_read_more(&record, steps) && lacks(catalog, &record, is_owned, needed) {
-                pending.push(PendingRead::of(catalog, record, is_owned, steps));
+            if can_read_more(&record, steps) && lacks(catalog, &record, is_most_specific, needed) {
+                pending.push(PendingRead::of(catalog, record, is_most_specific, steps));
                 continue;
             }
-            if is_owned {
-                learning.add(&record, steps, |part| !lacks(catalog, part, is_owned, needed));
+            if is_most_specific {
+                learning
+                    .add(&record, steps, |part| !lacks(catalog, part, is_most_specific, needed));
             }
             // A page may have hundreds of records, so that no more than this stays in memory.
             if steps > 0 {
                 record.keep_at_most(MOST_KEPT);
             }
             // A lock that was found at another schema's record is read only once.
-            let of_lock =
-                if is_owned || steps == 0 { locate::place_of_lock(catalog, &record) } else { None };
-            if holds(is_owned, &record) && wanted(&record.key) {
+            let of_lock = if is_most_specific || steps == 0 {
+                locate::place_of_lock(catalog, &record)
+            } else {
+                None
+            };
+            if holds(is_most_specific, &record) && wanted(&record.key) {
                 let present = record.seen.keys.iter().filter(|key| !key.content.is_absent());
                 // The schema that owns the lock reports it.
                 let is_reported = of_lock.is_some() && present.count() == 1;
@@ -408,7 +412,7 @@ impl KeyspaceScan {
         &mut self,
         catalog: &Catalog,
     ) -> Result<Option<Vec<(Candidate, Vec<Option<Expiry>>)>>, StoreError> {
-        let Some(page) = self.page(catalog, &|_| true).await? else { return Ok(None) };
+        let Some(page) = self.next_node_page(catalog, &|_| true).await? else { return Ok(None) };
         let mut records: Vec<_> = page.found.into_iter().filter_map(existing).collect();
         records.extend(self.read_elsewhere(page.elsewhere, ReadScope::Deadlines).await?);
         self.any_read |= !records.is_empty();
@@ -453,13 +457,13 @@ impl KeyspaceScan {
     }
 
     /// The next page of a node; `None` at the end.
-    async fn page(
+    async fn next_node_page(
         &mut self,
         catalog: &Catalog,
         wanted: &dyn Fn(&[u8]) -> bool,
     ) -> Result<Option<ScanPage>, StoreError> {
         sleep_until(self.due).await;
-        let page = self.nodes.next(catalog, wanted).await;
+        let page = self.nodes.next_page(catalog, wanted).await;
         let Some(page) = self.explained(page).await? else {
             // If the user may read none of the records, the scan must not report that there are
             // none.
@@ -622,12 +626,12 @@ struct PendingRead {
 
 impl PendingRead {
     /// The candidate of a record of which so many steps were read.
-    fn of(catalog: &Catalog, record: Record, is_owned: bool, step: usize) -> Self {
+    fn of(catalog: &Catalog, record: Record, is_most_specific: bool, step: usize) -> Self {
         let sizes = record.seen.keys.iter().map(|key| key.content.size()).collect();
-        let candidate = if is_owned {
+        let candidate = if is_most_specific {
             with_every_schema(catalog, record)
         } else {
-            Candidate { is_owned, ..Candidate::from(record) }
+            Candidate { is_most_specific, ..Candidate::from(record) }
         };
         Self { candidate, step, sizes }
     }
@@ -666,8 +670,8 @@ fn can_read_more(record: &Record, steps: usize) -> bool {
 
 /// True if the part of a record's values that was not read decides whose record it is, or has a
 /// needed field.
-fn lacks(catalog: &Catalog, record: &Record, is_owned: bool, needed: FieldSet) -> bool {
-    if !is_owned {
+fn lacks(catalog: &Catalog, record: &Record, is_most_specific: bool, needed: FieldSet) -> bool {
+    if !is_most_specific {
         // Such a record counts only if its bytes identify it as a lock.
         return locate::may_be_closed_lock(record);
     }
@@ -676,8 +680,8 @@ fn lacks(catalog: &Catalog, record: &Record, is_owned: bool, needed: FieldSet) -
 
 /// True if the candidate holds a record. One that is not owned holds a record only if its value is
 /// a lock.
-fn holds(is_owned: bool, record: &Record) -> bool {
-    is_owned || record.is_closed_lock()
+fn holds(is_most_specific: bool, record: &Record) -> bool {
+    is_most_specific || record.is_closed_lock()
 }
 
 /// The record of a candidate, unless it is absent. A scan finds a record with each of its Redis

@@ -36,7 +36,7 @@ pub struct Lookup {
 #[derive(Debug, Default)]
 pub struct LookupResult {
     /// The KEY as it was given.
-    pub key: Vec<u8>,
+    pub given: Vec<u8>,
     /// The record that the KEY means if it is read as a name.
     name: Option<Name>,
     /// The records, in the order of the schemas.
@@ -47,7 +47,7 @@ pub struct LookupResult {
     pub checked: Vec<Vec<u8>>,
     /// Why some of the Redis keys were not read: the user may not read them, or their node of a
     /// cluster does not answer.
-    pub unread: Option<StoreError>,
+    pub why_unread: Option<StoreError>,
     /// The schemas of which some Redis keys were not read.
     pub unread_schemas: Vec<String>,
 }
@@ -69,8 +69,7 @@ impl LookupResult {
         for found in all {
             let mut is_new = found.records.is_empty();
             for record in &found.records {
-                let redis_keys: Vec<_> =
-                    record.seen.keys.iter().map(|key| key.redis_key.clone()).collect();
+                let redis_keys: Vec<_> = record.redis_keys();
                 // Two schemas may have the same Redis keys, and the operator may name both.
                 is_new |= known.insert((record.schema.name.clone(), redis_keys));
             }
@@ -97,7 +96,7 @@ impl LookupResult {
     /// Why more records may exist, other than that the user may not read them: e.g. a node of a
     /// cluster does not answer.
     pub fn unreachable(&self) -> Option<&StoreError> {
-        match &self.unread {
+        match &self.why_unread {
             Some(error) if !error.is_permission() => Some(error),
             _ => None,
         }
@@ -128,7 +127,7 @@ impl Lookup {
             }
             candidates_of_each.push(self.candidates(catalog, &meanings));
             let name = meanings.name;
-            all_found.push(LookupResult { key: key.text, name, ..LookupResult::default() });
+            all_found.push(LookupResult { given: key.text, name, ..LookupResult::default() });
         }
 
         // One round trip reads all of them, so that a lookup of many KEYs takes no longer than that
@@ -136,7 +135,9 @@ impl Lookup {
         let candidates: Vec<&Candidate> = candidates_of_each.iter().flatten().collect();
         let mut read = self.read(reader, &candidates, self.head).await?;
         for (candidate, seen) in candidates.iter().zip(&mut read) {
-            if let Ok(first) = seen
+            // A value that was read as a whole decides its format.
+            if self.head != ReadLimit::Whole
+                && let Ok(first) = seen
                 && locate::is_undecided(candidate, first)
                 && let Some(longer) = self.read(reader, &[candidate], LONGER).await?.pop()
             {
@@ -160,7 +161,7 @@ impl Lookup {
         }
 
         let is_nothing_read = all_found.iter().all(|found| found.checked.is_empty());
-        let unread = all_found.iter().find_map(|found| found.unread.clone());
+        let unread = all_found.iter().find_map(|found| found.why_unread.clone());
         match unread {
             Some(error) if is_nothing_read => Err(error.into()),
             _ => Ok(all_found),
@@ -212,13 +213,13 @@ impl Lookup {
                     }
                 }
                 // An unreachable node is more serious than a key that the user may not read.
-                if found.unread.is_none() || !error.is_permission() {
-                    found.unread = Some(error);
+                if found.why_unread.is_none() || !error.is_permission() {
+                    found.why_unread = Some(error);
                 }
                 return;
             }
         };
-        if candidate.is_owned {
+        if candidate.is_most_specific {
             let unclaimed = unclaimed_key::unclaimed_in(candidate, &seen);
             let records = locate::records_in(catalog, candidate, seen, &self.thresholds);
             if records.is_empty() {
@@ -272,8 +273,8 @@ impl Lookup {
                     if !found.unread_schemas.contains(&schema.name) {
                         found.unread_schemas.push(schema.name.clone());
                     }
-                    if found.unread.is_none() || !error.is_permission() {
-                        found.unread = Some(error);
+                    if found.why_unread.is_none() || !error.is_permission() {
+                        found.why_unread = Some(error);
                     }
                 }
             }
@@ -293,11 +294,11 @@ impl Lookup {
         let mut candidates = Vec::new();
         for (index, found) in all_found.iter().enumerate() {
             let is_nothing = found.records.is_empty() && found.unclaimed.is_empty();
-            let may_read = found.unread.is_none() || !found.checked.is_empty();
+            let may_read = found.why_unread.is_none() || !found.checked.is_empty();
             if !is_nothing || !may_read {
                 continue;
             }
-            for redis_key in unclaimed_key::places(catalog, &found.key) {
+            for redis_key in unclaimed_key::places(catalog, &found.given) {
                 if !found.checked.contains(&redis_key) {
                     indexes.push(index);
                     candidates.push(locate::redis_key_itself(&redis_key));

@@ -156,7 +156,7 @@ impl Nodes {
     ///
     /// # Errors
     /// The errors of any read. At the end, an error if a part of a cluster was left out.
-    pub(in crate::store) async fn next(
+    pub(in crate::store) async fn next_page(
         &mut self,
         catalog: &Catalog,
         wanted: &dyn Fn(&[u8]) -> bool,
@@ -174,7 +174,7 @@ impl Nodes {
                     None => Ok(None),
                 };
             };
-            match source.pages.next(catalog, &wanted).await {
+            match source.pages.next_page(catalog, &wanted).await {
                 Ok(Some(mut page)) => {
                     page.found.retain(|(record, key_index, _)| {
                         self.is_wanted(&source, record, *key_index)
@@ -501,7 +501,7 @@ mod tests {
             key: key.as_bytes().to_vec(),
             redis_keys,
             schemas: Arc::from([]),
-            is_owned: true,
+            is_most_specific: true,
         }
     }
 

@@ -158,7 +158,7 @@ impl NodePages {
     /// The next page of records that the catalog's schemas own and whose idempotency keys `wanted`
     /// accepts; `None` at the end. After an error, or if the caller drops the future, the scan
     /// cannot continue.
-    pub(in crate::store) async fn next(
+    pub(in crate::store) async fn next_page(
         &mut self,
         catalog: &Catalog,
         wanted: &dyn Fn(&[u8]) -> bool,

@@ -103,7 +103,7 @@ fn claims(catalog: &Catalog, schema: &str, value: &[u8]) -> Vec<(String, Claim)>
         key: b"k".to_vec(),
         redis_keys: schema.redis_keys(b"k"),
         schemas: Arc::from([Arc::clone(schema)]),
-        is_owned: true,
+        is_most_specific: true,
     };
     let seen = samples::seen(
         schema,
