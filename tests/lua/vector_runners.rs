@@ -15,16 +15,47 @@ enum Language {
     TypeScript,
 }
 
-/// The scripts with a mistake in one of them: the file, and the text that is replaced by another.
-const MISTAKES: [(&str, &str, &str); 4] = [
-    ("begin", "return {'MISMATCH'}", "return {'ACQUIRED'}"),
-    ("complete", "return 'ALREADY'", "return 'STORED'"),
-    ("release", "redis.call('DEL', record)", "redis.call('GET', record)"),
-    (
-        "renew",
-        "'PEXPIRE', record, string.format('%d', math.ceil(lock_ttl * 1000))",
-        "'PERSIST', record",
-    ),
+/// A mistake in one of the scripts.
+#[derive(Debug, Clone, Copy)]
+struct Mistake {
+    script: &'static str,
+    right: &'static str,
+    wrong: &'static str,
+    /// The beginning of a line in which the programs tell of it.
+    told: &'static str,
+}
+
+const MISTAKES: [Mistake; 5] = [
+    Mistake {
+        script: "begin",
+        right: "return {'MISMATCH'}",
+        wrong: "return {'ACQUIRED'}",
+        told: "another payload under the same key, while the first executes: step 1 (begin) replied ",
+    },
+    Mistake {
+        script: "begin",
+        right: "local now = string.format('%d', time[1] * 1000 + math.floor(time[2] / 1000))",
+        wrong: "local now = time[1]",
+        told: "a first request takes the lock: idemkey:order-1 differs afterwards",
+    },
+    Mistake {
+        script: "complete",
+        right: "return 'ALREADY'",
+        wrong: "return 'STORED'",
+        told: "complete twice: the first result stays: step 3 (complete) replied ",
+    },
+    Mistake {
+        script: "release",
+        right: "redis.call('DEL', record)",
+        wrong: "redis.call('GET', record)",
+        told: "release frees the lock at once: idemkey:order-1 differs afterwards",
+    },
+    Mistake {
+        script: "renew",
+        right: "'PEXPIRE', record, string.format('%d', math.ceil(lock_ttl * 1000))",
+        wrong: "'PERSIST', record",
+        told: "renew gives a lock without TTL one: idemkey:order-1 differs afterwards",
+    },
 ];
 
 fn repository() -> &'static Path {
@@ -71,12 +102,14 @@ fn run(language: Language, scripts: &Path) -> Option<Output> {
     Some(command.output().unwrap())
 }
 
-fn broken(folder: &Path, (file, right, wrong): (&str, &str, &str)) -> PathBuf {
-    let scripts = folder.join(file);
-    fs::create_dir(&scripts).unwrap();
+/// A folder of the scripts with this mistake.
+fn broken(folder: &Path, mistake: Mistake) -> PathBuf {
+    let Mistake { script, right, wrong, .. } = mistake;
+    let scripts = folder.join(script);
+    fs::create_dir_all(&scripts).unwrap();
     for name in ["begin", "complete", "release", "renew"] {
         let mut text = wire::source(&format!("reference/{name}"));
-        if name == file {
+        if name == script {
             assert_eq!(text.matches(right).count(), 1, "{name}: {right}");
             text = text.replace(right, wrong);
         }
@@ -96,6 +129,7 @@ fn passes_and_notices_mistakes(language: Language) {
         let text = String::from_utf8_lossy(&found.stdout);
         assert_eq!(found.status.code(), Some(1), "{mistake:?}: {text}");
         assert!(!text.contains(" cases, 0 failed"), "{mistake:?}: {text}");
+        assert!(text.lines().any(|line| line.starts_with(mistake.told)), "{mistake:?}: {text}");
     }
 }
 

@@ -30,7 +30,8 @@ struct Case {
     name: String,
     before: BTreeMap<String, Before>,
     steps: Vec<Step>,
-    after: BTreeMap<String, After>,
+    /// Every Redis key of the case; `None` for one that must not exist.
+    after: BTreeMap<String, Option<After>>,
 }
 
 /// Text as UTF-8, or bytes.
@@ -41,19 +42,32 @@ enum Bytes {
     Base64 { base64: String },
 }
 
-/// The value that a Redis key has before the steps.
+/// The value of a string, or the items of a list.
 #[derive(Deserialize)]
-#[serde(untagged, deny_unknown_fields)]
-enum Before {
-    Text { value: Bytes, ttl_ms: Option<u64> },
-    List { list: Vec<Bytes> },
+#[serde(untagged)]
+enum Value {
+    Text(Bytes),
+    List(Vec<Bytes>),
+}
+
+/// What a Redis key holds before the steps.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Before {
+    value: Value,
+    ttl_ms: Option<u64>,
 }
 
 #[derive(Deserialize)]
-#[serde(untagged, deny_unknown_fields)]
-enum Step {
-    Call { call: String, keys: Vec<String>, args: Vec<Bytes>, reply: Expected },
-    Wait { wait_ms: u64 },
+#[serde(deny_unknown_fields)]
+struct Step {
+    /// The time to wait before the call.
+    #[serde(default)]
+    wait_ms: u64,
+    call: String,
+    keys: Vec<String>,
+    args: Vec<Bytes>,
+    reply: Expected,
 }
 
 #[derive(Deserialize)]
@@ -65,12 +79,12 @@ enum Expected {
     Array(Vec<Expected>),
 }
 
-/// The value that a Redis key must have after the steps.
+/// What a Redis key must hold after the steps.
 #[derive(Deserialize)]
-#[serde(untagged, deny_unknown_fields)]
-enum After {
-    Text { value: Bytes, ttl_ms: Option<[i64; 2]> },
-    List { list: Vec<Bytes> },
+#[serde(deny_unknown_fields)]
+struct After {
+    value: Value,
+    ttl_ms: Option<[i64; 2]>,
 }
 
 fn vectors() -> Vectors {
@@ -87,19 +101,6 @@ impl Bytes {
     }
 }
 
-impl Case {
-    /// Every Redis key that the case names.
-    fn keys(&self) -> BTreeSet<&String> {
-        let mut keys: BTreeSet<_> = self.before.keys().chain(self.after.keys()).collect();
-        for step in &self.steps {
-            if let Step::Call { keys: called, .. } = step {
-                keys.extend(called);
-            }
-        }
-        keys
-    }
-}
-
 /// The server on which the cases run.
 struct Play {
     connection: Connection,
@@ -112,7 +113,7 @@ impl Play {
 
     /// Runs a case and returns what differs from it.
     fn case(&mut self, case: &Case) -> Vec<String> {
-        for key in case.keys() {
+        for key in case.after.keys() {
             self.ask(&["DEL", key]);
         }
         for (key, before) in &case.before {
@@ -121,43 +122,34 @@ impl Play {
         let begun = self.now();
         let mut wrong: Vec<_> = case.steps.iter().filter_map(|step| self.step(step)).collect();
         let times = begun..=self.now();
-        for key in case.keys() {
-            wrong.extend(self.difference(key, case.after.get(key), &times));
+        for (key, after) in &case.after {
+            wrong.extend(self.difference(key, after.as_ref(), &times));
         }
         wrong
     }
 
     fn put(&mut self, key: &str, before: &Before) {
         let key = key.as_bytes();
-        match before {
-            Before::Text { value, ttl_ms } => {
-                self.ask(&[b"SET", key, &value.bytes()]);
-                if let Some(ms) = ttl_ms {
-                    self.ask(&[b"PEXPIRE", key, ms.to_string().as_bytes()]);
-                }
-            }
-            Before::List { list } => {
-                for item in list {
+        match &before.value {
+            Value::Text(value) => _ = self.ask(&[b"SET", key, &value.bytes()]),
+            Value::List(items) => {
+                for item in items {
                     self.ask(&[b"RPUSH", key, &item.bytes()]);
                 }
             }
+        }
+        if let Some(ms) = before.ttl_ms {
+            self.ask(&[b"PEXPIRE", key, ms.to_string().as_bytes()]);
         }
     }
 
     /// Runs a step and returns what differs from the expected reply.
     fn step(&mut self, step: &Step) -> Option<String> {
-        match step {
-            Step::Wait { wait_ms } => {
-                std::thread::sleep(Duration::from_millis(*wait_ms));
-                None
-            }
-            Step::Call { call, keys, args, reply } => {
-                let text = wire::script(&format!("reference/{call}"));
-                let args: Vec<_> = args.iter().map(Bytes::bytes).collect();
-                let got = wire::eval(&mut self.connection, &text, keys, &args);
-                (!reply.fits(&got)).then(|| format!("{call} replied {}", wire::line(&got)))
-            }
-        }
+        std::thread::sleep(Duration::from_millis(step.wait_ms));
+        let text = wire::script(&format!("reference/{}", step.call));
+        let args: Vec<_> = step.args.iter().map(Bytes::bytes).collect();
+        let got = wire::eval(&mut self.connection, &text, &step.keys, &args);
+        (!step.reply.fits(&got)).then(|| format!("{} replied {}", step.call, wire::line(&got)))
     }
 
     /// The server's clock in milliseconds.
@@ -175,23 +167,27 @@ impl Play {
         times: &RangeInclusive<i64>,
     ) -> Option<String> {
         let ttl: i64 = wire::line(&self.ask(&["PTTL", key])).parse().unwrap();
-        match after {
-            None => (ttl != -2).then(|| format!("{key} still exists")),
-            Some(After::List { list }) => {
-                let items = list.iter().map(|item| StepReply::Text(item.bytes())).collect();
-                (self.ask(&["LRANGE", key, "0", "-1"]) != StepReply::Array(items))
-                    .then(|| format!("{key} has another list"))
+        let Some(After { value, ttl_ms }) = after else {
+            return (ttl != -2).then(|| format!("{key} still exists"));
+        };
+        let lives = ttl_ms.map_or(ttl == -1, |[least, most]| (least..=most).contains(&ttl));
+        let (stored, fits) = match value {
+            Value::List(items) => {
+                let items = items.iter().map(|item| StepReply::Text(item.bytes())).collect();
+                let stored = self.ask(&["LRANGE", key, "0", "-1"]);
+                let fits = stored == StepReply::Array(items);
+                (stored, fits)
             }
-            Some(After::Text { value, ttl_ms }) => {
-                let StepReply::Text(stored) = self.ask(&["GET", key]) else {
-                    return Some(format!("{key} is not a string"));
+            Value::Text(value) => {
+                let stored = self.ask(&["GET", key]);
+                let fits = match &stored {
+                    StepReply::Text(stored) => holds(stored, &value.bytes(), times),
+                    _ => false,
                 };
-                let lives = ttl_ms.map_or(ttl == -1, |[least, most]| (least..=most).contains(&ttl));
-                let fits = lives && holds(&stored, &value.bytes(), times);
-                let stored = String::from_utf8_lossy(&stored);
-                (!fits).then(|| format!("{key} is {stored} for {ttl} ms"))
+                (stored, fits)
             }
-        }
+        };
+        (!fits || !lives).then(|| format!("{key} is {} for {ttl} ms", wire::line(&stored)))
     }
 }
 
@@ -265,13 +261,20 @@ fn every_reply_of_the_headers_occurs_and_no_other() {
             .map(|reply| reply.trim_start_matches('{').split([',', '}']).next().unwrap().to_owned())
             .collect();
         let steps = vectors.cases.iter().flat_map(|case| &case.steps);
-        let met: BTreeSet<_> = steps
-            .filter_map(|step| match step {
-                Step::Call { call, reply, .. } if call == name => Some(reply.word()),
-                _ => None,
-            })
-            .collect();
+        let met: BTreeSet<_> =
+            steps.filter(|step| step.call == name).map(|step| step.reply.word()).collect();
         assert_eq!(met, listed, "{name}: vectors left, header right");
+    }
+}
+
+/// Rule: a program that deletes and reads the Redis keys in `after` leaves out none.
+#[test]
+fn every_redis_key_of_a_case_is_in_its_after() {
+    for case in vectors().cases {
+        let called = case.steps.iter().flat_map(|step| &step.keys);
+        for key in called.chain(case.before.keys()) {
+            assert!(case.after.contains_key(key), "{}: {key}", case.name);
+        }
     }
 }
 
