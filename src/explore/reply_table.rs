@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use foldhash::fast::FixedState;
+
 use super::lag::Lags;
 use crate::domain::exploration::{
     Act, AttributedReply, Author, ExecutedCall, KeysState, MetReplies, NextAction, StateFacts,
@@ -43,7 +45,10 @@ pub(super) struct ReplyTable {
     /// What a failover can lose.
     pub(super) lags: Lags,
     /// The effects of faults that no worker causes, by state and act; `None` if nothing changes.
-    fault_effects: HashMap<(u32, Act), Option<u32>>,
+    fault_effects: HashMap<(u32, Act), Option<u32>, FixedState>,
+    /// For two states whose results have different bytes, whether they are the same JSON. The search
+    /// asks for the same two states very often, and parsing is slow.
+    same_results: HashMap<(u32, u32), bool, FixedState>,
 }
 
 /// What the search knows about the workers, so that it recognises them in values and replies.
@@ -100,7 +105,8 @@ impl ReplyTable {
             facts: Vec::new(),
             met,
             lags: Lags::new(),
-            fault_effects: HashMap::new(),
+            fault_effects: HashMap::default(),
+            same_results: HashMap::default(),
         };
         // Number 0 is the state in which schedules begin.
         table.number(KeysState::absent(keys));
@@ -470,17 +476,21 @@ impl ReplyTable {
 
     /// True if the result's Redis key has the same value in both states, or the same JSON: a script
     /// that encodes a result again may change the order of its members.
-    pub(super) fn is_same_result(&self, one: u32, other: u32) -> bool {
+    pub(super) fn is_same_result(&mut self, one: u32, other: u32) -> bool {
         let key_index = self.program.services[0].result_key_index();
         if self.is_same(one, other, key_index) {
             return true;
         }
-        let one = &self.keys(one).stored[key_index];
-        let other = &self.keys(other).stored[key_index];
-        match (one, other) {
+        if let Some(known) = self.same_results.get(&(one, other)) {
+            return *known;
+        }
+        let is_same = match (&self.keys(one).stored[key_index], &self.keys(other).stored[key_index])
+        {
             (Some(one), Some(other)) => one.is_same_json(other),
             _ => false,
-        }
+        };
+        self.same_results.insert((one, other), is_same);
+        is_same
     }
 
     fn is_same(&self, one: u32, other: u32, key_index: usize) -> bool {

@@ -181,7 +181,7 @@ impl Search {
             } else {
                 self.edges.push(number);
             }
-            let faults = successor.state.faults;
+            let faults = successor.state.faults();
             if faults == FaultBudget::default() {
                 note_goals(&mut self.goals, successor);
             }
@@ -264,9 +264,9 @@ impl Search {
         let mut minimal: HashMap<(u32, bool), Vec<(FaultBudget, u32)>> = HashMap::new();
         for (number, state) in (0u32..).zip(&self.states) {
             let known = minimal.entry((state.keys, self.holder_lives(state))).or_default();
-            if !known.iter().any(|(faults, _)| faults.is_within(state.faults)) {
-                known.retain(|(faults, _)| !state.faults.is_within(*faults));
-                known.push((state.faults, number));
+            if !known.iter().any(|(faults, _)| faults.is_within(state.faults())) {
+                known.retain(|(faults, _)| !state.faults().is_within(*faults));
+                known.push((state.faults(), number));
             }
         }
         // The order of a hash map differs from run to run, and the output must not.

@@ -1,6 +1,6 @@
-//! The states of the exploration, 32 bytes each, and a hash table that finds the number of a state.
+//! The states of the exploration, 24 bytes each, and a hash table that finds the number of a state.
 
-use std::hash::BuildHasher as _;
+use std::hash::{BuildHasher as _, Hash, Hasher};
 
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
@@ -12,26 +12,29 @@ use crate::domain::exploration::{ENDED, FaultBudget, MOST_WORKERS};
 /// The holder if no worker holds the lock.
 const NOBODY: u8 = 0x7F;
 
-/// The bit for a worker that has stored the result of its effect.
-const SUCCEEDED: u8 = 0x80;
+/// The bits of the holder in [`SearchState::past`].
+const HOLDER_BITS: u64 = 0x7F;
+
+/// The bit in [`SearchState::past`] for a worker that has stored the result of its effect.
+const SUCCEEDED: u64 = 0x80;
+
+/// The position of the workers' effects in [`SearchState::past`].
+const EFFECTS_SHIFT: u32 = 8;
 
 /// The state of the Redis keys, by number, and of the workers.
 ///
 /// An exploration keeps millions of states in memory. Therefore the state of the keys is a number,
-/// and a worker's effect is a bit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// a worker's effect is a bit, and what happened in the past shares a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SearchState {
     /// The number of the state of the Redis keys.
     pub(super) keys: u32,
     /// The number of the lag: the states that a failover restores. 0 if no failover may happen any
     /// more.
     pub(super) lag: u32,
-    /// The faults that happened.
-    pub(super) faults: FaultBudget,
-    /// The workers that had their effect, a bit each.
-    pub(super) effects: u8,
-    /// The holder of the lock, and [`SUCCEEDED`]. They share a byte, so that a state fills 32.
-    holder: u8,
+    /// From the highest bits: the faults that happened, the workers that had their effect (a bit
+    /// each), [`SUCCEEDED`], and the holder of the lock.
+    past: u64,
     /// The position of each worker in its program.
     pub(super) positions: [u8; MOST_WORKERS],
 }
@@ -41,14 +44,7 @@ impl SearchState {
     pub(super) fn new(starts: &[u8]) -> Self {
         let mut positions = [ENDED; MOST_WORKERS];
         positions[..starts.len()].copy_from_slice(starts);
-        Self {
-            keys: 0,
-            lag: Lags::NONE,
-            faults: FaultBudget::default(),
-            effects: 0,
-            holder: NOBODY,
-            positions,
-        }
+        Self { keys: 0, lag: Lags::NONE, past: u64::from(NOBODY), positions }
     }
 
     /// The same state with other Redis keys.
@@ -63,31 +59,57 @@ impl SearchState {
         self
     }
 
+    /// The faults that happened.
+    pub(super) fn faults(&self) -> FaultBudget {
+        FaultBudget::of_bits(self.past)
+    }
+
     /// The same state with these faults.
     pub(super) fn with_faults(mut self, faults: FaultBudget) -> Self {
-        self.faults = faults;
+        self.past = self.past & !FaultBudget::BITS | faults.bits();
+        self
+    }
+
+    /// The workers that had their effect, a bit each.
+    pub(super) fn effects(&self) -> u8 {
+        // The conversion drops the faults above these eight bits.
+        (self.past >> EFFECTS_SHIFT) as u8
+    }
+
+    /// The same state after the effect of a worker.
+    pub(super) fn with_effect_of(mut self, worker: u8) -> Self {
+        self.past |= 1 << (EFFECTS_SHIFT + u32::from(worker));
         self
     }
 
     /// The worker that holds the lock.
     pub(super) fn holder(&self) -> Option<u8> {
-        let worker = self.holder & !SUCCEEDED;
+        let worker = (self.past & HOLDER_BITS) as u8;
         if worker == NOBODY { None } else { Some(worker) }
     }
 
     /// Sets the worker that holds the lock.
     pub(super) fn set_holder(&mut self, worker: Option<u8>) {
-        self.holder = self.holder & SUCCEEDED | worker.unwrap_or(NOBODY);
+        self.past = self.past & !HOLDER_BITS | u64::from(worker.unwrap_or(NOBODY));
     }
 
     /// True if a worker has stored the result of its effect.
     pub(super) fn succeeded(&self) -> bool {
-        self.holder & SUCCEEDED != 0
+        self.past & SUCCEEDED != 0
     }
 
     /// Notes that a worker has stored the result of its effect.
     pub(super) fn set_succeeded(&mut self) {
-        self.holder |= SUCCEEDED;
+        self.past |= SUCCEEDED;
+    }
+}
+
+/// Three whole words: field by field, the hash would take twice as long.
+impl Hash for SearchState {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        hasher.write_u64(u64::from(self.keys) << 32 | u64::from(self.lag));
+        hasher.write_u64(self.past);
+        hasher.write_u64(u64::from_le_bytes(self.positions));
     }
 }
 
@@ -134,11 +156,14 @@ impl StateIndex {
 
 #[cfg(test)]
 mod tests {
+    use strum::VariantArray as _;
+
     use super::*;
+    use crate::domain::exploration::Fault;
 
     #[test]
-    fn a_state_takes_32_bytes_and_keeps_its_workers() {
-        assert_eq!(size_of::<SearchState>(), 32);
+    fn a_state_takes_24_bytes_and_keeps_its_workers() {
+        assert_eq!(size_of::<SearchState>(), 24);
         let mut positions = [ENDED; MOST_WORKERS];
         positions[..2].copy_from_slice(&[3, 4]);
         assert_eq!(SearchState::new(&[3, 4]).positions, positions);
@@ -150,6 +175,24 @@ mod tests {
         assert_eq!((state.holder(), state.succeeded()), (Some(2), true));
         state.set_holder(None);
         assert_eq!((state.holder(), state.succeeded()), (None, true));
+    }
+
+    #[test]
+    fn what_happened_in_the_past_is_kept_apart() {
+        let last = u8::try_from(MOST_WORKERS - 1).unwrap();
+        let mut all = FaultBudget::default();
+        for fault in Fault::VARIANTS {
+            all = all.with(*fault, FaultBudget::ANY).unwrap();
+        }
+        let mut state = SearchState::new(&[1]).with_effect_of(0).with_faults(all);
+        state.set_holder(Some(last));
+        state = state.with_effect_of(last);
+        state.set_succeeded();
+        assert_eq!((state.faults(), state.effects()), (all, 0b1000_0001));
+        assert_eq!((state.holder(), state.succeeded()), (Some(last), true));
+        let without = state.with_faults(FaultBudget::default());
+        assert_eq!((without.faults(), without.effects()), (FaultBudget::default(), 0b1000_0001));
+        assert_eq!((without.holder(), without.succeeded()), (Some(last), true));
     }
 
     #[test]

@@ -128,8 +128,7 @@ impl Successors<'_> {
         match position.action {
             NextAction::Nothing => return Ok(()),
             NextAction::Effect { then } => {
-                let mut next = self.state.with_worker_at(worker, then);
-                next.effects |= 1 << worker;
+                let next = self.state.with_worker_at(worker, then).with_effect_of(worker);
                 self.add(Act::Effect(worker), None, next)?;
             }
             NextAction::Call { number, .. } => {
@@ -220,7 +219,7 @@ impl Successors<'_> {
 
     /// The faults so far plus one; `None` if the budget does not allow it.
     fn one_more(&self, fault: Fault) -> Option<FaultBudget> {
-        self.state.faults.with(fault, self.rules.most)
+        self.state.faults().with(fault, self.rules.most)
     }
 
     /// True if an assumption excludes faults for a worker at this position. Its handler may still
@@ -318,7 +317,7 @@ impl Successors<'_> {
         }
         // The replica's state is irrelevant if no failover may happen any more. Keeping it would
         // count equal states twice.
-        if next.faults.of(Fault::Failover) == self.rules.most.of(Fault::Failover) {
+        if next.faults().of(Fault::Failover) == self.rules.most.of(Fault::Failover) {
             next.lag = Lags::NONE;
         }
         let is_changed = next.keys != state.keys;
@@ -336,8 +335,8 @@ impl Successors<'_> {
                 && is_changed
                 && !self.replies.is_same_lock(state.keys, next.keys),
             holder: state.holder(),
-            effects_before: state.effects,
-            effects: next.effects,
+            effects_before: state.effects(),
+            effects: next.effects(),
             has_keyed_effect: self.rules.program.has_keyed_effect(),
             other_payload: self.rules.other_payload(),
             quiet: !self.rules.positions(&next).any(Position::is_at_work),

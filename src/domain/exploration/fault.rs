@@ -93,6 +93,9 @@ impl Fault {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct FaultBudget(u64);
 
+/// The number of faults.
+const FAULTS: usize = Fault::VARIANTS.len();
+
 /// The bits of one count.
 const COUNT_BITS: usize = 4;
 
@@ -107,7 +110,10 @@ impl FaultBudget {
     pub const USUAL: Self = Self::default_counts();
 
     /// A budget that no schedule exceeds.
-    pub const ANY: Self = Self(u64::MAX);
+    pub const ANY: Self = Self(Self::BITS);
+
+    /// The bits of all counts. A state of the search keeps other things in the bits below.
+    pub(crate) const BITS: u64 = u64::MAX << (u64::BITS as usize - COUNT_BITS * FAULTS);
 
     const fn default_counts() -> Self {
         let mut budget = 0;
@@ -118,6 +124,16 @@ impl FaultBudget {
             index += 1;
         }
         Self(budget)
+    }
+
+    /// The counts as a number that uses no bits other than [`FaultBudget::BITS`].
+    pub(crate) fn bits(self) -> u64 {
+        self.0
+    }
+
+    /// The budget with these counts. Bits that no count uses are ignored.
+    pub(crate) fn of_bits(bits: u64) -> Self {
+        Self(bits & Self::BITS)
     }
 
     /// How often a fault happens.
