@@ -72,6 +72,15 @@ fn explored(folder: &Path, names: &[String], bounds: Bounds) -> BTreeMap<String,
 
 /// The frontier of each protocol, as the naive checker finds it.
 fn checked(folder: &Path, names: &[String], bounds: Bounds) -> BTreeMap<String, Checked> {
+    each_protocol(folder, names, |protocol, server| check(&protocol, bounds, server))
+}
+
+/// What is found about each protocol; several are examined at the same time.
+fn each_protocol<R: Send>(
+    folder: &Path,
+    names: &[String],
+    examine: impl Fn(Protocol, &Server) -> R + Sync,
+) -> BTreeMap<String, R> {
     let mut shares = vec![Vec::new(); THREADS];
     for (number, name) in names.iter().enumerate() {
         shares[number % THREADS].push(name);
@@ -81,7 +90,7 @@ fn checked(folder: &Path, names: &[String], bounds: Bounds) -> BTreeMap<String, 
         let mut found = Vec::new();
         for name in names {
             let protocol = Protocol::read(&folder.join(name));
-            found.push((name.clone(), check(&protocol, bounds, &server)));
+            found.push((name.clone(), examine(protocol, &server)));
         }
         found
     });
@@ -262,6 +271,43 @@ fn explore_finds_what_a_naive_checker_finds_and_each_protocol_announces() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The sets of faults that lead to a second effect, with the steps of a shortest history.
+fn second_effects(checked: &Checked) -> BTreeMap<Faults, usize> {
+    let mut found = BTreeMap::new();
+    for ((invariant, faults), harm) in &checked.frontier {
+        if *invariant == "one-effect" {
+            found.insert(*faults, harm.steps);
+        }
+    }
+    found
+}
+
+/// Rule: a system with fencing has a second effect by the same faults as one without, so `[effect]` has no setting for it.
+/// Each worker that fencing refuses could also have had its effect earlier, when its token was the newest.
+#[test]
+fn fencing_does_not_prevent_a_second_effect() {
+    let (workers, faults) = MOST[0];
+    let bounds = Bounds { workers, faults, assumes: false };
+    let found = each_protocol(&folder(), &names(), |mut protocol, server| {
+        let without = check(&protocol, bounds, server);
+        protocol.is_fenced = true;
+        (without, check(&protocol, bounds, server))
+    });
+    let mut wrong = Vec::new();
+    let mut refusals = 0;
+    for (name, (without, with)) in &found {
+        assert!(!without.reached.contains("refused effect"), "{name}");
+        refusals += usize::from(with.reached.contains("refused effect"));
+        let (without, with) = (second_effects(without), second_effects(with));
+        if with != without {
+            wrong.push(format!("{name}: without fencing {without:?}, with it {with:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    // Where no effect is refused, nothing is compared.
+    assert!(refusals * 2 > found.len(), "{refusals} of {}", found.len());
 }
 
 /// The result is stored before the last call of complete.

@@ -3,6 +3,7 @@
 
 mod calls;
 mod crossed;
+mod fence;
 mod format;
 mod judged;
 mod naive;

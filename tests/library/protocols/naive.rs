@@ -6,13 +6,11 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt;
 
 use super::calls::{Caller, Keys, Outcome, Step, Stored, Which};
+use super::fence::Fence;
 use super::format::Format;
-use super::protocol::{Call, Means, OnFailure, Protocol};
+use super::protocol::{Call, MOST_WORKERS, Means, OnFailure, Protocol};
 use super::request::Request;
 use crate::support::Server;
-
-/// So many workers have a place in a state.
-const MOST_WORKERS: usize = 3;
 
 /// The faults, as indices of how often each happened.
 pub const FAULTS: [&str; 9] =
@@ -63,6 +61,8 @@ struct State {
     section: u8,
     /// A worker has stored the result of its effect, which may have ended since.
     has_stored: bool,
+    /// What the system of the effects knows, if it has fencing.
+    fence: Fence,
 }
 
 /// What happened last.
@@ -120,6 +120,7 @@ pub fn check(protocol: &Protocol, bounds: Bounds, server: &Server) -> Checked {
         holder: None,
         section: 0,
         has_stored: false,
+        fence: Fence::default(),
     };
     let mut search = Search {
         protocol,
@@ -232,6 +233,9 @@ impl Search<'_> {
             self.reach(node, State { used, ..resent }, event, &broken);
         }
 
+        if self.protocol.is_fenced && outcome.means == Some(Means::Acquired) {
+            after.fence.hand_out(worker);
+        }
         let at = self.follows(step, call, outcome.means);
         after.at[usize::from(worker)] = at;
         let is_on = match at {
@@ -257,6 +261,11 @@ impl Search<'_> {
 
     fn worker_has_its_effect(&mut self, node: usize, worker: u8) {
         let mut state = self.nodes[node].state;
+        if self.protocol.is_fenced && !state.fence.accepts(worker) {
+            self.reached.insert("refused effect");
+            state.at[usize::from(worker)] = self.after_failure();
+            return self.reach(node, state, Event::Effect(worker), &[]);
+        }
         if state.used == Faults::default() {
             self.reached.insert("effect");
         }

@@ -10,6 +10,9 @@ use super::format::Format;
 /// The key of every request.
 pub const KEY: &str = "order-1";
 
+/// So many workers have a place in a state.
+pub const MOST_WORKERS: usize = 3;
+
 /// The folder of the protocols.
 pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/protocols")
@@ -36,6 +39,8 @@ pub struct Protocol {
     pub on_failure: OnFailure,
     /// The system that has the effect has it once per key.
     pub is_keyed: bool,
+    /// The system that has the effect refuses old tokens. No schema can say so; a test does.
+    pub is_fenced: bool,
     pub begin: Vec<Call>,
     pub renew: Vec<Call>,
     pub complete: Vec<Call>,
@@ -129,6 +134,7 @@ impl Protocol {
             is_keyed: schema.get("effect").is_some_and(|effect| {
                 table(effect).get("keyed").and_then(Value::as_bool).unwrap_or(false)
             }),
+            is_fenced: false,
             begin: calls("begin"),
             renew: calls("renew"),
             complete: calls("complete"),
