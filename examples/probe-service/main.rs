@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use clap::builder::PossibleValuesParser;
-use support::probe_service::{CONTRACTS, Config, ProbeService, VARIANTS, Variant};
+use support::probe_service::{Answers, CONTRACTS, Config, Late, ProbeService, VARIANTS, Variant};
 
 /// A payment service that executes the steps of a schema, correctly or with one mistake
 #[derive(Parser)]
@@ -36,6 +36,12 @@ struct Args {
     /// How long the handler takes, in milliseconds
     #[arg(long, default_value_t = 50)]
     delay: u64,
+    /// What the answer to a payment contains
+    #[arg(long, default_value = "payment", value_parser = ["payment", "empty", "large", "binary"])]
+    answers: String,
+    /// Let the service's database refuse a second payment of a key
+    #[arg(long)]
+    unique: bool,
 }
 
 fn schemas() -> PossibleValuesParser {
@@ -62,6 +68,14 @@ fn main() -> std::io::Result<()> {
         redis,
         delay: Duration::from_millis(args.delay),
         port: args.port,
+        answers: match args.answers.as_str() {
+            "empty" => Answers::Empty,
+            "large" => Answers::Large,
+            "binary" => Answers::Binary,
+            _ => Answers::Payment,
+        },
+        is_unique: args.unique,
+        late: Late::Nothing,
     })?;
     println!("{}", service.url("/payments"));
     loop {

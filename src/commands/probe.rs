@@ -5,6 +5,7 @@ mod effects;
 mod host;
 mod options;
 mod profiles;
+mod record_changes;
 mod records;
 mod request;
 mod step_runner;
@@ -18,15 +19,18 @@ use serde_json::{Map, Value, json};
 use tokio::time::{Instant, sleep};
 
 pub use self::options::Args;
-use self::step_runner::StepRunner;
-use crate::context::{Context, interruptible};
+use self::record_changes::{RecordChanges, Removal};
+use self::records::RecordLookup;
+use self::step_runner::{MadeCheck, StepRunner};
+use crate::context::Context;
 use crate::domain::probe::{
     AcceptedChecks, Baseline, CHECKS, CheckedService, KeyForm, KeyPlace, ProbeCheck, ProbeStep,
-    ProbeStepResult, ProbeTask, ProbeVerdict,
+    ProbeStepResult, ProbeTask, ProbeVerdict, TemplateError,
 };
 use crate::exit::{CommandError, Exit};
 use crate::files;
 use crate::http::{HttpClient, HttpOptions};
+use crate::interrupt::Interrupt;
 use crate::render::{escape, probe as render};
 use crate::store::{Tls, TlsOptions};
 
@@ -45,6 +49,12 @@ const MOST_CONFIRMATIONS: usize = 3;
 /// After this many checks in a row without any answer, the service is taken to be gone.
 const MOST_SILENT: usize = 3;
 
+/// How often a fault is tried at most.
+const MOST_FAULTS: usize = 3;
+
+/// How many records that could not be removed are named.
+const MOST_KEPT_SHOWN: usize = 5;
+
 /// Larger than any document of this command.
 const LARGEST_ACCEPTED: u64 = 64 << 20;
 
@@ -53,6 +63,11 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         let text = render::list(context.ui.view());
         context.ui.page(text)?;
         return Ok(Exit::Done);
+    }
+    if context.settings.wants_sandbox() {
+        return Err(CommandError::usage("--sandbox starts a Redis that your service does not use")
+            .hint("name the service's own Redis, or leave --sandbox out")
+            .into());
     }
     let accepted = args.expect.as_deref().map(accepted).transpose()?;
     let mut task = task(context, &args)?;
@@ -68,23 +83,109 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         return Err(CommandError::usage(message).hint(hint).into());
     }
     if args.dry_run {
-        let text = render::dry_run(&dry_steps(&planned), context.ui.view());
+        let first = step_runner::first_steps(&task)?;
+        let mut steps = vec![("first requests", Ok(first.as_slice()))];
+        steps.extend(dry_steps(&planned));
+        let text = render::dry_run(&steps, context.ui.view());
         context.ui.page(text)?;
         return Ok(Exit::Done);
     }
     host::confirm(context, &task.template.url, &args.yes).await?;
     if let Some(url) = args.effects.as_deref().filter(|given| effects::is_url(given)) {
+        request::check_url(url, "--effects")?;
         host::confirm(context, url, &args.yes).await?;
     }
     let records = records::lookup(context, &args).await?;
+    if args.faults && records.is_none() {
+        return Err(CommandError::usage("--faults changes records, but no server is named")
+            .hint("add --schema NAME, and -u URL or -h HOST")
+            .into());
+    }
     task.reads_records = records.is_some();
+    let changes = match &records {
+        Some(records) => changes(context, &args, records.clone()).await?,
+        None => None,
+    };
+    let keeps_records = records.is_some() && changes.is_none();
     if let Some(note) = &task.profile.note {
         context.ui.note(&escape::text(note.as_bytes()));
     }
     let client = client(context, &args);
     let oracle = effects::oracle(&args, client.clone());
-    let runner = StepRunner::new(client, oracle, records, args.max_requests - wanted);
-    interruptible(probe(context, &args, task, runner, accepted.as_ref())).await
+    let interrupt = Interrupt::listen()?;
+    if changes.is_some() {
+        // A signal must not end the run before its records are removed.
+        interrupt.handle_terminate()?;
+    }
+    let repeats = args.max_requests - wanted;
+    let mut runner = StepRunner::new(client, oracle, records, changes, repeats);
+    let ended = interrupt.unless_raised(probe(context, &args, &mut task, &mut runner)).await;
+    let removal = runner.remove_records().await;
+    if let Some(removal) = &removal {
+        print_removal(context, removal);
+    } else if keeps_records {
+        context.ui.status("The records of this probe are kept in Redis until their TTL ends.");
+    }
+    let Some(checked) = ended else {
+        let interrupted = CommandError::interrupted("interrupted");
+        return Err(match removal {
+            // idemctl does not wait for a handler that still runs.
+            Some(_) => interrupted.hint(
+                "a request that the service still executes can store its record later, until its TTL",
+            ),
+            None => interrupted,
+        }
+        .into());
+    };
+    show(context, &args, &task, &runner, &checked?, accepted.as_ref(), removal.as_ref())
+}
+
+/// The changes of the records, unless the context permits none.
+///
+/// # Errors
+/// The context permits none, and `--faults` needs them; else those of a connection or of a file.
+async fn changes(
+    context: &mut Context,
+    args: &Args,
+    records: RecordLookup,
+) -> Result<Option<RecordChanges>> {
+    match RecordChanges::open(context, records).await {
+        Ok(changes) => Ok(Some(changes)),
+        Err(error) if args.faults => Err(error),
+        // A probe that only reads needs no permission to change.
+        Err(error) => {
+            let why = escape::text(format!("{error:#}").as_bytes());
+            context.ui.warning(&format!("the records of this probe cannot be removed: {why}"));
+            Ok(None)
+        }
+    }
+}
+
+fn print_removal(context: &mut Context, removal: &Removal) {
+    let records = if removal.removed == 1 { "record" } else { "records" };
+    let backup = match &removal.backup {
+        Some(file) => format!("; backup: {}", escape::text(file.as_bytes())),
+        None => String::new(),
+    };
+    let removed = removal.removed;
+    if removed == 0 && removal.kept.is_empty() {
+        context.ui.status(
+            "Redis has no record of this probe's keys under this schema. If the service stores them \
+             under other Redis keys, they stay until their TTL ends.",
+        );
+        return;
+    }
+    context.ui.status(&format!("{removed} {records} of this probe removed from Redis{backup}"));
+    for (key, why) in removal.kept.iter().take(MOST_KEPT_SHOWN) {
+        let why = escape::text(why.as_bytes());
+        context.ui.warning(&format!("the record of {key} may still be in Redis: {why}"));
+    }
+    if let Some(more) = removal.kept.len().checked_sub(MOST_KEPT_SHOWN).filter(|more| *more > 0) {
+        context.ui.warning(&format!("the records of {more} more keys may still be in Redis"));
+    }
+    if let Some(problem) = &removal.problem {
+        context.ui.warning(&escape::text(problem.as_bytes()));
+    }
 }
 
 /// A check with its steps, or why it is not applicable.
@@ -144,20 +245,29 @@ fn task(context: &Context, args: &Args) -> Result<ProbeTask, CommandError> {
         has_uuid_keys: args.uuid_keys,
         concurrency: usize::from(args.concurrency),
         rounds: usize::from(args.rounds),
+        other_method: args.other_method.clone(),
         other_caller,
         counts_effects: args.effects.is_some(),
         counts_by_key: effects::is_of_key(args.effects.as_deref().unwrap_or_default()),
         effects_drift: None,
         reads_records: false,
+        makes_faults: args.faults,
         baseline: Baseline::default(),
         keys: Cell::new(0),
     };
     // A key without a place is an error of the command line, not of one check.
-    let request = task.template.with_key("key").map_err(|why| {
-        CommandError::usage(why.to_string())
-            .hint("--key-header, --key-field and --key-parameter say where the key belongs")
+    let request = task.template.with_key("key").map_err(|why| match why {
+        TemplateError::Url(_) => CommandError::usage(why.to_string()),
+        _ => CommandError::usage(why.to_string())
+            .hint("--key-header, --key-field and --key-parameter say where the key belongs"),
     })?;
     request::check(&request)?;
+    if let Some(method) = &task.other_method {
+        request::check_method(method)?;
+        if method == &task.template.method {
+            return Err(CommandError::usage("--other-method is the method of the request"));
+        }
+    }
     Ok(task)
 }
 
@@ -177,12 +287,11 @@ fn client(context: &Context, args: &Args) -> HttpClient {
 async fn probe(
     context: &mut Context,
     args: &Args,
-    mut task: ProbeTask,
-    mut runner: StepRunner,
-    accepted: Option<&AcceptedChecks>,
-) -> Result<Exit> {
-    begin(context, &mut task, &mut runner).await?;
-    let planned = plan(&task, args);
+    task: &mut ProbeTask,
+    runner: &mut StepRunner,
+) -> Result<Vec<CheckedService>> {
+    begin(context, task, runner).await?;
+    let planned = plan(task, args);
     let began = Instant::now();
     let progress = context.ui.progress_of("checks made", Some(planned.len() as u64));
     let mut made = Vec::with_capacity(planned.len());
@@ -195,9 +304,16 @@ async fn probe(
                 continue;
             }
         };
-        let mut results = Vec::with_capacity(steps.len());
-        for step in &steps {
-            results.push(runner.run(&task, step).await);
+        let mut results = run_steps(task, runner, &steps).await;
+        for _ in 1..MOST_FAULTS {
+            // The handler may have been quicker than the change of its record.
+            let is_missed = results.iter().any(|result| matches!(result.fault, Some(Err(_))));
+            let Ok(again) = (check.steps)(task) else { break };
+            let requests = again.iter().map(step_runner::planned_requests).sum();
+            if !is_missed || !runner.may_repeat(requests) {
+                break;
+            }
+            results = run_steps(task, runner, &again).await;
         }
         let mut exchanges = results.iter().flat_map(|result| &result.exchanges);
         let is_answered = exchanges.any(|exchange| exchange.answer().is_some());
@@ -211,9 +327,10 @@ async fn probe(
         }
         progress.inc(1);
     }
-    let mut checked = judged(&task, &made);
-    let doubtful = confirm_numbers(&task, &mut runner, &mut made, &checked).await;
-    checked = judged(&task, &made);
+    runner.count_again(&mut made).await;
+    let mut checked = judged(task, &made);
+    let doubtful = confirm_numbers(task, runner, &mut made, &checked).await;
+    checked = judged(task, &made);
     if task.counts_effects && task.effects_drift.is_none() {
         // Other traffic must not look like a second execution, so it is looked for as long as the
         // checks ran.
@@ -221,7 +338,7 @@ async fn probe(
         let idle = if is_any_failed { began.elapsed().min(MOST_IDLE) } else { Duration::ZERO };
         task.effects_drift = runner.drift_at_end(idle).await;
         if task.effects_drift.is_some() {
-            checked = judged(&task, &made);
+            checked = judged(task, &made);
         }
     }
     for checked in &mut checked {
@@ -230,7 +347,19 @@ async fn probe(
         }
     }
     progress.finish_and_clear();
-    show(context, args, &task, &runner, &checked, accepted)
+    Ok(checked)
+}
+
+async fn run_steps(
+    task: &ProbeTask,
+    runner: &mut StepRunner,
+    steps: &[ProbeStep],
+) -> Vec<ProbeStepResult> {
+    let mut results = Vec::with_capacity(steps.len());
+    for step in steps {
+        results.push(runner.run(task, step).await);
+    }
+    results
 }
 
 /// Makes checks again that only a number of effects fails, after a time in which late effects can
@@ -258,10 +387,7 @@ async fn confirm_numbers(
                 break;
             }
             sleep(CALM).await;
-            let mut results = Vec::with_capacity(steps.len());
-            for step in &steps {
-                results.push(runner.run(task, step).await);
-            }
+            let results = run_steps(task, runner, &steps).await;
             if (check.judge)(task, &results).verdict == ProbeVerdict::Fail {
                 *made = (check, Ok(results));
                 is_confirmed = true;
@@ -274,9 +400,6 @@ async fn confirm_numbers(
     }
     doubtful
 }
-
-/// A check with the results of its steps, or why it is not applicable.
-type MadeCheck = (&'static ProbeCheck, Result<Vec<ProbeStepResult>, String>);
 
 /// Judges all checks at the end, because the number of effects may drift during the run.
 fn judged(task: &ProbeTask, made: &[MadeCheck]) -> Vec<CheckedService> {
@@ -351,6 +474,7 @@ fn show(
     runner: &StepRunner,
     checked: &[CheckedService],
     accepted: Option<&AcceptedChecks>,
+    removal: Option<&Removal>,
 ) -> Result<Exit> {
     let differences = accepted.map(|accepted| accepted.differences(checked));
     let mut of_all = Map::new();
@@ -360,6 +484,9 @@ fn show(
     of_all.insert("requests".to_owned(), json!(runner.sent()));
     of_all.insert("counts_effects".to_owned(), json!(task.counts_effects));
     of_all.insert("effects_drift".to_owned(), json!(task.effects_drift));
+    if let Some(removal) = removal {
+        of_all.insert("records".to_owned(), removal.json());
+    }
     if let Some(differences) = &differences {
         let values: Vec<Value> = differences.iter().map(render::difference).collect();
         of_all.insert("differences".to_owned(), Value::Array(values));

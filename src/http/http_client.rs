@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::error::Error;
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -25,7 +25,10 @@ use crate::domain::probe::{ProbeAnswer, ProbeExchange, ProbeOutcome, ProbeReques
 use crate::store::Tls;
 
 /// The most bytes of a body that are read.
-const MOST_BODY: usize = 1 << 20;
+const MOST_BODY: usize = 2 << 20;
+
+/// The least bytes of a body that is shared with the one before.
+const LEAST_SHARED: usize = 4 << 10;
 
 /// The limits and the TLS settings of a client.
 #[derive(Debug, Clone)]
@@ -42,6 +45,8 @@ pub(crate) struct HttpClient {
     options: HttpOptions,
     /// When the probe began. All times count from here.
     started: Instant,
+    /// The last long body. Replays have the same one, and are kept until the end of the run.
+    last_body: Arc<Mutex<Arc<[u8]>>>,
 }
 
 /// A request that was answered, or why it was not.
@@ -49,7 +54,7 @@ type Answered = Result<(ProbeAnswer, Instant, Instant), String>;
 
 impl HttpClient {
     pub(crate) fn new(options: HttpOptions) -> Self {
-        Self { options, started: Instant::now() }
+        Self { options, started: Instant::now(), last_body: Arc::default() }
     }
 
     /// The time limit of one request.
@@ -88,7 +93,7 @@ impl HttpClient {
             request: request.clone(),
             sent_us: sent.get().map(|at| self.micros(at)),
             answered_us: answered.get().map(|at| self.micros(at)),
-            ended_us: None,
+            ended_us: Some(self.micros(Instant::now())),
             outcome,
         }
     }
@@ -113,6 +118,18 @@ impl HttpClient {
                 outcome: ProbeOutcome::Unanswered(why),
             },
         }
+    }
+
+    /// The body, whose bytes are those of the one before if both are equal.
+    fn shared(&self, body: Vec<u8>) -> Arc<[u8]> {
+        if body.len() < LEAST_SHARED {
+            return body.into();
+        }
+        let mut last = self.last_body.lock().unwrap_or_else(PoisonError::into_inner);
+        if **last != *body {
+            *last = body.into();
+        }
+        Arc::clone(&last)
     }
 
     fn micros(&self, at: Instant) -> u64 {
@@ -181,6 +198,7 @@ impl HttpClient {
                 headers.push((name.as_str().to_owned(), value.as_bytes().to_vec()));
             }
             let status = head.status.as_u16();
+            let body = self.shared(body);
             let answer = ProbeAnswer { status, headers, body, is_whole };
             Ok((answer, answered, Instant::now()))
         });

@@ -9,11 +9,16 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod answers;
 mod correct;
+mod curl_lines;
+mod faults;
 mod mistakes;
 mod outside;
+mod removal;
 mod service;
 mod stage;
+mod tls;
 #[path = "../cli/json/validator.rs"]
 #[expect(dead_code, reason = "its other functions are for the tests of all documents")]
 mod validator;

@@ -67,6 +67,37 @@ fn another_machine_has_to_be_named_twice() {
     probe(&[url, "-d", PAYMENT, "--yes", "probe.invalid"]).exits(5);
 }
 
+/// `--effects` is a second URL, so its host has to be confirmed as well.
+#[test]
+fn another_machine_that_counts_effects_has_to_be_named_too() {
+    let service = FixedService::start(|_| created("{}"));
+    let words = [&service.url, "-d", PAYMENT, "--effects", "http://counts.invalid/n"];
+    probe(&words).exits(2).says("add --yes counts.invalid");
+    assert_eq!(service.connections(), 0);
+    let confirmed = [&words[..], &["--yes", "counts.invalid", "--only", "replay-status"]].concat();
+    probe(&confirmed);
+    assert!(service.connections() > 0);
+}
+
+/// With -p and --schema, the protection of a context that has this server applies.
+#[test]
+fn a_protected_context_has_to_be_named() {
+    let stage = Stage::new("express", None);
+    let config = format!("[contexts.prod]\nurl = \"{}\"\nprotected = true\n", stage.server.url());
+    stage.server.configure(&config);
+    let url = stage.service.url("/payments");
+    let words = ["probe", &url, "-d", PAYMENT, "--schema", "express", "--only", "replay-status"];
+    let by_context = [&words[..], &["--context", "prod"]].concat();
+    stage.server.unnamed(&by_context).exits(2).says("in scripts, add --confirm prod");
+    stage.server.idemctl(&words).exits(2).says("--confirm prod");
+    let wrong = [&by_context[..], &["--confirm", "other"]].concat();
+    stage.server.unnamed(&wrong).exits(2).says("--confirm must be `prod` here");
+    assert_eq!(stage.service.effects(), 0);
+    let right = [&by_context[..], &["--confirm", "prod", "--faults"]].concat();
+    stage.server.unnamed(&right).exits(0).says("removed from Redis");
+    assert_eq!(stage.server.keys(), [""; 0]);
+}
+
 #[test]
 fn a_dry_run_sends_nothing_and_shows_each_request() {
     let service = FixedService::start(|_| created("{}"));
@@ -158,7 +189,7 @@ fn the_document_is_as_its_schema_says() {
     let run = stage.probe(&["--rounds", "1"]).exits(1);
     let found = faults("probe.json", &[run.json()]);
     assert!(found.is_empty(), "{}", found.join("\n"));
-    assert_eq!(verdicts(&run).len(), 33);
+    assert_eq!(verdicts(&run).len(), 38);
 }
 
 #[test]
@@ -200,6 +231,12 @@ fn bad_requests_are_usage_errors() {
         (&["http://127.0.0.1/", "-X", "A B"], "is not an HTTP method"),
         (&["http://127.0.0.1/", "--schema", "express"], "not the server"),
         (&["http://127.0.0.1/", "-p", "1"], "not the schema"),
+        (&["http://127.0.0.1/", "--effects", "http://u:sesame@127.0.0.1/"], "--effects contains"),
+        (&["http://127.0.0.1/", "-H", "X-A: a\u{1}b"], "a character that HTTP forbids"),
+        (&["http://u:sesame@127.0.0.1:99999/", "--key-parameter", "k"], "the URL is not valid"),
+        (&["http://127.0.0.1/", "--sandbox"], "your service does not use"),
+        (&["http://127.0.0.1/", "--other-method", "A B"], "is not an HTTP method"),
+        (&["http://127.0.0.1/", "--other-method", "POST"], "is the method of the request"),
         (&["http://127.0.0.1/", "-d", "@/none"], "--data: cannot read /none"),
         (&["http://127.0.0.1/", "--expect", "/none"], "--expect: /none"),
     ] {

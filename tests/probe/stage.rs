@@ -1,6 +1,7 @@
 //! A server, a payment service on it, and probes of that service.
 
 use std::collections::BTreeMap;
+use std::process::Command;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -34,15 +35,16 @@ pub struct Stage {
 impl Stage {
     /// The service with this schema, and with this mistake if there is one.
     pub fn new(schema: &'static str, variant: Option<Variant>) -> Self {
+        Self::with(schema, |config| config.variant = variant)
+    }
+
+    /// The service with this schema and these settings.
+    pub fn with(schema: &'static str, set: impl FnOnce(&mut Config)) -> Self {
         let server = Server::start();
-        let service = ProbeService::start(Config {
-            schema: wire::schema(schema),
-            variant,
-            redis: server.url(),
-            delay: DELAY,
-            port: 0,
-        })
-        .unwrap();
+        let mut config = Config::correct(wire::schema(schema), server.url(), DELAY);
+        set(&mut config);
+        let variant = config.variant;
+        let service = ProbeService::start(config).unwrap();
         Self { server, service, schema, variant }
     }
 
@@ -59,6 +61,11 @@ impl Stage {
 
     /// The same with effects from another URL.
     pub fn probe_counting(&self, effects: &str, output: &str, words: &[&str]) -> Run {
+        self.command(effects, output, words).run()
+    }
+
+    /// The command of this probe.
+    pub fn command(&self, effects: &str, output: &str, words: &[&str]) -> Command {
         let failing = match self.variant {
             Some(Variant::ReleasesAfterFailure) => FAILING_LATE,
             _ => FAILING,
@@ -68,7 +75,8 @@ impl Stage {
         command.args(["-H", "Content-Type: application/json", "-H", "Authorization: Bearer one"]);
         command.args(["--as", "Authorization: Bearer two", "--effects", effects]);
         command.args(["--failing-data", failing, "--schema", self.schema, "-o", output]);
-        command.args(words).run()
+        command.args(words);
+        command
     }
 }
 

@@ -10,7 +10,7 @@ use crate::rust_source::{Name, Source};
 type Broken = Vec<String>;
 
 /// Commands that only read: nothing in them can change a record.
-const READING: &str = "inspect list stats log backup diff duplicates detect doctor probe schema sandbox context config completions man";
+const READING: &str = "inspect list stats log backup diff duplicates detect doctor schema sandbox context config completions man";
 
 /// Holds every file to a rule, then shows the rule files that break it.
 #[track_caller]

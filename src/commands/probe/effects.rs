@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::options::Args;
 use crate::ask_program::AskProgram;
-use crate::domain::probe::{ProbeOutcome, ProbeRequest};
+use crate::domain::probe::{ProbeOutcome, ProbeRequest, ServiceTrust};
 use crate::http::HttpClient;
 
 /// What a key is replaced by in a command or a URL.
@@ -64,11 +64,12 @@ impl EffectsOracle {
                     url: url.replace(KEY_MARK, key),
                     headers: Vec::new(),
                     caller_header: None,
+                    trust: ServiceTrust::System,
                     body: Vec::new(),
                     key: None,
                 };
                 match client.send(&request).await.outcome {
-                    ProbeOutcome::Answered(answer) if answer.is_success() => answer.body,
+                    ProbeOutcome::Answered(answer) if answer.is_success() => answer.body.to_vec(),
                     ProbeOutcome::Answered(answer) => {
                         return Err(format!("--effects answered {}", answer.status));
                     }

@@ -29,7 +29,8 @@ use crate::domain::probe::{CHECKS, ProbeCheck};
 /// if all were sent before the first answer. A failure always counts.
 ///
 /// With --schema and a server in -u, -h, -p, -s, --sentinel or --context, idemctl also reads the
-/// record of each key in Redis. It changes nothing there.
+/// record of each key in Redis. At the end it removes the records of the keys that it sent, with a
+/// backup. Only --faults changes them before.
 ///
 /// The requests are real: they create what the service creates. A host that is not this machine has
 /// to be typed, or given with --yes. Redirects are not followed.
@@ -79,9 +80,9 @@ pub struct Args {
     #[arg(long)]
     pub(super) uuid_keys: bool,
 
-    /// ietf-07, stripe, adyen, square, or a file of rules
+    /// Name or file of the rules
     ///
-    /// The rules by which the checks are judged.
+    /// The built-in ones are ietf-07, stripe, adyen and square. They judge the checks.
     #[arg(long, value_name = "NAME|FILE", default_value = "ietf-07")]
     pub(super) profile: String,
 
@@ -110,6 +111,19 @@ pub struct Args {
     /// JSON pointer of the number in what --effects returns
     #[arg(long, value_name = "POINTER", requires = "effects")]
     pub(super) effects_at: Option<String>,
+
+    /// Another method that the service accepts here, such as PUT
+    ///
+    /// For the check mismatch-method.
+    #[arg(long, value_name = "METHOD")]
+    pub(super) other_method: Option<String>,
+
+    /// Also change and delete records while the service uses them
+    ///
+    /// Only those of keys that this run made. Needs --schema and a server in an option. idemctl lets
+    /// locks and results expire, deletes locks and replaces results, and says what the service does.
+    #[arg(long)]
+    pub(super) faults: bool,
 
     /// Number of simultaneous requests
     #[arg(

@@ -1,4 +1,4 @@
-//! The record of a key in Redis, which is only read.
+//! The records of keys in Redis.
 
 use anyhow::Result;
 
@@ -10,10 +10,11 @@ use crate::domain::record::age::millis;
 use crate::domain::record::{Expiry, Given, Record};
 use crate::domain::schema::{Catalog, TtlOf};
 use crate::exit::CommandError;
-use crate::store::read::lookup::Lookup;
+use crate::store::read::lookup::{Lookup, LookupResult};
 use crate::store::{ReadLimit, RecordReader};
 
 /// Reads records of keys.
+#[derive(Clone)]
 pub(super) struct RecordLookup {
     reader: RecordReader,
     catalog: Catalog,
@@ -74,19 +75,11 @@ impl RecordLookup {
     /// # Errors
     /// Why it cannot be read.
     pub(super) async fn read(&mut self, key: &str, written: &str) -> Result<StoredRecord, String> {
-        let lookup = Lookup {
-            head: ReadLimit::Whole,
-            thresholds: Thresholds::default(),
-            includes_results_of_others: false,
-        };
-        let mut keys = vec![Given::word(key.as_bytes())];
+        let mut keys = vec![key.to_owned()];
         if written != key {
-            keys.push(Given::word(written.as_bytes()));
+            keys.push(written.to_owned());
         }
-        let all = lookup
-            .find(&mut self.reader, &self.catalog, keys)
-            .await
-            .map_err(|error| format!("{error:#}"))?;
+        let all = self.find(&keys).await?;
         for found in &all {
             for record in &found.records {
                 if !record.claim.is_unrecognised() {
@@ -98,6 +91,23 @@ impl RecordLookup {
             return Err(why.to_string());
         }
         Ok(StoredRecord { state: "absent".to_owned(), ..StoredRecord::default() })
+    }
+
+    /// Looks up keys, with whole values.
+    ///
+    /// # Errors
+    /// Why they cannot be read.
+    pub(super) async fn find(&mut self, keys: &[String]) -> Result<Vec<LookupResult>, String> {
+        let lookup = Lookup {
+            head: ReadLimit::Whole,
+            thresholds: Thresholds::default(),
+            includes_results_of_others: false,
+        };
+        let keys = keys.iter().map(|key| Given::word(key.as_bytes())).collect();
+        lookup
+            .find(&mut self.reader, &self.catalog, keys)
+            .await
+            .map_err(|error| format!("{error:#}"))
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use url::Url;
 
 use super::options::Args;
-use crate::domain::probe::{KeyPlace, ProbeProfile, ProbeRequest, RequestTemplate};
+use crate::domain::probe::{KeyPlace, ProbeProfile, ProbeRequest, RequestTemplate, ServiceTrust};
 use crate::exit::CommandError;
 use crate::files;
 use crate::render::escape;
@@ -34,9 +34,15 @@ pub(super) fn template(
             place: KeyPlace::Mark,
             form: profile.form(),
             caller_header: None,
+            trust: ServiceTrust::System,
         },
     };
     template.form = profile.form();
+    template.trust = match &args.http_cacert {
+        _ if args.http_insecure => ServiceTrust::Any,
+        Some(file) => ServiceTrust::File(file.display().to_string()),
+        None => ServiceTrust::System,
+    };
     for given in &args.headers {
         match given.strip_prefix('@') {
             Some(file) => {
@@ -164,6 +170,7 @@ fn of_file(file: &Path) -> Result<RequestTemplate, CommandError> {
         place: KeyPlace::Mark,
         form: crate::domain::probe::KeyForm::Bare,
         caller_header: None,
+        trust: ServiceTrust::System,
     })
 }
 
@@ -182,18 +189,44 @@ fn split_head(bytes: &[u8]) -> (&[u8], &[u8]) {
 /// # Errors
 /// Usage: the URL or the method is not valid.
 pub(super) fn check(request: &ProbeRequest) -> Result<(), CommandError> {
-    let url = Url::parse(&request.url)
-        .map_err(|why| CommandError::usage(format!("the URL is not valid: {why}")))?;
+    check_url(&request.url, "the URL")?;
+    for (name, value) in &request.headers {
+        if value.iter().any(|byte| byte.is_ascii_control() && *byte != b'\t') {
+            let message = format!("the value of {name} contains a character that HTTP forbids");
+            return Err(CommandError::usage(message));
+        }
+    }
+    check_method(&request.method)
+}
+
+/// Refuses a URL that cannot be requested, or that contains a password. `what` names it, because it
+/// is not printed.
+///
+/// # Errors
+/// Usage: it is not valid.
+pub(super) fn check_url(url: &str, what: &str) -> Result<(), CommandError> {
+    let url = Url::parse(url)
+        .map_err(|why| CommandError::usage(format!("{what} is not valid: {why}")))?;
     if !["http", "https"].contains(&url.scheme()) || url.host_str().is_none() {
-        return Err(CommandError::usage("the URL must begin with http:// or https://"));
+        return Err(CommandError::usage(format!("{what} must begin with http:// or https://")));
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(CommandError::usage("the URL contains a user name or a password")
-            .hint("pass them as a header, from a file that only you may read: -H @FILE"));
+        return Err(CommandError::usage(format!("{what} contains a user name or a password"))
+            .hint(
+                "pass them as a header from a file (-H @FILE), or count effects with a command",
+            ));
     }
+    Ok(())
+}
+
+/// Refuses what is not an HTTP method.
+///
+/// # Errors
+/// Usage: it is not one.
+pub(super) fn check_method(method: &str) -> Result<(), CommandError> {
     let is_method = |byte: u8| byte.is_ascii_alphabetic() || byte == b'-';
-    if request.method.is_empty() || !request.method.bytes().all(is_method) {
-        let method = escape::text(request.method.as_bytes());
+    if method.is_empty() || !method.bytes().all(is_method) {
+        let method = escape::text(method.as_bytes());
         return Err(CommandError::usage(format!("`{method}` is not an HTTP method")));
     }
     Ok(())

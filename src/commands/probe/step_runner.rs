@@ -1,13 +1,18 @@
 //! Makes the steps of the checks.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep};
 
 use super::effects::EffectsOracle;
+use super::record_changes::{RecordChanges, Removal};
 use super::records::RecordLookup;
 use crate::domain::probe::{
-    Baseline, ProbeAnswer, ProbeExchange, ProbeRequest, ProbeStep, ProbeStepResult, ProbeTask,
+    Baseline, ProbeAnswer, ProbeCheck, ProbeExchange, ProbeRequest, ProbeStep, ProbeStepResult,
+    ProbeTask, RecordFault,
 };
 use crate::exit::CommandError;
 use crate::http::HttpClient;
@@ -30,14 +35,28 @@ const TOGETHER_AT_START: usize = 3;
 /// The time before the retry that shows whether a replay is equal to the first answer.
 const RETRY_PAUSE: Duration = Duration::from_millis(1_100);
 
+/// The time between two looks whether a change has ended.
+const CHANGE_PAUSE: Duration = Duration::from_millis(1);
+
+/// The time in which late effects of the last checks appear.
+const LATE_EFFECTS: Duration = Duration::from_millis(1_500);
+
 /// The most time for the effect of the first request to appear.
 const MOST_LAG: Duration = Duration::from_secs(3);
+
+/// Why a fault was not made.
+const READS_ONLY: &str = "idemctl may not change records";
+
+/// A check with the results of its steps, or why it is not applicable.
+pub(super) type MadeCheck = (&'static ProbeCheck, Result<Vec<ProbeStepResult>, String>);
 
 /// Makes steps, and counts the requests.
 pub(super) struct StepRunner {
     client: HttpClient,
     oracle: Option<EffectsOracle>,
     records: Option<RecordLookup>,
+    /// A change is made in a task of its own, because Ctrl-C must not end it halfway.
+    changes: Option<Arc<Mutex<RecordChanges>>>,
     sent: usize,
     /// How many requests may be sent again because they were rejected as in progress.
     repeats_left: usize,
@@ -53,10 +72,45 @@ pub(super) struct StepRunner {
 /// How many requests a step sends, without repetitions of those that are rejected as in progress.
 pub(super) fn planned_requests(step: &ProbeStep) -> usize {
     match step {
-        ProbeStep::CountEffects(_) => 0,
+        ProbeStep::CountEffects(_) | ProbeStep::Fault(..) | ProbeStep::TakeFaultBack(_) => 0,
         ProbeStep::Send(_) | ProbeStep::SendUntilFree(_) | ProbeStep::Abandon(..) => 1,
-        ProbeStep::Overlap(..) => 2,
+        ProbeStep::Overlap(..) | ProbeStep::FaultDuring(..) => 2,
         ProbeStep::Together(requests) => requests.len(),
+    }
+}
+
+/// The requests before the first check.
+///
+/// # Errors
+/// Usage: the request cannot be made.
+pub(super) fn first_steps(task: &ProbeTask) -> Result<Vec<ProbeStep>, CommandError> {
+    let request = || {
+        let request = task.template.with_key(&task.new_key());
+        request.map_err(|why| CommandError::usage(why.to_string()))
+    };
+    let first = request()?;
+    let mut together = Vec::new();
+    for _ in 0..TOGETHER_AT_START {
+        together.push(request()?);
+    }
+    Ok(vec![
+        ProbeStep::Send(first.clone()),
+        ProbeStep::Together(together),
+        ProbeStep::SendUntilFree(first),
+    ])
+}
+
+/// The requests that a step sends.
+fn requests_of(step: &ProbeStep) -> &[ProbeRequest] {
+    match step {
+        ProbeStep::CountEffects(_) | ProbeStep::Fault(..) | ProbeStep::TakeFaultBack(_) => &[],
+        ProbeStep::Send(request)
+        | ProbeStep::SendUntilFree(request)
+        | ProbeStep::Abandon(request, _)
+        // The second request has the key of the first.
+        | ProbeStep::Overlap(request, ..)
+        | ProbeStep::FaultDuring(request, ..) => std::slice::from_ref(request),
+        ProbeStep::Together(requests) => requests,
     }
 }
 
@@ -65,12 +119,14 @@ impl StepRunner {
         client: HttpClient,
         oracle: Option<EffectsOracle>,
         records: Option<RecordLookup>,
+        changes: Option<RecordChanges>,
         repeats_left: usize,
     ) -> Self {
         Self {
             client,
             oracle,
             records,
+            changes: changes.map(|changes| Arc::new(Mutex::new(changes))),
             sent: 0,
             repeats_left,
             lag: Duration::ZERO,
@@ -98,9 +154,11 @@ impl StepRunner {
     /// Makes one step.
     pub(super) async fn run(&mut self, task: &ProbeTask, step: &ProbeStep) -> ProbeStepResult {
         let mut result = ProbeStepResult::default();
+        self.note_keys(task, requests_of(step)).await;
         match step {
             ProbeStep::CountEffects(request) => {
                 result.effects = self.steady_count(request).await;
+                result.counted_key.clone_from(&request.key);
                 return result;
             }
             ProbeStep::Send(request) => {
@@ -133,12 +191,96 @@ impl StepRunner {
                 result.record = record;
                 return result;
             }
+            ProbeStep::FaultDuring(request, fault, after) => {
+                return self.fault_during(task, request, *fault, *after).await;
+            }
+            ProbeStep::Fault(request, fault) => {
+                result.fault = Some(self.make_fault(task, request, *fault).await);
+                result.record = read_record(&mut self.records, task, request).await;
+                return result;
+            }
+            ProbeStep::TakeFaultBack(request) => {
+                result.was_kept = Some(self.take_fault_back(task, request).await);
+                return result;
+            }
         }
         if let Some(exchange) = result.exchanges.first() {
             let request = exchange.request.clone();
             result.record = read_record(&mut self.records, task, &request).await;
         }
         result
+    }
+
+    /// Remembers the keys of requests, whose records are removed at the end.
+    async fn note_keys(&self, task: &ProbeTask, requests: &[ProbeRequest]) {
+        let Some(changes) = &self.changes else { return };
+        let mut changes = changes.lock().await;
+        for request in requests {
+            changes.note_sent(task.stored_keys(request));
+        }
+    }
+
+    async fn make_fault(
+        &self,
+        task: &ProbeTask,
+        request: &ProbeRequest,
+        fault: RecordFault,
+    ) -> Result<(), String> {
+        let Some(changes) = self.changes.clone() else { return Err(READS_ONLY.to_owned()) };
+        let keys = task.stored_keys(request);
+        let made = tokio::spawn(async move { changes.lock().await.make(&keys, fault).await });
+        made.await.map_err(|error| error.to_string())?
+    }
+
+    async fn take_fault_back(
+        &self,
+        task: &ProbeTask,
+        request: &ProbeRequest,
+    ) -> Result<bool, String> {
+        let Some(changes) = self.changes.clone() else { return Err(READS_ONLY.to_owned()) };
+        let keys = task.stored_keys(request);
+        let taken = tokio::spawn(async move { changes.lock().await.take_back(&keys).await });
+        taken.await.map_err(|error| error.to_string())?
+    }
+
+    /// Sends a request, makes a fault while its handler runs, and sends the request again.
+    async fn fault_during(
+        &mut self,
+        task: &ProbeTask,
+        request: &ProbeRequest,
+        fault: RecordFault,
+        after: Duration,
+    ) -> ProbeStepResult {
+        self.sent += 1;
+        let then = async {
+            sleep(after).await;
+            let made = self.make_fault(task, request, fault).await;
+            let retry = match made {
+                Ok(()) => Some(self.client.send(request).await),
+                Err(_) => None,
+            };
+            (made, retry)
+        };
+        let (first, (made, retry)) = tokio::join!(self.client.send(request), then);
+        self.sent += usize::from(retry.is_some());
+        let mut exchanges = vec![first];
+        exchanges.extend(retry);
+        let record = read_record(&mut self.records, task, request).await;
+        ProbeStepResult { exchanges, fault: Some(made), record, ..ProbeStepResult::default() }
+    }
+
+    /// Removes the records of all keys that were sent; `None` if idemctl changes nothing in Redis.
+    /// Waits for a change that is being made.
+    pub(super) async fn remove_records(&mut self) -> Option<Removal> {
+        let mut changes = self.changes.take()?;
+        loop {
+            match Arc::try_unwrap(changes) {
+                Ok(changes) => return Some(changes.into_inner().remove_all().await),
+                // Ctrl-C interrupted the wait for a change, and not the change.
+                Err(in_use) => changes = in_use,
+            }
+            sleep(CHANGE_PAUSE).await;
+        }
     }
 
     /// Sends a request until it is not rejected as in progress, or the time limit is reached.
@@ -171,6 +313,10 @@ impl StepRunner {
     async fn steady_count(&mut self, request: &ProbeRequest) -> Option<Result<u64, String>> {
         let key = request.key.clone().unwrap_or_default();
         let oracle = self.oracle.as_ref()?;
+        if oracle.is_of_key() && request.key.is_none() {
+            // With an empty key, it may count those of all keys.
+            return Some(Err("--effects counts one key, and this request has none".to_owned()));
+        }
         // An effect may appear after its answer.
         sleep(self.lag * 2).await;
         let mut last = match oracle.read(&key).await {
@@ -198,6 +344,35 @@ impl StepRunner {
         Some(Err("the number of effects does not come to rest".to_owned()))
     }
 
+    /// Counts the effects of each key again, if the oracle tells keys apart. Those that appeared after
+    /// the last count of a check belong to that check, because no other request has its key.
+    pub(super) async fn count_again(&mut self, made: &mut [MadeCheck]) {
+        let Some(oracle) = self.oracle.as_ref().filter(|oracle| oracle.is_of_key()) else { return };
+        sleep(LATE_EFFECTS.max(self.lag * 2)).await;
+        for (_, results) in made {
+            let Ok(results) = results else { continue };
+            let mut last_counts = BTreeMap::new();
+            let mut was_sent = false;
+            for (place, result) in results.iter().enumerate() {
+                was_sent |= !result.exchanges.is_empty();
+                let Some(key) = &result.counted_key else { continue };
+                // A count before the requests stays.
+                if was_sent {
+                    last_counts.insert(key.clone(), place);
+                }
+            }
+            for (key, place) in last_counts {
+                if let Some(Ok(before)) = results[place].effects {
+                    match oracle.read(&key).await {
+                        Ok(now) if now >= before => results[place].effects = Some(Ok(now)),
+                        Ok(_) => {}
+                        Err(why) => results[place].effects = Some(Err(why)),
+                    }
+                }
+            }
+        }
+    }
+
     /// Sends the first request with a new key.
     ///
     /// # Errors
@@ -207,6 +382,7 @@ impl StepRunner {
             .template
             .with_key(&task.new_key())
             .map_err(|why| CommandError::usage(why.to_string()))?;
+        self.note_keys(task, std::slice::from_ref(&request)).await;
         self.sent += 1;
         Ok(self.client.send(&request).await)
     }
@@ -269,6 +445,7 @@ impl StepRunner {
         for _ in 0..TOGETHER_AT_START {
             requests.extend(task.template.with_key(&task.new_key()));
         }
+        self.note_keys(task, &requests).await;
         self.sent += requests.len();
         let together = self.client.send_together(&requests).await;
         baseline.tells_results_apart = are_all_different(&together);

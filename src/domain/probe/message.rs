@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use bstr::ByteSlice as _;
 use serde_json::Value;
@@ -22,9 +23,23 @@ pub(crate) struct ProbeRequest {
     pub(crate) headers: Vec<(String, Vec<u8>)>,
     /// The name of the header that names the caller, if the operator named another one.
     pub(crate) caller_header: Option<String>,
+    /// Whose certificates are trusted, for the curl lines.
+    pub(crate) trust: ServiceTrust,
     pub(crate) body: Vec<u8>,
     /// The idempotency key without quotation marks; `None` if the request has none.
     pub(crate) key: Option<String>,
+}
+
+/// Which certificate of a service is accepted.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) enum ServiceTrust {
+    /// One of the system's authorities.
+    #[default]
+    System,
+    /// One of the authorities in this file.
+    File(String),
+    /// Any.
+    Any,
 }
 
 /// A whole answer.
@@ -33,7 +48,8 @@ pub(crate) struct ProbeAnswer {
     pub(crate) status: u16,
     /// Names in lower case, and values.
     pub(crate) headers: Vec<(String, Vec<u8>)>,
-    pub(crate) body: Vec<u8>,
+    /// Equal bodies share their bytes.
+    pub(crate) body: Arc<[u8]>,
     /// False if the body is longer than the part that was read.
     pub(crate) is_whole: bool,
 }
@@ -56,7 +72,7 @@ pub(crate) struct ProbeExchange {
     pub(crate) sent_us: Option<u64>,
     /// When the head of the answer arrived.
     pub(crate) answered_us: Option<u64>,
-    /// When the whole answer had arrived.
+    /// When the whole answer had arrived, or idemctl closed the connection.
     pub(crate) ended_us: Option<u64>,
     pub(crate) outcome: ProbeOutcome,
 }

@@ -18,12 +18,13 @@ mod tests;
 
 pub(crate) use self::accepted_checks::{AcceptedChecks, ProbeDifference};
 pub(crate) use self::message::{
-    ProbeAnswer, ProbeExchange, ProbeOutcome, ProbeRequest, is_masked_header, is_masked_parameter,
+    ProbeAnswer, ProbeExchange, ProbeOutcome, ProbeRequest, ServiceTrust, is_masked_header,
+    is_masked_parameter,
 };
 pub(crate) use self::probe_check::{
-    CheckedService, ProbeCheck, ProbeStep, ProbeStepResult, ProbeVerdict, StoredRecord,
+    CheckedService, ProbeCheck, ProbeStep, ProbeStepResult, ProbeVerdict, RecordFault, StoredRecord,
 };
 pub(crate) use self::profile::ProbeProfile;
 pub(crate) use self::registry::{CHECKS, parse_profile};
 pub(crate) use self::task::{Baseline, ProbeTask, UUID_PREFIX};
-pub(crate) use self::template::{KeyForm, KeyPlace, RequestTemplate};
+pub(crate) use self::template::{KeyForm, KeyPlace, RequestTemplate, TemplateError};

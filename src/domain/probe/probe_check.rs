@@ -20,6 +20,21 @@ pub(crate) enum ProbeGroup {
     Failures,
     /// What Redis holds meanwhile.
     Record,
+    /// What the service does if its record is lost or replaced.
+    Fault,
+}
+
+/// What `--faults` does to the record of a key of this run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RecordFault {
+    /// Lets the lock expire.
+    ExpireLock,
+    /// Deletes the lock.
+    DeleteLock,
+    /// Lets the stored result expire.
+    ExpireResult,
+    /// Replaces the stored result by a value that is not of the schema.
+    ReplaceResult,
 }
 
 /// What a check found.
@@ -68,6 +83,13 @@ pub(crate) enum ProbeStep {
     /// Sends the first request, and the second one after this time, whether or not the first is
     /// answered. Waits for both answers.
     Overlap(ProbeRequest, ProbeRequest, Duration),
+    /// Sends a request, makes a fault in the record of its key after this time, and then sends the
+    /// request again. Waits for both answers.
+    FaultDuring(ProbeRequest, RecordFault, Duration),
+    /// Makes a fault in the record of this request's key.
+    Fault(ProbeRequest, RecordFault),
+    /// Removes what `ReplaceResult` wrote, if it is still there.
+    TakeFaultBack(ProbeRequest),
 }
 
 /// What one step returned.
@@ -77,11 +99,17 @@ pub(crate) struct ProbeStepResult {
     pub(crate) exchanges: Vec<ProbeExchange>,
     /// The number of effects, or why it is unknown.
     pub(crate) effects: Option<Result<u64, String>>,
+    /// The key of the request whose effects were counted.
+    pub(crate) counted_key: Option<String>,
     /// The time between the first and the last release of `Together`, in microseconds.
     pub(crate) spread_us: Option<u64>,
     /// What Redis held right after the step, for the first key of the step; `None` if Redis is not
     /// read.
     pub(crate) record: Option<Result<StoredRecord, String>>,
+    /// That the fault was made, or why it was not.
+    pub(crate) fault: Option<Result<(), String>>,
+    /// Whether the value of `ReplaceResult` was still there, or why this is unknown.
+    pub(crate) was_kept: Option<Result<bool, String>>,
 }
 
 /// The record of a key, as far as a check needs it.

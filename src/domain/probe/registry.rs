@@ -1,11 +1,11 @@
 //! All checks, in the order in which they are made and shown.
 
-use super::checks::{concurrency, failures, header, mismatch, replay, stored_record};
+use super::checks::{concurrency, failures, faults, header, mismatch, replay, stored_record};
 use super::probe_check::ProbeCheck;
 use super::profile::ProbeProfile;
 
 /// Every check.
-pub(crate) static CHECKS: [ProbeCheck; 33] = [
+pub(crate) static CHECKS: [ProbeCheck; 38] = [
     replay::AT_ONCE,
     replay::STATUS,
     replay::BODY,
@@ -22,6 +22,7 @@ pub(crate) static CHECKS: [ProbeCheck; 33] = [
     mismatch::ECHO,
     mismatch::ORDER,
     mismatch::URL,
+    mismatch::METHOD,
     mismatch::CALLER,
     header::MISSING,
     header::EMPTY,
@@ -39,6 +40,10 @@ pub(crate) static CHECKS: [ProbeCheck; 33] = [
     stored_record::STORED,
     stored_record::TTL,
     stored_record::BODY,
+    faults::LOCK_EXPIRES,
+    faults::LOCK_DELETED,
+    faults::FOREIGN_VALUE,
+    faults::RESULT_EXPIRES,
 ];
 
 /// Parses a profile.

@@ -24,6 +24,8 @@ pub(crate) struct ProbeTask {
     pub(crate) concurrency: usize,
     /// How often each simultaneous check is repeated.
     pub(crate) rounds: usize,
+    /// The method that the operator gave as another one.
+    pub(crate) other_method: Option<String>,
     /// The header that names another caller.
     pub(crate) other_caller: Option<(String, Vec<u8>)>,
     /// True if idemctl can read the number of effects.
@@ -34,6 +36,8 @@ pub(crate) struct ProbeTask {
     pub(crate) effects_drift: Option<String>,
     /// True if idemctl reads the records in Redis.
     pub(crate) reads_records: bool,
+    /// True if idemctl changes the records of its own keys, to see what the service does.
+    pub(crate) makes_faults: bool,
     pub(crate) baseline: Baseline,
     /// How many keys were made.
     pub(crate) keys: Cell<u32>,
@@ -59,6 +63,12 @@ pub(crate) const KEY_PREFIX: &str = "idemctl-probe";
 /// The first group of each key that is a UUID.
 pub(crate) const UUID_PREFIX: &str = "1de3c710";
 
+/// Longer than each key of a probe that is not filled up, with its quotation marks.
+const SHORT_KEY: usize = 40;
+
+/// The least length of a key that is filled up.
+const LONG_KEY: usize = 200;
+
 impl ProbeTask {
     /// A key that no other request of any run has.
     pub(crate) fn new_key(&self) -> String {
@@ -75,7 +85,8 @@ impl ProbeTask {
                 &format!("{:0<7}", &run[10..])[..7]
             );
         }
-        format!("{KEY_PREFIX}-{}-{number}", self.run)
+        // With a fixed length, no key is the beginning of another one.
+        format!("{KEY_PREFIX}-{}-{number:05}", self.run)
     }
 
     /// The operator's request with a key.
@@ -129,6 +140,57 @@ impl ProbeTask {
             return Err("the key is not in a header".to_owned());
         }
         self.template.with_header_lines(key, lines).map_err(|why: TemplateError| why.to_string())
+    }
+
+    /// The texts under which a service may have stored this request: the key, and each line of the
+    /// key's header, alone and joined.
+    pub(crate) fn stored_keys(&self, request: &ProbeRequest) -> Vec<String> {
+        let mut keys: Vec<String> = request.key.iter().cloned().collect();
+        if let KeyPlace::Header(name) = &self.template.place {
+            let mut lines = Vec::new();
+            for (known, value) in &request.headers {
+                if known.eq_ignore_ascii_case(name) {
+                    lines.push(String::from_utf8_lossy(value).trim().to_owned());
+                }
+            }
+            keys.push(lines.join(", "));
+            keys.push(lines.join(","));
+            for line in lines {
+                // A String of RFC 8941, with or without parameters.
+                if let Some(quoted) = line.strip_prefix('"') {
+                    keys.extend(quoted.split('"').next().map(str::to_owned));
+                }
+                keys.push(line);
+            }
+        }
+        keys.retain(|key| self.is_own(key));
+        // Some services cut long keys.
+        let mut cut = Vec::new();
+        for key in &keys {
+            for length in SHORT_KEY..key.len() {
+                if key.len() >= LONG_KEY {
+                    cut.extend(key.get(..length).map(str::to_owned));
+                }
+            }
+        }
+        keys.extend(cut);
+        keys.sort();
+        keys.dedup();
+        keys
+    }
+
+    /// True for a key that this run made. No other run has a key with its random name.
+    pub(crate) fn is_own(&self, key: &str) -> bool {
+        let prefix = match self.has_uuid_keys {
+            true => format!(
+                "{UUID_PREFIX}-{}-4{}-8{}-",
+                &self.run[..4],
+                &self.run[4..7],
+                &self.run[7..10]
+            ),
+            false => format!("{KEY_PREFIX}-{}-", self.run),
+        };
+        key.strip_prefix('"').unwrap_or(key).starts_with(&prefix)
     }
 
     pub(super) fn is_conflict(&self, answer: &ProbeAnswer) -> bool {

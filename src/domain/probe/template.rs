@@ -3,7 +3,7 @@
 use serde_json::Value;
 use url::Url;
 
-use super::message::ProbeRequest;
+use super::message::{ProbeRequest, ServiceTrust};
 
 /// What `{{key}}` in a URL, a header or a body is replaced by.
 pub(crate) const KEY_MARK: &str = "{{key}}";
@@ -41,6 +41,7 @@ pub(crate) struct RequestTemplate {
     pub(crate) form: KeyForm,
     /// The name of the header that names the caller, which is then never shown.
     pub(crate) caller_header: Option<String>,
+    pub(crate) trust: ServiceTrust,
 }
 
 /// Why a request cannot be made of a template.
@@ -123,6 +124,7 @@ impl RequestTemplate {
             url: self.url.replace(KEY_MARK, key),
             headers,
             caller_header: self.caller_header.clone(),
+            trust: self.trust.clone(),
             body: replaced(&self.body, key),
             key: Some(key.to_owned()),
         }

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use super::message::{ProbeAnswer, ProbeExchange, ProbeOutcome, ProbeRequest};
+use super::message::{ProbeAnswer, ProbeExchange, ProbeOutcome, ProbeRequest, ServiceTrust};
 use super::payload::{with_other_order, with_other_payload};
 use super::probe_check::{
     CheckedService, ProbeJudgement, ProbeStep, ProbeStepResult, ProbeVerdict,
@@ -23,6 +23,7 @@ fn task() -> ProbeTask {
             place: KeyPlace::Header("Idempotency-Key".to_owned()),
             form: KeyForm::Quoted,
             caller_header: None,
+            trust: ServiceTrust::System,
         },
         other_body: None,
         failing_body: None,
@@ -31,11 +32,13 @@ fn task() -> ProbeTask {
         has_uuid_keys: false,
         concurrency: 2,
         rounds: 1,
+        other_method: Some("PUT".to_owned()),
         other_caller: Some(("Authorization".to_owned(), b"Bearer two".to_vec())),
         counts_effects: true,
         counts_by_key: false,
         effects_drift: None,
         reads_records: true,
+        makes_faults: true,
         baseline: Baseline {
             answer_us: 10_000,
             tells_results_apart: true,
@@ -56,7 +59,7 @@ fn exchange(status: u16, id: &str, sent: u64, answered: u64) -> ProbeExchange {
         outcome: ProbeOutcome::Answered(ProbeAnswer {
             status,
             headers: Vec::new(),
-            body: format!(r#"{{"id":"{id}"}}"#).into_bytes(),
+            body: format!(r#"{{"id":"{id}"}}"#).into_bytes().into(),
             is_whole: true,
         }),
     }
@@ -406,4 +409,94 @@ fn a_client_that_was_answered_did_not_disconnect_before() {
     let results = [count(4), sent(vec![given_up]), retry(), count(5)];
     let judged = judge(&task(), "disconnect-retry", &results);
     assert_verdict(&judged, ProbeVerdict::Inconclusive, "no connection");
+}
+
+/// A request whose lock was lost, sent at 0 and answered at 900 µs, and its retry.
+fn lost_lock(
+    fault: Result<(), String>,
+    retry: Option<ProbeExchange>,
+    counted: u64,
+) -> Vec<ProbeStepResult> {
+    let mut exchanges = vec![exchange(201, "a", 0, 900)];
+    exchanges.extend(retry);
+    let during = ProbeStepResult { fault: Some(fault), ..sent(exchanges) };
+    vec![count(4), during, sent(vec![exchange(201, "a", 1_500, 1_600)]), count(counted)]
+}
+
+#[test]
+fn a_lost_lock_is_judged_only_if_the_retry_came_while_the_handler_ran() {
+    let id = "fault-lock-expires";
+    let retry = || Some(exchange(201, "b", 300, 1_000));
+    let judged = judge(&task(), id, &lost_lock(Ok(()), retry(), 6));
+    let said = "executed 2 times; the retry got 201, and the first request 201; later, a retry \
+                gets the result of the first request";
+    assert_verdict(&judged, ProbeVerdict::Fail, said);
+    let conflict = || Some(exchange(409, "-", 300, 400));
+    let judged = judge(&task(), id, &lost_lock(Ok(()), conflict(), 5));
+    assert_verdict(&judged, ProbeVerdict::Pass, "executed once; the retry got 409");
+    let late = Some(exchange(201, "a", 950, 1_000));
+    let judged = judge(&task(), id, &lost_lock(Ok(()), late, 5));
+    assert_verdict(&judged, ProbeVerdict::Inconclusive, "answered before the retry was sent");
+    let judged = judge(&task(), id, &lost_lock(Err("it changed".to_owned()), None, 5));
+    assert_verdict(&judged, ProbeVerdict::Inconclusive, "it changed");
+    let overloaded = Some(exchange(503, "-", 300, 400));
+    let judged = judge(&task(), id, &lost_lock(Ok(()), overloaded, 5));
+    assert_verdict(&judged, ProbeVerdict::Inconclusive, "the retry got 503");
+}
+
+#[test]
+fn a_lost_lock_without_effects_passes_only_with_answers_that_show_it() {
+    let task = ProbeTask { counts_effects: false, ..task() };
+    let id = "fault-lock-deleted";
+    for (status, result, verdict) in [
+        (201, "a", ProbeVerdict::Pass),
+        (201, "b", ProbeVerdict::Fail),
+        (409, "-", ProbeVerdict::Pass),
+        (500, "-", ProbeVerdict::Inconclusive),
+    ] {
+        let retry = Some(exchange(status, result, 300, 400));
+        assert_verdict(&judge(&task, id, &lost_lock(Ok(()), retry, 0)), verdict, "");
+    }
+}
+
+#[test]
+fn a_foreign_value_is_to_be_kept() {
+    let found = |was_kept: Result<bool, String>, status: u16, counted: u64| {
+        let fault = ProbeStepResult { fault: Some(Ok(())), ..ProbeStepResult::default() };
+        let kept = ProbeStepResult { was_kept: Some(was_kept), ..ProbeStepResult::default() };
+        let first = sent(vec![exchange(201, "a", 0, 900)]);
+        let retry = sent(vec![exchange(status, "-", 1_000, 1_100)]);
+        judge(
+            &task(),
+            "fault-foreign-value",
+            &[count(4), first, fault, retry, kept, count(counted)],
+        )
+    };
+    assert_verdict(&found(Ok(true), 500, 5), ProbeVerdict::Pass, "kept the value");
+    assert_verdict(&found(Ok(false), 500, 5), ProbeVerdict::Fail, "overwrote or removed");
+    assert_verdict(&found(Ok(true), 500, 6), ProbeVerdict::Fail, "executed 2 times");
+    assert_verdict(&found(Ok(true), 503, 5), ProbeVerdict::Inconclusive, "503");
+    let unread = found(Err("no connection".to_owned()), 500, 5);
+    assert_verdict(&unread, ProbeVerdict::Inconclusive, "no connection");
+}
+
+/// Only the records of these keys are removed, so a key that another run could have made is not one
+/// of them.
+#[test]
+fn only_keys_of_this_run_are_its_own() {
+    let task = task();
+    let key = task.new_key();
+    let quoted = task.template.with_key(&key).unwrap();
+    assert_eq!(task.stored_keys(&quoted), [format!("\"{key}\""), key.clone()]);
+    let other = task.new_key();
+    let twice = task.template.with_header_lines(&key, &[key.clone(), other.clone()]).unwrap();
+    let joined = [key.clone(), format!("{key}, {other}"), format!("{key},{other}"), other];
+    assert_eq!(task.stored_keys(&twice), joined);
+    for line in ["", "\"\"", "idemctl-probe", "idemctl-probe-0123456789abcdee-1"] {
+        let request = task.template.with_header_lines("idemctl", &[line.to_owned()]).unwrap();
+        assert_eq!(task.stored_keys(&request), [""; 0], "{line}");
+    }
+    let uuids = ProbeTask { has_uuid_keys: true, ..task };
+    assert!(uuids.is_own(&uuids.new_key()));
+    assert!(!uuids.is_own("1de3c710-0123-4457-8788-000000000001"));
 }

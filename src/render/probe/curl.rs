@@ -1,12 +1,17 @@
 //! Requests as curl commands for a shell, without credentials.
 
+use std::time::Duration;
+
 use bstr::ByteSlice as _;
 use url::Url;
 
 use crate::domain::probe::{
-    ProbeExchange, ProbeOutcome, ProbeRequest, ProbeStep, ProbeStepResult, UUID_PREFIX,
-    is_masked_parameter,
+    ProbeExchange, ProbeOutcome, ProbeRequest, ProbeStep, ProbeStepResult, RecordFault,
+    ServiceTrust, UUID_PREFIX, is_masked_parameter,
 };
+
+/// The least characters of a key that idemctl filled up.
+const LONG_KEY: usize = 200;
 
 /// The most bytes of a body in a command line.
 const MOST_BODY: usize = 2_000;
@@ -45,9 +50,10 @@ pub(super) fn commands_of_results(results: &[ProbeStepResult]) -> Vec<String> {
                 result.exchanges.iter().map(|exchange| exchange.request.clone()).collect();
             shell.together(&requests);
         } else if is_overlap(&result.exchanges) {
-            shell.overlap(&first.request, &result.exchanges[1].request);
+            let second = &result.exchanges[1];
+            shell.overlap(&first.request, &second.request, between(first.sent_us, second.sent_us));
         } else if first.outcome == ProbeOutcome::Abandoned {
-            shell.abandon(&first.request);
+            shell.abandon(&first.request, between(first.sent_us, first.ended_us));
         } else {
             shell.send(&first.request);
         }
@@ -63,11 +69,23 @@ pub(super) fn commands_of_steps(steps: &[ProbeStep]) -> Vec<String> {
             ProbeStep::CountEffects(_) => {}
             ProbeStep::Send(request) | ProbeStep::SendUntilFree(request) => shell.send(request),
             ProbeStep::Together(requests) => shell.together(requests),
-            ProbeStep::Abandon(request, _) => shell.abandon(request),
-            ProbeStep::Overlap(first, second, _) => shell.overlap(first, second),
+            ProbeStep::Abandon(request, after) => shell.abandon(request, *after),
+            ProbeStep::Overlap(first, second, after) => shell.overlap(first, second, *after),
+            ProbeStep::FaultDuring(request, fault, after) => {
+                shell.fault(*fault);
+                shell.overlap(request, request, *after);
+            }
+            ProbeStep::Fault(_, fault) => shell.fault(*fault),
+            ProbeStep::TakeFaultBack(_) => {}
         }
     }
     shell.lines()
+}
+
+/// The time between two times in microseconds.
+fn between(first_us: Option<u64>, second_us: Option<u64>) -> Duration {
+    let first = first_us.unwrap_or_default();
+    Duration::from_micros(second_us.unwrap_or_default().saturating_sub(first))
 }
 
 fn is_overlap(exchanges: &[ProbeExchange]) -> bool {
@@ -85,6 +103,8 @@ struct ShellLines {
     keys: Vec<String>,
     /// The credentials, each of which is a variable.
     secrets: Vec<(String, Vec<u8>)>,
+    /// True if a body is not in the lines.
+    has_file: bool,
     lines: Vec<String>,
 }
 
@@ -94,33 +114,61 @@ impl ShellLines {
         self.add(line);
     }
 
-    fn abandon(&mut self, request: &ProbeRequest) {
-        let line = self.command(request, "--max-time 0.05 ");
+    fn abandon(&mut self, request: &ProbeRequest, after: Duration) {
+        // curl counts the time of the connection, too, and takes 0 for no limit.
+        let seconds = after.as_secs_f64().max(0.01);
+        let line = self.command(request, &format!("--max-time {seconds:.3} "));
         self.add(line);
     }
 
-    fn overlap(&mut self, first: &ProbeRequest, second: &ProbeRequest) {
+    fn overlap(&mut self, first: &ProbeRequest, second: &ProbeRequest, after: Duration) {
         let first = self.command(first, "");
         let second = self.command(second, "");
-        self.add(format!("{first} & sleep 0.01; {second}; wait"));
+        let seconds = after.as_secs_f64();
+        self.add(format!("{first} & sleep {seconds:.3}; {second}; wait"));
     }
 
+    /// Simultaneous requests, as a loop.
     fn together(&mut self, requests: &[ProbeRequest]) {
         let Some(first) = requests.first() else { return };
+        let count = requests.len();
         if requests.iter().all(|request| request == first) {
-            let count = requests.len();
             let command = self.command(first, "");
             self.add(format!("for i in $(seq {count}); do {command} & done; wait"));
             return;
         }
-        for request in requests.iter().take(3) {
+        if requests.iter().all(|request| without_key(request) == without_key(first)) {
+            let command = self.command(first, "");
+            let key = first.key.as_deref().unwrap_or_default();
+            let number = self.keys.iter().position(|known| known == key).unwrap_or_default() + 1;
+            let new = new_key(key);
+            self.add(format!(
+                "for i in $(seq {count}); do K{number}={new}; {command} & done; wait"
+            ));
+            return;
+        }
+        let with_body = |body: &[u8]| ProbeRequest { body: body.to_vec(), ..first.clone() };
+        let differ_by_body = requests.iter().all(|request| *request == with_body(&request.body));
+        if differ_by_body && requests.iter().all(|request| printable(&request.body).is_some()) {
+            let command = self.command_of(first, "", Some("\"$B\""));
+            let mut bodies = Vec::new();
+            for request in requests {
+                bodies.extend(printable(&request.body).map(|body| self.word(body)));
+            }
+            let bodies = bodies.join(" ");
+            self.add(format!("for B in {bodies}; do {command} & done; wait"));
+            return;
+        }
+        for request in requests {
             let command = self.command(request, "");
             self.add(format!("{command} &"));
         }
-        if requests.len() > 3 {
-            self.add(format!("# and {} more like these, at the same time", requests.len() - 3));
-        }
         self.add("wait".to_owned());
+    }
+
+    /// Says which fault idemctl makes, because curl cannot.
+    fn fault(&mut self, fault: RecordFault) {
+        self.add(format!("# {}", fault_words(fault)));
     }
 
     /// Adds a line, unless the one before it is the same.
@@ -132,10 +180,24 @@ impl ShellLines {
         let mut lines = Vec::new();
         for (index, key) in self.keys.iter().enumerate() {
             let number = index + 1;
-            lines.push(match key.starts_with(UUID_PREFIX) {
-                true => format!("K{number}=$(uuidgen)"),
-                false => format!("K{number}=idemctl-probe-by-hand-$(date +%s%N)"),
+            let before = index.checked_sub(1).map(|before| self.keys[before].as_str());
+            // Two long keys differ only at their end.
+            let is_twin = before.is_some_and(|before| {
+                key.len() >= LONG_KEY && before.get(..key.len() - 1) == key.get(..key.len() - 1)
             });
+            let end = key.chars().next_back().unwrap_or_default();
+            lines.push(if is_twin {
+                format!("K{number}=${{K{index}%?}}{end}")
+            } else if key.len() >= LONG_KEY {
+                let stem = key.len() - 1;
+                let new = new_key(key);
+                format!("K{number}=$(printf '%-{stem}s' {new} | tr ' ' x){end}")
+            } else {
+                format!("K{number}={}", new_key(key))
+            });
+        }
+        if self.has_file {
+            lines.push("# the file BODY holds the body of the request".to_owned());
         }
         // Several rounds repeat the same lines.
         for line in self.lines {
@@ -147,6 +209,11 @@ impl ShellLines {
     }
 
     fn command(&mut self, request: &ProbeRequest, options: &str) -> String {
+        self.command_of(request, options, None)
+    }
+
+    /// The command, with this word for the shell in place of the body if there is one.
+    fn command_of(&mut self, request: &ProbeRequest, options: &str, body: Option<&str>) -> String {
         if let Some(key) = &request.key
             && !self.keys.contains(key)
         {
@@ -154,7 +221,12 @@ impl ShellLines {
         }
         let method = &request.method;
         let target = self.word(&masked_url(&request.url));
-        let mut command = format!("curl -i {options}-X {method} {target}");
+        let trust = match &request.trust {
+            ServiceTrust::System => String::new(),
+            ServiceTrust::Any => "-k ".to_owned(),
+            ServiceTrust::File(file) => format!("--cacert {} ", self.word(file)),
+        };
+        let mut command = format!("curl -i {options}{trust}-X {method} {target}");
         for (name, value) in &request.headers {
             let has_key = request.key.as_ref().is_some_and(|key| value.contains_str(key));
             let header = if request.masks(name) && !has_key {
@@ -175,12 +247,13 @@ impl ShellLines {
         if !request.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type")) {
             command.push_str(" -H 'Content-Type:'");
         }
-        match std::str::from_utf8(&request.body) {
-            Ok(body) if body.len() <= MOST_BODY && !body.contains(is_unprintable) => {
-                let body = self.word(body);
-                command.push_str(&format!(" --data-raw {body}"));
+        match (body, printable(&request.body)) {
+            (Some(word), _) => command.push_str(&format!(" --data-raw {word}")),
+            (None, Some(body)) => command.push_str(&format!(" --data-raw {}", self.word(body))),
+            (None, None) => {
+                self.has_file = true;
+                command.push_str(" --data-binary @BODY");
             }
-            _ => command.push_str(" --data-binary @BODY"),
         }
         command
     }
@@ -216,6 +289,45 @@ impl ShellLines {
             word = word.replace(key.as_str(), &format!("'\"$K{}\"'", index + 1));
         }
         word
+    }
+}
+
+/// A new key for the shell, of the same kind as this one.
+fn new_key(key: &str) -> &'static str {
+    match key.starts_with(UUID_PREFIX) {
+        true => "$(uuidgen)",
+        false => "idemctl-probe-by-hand-$(date +%s%N)",
+    }
+}
+
+/// The request with nothing in place of its key.
+fn without_key(request: &ProbeRequest) -> ProbeRequest {
+    let key = request.key.clone().unwrap_or_default();
+    if key.is_empty() {
+        return request.clone();
+    }
+    let mut headers = request.headers.clone();
+    for (_, value) in &mut headers {
+        *value = value.replace(&key, "");
+    }
+    let url = request.url.replace(&key, "");
+    let body = request.body.replace(&key, "");
+    ProbeRequest { url, headers, body, key: None, ..request.clone() }
+}
+
+/// The body, if it can be a word in a command line.
+fn printable(body: &[u8]) -> Option<&str> {
+    let body = std::str::from_utf8(body).ok()?;
+    (body.len() <= MOST_BODY && !body.contains(is_unprintable)).then_some(body)
+}
+
+/// What idemctl does to a record, in words.
+fn fault_words(fault: RecordFault) -> &'static str {
+    match fault {
+        RecordFault::ExpireLock => "while the next request runs, idemctl lets its lock expire",
+        RecordFault::DeleteLock => "while the next request runs, idemctl deletes its lock",
+        RecordFault::ExpireResult => "idemctl lets the stored result expire",
+        RecordFault::ReplaceResult => "idemctl replaces the stored result by an unrecognised value",
     }
 }
 

@@ -278,14 +278,10 @@ fn games(stage: &mut Stage) {
 
 /// A service that keeps no lock, so that a check fails.
 fn services(stage: &mut Stage) {
-    let service = ProbeService::start(Config {
-        schema: wire::schema("express"),
-        variant: Some(Variant::NoLock),
-        redis: stage.url().to_owned(),
-        delay: Duration::from_millis(20),
-        port: 0,
-    })
-    .unwrap();
+    let redis = stage.url().to_owned();
+    let correct = Config::correct(wire::schema("express"), redis, Duration::from_millis(20));
+    let service =
+        ProbeService::start(Config { variant: Some(Variant::NoLock), ..correct }).unwrap();
     let (url, effects) = (service.url("/payments"), service.url("/effects"));
     let payment = r#"{"order":"order-1","amount":500}"#;
     let type_of = "Content-Type: application/json";

@@ -78,7 +78,11 @@ impl Answer {
         for (name, value) in &self.headers {
             bytes += &format!("{name}: {value}\r\n");
         }
-        bytes += &format!("Content-Length: {}\r\n\r\n", self.body.len());
+        // A 204 has no body, and no length of one.
+        if self.status != 204 {
+            bytes += &format!("Content-Length: {}\r\n", self.body.len());
+        }
+        bytes += "\r\n";
         let mut bytes = bytes.into_bytes();
         bytes.extend(&self.body);
         to.write_all(&bytes)
@@ -89,6 +93,7 @@ fn reason(status: i64) -> &'static str {
     match status {
         200 => "OK",
         201 => "Created",
+        204 => "No Content",
         400 => "Bad Request",
         404 => "Not Found",
         405 => "Method Not Allowed",

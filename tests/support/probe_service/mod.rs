@@ -2,7 +2,7 @@
 //! schemas, with the service's own scripts, on a real server. On request it makes one mistake.
 //!
 //! `POST /payments` takes `{"order": TEXT, "amount": NUMBER}` and the header `Idempotency-Key`, and
-//! `GET /effects` returns the number of executed payments. `Authorization` names the caller. With
+//! `GET /effects` returns the number of executed payments, `GET /effects?key=K` that of one key. `Authorization` names the caller. With
 //! `"fail": "before"` or `"after"` in the body, the first execution of a key fails before or after
 //! its payment. An amount of 0 or less is a validation error, found before the lock is taken.
 //!
@@ -17,5 +17,5 @@ mod store;
 mod variant;
 
 pub use contract::CONTRACTS;
-pub use service::{Config, ProbeService};
+pub use service::{Answers, Config, Late, ProbeService};
 pub use variant::{VARIANTS, Variant};

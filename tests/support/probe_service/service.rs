@@ -44,6 +44,51 @@ pub struct Config {
     pub delay: Duration,
     /// The port on the loopback; 0 for any that is free.
     pub port: u16,
+    pub answers: Answers,
+    /// True if the service's database refuses a second payment of a key, whatever Redis says.
+    pub is_unique: bool,
+    pub late: Late,
+}
+
+/// What the answer to a payment contains.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub enum Answers {
+    /// The payment as JSON, with 201.
+    #[default]
+    Payment,
+    /// Nothing, with 204.
+    Empty,
+    /// The payment and a receipt of 1 MiB.
+    Large,
+    /// Bytes that are not UTF-8.
+    Binary,
+}
+
+/// Effects that show only after the answer.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub enum Late {
+    #[default]
+    Nothing,
+    /// A worker executes the payment after this time.
+    Effect(Duration),
+    /// Each retry of a payment executes it again after this time.
+    SecondEffect(Duration),
+}
+
+impl Config {
+    /// The correct service with this schema on this Redis.
+    pub fn correct(schema: Schema, redis: String, delay: Duration) -> Self {
+        Self {
+            schema,
+            variant: None,
+            redis,
+            delay,
+            port: 0,
+            answers: Answers::default(),
+            is_unique: false,
+            late: Late::default(),
+        }
+    }
 }
 
 /// A running service. It stops when it is dropped.
@@ -102,6 +147,8 @@ impl Drop for ProbeService {
 struct Database {
     /// How many payments were executed.
     payments: u64,
+    /// The same by key.
+    payments_of: HashMap<String, u64>,
     /// The first payload of each key, and its fingerprint.
     first: HashMap<String, (String, Vec<u8>)>,
     /// The answers of payments that were made, by key.
@@ -137,13 +184,16 @@ struct Service {
     schema: Schema,
     variant: Option<Variant>,
     delay: Duration,
+    answers: Answers,
+    is_unique: bool,
+    late: Late,
     store: Store,
-    database: Mutex<Database>,
+    database: Arc<Mutex<Database>>,
 }
 
 impl Service {
     fn new(config: Config) -> RedisResult<Self> {
-        let Config { mut schema, variant, redis, mut delay, .. } = config;
+        let Config { mut schema, variant, redis, mut delay, answers, is_unique, late, .. } = config;
         let contract = Contract::of(&schema.name).expect("one of the seven schemas");
         if variant == Some(Variant::ShortResult) {
             schema.result_ttl = schema.lock_ttl;
@@ -152,7 +202,17 @@ impl Service {
             delay = delay.max(LONG_HANDLER);
         }
         let store = Store::at(&redis)?;
-        Ok(Self { contract, schema, variant, delay, store, database: Mutex::default() })
+        Ok(Self {
+            contract,
+            schema,
+            variant,
+            delay,
+            answers,
+            is_unique,
+            late,
+            store,
+            database: Arc::default(),
+        })
     }
 
     fn is(&self, variant: Variant) -> bool {
@@ -188,11 +248,15 @@ impl Service {
     fn answer<'a>(&'a self, request: &'a Request, stream: &'a TcpStream) -> Answered<'a> {
         match (&*request.method, request.path()) {
             ("GET", "/effects") => {
-                let count = self.database.lock().unwrap().payments;
+                let database = self.database.lock().unwrap();
+                let count = match request.target.split_once("?key=") {
+                    Some((_, key)) => database.payments_of.get(key).copied().unwrap_or_default(),
+                    None => database.payments,
+                };
                 (Answer::new(200, "text/plain", format!("{count}\n")), None)
             }
             // Two paths, so that one key can be sent to both.
-            ("POST", "/payments" | "/refunds") => match self.pay(request, stream) {
+            ("POST" | "PUT", "/payments" | "/refunds") => match self.pay(request, stream) {
                 Ok(answered) => answered,
                 Err(_) => (Answer::problem(503, "Redis cannot be reached"), None),
             },
@@ -219,7 +283,11 @@ impl Service {
         let fingerprint = fingerprint(request, self.variant);
         let owner = Uuid::new_v4().to_string();
         let attempt = Attempt { request, stream, key, payment, owner, fingerprint };
-        let answer = match self.begin(&attempt)? {
+        let begun = self.begin(&attempt)?;
+        if let (Begun::Replay(_), Late::SecondEffect(after)) = (&begun, self.late) {
+            self.count(&attempt.key, after);
+        }
+        let answer = match begun {
             Begun::Acquired => return self.execute(attempt),
             Begun::Replay(answer) => return Ok((self.replay(answer), None)),
             Begun::InProgress => Answer::problem(409, "A request with this key is in progress")
@@ -236,7 +304,7 @@ impl Service {
     fn pay_without_key(&self, request: &Request) -> Answer {
         thread::sleep(self.delay);
         match Payment::of(request) {
-            Ok(payment) => self.make_payment(&payment),
+            Ok(payment) => self.make_payment(&Uuid::new_v4().to_string(), &payment),
             Err(problem) => problem,
         }
     }
@@ -327,7 +395,7 @@ impl Service {
         if fail == Some(Fail::Before) {
             return Ok((self.fail(&attempt, 503, "The bank cannot be reached")?, None));
         }
-        let answer = self.make_payment(&attempt.payment);
+        let answer = self.make_payment(&attempt.key, &attempt.payment);
         if fail == Some(Fail::After) {
             return Ok((self.fail(&attempt, 500, "The bank accepted, then this failed")?, None));
         }
@@ -368,12 +436,60 @@ impl Service {
         is_first.then_some(fail)
     }
 
-    fn make_payment(&self, payment: &Payment) -> Answer {
-        self.database.lock().unwrap().payments += 1;
+    fn make_payment(&self, key: &str, payment: &Payment) -> Answer {
+        if self.is_unique
+            && let Some(answer) = self.database.lock().unwrap().answers.get(key)
+        {
+            return answer.clone();
+        }
         let id = format!("pay_{}", Uuid::new_v4().simple());
         let Payment { order, amount, .. } = payment;
-        let body = serde_json::json!({ "id": id, "order": order, "amount": amount });
-        created(201, body.to_string().into_bytes())
+        let mut body = serde_json::json!({ "id": id, "order": order, "amount": amount });
+        let answer = match self.answers {
+            Answers::Payment => created(201, body.to_string().into_bytes()),
+            Answers::Empty => Answer { status: 204, headers: Vec::new(), body: Vec::new() },
+            Answers::Large => {
+                body["receipt"] = "x".repeat(1 << 20).into();
+                created(201, body.to_string().into_bytes())
+            }
+            Answers::Binary => {
+                let mut bytes = vec![0xff, 0x00, 0x80];
+                bytes.extend(Uuid::new_v4().into_bytes());
+                Answer::new(201, "application/octet-stream", bytes)
+            }
+        };
+        // In one step with the number, so that the database never has two payments of a key.
+        let mut database = self.database.lock().unwrap();
+        if self.is_unique
+            && let Some(answer) = database.answers.get(key)
+        {
+            return answer.clone();
+        }
+        database.answers.insert(key.to_owned(), answer.clone());
+        drop(database);
+        match self.late {
+            Late::Effect(after) => self.count(key, after),
+            Late::Nothing | Late::SecondEffect(_) => self.count(key, Duration::ZERO),
+        }
+        answer
+    }
+
+    /// Counts a payment of this key after this time.
+    fn count(&self, key: &str, after: Duration) {
+        let (database, key) = (Arc::clone(&self.database), key.to_owned());
+        let count = move || {
+            let mut database = database.lock().unwrap();
+            database.payments += 1;
+            *database.payments_of.entry(key).or_default() += 1;
+        };
+        if after.is_zero() {
+            count();
+            return;
+        }
+        thread::spawn(move || {
+            thread::sleep(after);
+            count();
+        });
     }
 
     /// Ends a failed execution as the service's contract says.

@@ -95,12 +95,17 @@ fn keys(task: &ProbeTask) -> Result<Vec<ProbeStep>, String> {
         requests.push(task.request(&task.new_key())?);
     }
     let first = requests[0].clone();
-    Ok(vec![
-        ProbeStep::CountEffects(first.clone()),
-        ProbeStep::Together(requests),
-        ProbeStep::CountEffects(first),
-    ])
+    let counted = match task.counts_by_key {
+        true => requests[..requests.len().min(MOST_COUNTED)].to_vec(),
+        false => vec![first.clone()],
+    };
+    let mut steps = vec![ProbeStep::CountEffects(first), ProbeStep::Together(requests)];
+    steps.extend(counted.into_iter().map(ProbeStep::CountEffects));
+    Ok(steps)
 }
+
+/// How many keys are counted, if each one has a number of its own.
+const MOST_COUNTED: usize = 20;
 
 /// The worst judgement of several: what failed counts, then what is open.
 fn worst(judgements: Vec<ProbeJudgement>) -> ProbeJudgement {
@@ -297,6 +302,32 @@ fn payloads_judged(
     Ok(unless_spread(&results[2], pass))
 }
 
+/// Judges the numbers of several new keys, each of which was 0 before.
+fn each_key_counted(counts: &[ProbeStepResult], sent: usize, words: &str) -> ProbeJudgement {
+    for count in counts {
+        match &count.effects {
+            Some(Ok(1)) => {}
+            // Its effect may also appear later.
+            Some(Ok(0)) => {
+                return ProbeJudgement::inconclusive(format!(
+                    "all succeeded, but a request has no effect yet ({words})"
+                ));
+            }
+            Some(Ok(more)) => {
+                return ProbeJudgement::fail(format!("a request {} ({words})", times(*more)))
+                    .by_number();
+            }
+            Some(Err(why)) => return ProbeJudgement::inconclusive(why.clone()),
+            None => return ProbeJudgement::inconclusive("the effects were not counted"),
+        }
+    }
+    let message = match counts.len() == sent {
+        true => format!("all succeeded, and each executed ({words})"),
+        false => format!("all succeeded, and each of {} counted executed ({words})", counts.len()),
+    };
+    ProbeJudgement::pass(message)
+}
+
 fn judge_keys(task: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
     let exchanges = &results[1].exchanges;
     let words = statuses(exchanges);
@@ -320,10 +351,11 @@ fn judge_keys(task: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
     let shown = two_answers(exchanges, 1);
     let wanted = exchanges.len() as u64;
     let judged = match executions(task, &results[0], &results[2]) {
-        // Such an oracle counts for one of the keys.
-        _ if task.counts_by_key => all_accepted(task, exchanges, &words),
-        Executions::NotCounted => all_accepted(task, exchanges, &words),
         Executions::Unknown(why) => ProbeJudgement::inconclusive(why),
+        _ if task.counts_by_key && task.counts_effects => {
+            each_key_counted(&results[2..], exchanges.len(), &words)
+        }
+        Executions::NotCounted => all_accepted(task, exchanges, &words),
         Executions::Times(count) if count == wanted => {
             ProbeJudgement::pass(format!("all succeeded, and each executed ({words})"))
         }

@@ -44,6 +44,14 @@ pub(in crate::domain::probe) const URL: ProbeCheck = ProbeCheck {
     judge: judge_url,
 };
 
+pub(in crate::domain::probe) const METHOD: ProbeCheck = ProbeCheck {
+    id: "mismatch-method",
+    group: ProbeGroup::Mismatch,
+    title: "another method with a used key does not get the first result",
+    steps: other_method,
+    judge: judge_method,
+};
+
 pub(in crate::domain::probe) const CALLER: ProbeCheck = ProbeCheck {
     id: "mismatch-caller",
     group: ProbeGroup::Mismatch,
@@ -75,6 +83,17 @@ fn other_url(task: &ProbeTask) -> Result<Vec<ProbeStep>, String> {
     let url = format!("{}{join}idemctl-probe=1", request.url);
     let other = ProbeRequest { url, ..request.clone() };
     Ok(vec![ProbeStep::Send(request), ProbeStep::SendUntilFree(other)])
+}
+
+/// A control with a key of its own, the first request, and the second one.
+fn other_method(task: &ProbeTask) -> Result<Vec<ProbeStep>, String> {
+    // Another method may do anything, so idemctl does not choose one.
+    let Some(method) = &task.other_method else { return Err("it needs --other-method".to_owned()) };
+    let request = task.request(&task.new_key())?;
+    let with_method = |request| ProbeRequest { method: method.clone(), ..request };
+    let control = with_method(task.request(&task.new_key())?);
+    let other = with_method(request.clone());
+    Ok(vec![ProbeStep::Send(control), ProbeStep::Send(request), ProbeStep::SendUntilFree(other)])
 }
 
 fn other_caller(task: &ProbeTask) -> Result<Vec<ProbeStep>, String> {
@@ -151,7 +170,7 @@ fn judge_echo(_: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
         let sent = results[2].exchanges.first();
         let sent = sent.map(|exchange| exchange.request.body.clone()).unwrap_or_default();
         let sent = String::from_utf8_lossy(&sent);
-        for (what, body) in [("result", &first.body), ("payload", &request.body)] {
+        for (what, body) in [("result", &*first.body), ("payload", request.body.as_slice())] {
             let mut words = Vec::new();
             if let Ok(document) = serde_json::from_slice::<Value>(body) {
                 leaves(&document, &mut words);
@@ -235,6 +254,45 @@ fn judge_url(task: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
             }
         };
         Ok(ProbeJudgement::reported(message).showing(&[(0, 0), (1, place)]))
+    })())
+}
+
+fn judge_method(task: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
+    settled((|| {
+        let control = answer_of(results[0].exchanges.first())?;
+        let first = success_of(results[1].exchanges.first(), "the first request")?;
+        let (place, other) = last(&results[2]);
+        let other = answer_of(other)?;
+        let shown = [(1, 0), (2, place)];
+        let method = &results[2].exchanges[place].request.method;
+        if other.is_success()
+            && let Results::Same = compare(task, first, other)
+        {
+            // A PUT may return the resource that the first request created.
+            let message = format!("{method} got an answer that is equal to the first result");
+            return Ok(ProbeJudgement::reported(message).showing(&shown));
+        }
+        // A rejection shows something only if the service accepts the method at all.
+        if !control.is_success() {
+            return Ok(ProbeJudgement::not_applicable(format!(
+                "{method} with a key of its own got {}, so a rejection shows nothing",
+                control.status
+            )));
+        }
+        let judged = if other.is_overload() || other.status >= 500 {
+            ProbeJudgement::inconclusive(format!("{method} got {}", other.status))
+        } else if !other.is_success() {
+            match task.baseline.retries_succeed {
+                true => ProbeJudgement::pass(format!("{method} got {}", other.status)),
+                false => same_is_rejected(method, other.status),
+            }
+        } else {
+            match compare(task, first, other) {
+                Results::Unknown(why) => ProbeJudgement::inconclusive(why),
+                _ => ProbeJudgement::pass(format!("{method} got a result of its own")),
+            }
+        };
+        Ok(judged.showing(&shown))
     })())
 }
 

@@ -2,6 +2,7 @@
 
 pub(super) mod concurrency;
 pub(super) mod failures;
+pub(super) mod faults;
 pub(super) mod header;
 mod judging;
 pub(super) mod mismatch;

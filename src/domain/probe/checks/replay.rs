@@ -146,6 +146,9 @@ fn judge_body(task: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
         if !first.has_same_body(retry) {
             return ProbeJudgement::fail("the retry got another body").showing(&shown);
         }
+        if first.body.is_empty() && retry.body.is_empty() {
+            return ProbeJudgement::not_applicable("the answers have no body").showing(&shown);
+        }
         let bytes = first.body.len();
         if first.body != retry.body {
             return ProbeJudgement::pass("the bodies are equal as JSON, but not in their bytes")

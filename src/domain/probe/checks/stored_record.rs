@@ -147,7 +147,7 @@ fn judge_body(_: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
                 ProbeJudgement::inconclusive("the record has no body to compare").showing(&shown)
             );
         };
-        let judged = if *body == retry.body {
+        let judged = if **body == *retry.body {
             ProbeJudgement::pass(format!("both have the same {} bytes", body.len()))
         } else if is_same_json(body, &retry.body) {
             ProbeJudgement::pass("they are equal as JSON, but not in their bytes")

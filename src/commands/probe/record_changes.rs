@@ -1,0 +1,423 @@
+//! Changes to the records of this run's own keys: the faults of `--faults`, and the removal of the
+//! records at the end. Each change compares with the record as it was read, backs it up, and is noted
+//! in the audit log.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, SystemTime};
+
+use anyhow::Result;
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use super::records::RecordLookup;
+use crate::args::{ChangeArgs, ConfirmArgs};
+use crate::change::{Journal, JournalStep};
+use crate::context::Context;
+use crate::domain::history::OUTCOME_UNKNOWN;
+use crate::domain::probe::RecordFault;
+use crate::domain::record::age::millis;
+use crate::domain::record::{Content, Record};
+use crate::domain::schema::State;
+use crate::render::escape;
+use crate::store::backup::About;
+use crate::store::{Change, GuardedOutcome, KeyAction, Outcome, Writer, set_words};
+
+/// What `ReplaceResult` writes. No schema has such a value.
+const FOREIGN: &[u8] = b"idemctl probe: not a record";
+
+/// The TTL of that value, whatever the result had. It must not expire before it is read again.
+const FOREIGN_TTL: Duration = Duration::from_secs(600);
+
+/// The TTL with which a key expires at once, in milliseconds.
+const SHORT: u64 = 1;
+
+/// How long idemctl waits until a key with that TTL is gone.
+const MOST_EXPIRY: Duration = Duration::from_secs(1);
+
+/// How many keys are looked up at a time.
+const KEYS_AT_A_TIME: usize = 100;
+
+/// The time in which a handler that was left running may still store its result.
+const CALM: Duration = Duration::from_millis(300);
+
+/// Changes records of keys that this run sent.
+pub(super) struct RecordChanges {
+    records: RecordLookup,
+    writer: Writer,
+    journal: Journal,
+    /// The keys that were sent, as a service may have stored them.
+    sent: BTreeSet<String>,
+    /// The Redis keys whose value is `FOREIGN`, and since when.
+    replaced: BTreeMap<Vec<u8>, Instant>,
+    began: (SystemTime, Instant),
+}
+
+/// How the removal at the end went.
+#[derive(Debug, Default)]
+pub(super) struct Removal {
+    /// How many records were removed.
+    pub(super) removed: usize,
+    /// The keys whose records are still there, or may be, and why.
+    pub(super) kept: BTreeMap<String, String>,
+    /// The file with the removed records.
+    pub(super) backup: Option<String>,
+    /// Why something is not in the audit log or the backup.
+    pub(super) problem: Option<String>,
+}
+
+impl Removal {
+    /// The removal as JSON.
+    pub(super) fn json(&self) -> Value {
+        let mut kept = Vec::new();
+        for (key, why) in &self.kept {
+            kept.push(json!({ "key": key, "why": why }));
+        }
+        json!({ "removed": self.removed, "kept": kept, "backup": self.backup })
+    }
+}
+
+impl RecordChanges {
+    /// Connects for changes, and opens the backup and the audit log.
+    ///
+    /// # Errors
+    /// The context permits no changes; else those of a connection, or of a file.
+    pub(super) async fn open(context: &mut Context, records: RecordLookup) -> Result<Self> {
+        let confirm_args = ConfirmArgs {
+            reason: Some("records of probe's own keys".to_owned()),
+            ..ConfirmArgs::default()
+        };
+        let writer = context.writer(&confirm_args).await?;
+        let args = ChangeArgs { confirm_args, ..ChangeArgs::default() };
+        let journal = Journal::open(context, &args, "probe", true)?;
+        Ok(Self {
+            records,
+            writer,
+            journal,
+            sent: BTreeSet::new(),
+            replaced: BTreeMap::new(),
+            began: (context.now(), Instant::now()),
+        })
+    }
+
+    /// Notes the keys of a request before it is sent.
+    pub(super) fn note_sent(&mut self, keys: Vec<String>) {
+        self.sent.extend(keys);
+    }
+
+    fn now(&self) -> SystemTime {
+        self.began.0 + self.began.1.elapsed()
+    }
+
+    /// Makes a fault in the one record of these keys.
+    ///
+    /// # Errors
+    /// Why it was not made, or may not have been.
+    pub(super) async fn make(&mut self, keys: &[String], fault: RecordFault) -> Result<(), String> {
+        let record = self.record_of(keys).await?;
+        let (wanted, key_index) = match fault {
+            RecordFault::ExpireLock | RecordFault::DeleteLock => {
+                (State::InProgress, record.schema.lock_key_index())
+            }
+            RecordFault::ExpireResult | RecordFault::ReplaceResult => {
+                (State::Completed, record.schema.result_key_index())
+            }
+        };
+        if record.state != wanted {
+            return Err(format!("it was {} when idemctl read it", record.state.as_str()));
+        }
+        match fault {
+            RecordFault::ExpireLock | RecordFault::ExpireResult => {
+                self.apply(&record, vec![key_index], KeyAction::Shorten(SHORT), "expired").await?;
+                self.wait_until_gone(keys, &record, key_index).await
+            }
+            RecordFault::DeleteLock => {
+                self.apply(&record, vec![key_index], KeyAction::Remove, "removed").await
+            }
+            RecordFault::ReplaceResult => self.replace(&record, key_index).await,
+        }
+    }
+
+    /// Removes the value of `ReplaceResult`. True if it was still there.
+    ///
+    /// # Errors
+    /// The record cannot be read.
+    pub(super) async fn take_back(&mut self, keys: &[String]) -> Result<bool, String> {
+        for found in self.records.find(keys).await? {
+            if let Some(why) = found.unread {
+                return Err(why.to_string());
+            }
+            for record in &found.records {
+                let Some(key_index) = self.replaced_index(record) else { continue };
+                // The removal at the end tries it again.
+                let _ = self.apply(record, vec![key_index], KeyAction::Remove, "removed").await;
+                return Ok(true);
+            }
+        }
+        // An expired value is no statement about the service.
+        match self.replaced.values().any(|since| since.elapsed() >= FOREIGN_TTL) {
+            true => Err("the value of idemctl may have expired before it was read".to_owned()),
+            false => Ok(false),
+        }
+    }
+
+    /// The index of the Redis key in which `ReplaceResult` left its value.
+    fn replaced_index(&self, record: &Record) -> Option<usize> {
+        record.seen.keys.iter().position(|key| {
+            self.replaced.contains_key(&key.redis_key) && is_foreign_value(&key.content)
+        })
+    }
+
+    /// The one record of these keys, which the service made.
+    ///
+    /// # Errors
+    /// There is none, or several, or idemctl does not change it.
+    async fn record_of(&mut self, keys: &[String]) -> Result<Record, String> {
+        let mut own = Vec::new();
+        for found in self.records.find(keys).await? {
+            if let Some(why) = found.unread {
+                return Err(why.to_string());
+            }
+            own.extend(found.records.into_iter().filter(|record| !record.claim.is_unrecognised()));
+        }
+        own.dedup_by(|one, other| one.seen.keys[0].redis_key == other.seen.keys[0].redis_key);
+        let record = match (own.pop(), own.pop()) {
+            (Some(record), None) => record,
+            (None, _) => {
+                return Err("the schema has no record for this key".to_owned());
+            }
+            (Some(_), Some(_)) => return Err("the key has several records".to_owned()),
+        };
+        self.check_own(&record)?;
+        Ok(record)
+    }
+
+    /// Passes a record that only this run can have made, and that idemctl changes.
+    ///
+    /// # Errors
+    /// Why it stays as it is.
+    fn check_own(&self, record: &Record) -> Result<(), String> {
+        if let Some(members) = record.schema.members {
+            return Err(members.unchanged_because());
+        }
+        let key = String::from_utf8_lossy(&record.key);
+        match self.sent.contains(&*key) {
+            true => Ok(()),
+            false => Err("this run did not send its key".to_owned()),
+        }
+    }
+
+    async fn apply(
+        &mut self,
+        record: &Record,
+        key_indexes: Vec<usize>,
+        action: KeyAction,
+        what: &'static str,
+    ) -> Result<(), String> {
+        let change = Change::new(key_indexes, record.seen.clone(), about(record));
+        let now = self.now();
+        let (outcomes, ended) =
+            self.journal.apply(&self.writer, &[change], action, what, now).await;
+        match (outcomes.first(), ended) {
+            (Some(outcome), _) if outcome.is_done() => Ok(()),
+            (Some(outcome), Ok(())) => Err(in_words(*outcome).to_owned()),
+            (_, Err(error)) => Err(format!("{error:#}")),
+            (None, Ok(())) => Err("nothing was sent".to_owned()),
+        }
+    }
+
+    async fn wait_until_gone(
+        &mut self,
+        keys: &[String],
+        record: &Record,
+        key_index: usize,
+    ) -> Result<(), String> {
+        let before = &record.seen.keys[key_index];
+        let began = Instant::now();
+        loop {
+            sleep(Duration::from_millis(SHORT)).await;
+            let mut is_there = false;
+            for found in self.records.find(keys).await? {
+                for key in found.records.iter().flat_map(|record| &record.seen.keys) {
+                    if key.redis_key != before.redis_key || key.content.is_absent() {
+                        continue;
+                    }
+                    // Then it did not expire, or no longer matters.
+                    if key.content != before.content {
+                        return Err("the service changed it before it expired".to_owned());
+                    }
+                    is_there = true;
+                }
+            }
+            if !is_there {
+                return Ok(());
+            }
+            if began.elapsed() > MOST_EXPIRY {
+                return Err("its TTL was shortened, but it did not expire".to_owned());
+            }
+        }
+    }
+
+    async fn replace(&mut self, record: &Record, key_index: usize) -> Result<(), String> {
+        let about = about(record);
+        let now = self.now();
+        let key = &record.seen.keys[key_index];
+        let content = Content::text(FOREIGN.to_vec());
+        let Some(words) = set_words(&key.redis_key, &content, Some(millis(FOREIGN_TTL))).pop()
+        else {
+            return Err("there is no command for it".to_owned());
+        };
+        self.journal
+            .back_up(&self.writer, &record.seen, &about, now)
+            .await
+            .map_err(|error| format!("{error:#}"))?;
+        self.replaced.insert(key.redis_key.clone(), Instant::now());
+        let hashes = record.schema.hashes();
+        let made = self.writer.call(&record.seen, None, words, &hashes).await;
+        let (after, outcome, what) = match made {
+            Ok(GuardedOutcome::Made { reply: Ok(_), after, .. }) => {
+                (Some(after), Ok(()), "replaced")
+            }
+            Ok(GuardedOutcome::Made { reply: Err(error), .. }) | Err(error) => {
+                self.journal.nothing_changed(&record.seen);
+                return Err(error.to_string());
+            }
+            Ok(GuardedOutcome::Conflict) => {
+                self.journal.nothing_changed(&record.seen);
+                return Err(in_words(Outcome::Conflict).to_owned());
+            }
+            Ok(GuardedOutcome::Lost { why, .. }) => (None, Err(why.to_string()), OUTCOME_UNKNOWN),
+        };
+        let step =
+            JournalStep { about: &about, before: &record.seen, after: after.as_ref(), key_index };
+        let noted = self.journal.note_step(&self.writer, step, what, now).await;
+        outcome?;
+        noted.map_err(|error| format!("{error:#}"))
+    }
+
+    /// Removes the records of all keys that this run sent, each only if it is as it was read.
+    pub(super) async fn remove_all(mut self) -> Removal {
+        let mut removal = Removal::default();
+        let keys: Vec<String> = self.sent.iter().cloned().collect();
+        if !keys.is_empty() {
+            sleep(CALM).await;
+            for keys in keys.chunks(KEYS_AT_A_TIME) {
+                self.remove(keys, &mut removal).await;
+            }
+            self.look_again(&keys, &mut removal).await;
+        }
+        let (backup, ended) =
+            self.journal.close(Ok(()), self.began.0 + self.began.1.elapsed()).await;
+        removal.backup = backup.map(|file| file.display().to_string());
+        if let Err(error) = ended {
+            removal.problem = Some(format!("{error:#}"));
+        }
+        removal
+    }
+
+    async fn remove(&mut self, keys: &[String], removal: &mut Removal) {
+        let found = match self.records.find(keys).await {
+            Ok(found) => found,
+            Err(why) => {
+                removal.kept.extend(keys.iter().map(|key| (key.clone(), why.clone())));
+                return;
+            }
+        };
+        let mut changes = Vec::new();
+        let mut seen = BTreeSet::new();
+        for found in found {
+            for record in found.records {
+                let name = escape::text(&record.key);
+                if !seen.insert(record.seen.keys[0].redis_key.clone()) {
+                    continue;
+                }
+                match self.removal_of(&record).await {
+                    Ok(change) => changes.push((name, change)),
+                    Err(why) => drop(removal.kept.insert(name, why)),
+                }
+            }
+            if let Some(why) = found.unread {
+                removal.kept.insert(escape::text(&found.key), why.to_string());
+            }
+        }
+        let (names, changes): (Vec<_>, Vec<_>) = changes.into_iter().unzip();
+        let now = self.now();
+        let (outcomes, ended) =
+            self.journal.apply(&self.writer, &changes, KeyAction::Remove, "removed", now).await;
+        let why = match &ended {
+            Ok(()) => "it was not tried".to_owned(),
+            Err(error) => format!("{error:#}"),
+        };
+        for (place, name) in names.into_iter().enumerate() {
+            match outcomes.get(place) {
+                Some(outcome) if outcome.is_done() => removal.removed += 1,
+                Some(Outcome::Absent) => {}
+                Some(outcome) => drop(removal.kept.insert(name, in_words(*outcome).to_owned())),
+                None => drop(removal.kept.insert(name, why.clone())),
+            }
+        }
+        if let Err(error) = ended {
+            removal.problem = Some(format!("{error:#}"));
+        }
+    }
+
+    /// The change that removes a record.
+    ///
+    /// # Errors
+    /// Why the record stays.
+    async fn removal_of(&self, record: &Record) -> Result<Change, String> {
+        self.check_own(record)?;
+        if record.claim.is_unrecognised() && self.replaced_index(record).is_none() {
+            return Err("its value is not one of the schema".to_owned());
+        }
+        let mut there = Vec::new();
+        for (index, key) in record.seen.keys.iter().enumerate() {
+            if !key.content.is_absent() {
+                there.push(index);
+            }
+        }
+        let mut change = Change::new(there, record.seen.clone(), about(record));
+        match self.writer.split_off_other_slots(&mut change).await {
+            Ok(others) if others.is_empty() => Ok(change),
+            Ok(_) => Err("its Redis keys are in several slots of the cluster".to_owned()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    /// Finds records that are still there, or there again.
+    async fn look_again(&mut self, keys: &[String], removal: &mut Removal) {
+        for keys in keys.chunks(KEYS_AT_A_TIME) {
+            // What cannot be read now is known from the removal.
+            let Ok(found) = self.records.find(keys).await else { continue };
+            for record in found.into_iter().flat_map(|found| found.records) {
+                let why = "it was written after idemctl had removed it".to_owned();
+                removal.kept.entry(escape::text(&record.key)).or_insert(why);
+            }
+        }
+    }
+}
+
+fn is_foreign_value(content: &Content) -> bool {
+    matches!(content, Content::Text { head, .. } if head == FOREIGN)
+}
+
+fn about(record: &Record) -> About {
+    About {
+        schema: record.schema.name.clone(),
+        key: record.key.clone(),
+        state: record.state.as_str(),
+        roles: record.schema.roles(),
+    }
+}
+
+/// Why a change was not made, in words.
+fn in_words(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Conflict => "it changed after idemctl had read it",
+        Outcome::Absent => "it was gone before idemctl changed it",
+        Outcome::Refused => "its node refused the change",
+        Outcome::Unknown => "the reply was lost, so it is unknown whether it was changed",
+        Outcome::Partly => "only some of its Redis keys were changed",
+        Outcome::Kept => "it expires earlier anyway",
+        Outcome::Done | Outcome::Expires(_) | Outcome::FoundDone => "it was changed",
+    }
+}

@@ -1,0 +1,110 @@
+//! Answers without a body, long ones and binary ones, effects that appear late, and a store that is
+//! gone.
+
+use std::time::Duration;
+
+use crate::stage::{PAYMENT, Stage, verdicts, with_verdict};
+use crate::support::probe_service::{Answers, Late, Variant};
+
+const REPLAY: &str = "replay-at-once,replay-status,replay-body,replay-headers,replay-one-effect,\
+                      concurrent-one-effect,record-body";
+
+#[test]
+fn an_unusual_body_is_replayed() {
+    for schema in ["go-middleware", "reference"] {
+        for answers in [Answers::Empty, Answers::Large, Answers::Binary] {
+            let stage = Stage::with(schema, |config| config.answers = answers);
+            let run = stage.probe(&["--only", REPLAY, "--rounds", "1"]);
+            let found = verdicts(&run);
+            assert_eq!(with_verdict(&run, "fail"), [""; 0], "{}", run.all());
+            for id in ["replay-at-once", "replay-status", "replay-one-effect"] {
+                assert_eq!(found[id].0, "pass", "{schema} {id}: {}", found[id].1);
+            }
+            let body = if answers == Answers::Empty { "not-applicable" } else { "pass" };
+            assert_eq!(found["replay-body"].0, body, "{schema}: {found:#?}");
+        }
+    }
+}
+
+#[test]
+fn another_long_or_binary_body_is_found() {
+    for answers in [Answers::Large, Answers::Binary] {
+        let stage = Stage::with("go-middleware", |config| {
+            config.answers = answers;
+            config.variant = Some(Variant::NoLock);
+        });
+        let run = stage.probe(&["--only", "concurrent-answers", "--rounds", "1"]);
+        assert_eq!(with_verdict(&run, "fail"), ["concurrent-answers"], "{}", run.stderr);
+    }
+}
+
+#[test]
+fn another_status_is_found_in_an_answer_without_a_body() {
+    let stage = Stage::with("go-middleware", |config| {
+        config.answers = Answers::Empty;
+        config.variant = Some(Variant::NoLock);
+    });
+    let run = stage.probe(&["--only", "concurrent-one-effect", "--rounds", "1"]);
+    assert_eq!(with_verdict(&run, "fail"), ["concurrent-one-effect"], "{}", run.stderr);
+}
+
+#[test]
+fn another_method_is_judged_only_if_it_is_named() {
+    let only = ["--only", "mismatch-method"];
+    let stage = Stage::new("express", None);
+    assert_eq!(verdicts(&stage.probe(&only))["mismatch-method"].0, "not-applicable");
+    let named = [&only[..], &["--other-method", "PUT"]].concat();
+    let run = stage.probe(&named);
+    assert_eq!(verdicts(&run)["mismatch-method"].1, "PUT got 422", "{}", run.all());
+    let run = stage.probe(&[&only[..], &["--other-method", "PATCH"]].concat());
+    assert_eq!(verdicts(&run)["mismatch-method"].0, "not-applicable", "{}", run.all());
+    let stage = Stage::new("express", Some(Variant::IgnoresPayload));
+    let run = stage.probe(&named);
+    assert!(verdicts(&run)["mismatch-method"].1.contains("equal to the first"), "{}", run.all());
+}
+
+const COUNTED: &str = "replay-one-effect,concurrent-one-effect,concurrent-keys,key-missing,\
+                       disconnect-retry,timeout-retry-early";
+
+fn effects(stage: &Stage, is_by_key: bool) -> String {
+    match is_by_key {
+        true => stage.service.url("/effects?key={{key}}"),
+        false => stage.service.url("/effects"),
+    }
+}
+
+/// A correct service whose worker executes after the answer.
+#[test]
+fn effects_that_appear_late_fail_nothing() {
+    for is_by_key in [true, false] {
+        let stage = Stage::with("express", |config| {
+            config.late = Late::Effect(Duration::from_millis(250));
+        });
+        let words = ["--only", COUNTED, "--rounds", "1"];
+        let run = stage.probe_counting(&effects(&stage, is_by_key), "json", &words);
+        assert_eq!(with_verdict(&run, "fail"), [""; 0], "{}", run.all());
+    }
+}
+
+/// A second execution that shows only long after the check counted, and only for this key.
+#[test]
+fn a_late_second_effect_of_a_key_is_found() {
+    let stage = Stage::with("express", |config| {
+        config.late = Late::SecondEffect(Duration::from_millis(900));
+    });
+    let words = ["--only", "replay-one-effect"];
+    let run = stage.probe_counting(&effects(&stage, true), "json", &words);
+    assert_eq!(with_verdict(&run, "fail"), ["replay-one-effect"], "{}", run.all());
+}
+
+/// To see it by hand: start examples/probe-service, stop its Redis, and probe.
+#[test]
+fn a_service_without_its_store_proves_nothing() {
+    let mut stage = Stage::new("express", None);
+    stage.server.kill();
+    let url = stage.service.url("/payments");
+    let home = crate::support::Home::with("");
+    let run = home.run(&["probe", &url, "-d", PAYMENT]).exits(3);
+    run.says("answered the first request with 503");
+    assert_eq!(stage.service.effects(), 0);
+}

@@ -1,0 +1,92 @@
+//! The records that a probe made are removed at the end, and no others.
+
+use std::process::Stdio;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
+use crate::stage::{Stage, verdicts};
+use crate::support::probe_service::CONTRACTS;
+use crate::support::{Running as _, Runs as _, at_once};
+
+/// Keys of another run and of another program, which stay.
+const OTHERS: [&str; 3] = [
+    "idempotency:idemctl-probe-0123456789abcdef-1",
+    "idempotency:idemctl-probe",
+    "other:idemctl-probe-1",
+];
+
+fn stage_with_others(schema: &'static str) -> Stage {
+    let stage = Stage::new(schema, None);
+    for key in OTHERS {
+        stage.server.set(key, r#"{"status":"completed","statusCode":201,"body":"x"}"#, 600_000);
+    }
+    stage
+}
+
+/// The keys on the server without those of the others.
+#[track_caller]
+fn own_keys(stage: &Stage) -> Vec<String> {
+    let keys = stage.server.keys();
+    for key in OTHERS {
+        assert!(keys.iter().any(|known| known == key), "{key} is gone: {keys:?}");
+    }
+    keys.into_iter().filter(|key| !OTHERS.contains(&key.as_str())).collect()
+}
+
+#[test]
+fn all_records_of_the_run_are_removed_and_no_others() {
+    let wrong = at_once(&CONTRACTS, |contract| {
+        let stage = stage_with_others(contract.schema);
+        let run = stage.probe(&["--rounds", "1", "--faults"]);
+        let left = own_keys(&stage);
+        let removed = run.json()["records"]["removed"].as_u64();
+        let is_right = left.is_empty() && removed.is_some_and(|removed| removed > 50);
+        (!is_right).then(|| format!("{}: {left:?}\n{}", contract.schema, run.stderr))
+    });
+    let wrong: Vec<_> = wrong.into_iter().flatten().collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn removed_records_can_be_restored_from_the_backup() {
+    let stage = stage_with_others("express");
+    let run = stage.probe(&["--only", "replay-status"]).exits(0);
+    let backup = run.json()["records"]["backup"].as_str().unwrap().to_owned();
+    assert!(own_keys(&stage).is_empty());
+    stage.server.idemctl(&["restore", &backup, "--yes"]).exits(0);
+    assert_eq!(own_keys(&stage).len(), 5);
+}
+
+#[test]
+fn records_are_kept_and_named_if_the_server_refuses() {
+    let stage = stage_with_others("express");
+    stage.server.add_user("probe", "on >word ~* &* +@read +@connection +info +time +hello +role");
+    let words = ["--only", "replay-status", "--user", "probe"];
+    let mut command = stage.command(&stage.service.url("/effects"), "json", &words);
+    let run = command.env("REDISCLI_AUTH", "word").run();
+    assert_eq!(verdicts(&run)["replay-status"].0, "pass");
+    run.says("may still be in Redis");
+    assert_eq!(own_keys(&stage).len(), 5);
+    assert_eq!(run.json()["records"]["kept"].as_array().unwrap().len(), 5);
+}
+
+/// Ctrl-C while the checks run, and SIGTERM.
+#[test]
+fn an_interrupted_probe_removes_its_records() {
+    for signal in [Signal::INT, Signal::TERM] {
+        let stage = stage_with_others("express");
+        let effects = stage.service.url("/effects");
+        let mut command = stage.command(&effects, "table", &["--faults"]);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let began = Instant::now();
+        while own_keys(&stage).len() < 8 && began.elapsed() < Duration::from_secs(60) {
+            thread::sleep(Duration::from_millis(20));
+        }
+        child.signal(signal);
+        let run = child.ends().exits(130);
+        run.says("removed from Redis");
+        assert_eq!(own_keys(&stage), [""; 0], "{}", run.all());
+    }
+}
