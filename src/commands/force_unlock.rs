@@ -177,9 +177,10 @@ fn shown_in_table(record: &Record, key_index: usize) -> String {
         (_, Some(age)) => format!("held {}, ", words::short_age(age)),
         (_, None) => String::new(),
     };
-    let left = match record.seen.keys[key_index].expiry {
-        Expiry::Never => "no expiry".to_owned(),
-        expiry => format!("{} left", words::expiry(expiry)),
+    let left = match record.end_of(key_index) {
+        None => "unknown expiry".to_owned(),
+        Some(Expiry::Never) => "no expiry".to_owned(),
+        Some(expiry) => format!("{} left", words::expiry(expiry)),
     };
     let owner = match record.owner() {
         Some(owner) => format!(", owner {}", escape::text(owner)),

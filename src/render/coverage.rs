@@ -21,6 +21,10 @@ const NO_PREFIX: &str =
 /// Why a scan skips a schema of the context.
 const UNREADABLE: &str = "its files are invalid, so idemctl did not look for its records";
 
+/// Why the end of a record may be unknown.
+const NO_TIME: &str =
+    "The expiry in the value is no time, or idemctl cannot read the server's time.";
+
 /// Why a field or the format of a value is unknown.
 const TOO_LARGE: &str = "A scan reads at most 1 MiB of a value (16 MiB if its key never expires); \
     `idemctl inspect KEY --full` reads all of it.";
@@ -222,6 +226,9 @@ fn unproven_of_several(missing: Missing, lacking: &[(&str, Missing, LeftOut)]) -
         Missing::Format => {
             return format!("Skipped {count} records of unknown format ({by_schema}). {TOO_LARGE}");
         }
+        Missing::Expiry => {
+            return format!("Skipped {count} records of unknown expiry ({by_schema}). {NO_TIME}");
+        }
     };
     let longest = longest_time_left(longest_ms);
     format!(
@@ -265,6 +272,9 @@ fn unproven(name: &str, schema: Option<&Schema>, missing: Missing, left_out: Lef
         }
         Missing::Format => {
             return format!("Skipped {count} {name} {records} of unknown format. {TOO_LARGE}");
+        }
+        Missing::Expiry => {
+            return format!("Skipped {count} {name} {records} of unknown expiry. {NO_TIME}");
         }
     };
     let mut default = String::new();

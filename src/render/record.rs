@@ -199,17 +199,14 @@ impl RecordPage {
             let expiry = record.expiry().map(words::expiry);
             self.page.field("TTL", &expiry.unwrap_or_default());
         } else if let Some(lock) = record.lock() {
-            let left = match lock.expiry {
-                // The expiry within the value has a line of its own, and decides.
-                Expiry::In(ms) if record.has_lapsing_lock() => {
-                    format!("the Redis key expires in {}", duration::short(ms))
-                }
-                expiry => time_left(expiry, record, TtlOf::Lock),
-            };
+            let key_index = record.schema.lock_key_index();
+            let left = time_left(lock.expiry, record, key_index, TtlOf::Lock);
             self.page.field("Lock TTL", &left);
         }
         if let Some(result) = record.result() {
-            self.page.field("Result TTL", &time_left(result.expiry, record, TtlOf::Result));
+            let key_index = record.schema.result_key_index();
+            let left = time_left(result.expiry, record, key_index, TtlOf::Result);
+            self.page.field("Result TTL", &left);
         }
     }
 
@@ -342,7 +339,14 @@ fn redis_key(record: &Record, key_index: usize, key: &KeyState) -> String {
 }
 
 /// The time that a Redis key has left, and the TTL of the schema.
-fn time_left(expiry: Expiry, record: &Record, of: TtlOf) -> String {
+fn time_left(expiry: Expiry, record: &Record, key_index: usize, of: TtlOf) -> String {
+    // The expiry in the value has a line of its own, and may be earlier.
+    if record.has_own_expiry(key_index) {
+        return match expiry {
+            Expiry::Never => "the Redis key never expires".to_owned(),
+            Expiry::In(ms) => format!("the Redis key expires in {}", duration::short(ms)),
+        };
+    }
     let Some(allowed) = record.ttl(of) else {
         return match expiry {
             Expiry::Never => "none; the schema defines no TTL".to_owned(),

@@ -111,6 +111,9 @@ pub struct RecordJson<'a> {
     /// The expiry that the value itself contains.
     #[serde(skip_serializing_if = "Option::is_none")]
     own_expiry: Option<OwnExpiry>,
+    /// The time left in milliseconds, if the value that decides the state contains its own expiry.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ends_in_ms: Option<u64>,
 }
 
 /// The expiry that a value contains, the clock that decides, and the meaning of the value after it.
@@ -220,8 +223,17 @@ impl<'a> RecordJson<'a> {
             },
             findings: record.findings.iter().map(FindingJson::new).collect(),
             own_expiry: OwnExpiry::of(record),
+            ends_in_ms: ends_in_ms(record),
         }
     }
+}
+
+/// The time that a record has left whose value contains its own expiry; `None` for any other.
+fn ends_in_ms(record: &Record) -> Option<u64> {
+    if !record.ends_by_itself() {
+        return None;
+    }
+    record.expiry()?.millis()
 }
 
 /// The time that a Redis key has left; `None` if it is absent or never expires.

@@ -120,8 +120,9 @@ pub fn next_request(record: &Record) -> (&'static str, String) {
 
 fn unknown_because(record: &Record) -> String {
     if let Some(why) = &record.next_request.unknown_because {
+        let is = if why.ends_with("is missing") { "incomplete" } else { "unclear" };
         let why = escape::text(why.as_bytes());
-        return format!(", because the value is incomplete ({why})");
+        return format!(", because the value is {is} ({why})");
     }
     let why = match &record.schema.begin {
         Some(_) => "the schema does not say what the begin step replies in this state",

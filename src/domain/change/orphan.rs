@@ -62,6 +62,14 @@ pub(crate) fn of(record: &Record, sought: &[FindingCode]) -> Selected<Orphan> {
     if let Some(estimated) = estimated {
         return Selected::Unproven(missing_for(record, estimated));
     }
+    let lock = &record.seen.keys[key_index];
+    if sought.contains(&ORPHANED)
+        && lock.expiry == Expiry::Never
+        && record.end_of(key_index).is_none()
+        && record.ttl(TtlOf::Lock).is_some()
+    {
+        return Selected::Unproven(Missing::Expiry);
+    }
     let is_ageless = sought.contains(&FindingCode::Overdue)
         && record.state == State::InProgress
         && age(record).is_none_or(is_estimated);
@@ -188,12 +196,16 @@ pub(crate) fn age(record: &Record) -> Option<Age> {
     age::of(&record.schema, State::InProgress, &record.readings, &record.seen)
 }
 
-/// True if the lock expires no later than a full lock TTL from now. Giving it that TTL would make
-/// it stay longer, and so would each further sweep.
+/// True if the lock expires no later than a full lock TTL from now, also by a time in its value.
+/// Giving it that TTL would make it stay longer, and so would each further sweep. Also true if its
+/// end is unknown.
 pub(crate) fn expires_anyway(record: &Record, key_index: usize) -> bool {
-    match record.seen.keys[key_index].expiry {
-        Expiry::Never => false,
-        Expiry::In(left) => record.ttl(TtlOf::Lock).is_none_or(|ttl| left <= age::millis(ttl)),
+    match record.end_of(key_index) {
+        None => true,
+        Some(Expiry::Never) => false,
+        Some(Expiry::In(left)) => {
+            record.ttl(TtlOf::Lock).is_none_or(|ttl| left <= age::millis(ttl))
+        }
     }
 }
 
@@ -206,7 +218,7 @@ pub(crate) fn expires_anyway(record: &Record, key_index: usize) -> bool {
 /// Whether a lock beside a result may belong to a live worker depends on the schema:
 /// [`fencing::keeps_locks_from_results`].
 pub(crate) fn may_be_held(record: &Record, orphan: Orphan) -> bool {
-    let expires = matches!(record.seen.keys[orphan.key_index].expiry, Expiry::In(_));
+    let expires = record.end_of(orphan.key_index) != Some(Expiry::Never);
     let is_stated = record.ttl_evidence(TtlOf::Lock) == Evidence::Stated;
     match orphan.code {
         FindingCode::Overdue if is_stated => expires_anyway(record, orphan.key_index),

@@ -11,13 +11,16 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
     if !record.state.is_result() {
         return None;
     }
-    let (result, lock) = (record.result()?.expiry, record.lock()?.expiry);
+    record.result()?;
+    record.lock()?;
+    let result = record.end_of(record.schema.result_key_index());
+    let lock = record.end_of(record.schema.lock_key_index());
     let retries = match record.next_request.answer {
         Answer::Replay => format!("Retries get the result, and {}", which_goes_first(result, lock)),
         // The service looks at its lock before the result.
         Answer::Conflict | Answer::Fail => match lock {
-            Expiry::Never => "It never expires, and rejects every retry".to_owned(),
-            Expiry::In(_) => "It rejects every retry until it expires".to_owned(),
+            Some(Expiry::Never) => "It never expires, and rejects every retry".to_owned(),
+            _ => "It rejects every retry until it expires".to_owned(),
         },
         Answer::Execute => "Retries execute the operation".to_owned(),
         Answer::Unknown => "The schema does not say what retries get".to_owned(),
@@ -39,7 +42,10 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
 }
 
 /// What happens to retries that get the result, once the lock or the result expires.
-fn which_goes_first(result: Expiry, lock: Expiry) -> &'static str {
+fn which_goes_first(result: Option<Expiry>, lock: Option<Expiry>) -> &'static str {
+    let (Some(result), Some(lock)) = (result, lock) else {
+        return "it is unknown which of the two expires first";
+    };
     match (result, lock) {
         (Expiry::In(_), Expiry::Never) => "once the result expires they are rejected indefinitely",
         (Expiry::In(result), Expiry::In(lock)) if result < lock => {

@@ -26,11 +26,9 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
         }
         State::Absent | State::Released | State::Unreadable => return None,
     };
-    // The time in such a value ends the lock, although its Redis key never expires.
-    if input.record.has_lapsing_lock() {
-        return None;
-    }
-    if input.record.lock()?.expiry != Expiry::Never {
+    input.record.lock()?;
+    // A time in its value ends a lock, too, although its Redis key never expires.
+    if input.record.end_of(input.record.schema.lock_key_index()) != Some(Expiry::Never) {
         return None;
     }
     Some(Finding {

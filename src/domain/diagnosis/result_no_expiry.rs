@@ -12,7 +12,9 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
     if !input.record.state.is_result() {
         return None;
     }
-    if input.record.result()?.expiry != Expiry::Never {
+    input.record.result()?;
+    // A time in its value ends a result, too, although its Redis key never expires.
+    if input.record.end_of(input.record.schema.result_key_index()) != Some(Expiry::Never) {
         return None;
     }
     let then = match input.record.next_request.answer {

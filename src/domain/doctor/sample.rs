@@ -125,7 +125,7 @@ impl RecordSample {
         }
         let weight = drawn.min(keys) as f64 / keys.max(1) as f64 / readings.max(1) as f64;
         let sized = SizedRecord {
-            left_ms: record.expiry().and_then(Expiry::millis),
+            left_ms: record.kept_for().and_then(Expiry::millis),
             bytes: record.memory_bytes(),
             keys,
             weight,

@@ -65,7 +65,14 @@ pub(crate) fn eligibility(
     };
     let ttl = record.ttl(TtlOf::Lock).map(age::millis);
     let Expiry::In(left_ms) = record.seen.keys[key_index].expiry else {
-        return without_expiry(known_age, ttl, older_than_ms);
+        return match (record.has_own_expiry(key_index), known_age) {
+            (false, _) => without_expiry(known_age, ttl, older_than_ms),
+            // It ends by itself, so only its age makes it old.
+            (true, Some(age_ms)) => by_age(age_ms, older_than_ms, "created"),
+            (true, None) => Eligibility::Left(
+                "it ends by the expiry in its value, and its age is unknown".to_owned(),
+            ),
+        };
     };
     let left_ms = match (former_ms, record.seen.server_ms) {
         (Some(former), Some(now)) => signed(former) - signed(now),

@@ -92,27 +92,64 @@ impl Record {
         Some(key)
     }
 
-    /// The expiry that decides how long the record stays in its state.
+    /// How long the record stays in its state, by the rule of [`Record::end_of`]. `None` if it does
+    /// not exist, or if that is unknown.
     pub fn expiry(&self) -> Option<Expiry> {
-        self.expiry_of_member().or_else(|| self.deciding().map(|key| key.expiry))
+        self.end_of(self.deciding()?)
     }
 
-    /// The expiry that a member of a Redis key holds, such as its score. The Redis key itself is
-    /// that of all members.
-    fn expiry_of_member(&self) -> Option<Expiry> {
-        self.schema.members?;
-        let (value, _) = self.lapsing()?;
-        let left = value.expires_ms?.saturating_sub(self.seen.server_ms?);
-        Some(Expiry::In(left))
+    /// How long the value at this Redis key counts: until the Redis key expires, or until the value
+    /// expires by itself, whichever is first. `None` if that is unknown, because the value may
+    /// expire by itself and its time was not read or is no time, or the server's time is unknown.
+    pub(crate) fn end_of(&self, key_index: usize) -> Option<Expiry> {
+        let of_key = self.seen.keys[key_index].expiry;
+        let reading = &self.readings[key_index];
+        if matches!(reading, Reading::Undecided) && self.schema.lapses() {
+            return None;
+        }
+        let own_ms = match reading.decoded() {
+            Some(value) if value.unclear_expiry.is_some() => return None,
+            Some(Decoded { expires_ms: Some(own_ms), .. }) => *own_ms,
+            _ => return Some(of_key),
+        };
+        let own_left = own_ms.saturating_sub(self.seen.server_ms?);
+        match of_key {
+            Expiry::In(left) => Some(Expiry::In(left.min(own_left))),
+            Expiry::Never => Some(Expiry::In(own_left)),
+        }
     }
 
-    /// The Redis key whose expiry decides how long the record stays in its state.
-    fn deciding(&self) -> Option<&KeyState> {
+    /// How long Redis keeps the record, whatever its value says. A member has no expiry but its
+    /// own, because the Redis key is that of all members.
+    pub(crate) fn kept_for(&self) -> Option<Expiry> {
+        if self.schema.members.is_some() {
+            return self.expiry();
+        }
+        Some(self.seen.keys[self.deciding()?].expiry)
+    }
+
+    /// True if the value that decides the record's state contains its own expiry.
+    pub(crate) fn ends_by_itself(&self) -> bool {
+        let Some(key_index) = self.deciding() else { return false };
+        self.has_own_expiry(key_index)
+    }
+
+    /// True if the value at this Redis key contains its own expiry, in addition to any TTL of the
+    /// Redis key.
+    pub(crate) fn has_own_expiry(&self, key_index: usize) -> bool {
+        let value = self.readings[key_index].decoded();
+        value.is_some_and(|value| value.expires_ms.is_some() || value.unclear_expiry.is_some())
+    }
+
+    /// The index of the Redis key that decides how long the record stays in its state.
+    fn deciding(&self) -> Option<usize> {
+        let lock = self.lock().map(|_| self.schema.lock_key_index());
+        let result = self.result().map(|_| self.schema.result_key_index());
         match self.state {
-            State::Completed | State::Failed => self.result(),
+            State::Completed | State::Failed => result,
             // Lock and result share one Redis key in such a record.
-            State::Released => self.seen.keys.first(),
-            _ => self.lock().or_else(|| self.result()),
+            State::Released => Some(0),
+            _ => lock.or(result),
         }
     }
 
@@ -136,10 +173,19 @@ impl Record {
         age::format_ttl(&self.schema, &self.readings, of).is_some()
     }
 
-    /// When the record expires, in milliseconds since the epoch by the server's clock; `None` if it
-    /// never does, or the user may not ask.
+    /// When the record ends ([`Record::end_of`]), in milliseconds since the epoch by the server's
+    /// clock; `None` if it never does, or the user may not ask.
     pub(crate) fn deadline(&self) -> Option<u64> {
-        self.deciding()?.deadline.millis()
+        let key_index = self.deciding()?;
+        let of_key = self.seen.keys[key_index].deadline.millis();
+        if self.readings[key_index].decoded().is_some_and(|value| value.unclear_expiry.is_some()) {
+            return None;
+        }
+        let own = self.readings[key_index].decoded().and_then(|value| value.expires_ms);
+        match (of_key, own) {
+            (Some(of_key), Some(own)) => Some(of_key.min(own)),
+            (of_key, own) => of_key.or(own),
+        }
     }
 
     /// The record's Redis keys, the lock's first.
@@ -224,9 +270,11 @@ impl Record {
         stored.chars().any(is_binary)
     }
 
-    /// The first value that contains its own expiry, and the rule for it.
+    /// A value that contains its own expiry, and the rule for it: the value that decides the
+    /// record's state, or else the first.
     pub(crate) fn lapsing(&self) -> Option<(&Decoded, &ExpiresAt)> {
-        for value in self.values() {
+        let deciding = self.deciding().and_then(|key_index| self.readings[key_index].decoded());
+        for value in deciding.into_iter().chain(self.values()) {
             if let Some(expires_at) = &self.schema.values[value.format].expires_at
                 && value.expires_ms.is_some()
             {
@@ -238,9 +286,7 @@ impl Record {
 
     /// True if the lock's value contains its own expiry, in addition to any TTL of its Redis key.
     pub(crate) fn has_lapsing_lock(&self) -> bool {
-        let reading = &self.readings[self.schema.lock_key_index()];
-        let Some(value) = reading.decoded() else { return false };
-        value.expires_ms.is_some()
+        self.has_own_expiry(self.schema.lock_key_index())
     }
 
     /// The stored response, decoded.

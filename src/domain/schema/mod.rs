@@ -12,6 +12,7 @@ pub(crate) mod lua_check;
 pub(crate) mod model;
 pub(crate) mod parse;
 mod protocol;
+mod protocol_text;
 pub(crate) mod raw;
 pub(crate) mod redis_keys;
 pub(crate) mod service_behavior;
@@ -20,6 +21,7 @@ pub(crate) mod ttl;
 pub(crate) mod value_format;
 pub(crate) mod value_template;
 pub(crate) mod write_format;
+mod written;
 
 pub(crate) use self::location::line_of_key;
 pub(crate) use self::parse::{SchemaError, SchemaSource, parse, parse_all};

@@ -27,6 +27,7 @@ use super::ttl::{NO_TTL, TtlOf};
 use super::value_format::{State, Timestamp};
 use super::value_template::Placeholder;
 use super::write_format::WriteFormat;
+use super::written;
 use crate::domain::hex::hex;
 
 /// The meanings that the replies of each step may have. At least one reply must have the first of
@@ -150,6 +151,13 @@ fn resolve(
         }
     }
     let mut scripts = scripts;
+    // Format 1 requires a table for each format.
+    if !from_format_1 {
+        all(written::add_formats(&mut raw))?;
+    }
+    if raw.value.is_empty() {
+        return all(wrong("write a [[value]] for each value format, or a [write] that shows it"));
+    }
     all(protocol::add_steps(&mut raw, &mut scripts))?;
     // An error in a step of the protocol is at the line that names the protocol.
     let of_file = |step: &'static str| {

@@ -9,12 +9,14 @@ use serde::Deserialize;
 use super::decoder::{Encoding, ValueType};
 use super::location::{At as _, Checked, wrong};
 use super::model::Script;
-use super::raw::{Protocol, RawSchema, RawStep, RawValue};
+use super::protocol_text::{command, is, is_met, placeholder, script, text};
+use super::raw::{ComparesPayload, Protocol, RawSchema, RawStep, RawValue};
 use super::redis_keys::Role;
 use super::service_behavior::OnFailure;
 use super::steps::Meaning;
 use super::ttl::NO_TTL;
 use super::value_format::State;
+use super::written;
 
 /// The field of `schema.toml` that names the protocol.
 pub(super) const PROTOCOL: &str = "protocol";
@@ -60,6 +62,12 @@ pub(super) fn add_steps(
             return wrong("`client` belongs to `protocol`; here, write `client` in the replies")
                 .at("client");
         }
+        for (name, is_written) in options(raw) {
+            if is_written {
+                return wrong(format!("`{name}` belongs to `protocol`; here, write the replies"))
+                    .at(name);
+            }
+        }
         return Ok(());
     };
     let steps: Steps = match toml::from_str(&expanded.toml) {
@@ -78,6 +86,14 @@ pub(super) fn add_steps(
         scripts.insert(script.name.clone(), script);
     }
     Ok(())
+}
+
+/// The further options of a protocol, and whether the file has them.
+fn options(raw: &RawSchema) -> [(&'static str, bool); 2] {
+    [
+        ("compares_payload", raw.compares_payload != ComparesPayload::default()),
+        ("unreadable", raw.unreadable.is_some()),
+    ]
 }
 
 /// The steps of the schema's protocol; `None` if the file names none.
@@ -103,24 +119,29 @@ pub(super) fn expand(raw: &RawSchema) -> Checked<Option<ExpandedSteps>> {
     }
 }
 
-/// A `schema.toml` with the calls of its protocol in place of the protocol. A file without a
-/// protocol stays as it is.
+/// A `schema.toml` with the calls of its protocol in place of the protocol, and with the formats
+/// that `[write]` describes.
 ///
 /// # Errors
 /// Why the file cannot be read, or does not have what the protocol needs.
 pub(crate) fn expanded(toml: &str) -> Result<String, String> {
-    let raw: RawSchema = toml::from_str(toml).map_err(|error| error.message().to_owned())?;
-    let steps = match expand(&raw) {
-        Ok(Some(steps)) => steps,
-        Ok(None) => return Ok(toml.to_owned()),
-        Err(wrong) => return Err(wrong.message),
-    };
+    let mut raw: RawSchema = toml::from_str(toml).map_err(|error| error.message().to_owned())?;
     let mut document: toml_edit::DocumentMut =
         toml.parse().map_err(|error: toml_edit::TomlError| error.message().to_owned())?;
+    if raw.format != 1 {
+        written::expand(&raw, &mut document).map_err(|wrong| wrong.message)?;
+        written::add_formats(&mut raw).map_err(|wrong| wrong.message)?;
+    }
+    let steps = expand(&raw).map_err(|wrong| wrong.message)?;
     document.remove(PROTOCOL);
     document.remove("client");
+    for (name, _) in options(&raw) {
+        document.remove(name);
+    }
     let mut text = document.to_string();
-    text.push_str(&steps.toml);
+    if let Some(steps) = steps {
+        text.push_str(&steps.toml);
+    }
     Ok(text)
 }
 
@@ -136,7 +157,7 @@ impl<'a> Expansion<'a> {
         let lock = self.role(Role::Lock);
         let result = self.role(Role::Result);
         match protocol {
-            Protocol::SetNxGet => self.set_nx_get(),
+            Protocol::SetNxGet | Protocol::GetSetNx => self.set_nx_get(protocol),
             Protocol::LockThenResult => self.lock_then_result()?,
             Protocol::FencedScript => self.fenced_script(lock, result)?,
             Protocol::HashStatus => self.hash_status()?,
@@ -152,7 +173,7 @@ impl<'a> Expansion<'a> {
         }
         let is_one_key = keys.record.is_some();
         match protocol {
-            Protocol::SetNxGet | Protocol::HashStatus if !is_one_key => {
+            Protocol::SetNxGet | Protocol::GetSetNx | Protocol::HashStatus if !is_one_key => {
                 return Err("it has one Redis key, so [keys] needs `record`".to_owned());
             }
             Protocol::LockThenResult if keys.lock.is_none() || keys.result.is_none() => {
@@ -164,6 +185,20 @@ impl<'a> Expansion<'a> {
                 return Err("[keys] needs `record`, or `lock` and `result`".to_owned());
             }
             _ => {}
+        }
+        if protocol == Protocol::LockThenResult
+            && self.raw.compares_payload == ComparesPayload::Always
+        {
+            return Err(
+                "it does not read the lock, so it cannot compare its payload (`compares_payload`)"
+                    .to_owned(),
+            );
+        }
+        if !matches!(self.raw.unreadable, None | Some(Meaning::Fail | Meaning::Conflict)) {
+            return Err("`unreadable` is `fail` or `conflict`".to_owned());
+        }
+        if protocol == Protocol::HashStatus && self.raw.unreadable.is_some() {
+            return Err("`unreadable` is about texts, and it stores hashes".to_owned());
         }
         for meaning in self.raw.client.keys() {
             let is_known = CLIENT_MEANINGS.iter().any(|known| known.as_str() == meaning);
@@ -217,20 +252,23 @@ impl<'a> Expansion<'a> {
         Ok(())
     }
 
-    fn set_nx_get(&mut self) {
+    fn set_nx_get(&mut self, protocol: Protocol) {
         if self.raw.begin.is_none() {
+            let reads_first = protocol == Protocol::GetSetNx;
+            let after_lock = if reads_first { Meaning::Conflict } else { Meaning::Next };
+            let without_value = if reads_first { Meaning::Next } else { Meaning::Conflict };
+            if reads_first {
+                self.reads_record(without_value);
+            }
             let mut words = vec!["SET", "{record}", "{lock_value}", "NX"];
             words.extend(self.lock_ttl_words());
             self.call("begin", &command(&words));
             self.reply("word = \"OK\"", Meaning::Acquired, Some("{ record = \"absent\" }"));
-            self.reply("nil = true", Meaning::Next, None);
+            self.reply("nil = true", after_lock, None);
             self.end();
-            self.call("begin", &command(&["GET", "{record}"]));
-            self.value_replies("record", None);
-            self.reply("nil = true", Meaning::Conflict, None);
-            self.wrong_type("record", None);
-            self.other_text("record", None);
-            self.end();
+            if !reads_first {
+                self.reads_record(without_value);
+            }
         }
         if self.raw.complete.is_none() {
             self.step("complete", false);
@@ -240,6 +278,16 @@ impl<'a> Expansion<'a> {
             self.step("release", false);
             self.deletes("release", "record", Meaning::Released);
         }
+    }
+
+    /// The call that reads the record; `without` is what its absence means.
+    fn reads_record(&mut self, without: Meaning) {
+        self.call("begin", &command(&["GET", "{record}"]));
+        self.value_replies("record", None);
+        self.reply("nil = true", without, None);
+        self.wrong_type("record", None);
+        self.other_text("record", None);
+        self.end();
     }
 
     fn lock_then_result(&mut self) -> Result<(), String> {
@@ -509,8 +557,19 @@ impl<'a> Expansion<'a> {
         for (at, value) in read {
             let found = format!("value = {}", text(&value.name));
             let name = text(&value.name);
-            if value.is_result() && value.fields.fingerprint.is_some() {
-                let when = format!("{{ {at} = {name}, fingerprint = \"other\" }}");
+            let always = self.raw.compares_payload == ComparesPayload::Always;
+            if value.fields.fingerprint.is_some() && (always || value.is_result()) {
+                let role = match read_first {
+                    Some(first) if !value.is_result() => {
+                        format!("{at} = {name}, {first} = \"absent\"")
+                    }
+                    _ => format!("{at} = {name}"),
+                };
+                let other = format!("{{ {role}, fingerprint = \"other\" }}");
+                let when = match always {
+                    true => format!("[{other}, {{ {role}, fingerprint = \"none\" }}]"),
+                    false => other,
+                };
                 self.reply(&found, Meaning::Mismatch, Some(&when));
             }
             let is_result = value.is_result();
@@ -538,7 +597,8 @@ impl<'a> Expansion<'a> {
             }
         }
         let when = is_met(role, read_first, "unreadable");
-        self.reply("text = true", Meaning::Fail, Some(&when));
+        let means = self.raw.unreadable.unwrap_or(Meaning::Fail);
+        self.reply("text = true", means, Some(&when));
     }
 
     /// A condition that holds for each lock.
@@ -630,44 +690,4 @@ impl<'a> Expansion<'a> {
     fn end(&mut self) {
         self.toml.push_str("]\n");
     }
-}
-
-/// A `when` that holds if the Redis key of a role is in this state.
-fn is(role: &str, state: &str) -> String {
-    format!("{{ {role} = \"{state}\" }}")
-}
-
-/// A `when` that holds if a script that reads `read_first`, and then `role`, meets this state.
-fn is_met(role: &str, read_first: Option<&str>, state: &str) -> String {
-    match read_first {
-        None => is(role, state),
-        Some(first) => {
-            let behind = format!("{{ {role} = \"{state}\", {first} = \"absent\" }}");
-            format!("[{}, {behind}]", is(first, state))
-        }
-    }
-}
-
-/// A plain command as a line of TOML.
-fn command(words: &[&str]) -> String {
-    format!("command = {}", list(words))
-}
-
-/// A script as lines of TOML.
-fn script(name: &str, keys: &[&str], args: &[&str]) -> String {
-    format!("script = {}\nkeys = {}\nargs = {}", text(name), list(keys), list(args))
-}
-
-fn list(words: &[&str]) -> String {
-    let words: Vec<_> = words.iter().map(|word| text(word)).collect();
-    format!("[{}]", words.join(", "))
-}
-
-/// A text as TOML.
-fn text(text: &str) -> String {
-    toml_edit::Value::from(text).to_string()
-}
-
-fn placeholder(role: &str) -> String {
-    format!("{{{role}}}")
 }

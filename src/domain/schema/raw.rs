@@ -20,6 +20,7 @@ use super::ttl::{NO_TTL, NONE};
 use super::value_format::{BodyEncoding, BodyIs, ExpiresAt, FieldPointers, State, Timestamp};
 use super::value_template::Template;
 use super::write_format::WriteFormat;
+use super::written::Written;
 use crate::domain::as_str::as_str;
 use crate::domain::duration::parse_duration;
 
@@ -39,8 +40,14 @@ pub(super) struct RawSchema {
     /// What the service's client receives, by the meaning of a reply of the protocol.
     #[serde(default)]
     pub(crate) client: BTreeMap<String, String>,
+    /// With which values the protocol compares payloads.
+    #[serde(default)]
+    pub(crate) compares_payload: ComparesPayload,
+    /// What the protocol's begin means for a text that fits no format.
+    pub(crate) unreadable: Option<Meaning>,
     pub(crate) keys: RawKeys,
     pub(crate) ttl: RawTtl,
+    #[serde(default)]
     pub(crate) value: Vec<RawValue>,
     pub(crate) write: Option<WriteFormat>,
     pub(crate) begin: Option<RawStep>,
@@ -72,6 +79,18 @@ impl RawSchema {
     }
 }
 
+/// With which values a service compares the payload of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum ComparesPayload {
+    /// With results that have a fingerprint.
+    #[default]
+    WithResults,
+    /// With locks and results, before anything else. A value with an empty fingerprint has another
+    /// payload than every request.
+    Always,
+}
+
 /// How a library takes locks and stores results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
@@ -79,6 +98,8 @@ impl RawSchema {
 pub(crate) enum Protocol {
     /// `SET NX`, then `GET`; the client decides by the value. Complete is a `SET`.
     SetNxGet,
+    /// `GET`, then `SET NX`. Otherwise as `set-nx-get`.
+    GetSetNx,
     /// `GET` of the result, then `SET NX` of the lock. Complete is a `SET`, then it gives the lock
     /// up.
     LockThenResult,
@@ -172,6 +193,8 @@ fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duratio
 #[serde(deny_unknown_fields)]
 pub(super) struct RawValue {
     pub(crate) name: String,
+    /// The template in `[write]` that describes what this table does not.
+    pub(crate) written: Option<Written>,
     /// The name of a Redis key in `[keys]`.
     pub(crate) at: Option<String>,
     #[serde(rename = "type")]
@@ -198,12 +221,10 @@ pub(super) struct RawValue {
     pub(crate) state: Option<State>,
     #[serde(default)]
     pub(crate) fields: FieldPointers,
-    #[serde(default)]
-    pub(crate) body_encoding: BodyEncoding,
+    pub(crate) body_encoding: Option<BodyEncoding>,
     #[serde(default)]
     pub(crate) body_is: BodyIs,
-    #[serde(default)]
-    pub(crate) timestamp: Timestamp,
+    pub(crate) timestamp: Option<Timestamp>,
     #[serde(default, deserialize_with = "duration")]
     pub(crate) ttl: Option<Duration>,
     pub(crate) expires_at: Option<ExpiresAt>,

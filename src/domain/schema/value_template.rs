@@ -138,6 +138,10 @@ impl TemplatePart {
     }
 }
 
+/// Marks a placeholder in [`Template::marked`]. No text contains it, because Unicode gives it no
+/// meaning.
+const MARK: char = '\u{E000}';
+
 /// The beginning of a placeholder that keeps the part of the previous value at a JSON pointer.
 const KEPT: &str = "kept:";
 
@@ -279,6 +283,77 @@ impl Template {
             }
         }
         text
+    }
+
+    /// The text without placeholders; `None` if it has any.
+    pub(super) fn constant(&self) -> Option<String> {
+        let mut text = Vec::new();
+        for part in &self.0 {
+            let TemplatePart::Literal(literal) = part else { return None };
+            text.extend_from_slice(literal);
+        }
+        String::from_utf8(text).ok()
+    }
+
+    /// The template as JSON in which each placeholder is a text, or part of one: its name between
+    /// two [`MARK`]s. `response` replaces the placeholder of that name.
+    ///
+    /// # Errors
+    /// Why it cannot be written so.
+    pub(super) fn marked(&self, response: Option<&Self>) -> Result<String, String> {
+        if self.has(&[Placeholder::KeptFields]) {
+            return Err("`{kept}` stands for any fields".to_owned());
+        }
+        let mark = |name: &str| format!("{MARK}{name}{MARK}").into_bytes();
+        let of = |placeholder: Placeholder| match (placeholder, response) {
+            (Placeholder::Response, Some(response)) => {
+                response.fill(|placeholder| mark(word(placeholder)))
+            }
+            _ => mark(word(placeholder)),
+        };
+        let bytes = self.fill_keeping(of, |pointer| Some(mark(&format!("{KEPT}{pointer}"))));
+        let text = String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())?;
+        let mut json = String::with_capacity(text.len());
+        let (mut is_inside, mut is_escaped, mut is_mark) = (false, false, false);
+        for character in text.chars() {
+            if character == MARK {
+                // A placeholder outside of a text becomes a text.
+                if !is_inside && !is_mark {
+                    json.push('"');
+                }
+                json.push(MARK);
+                if !is_inside && is_mark {
+                    json.push('"');
+                }
+                is_mark = !is_mark;
+                continue;
+            }
+            json.push(character);
+            if !is_mark && character == '"' && !is_escaped {
+                is_inside = !is_inside;
+            }
+            is_escaped = character == '\\' && !is_escaped;
+        }
+        Ok(json)
+    }
+
+    /// The name of the placeholder that a text of [`Self::marked`] consists of.
+    pub(super) fn marked_word(text: &str) -> Option<&str> {
+        let word = text.strip_prefix(MARK)?.strip_suffix(MARK)?;
+        if word.contains(MARK) { None } else { Some(word) }
+    }
+
+    /// True if a text of [`Self::marked`] contains a placeholder.
+    pub(super) fn is_marked(text: &str) -> bool {
+        text.contains(MARK)
+    }
+
+    /// The pointers that `{kept?:/pointer}` keeps if the previous value has them.
+    pub(super) fn kept_members(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter_map(|part| match part {
+            TemplatePart::KeptMember(pointer) => Some(pointer.as_str()),
+            _ => None,
+        })
     }
 
     /// True if it contains one of these placeholders.

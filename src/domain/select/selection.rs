@@ -96,12 +96,17 @@ impl Selection {
 
     /// Unproven if a filter needs a part of the record's values that was not read.
     fn selects_unread(&self, record: &Record) -> Selected {
+        if self.compares_ttls() && has_unknown_end(record) {
+            return Selected::Unproven(Missing::Expiry);
+        }
         let unread = record.unread_fields();
         if unread.is_empty() {
             return Selected::Yes(());
         }
-        let depends_on_format =
-            !self.states.is_empty() || self.reads_bodies() || !self.needed_fields().is_empty();
+        let depends_on_format = !self.states.is_empty()
+            || self.reads_bodies()
+            || !self.needed_fields().is_empty()
+            || (self.compares_ttls() && record.schema.lapses());
         if record.is_undecided() && depends_on_format {
             return Selected::Unproven(Missing::Format);
         }
@@ -197,8 +202,16 @@ impl Selection {
         self.statuses.iter().any(|class| class.contains(status))
     }
 
+    fn compares_ttls(&self) -> bool {
+        self.ttl_below.is_some() || self.ttl_above.is_some() || self.no_expiry
+    }
+
     fn passes_ttl(&self, record: &Record) -> bool {
-        if self.ttl_below.is_none() && self.ttl_above.is_none() && !self.no_expiry {
+        if !self.compares_ttls() {
+            return true;
+        }
+        // The part that was not read may contain an expiry.
+        if (record.is_undecided() && record.schema.lapses()) || has_unknown_end(record) {
             return true;
         }
         let expiry = record.expiry();
@@ -218,6 +231,11 @@ impl Selection {
         }
         !self.no_expiry || expiry == Some(Expiry::Never)
     }
+}
+
+/// True if the record ends by itself at an unknown time.
+fn has_unknown_end(record: &Record) -> bool {
+    record.ends_by_itself() && record.expiry().is_none()
 }
 
 /// True if the text exists and matches the pattern.

@@ -21,11 +21,14 @@ pub enum Missing {
     Field(ValueField),
     /// The format of the value, for the same reason.
     Format,
+    /// The time at which the record ends: its value contains an expiry that is no time, or the
+    /// server's time is unknown.
+    Expiry,
 }
 
 impl Missing {
     /// Every kind of missing evidence, in the order of the JSON.
-    pub(crate) const ALL: [Self; 9] = [
+    pub(crate) const ALL: [Self; 10] = [
         Self::Ttl(TtlOf::Lock),
         Self::Ttl(TtlOf::Result),
         Self::ValueTtl,
@@ -35,6 +38,7 @@ impl Missing {
         Self::Field(ValueField::Status),
         Self::Field(ValueField::Time),
         Self::Format,
+        Self::Expiry,
     ];
 }
 
@@ -48,6 +52,7 @@ impl Missing {
             Self::Age => "age",
             Self::Field(field) => field.as_str(),
             Self::Format => "format",
+            Self::Expiry => "expiry",
         }
     }
 }
@@ -66,7 +71,7 @@ pub(crate) fn missing_age(record: &Record) -> Missing {
     let is_stored = record.state.is_result() || record.state == State::Released;
     let of = if is_stored { TtlOf::Result } else { TtlOf::Lock };
     // A TTL of the deployment helps only if the record expires, and only if it is not known yet.
-    let expires = matches!(record.expiry(), Some(Expiry::In(_)));
+    let expires = matches!(record.kept_for(), Some(Expiry::In(_)));
     if expires && record.ttl_evidence(of) == Evidence::Estimated {
         missing_ttl(record, of)
     } else {
@@ -105,7 +110,7 @@ impl Unproven {
         let left_out = self.of_schemas.entry((record.schema.name.clone(), missing)).or_default();
         left_out.count += 1;
         // `None` is less than any time, so a record without expiry leaves the maximum as it is.
-        let left_ms = record.expiry().and_then(|expiry| expiry.millis());
+        let left_ms = record.kept_for().and_then(|expiry| expiry.millis());
         left_out.longest_ms = left_out.longest_ms.max(left_ms);
     }
 

@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::print::KeyPrint;
 use crate::domain::diagnosis::FindingCode;
-use crate::domain::record::{Evidence, Record};
+use crate::domain::record::{Evidence, Expiry, Record};
 use crate::domain::schema::State;
 use crate::domain::select::glob;
 use crate::domain::select::selection::Selection;
@@ -40,6 +40,12 @@ pub(crate) struct ListedRecord {
     pub(crate) lock_ttl_ms: Option<u64>,
     #[serde(default)]
     pub(crate) result_ttl_ms: Option<u64>,
+    /// The time left, if the value contained its own expiry.
+    #[serde(default)]
+    pub(crate) ends_in_ms: Option<u64>,
+    /// `None` in lists of older versions of the program.
+    #[serde(default)]
+    pub(crate) no_expiry: Option<bool>,
     /// By Redis key; null for one that did not exist.
     pub(crate) identity: Vec<Option<KeyPrint>>,
 }
@@ -97,6 +103,11 @@ impl ListedRecord {
             age_evidence: record.age.map(|age| age.evidence.as_str().to_owned()),
             lock_ttl_ms: record.lock().and_then(|key| key.expiry.millis()),
             result_ttl_ms: record.result().and_then(|key| key.expiry.millis()),
+            ends_in_ms: record
+                .expiry()
+                .filter(|_| record.ends_by_itself())
+                .and_then(Expiry::millis),
+            no_expiry: Some(record.expiry() == Some(Expiry::Never)),
             identity,
         }
     }
@@ -138,10 +149,14 @@ impl ListedRecord {
     fn passes_ttl(&self, selection: &Selection) -> bool {
         let exists = self.identity.iter().flatten().next().is_some();
         let left = match self.state.as_str() {
+            _ if self.ends_in_ms.is_some() => self.ends_in_ms,
             "completed" | "failed" => self.result_ttl_ms,
             _ => self.lock_ttl_ms,
         };
-        let never_expires = exists && left.is_none() && self.ends_at_ms().is_none();
+        let never_expires = match self.no_expiry {
+            Some(never_expires) => never_expires,
+            None => exists && left.is_none() && self.ends_at_ms().is_none(),
+        };
         if let Some(limit) = selection.ttl_below
             && left.is_none_or(|left| left >= limit)
         {

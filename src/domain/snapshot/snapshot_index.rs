@@ -277,6 +277,8 @@ mod tests {
             age_evidence: None,
             lock_ttl_ms: None,
             result_ttl_ms: None,
+            ends_in_ms: None,
+            no_expiry: None,
             identity: identity.to_vec(),
         }
     }

@@ -76,6 +76,7 @@ fn value_of(format: usize) -> Decoded {
         created_ms: None,
         completed_ms: None,
         expires_ms: None,
+        unclear_expiry: None,
         lapsed: None,
         response: None,
         error: None,

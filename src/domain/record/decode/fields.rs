@@ -41,6 +41,7 @@ pub(super) fn decode_fields(
         created_ms: source.time(fields.created_at.as_ref(), format.timestamp),
         completed_ms: source.time(fields.completed_at.as_ref(), format.timestamp),
         expires_ms: source.expires_ms(format),
+        unclear_expiry: source.unclear_expiry(format),
         // That depends on the time of the read, so `decode_at` sets it.
         lapsed: None,
         response: source.response(format),
@@ -140,10 +141,25 @@ impl FieldSource<'_> {
     /// The expiry that the value itself holds, in milliseconds since the epoch.
     pub(super) fn expires_ms(&self, format: &ValueFormat) -> Option<u64> {
         let expires_at = format.expires_at.as_ref()?;
-        let written = self.time(Some(&expires_at.field), expires_at.unit)?;
+        let written = match &*self.bytes(Some(&expires_at.field))? {
+            // Elsewhere, a time before 1970 counts as 1970.
+            [b'-', ..] | b"nan" | b"NaN" => return None,
+            text => millis(text, expires_at.unit)?,
+        };
         let expires_ms = written.saturating_add(expires_at.plus_ms());
         // Services write such a time, or infinity, into a value that never expires.
         if expires_ms >= YEAR_10000_MS { None } else { Some(expires_ms) }
+    }
+
+    /// Why the expiry that the value itself holds is unknown; `None` if it is known or absent.
+    fn unclear_expiry(&self, format: &ValueFormat) -> Option<Box<str>> {
+        let field = &format.expires_at.as_ref()?.field;
+        let text = self.bytes(Some(field))?;
+        // A time after the year 9999 means that the value does not expire.
+        let is_time = !text.starts_with(b"-")
+            && !text.eq_ignore_ascii_case(b"nan")
+            && millis(&text, format.expires_at.as_ref()?.unit).is_some();
+        if is_time { None } else { Some(format!("`{field}` is no time").into()) }
     }
 
     /// The stored response, if the format has one.
@@ -204,7 +220,19 @@ const YEAR_10000_MS: u64 = 253_402_300_800_000;
 pub(super) fn millis(text: &[u8], unit: Timestamp) -> Option<u64> {
     let text = std::str::from_utf8(text).ok()?;
     match unit {
-        Timestamp::Milliseconds => text.parse().ok(),
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "only times from 1970 on are cast, and a huge one saturates"
+        )]
+        Timestamp::Milliseconds => match text.parse() {
+            Ok(millis) => Some(millis),
+            // Some clients write fractions.
+            Err(_) => {
+                let millis: f64 = text.parse().ok()?;
+                if millis >= 0.0 { Some(millis as u64) } else { None }
+            }
+        },
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,

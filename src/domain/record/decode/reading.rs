@@ -75,9 +75,11 @@ impl Reading {
         }
     }
 
-    /// The field that the value lacks although every value of its format has it, in words.
+    /// The field that the value lacks although every value of its format has it, or an expiry that
+    /// is no time, in words.
     pub fn lacks_field(&self) -> Option<&str> {
-        self.decoded()?.conformance.lacks_field()
+        let value = self.decoded()?;
+        value.conformance.lacks_field().or(value.unclear_expiry.as_deref())
     }
 
     /// True if the value has one of the schema's formats, or is absent, and the part that was read
@@ -114,6 +116,8 @@ pub struct Decoded {
     pub(crate) completed_ms: Option<u64>,
     /// The expiry that the value itself holds, in milliseconds since the epoch.
     pub(crate) expires_ms: Option<u64>,
+    /// Why that is unknown although the value holds an expiry: the field is no time.
+    pub(crate) unclear_expiry: Option<Box<str>>,
     /// How the service treats the value after that time; `None` before, and if the time is unknown.
     pub(crate) lapsed: Option<PastExpiry>,
     pub(crate) response: Option<Stored>,

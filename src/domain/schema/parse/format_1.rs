@@ -125,6 +125,7 @@ fn check_value(value: &RawValue) -> Checked<()> {
         return newer(encoding.as_str()).at("encoding");
     }
     refuse_newer(&[
+        ("written", value.written.is_some()),
         ("decode_at", !value.decode_at.is_empty()),
         ("expires_at", value.expires_at.is_some()),
         ("needs_ttl", value.needs_ttl),

@@ -1,0 +1,648 @@
+//! Value formats that the templates of `[write]` describe already: their constants tell them apart,
+//! and their placeholders say where the fields are.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::decoder::ValueType;
+use super::location::{At as _, Checked, wrong};
+use super::raw::{Protocol, RawSchema, RawValue};
+use super::value_format::{FieldPointers, State};
+use super::value_template::Template;
+use super::write_format::WriteFormat;
+
+/// The field of a `[[value]]` that names the template in `[write]` which describes its format.
+pub(super) const WRITTEN: &str = "written";
+
+/// A template in `[write]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Written {
+    LockValue,
+    ResultValue,
+    FailedValue,
+}
+
+impl Written {
+    const ALL: [Self; 3] = [Self::LockValue, Self::ResultValue, Self::FailedValue];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::LockValue => "lock_value",
+            Self::ResultValue => "result_value",
+            Self::FailedValue => "failed_value",
+        }
+    }
+
+    fn state(self) -> State {
+        match self {
+            Self::LockValue => State::InProgress,
+            Self::ResultValue => State::Completed,
+            Self::FailedValue => State::Failed,
+        }
+    }
+
+    fn template(self, write: &WriteFormat) -> Option<&Template> {
+        match self {
+            Self::LockValue => write.lock_value.as_ref(),
+            Self::ResultValue => write.result_value.as_ref(),
+            Self::FailedValue => write.failed_value.as_ref(),
+        }
+    }
+}
+
+/// Completes the formats that name a template of `[write]`, and adds one for each template whose
+/// state no `[[value]]` has.
+pub(super) fn add_formats(raw: &mut RawSchema) -> Checked<()> {
+    for (index, derived) in derive(raw)? {
+        let derived: RawValue = match serde_json::from_value(Value::Object(derived)) {
+            Ok(derived) => derived,
+            Err(error) => return wrong(error.to_string()).at("value"),
+        };
+        match index {
+            Some(index) => fill(&mut raw.value[index], derived),
+            None => raw.value.push(derived),
+        }
+    }
+    Ok(())
+}
+
+/// Replaces the names of templates in a `schema.toml` by what they stand for, and adds the formats
+/// that `[write]` describes alone.
+pub(super) fn expand(raw: &RawSchema, document: &mut toml_edit::DocumentMut) -> Checked<()> {
+    for (index, derived) in derive(raw)? {
+        let values = document.entry("value").or_insert(toml_edit::array());
+        let Some(values) = values.as_array_of_tables_mut() else {
+            return wrong("write each format as a table [[value]]").at("value");
+        };
+        let index = match index {
+            Some(index) => index,
+            None => {
+                values.push(toml_edit::Table::new());
+                values.len() - 1
+            }
+        };
+        let Some(table) = values.get_mut(index) else { continue };
+        table.remove(WRITTEN);
+        for (name, value) in derived {
+            if !table.contains_key(&name) {
+                table.insert(&name, toml_edit::value(in_toml(&value)));
+                continue;
+            }
+            // Pointers that the file states itself stay.
+            let stated = table.get_mut(&name).and_then(toml_edit::Item::as_table_like_mut);
+            if let (Value::Object(members), Some(stated), "fields") =
+                (&value, stated, name.as_str())
+            {
+                for (member, pointer) in members {
+                    if !stated.contains_key(member) {
+                        stated.insert(member, toml_edit::value(in_toml(pointer)));
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Everything that the templates say about formats, by the index of the `[[value]]`; `None` for one
+/// that the file does not have. Each is a `[[value]]` as JSON.
+fn derive(raw: &RawSchema) -> Checked<Vec<(Option<usize>, Map<String, Value>)>> {
+    let mut found = Vec::new();
+    let write = raw.write.clone().unwrap_or_default();
+    for (index, value) in raw.value.iter().enumerate() {
+        let Some(written) = value.written else { continue };
+        match Derivation::new(raw, &write, written, Some(value)).derive() {
+            Ok(derived) => found.push((Some(index), derived)),
+            Err(why) => {
+                let name = written.name();
+                return wrong(format!("`{name}` does not describe the format: {why}"))
+                    .at(WRITTEN)
+                    .at(index)
+                    .at("value");
+            }
+        }
+    }
+    let is_stated = |written: Written| {
+        raw.value
+            .iter()
+            .any(|value| value.state == Some(written.state()) || value.written == Some(written))
+    };
+    for written in Written::ALL {
+        let state = written.state();
+        // A service may store failures in the format of its results.
+        let is_described = is_stated(written)
+            || written == Written::FailedValue && is_stated(Written::ResultValue);
+        let keys = &raw.keys;
+        let has_key = match written {
+            Written::LockValue => keys.record.is_some() || keys.lock.is_some(),
+            _ => keys.record.is_some() || keys.result.is_some(),
+        };
+        let has_template = written.template(&write).is_some();
+        if is_described || !has_key || !has_template {
+            continue;
+        }
+        match Derivation::new(raw, &write, written, None).derive() {
+            Ok(derived) => found.push((None, derived)),
+            // The file may describe only some of the states, but then it says which.
+            Err(_) if raw.protocol.is_none() && !raw.value.is_empty() => {}
+            Err(why) => {
+                let name = written.name();
+                return wrong(format!(
+                    "no [[value]] has the state `{}`, and `{name}` does not describe one: {why}",
+                    state.as_str()
+                ))
+                .at(name)
+                .at("write");
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Adds to a `[[value]]` what it does not state itself.
+fn fill(value: &mut RawValue, derived: RawValue) {
+    value.at = value.at.take().or(derived.at);
+    value.kind = value.kind.or(derived.kind);
+    if value.decode_at.is_empty() {
+        value.decode_at = derived.decode_at;
+    }
+    value.equals = value.equals.take().or(derived.equals);
+    if value.fields_are.is_empty() {
+        value.fields_are = derived.fields_are;
+    }
+    value.required = value.required.take().or(derived.required);
+    value.optional = value.optional.take().or(derived.optional);
+    if value.null.is_empty() {
+        value.null = derived.null;
+    }
+    value.opaque |= derived.opaque;
+    value.state = value.state.or(derived.state);
+    value.body_encoding = value.body_encoding.or(derived.body_encoding);
+    value.timestamp = value.timestamp.or(derived.timestamp);
+    let FieldPointers {
+        owner,
+        fingerprint,
+        created_at,
+        completed_at,
+        status,
+        headers,
+        content_type,
+        body,
+        error,
+        blob,
+    } = derived.fields;
+    let fields = &mut value.fields;
+    for (stated, derived) in [
+        (&mut fields.owner, owner),
+        (&mut fields.fingerprint, fingerprint),
+        (&mut fields.created_at, created_at),
+        (&mut fields.completed_at, completed_at),
+        (&mut fields.status, status),
+        (&mut fields.headers, headers),
+        (&mut fields.content_type, content_type),
+        (&mut fields.body, body),
+        (&mut fields.error, error),
+        (&mut fields.blob, blob),
+    ] {
+        if stated.is_none() {
+            *stated = derived;
+        }
+    }
+}
+
+/// What a template has at a pointer.
+#[derive(Debug, Clone, PartialEq)]
+enum Leaf {
+    /// The same in every value.
+    Constant(Value),
+    /// Only this placeholder.
+    Placeholder(String),
+    /// A text with placeholders in it.
+    Mixed,
+}
+
+/// One template, taken apart.
+struct Outline {
+    /// What is at each pointer, in the order of the template.
+    leaves: Vec<(String, Leaf)>,
+    /// Pointers that only some values have.
+    optional: Vec<String>,
+    /// Fields of a hash that hold JSON.
+    json_fields: Vec<String>,
+}
+
+impl Outline {
+    fn at(&self, pointer: &str) -> Option<&Leaf> {
+        let (_, leaf) = self.leaves.iter().find(|(path, _)| path == pointer)?;
+        Some(leaf)
+    }
+}
+
+/// The derivation of a format from its template.
+struct Derivation<'a> {
+    raw: &'a RawSchema,
+    write: &'a WriteFormat,
+    written: Written,
+    /// The `[[value]]` of the file, if there is one.
+    stated: Option<&'a RawValue>,
+    is_hash: bool,
+}
+
+impl<'a> Derivation<'a> {
+    fn new(
+        raw: &'a RawSchema,
+        write: &'a WriteFormat,
+        written: Written,
+        stated: Option<&'a RawValue>,
+    ) -> Self {
+        let kind = stated.and_then(|value| value.kind);
+        let is_hash = match kind {
+            Some(kind) => kind == ValueType::Hash,
+            None => raw.protocol == Some(Protocol::HashStatus),
+        };
+        Self { raw, write, written, stated, is_hash }
+    }
+
+    fn derive(&self) -> Result<Map<String, Value>, String> {
+        let Some(template) = self.written.template(self.write) else {
+            return Err(format!("[write] has no `{}`", self.written.name()));
+        };
+        let state = self.written.state();
+        let mut format = Map::new();
+        let name = self.stated.map_or(state.as_str(), |value| value.name.as_str());
+        format.insert("name".to_owned(), json!(name));
+        if self.raw.keys.record.is_none() {
+            let at = if state.is_result() { "result" } else { "lock" };
+            format.insert("at".to_owned(), json!(at));
+        }
+        format.insert("state".to_owned(), json!(state.as_str()));
+        if !self.is_hash && !template.display().starts_with('{') {
+            self.add_text(template, &mut format)?;
+            return Ok(format);
+        }
+        if template.display() == "{owner}" {
+            self.add_text(template, &mut format)?;
+            return Ok(format);
+        }
+        self.add_object(template, &mut format)?;
+        Ok(format)
+    }
+
+    /// A value that is no JSON object: one text, or the owner.
+    fn add_text(&self, template: &Template, format: &mut Map<String, Value>) -> Result<(), String> {
+        if template.display() == "{owner}" {
+            format.insert("opaque".to_owned(), json!(true));
+            format.insert("fields".to_owned(), json!({ "owner": "" }));
+            return Ok(());
+        }
+        match template.constant() {
+            Some(text) => {
+                format.insert("equals".to_owned(), json!(text));
+                Ok(())
+            }
+            None => Err("it is no JSON object, and differs from value to value".to_owned()),
+        }
+    }
+
+    fn add_object(
+        &self,
+        template: &Template,
+        format: &mut Map<String, Value>,
+    ) -> Result<(), String> {
+        let outline = self.outline(template)?;
+        if self.is_hash {
+            format.insert("type".to_owned(), json!("hash"));
+        }
+        let tests = self.tests(&outline);
+        let mut required = Vec::new();
+        for (pointer, _) in &outline.leaves {
+            let field = if self.is_hash { first_name(pointer) } else { pointer.clone() };
+            let is_test = tests.contains_key(pointer) || outline.optional.contains(pointer);
+            if !is_test && !required.contains(&field) {
+                required.push(field);
+            }
+        }
+        let (fields, unit) = self.fields(&outline)?;
+        let nullable = self.nullable(&outline);
+        let mut body_encoding = None;
+        for (_, leaf) in &outline.leaves {
+            let Leaf::Placeholder(word) = leaf else { continue };
+            match word.as_str() {
+                "body_json" => body_encoding = Some("json"),
+                "body_base64" => body_encoding = Some("base64"),
+                _ => {}
+            }
+        }
+        if !tests.is_empty() {
+            format.insert("where".to_owned(), Value::Object(tests));
+        }
+        format.insert("required".to_owned(), json!(required));
+        if !outline.optional.is_empty() {
+            format.insert("optional".to_owned(), json!(outline.optional));
+        }
+        if !nullable.is_empty() {
+            format.insert("null".to_owned(), json!(nullable));
+        }
+        if !outline.json_fields.is_empty() {
+            let mut decode_at = Map::new();
+            for field in &outline.json_fields {
+                decode_at.insert(field.clone(), json!(["json"]));
+            }
+            format.insert("decode_at".to_owned(), Value::Object(decode_at));
+        }
+        if !fields.is_empty() {
+            format.insert("fields".to_owned(), Value::Object(fields));
+        }
+        if let Some(unit) = unit.filter(|unit| *unit != "ms") {
+            format.insert("timestamp".to_owned(), json!(unit));
+        }
+        if let Some(encoding) = body_encoding {
+            format.insert("body_encoding".to_owned(), json!(encoding));
+        }
+        Ok(())
+    }
+
+    /// Takes a template apart, with `response` in its place.
+    fn outline(&self, template: &Template) -> Result<Outline, String> {
+        let marked = template.marked(self.write.response.as_ref())?;
+        let value: Value =
+            serde_json::from_str(&marked).map_err(|_| "it is no JSON object".to_owned())?;
+        let Value::Object(members) = value else {
+            return Err("it is no JSON object".to_owned());
+        };
+        let mut outline =
+            Outline { leaves: Vec::new(), optional: Vec::new(), json_fields: Vec::new() };
+        for (name, value) in members {
+            let pointer = format!("/{}", escaped(&name));
+            let is_json = match &value {
+                Value::Object(_) | Value::Array(_) => true,
+                Value::String(text) => {
+                    let word = Template::marked_word(text);
+                    matches!(word, Some("body_json" | "headers" | "header_lists" | "body_text"))
+                }
+                _ => false,
+            };
+            // A text in a hash stands there without the quotes of JSON.
+            let is_quoted = matches!(&value, Value::String(text)
+                if Template::marked_word(text) == Some("body_text"));
+            if self.is_hash && is_json && !is_quoted {
+                outline.json_fields.push(pointer.clone());
+            }
+            add_leaves(pointer, value, &mut outline.leaves);
+        }
+        let sometimes: Vec<String> =
+            template.kept_members().map(|pointer| format!("kept:{pointer}")).collect();
+        for (pointer, leaf) in &outline.leaves {
+            if Template::is_marked(pointer) {
+                return Err("a member's name differs from value to value".to_owned());
+            }
+            if matches!(leaf, Leaf::Placeholder(word) if sometimes.contains(word)) {
+                outline.optional.push(pointer.clone());
+            }
+        }
+        Ok(outline)
+    }
+
+    /// The constants that tell the format apart: another template has another constant there. If
+    /// there are none, all constants that no other template has, so that the format takes no value
+    /// of another one for its own.
+    fn tests(&self, outline: &Outline) -> Map<String, Value> {
+        let mut others = Vec::new();
+        for written in Written::ALL {
+            if written != self.written
+                && let Some(template) = written.template(self.write)
+                && let Ok(other) = self.outline(template)
+            {
+                others.push(other);
+            }
+        }
+        let mut differing = Map::new();
+        let mut own = Map::new();
+        for (pointer, leaf) in &outline.leaves {
+            let Leaf::Constant(constant) = leaf else { continue };
+            let is_whole = constant.is_i64() || constant.is_u64();
+            if !(is_whole || constant.is_string() || constant.is_boolean()) {
+                continue;
+            }
+            let differs = others.iter().any(|other| match other.at(pointer) {
+                Some(Leaf::Constant(others)) => others != constant && !others.is_null(),
+                _ => false,
+            });
+            if differs {
+                differing.insert(pointer.clone(), constant.clone());
+            }
+            if others.iter().all(|other| other.at(pointer) != Some(leaf)) {
+                own.insert(pointer.clone(), constant.clone());
+            }
+        }
+        if differing.is_empty() { own } else { differing }
+    }
+
+    /// The pointers to the fields, and the unit of the times among them.
+    fn fields(
+        &self,
+        outline: &Outline,
+    ) -> Result<(Map<String, Value>, Option<&'static str>), String> {
+        let mut fields = Map::new();
+        let mut times: Vec<(&str, &'static str)> = Vec::new();
+        let lock = self.lock_fields();
+        let mut created = None;
+        for (pointer, leaf) in &outline.leaves {
+            let Leaf::Placeholder(word) = leaf else { continue };
+            let field = match word.as_str() {
+                "owner" => "owner",
+                "fingerprint" => "fingerprint",
+                "status" => "status",
+                "headers" | "header_lists" => "headers",
+                "body" | "body_base64" | "body_json" | "body_text" => "body",
+                "content_type" => "content_type",
+                "error_text" => "error",
+                "body_hex" => return Err("a body in hex needs `decode_at`".to_owned()),
+                word => {
+                    if let Some(unit) = unit_of(word) {
+                        times.push((pointer, unit));
+                    }
+                    // What a result keeps of its lock has the same meaning.
+                    let kept = word.strip_prefix("kept:");
+                    if let (Some(kept), Some((lock, unit))) = (kept, &lock) {
+                        for field in ["owner", "fingerprint", "created_at"] {
+                            if lock.get(field).and_then(Value::as_str) != Some(kept) {
+                                continue;
+                            }
+                            fields.insert(field.to_owned(), json!(pointer));
+                            if field == "created_at" {
+                                created = *unit;
+                            }
+                        }
+                    }
+                    continue;
+                }
+            };
+            fields.insert(field.to_owned(), json!(pointer));
+        }
+        let unit = self.add_times(times, created, lock.as_ref(), &mut fields)?;
+        Ok((fields, unit))
+    }
+
+    /// Adds the times of a lock or a result. In a result, the time where the lock has its own is
+    /// that of the lock, if there is another one.
+    fn add_times(
+        &self,
+        mut times: Vec<(&str, &'static str)>,
+        created: Option<&'static str>,
+        lock: Option<&(Map<String, Value>, Option<&'static str>)>,
+        fields: &mut Map<String, Value>,
+    ) -> Result<Option<&'static str>, String> {
+        let stated = self.stated.map(|value| &value.fields);
+        if let Some(stated) = stated {
+            for pointer in [&stated.created_at, &stated.completed_at].into_iter().flatten() {
+                let unit = times.iter().find(|(path, _)| path == pointer).map(|(_, unit)| *unit);
+                if let Some(unit) = unit {
+                    return Ok(Some(unit));
+                }
+            }
+            if stated.created_at.is_some() || stated.completed_at.is_some() {
+                return Ok(created);
+            }
+        }
+        let mut unit = created;
+        if self.written != Written::LockValue && times.len() > 1 {
+            let of_lock = lock.and_then(|(fields, _)| fields.get("created_at")?.as_str());
+            if let Some(index) = times.iter().position(|(path, _)| Some(*path) == of_lock) {
+                let (pointer, of_created) = times.remove(index);
+                fields.insert("created_at".to_owned(), json!(pointer));
+                unit = Some(of_created);
+            }
+        }
+        // A format has one unit of time.
+        times.retain(|(_, of_time)| unit.is_none_or(|unit| unit == *of_time));
+        match times.as_slice() {
+            [] => Ok(unit),
+            [(pointer, of_time)] => {
+                let is_lock = self.written == Written::LockValue;
+                let field = if is_lock { "created_at" } else { "completed_at" };
+                fields.insert(field.to_owned(), json!(pointer));
+                Ok(Some(of_time))
+            }
+            _ => {
+                Err("it has several times; write a [[value]] with this `written`, and say in its \
+                `fields` which is `created_at` or `completed_at`"
+                    .to_owned())
+            }
+        }
+    }
+
+    /// The fields of locks and the unit of their times, to know them again in a result.
+    fn lock_fields(&self) -> Option<(Map<String, Value>, Option<&'static str>)> {
+        if self.written == Written::LockValue {
+            return None;
+        }
+        let locks = self.raw.value.iter().filter(|value| {
+            value.state == Some(State::InProgress) || value.written == Some(Written::LockValue)
+        });
+        let stated = locks.clone().next();
+        let lock = Derivation::new(self.raw, self.write, Written::LockValue, stated);
+        let mut fields = Map::new();
+        let mut unit = None;
+        if let Some(template) = &self.write.lock_value
+            && let Ok(outline) = lock.outline(template)
+            && let Ok(found) = lock.fields(&outline)
+        {
+            (fields, unit) = found;
+        }
+        for (name, pointer) in stated.iter().flat_map(|value| value.fields.pointers()) {
+            fields.insert(name.to_owned(), json!(pointer));
+        }
+        Some((fields, unit))
+    }
+
+    /// The pointers that may have null.
+    fn nullable(&self, outline: &Outline) -> Vec<String> {
+        let mut null = Vec::new();
+        // A hash has only texts.
+        if self.is_hash {
+            return null;
+        }
+        for (pointer, leaf) in &outline.leaves {
+            let is_nullable = match leaf {
+                Leaf::Constant(constant) => constant.is_null(),
+                Leaf::Placeholder(word) => match word.as_str() {
+                    "body_json" | "error_text" | "content_type" => true,
+                    "body_text" => self.write.no_body.as_deref() == Some("null"),
+                    word => word.starts_with("kept:"),
+                },
+                Leaf::Mixed => false,
+            };
+            if is_nullable {
+                null.push(pointer.clone());
+            }
+        }
+        null
+    }
+}
+
+/// The unit of a placeholder for the present time.
+fn unit_of(word: &str) -> Option<&'static str> {
+    match word {
+        "now" | "now_ms" => Some("ms"),
+        "now_s" => Some("s"),
+        "now_rfc3339" => Some("rfc3339"),
+        "now_ticks" => Some("ticks"),
+        _ => None,
+    }
+}
+
+fn add_leaves(pointer: String, value: Value, leaves: &mut Vec<(String, Leaf)>) {
+    match value {
+        Value::Object(members) if !members.is_empty() => {
+            for (name, value) in members {
+                add_leaves(format!("{pointer}/{}", escaped(&name)), value, leaves);
+            }
+        }
+        Value::String(text) => {
+            let leaf = match Template::marked_word(&text) {
+                Some(word) => Leaf::Placeholder(word.to_owned()),
+                None if Template::is_marked(&text) => Leaf::Mixed,
+                None => Leaf::Constant(Value::String(text)),
+            };
+            leaves.push((pointer, leaf));
+        }
+        other => leaves.push((pointer, Leaf::Constant(other))),
+    }
+}
+
+/// A member's name as a part of a JSON pointer.
+fn escaped(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
+}
+
+/// The pointer to the first member of a pointer.
+fn first_name(pointer: &str) -> String {
+    let name = pointer.trim_start_matches('/').split('/').next().unwrap_or_default();
+    format!("/{name}")
+}
+
+/// A value as TOML in one line.
+fn in_toml(value: &Value) -> toml_edit::Value {
+    match value {
+        Value::Bool(flag) => (*flag).into(),
+        Value::Number(number) => number.as_i64().unwrap_or_default().into(),
+        Value::String(text) => text.as_str().into(),
+        Value::Array(items) => {
+            let items: toml_edit::Array = items.iter().map(in_toml).collect();
+            items.into()
+        }
+        Value::Object(members) => {
+            let mut table = toml_edit::InlineTable::new();
+            let members: BTreeMap<_, _> = members.iter().collect();
+            for (name, value) in members {
+                table.insert(name, in_toml(value));
+            }
+            table.into()
+        }
+        Value::Null => "".into(),
+    }
+}
