@@ -143,7 +143,7 @@ impl RecordChanges {
     /// The record cannot be read.
     pub(super) async fn take_back(&mut self, keys: &[String]) -> Result<bool, String> {
         for found in self.records.find(keys).await? {
-            if let Some(why) = found.unread {
+            if let Some(why) = found.why_unread {
                 return Err(why.to_string());
             }
             for record in &found.records {
@@ -174,7 +174,7 @@ impl RecordChanges {
     async fn record_of(&mut self, keys: &[String]) -> Result<Record, String> {
         let mut own = Vec::new();
         for found in self.records.find(keys).await? {
-            if let Some(why) = found.unread {
+            if let Some(why) = found.why_unread {
                 return Err(why.to_string());
             }
             own.extend(found.records.into_iter().filter(|record| !record.claim.is_unrecognised()));
@@ -335,8 +335,8 @@ impl RecordChanges {
                     Err(why) => drop(removal.kept.insert(name, why)),
                 }
             }
-            if let Some(why) = found.unread {
-                removal.kept.insert(escape::text(&found.key), why.to_string());
+            if let Some(why) = found.why_unread {
+                removal.kept.insert(escape::text(&found.given), why.to_string());
             }
         }
         let (names, changes): (Vec<_>, Vec<_>) = changes.into_iter().unzip();
