@@ -485,7 +485,7 @@ impl CallPerformer for GuardedCalls<'_> {
         let hold = if call.index == 0 { self.hold.as_ref() } else { None };
         let outcome = self.writer.call(&self.seen, hold, call.words(), &self.hashes).await;
         match outcome.map_err(CallFailed::NotSent)? {
-            GuardedOutcome::Made { reply, before, after } => {
+            GuardedOutcome::Made { reply, before, after, .. } => {
                 if hold.is_some() {
                     self.before_lock = Some(before);
                 }

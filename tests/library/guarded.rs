@@ -224,7 +224,7 @@ fn a_call_tells_what_was_there_right_before_and_after() {
     let made = library
         .wait(writer.call(&seen(), Some(&hold), call(&["SET", "result", "1"]), &[]))
         .unwrap();
-    let GuardedOutcome::Made { reply: Ok(_), before, after } = made else { panic!("{made:?}") };
+    let GuardedOutcome::Made { reply: Ok(_), before, after, .. } = made else { panic!("{made:?}") };
     let contents =
         |of: &Observation| of.keys.iter().map(|key| key.content.clone()).collect::<Vec<_>>();
     assert_eq!(contents(&before), [Content::text(b"mine".to_vec()), Content::Absent]);

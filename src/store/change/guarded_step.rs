@@ -51,6 +51,8 @@ pub enum GuardedOutcome {
         reply: Result<StepReply, StoreError>,
         before: Observation,
         after: Observation,
+        /// Why the replicas that the operator requires did not have it in time.
+        behind: Option<StoreError>,
     },
     /// The record was no longer as it was seen; nothing was done.
     Conflict,
@@ -225,7 +227,10 @@ impl ChangeAttempt for GuardedAttempt<'_> {
     }
 
     async fn wait_for_replicas(&mut self, writer: &Writer) -> Result<(), StoreError> {
-        writer.wait_behind(self.connection.as_mut()).await;
+        let not_replicated = writer.wait_behind(self.connection.as_mut()).await;
+        if let GuardedOutcome::Made { behind, .. } = &mut self.outcome {
+            *behind = not_replicated;
+        }
         Ok(())
     }
 }
@@ -305,7 +310,7 @@ impl<'a> GuardedAttempt<'a> {
                 reply = Err(client.error(&error.into()));
             }
         }
-        self.outcome = GuardedOutcome::Made { reply, before, after };
+        self.outcome = GuardedOutcome::Made { reply, before, after, behind: None };
         self.connection = Some(connection);
         Ok(())
     }

@@ -169,10 +169,13 @@ impl Writer {
 
     /// Waits for the replicas of a step that was made on its own connection, because WAIT counts
     /// only the changes of the connection that sends it. Without that connection, the number of
-    /// replicas is unknown. [`Writer::replicas_have_it`] returns the result later, because the
-    /// step's reply is reported first.
-    pub(super) async fn wait_behind(&self, connection: Option<&mut Connection>) {
-        let Some((wanted, wait)) = self.replicas else { return };
+    /// replicas is unknown. Returns the error if they do not have it. [`Writer::replicas_have_it`]
+    /// returns it later too, because the step's reply is reported first.
+    pub(super) async fn wait_behind(
+        &self,
+        connection: Option<&mut Connection>,
+    ) -> Option<StoreError> {
+        let (wanted, wait) = self.replicas?;
         let mut have = 0;
         if let Some(connection) = connection {
             let wait = millis(wait).to_string();
@@ -181,10 +184,12 @@ impl Writer {
                 have = count;
             }
         }
-        if have < i64::from(wanted) {
-            let behind = StoreError::NotReplicated { target: self.name(), have, wanted };
-            *self.behind.lock().unwrap_or_else(PoisonError::into_inner) = Some(behind);
+        if have >= i64::from(wanted) {
+            return None;
         }
+        let behind = StoreError::NotReplicated { target: self.name(), have, wanted };
+        *self.behind.lock().unwrap_or_else(PoisonError::into_inner) = Some(behind.clone());
+        Some(behind)
     }
 
     /// Waits for the replicas of the masters of these Redis keys, if the operator requires that.
