@@ -1202,6 +1202,7 @@ Register-ArgumentCompleter -Native -CommandName 'idemctl' -ScriptBlock {
             [CompletionResult]::new('--ask', '--ask', [CompletionResultType]::ParameterName, 'Program to ask about each lock, as a shell command')
             [CompletionResult]::new('--key-file', '--key-file', [CompletionResultType]::ParameterName, 'File with keys or names, one per line (`-`: stdin)')
             [CompletionResult]::new('--from', '--from', [CompletionResultType]::ParameterName, 'Outcomes that the provider exported, as csv: key,outcome,status,body_file (`-`: stdin)')
+            [CompletionResult]::new('--state', '--state', [CompletionResultType]::ParameterName, 'State of the records, which is always `in-progress`')
             [CompletionResult]::new('--older-than', '--older-than', [CompletionResultType]::ParameterName, 'Take locks known to be at least this old')
             [CompletionResult]::new('--owner-alive', '--owner-alive', [CompletionResultType]::ParameterName, 'Also take locks for whose owner CMD exits with 1 (dead), and keep those for which it exits with 0 (alive)')
             [CompletionResult]::new('--hold', '--hold', [CompletionResultType]::ParameterName, 'Time that locks have at least while their operations are unknown')

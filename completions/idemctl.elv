@@ -1183,6 +1183,7 @@ set edit:completion:arg-completer[idemctl] = {|@words|
             cand --ask 'Program to ask about each lock, as a shell command'
             cand --key-file 'File with keys or names, one per line (`-`: stdin)'
             cand --from 'Outcomes that the provider exported, as csv: key,outcome,status,body_file (`-`: stdin)'
+            cand --state 'State of the records, which is always `in-progress`'
             cand --older-than 'Take locks known to be at least this old'
             cand --owner-alive 'Also take locks for whose owner CMD exits with 1 (dead), and keep those for which it exits with 0 (alive)'
             cand --hold 'Time that locks have at least while their operations are unknown'

@@ -16,6 +16,7 @@ mod find;
 mod hold;
 mod lock;
 mod lock_report;
+mod notice;
 mod plan;
 mod provided;
 mod reconciliation;
@@ -28,7 +29,7 @@ use anyhow::Result;
 use clap::{ArgGroup, Args as ClapArgs};
 use tokio::time::Instant;
 
-use self::find::{Extensions, Found, LockSearch, LocksOfKeys};
+use self::find::{Extensions, Found, KeyKind, LockSearch, LocksOfKeys};
 use self::lock::{Fate, Hold, ReconciledLock};
 use self::lock_report::Counts;
 use self::reconciliation::{Changes, Reconciliation, Rehearsals, RunOptions};
@@ -63,8 +64,9 @@ use crate::store::RecordReader;
 /// live worker and stays as it is. Locks of an unknown age are named and left.
 ///
 /// Before it asks, idemctl extends locks that would end within --hold, so that no retry executes
-/// meanwhile, and renews that until the lock is completed or released. A lock that stays unknown
-/// gets its former deadline back, unless this has passed. A lock whose operation is done keeps the
+/// meanwhile, and renews that until the lock is completed or released. With --wait-replicas, a lock
+/// whose extension the replicas did not confirm is left. A lock that stays unknown
+/// gets the deadline back that this run found, unless this has passed. A lock whose operation is done keeps the
 /// time if its response is not stored, also if you do not confirm, because a retry would execute
 /// the operation again.
 ///
@@ -80,7 +82,8 @@ use crate::store::RecordReader;
 pub struct Args {
     /// Program to ask about each lock, as a shell command
     ///
-    /// After --ask-timeout it is killed with its process group. A process that it moved to another
+    /// The exit status is that of the shell, so a program in its background may fail unnoticed. After
+    /// --ask-timeout the shell is killed with its process group. A process that it moved to another
     /// group or session (setsid) runs on, but idemctl does not wait for it. If a process still
     /// holds the output open when the program has ended, the answer is unknown. Programs also run
     /// on if idemctl itself is killed with SIGKILL. contrib/ask/ and docs/schema/ask.json of the
@@ -93,7 +96,7 @@ pub struct Args {
 
     /// Outcomes that the provider exported, as csv: key,outcome,status,body_file (`-`: stdin)
     ///
-    /// Only the locks of its keys are taken. Only `done` acts, because a file cannot confirm
+    /// Only the locks of its keys, which are idempotency keys, are taken. Only `done` acts, because a file cannot confirm
     /// `not-done` a second time. Paths of body files are relative to the csv file, and to the
     /// current folder if that is stdin.
     #[arg(
@@ -103,6 +106,10 @@ pub struct Args {
     )]
     from: Option<PathBuf>,
 
+    /// State of the records, which is always `in-progress`
+    #[arg(long, value_name = "STATE", value_parser = ["in-progress"], hide_possible_values = true)]
+    state: Option<String>,
+
     /// Take locks known to be at least this old
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, allow_hyphen_values = true)]
     older_than: Duration,
@@ -111,7 +118,7 @@ pub struct Args {
     /// with 0 (alive)
     ///
     /// CMD is a shell command that gets the owner as $1, as in `sweep`. If it gives no result, the
-    /// lock is left and named.
+    /// lock is left and named. A lock of a dead owner is also taken if an operator extended it.
     #[arg(long, value_name = "CMD")]
     owner_alive: Option<OsString>,
 
@@ -184,6 +191,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         catalog: &catalog,
         selection,
         older_than_ms: age::millis(args.older_than),
+        hold_ms: age::millis(args.hold),
         extensions: Extensions::read(context)?,
         asks_owners: args.owner_alive.is_some(),
     };
@@ -238,13 +246,16 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         interrupt,
         rehearsals: Rehearsals::NotStarted,
         held_at: Instant::now(),
+        next_check: Instant::now(),
+        is_asking: false,
+        left_out: found.left_out.len(),
         trouble: None,
         must_stop: false,
         behind: None,
         unreachable: 0,
         not_reached: None,
     };
-    let decided = reconciliation.decide(&args, &server, found.left_out.len()).await;
+    let decided = reconciliation.decide(&args, &server).await;
     reconciliation.finish(&args, found, &catalog, decided).await
 }
 
@@ -304,7 +315,7 @@ impl LockSearch<'_> {
     /// what it says about each.
     ///
     /// # Errors
-    /// As the scan; usage: two lines of the file name one record.
+    /// As the scan.
     async fn find(
         &self,
         context: &mut Context,
@@ -326,17 +337,15 @@ impl LockSearch<'_> {
                 rows.iter().map(|(row, _)| Given::word(row.key.as_bytes())).collect()
             }
         };
-        let Some(looked_up) = interrupt.unless_raised(self.look_up(reader, &keys)).await else {
+        let kind = match chosen {
+            ChosenLocks::Provided(_) => KeyKind::Idempotency,
+            _ => KeyKind::Any,
+        };
+        let looked_up = interrupt.unless_raised(self.look_up(reader, &keys, kind)).await;
+        let Some(looked_up) = looked_up else {
             return Err(CommandError::interrupted("interrupted; nothing was changed").into());
         };
-        let LocksOfKeys { mut found, named_by, named_twice } = looked_up?;
-        if let (ChosenLocks::Provided(rows), Some((first, second))) = (chosen, named_twice) {
-            return Err(CommandError::usage(format!(
-                "--from: line {} and line {} name the same record",
-                rows[first].0.line, rows[second].0.line
-            ))
-            .into());
-        }
+        let LocksOfKeys { mut found, named_by } = looked_up?;
         if let Some(owners) = owners {
             found.ask_owners(owners, interrupt).await?;
         }
@@ -364,7 +373,7 @@ impl Reconciliation<'_> {
     ///
     /// # Errors
     /// Not confirmed, interrupted, or the table cannot be written.
-    async fn decide(&mut self, args: &Args, server: &str, left_out: usize) -> Result<Decided> {
+    async fn decide(&mut self, args: &Args, server: &str) -> Result<Decided> {
         // First of all, because a lock may be about to end.
         let hold = self.options.hold;
         if let Err(error) = self.hold(hold).await {
@@ -384,13 +393,14 @@ impl Reconciliation<'_> {
         let counts = Counts::of(&self.locks);
         let to_do = counts.to_complete + counts.to_release;
         let ui = &mut self.context.ui;
+        let mut is_shown = false;
         if args.output == Output::Table {
             ui.page(lock_report::table(&self.locks, ui.view()))?;
             ui.flush()?;
-        } else if to_do > 0
-            && self.changes.is_some()
-            && self.confirm_args.asks_somebody(self.context)
-        {
+            is_shown = ui.out_is_terminal();
+        }
+        let asks = self.changes.is_some() && self.confirm_args.asks_somebody(self.context);
+        if asks && to_do > 0 && !is_shown {
             // Nobody is asked about a table that is not shown.
             let ui = &mut self.context.ui;
             for line in lock_report::table(&self.locks, ui.err_view()).lines() {
@@ -398,14 +408,18 @@ impl Reconciliation<'_> {
             }
         }
         lock_report::print_untested(self.context, &self.locks);
-        self.context.ui.status(&format!("Planned: {}", counts.planned(left_out)));
+        self.context.ui.status(&format!("Planned: {}", counts.planned(self.left_out)));
         if self.changes.is_none() || to_do == 0 {
             return Ok(Decided::NothingToDo);
         }
+        let before = self.plans();
         self.hold(hold / 4 * 3).await?;
+        self.tell_void_plans(&before);
         self.ended()?;
-        self.confirm(&question(&counts), server).await?;
+        self.confirm(&question(&Counts::of(&self.locks)), server).await?;
         let confirmed_at = Instant::now();
+        // Another server may have become the master while the operator thought.
+        self.reconnect().await;
         self.keep_held().await;
         self.complete_all().await;
         if self.may_go_on() {
@@ -436,6 +450,7 @@ impl Reconciliation<'_> {
         if !self.must_stop {
             self.hold_on().await;
         }
+        self.look_at_lost().await;
         let mut decided = decided;
         if let Some(trouble) = self.trouble.take()
             && decided.is_ok()
@@ -486,12 +501,19 @@ impl Reconciliation<'_> {
             lock_report::print_locks(self.context, &self.locks);
             self.context.ui.status(&format!("Reconciled: {so_far}"));
         }
+        let behind = self.behind.take();
+        if let Some(behind) = &behind
+            && (decided.is_err() || counts.unknown > 0)
+        {
+            // Another error matters more.
+            self.context.ui.warning(&format!("a change was {behind}"));
+        }
         if let Err(error) = decided {
             return Err(self.stopped(&error, &counts, &so_far).into());
         }
         shown?;
         if counts.unknown == 0
-            && let Some(error) = self.behind.take()
+            && let Some(error) = behind
         {
             return Err(error.into());
         }
@@ -506,10 +528,15 @@ impl Reconciliation<'_> {
         } else if exit::of(error) == Exit::Interrupted {
             stop.exit = Exit::Interrupted;
         }
+        if exit::of(error) == Exit::Unreachable {
+            // The server was named, because its locks were found.
+            stop.hint = None;
+        }
         let now_ms = self.context.now_ms();
         let is_held = self.locks.iter().any(|lock| {
             let may_hold = matches!(lock.hold, Hold::Extended { .. } | Hold::Unknown { .. });
-            may_hold && !lock.has_ended(now_ms)
+            let is_done = matches!(lock.fate, Fate::Completed(_) | Fate::Released(_));
+            may_hold && !is_done && !lock.has_ended(now_ms)
         });
         if is_held {
             let held =

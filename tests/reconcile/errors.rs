@@ -130,6 +130,7 @@ fn an_outage_after_the_question_names_the_locks_that_stay_extended() {
     let ran = ends(session);
     let shown = ran.text().split_whitespace().collect::<Vec<_>>().join(" ");
     assert_eq!(ran.code, 5, "{shown}");
+    assert!(!shown.contains("name the server"), "{shown}");
     assert!(shown.contains("run the same command again to continue; some locks stay extended"));
     std::fs::remove_file(gone).unwrap();
     assert!(pttl(&server, "idem:done-1") > 500_000);
@@ -246,11 +247,91 @@ fn printed_commands_lead_back() {
     assert!(says(ran.stderr.as_bytes(), "inspect"));
 }
 
-/// Rule: extensions that the required replicas do not have are told, also if nothing else is changed.
+/// Rule: a lock whose extension the required replicas did not confirm is not held, so it is not asked
+/// about, and the table says so. Revert: if `take_extension` ignores the replicas, it is completed.
 #[test]
-fn an_extension_that_no_replica_has_is_told() {
-    let server = Server::holding(&[("idem:unclear", LOCK, 60_000)]);
+fn a_lock_whose_extension_no_replica_has_is_left() {
+    let server = Server::holding(&[("idem:done-1", LOCK, 60_000), ("idem:done-2", LOCK, FOREVER)]);
+    let ask = program(server.folder(), &format!("echo \"$question\" >> asked\n{BY_KEY}"));
+    let more = ["--lock-ttl", "5m", "--wait-replicas", "1", "--wait-timeout", "100ms"];
+    let ran = server.idemctl(&words(&ask, &more)).exits(3);
+    ran.shows("left: its extension was done at").shows("only 0 of 1 replicas confirmed it");
+    ran.says("completed 1, released 0, left 1");
+    assert_eq!(server.get("idem:done-1").unwrap(), LOCK.as_bytes());
+    assert!(pttl(&server, "idem:done-1") <= 60_000);
+    let asked = std::fs::read_to_string(server.folder().join("asked")).unwrap();
+    assert!(asked.contains("done-2") && !asked.contains("done-1"), "{asked}");
+}
+
+/// Rule: the same if the reply to the extension was lost, because nobody knows which replicas have it.
+#[test]
+fn an_extension_whose_reply_was_lost_counts_as_on_no_replica() {
+    let server = Server::holding(&[("idem:done-1", LOCK, 60_000)]);
+    let ask = program(server.folder(), &format!("touch asked\n{BY_KEY}"));
+    let socket = breaks_at(&server, "EXEC", true);
+    let more = ["--lock-ttl", "5m", "--wait-replicas", "1", "--wait-timeout", "100ms"];
+    let ran = server.through(&socket, &words(&ask, &more));
+    ran.shows("its reply was lost, so it is unknown which replicas have it");
+    assert_eq!(ran.code, 3, "{}", ran.all());
+    assert!(!server.folder().join("asked").exists());
+    assert_eq!(server.get("idem:done-1").unwrap(), LOCK.as_bytes());
+}
+
+/// Rule: a run that ends early still says that the replicas do not have its changes.
+#[test]
+fn a_run_that_ends_early_tells_of_the_replicas() {
+    use crate::support::terminal::{answered, on_terminal};
+    let server = Server::holding(&[("idem:unclear", LOCK, 60_000), ("idem:done-2", LOCK, FOREVER)]);
     let ask = program(server.folder(), BY_KEY);
     let more = ["--lock-ttl", "5m", "--wait-replicas", "1", "--wait-timeout", "100ms"];
-    server.idemctl(&words(&ask, &more)).exits(3).says("0 of 1 replicas");
+    let all = words(&ask, &more);
+    let all: Vec<_> = all.into_iter().filter(|word| *word != "--yes").collect();
+    let ran = answered(on_terminal(server.command(), &all), "[y/N]", "n\r").exits(2);
+    ran.shows("a change was done at").shows("only 0 of 1 replicas");
+}
+
+/// Rule: of a step whose outcome is unknown, nobody knows whether the extended lock still holds, and
+/// the hint does not ask for a server that was named.
+#[test]
+fn after_an_unknown_outcome_the_lock_only_may_hold() {
+    let server = Server::holding(&[("idem:done-1", LOCK, 60_000)]);
+    let ask = program(server.folder(), BY_KEY);
+    let executed = std::sync::atomic::AtomicUsize::new(0);
+    let socket = hooked_socket(&server, move |sent| {
+        use std::sync::atomic::Ordering::SeqCst;
+        if executed.load(SeqCst) >= 2 {
+            return Hook::Cut;
+        }
+        // The first transaction extends, the second completes.
+        if says(sent, "EXEC") && executed.fetch_add(1, SeqCst) == 1 {
+            return Hook::Lose;
+        }
+        Hook::Pass
+    });
+    let ran = server.through(&socket, &words(&ask, &["--lock-ttl", "5m"]));
+    assert_eq!(ran.code, 7, "{}", ran.all());
+    ran.says("outcome unknown").says("it was extended and may hold until");
+    assert!(!ran.all().contains("name the server"), "{}", ran.all());
+}
+
+/// Rule: a table in a file is also shown to the operator who is asked about it.
+#[test]
+fn a_table_in_a_file_is_shown_before_the_question() {
+    use crate::support::terminal::{ends, on_terminal, press};
+    let server = Server::holding(&[("idem:done-1", LOCK, FOREVER)]);
+    let ask = program(server.folder(), BY_KEY);
+    let mut shell = std::process::Command::new("sh");
+    shell.env_clear().env("HOME", server.folder()).env("IDEMCTL_URL", server.url());
+    shell.env("PATH", "/usr/bin:/bin").current_dir(server.folder());
+    let line = format!(
+        "{} reconcile --schema express --older-than 1m --ask {ask} > table",
+        crate::support::binary().display()
+    );
+    let mut session = on_terminal(shell, &["-c", &line]);
+    let shown = session.exp_string("[y/N]").unwrap();
+    assert!(shown.contains("done-1  express  it never expires, no expiry"), "{shown}");
+    press(&mut session, "", "y\r");
+    ends(session).exits(0);
+    let table = std::fs::read_to_string(server.folder().join("table")).unwrap();
+    assert!(table.contains("done-1  express"), "{table}");
 }

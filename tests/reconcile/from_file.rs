@@ -66,15 +66,29 @@ fn a_wrong_line_is_named_and_nothing_is_done() {
         ("a,done,201,bodies/a.json\nb,sure,,\n", "line 3: the outcome must be"),
         ("a,done,999,\n", "line 2: the status must be"),
         ("a,done\n", "line 2: it has 2 columns"),
-        (
-            "a,done,201,bodies/a.json\nexpress/a,unknown,,\n",
-            "line 2 and line 3 name the same record",
-        ),
     ] {
         from(&server, csv).exits(2).says(says);
         assert_eq!(server.get("idem:a").unwrap(), LOCK.as_bytes(), "{csv}");
     }
     assert!(server.audited().is_empty());
+}
+
+/// Rule: a file names idempotency keys, because a provider knows no Redis keys. Revert: if it may name
+/// a Redis key, the lock of `a` is completed.
+#[test]
+fn a_file_names_idempotency_keys_only() {
+    let server = seeded();
+    for key in ["idem:a", "express/a"] {
+        let ran = from(&server, &format!("{key},done,201,bodies/a.json\n")).exits(3);
+        ran.says(&format!("Not reconciled: {key}: no record has this idempotency key"));
+        assert_eq!(server.get("idem:a").unwrap(), LOCK.as_bytes());
+    }
+    // The same text as an idempotency key is not ambiguous.
+    server.put("idem:idem:a", LOCK);
+    let ran = from(&server, "idem:a,done,201,bodies/a.json\n").exits(0);
+    assert_eq!(lock(&ran.json(), "idem:a")["outcome"], "completed", "{}", ran.all());
+    assert_eq!(server.get("idem:a").unwrap(), LOCK.as_bytes());
+    assert_ne!(server.get("idem:idem:a").unwrap(), LOCK.as_bytes());
 }
 
 /// Rule: a key that names two records is named and left.

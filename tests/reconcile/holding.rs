@@ -39,7 +39,7 @@ fn a_lock_is_held_while_it_is_asked_about() {
     assert_eq!(pttl(&server, "idem:unclear-stuck"), -1);
     go(&server);
     let ran = child.ends().exits(3);
-    ran.says("express/unclear: left: unknown: the provider is silent; it has its former deadline");
+    ran.says("express/unclear: left: unknown: the provider is silent; it has the deadline again");
     let left = pttl(&server, "idem:unclear");
     assert!((40_000..=60_000).contains(&left), "{left}");
     assert_eq!(logged(&server, "unclear"), ["extended", "put-back"]);
@@ -114,7 +114,7 @@ fn ctrl_c_while_it_asks_gives_the_deadlines_back() {
         assert!(pttl(&server, "idem:not-1") > 60_000);
         child.signal(signal);
         let ran = child.ends().exits(130);
-        ran.says("express/not-1: left: it was not tried; it has its former deadline again");
+        ran.says("express/not-1: left: it was not tried; it has the deadline again that it had before this run");
         assert!(pttl(&server, "idem:not-1") <= 60_000);
         assert_eq!(logged(&server, "not-1"), ["extended", "put-back"]);
         let log = server.idemctl(&["log", "-o", "json"]).json();
@@ -302,9 +302,7 @@ fn a_signal_at_the_question_ends_the_run_at_once() {
         assert!(
             shown.contains("express/done-1: left: it was not tried; it was extended and holds")
         );
-        assert!(
-            shown.contains("express/not-1: left: it was not tried; it has its former deadline")
-        );
+        assert!(shown.contains("express/not-1: left: it was not tried; it has the deadline again"));
         assert!(shown.contains("interrupted"), "{shown}");
         assert!(pttl(&server, "idem:done-1") > 500_000);
         assert!(pttl(&server, "idem:not-1") <= 60_000);

@@ -15,6 +15,7 @@ mod errors;
 mod from_file;
 mod holding;
 mod named_keys;
+mod noticed;
 mod provider;
 mod selection;
 mod steps;

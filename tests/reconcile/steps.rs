@@ -252,7 +252,7 @@ fn who_says_no_gets_the_deadlines_back() {
         let all = words(&ask, &["--lock-ttl", "10m"]);
         let without: Vec<_> = all.into_iter().filter(|word| *word != "--yes").collect();
         let ran = answered(on_terminal(server.command(), &without), "[y/N]", typed).exits(code);
-        ran.shows("has its former deadline again");
+        ran.shows("has the deadline again that it had before this run");
         assert!(!ran.text().contains("nothing was changed"), "{}", ran.all());
         assert!(pttl(&server, "idem:not-1") <= 60_000);
         assert!(pttl(&server, "idem:done-1") > 500_000);

@@ -6,14 +6,14 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::hold::is_of_the_server;
-use super::lock::Fate;
+use super::lock::{Fate, LockChange};
 use super::plan::{ReleaseWay, completion_of, release_way};
 use super::reconciliation::{Changes, Reconciliation};
 use crate::change::completion::ChosenCompletion;
 use crate::change::{ManualStep, PerformedStep};
 use crate::domain::manual;
 use crate::domain::reconcile::{DoneResponse, reconcilable};
-use crate::domain::record::{Comparison, Expiry, Identity, Record, Response, locate};
+use crate::domain::record::{Expiry, Record, Response, locate};
 use crate::domain::schema::{Meaning, State};
 use crate::domain::step::StepInputs;
 use crate::exit::{CommandError, Exit};
@@ -23,6 +23,9 @@ use crate::store::{KeyAction, Outcome, StoreError};
 
 /// The time that a lock must have left when its step is made.
 const LEAST_LEFT: Duration = Duration::from_secs(2);
+
+/// Why a lock is left whose step did nothing.
+const CHANGED_IN_STEP: &str = "another client changed it, or it ended";
 
 /// After so many errors in a row to reach the server, the other locks are not tried.
 const MOST_UNREACHABLE: u32 = 3;
@@ -97,20 +100,9 @@ impl Reconciliation<'_> {
             None => return false,
         };
         self.unreachable = 0;
-        match Identity::of(&lock.record.seen).compare(&now) {
-            Comparison::Same => {}
-            Comparison::Renewed => {
-                lock.has_changed("its deadline was moved, so its worker may be alive, or a failover lost the extension");
-                return false;
-            }
-            Comparison::Changed if now.is_absent() => {
-                lock.has_changed("the lock has ended");
-                return false;
-            }
-            Comparison::Changed => {
-                lock.has_changed("another client changed it");
-                return false;
-            }
+        if let Some(change) = lock.change_in(&now) {
+            lock.has_changed(change);
+            return false;
         }
         let record = locate::read_as(&lock.record.schema, &lock.record.key, now);
         if record.state != State::InProgress || reconcilable(&record).is_err() {
@@ -235,7 +227,7 @@ impl Reconciliation<'_> {
         }
         let lock = &mut self.locks[index];
         match fate {
-            Fate::Changed(why) => lock.has_changed(why),
+            Fate::Changed(_) => lock.has_changed(LockChange::Other(CHANGED_IN_STEP)),
             fate => lock.fate = fate,
         }
         if let Err(error) = noted {
@@ -269,9 +261,9 @@ impl Reconciliation<'_> {
                 lock.fate =
                     Fate::OutcomeUnknown("its removal was sent, but the reply was lost".to_owned());
             }
-            Some(Outcome::Absent) => lock.has_changed("the lock has ended"),
+            Some(Outcome::Absent) => lock.has_changed(LockChange::Other("the lock has ended")),
             Some(Outcome::Conflict | Outcome::Kept) => {
-                lock.has_changed("another client changed it");
+                lock.has_changed(LockChange::Other("another client changed it"));
             }
             Some(Outcome::Refused | Outcome::Partly) | None => {
                 let why = match &ended {
@@ -335,9 +327,7 @@ fn fate_of(error: &anyhow::Error) -> Fate {
         return Fate::OutcomeUnknown(why.to_owned());
     }
     match error.downcast_ref::<CommandError>() {
-        Some(CommandError { exit: Exit::Changed, .. }) => {
-            Fate::Changed("another client changed it, or it ended".to_owned())
-        }
+        Some(CommandError { exit: Exit::Changed, .. }) => Fate::Changed(CHANGED_IN_STEP.to_owned()),
         _ => Fate::Failed(format!("{error:#}")),
     }
 }

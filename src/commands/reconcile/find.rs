@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::reconcile::{Eligibility, eligibility, reconcilable};
 use crate::domain::record::{
-    Candidate, Given, Identity, KeyIdentity, KeyState, Record, ValueField, locate,
+    Candidate, Expiry, Given, Identity, KeyIdentity, KeyState, Record, ValueField, locate,
 };
 use crate::domain::schema::catalog::LOCK_BYTES;
 use crate::domain::schema::{Catalog, State};
@@ -36,6 +36,8 @@ pub(super) struct LockSearch<'a> {
     pub(super) catalog: &'a Catalog,
     pub(super) selection: Selection,
     pub(super) older_than_ms: u64,
+    /// The time of --hold.
+    pub(super) hold_ms: u64,
     pub(super) extensions: Extensions,
     /// True if the owners of all locks are asked for, so that also young ones matter.
     pub(super) asks_owners: bool,
@@ -48,8 +50,11 @@ pub(super) struct Found {
     pub(super) left_out: Vec<UnreconciledKey>,
     /// Locks that are known to be younger.
     pub(super) young: u64,
+    /// Locks that only their deadlines make younger, and that end within --hold. A run with another
+    /// audit log may have extended them.
+    pub(super) young_by_deadline: u64,
     /// Locks that wait for what --owner-alive says about their owners.
-    waiting: Vec<(Record, usize, Eligibility, Option<u64>)>,
+    waiting: Vec<CheckedLock>,
     /// Locks whose owners are alive.
     pub(super) alive: u64,
     /// Locks that end later than their TTL allows.
@@ -65,13 +70,31 @@ pub(super) struct Found {
     pub(super) is_scan: bool,
 }
 
+/// A lock, and whether it is reconciled.
+struct CheckedLock {
+    record: Record,
+    key_index: usize,
+    eligibility: Eligibility,
+    /// The deadline before earlier runs extended it, in milliseconds since the epoch.
+    former_ms: Option<u64>,
+    /// True if its deadline is not that of its worker.
+    is_extended: bool,
+}
+
 /// The locks of the keys that the operator named. A record counts once.
 pub(super) struct LocksOfKeys {
     pub(super) found: Found,
     /// The index of the key that names a record, by the record's first Redis key.
     pub(super) named_by: HashMap<Vec<u8>, usize>,
-    /// The indexes of the first two keys that name the same record.
-    pub(super) named_twice: Option<(usize, usize)>,
+}
+
+/// What a key of the operator can be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum KeyKind {
+    /// An idempotency key, a Redis key, or the name of a record.
+    Any,
+    /// Only an idempotency key, because a provider does not know Redis keys.
+    Idempotency,
 }
 
 /// A key whose lock is not reconciled, and why.
@@ -112,10 +135,17 @@ impl Extensions {
         Ok(Self { own, by_hand })
     }
 
-    /// True if an operator gave the lock its current deadline by another command.
-    fn is_by_hand(&self, lock: &KeyState) -> bool {
+    /// True if an operator gave the lock its current deadline by another command, or the one before
+    /// earlier runs extended it.
+    fn is_by_hand(&self, lock: &KeyState, former_ms: Option<u64>) -> bool {
         let Some(given) = self.by_hand.get(&lock.redis_key) else { return false };
-        given.iter().any(|after| after.is_still(lock))
+        given.iter().any(|after| {
+            let is_former = match (after.expires_at_ms(), former_ms) {
+                (Some(at), Some(former)) => at.abs_diff(former) <= SLACK_MS,
+                _ => false,
+            };
+            is_former || after.is_still(lock)
+        })
     }
 
     /// The deadline that the lock had before earlier runs extended it, in milliseconds since the
@@ -139,6 +169,14 @@ impl Extensions {
         first.expires_at_ms()
     }
 }
+
+/// Why a lock is left that an operator extended.
+const BY_HAND: &str = "an operator extended it, so its worker may be alive. If it is dead, use \
+    --owner-alive, or change the lock with `complete` or `release`";
+
+/// Why a key of a provider's file is left that names a record in another way.
+const NOT_A_KEY: &str = "no record has this idempotency key; the file names idempotency keys, and no \
+    Redis keys";
 
 /// The name of this command in the audit log.
 const COMMAND: &str = "reconcile";
@@ -264,7 +302,7 @@ impl LockSearch<'_> {
         Ok(())
     }
 
-    /// Finds the locks of keys that the operator named.
+    /// Finds the locks of keys that the operator or a provider's file named.
     ///
     /// # Errors
     /// The server could not be asked.
@@ -272,6 +310,7 @@ impl LockSearch<'_> {
         &self,
         reader: &mut RecordReader,
         keys: &[Given],
+        kind: KeyKind,
     ) -> Result<LocksOfKeys> {
         let lookup = Lookup {
             head: ReadLimit::Whole,
@@ -280,11 +319,19 @@ impl LockSearch<'_> {
         };
         let mut found = Found { keys: keys.len() as u64, ..Found::default() };
         let mut named_by: HashMap<Vec<u8>, usize> = HashMap::new();
-        let mut named_twice = None;
         for (page, some) in keys.chunks(PAGE).enumerate() {
             let results = lookup.find(reader, self.catalog, some.to_vec()).await?;
             for (index, mut result) in results.into_iter().enumerate() {
                 let index = page * PAGE + index;
+                if kind == KeyKind::Idempotency && !result.records.is_empty() {
+                    let LookupResult { key, records, .. } = &mut result;
+                    records.retain(|record| record.key == *key);
+                    if records.is_empty() {
+                        let (key, why) = (result.key, NOT_A_KEY.to_owned());
+                        found.left_out.push(UnreconciledKey { key, schema: None, why });
+                        continue;
+                    }
+                }
                 let record = match record_of(&mut result, self.catalog) {
                     Ok(record) => record,
                     Err(why) => {
@@ -297,11 +344,11 @@ impl LockSearch<'_> {
                     }
                 };
                 let redis_key = record.seen.keys[0].redis_key.clone();
-                if let Some(first) = named_by.insert(redis_key, index) {
-                    named_twice.get_or_insert((first, index));
+                if named_by.insert(redis_key, index).is_some() {
                     continue;
                 }
                 let before = (found.locks.len(), found.left_out.len(), found.waiting.len());
+                let before_by_deadline = found.young_by_deadline;
                 let (key, schema) = (record.key.clone(), Some(record.schema.name.clone()));
                 if !matches!(self.selection.selects(&record), Selected::Yes(())) {
                     let why = "the options exclude it".to_owned();
@@ -311,13 +358,17 @@ impl LockSearch<'_> {
                 self.add(record, &mut found);
                 // The operator named this key, so the report says why it is left alone.
                 if before == (found.locks.len(), found.left_out.len(), found.waiting.len()) {
-                    let why = "it is younger than --older-than".to_owned();
+                    let why = if found.young_by_deadline > before_by_deadline {
+                        "its deadline makes it younger than --older-than".to_owned()
+                    } else {
+                        "it is younger than --older-than".to_owned()
+                    };
                     found.left_out.push(UnreconciledKey { key, schema, why });
                 }
             }
         }
         found.young = 0;
-        Ok(LocksOfKeys { found, named_by, named_twice })
+        Ok(LocksOfKeys { found, named_by })
     }
 
     fn add(&self, record: Record, found: &mut Found) {
@@ -329,34 +380,43 @@ impl LockSearch<'_> {
                 return;
             }
         };
+        let lock = &record.seen.keys[key_index];
+        let former_ms = self.extensions.former_ms(lock);
         // Whoever extends a lock by hand may know that its worker is alive.
-        if self.extensions.is_by_hand(&record.seen.keys[key_index]) {
-            let (key, schema) = (record.key.clone(), Some(record.schema.name.clone()));
-            let why = "an operator extended it, so its worker may be alive".to_owned();
-            found.left_out.push(UnreconciledKey { key, schema, why });
-            return;
-        }
-        let former = self.extensions.former_ms(&record.seen.keys[key_index]);
-        let eligibility = eligibility(&record, key_index, self.older_than_ms, former);
-        if self.asks_owners {
-            found.waiting.push((record, key_index, eligibility, former));
+        let is_by_hand = self.extensions.is_by_hand(lock, former_ms);
+        let mut eligibility = if is_by_hand {
+            Eligibility::Left(BY_HAND.to_owned())
         } else {
-            found.settle(record, key_index, eligibility, former);
+            eligibility(&record, key_index, self.older_than_ms, former_ms)
+        };
+        // A run with the same --hold gave it no more than that.
+        let outlasts_hold = match lock.expiry {
+            Expiry::Never => true,
+            Expiry::In(left_ms) => left_ms > self.hold_ms,
+        };
+        if eligibility == Eligibility::YoungByDeadline && (outlasts_hold || former_ms.is_some()) {
+            eligibility = Eligibility::Young;
+        }
+        let is_extended = is_by_hand || former_ms.is_some();
+        let lock = CheckedLock { record, key_index, eligibility, former_ms, is_extended };
+        if self.asks_owners {
+            found.waiting.push(lock);
+        } else {
+            found.settle(lock);
         }
     }
 }
 
 impl Found {
     /// Takes a lock, or notes why not.
-    fn settle(
-        &mut self,
-        record: Record,
-        key_index: usize,
-        eligibility: Eligibility,
-        former: Option<u64>,
-    ) {
+    fn settle(&mut self, lock: CheckedLock) {
+        let CheckedLock { record, key_index, eligibility, former_ms, is_extended } = lock;
         match eligibility {
             Eligibility::Young => self.young += 1,
+            Eligibility::YoungByDeadline => {
+                self.young += 1;
+                self.young_by_deadline += 1;
+            }
             Eligibility::Renewed(why) => {
                 let deadline_ms = record.seen.keys[key_index].deadline.millis();
                 self.renewed += 1;
@@ -369,10 +429,10 @@ impl Found {
                 self.left_out.push(UnreconciledKey { key, schema, why });
             }
             Eligibility::Taken(because) => {
-                let question = question(&record, former.is_some());
+                let question = question(&record, is_extended);
                 // An earlier run was ended before it could give the lock its deadline back.
                 let deadline = record.seen.keys[key_index].deadline;
-                let hold = match (former, deadline.millis()) {
+                let hold = match (former_ms, deadline.millis()) {
                     (Some(former_ms), Some(until_ms)) => Hold::Extended { former_ms, until_ms },
                     _ => Hold::None,
                 };
@@ -383,6 +443,8 @@ impl Found {
                     because,
                     question,
                     hold,
+                    is_former_known: former_ms.is_some(),
+                    lost_until_ms: None,
                     not_back: None,
                     answer: None,
                     untested: None,
@@ -403,17 +465,17 @@ impl Found {
         interrupt: &Interrupt,
     ) -> Result<()> {
         let waiting = std::mem::take(&mut self.waiting);
-        let known = waiting.iter().filter_map(|(record, ..)| record.owner());
+        let known = waiting.iter().filter_map(|lock| lock.record.owner());
         match interrupt.unless_raised(owners.ask(known)).await {
             Some(asked) => asked?,
             None => {
                 return Err(CommandError::interrupted("interrupted; nothing was changed").into());
             }
         }
-        for (record, key_index, eligibility, former) in waiting {
-            let answer = record.owner().map(|owner| owners.answer(owner));
-            let eligibility = match answer {
-                None => eligibility,
+        for mut lock in waiting {
+            let answer = lock.record.owner().map(|owner| owners.answer(owner));
+            lock.eligibility = match answer {
+                None => lock.eligibility,
                 Some(OwnerAnswer::Dead) => {
                     Eligibility::Taken("its owner is dead, as --owner-alive says".to_owned())
                 }
@@ -425,7 +487,7 @@ impl Found {
                     Eligibility::Left(format!("--owner-alive gave no result ({why})"))
                 }
             };
-            self.settle(record, key_index, eligibility, former);
+            self.settle(lock);
         }
         Ok(())
     }

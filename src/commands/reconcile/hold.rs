@@ -7,7 +7,7 @@ use anyhow::Result;
 use futures_util::stream::{self, StreamExt as _};
 use tokio::time::Instant;
 
-use super::lock::{Fate, Hold, ReconciledLock};
+use super::lock::{Fate, Hold, LockChange, ReconciledLock};
 use super::reconciliation::{Changes, Reconciliation};
 use crate::change::{JournalStep, Noted};
 use crate::domain::history::LEFT_ALONE;
@@ -30,6 +30,10 @@ const PAUSE: Duration = Duration::from_millis(200);
 
 /// A former deadline that is this near is not given back, because the lock would end meanwhile.
 const LEAST_BACK_MS: u64 = 1_000;
+
+/// The time by which a lock is extended that has enough, only so that replicas confirm it. The log
+/// tells two deadlines apart that differ by as much.
+const NEW_CHANGE_MS: u64 = 10;
 
 /// The word of the log for a lock that got more time.
 const EXTENDED: &str = "extended";
@@ -57,6 +61,7 @@ impl Reconciliation<'_> {
         let hold = self.options.hold;
         let is_renewal = least < hold;
         let own_least = if is_renewal { hold / 4 } else { hold };
+        let confirms = !is_renewal && self.confirm_args.wait_replicas.is_some();
         let mut wanted = Vec::new();
         for (index, lock) in self.locks.iter_mut().enumerate() {
             if !lock.fate.is_pending() {
@@ -72,7 +77,11 @@ impl Reconciliation<'_> {
                 continue;
             }
             match lock.left() {
-                Some(Duration::ZERO) => lock.has_changed("the lock has ended"),
+                // An earlier run extended it, and nobody knows which replicas have that.
+                Some(_) if confirms && matches!(lock.hold, Hold::Extended { .. }) => {
+                    wanted.push(index);
+                }
+                Some(Duration::ZERO) => lock.has_changed(LockChange::Other("the lock has ended")),
                 Some(left) if left < least && lock.record.has_lapsing_lock() => {
                     lock.fate = Fate::Left(OWN_EXPIRY.to_owned());
                 }
@@ -101,11 +110,17 @@ impl Reconciliation<'_> {
         let now = self.context.now();
         let local_ms = self.context.now_ms();
         self.settle_unknown(batch).await;
+        let confirms = self.confirm_args.wait_replicas.is_some();
         let mut targets = Vec::with_capacity(batch.len());
         for index in batch {
             let at = self.locks[*index].now_of_server_ms(local_ms) + millis(hold);
+            let is_extended = matches!(self.locks[*index].hold, Hold::Extended { .. });
             // Never shorten.
             match self.locks[*index].deadline_ms() {
+                // WAIT counts only the replicas that have a new change.
+                Some(deadline) if deadline >= at && confirms && is_extended => {
+                    targets.push((*index, deadline + NEW_CHANGE_MS));
+                }
                 Some(deadline) if deadline >= at => {}
                 Some(_) => targets.push((*index, at)),
                 None => self.locks[*index]
@@ -164,6 +179,7 @@ impl Reconciliation<'_> {
             }
         }
         self.check_replicas();
+        self.schedule_check(Duration::ZERO);
         let mut left = Vec::new();
         for (index, _, error) in failed {
             self.locks[index].cannot_be_extended(&error.to_string());
@@ -192,6 +208,7 @@ impl Reconciliation<'_> {
             return;
         }
         let read = self.read(&unknown).await;
+        let unknown_on_replicas = self.unknown_on_replicas();
         for (index, now) in unknown.into_iter().zip(read) {
             let lock = &mut self.locks[index];
             let Hold::Unknown { former_ms, until_ms: Some(at) } = lock.hold else { continue };
@@ -210,6 +227,9 @@ impl Reconciliation<'_> {
                 lock.record = record;
                 lock.read_at = Instant::now();
                 lock.hold = Hold::Extended { former_ms, until_ms: at };
+                if let Some(why) = &unknown_on_replicas {
+                    lock.is_behind_on_replicas(why);
+                }
             } else if is_same {
                 // The extension was not made, so the lock is as it was before it.
                 lock.hold = match lock.deadline_ms() {
@@ -219,7 +239,9 @@ impl Reconciliation<'_> {
                     _ => Hold::None,
                 };
             } else {
-                lock.has_changed("it was changed or ended before it was extended");
+                lock.has_changed(LockChange::Other(
+                    "it was changed or ended before it was extended",
+                ));
             }
         }
     }
@@ -231,6 +253,7 @@ impl Reconciliation<'_> {
         at: u64,
         outcome: Result<GuardedOutcome, StoreError>,
     ) -> Option<StoreError> {
+        let unknown_on_replicas = self.unknown_on_replicas();
         let lock = &mut self.locks[index];
         let former_ms = match lock.hold {
             Hold::Extended { former_ms, .. } | Hold::Unknown { former_ms: Some(former_ms), .. } => {
@@ -238,16 +261,20 @@ impl Reconciliation<'_> {
             }
             _ => lock.deadline_ms().unwrap_or(at),
         };
-        let after = match outcome {
-            Ok(GuardedOutcome::Made { reply: Ok(_), after, .. }) => after,
+        let (after, behind) = match outcome {
+            Ok(GuardedOutcome::Made { reply: Ok(_), after, behind, .. }) => {
+                (after, behind.map(|behind| behind.to_string()))
+            }
             Ok(GuardedOutcome::Lost { now: Some(after), .. })
                 if after.keys[lock.key_index].deadline.is_at(at) =>
             {
-                after
+                (after, unknown_on_replicas)
             }
             Ok(GuardedOutcome::Made { reply: Err(error), .. }) | Err(error) => return Some(error),
             Ok(GuardedOutcome::Conflict) => {
-                lock.has_changed("it was changed or ended before it was extended");
+                lock.has_changed(LockChange::Other(
+                    "it was changed or ended before it was extended",
+                ));
                 return None;
             }
             // The lock is read again before the next try.
@@ -265,16 +292,43 @@ impl Reconciliation<'_> {
         lock.hold = Hold::Extended { former_ms, until_ms: at };
         let is_given = record.seen.keys[lock.key_index].deadline.is_at(at);
         if !is_given || reconcilable(&record).is_err() {
-            lock.has_changed("it is no longer the lock that was extended");
+            lock.has_changed(LockChange::Other("it is no longer the lock that was extended"));
             return None;
         }
         lock.record = record;
         lock.read_at = Instant::now();
+        if let Some(why) = behind {
+            lock.is_behind_on_replicas(&why);
+        }
         None
     }
 
-    /// Renews the hold of locks of which less than three quarters of it is left, if it is time to.
+    /// Why it is unknown whether the replicas have an extension whose reply was lost; `None` if the
+    /// operator requires no replicas.
+    fn unknown_on_replicas(&self) -> Option<String> {
+        self.confirm_args.wait_replicas?;
+        Some("made, but its reply was lost, so it is unknown which replicas have it".to_owned())
+    }
+
+    /// When [`Reconciliation::keep_held`] has something to do.
+    pub(super) fn next_tick(&self) -> Instant {
+        self.next_check.min(self.held_at + self.options.hold / 8)
+    }
+
+    /// Notices locks that changed, and renews the hold of locks of which less than three quarters of
+    /// it is left, if it is time to.
     pub(super) async fn keep_held(&mut self) {
+        let is_due = Instant::now() >= self.next_tick();
+        if !is_due {
+            return;
+        }
+        let before = self.plans();
+        self.notice_changes().await;
+        self.renew().await;
+        self.tell_void_plans(&before);
+    }
+
+    async fn renew(&mut self) {
         if self.held_at.elapsed() < self.options.hold / 8 {
             return;
         }

@@ -6,7 +6,8 @@ use tokio::time::Instant;
 
 use crate::domain::reconcile::{DoneResponse, ProviderAnswer};
 use crate::domain::record::age::millis;
-use crate::domain::record::{Expiry, Record};
+use crate::domain::record::{Comparison, Expiry, Identity, Observation, Record};
+use crate::render::columns;
 use crate::store::Change;
 use crate::store::backup::About;
 
@@ -23,6 +24,11 @@ pub(super) struct ReconciledLock {
     /// The record as the program gets it, as JSON.
     pub(super) question: serde_json::Value,
     pub(super) hold: Hold,
+    /// True if the audit log has the deadline that the lock had before all runs. Otherwise the
+    /// former deadline is that which this run found.
+    pub(super) is_former_known: bool,
+    /// When the lock ends that lost its extension, in milliseconds since the epoch.
+    pub(super) lost_until_ms: Option<u64>,
     /// Why the former deadline was not given back, if that was tried.
     pub(super) not_back: Option<String>,
     /// What the provider said last.
@@ -47,6 +53,18 @@ pub(super) enum Hold {
     /// ends at this time at the latest.
     Unknown { former_ms: Option<u64>, until_ms: Option<u64> },
 }
+
+/// How a lock changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LockChange {
+    /// It has its former deadline again, in milliseconds since the epoch.
+    FormerDeadline(u64),
+    /// In another way.
+    Other(&'static str),
+}
+
+/// The server rounds a deadline; the former one differs by at most this from the one it had.
+const SLACK_MS: u64 = 2;
 
 /// What becomes of the lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -145,6 +163,46 @@ impl ReconciledLock {
         }
     }
 
+    /// How long it is until the deadline that the lock had before it was extended, if that has not
+    /// passed.
+    pub(super) fn former_left(&self, local_ms: u64) -> Option<Duration> {
+        let Hold::Extended { former_ms, .. } = self.hold else { return None };
+        let left = former_ms.checked_sub(self.now_of_server_ms(local_ms))?;
+        Some(Duration::from_millis(left))
+    }
+
+    /// True if a lock that lost its extension still has the former deadline. `None` if it cannot be
+    /// read, and only the time tells.
+    pub(super) fn is_still_lost(&self, now: Option<&Observation>, local_ms: u64) -> bool {
+        let Some(at) = self.lost_until_ms else { return false };
+        let Some(now) = now else { return at > self.now_of_server_ms(local_ms) };
+        let is_former = now.keys[self.key_index]
+            .deadline
+            .millis()
+            .is_some_and(|deadline| deadline.abs_diff(at) <= SLACK_MS);
+        is_former && Identity::of(&self.record.seen).compare(now) != Comparison::Changed
+    }
+
+    /// How the record differs from the one that idemctl saw or left last; `None` if it does not.
+    pub(super) fn change_in(&self, now: &Observation) -> Option<LockChange> {
+        let why = match Identity::of(&self.record.seen).compare(now) {
+            Comparison::Same => return None,
+            Comparison::Changed if now.is_absent() => "the lock has ended",
+            Comparison::Changed => "another client changed it",
+            Comparison::Renewed => {
+                let at = now.keys[self.key_index].deadline.millis();
+                if let (Hold::Extended { former_ms, .. }, Some(at)) = (&self.hold, at)
+                    && at.abs_diff(*former_ms) <= SLACK_MS
+                {
+                    return Some(LockChange::FormerDeadline(at));
+                }
+                "its deadline was moved. Its worker renewed it, or it ended and a retry took it \
+                    again"
+            }
+        };
+        Some(LockChange::Other(why))
+    }
+
     /// What is planned for the lock, or became of it.
     pub(super) fn words(&self) -> String {
         let words = self.fate.words();
@@ -208,12 +266,40 @@ impl ReconciledLock {
         }
     }
 
-    /// Notes that the lock is no longer as it was.
-    pub(super) fn has_changed(&mut self, why: impl Into<String>) {
-        let mut why = why.into();
-        if matches!(self.answer, Some(ProviderAnswer::Done(_))) {
-            why.push_str("; the provider says that the operation is done, and a retry may have executed it again");
+    /// Notes that too few replicas have the extension, so that a failover may end the lock. That is
+    /// as good as no extension.
+    pub(super) fn is_behind_on_replicas(&mut self, why: &str) {
+        if self.fate.is_pending() {
+            self.fate = Fate::Left(format!("its extension was {why}"));
+        } else {
+            self.not_back = Some(why.to_owned());
         }
+    }
+
+    /// Notes that the lock is no longer as it was.
+    pub(super) fn has_changed(&mut self, change: LockChange) {
+        let is_done = matches!(self.answer, Some(ProviderAnswer::Done(_)));
+        let why = match change {
+            LockChange::FormerDeadline(at) => {
+                self.lost_until_ms = Some(at);
+                let ends = columns::rfc3339(at).unwrap_or_else(|| format!("{at} ms"));
+                let then = if is_done {
+                    ". The operation is done, so store its response with `complete` before that"
+                } else {
+                    ""
+                };
+                format!(
+                    "its former deadline is back, so it ends at {ends}. A failover lost the \
+                    extension, or another client set the deadline. idemctl does not extend it \
+                    again{then}"
+                )
+            }
+            LockChange::Other(why) if is_done => format!(
+                "{why}; the provider says that the operation is done, and a retry may have \
+                executed it again"
+            ),
+            LockChange::Other(why) => why.to_owned(),
+        };
         self.fate = Fate::Changed(why);
         if self.hold != Hold::None {
             self.hold = Hold::Ended;

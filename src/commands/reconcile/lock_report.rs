@@ -169,7 +169,8 @@ fn hold_words(lock: &ReconciledLock, now_ms: u64) -> String {
     match &lock.hold {
         Hold::None | Hold::Unknown { until_ms: None, .. } => String::new(),
         Hold::Ended => "; the lock has ended, or another client changed it".to_owned(),
-        Hold::PutBack => "; it has its former deadline again".to_owned(),
+        Hold::PutBack if lock.is_former_known => "; it has its former deadline again".to_owned(),
+        Hold::PutBack => "; it has the deadline again that it had before this run".to_owned(),
         Hold::Extended { until_ms, .. } if has_ended => {
             format!("; it was extended, but only until {}", time(*until_ms))
         }
@@ -178,7 +179,11 @@ fn hold_words(lock: &ReconciledLock, now_ms: u64) -> String {
                 Some(why) => format!(" ({why})"),
                 None => String::new(),
             };
-            format!("; it was extended and holds until {}{why}", time(*until_ms))
+            let holds = match lock.fate {
+                Fate::OutcomeUnknown(_) => "may hold",
+                _ => "holds",
+            };
+            format!("; it was extended and {holds} until {}{why}", time(*until_ms))
         }
         Hold::Unknown { until_ms: Some(until_ms), .. } if has_ended => {
             format!("; it ended at {} at the latest", time(*until_ms))
@@ -211,6 +216,9 @@ pub(super) fn print_left_out(context: &mut Context, found: &Found) {
         let more = found.left_out.len() - MOST_NAMED;
         context.ui.status(&format!("Not reconciled: {more} more; -o json names all of them"));
     }
+    if found.young_by_deadline > 0 {
+        print_young_by_deadline(context, found.young_by_deadline);
+    }
     if found.renewed > 0 {
         let locks = words::counted(found.renewed, "lock");
         let (end, last) = if found.renewed == 1 { ("ends", "") } else { ("end", ", the last") };
@@ -225,6 +233,20 @@ pub(super) fn print_left_out(context: &mut Context, found: &Found) {
             and `release` change a lock that you checked yourself"
         ));
     }
+}
+
+/// Prints that locks which their deadlines make younger may be old.
+fn print_young_by_deadline(context: &mut Context, count: u64) {
+    let (locks, deadlines) = if count == 1 {
+        ("1 lock counts".to_owned(), "its deadline")
+    } else {
+        (format!("{count} locks count"), "their deadlines")
+    };
+    context.ui.hint(&format!(
+        "{locks} as younger than --older-than only because of {deadlines}. If a run of reconcile \
+        with another audit log (of another user or machine) was ended before it could give the \
+        deadlines back, they may be older; run the same command there again"
+    ));
 }
 
 fn time(millis: u64) -> String {
@@ -270,6 +292,7 @@ pub(super) fn json(
         "locks": entries,
         "left_out": left_out,
         "younger": found.young,
+        "younger_by_deadline": found.young_by_deadline,
         "skipped_alive": found.alive,
         "backup": backup,
     })

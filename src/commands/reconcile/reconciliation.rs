@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use futures_util::stream::{self, StreamExt as _};
-use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, sleep_until};
+use tokio::time::{Instant, sleep_until};
 
 use super::lock::{Fate, ReconciledLock};
 use crate::args::ConfirmArgs;
@@ -56,6 +56,12 @@ pub(super) struct Reconciliation<'a> {
     pub(super) rehearsals: Rehearsals,
     /// When the hold was renewed last.
     pub(super) held_at: Instant,
+    /// When the locks are checked next for changes.
+    pub(super) next_check: Instant,
+    /// True while a question waits for its answer.
+    pub(super) is_asking: bool,
+    /// How many locks and keys are not reconciled.
+    pub(super) left_out: usize,
     /// Why nothing more must be changed: the backup or the log cannot be written.
     pub(super) trouble: Option<anyhow::Error>,
     /// True once such an error ended the run.
@@ -101,6 +107,8 @@ impl Reconciliation<'_> {
         if !self.wait_until(confirmed_at + self.options.confirm_after).await {
             return;
         }
+        // Another server may have become the master meanwhile.
+        self.reconnect().await;
         // A lock that could no longer be held is not asked about.
         open.retain(|index| self.locks[*index].fate == Fate::ToRelease);
         self.ask(open, 2).await;
@@ -110,7 +118,7 @@ impl Reconciliation<'_> {
     /// changed.
     async fn wait_until(&mut self, end: Instant) -> bool {
         while Instant::now() < end {
-            let next = end.min(Instant::now() + self.options.hold / 8);
+            let next = end.min(self.next_tick());
             if self.interrupt.unless_raised(sleep_until(next)).await.is_none() {
                 return false;
             }
@@ -138,15 +146,13 @@ impl Reconciliation<'_> {
         let mut answers = stream::iter(questions)
             .map(|(index, question)| async move { (index, program.ask(question).await) })
             .buffer_unordered(self.options.jobs);
-        let period = (self.options.hold / 8).max(Duration::from_millis(50));
-        let mut ticks = interval_at(Instant::now() + period, period);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let interrupt = self.interrupt.clone();
         loop {
+            let tick = sleep_until(self.next_tick());
             let next = async {
                 tokio::select! {
                     answer = answers.next() => Some(answer),
-                    _ = ticks.tick() => None,
+                    () = tick => None,
                 }
             };
             // Ctrl-C drops the questions that are open, and their programs with them.
@@ -204,8 +210,10 @@ impl Reconciliation<'_> {
         loop {
             let prompt = dialog.prompt(self.context)?;
             let interrupt = self.interrupt.clone();
-            let typed = self.while_held(prompt.answer(&interrupt)).await?;
-            if dialog.takes(&typed)? {
+            self.is_asking = true;
+            let typed = self.while_held(prompt.answer(&interrupt)).await;
+            self.is_asking = false;
+            if dialog.takes(&typed?)? {
                 return Ok(());
             }
         }
@@ -215,7 +223,7 @@ impl Reconciliation<'_> {
     pub(super) async fn while_held<T>(&mut self, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
         loop {
-            let tick = sleep(self.options.hold / 8);
+            let tick = sleep_until(self.next_tick());
             tokio::select! {
                 done = &mut work => return done,
                 () = tick => self.keep_held().await,
@@ -223,11 +231,16 @@ impl Reconciliation<'_> {
         }
     }
 
-    /// Connects anew, because a connection may be broken. Without success the old connections stay.
-    pub(super) async fn reconnect(&mut self) {
+    /// Reads from whichever server is the master now. Without success the old connection stays.
+    pub(super) async fn find_master(&mut self) {
         if let Ok(reader) = self.context.reader().await {
             self.reader = reader;
         }
+    }
+
+    /// Connects anew, because a connection may be broken. Without success the old connections stay.
+    pub(super) async fn reconnect(&mut self) {
+        self.find_master().await;
         if let Some(changes) = &mut self.changes
             && let Ok(writer) = self.context.writer(self.confirm_args).await
         {

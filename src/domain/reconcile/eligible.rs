@@ -14,6 +14,8 @@ pub(crate) enum Eligibility {
     Taken(String),
     /// It is known to be younger.
     Young,
+    /// Its deadline makes it younger, unless somebody extended it.
+    YoungByDeadline,
     /// It ends later than its TTL allows.
     Renewed(String),
     /// Nobody knows, for this reason.
@@ -97,7 +99,12 @@ pub(crate) fn eligibility(
         return renewed(ttl);
     }
     let age_ms = u64::try_from(signed(ttl) - left_ms).unwrap_or(0);
-    by_age(age_ms, older_than_ms, "acquired")
+    if age_ms < older_than_ms {
+        return Eligibility::YoungByDeadline;
+    }
+    // An extension that is not in the log makes a lock look younger.
+    let verb = if former_ms.is_some() { "acquired" } else { "acquired at least" };
+    by_age(age_ms, older_than_ms, verb)
 }
 
 /// A lock that never expires is an orphan, unless its service gives its locks no TTL, or its value
