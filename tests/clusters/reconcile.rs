@@ -1,9 +1,11 @@
-//! `idemctl reconcile` on a cluster.
+//! `idemctl reconcile` and `idemctl duplicates` on a cluster, and behind Sentinels.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
 use crate::support::cluster::Cluster;
+use crate::support::sentinel::Watched;
+use crate::support::terminal::{ends, on_terminal, press};
 use crate::support::{Running, Runs as _, until};
 
 const LOCK: &str = r#"{"status":"IN_PROGRESS"}"#;
@@ -19,10 +21,7 @@ esac
 "#;
 
 fn asking(cluster: &Cluster) -> String {
-    let file = cluster.node(0).folder().join("ask");
-    fs::write(&file, ASK).unwrap();
-    fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
-    file.display().to_string()
+    program_in(cluster.node(0).folder())
 }
 
 /// Rule: locks are held, completed and released on whichever node they are, as one operation.
@@ -153,4 +152,174 @@ fn a_failover_in_the_middle_loses_no_lock() {
             }
         }
     }
+}
+
+/// Writes a program that answers by the key, in a folder.
+fn program_in(folder: &std::path::Path) -> String {
+    let file = folder.join("ask");
+    fs::write(&file, ASK).unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+    file.display().to_string()
+}
+
+/// The command behind the Sentinels.
+fn behind(watched: &Watched) -> std::process::Command {
+    let mut command = crate::support::idemctl(watched.server(0).folder());
+    command.args(["-u", &watched.url()]);
+    command
+}
+
+fn words(ask: &str) -> Vec<&str> {
+    let words = "--schema express --lock-ttl 10m --older-than 5m --confirm-after 0s";
+    let mut all = vec!["reconcile", "--ask", ask];
+    all.extend(words.split(' '));
+    all
+}
+
+fn pttl(watched: &Watched, index: usize, key: &str) -> i64 {
+    watched.server(index).send(&[b"PTTL", key.as_bytes()])
+}
+
+fn fill(watched: &Watched) {
+    for kind in ["done", "not", "unclear"] {
+        watched.server(0).set(&format!("idem:{kind}-1"), LOCK, 60_000);
+    }
+    until("the replica has the locks", || watched.server(1).get("idem:unclear-1").is_some());
+}
+
+/// Rule: behind Sentinels, a failover at the question changes nothing about locks that the new master
+/// has, and the steps are made there.
+#[test]
+fn sentinels_fail_over_at_the_question() {
+    let watched = Watched::start(1);
+    fill(&watched);
+    let ask = program_in(watched.server(0).folder());
+    let mut session = on_terminal(behind(&watched), &words(&ask));
+    session.exp_string("[y/N]").unwrap();
+    until("the replica has the extensions", || pttl(&watched, 1, "idem:not-1") > 500_000);
+    watched.fail_over();
+    std::thread::sleep(std::time::Duration::from_secs(6));
+    press(&mut session, "", "y\r");
+    let run = ends(session).exits(3);
+    run.shows("completed 1, released 1, left 1, changed meanwhile 0");
+    assert!(watched.server(1).get("idem:done-1").unwrap() != LOCK.as_bytes());
+    assert_eq!(watched.server(1).get("idem:not-1"), None);
+    assert!((1..=60_000).contains(&pttl(&watched, 1, "idem:unclear-1")));
+    let mut undo = behind(&watched);
+    undo.args(["undo", "--yes"]).run().exits(0);
+    assert_eq!(watched.server(1).get("idem:not-1").unwrap(), LOCK.as_bytes());
+}
+
+/// Rule: if the new master does not have the extensions, the operator is told at the question, and
+/// nothing is done to these locks.
+#[test]
+fn sentinels_fail_over_to_a_replica_without_the_extensions() {
+    let watched = Watched::start(1);
+    fill(&watched);
+    cut(&watched);
+    let ask = program_in(watched.server(0).folder());
+    let mut session = on_terminal(behind(&watched), &words(&ask));
+    session.exp_string("[y/N]").unwrap();
+    watched.fail_over();
+    session.exp_string("done-1: changed meanwhile: its former deadline is back").unwrap();
+    session.exp_string("The question above still waits for your answer.").unwrap();
+    press(&mut session, "", "y\r");
+    let run = ends(session).exits(3);
+    run.shows("completed 0, released 0, left 1, changed meanwhile 2");
+    for key in ["idem:done-1", "idem:not-1"] {
+        assert_eq!(watched.server(1).get(key).unwrap(), LOCK.as_bytes());
+        assert!(pttl(&watched, 1, key) <= 60_000);
+    }
+}
+
+/// Rule: with `--wait-replicas`, no lock is asked about that a failover could end. Revert: without it,
+/// the question is asked.
+#[test]
+fn an_extension_without_its_replica_is_no_hold() {
+    let watched = Watched::start(1);
+    fill(&watched);
+    cut(&watched);
+    let ask = program_in(watched.server(0).folder());
+    let mut command = behind(&watched);
+    command.args(words(&ask)).args(["--wait-replicas", "1", "--wait-timeout", "200ms", "--yes"]);
+    let run = command.run().exits(3);
+    run.shows("only 0 of 1 replicas confirmed it");
+    run.says("completed 0, released 0, left 3, changed meanwhile 0");
+    assert!(pttl(&watched, 0, "idem:done-1") <= 60_000);
+}
+
+/// Cuts the replica off: it cannot connect again.
+fn cut(watched: &Watched) {
+    let master = watched.server(0);
+    master.send::<()>(&[b"ACL", b"SETUSER", b"default", b"-psync", b"-sync"]);
+    master.send::<redis::Value>(&[b"CLIENT", b"KILL", b"TYPE", b"replica"]);
+}
+
+/// Rule: a renewal at the question that the replicas do not confirm voids the plan, and the operator is
+/// told at once. Revert: without `tell_void_plans`, nothing is shown.
+#[test]
+fn a_renewal_without_its_replica_is_told_at_the_question() {
+    let watched = Watched::start(1);
+    fill(&watched);
+    let ask = program_in(watched.server(0).folder());
+    let mut all = words(&ask);
+    all.extend(["--hold", "61s", "--wait-replicas", "1", "--wait-timeout", "200ms"]);
+    let mut session = on_terminal(behind(&watched), &all);
+    session.exp_string("[y/N]").unwrap();
+    cut(&watched);
+    session.exp_string("only 0 of 1 replicas confirmed it").unwrap();
+    session.exp_string("The question above still waits for your answer.").unwrap();
+    press(&mut session, "", "y\r");
+    ends(session).exits(3).shows("completed 0, released 0, left 3, changed meanwhile 0");
+}
+
+/// Rule: an extension of an earlier run that no replica has is not taken as held. Revert: without
+/// `NEW_CHANGE_MS`, the locks are asked about.
+#[test]
+fn an_extension_of_a_killed_run_has_to_be_confirmed_too() {
+    let watched = Watched::start(1);
+    fill(&watched);
+    cut(&watched);
+    let folder = watched.server(0).folder();
+    let ask = program_in(folder);
+    let mut command = behind(&watched);
+    let wait = format!("touch {0}/asked; sleep 30; {ask}", folder.display());
+    let mut child = command.args(words(&wait)).arg("--yes").start();
+    until("it asks", || folder.join("asked").exists());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(pttl(&watched, 0, "idem:done-1") > 500_000);
+    let mut command = behind(&watched);
+    let more = ["--hold", "5m", "--wait-replicas", "1", "--wait-timeout", "200ms", "--yes"];
+    let run = command.args(words(&ask)).args(more).run().exits(3);
+    run.says("completed 0, released 0, left 3, changed meanwhile 0");
+    // The former deadlines are still known.
+    assert!(pttl(&watched, 0, "idem:done-1") <= 60_000, "{}", run.all());
+}
+
+/// Rule: `duplicates` reads the master that the Sentinels name, before and after a failover.
+#[test]
+fn duplicates_are_found_behind_sentinels() {
+    let watched = Watched::start(2);
+    let done = |order: u32| {
+        format!(
+            r#"{{"status":"COMPLETED","statusCode":201,"headers":{{}},"body":{{"order":{order}}}}}"#
+        )
+    };
+    for (key, order) in [("a-1", 7), ("a-2", 7), ("b", 8)] {
+        watched.server(0).set(&format!("idem:{key}"), &done(order), 600_000);
+    }
+    until("the replica has the records", || watched.server(1).get("idem:b").is_some());
+    for _ in 0..2 {
+        let mut command = behind(&watched);
+        command.args(["duplicates", "--schema", "express", "--same", "/order", "-o", "json"]);
+        let run = command.run().exits(1);
+        let report = run.json();
+        assert_eq!(report["groups"].as_array().unwrap().len(), 1, "{}", run.all());
+        assert_eq!(report["groups"][0]["records"].as_array().unwrap().len(), 2);
+        if watched.master_port() == watched.port(0) {
+            watched.fail_over();
+        }
+    }
+    assert_eq!(watched.master_port(), watched.port(1));
 }
