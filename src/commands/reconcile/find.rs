@@ -324,10 +324,10 @@ impl LockSearch<'_> {
             for (index, mut result) in results.into_iter().enumerate() {
                 let index = page * PAGE + index;
                 if kind == KeyKind::Idempotency && !result.records.is_empty() {
-                    let LookupResult { key, records, .. } = &mut result;
+                    let LookupResult { given: key, records, .. } = &mut result;
                     records.retain(|record| record.key == *key);
                     if records.is_empty() {
-                        let (key, why) = (result.key, NOT_A_KEY.to_owned());
+                        let (key, why) = (result.given, NOT_A_KEY.to_owned());
                         found.left_out.push(UnreconciledKey { key, schema: None, why });
                         continue;
                     }
