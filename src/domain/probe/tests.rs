@@ -296,8 +296,8 @@ fn another_payload_has_another_number_and_the_same_key() {
 #[test]
 fn keys_of_a_run_differ_and_are_recognisable() {
     let task = task();
-    assert_eq!(task.new_key(), "idemctl-probe-0123456789abcdef-1");
-    assert_eq!(task.new_key(), "idemctl-probe-0123456789abcdef-2");
+    assert_eq!(task.new_key(), "idemctl-probe-0123456789abcdef-00001");
+    assert_eq!(task.new_key(), "idemctl-probe-0123456789abcdef-00002");
     let uuids = ProbeTask { has_uuid_keys: true, ..task };
     let key = uuids.new_key();
     let parsed = uuid::Uuid::parse_str(&key).unwrap();
@@ -438,7 +438,7 @@ fn a_lost_lock_is_judged_only_if_the_retry_came_while_the_handler_ran() {
     let judged = judge(&task(), id, &lost_lock(Ok(()), late, 5));
     assert_verdict(&judged, ProbeVerdict::Inconclusive, "answered before the retry was sent");
     let judged = judge(&task(), id, &lost_lock(Err("it changed".to_owned()), None, 5));
-    assert_verdict(&judged, ProbeVerdict::Inconclusive, "it changed");
+    assert_verdict(&judged, ProbeVerdict::Inconclusive, "too quick");
     let overloaded = Some(exchange(503, "-", 300, 400));
     let judged = judge(&task(), id, &lost_lock(Ok(()), overloaded, 5));
     assert_verdict(&judged, ProbeVerdict::Inconclusive, "the retry got 503");
