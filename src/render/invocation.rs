@@ -185,7 +185,7 @@ impl Invocation {
                 word => line = format!("{line} {word}"),
             }
         }
-        line.push_str(" context set NAME");
+        line.push_str(" context set NEW-NAME");
         if needs_password {
             line.push_str(" --password-file FILE");
         }
@@ -219,16 +219,25 @@ impl Invocation {
             line.extend(self.schema_dir.iter().map(String::as_str));
         }
         if knows == Knows::Prefix {
-            let mut names_schema = false;
+            let mut named: Vec<String> = Vec::new();
             // Advice has a command line for each record, and few of these name a schema.
             if words.contains("--schema") {
-                for word in shlex::split(words).unwrap_or_default() {
-                    names_schema |= word == "--schema" || word.starts_with("--schema=");
+                let all = shlex::split(words).unwrap_or_default();
+                for (position, word) in all.iter().enumerate() {
+                    if word == "--schema" {
+                        named.push(all.get(position + 1).cloned().unwrap_or_default());
+                    } else if let Some(name) = word.strip_prefix("--schema=") {
+                        named.push(name.to_owned());
+                    }
                 }
             }
             // If the command line names a schema, the prefix of another schema would be wrong.
-            if !names_schema {
+            if named.is_empty() {
                 line.extend(self.prefix.iter().map(String::as_str));
+            } else if let [_, schema, prefix @ ..] = self.prefix.as_slice()
+                && named.iter().all(|name| argument(name) == *schema)
+            {
+                line.extend(prefix.iter().map(String::as_str));
             }
         }
         line.join(" ") + &words[subcommand.len()..]
@@ -407,6 +416,12 @@ mod tests {
         assert_eq!(Invocation::default().complete(text), text);
         let of_another = invocation().complete("`idemctl list --schema go-chi`").into_owned();
         assert_eq!(of_another, "`idemctl -p 7000 list --schema-dir 'my schemas' --schema go-chi`");
+        // The prefix belongs to this schema.
+        let of_this = invocation().complete("`idemctl list --schema express`").into_owned();
+        let options = "--schema-dir 'my schemas' --prefix shop: --schema express";
+        assert_eq!(of_this, format!("`idemctl -p 7000 list {options}`"));
+        let several = invocation().complete("`idemctl list --schema express,go-chi`").into_owned();
+        assert!(!several.contains("shop:"), "{several}");
         let quoted = invocation().complete("`idemctl purge --reason 'x --schema y'`").into_owned();
         assert!(quoted.contains("--schema express --prefix shop: --reason"), "{quoted}");
     }
@@ -458,7 +473,10 @@ mod tests {
         assert_eq!(known.complete(text), "`idemctl context set 'my prod' --retry-window 3d`");
         let mut unnamed = invocation();
         unnamed.set_context(None);
-        assert_eq!(unnamed.complete(text), "`idemctl -p 7000 context set NAME --retry-window 3d`");
+        assert_eq!(
+            unnamed.complete(text),
+            "`idemctl -p 7000 context set NEW-NAME --retry-window 3d`"
+        );
     }
 
     #[test]

@@ -184,6 +184,15 @@ pub(super) fn set(
     if let Some(former) = written.former {
         context.ui.status(&format!("The previous file is kept as {}.", former.display()));
     }
+    let names_redeliverer = fields.redeliverer.is_some();
+    let has_window = context.settings.file().contexts().get(&name);
+    let has_window = has_window.is_some_and(|config| config.retry_window.is_some());
+    if names_redeliverer && has_window && fields.retry_window.is_none() {
+        context.ui.warning(
+            "the context has a retry_window, which counts before its redeliverer; remove that line \
+             from the file, or change it with --retry-window",
+        );
+    }
     // The password of the former server would go to the new one without the user noticing.
     if let Some(field) = written.login_kept {
         context

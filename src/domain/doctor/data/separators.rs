@@ -9,6 +9,14 @@ const SEPARATORS: [char; 7] = [':', '|', '#', '/', '_', '.', '-'];
 /// The longest part that is taken for one that many keys share.
 const LONGEST_PART: usize = 64;
 
+/// Names of hash functions before a hash, as in `sha256:9f86d081`, which are no tenants.
+const ALGORITHMS: [&str; 8] =
+    ["md5", "sha1", "sha256", "sha384", "sha512", "blake2b", "blake3", "xxh64"];
+
+fn is_algorithm(part: &[u8]) -> bool {
+    ALGORITHMS.iter().any(|name| part.eq_ignore_ascii_case(name.as_bytes()))
+}
+
 /// How many keys of a schema have a part before a separator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SeparatorCounts {
@@ -46,6 +54,7 @@ impl SeparatorCounter {
                     && at + 1 < key.len()
                     && !(*separator == '/' && is_base64)
             });
+            found = found.filter(|end| !is_algorithm(&key[..*end]));
             if let Some(end) = found {
                 counter.with += 1;
                 counter.known.insert(self.hasher.hash_one(&key[..end]));

@@ -1,6 +1,7 @@
 //! What the detectors find and do not find, what chance explains, and that nothing of a secret gets
 //! into the facts.
 
+mod harmless;
 mod judged;
 mod secrecy;
 

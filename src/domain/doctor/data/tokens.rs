@@ -149,12 +149,30 @@ pub(super) fn has_url_password(text: &[u8]) -> bool {
     false
 }
 
-/// True if the value of a Cookie or Set-Cookie header sets a value that is not redacted.
+/// The shortest value of a cookie with a digit, and without one, that may give access.
+const LEAST_COOKIE: usize = 8;
+const LONG_COOKIE: usize = 20;
+
+/// The attributes of Set-Cookie (RFC 6265).
+const COOKIE_ATTRIBUTES: [&[u8]; 5] = [b"expires", b"max-age", b"domain", b"path", b"samesite"];
+
+/// True if a Cookie or Set-Cookie header has a value that may give access: it is not redacted, and
+/// long enough, unlike that of `lang=en`.
 pub(super) fn is_cookie(value: &[u8]) -> bool {
-    let pair = value.split(|byte| *byte == b';').next().unwrap_or_default();
-    let Some(equals) = pair.iter().position(|byte| *byte == b'=') else { return false };
-    let set = pair[equals + 1..].trim_ascii();
-    !set.is_empty() && set != b"\"\"" && !is_redacted(set)
+    for pair in value.split(|byte| *byte == b';') {
+        let Some(equals) = pair.iter().position(|byte| *byte == b'=') else { continue };
+        let name = pair[..equals].trim_ascii().to_ascii_lowercase();
+        if COOKIE_ATTRIBUTES.contains(&&name[..]) {
+            continue;
+        }
+        let set = pair[equals + 1..].trim_ascii();
+        let has_digit = set.iter().any(u8::is_ascii_digit);
+        let is_long = set.len() >= LONG_COOKIE || set.len() >= LEAST_COOKIE && has_digit;
+        if is_long && !is_redacted(set) {
+            return true;
+        }
+    }
+    false
 }
 
 /// Ends of file names that look like the end of a domain.
@@ -163,13 +181,18 @@ const FILE_ENDS: [&str; 16] = [
     "pdf", "ico", "map",
 ];
 
+/// Ends of the names of hosts in a private network, which receive no mail of persons (RFC 6762;
+/// `internal` is reserved by ICANN).
+const PRIVATE_ENDS: [&str; 4] = ["internal", "local", "localhost", "lan"];
+
 /// True if the text has an e-mail address (the usual part of RFC 5322).
 pub(super) fn has_email(text: &[u8]) -> bool {
     for at in memchr_iter(b'@', text) {
         let start = at - run_before(&text[..at], is_local);
         let local = &text[start..at];
         let is_short = (1..=64).contains(&local.len());
-        let is_free = is_boundary(start.checked_sub(1).and_then(|before| text.get(before)));
+        let is_free = is_boundary(start.checked_sub(1).and_then(|before| text.get(before)))
+            && !is_masked(&text[..start]);
         // The user and password of a URL.
         let is_in_url = text[..start].ends_with(b"//")
             || text[..start].ends_with(b":")
@@ -178,7 +201,8 @@ pub(super) fn has_email(text: &[u8]) -> bool {
         let domain = run_of(&text[at + 1..], |byte| {
             byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-')
         });
-        let ends = is_boundary(text.get(at + 1 + domain.len()));
+        let after = &text[at + 1 + domain.len()..];
+        let ends = is_boundary(after.first()) && !is_path(after);
         if is_short && is_free && ends && !is_in_url && is_local_part(local) && is_domain(domain) {
             return true;
         }
@@ -191,6 +215,20 @@ fn is_boundary(beside: Option<&u8>) -> bool {
     beside.is_none_or(|byte| {
         byte.is_ascii_whitespace() || *byte < 0x20 || b"\"'<>()[]{},;:=/&|?!*`\\".contains(byte)
     })
+}
+
+/// True if stars before the rest of an address hide its beginning, as in `e***a@shop.example`. One
+/// star alone may be an emphasis.
+fn is_masked(before: &[u8]) -> bool {
+    match before {
+        [.., other, b'*'] => *other == b'*' || is_local(*other),
+        _ => false,
+    }
+}
+
+/// True for the path of a repository or a file on a host, as in `git@host.example:group/name.git`.
+fn is_path(after: &[u8]) -> bool {
+    matches!(after, [b':', next, ..] if next.is_ascii_alphabetic() || matches!(next, b'/' | b'~'))
 }
 
 fn is_local_part(local: &[u8]) -> bool {
@@ -208,7 +246,8 @@ fn is_domain(domain: &[u8]) -> bool {
     let mut labels = domain.split(|byte| *byte == b'.');
     let Some(last) = labels.next_back() else { return false };
     let lower = last.to_ascii_lowercase();
-    let is_file = FILE_ENDS.iter().any(|end| end.as_bytes() == lower);
+    let is_file = FILE_ENDS.iter().any(|end| end.as_bytes() == lower)
+        || PRIVATE_ENDS.iter().any(|end| end.as_bytes() == lower);
     let is_one_case =
         last.iter().all(u8::is_ascii_lowercase) || last.iter().all(u8::is_ascii_uppercase);
     let is_top = last.len() >= 2 && (is_one_case || lower.starts_with(b"xn--"));
