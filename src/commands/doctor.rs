@@ -19,8 +19,8 @@ use self::record_sample::FirstLook;
 use crate::args::{Output, SchemaArgs, parse_ttl};
 use crate::context::{Context, interruptible};
 use crate::domain::doctor::{
-    self, Acceptance, CHECKS, CheckSeverity, Counterexample, DoctorCheck, DoctorVerdict,
-    RecordSample, SampleNeed, Statement, parse_acceptances,
+    self, Acceptance, CHECKS, CheckSeverity, Counterexample, DeploymentFacts, DoctorCheck,
+    DoctorVerdict, RecordSample, SampleNeed, Statement, parse_acceptances,
 };
 use crate::domain::record::age::millis;
 use crate::domain::schema::Catalog;
@@ -28,6 +28,7 @@ use crate::exit::{CommandError, Exit};
 use crate::files;
 use crate::render::coverage;
 use crate::render::doctor::{self as render, PageDetail};
+use crate::render::doctor_verdict;
 use crate::render::escape;
 use crate::store::doctor::read_deployment;
 
@@ -173,7 +174,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let schemas = if need == SampleNeed::Nothing {
         Vec::new()
     } else {
-        record_sample::schemas_in_use(context, &catalog, &sample)
+        record_sample::schemas_in_use(&catalog, &sample)
     };
     let service_user = args.service_user.as_deref();
     let local_clock = || context.now_ms();
@@ -223,7 +224,10 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     doctor::accept(&mut statements, &acceptances, today);
     // The sort is stable, so the checks keep their order.
     statements.sort_by_key(|statement| position(statement.judgement.severity));
-    show(context, args.output, &statements, &catalog, facts.nodes.len() > 1)?;
+    show(context, args.output, &statements, &catalog, &facts)?;
+    if need != SampleNeed::Nothing && schemas.is_empty() {
+        record_sample::say_unseen(context, &facts.sample);
+    }
     Ok(match doctor::verdict(&statements) {
         DoctorVerdict::Findings => Exit::No,
         DoctorVerdict::Unknown => Exit::Partial,
@@ -266,9 +270,24 @@ fn show(
     output: Output,
     statements: &[Statement],
     catalog: &Catalog,
-    are_several: bool,
+    facts: &DeploymentFacts,
 ) -> Result<()> {
-    let detail = PageDetail { shows_servers: are_several, shows_inputs: context.ui.is_verbose() };
+    let schemas: Vec<&str> = facts.schemas.iter().map(|schema| schema.name.as_str()).collect();
+    let mut place = Vec::new();
+    for node in &facts.nodes {
+        place.push(node.name.as_str());
+    }
+    let mut place = place.join(", ");
+    if let Some(name) = context.settings.context_name() {
+        place.push_str(&format!(" (context {name})"));
+    }
+    let detail = PageDetail {
+        place: &place,
+        schemas: &schemas,
+        are_named: catalog.is_named(),
+        shows_servers: facts.nodes.len() > 1,
+        is_verbose: context.ui.is_verbose(),
+    };
     let mut invocation = context.ui.invocation().clone();
     invocation.set_context(context.settings.context_name());
     let is_on_sandbox = context.is_on_sandbox();
@@ -289,7 +308,9 @@ fn show(
     context.show(output, "checks", &values, |view| {
         render::page(statements, detail, &replay, &invocation, view)
     })?;
-    context.ui.status(&render::summary(statements));
+    if output != Output::Table {
+        context.ui.status(&doctor_verdict::counts(statements));
+    }
     if let Some(rules) = render::missing_rules(statements) {
         let rules = escape::text(rules.as_bytes());
         context.ui.hint(&format!(
@@ -305,12 +326,13 @@ fn show(
         };
         if context.settings.context_name().is_none() && statements.iter().any(names_context) {
             context.ui.hint(
-                "NAME is that of a new context, which stores how to connect; then pass --context NAME",
+                "NEW-NAME is the name of a new context, which stores how to connect; an existing one \
+                 would get this server; then pass --context NEW-NAME",
             );
         }
         context.ui.hint(
-            "a schema describes what a service stores in Redis; `idemctl help doctor` \
-             explains the words on this page, and docs/doctor.md describes each check",
+            "`idemctl help doctor` explains the words on this page, and docs/doctor.md describes each \
+             check",
         );
     }
     Ok(())

@@ -3,10 +3,11 @@
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 
+use super::doctor_verdict;
 use super::escape;
 use super::invocation::Invocation;
 use super::page::Page;
-use super::style::View;
+use super::style::{Palette, View};
 use super::table::grid_folding;
 use super::words::counted;
 use crate::domain::doctor::{
@@ -17,8 +18,8 @@ use crate::domain::doctor::{
 /// The columns of the severity before the code.
 const SEVERITY: usize = 9;
 
-/// Advice that the paragraph before has as well.
-const AS_ABOVE: &str = "as above";
+/// The most statements that are OK and have a line each.
+const MOST_OK: usize = 3;
 
 /// A statement as JSON, in the order of the fields.
 #[derive(Serialize)]
@@ -134,72 +135,144 @@ fn accepted(accepted: &AppliedAcceptance) -> AcceptedJson<'_> {
 
 /// What a page shows of each statement.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct PageDetail {
+pub(crate) struct PageDetail<'a> {
+    /// The servers, and the context.
+    pub(crate) place: &'a str,
+    /// The names of the schemas in use.
+    pub(crate) schemas: &'a [&'a str],
+    /// True if the operator or the context names them.
+    pub(crate) are_named: bool,
     /// The servers, because several were checked.
     pub(crate) shows_servers: bool,
-    /// The formula and the inputs of a fact.
-    pub(crate) shows_inputs: bool,
+    /// Each check that is OK, and the formula and the inputs of a fact.
+    pub(crate) is_verbose: bool,
 }
 
-/// One paragraph per statement. A statement that is OK has one line.
+/// The verdict, and one paragraph per statement. The statements that are OK share one line.
 pub(crate) fn page(
     statements: &[Statement],
-    detail: PageDetail,
+    detail: PageDetail<'_>,
     replay: &dyn Fn(&Counterexample) -> String,
     invocation: &Invocation,
     view: View,
 ) -> String {
     let mut page = Page::new(view);
-    let mut previous = None;
-    let mut refused: Vec<&str> = Vec::new();
+    page.wrapped(0, &doctor_verdict::line(statements, view.palette));
+    page.wrapped(
+        0,
+        &view.palette.dim(&format!("Checked: {}.", escape::text(detail.place.as_bytes()))),
+    );
+    if !detail.schemas.is_empty() {
+        let names = escape::text(detail.schemas.join(", ").as_bytes());
+        let which = if detail.schemas.len() == 1 { "Schema" } else { "Schemas" };
+        let how = if detail.are_named { "as named" } else { "by the keys in a sample" };
+        let what = "A schema describes what a service stores in Redis, and its steps.";
+        page.wrapped(0, &view.palette.dim(&format!("{which} in use, {how}: {names}. {what}")));
+    }
+    let mut shown: Vec<&Statement> = Vec::new();
+    let mut sound: Vec<&Statement> = Vec::new();
     for statement in statements {
-        // Checks that are unknown for the same reason are one paragraph.
-        let codes = refused_with(statement, statements);
-        if codes.len() > 1 {
-            if !refused.contains(&codes[0]) {
-                let shows_servers = detail.shows_servers;
-                paragraph_of_refused(&mut page, statement, &codes, shows_servers, invocation);
-            }
-            refused.extend(codes);
-            previous = None;
+        if statement.judgement.severity == CheckSeverity::Ok {
+            sound.push(statement);
             continue;
         }
-        paragraph(&mut page, statement, previous, detail, replay, invocation);
-        previous = Some(statement);
+        // Checks that are unknown for the same reason are one paragraph.
+        let refused = refused_with(statement, statements);
+        if refused.len() > 1 {
+            if !shown.iter().any(|other| other.is_refused_like(statement)) {
+                page.line("");
+                paragraph_of_refused(&mut page, &refused, detail.shows_servers, invocation);
+                shown.extend(refused);
+            }
+            continue;
+        }
+        // Statements with the same advice are one paragraph.
+        if shown.iter().any(|other| other.is_alike(statement)) {
+            continue;
+        }
+        page.line("");
+        let mut alike = vec![statement];
+        for other in statements {
+            if !std::ptr::eq(other, statement) && other.is_alike(statement) {
+                alike.push(other);
+            }
+        }
+        paragraph(&mut page, &alike, &shown, detail, replay, invocation);
+        shown.extend(alike);
+    }
+    if !sound.is_empty() {
+        page.line("");
+    }
+    if sound.len() <= MOST_OK || detail.is_verbose {
+        for statement in sound {
+            heading(&mut page, statement);
+            inputs(&mut page, statement, detail);
+        }
+    } else {
+        page.wrapped(0, &one_line_of(&sound, &shown, view.palette));
     }
     page.text
 }
 
-/// The checks that are unknown for the same reason.
-fn refused_with<'a>(statement: &'a Statement, statements: &'a [Statement]) -> Vec<&'static str> {
-    let mut codes = Vec::new();
-    if statement.judgement.refusal.is_none() {
-        return codes;
-    }
-    for other in statements {
-        let is_alike = other.judgement == statement.judgement;
-        if is_alike && !codes.contains(&other.check.code) {
-            codes.push(other.check.code);
+/// The statements that are OK, in one line. `shown` are the other ones.
+fn one_line_of(sound: &[&Statement], shown: &[&Statement], palette: Palette) -> String {
+    let mut whole: Vec<&str> = Vec::new();
+    // Another server or schema has a finding.
+    let mut parts: Vec<&str> = Vec::new();
+    for statement in sound {
+        let code = statement.check.code;
+        let is_part = shown.iter().any(|other| other.check.code == code);
+        let names = if is_part { &mut parts } else { &mut whole };
+        if !names.contains(&code) {
+            names.push(code);
         }
     }
-    codes
+    let severity = word(CheckSeverity::Ok, palette);
+    let count = counted(whole.len() as u64, "check");
+    let mut line = format!("{severity}{count} found no problem: {}", whole.join(", "));
+    if !parts.is_empty() {
+        line.push_str(&format!("; for other schemas or servers also {}", parts.join(", ")));
+    }
+    format!("{line} (-v shows each)")
+}
+
+/// The statements that are unknown for the same reason, one of each check.
+fn refused_with<'a>(statement: &'a Statement, statements: &'a [Statement]) -> Vec<&'a Statement> {
+    let mut alike: Vec<&Statement> = Vec::new();
+    for other in statements {
+        let is_known = alike.iter().any(|known| known.check.code == other.check.code);
+        if !is_known && statement.is_refused_like(other) {
+            alike.push(other);
+        }
+    }
+    alike
 }
 
 /// One paragraph for several checks that are unknown for the same reason.
 fn paragraph_of_refused(
     page: &mut Page,
-    statement: &Statement,
-    codes: &[&str],
+    alike: &[&Statement],
     shows_servers: bool,
     invocation: &Invocation,
 ) {
+    let [statement, ..] = alike else { return };
     let judgement = &statement.judgement;
     let palette = page.view.palette;
-    let word = format!("{:<SEVERITY$}", judgement.severity.as_str());
-    let severity = palette.paint(style(judgement.severity), &word);
+    let codes: Vec<_> = alike.iter().map(|statement| statement.check.code).collect();
     let names = palette.bold(&codes.join(", "));
-    let fact = escape::text(judgement.fact.as_bytes());
-    page.wrapped(0, &format!("{severity}{names}: {fact}"));
+    let mut fact = judgement.fact.clone();
+    // Several commands may need the same right.
+    let mut commands: Vec<&str> = Vec::new();
+    for refusal in alike.iter().filter_map(|statement| statement.judgement.refusal.as_ref()) {
+        if !commands.contains(&refusal.command.as_str()) {
+            commands.push(&refusal.command);
+        }
+    }
+    if let Some(refusal) = judgement.refusal.as_ref().filter(|_| commands.len() > 1) {
+        fact = format!("{} were refused: {}", commands.join(", "), refusal.why);
+    }
+    let severity = word(judgement.severity, palette);
+    page.wrapped(0, &format!("{severity}{names}: {}", escape::text(fact.as_bytes())));
     if shows_servers && !judgement.nodes.is_empty() {
         page.field("At", &escape::text(judgement.nodes.join(", ").as_bytes()));
     }
@@ -213,20 +286,16 @@ fn paragraph_of_refused(
     }
 }
 
-/// The paragraph of a statement. Advice that the previous one of the same check has as well is not
-/// repeated.
-fn paragraph(
-    page: &mut Page,
-    statement: &Statement,
-    previous: Option<&Statement>,
-    detail: PageDetail,
-    replay: &dyn Fn(&Counterexample) -> String,
-    invocation: &Invocation,
-) {
+/// The severity, padded to its column.
+fn word(severity: CheckSeverity, palette: Palette) -> String {
+    palette.paint(style(severity), &format!("{:<SEVERITY$}", severity.as_str()))
+}
+
+/// The severity, the check and its fact.
+fn heading(page: &mut Page, statement: &Statement) {
     let judgement = &statement.judgement;
     let palette = page.view.palette;
-    let word = format!("{:<SEVERITY$}", judgement.severity.as_str());
-    let severity = palette.paint(style(judgement.severity), &word);
+    let severity = word(judgement.severity, palette);
     let code = palette.bold(statement.check.code);
     let fact = escape::text(judgement.fact.as_bytes());
     let evidence = match judgement.severity {
@@ -235,27 +304,48 @@ fn paragraph(
         _ => palette.dim(&format!(" ({})", judgement.evidence.as_str())),
     };
     page.wrapped(0, &format!("{severity}{code}: {fact}{evidence}"));
-    if detail.shows_inputs
-        && let Some(inputs) = &judgement.inputs
-    {
+}
+
+/// The formula and the inputs of the fact, for --verbose.
+fn inputs(page: &mut Page, statement: &Statement, detail: PageDetail) {
+    if let Some(inputs) = statement.judgement.inputs.as_ref().filter(|_| detail.is_verbose) {
         page.field("From", &escape::text(inputs.as_bytes()));
     }
-    if judgement.severity == CheckSeverity::Ok {
-        return;
+}
+
+/// The paragraph of statements that are alike. Advice that one of the paragraphs before has as well
+/// is not repeated.
+fn paragraph(
+    page: &mut Page,
+    alike: &[&Statement],
+    shown: &[&Statement],
+    detail: PageDetail<'_>,
+    replay: &dyn Fn(&Counterexample) -> String,
+    invocation: &Invocation,
+) {
+    for statement in alike {
+        heading(page, statement);
+        inputs(page, statement, detail);
+        let nodes = &statement.judgement.nodes;
+        if detail.shows_servers && !nodes.is_empty() {
+            page.field("At", &escape::text(nodes.join(", ").as_bytes()));
+        }
     }
-    if detail.shows_servers && !judgement.nodes.is_empty() {
-        page.field("At", &escape::text(judgement.nodes.join(", ").as_bytes()));
-    }
-    let alike = previous.filter(|previous| previous.check.code == statement.check.code);
+    let [statement, others @ ..] = alike else { return };
+    let judgement = &statement.judgement;
     if let Some(consequence) = statement.consequence() {
-        let is_known = alike.is_some_and(|alike| alike.consequence() == Some(consequence));
-        let text = if is_known { AS_ABOVE } else { consequence };
+        let alike = shown.iter().rposition(|before| before.consequence() == Some(consequence));
+        let text = as_before(shown, alike).unwrap_or_else(|| consequence.to_owned());
         page.field("Consequence", &escape::text(text.as_bytes()));
     }
+    let mut has_replay = false;
     for found in shortest_of_each(&statement.counterexamples) {
         page.field("Shown by", &history(&found, judgement.fault));
         for history in &found.histories {
-            page.field("Replay", &format!("`{}` (on a temporary Redis)", replay(history)));
+            if detail.is_verbose || !has_replay {
+                page.field("Replay", &format!("`{}` (on a temporary Redis)", replay(history)));
+                has_replay = true;
+            }
         }
     }
     if !statement.unharmed.is_empty() {
@@ -267,8 +357,12 @@ fn paragraph(
         page.field("Not shown", &escape::text(line.as_bytes()));
     }
     if let Some(remedy) = statement.remedy() {
-        let is_known = alike.is_some_and(|alike| alike.remedy().as_ref() == Some(&remedy));
-        let text = if is_known { AS_ABOVE.into() } else { invocation.complete(&remedy) };
+        let alike = shown.iter().rposition(|before| before.remedy().as_ref() == Some(&remedy));
+        let mut whole = likewise(&invocation.complete(&remedy), &remedy, others);
+        if judgement.nodes.len() > 1 && whole.contains("CONFIG SET") {
+            whole.push_str(" Do this on each of these servers.");
+        }
+        let text = as_before(shown, alike).unwrap_or(whole);
         page.field("Remedy", &escape::text(text.as_bytes()));
     }
     if let Some(accepted) = &statement.accepted {
@@ -282,6 +376,31 @@ fn paragraph(
         };
         page.field("Accepted", &escape::text(line.as_bytes()));
     }
+}
+
+/// The advice for the first of several statements, and the schemas to which the rest applies.
+fn likewise(text: &str, remedy: &str, others: &[&Statement]) -> String {
+    let mut schemas: Vec<&str> = Vec::new();
+    for other in others {
+        if other.remedy().is_some_and(|advice| advice != remedy) {
+            schemas.extend(other.judgement.schemas.iter().map(String::as_str));
+        }
+    }
+    if schemas.is_empty() {
+        return text.to_owned();
+    }
+    format!("{text} Likewise for {}.", schemas.join(", "))
+}
+
+/// The words for advice that the paragraph at this position has as well.
+fn as_before(shown: &[&Statement], position: Option<usize>) -> Option<String> {
+    let position = position?;
+    let (_, from) = shown.split_at_checked(position)?;
+    let [first, later @ ..] = from else { return None };
+    if later.iter().all(|statement| statement.is_alike(first)) {
+        return Some("as above".to_owned());
+    }
+    Some(format!("as for {}", first.check.code))
 }
 
 /// Histories of the same length that violate the same invariant.
@@ -319,7 +438,7 @@ fn history(histories: &AlikeHistories<'_>, fault: Option<ModelledFault>) -> Stri
         }
         faults => format!("with {faults}"),
     };
-    let mut line = format!("{} {phrase} in {steps} steps, {with}", first.schema);
+    let mut line = format!("in a simulation, {} {phrase} in {steps} steps, {with}", first.schema);
     let others: Vec<_> =
         histories.histories[1..].iter().map(|history| history.schema.as_str()).collect();
     if !others.is_empty() {
@@ -336,36 +455,6 @@ fn style(severity: CheckSeverity) -> Style {
         CheckSeverity::Error => AnsiColor::Red.on_default().bold(),
         CheckSeverity::Unknown => Style::new().bold(),
     }
-}
-
-/// How many statements there are of each severity, in one sentence.
-pub(crate) fn summary(statements: &[Statement]) -> String {
-    let order = [
-        (CheckSeverity::Error, "error"),
-        (CheckSeverity::Warning, "warning"),
-        (CheckSeverity::Note, "note"),
-    ];
-    let count = |severity: CheckSeverity| {
-        let of_severity =
-            statements.iter().filter(|statement| statement.judgement.severity == severity);
-        of_severity.count() as u64
-    };
-    let mut parts = Vec::new();
-    for (severity, noun) in order {
-        parts.push(counted(count(severity), noun));
-    }
-    parts.push(format!("{} unknown", count(CheckSeverity::Unknown)));
-    parts.push(format!("{} ok", count(CheckSeverity::Ok)));
-    let mut silenced = 0;
-    for statement in statements {
-        if statement.accepted.as_ref().is_some_and(AppliedAcceptance::is_valid) {
-            silenced += 1;
-        }
-    }
-    if silenced > 0 {
-        parts.push(format!("{silenced} accepted"));
-    }
-    format!("{}.", parts.join(", "))
 }
 
 /// The ACL rules that allow everything that was refused, without duplicates; `None` for a single

@@ -4,6 +4,7 @@
 mod capacity;
 mod guards;
 mod observing;
+mod page;
 mod retry_window;
 
 use std::fs;
@@ -54,7 +55,7 @@ fn a_policy_that_deletes_locks_is_shown_by_a_history_that_can_be_replayed() {
     let run = server.idemctl(&["doctor", "--only", "eviction-policy"]).exits(1);
     run.shows("error    eviction-policy: maxmemory-policy is allkeys-lru (measured)")
         .shows("express executes twice in 5 steps, with 1 eviction")
-        .says("1 error, 0 warnings");
+        .shows("1 problem, 0 notes, 0 not checked, 0 fine. Begin with eviction-policy.");
     let check = check(&server, "eviction-policy");
     let found = &check["counterexamples"][0];
     assert_eq!((&found["schema"], &found["invariant"]), (&"express".into(), &"one-effect".into()));
@@ -309,7 +310,7 @@ fn an_acceptance_silences_a_finding_until_it_expires() {
         server.idemctl(&["doctor", "--only", "persistence", "--accept", &file])
     };
     let silent = accept("9999-01-01").exits(0);
-    silent.shows("Accepted      until 9999-01-01 (on 2026-01-01: a cache)").says("1 accepted");
+    silent.shows("Accepted      until 9999-01-01 (on 2026-01-01: a cache)").shows("1 accepted");
     accept("2026-01-02").exits(1).shows("Accepted      no longer, since 2026-01-02");
     let missing = server.folder().join("nothing").display().to_string();
     server.idemctl(&["doctor", "--accept", &missing]).exits(2).says("--accept");

@@ -65,8 +65,8 @@ impl DeploymentWatch<'_> {
         interval: Duration,
         looked: &dyn Fn(),
     ) -> Result<ObservedRun, StoreError> {
-        let FirstLook { mut locks, mut known } = first;
-        let mut run = ObservedRun::default();
+        let FirstLook { mut locks, mut known, counts } = first;
+        let mut run = ObservedRun { looks: counts, ..ObservedRun::default() };
         let mut reader = self.client.reader();
         let end = Instant::now() + self.lasting;
         let mut next = Instant::now();
@@ -79,6 +79,7 @@ impl DeploymentWatch<'_> {
             }
             self.look_again(&mut locks).await?;
             let sample = draw(&mut reader, self.catalog, self.started).await?;
+            run.looks.push(sample.count());
             for drawn in sample.records {
                 if !known.insert(drawn.candidate.redis_keys.clone()) {
                     continue;

@@ -8,11 +8,11 @@ use tokio::time::Instant;
 
 use crate::context::Context;
 use crate::domain::diagnosis::Thresholds;
-use crate::domain::doctor::{Answer, LookTime, RecordSample, WatchedLock};
+use crate::domain::doctor::{Answer, LookCount, LookTime, RecordSample, WatchedLock};
 use crate::domain::record::Record;
 use crate::domain::record::age::millis;
 use crate::domain::record::locate::{self, Candidate, for_redis_key, other_author};
-use crate::domain::schema::{Catalog, Schema};
+use crate::domain::schema::{Catalog, Schema, State};
 use crate::store::doctor::{is_fatal, refused_sample};
 use crate::store::{Client, MemberKey, ReadLimit, RecordReader, Sampler, StoreError};
 
@@ -43,33 +43,24 @@ pub(super) async fn read(
 }
 
 /// The schemas that the operator or the context names, or else those with records in the sample.
-pub(super) fn schemas_in_use(
-    context: &mut Context,
-    catalog: &Catalog,
-    sample: &Answer<RecordSample>,
-) -> Vec<Arc<Schema>> {
+pub(super) fn schemas_in_use(catalog: &Catalog, sample: &Answer<RecordSample>) -> Vec<Arc<Schema>> {
     if catalog.is_named() {
         return catalog.chosen().to_vec();
     }
-    let hint = "name the schemas of your services with --schema to see how they can fail";
-    let mut schemas = Vec::new();
+    let Ok(sample) = sample else { return Vec::new() };
+    sample.schemas.iter().map(|of| Arc::clone(&of.schema)).collect()
+}
+
+/// Says why no schema is known to be in use.
+pub(super) fn say_unseen(context: &mut Context, sample: &Answer<RecordSample>) {
     match sample {
-        Ok(sample) => {
-            for of in &sample.schemas {
-                schemas.push(Arc::clone(&of.schema));
-            }
-            if schemas.is_empty() {
-                context.ui.note("no record of a known schema is in the sample of the keys");
-                context.ui.hint(hint);
-            }
-        }
+        Ok(_) => context.ui.note("no record of a known schema is in the sample of the keys"),
         Err(refusal) => {
             let why = &refusal.why;
             context.ui.warning(&format!("idemctl cannot see which schemas are in use: {why}"));
-            context.ui.hint(hint);
         }
     }
-    schemas
+    context.ui.hint("name the schemas of your services with --schema to see how they can fail");
 }
 
 /// What a sample shows, and what a later look compares with it.
@@ -79,6 +70,8 @@ pub(super) struct FirstLook {
     pub(super) locks: Vec<(Candidate, WatchedLock)>,
     /// The Redis keys of the records that were read.
     pub(super) known: HashSet<Vec<Vec<u8>>>,
+    /// How many keys the sample had.
+    pub(super) counts: Vec<LookCount>,
 }
 
 /// The records at some of the sampled Redis keys.
@@ -100,6 +93,20 @@ pub(super) struct Draw {
     /// True if the sampler left out keys or nodes.
     has_gaps: bool,
     pub(super) records: Vec<DrawnRecord>,
+}
+
+impl Draw {
+    /// How many keys were sampled, and how many of them belonged to locks.
+    pub(super) fn count(&self) -> LookCount {
+        let mut of_locks = 0;
+        for record in &self.records {
+            let mut found = record.found.iter().flatten();
+            if found.any(|record| record.state == State::InProgress) {
+                of_locks += record.drawn;
+            }
+        }
+        LookCount { keys: self.keys, of_locks }
+    }
 }
 
 /// Samples the Redis keys and reads the records at them. A record of several Redis keys is read
@@ -158,7 +165,7 @@ async fn sample(
     let mut reader = client.reader();
     let draw = draw(&mut reader, catalog, started).await?;
     let mut sample = RecordSample { keys: draw.keys, db: reader.db(), ..RecordSample::default() };
-    let mut first_look = FirstLook::default();
+    let mut first_look = FirstLook { counts: vec![draw.count()], ..FirstLook::default() };
     for DrawnRecord { candidate, drawn, found, at } in draw.records {
         let Some(found) = found else {
             sample.unread += 1;

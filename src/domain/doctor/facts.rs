@@ -47,8 +47,27 @@ pub(crate) struct ObservedRun {
     /// How long the locks of other results were held, by schema and in milliseconds, if the results
     /// contain both times.
     pub(crate) holds_ms: Vec<(String, u64)>,
+    /// The samples of the run, from the first look on.
+    pub(crate) looks: Vec<LookCount>,
     /// INFO at the end, by the server's name.
     pub(crate) infos: BTreeMap<String, Answer<InfoFields>>,
+}
+
+/// How many Redis keys one sample of a run had.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LookCount {
+    pub(crate) keys: u64,
+    /// Those of them that belonged to locks.
+    pub(crate) of_locks: u64,
+}
+
+impl LookCount {
+    /// The keys of all these samples, and those of them that belonged to locks.
+    pub(super) fn sum(looks: &[Self]) -> (f64, f64) {
+        let keys: u64 = looks.iter().map(|look| look.keys).sum();
+        let of_locks: u64 = looks.iter().map(|look| look.of_locks).sum();
+        (keys as f64, of_locks as f64)
+    }
 }
 
 /// The replies of one server.
@@ -121,6 +140,17 @@ impl DeniedCommand {
 }
 
 impl DeploymentFacts {
+    /// Why no schema is known to be in use; `None` if some is, or if there are no keys.
+    pub(super) fn unseen_schemas(&self) -> Option<RefusedFact> {
+        if !self.schemas.is_empty() {
+            return None;
+        }
+        match &self.sample {
+            Ok(sample) => sample.unread_because(),
+            Err(refusal) => Some(refusal.clone()),
+        }
+    }
+
     /// What was seen during `--observe`; `None` without it.
     ///
     /// # Errors

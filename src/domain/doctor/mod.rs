@@ -26,11 +26,11 @@ pub(crate) use self::counterexample::{Counterexample, FaultOutcome, phrase_of};
 pub(crate) use self::data::{DataCollector, DataSample, MemberCounts, other_forms};
 pub(crate) use self::doctor_check::{DoctorCheck, SampleNeed};
 pub(crate) use self::facts::{
-    ClockReading, DeniedCommand, DeploymentFacts, NodeFacts, ObservedRun, SentinelFacts,
+    ClockReading, DeniedCommand, DeploymentFacts, LookCount, NodeFacts, ObservedRun, SentinelFacts,
     UserRights, interrupted,
 };
 pub(crate) use self::info::InfoFields;
-pub(crate) use self::judgement::{CheckSeverity, ExploredFaults, ModelledFault};
+pub(crate) use self::judgement::{CheckSeverity, ExploredFaults, FactEvidence, ModelledFault};
 pub(crate) use self::lock_watch::{LookTime, WatchedLock};
 pub(crate) use self::refusal::{Answer, RefusedFact};
 pub(crate) use self::registry::{CHECKS, explores_schemas, judge};

@@ -23,7 +23,7 @@ pub(crate) static REDELIVERERS: [Redeliverer; 7] = [
         name: "eventbridge",
         usual_seconds: DAY,
         longest_seconds: Some(DAY),
-        source: "https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-rule-retry-policy.html",
+        source: "https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-rule-retry-policy.html, https://docs.aws.amazon.com/eventbridge/latest/APIReference/API_RetryPolicy.html",
     },
     Redeliverer {
         // GitHub sends nothing again by itself, but people and programs request it. For Enterprise
@@ -43,7 +43,7 @@ pub(crate) static REDELIVERERS: [Redeliverer; 7] = [
         name: "pubsub",
         usual_seconds: 7 * DAY,
         longest_seconds: Some(31 * DAY),
-        source: "https://cloud.google.com/pubsub/docs/subscription-properties",
+        source: "https://docs.cloud.google.com/pubsub/docs/subscription-properties",
     },
     Redeliverer {
         // 25 retries take about 21 days, and people can retry a dead job for 6 months, which can be
@@ -64,7 +64,7 @@ pub(crate) static REDELIVERERS: [Redeliverer; 7] = [
         name: "stripe",
         usual_seconds: 3 * DAY,
         longest_seconds: Some(30 * DAY),
-        source: "https://docs.stripe.com/webhooks#retries, https://docs.stripe.com/webhooks/process-undelivered-events",
+        source: "https://docs.stripe.com/webhooks#automatic-retries, https://docs.stripe.com/webhooks/process-undelivered-events",
     },
 ];
 

@@ -75,9 +75,11 @@ impl RecordSample {
                 "the records of {names} are members of a Redis key, which only --data reads"
             );
             (why, format!("Look at them yourself: `idemctl list --schema {first}`."))
-        } else if self.schemas.is_empty() && !self.is_all && self.keys > 0 {
+        } else if self.schemas.is_empty() && self.keys > 0 {
+            let more = if self.is_all { "" } else { ", and there are more" };
+            let keys = if self.keys == 1 { "key" } else { "keys" };
             let why = format!(
-                "none of {} sampled Redis keys belongs to a known schema, and there are more",
+                "none of {} sampled Redis {keys} belongs to a known schema{more}",
                 self.keys
             );
             let instead = "Name the schemas of your services with --schema, and their database. If \

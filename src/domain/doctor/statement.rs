@@ -80,6 +80,39 @@ impl Statement {
         })
     }
 
+    /// True if the advice for both is the same, except for the name of the schema, and nothing else
+    /// has to be shown with one of them.
+    pub(crate) fn is_alike(&self, other: &Self) -> bool {
+        self.check.code == other.check.code
+            && self.judgement.severity == other.judgement.severity
+            && self.judgement.consequence == other.judgement.consequence
+            && self.judgement.remedy == other.judgement.remedy
+            && self.judgement.refusal == other.judgement.refusal
+            && self.has_nothing_else()
+            && other.has_nothing_else()
+    }
+
+    /// True if both are unknown, because the same right or the same thing is missing.
+    pub(crate) fn is_refused_like(&self, other: &Self) -> bool {
+        let (Some(one), Some(two)) = (&self.judgement.refusal, &other.judgement.refusal) else {
+            return false;
+        };
+        let is_same = one.rule == two.rule && one.why == two.why && one.instead == two.instead;
+        let has_same_words = self.judgement.fact == other.judgement.fact || one.rule.is_some();
+        is_same
+            && has_same_words
+            && self.judgement.severity == other.judgement.severity
+            && self.judgement.nodes == other.judgement.nodes
+            && self.judgement.schemas == other.judgement.schemas
+    }
+
+    fn has_nothing_else(&self) -> bool {
+        self.counterexamples.is_empty()
+            && self.unharmed.is_empty()
+            && self.unexplored.is_empty()
+            && self.accepted.is_none()
+    }
+
     fn advice(&self) -> Option<String> {
         if let Some(refusal) = &self.judgement.refusal {
             let code = self.check.code;

@@ -27,8 +27,10 @@ pub(crate) fn refused_sample(error: &StoreError) -> RefusedFact {
         Some((_, rule)) if rule.contains("~PATTERN") => {
             "~PATTERN, with a pattern that matches the Redis keys".to_owned()
         }
+        // The reads take several commands. All are in this category, or in one script.
+        Some((_, rule)) if rule.starts_with('+') => "+@read +eval".to_owned(),
         Some((_, rule)) => rule.to_owned(),
-        None => "+scan".to_owned(),
+        None => "+@read +eval".to_owned(),
     };
     refused("SCAN and reading the sample", &rule, error)
 }

@@ -23,7 +23,7 @@ pub(super) async fn read_user(
     let mut pipeline = redis::pipe();
     pipeline.cmd("ACL").arg("WHOAMI");
     let reply = client.ask_node(node, pipeline, 1).await.pop();
-    let user = answered(reply, WHOAMI, "+acl|whoami")?;
+    let user = answered(reply, WHOAMI, "+acl|whoami +acl|dryrun")?;
     Ok(user.and_then(|user| reply::word(user).ok_or_else(|| not_understood(WHOAMI))))
 }
 

@@ -1,9 +1,9 @@
 //! Whether the memory suffices for the records that keep arriving.
 
-use super::eviction_policy::{maxmemory, policy};
-use super::memory_headroom::shown;
+use super::eviction_policy::{evicts, maxmemory};
+use super::memory_headroom::{self, shown, when_full};
 use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
-use crate::domain::doctor::facts::{DeploymentFacts, NodeFacts, ObservedRun};
+use crate::domain::doctor::facts::{DeploymentFacts, LookCount, NodeFacts, ObservedRun};
 use crate::domain::doctor::info::part_of;
 use crate::domain::doctor::judgement::{CheckJudgement, FactEvidence, of_each_node};
 use crate::domain::doctor::refusal::{Answer, RefusedFact};
@@ -29,10 +29,8 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
            other data may grow, or if maxmemory is 0, in which case the memory of the host is the \
            limit. --verbose shows the inputs.",
     source: "docs/doctor.md (how much memory), https://redis.io/topics/lru-cache",
-    consequence: "When memory is full, Redis evicts keys, or refuses SET and scripts with OOM. A \
-                  worker that had its effect then cannot store its response.",
-    remedy: "Raise maxmemory, shorten the result TTL, store smaller responses, or move other data to \
-             another server.",
+    consequence: memory_headroom::CHECK.consequence,
+    remedy: memory_headroom::CHECK.remedy,
     judge,
 };
 
@@ -47,6 +45,13 @@ const FAST: u64 = 1;
 
 /// A schema with at most this part (one in so many) of the sampled records is rare.
 const MUCH_PARTS: usize = 10;
+
+/// How often new locks must be expected in the samples of a run, if their absence is to show that
+/// new keys are results. With 3, they are missed in 5 % of runs.
+const LEAST_SEEN: f64 = 3.0;
+
+/// What has grown evenly since the begin of a run, against its mean in the second half.
+const GROWTH: f64 = 4.0 / 3.0;
 
 /// Growth of used_memory that needs no explanation: buffers of clients come and go.
 const NOISE_BYTES: u64 = 1 << 20;
@@ -176,11 +181,14 @@ fn needed(sample: &RecordSample, memory: &NodeMemory, growth: Option<&Growth>) -
     for of in &sample.schemas {
         add_schema(&mut needed, of, scale, all, arrived.filter(|_| with_results == 1))?;
     }
-    if let Some(measured) = arrived {
-        needed.correct(measured);
+    if needed.model.inflows.is_empty() && !needed.has_endless {
+        return Err(not_shown("the sample has no result"));
     }
     if let Some(growth) = growth.filter(|_| is_alone) {
         needed.count(growth.more_keys(memory), growth.lasted_ms);
+    }
+    if let Some(measured) = arrived {
+        needed.correct(measured);
     }
     needed.fit(memory.data as f64);
     needed.model.other = (memory.used as f64 - needed.records).max(0.0);
@@ -311,10 +319,12 @@ impl Needed {
             inflow.rate.high = new_high * part;
         }
         self.per_second = (measured.0, new_high);
+        self.inputs
+            .push(format!("raised to {}, which came in this run", arrivals(measured.0, new_high)));
     }
 
     /// Raises the high end to the keys that the server counted, however few of them the sample
-    /// shows. The low end stays, because some of them may be locks.
+    /// shows.
     fn count(&mut self, more_keys: f64, lasted_ms: u64) {
         let seconds = lasted_ms as f64 / 1_000.0;
         let error = 2.0 * (more_keys.max(0.0) + 1.0).sqrt();
@@ -331,15 +341,16 @@ impl Needed {
 }
 
 /// What changed on a server during the run.
-struct Growth {
+struct Growth<'a> {
     lasted_ms: u64,
     /// Redis keys of the database at the end.
     keys: u64,
     used: u64,
+    looks: &'a [LookCount],
 }
 
-impl Growth {
-    fn of(node: &NodeFacts, run: &ObservedRun, before: &NodeMemory, db: i64) -> Answer<Self> {
+impl<'a> Growth<'a> {
+    fn of(node: &NodeFacts, run: &'a ObservedRun, before: &NodeMemory, db: i64) -> Answer<Self> {
         let after = |field: &str| node.number_after(run, field);
         let not_counted = after("mem_not_counted_for_evict").unwrap_or(0);
         let info = run.infos.get(&node.name).and_then(|info| info.as_ref().ok());
@@ -347,6 +358,7 @@ impl Growth {
             lasted_ms: run.lasted_ms.max(1),
             keys: keys_in(info.and_then(|info| info.field(&format!("db{db}")).ok())),
             used: after("used_memory")?.saturating_sub(not_counted).saturating_sub(before.used),
+            looks: &run.looks,
         })
     }
 
@@ -356,8 +368,8 @@ impl Growth {
     }
 
     /// The results that arrived per second, at least and at most: as many as there are more keys,
-    /// and as expired meanwhile, by the deadlines in the sample. The server's own counters include
-    /// expired locks, and keys of other databases.
+    /// and as expired meanwhile, by the deadlines in the sample. Each has twice its error of
+    /// counting. The server's own counters include expired locks, and keys of other databases.
     fn per_second(&self, sample: &RecordSample, before: &NodeMemory, scale: f64) -> (f64, f64) {
         let mut count: f64 = 0.0;
         let mut expired = 0.0;
@@ -370,10 +382,35 @@ impl Growth {
             }
         }
         let more = self.more_keys(before);
-        let error = 2.0 * ((more.abs() + 1.0).sqrt() + scale * (count + 1.0).sqrt());
+        let error = 2.0 * (more.abs() + 1.0).sqrt();
+        let least_expired = (expired - 2.0 * scale * count.sqrt()).max(0.0);
+        let most_expired = expired + 2.0 * scale * (count + 1.0).sqrt();
+        let least = more - error - self.more_locks(more) + least_expired;
         let seconds = self.lasted_ms as f64 / 1_000.0;
         let at = |results: f64| results.max(0.0) / seconds;
-        (at(more + expired - error), at(more + expired + error))
+        (at(least), at(more + error + most_expired))
+    }
+
+    /// The most of the new keys that may belong to locks, by the states of the sampled keys in the
+    /// first and in the second half of the run.
+    fn more_locks(&self, more: f64) -> f64 {
+        let (first, second) = self.looks.split_at(self.looks.len() / 2);
+        let (keys_before, before) = LookCount::sum(first);
+        let (keys_after, after) = LookCount::sum(second);
+        let Some(last) = second.last().filter(|last| last.keys > 0) else { return more.max(0.0) };
+        let keys = self.keys as f64;
+        // New locks would have been seen, if they were many.
+        let would_be_seen = more * keys_after / keys.max(1.0);
+        if before + after == 0.0 && would_be_seen >= LEAST_SEEN {
+            return 0.0;
+        }
+        // If they grow evenly, there are more at the end than in the second half on average.
+        let most = GROWTH * (after + 2.0 * (after + 1.0).sqrt()) * keys / keys_after;
+        // They may all have been taken just before the end.
+        let at_end = last.of_locks as f64;
+        let at_end = (at_end + 2.0 * at_end.sqrt()) * keys / last.keys as f64;
+        let least = (before - 2.0 * (before + 1.0).sqrt()).max(0.0) * keys / keys_before.max(1.0);
+        (most.max(at_end) - least).max(0.0)
     }
 }
 
@@ -392,12 +429,9 @@ fn needs(needed: &Needed, low: f64, high: f64, has_limit: bool, limit: Option<u6
     match (has_limit, limit) {
         (true, Some(limit)) => fact.push_str(&format!("; maxmemory is {}", shown(limit))),
         (_, Some(host)) => {
-            fact.push_str(&format!(
-                "; maxmemory is 0 (no limit), and the host has {}",
-                shown(host)
-            ));
+            fact.push_str(&format!("; without maxmemory, the limit is the host's {}", shown(host)));
         }
-        (_, None) => fact.push_str("; maxmemory is 0 (no limit)"),
+        (_, None) => fact.push_str("; maxmemory is 0, and the host's memory is unknown"),
     }
     fact
 }
@@ -446,6 +480,8 @@ fn judge_needed(
             growth.keys,
             shown(growth.used)
         ));
+        let (sampled, of_locks) = LookCount::sum(growth.looks);
+        inputs.push(format!("{of_locks} of {sampled} keys in its samples were of locks"));
         filling = unexplained(needed, growth, memory, limit);
     }
     let others = sample.keys.saturating_sub(sample.keys_of_records);
@@ -460,7 +496,12 @@ fn judge_needed(
     let effect = if evicts(node) { "evictions start" } else { "writes are refused" };
     let effect = if has_limit { effect } else { "the host's memory is full" };
     let judgement = if let Some(after) = full {
-        CheckJudgement::warning(format!("{fact}: {effect} {}", about(after)))
+        let latest = about(after);
+        let time = match may_be_full.filter(|earliest| *earliest > 0 && *earliest < after) {
+            Some(earliest) => format!("{} to {}", about(earliest), duration::short(after)),
+            None => latest,
+        };
+        CheckJudgement::warning(format!("{fact}: {effect} {time}"))
     } else if let Some(filling) = filling {
         let fact = format!("{fact}; {}", filling.fact);
         let found = if filling.is_fast {
@@ -473,7 +514,9 @@ fn judge_needed(
         )
     } else if let Some(after) = may_be_full {
         let earliest = about(after);
-        CheckJudgement::note(format!("{fact}: {effect} {earliest} at the earliest, or never"))
+        CheckJudgement::note(format!(
+            "{fact}: {effect} {earliest} at the earliest, and never at the low end"
+        ))
     } else if percent(high) >= TIGHT {
         CheckJudgement::note(format!("{fact}, of which more than 90 % may be used"))
     } else if !reasons.is_empty() {
@@ -534,33 +577,13 @@ fn unexplained(
 }
 
 fn without_limit(why: &str) -> CheckJudgement {
-    without_limit_fact(format!(
-        "maxmemory is 0, so Redis has no memory limit; what the records need is unknown ({why})"
-    ))
+    without_limit_fact(format!("maxmemory is 0, and {why}")).with_evidence(FactEvidence::Estimated)
 }
 
 fn without_limit_fact(fact: String) -> CheckJudgement {
     CheckJudgement::note(fact)
-        .with_consequence(
-            "If the host runs out of memory, the system may kill Redis. Locks and results that are \
-             not on disk are lost.",
-        )
-        .with_remedy("Set maxmemory well below the memory of the host, because a snapshot needs memory as well, \
-             in redis.conf and with `CONFIG SET maxmemory`. Redis refuses writes at that limit.")
-}
-
-/// True if the server certainly deletes keys when its memory is full.
-fn evicts(node: &NodeFacts) -> bool {
-    policy(node).is_ok_and(|policy| policy != "noeviction")
-}
-
-fn when_full(node: &NodeFacts) -> &'static str {
-    if evicts(node) {
-        "When memory is full, Redis evicts keys: a lock while its worker runs, or a result before the \
-         retry comes. The next request with the key executes again."
-    } else {
-        CHECK.consequence
-    }
+        .with_consequence(memory_headroom::WITHOUT_LIMIT)
+        .with_remedy(memory_headroom::SET_LIMIT)
 }
 
 fn about(after_ms: u64) -> String {

@@ -15,9 +15,10 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     consequence: "If the worker of such a lock dies, every retry is rejected until an operator \
                   removes the lock.",
     remedy: "List them with `idemctl list --finding no-expiry --schema SCHEMA`, and find out which \
-             workers are gone. `idemctl force-unlock KEY` removes one lock. `idemctl sweep --orphaned \
-             --schema SCHEMA` removes all of them, also those of running workers. Find out which code \
-             sets a lock without a TTL.",
+             workers are gone. `idemctl force-unlock KEY` removes one lock. Find out which \
+             code sets a lock without a TTL. If no worker is running any more, `idemctl sweep \
+             --orphaned --schema SCHEMA` shows all orphaned locks, which may be more than these, asks, \
+             and removes all of them.",
     judge,
 };
 

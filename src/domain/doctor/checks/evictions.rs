@@ -14,8 +14,9 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     rule: "A warning if evicted_keys is more than 0; an error if it grew during --observe.",
     source: "https://redis.io/docs/latest/commands/info/",
     consequence: "Locks and results may be among them. Redis does not record which keys it evicted.",
-    remedy: "Set maxmemory-policy noeviction in redis.conf, and now with `CONFIG SET maxmemory-policy \
-             noeviction`. Look for operations that were executed twice.",
+    remedy: "Move these keys to a server of their own with maxmemory-policy noeviction. Do not set it \
+             here before there is room: a full server would refuse all writes. Look for operations \
+             that were executed twice.",
     judge,
 };
 

@@ -21,7 +21,7 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     rule: "A warning if a lock was held for 80 % of the stated lock TTL or more, if it ended in a \
            result with 20 % of its time left or less, or if it had expired when its own result was \
            stored (by owner or created_at), or if 20 locks or more and 20 % of them expired without \
-           such a result. A note if fewer did, if the schema renews its locks, or if only the \
+           such a result, or 10 or more and all of them. A note if fewer did, if the schema renews its locks, or if only the \
            schema's default TTL is that short. OK needs 20 \
            locks that ended in a result, none of them too close to its deadline to tell, and a \
            stated TTL. The 80 %, 20 % and 20 are idemctl's own \
@@ -42,6 +42,9 @@ const LEAST_HOLDS: usize = 20;
 
 /// The share of locks that expired without a result, in percent, that dead workers do not explain.
 const MANY_EXPIRED: usize = 20;
+
+/// The least number of locks without a result, if no lock ended in one.
+const LEAST_OF_ALL: usize = 10;
 
 /// How long the locks of a schema were held.
 struct HoldTimes<'a> {
@@ -252,10 +255,14 @@ fn judge_schema(
             "{fact}; {} {verb} held until the deadline, and expired before a result was stored",
             ends.expired
         );
+        let are_all = times.count == 0 && ends.expired >= LEAST_OF_ALL;
         let are_many = ends.expired >= LEAST_HOLDS
             && ends.expired * 100 >= (times.count + ends.expired) * MANY_EXPIRED;
-        let found =
-            if are_many { CheckJudgement::warning(fact) } else { CheckJudgement::note(fact) };
+        let found = if are_many || are_all {
+            CheckJudgement::warning(fact)
+        } else {
+            CheckJudgement::note(fact)
+        };
         found
             .with_evidence(FactEvidence::Estimated)
             .with_consequence(

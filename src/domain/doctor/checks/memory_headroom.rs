@@ -1,6 +1,6 @@
 //! How much memory is left before Redis evicts keys or refuses writes.
 
-use super::eviction_policy::maxmemory;
+use super::eviction_policy::{evicts, maxmemory};
 use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
 use crate::domain::doctor::facts::{DeploymentFacts, NodeFacts};
 use crate::domain::doctor::judgement::{CheckJudgement, of_each_node};
@@ -14,11 +14,21 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     rule: "A warning from 90 % of maxmemory on, an error from 100 % on; a note if maxmemory is 0. \
            The 90 % are idemctl's own threshold.",
     source: "https://redis.io/topics/lru-cache",
-    consequence: "At maxmemory, Redis evicts keys, or refuses SET and scripts with OOM. A worker \
-                  that had its effect then cannot store its response.",
-    remedy: "Raise maxmemory, shorten the result TTL, or move other data to another server.",
+    consequence: "When memory is full, Redis evicts keys, or refuses SET and scripts with OOM. A \
+                  worker that had its effect then cannot store its response.",
+    remedy: "Raise maxmemory, shorten the result TTL, store smaller responses, or move other data to \
+             another server.",
     judge,
 };
+
+/// What can happen without maxmemory.
+pub(super) const WITHOUT_LIMIT: &str = "If the host runs out of memory, the system may kill Redis. \
+    Locks and results that are not on disk are lost.";
+
+/// What to do without maxmemory.
+pub(super) const SET_LIMIT: &str = "Set maxmemory with `CONFIG SET maxmemory`, and in redis.conf: well \
+    above the memory in use, because Redis refuses writes at that limit, and well below the memory of \
+    the host, because a snapshot needs memory as well.";
 
 fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
     of_each_node(facts, judge_node)
@@ -28,12 +38,8 @@ fn judge_node(node: &NodeFacts) -> Answer<CheckJudgement> {
     let limit = maxmemory(node)?;
     if limit == 0 {
         return Ok(CheckJudgement::note("maxmemory is 0, so Redis has no memory limit")
-            .with_consequence(
-                "If the host runs out of memory, the system may kill Redis. Locks and results that \
-                 are not on disk are lost.",
-            )
-            .with_remedy("Set maxmemory well below the memory of the host, because a snapshot needs memory as well, \
-             in redis.conf and with `CONFIG SET maxmemory`. Redis refuses writes at that limit."));
+            .with_consequence(WITHOUT_LIMIT)
+            .with_remedy(SET_LIMIT));
     }
     let used = node.number("used_memory")?;
     let percent = u128::from(used) * 100 / u128::from(limit);
@@ -41,9 +47,19 @@ fn judge_node(node: &NodeFacts) -> Answer<CheckJudgement> {
     let fact = format!("memory in use is {percent} % of maxmemory ({})", shown(limit));
     Ok(match percent {
         0..90 => CheckJudgement::ok(fact),
-        90..100 => CheckJudgement::warning(fact),
-        _ => CheckJudgement::error(fact),
+        90..100 => CheckJudgement::warning(fact).with_consequence(when_full(node)),
+        _ => CheckJudgement::error(fact).with_consequence(when_full(node)),
     })
+}
+
+/// What happens when the memory of this server is full.
+pub(super) fn when_full(node: &NodeFacts) -> &'static str {
+    if evicts(node) {
+        "When memory is full, Redis evicts keys: a lock while its worker runs, or a result before the \
+         retry comes. The next request with the key executes again."
+    } else {
+        CHECK.consequence
+    }
 }
 
 /// A limit of memory in the largest unit in which it is not less than 1.

@@ -15,9 +15,16 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     source: "https://redis.io/docs/latest/operate/oss_and_stack/management/persistence/",
     consequence: "A crash of the server loses the locks and results of the last writes. The next \
                   request with such a key executes again.",
-    remedy: "Set appendonly yes, and appendfsync always, or everysec if the loss of about one second is acceptable, in redis.conf and with `CONFIG SET`.",
+    remedy: "Do not edit redis.conf first: a restart with a new, empty AOF loses all data. On the \
+             running server, `CONFIG SET appendfsync everysec` (or always, to lose nothing), then \
+             `CONFIG SET appendonly yes`. Wait until INFO persistence shows aof_rewrite_in_progress:0 \
+             and aof_last_bgrewrite_status:ok. Then write both settings into redis.conf.",
     judge,
 };
+
+/// What to do if the AOF is on already.
+const SYNC: &str = "`CONFIG SET appendfsync everysec` (or always, to lose nothing), and the same in \
+    redis.conf.";
 
 fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
     of_each_node(facts, judge_node)
@@ -65,6 +72,7 @@ fn with_aof(node: &NodeFacts) -> Answer<CheckJudgement> {
                 "A crash of the machine loses what the system has not written yet, on Linux \
                  usually up to 30 seconds.",
             )
+            .with_remedy(SYNC)
             .with_fault(ModelledFault::LostWrites)),
         _ => Err(missing("CONFIG GET", "appendfsync")),
     }

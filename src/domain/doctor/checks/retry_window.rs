@@ -29,8 +29,8 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
            sampled results or more have less time left than the window, and less than 80 % of the TTL.",
     source: "docs/doctor.md (retry windows)",
     consequence: "A retry or a redelivery that comes after the result expired is executed again.",
-    remedy: "Use a result TTL that is longer than the time in which the request can come again. State \
-             the TTL with `idemctl context set NAME --result-ttl SCHEMA=DURATION`.",
+    remedy: "Use a result TTL that is longer than the time in which the request can come again. When \
+             the service uses it, state it: `idemctl context set NAME --result-ttl SCHEMA=DURATION`.",
     judge,
 };
 
@@ -49,6 +49,9 @@ const STATE_WINDOW: &str = "Find out for how long clients send a request again, 
                             --redeliverer sqs`.";
 
 fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
+    if let Some(unseen) = facts.unseen_schemas() {
+        return vec![CheckJudgement::unknown(unseen)];
+    }
     let mut judgements = Vec::new();
     let mut without = Vec::new();
     for schema in &facts.schemas {

@@ -22,6 +22,9 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
 };
 
 fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
+    if let Some(unseen) = facts.unseen_schemas() {
+        return vec![CheckJudgement::unknown(unseen)];
+    }
     let mut judgements = Vec::new();
     let mut sound = Vec::new();
     // Often the same reason keeps all schemas from being explored.

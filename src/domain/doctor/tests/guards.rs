@@ -171,6 +171,54 @@ fn eviction_is_unknown_if_the_limit_is() {
 }
 
 /// Rule: an accepted warning that becomes an error counts again, if only warnings were accepted.
+/// Rule: with noeviction, a server that is full refuses all writes.
+#[test]
+fn noeviction_is_not_advised_while_the_memory_is_almost_full() {
+    let advice = |used: &str| {
+        let used = format!("used_memory:{used}");
+        let node = with(&["maxmemory:1000", "maxmemory_policy:allkeys-lru", &used]);
+        let found = statements(&deployment(vec![node]), "eviction-policy").swap_remove(0);
+        assert_eq!(found.judgement.severity, Error);
+        found.remedy().unwrap()
+    };
+    assert!(advice("699").contains("`CONFIG SET maxmemory-policy noeviction`"));
+    for used in ["700", "990", "unknown"] {
+        assert!(advice(used).starts_with("Do not set noeviction now"), "{used}");
+        assert!(!advice(used).contains("CONFIG SET"), "{used}");
+    }
+}
+
+/// Rule: a check that needs a schema is unknown if no key belongs to a known one.
+#[test]
+fn keys_of_no_known_schema_are_not_in_order() {
+    let of = |keys: u64, is_all: bool| {
+        let sample = RecordSample { keys, is_all, ..RecordSample::default() };
+        let facts = DeploymentFacts { sample: Ok(sample), ..deployment(vec![with(&[])]) };
+        let mut found = Vec::new();
+        for code in ["endless-locks", "observed-ttls", "schema-violations", "retry-window"] {
+            found.extend(severities(&facts, code));
+        }
+        found
+    };
+    assert_eq!(of(4, true), [Unknown; 4]);
+    assert_eq!(of(500, false), [Unknown; 4]);
+    assert_eq!(of(0, true), []);
+    // Members of a Redis key are not read.
+    let of_members = vec!["jobs".to_owned()];
+    let sample = RecordSample { of_members, is_all: true, ..RecordSample::default() };
+    let facts = DeploymentFacts { sample: Ok(sample), ..deployment(vec![with(&[])]) };
+    assert_eq!(severities(&facts, "endless-locks"), [Unknown]);
+    let refusal = RefusedFact {
+        command: "SCAN".to_owned(),
+        rule: Some("+@read".to_owned()),
+        why: "no".to_owned(),
+        instead: None,
+    };
+    let facts = DeploymentFacts { sample: Err(refusal), ..deployment(vec![with(&[])]) };
+    assert_eq!(severities(&facts, "schema-violations"), [Unknown]);
+    assert_eq!(severities(&facts, "retry-window"), [Unknown]);
+}
+
 #[test]
 fn an_acceptance_of_warnings_accepts_no_error() {
     let accepted_as = |severity: &str| {

@@ -130,7 +130,20 @@ fn locks_that_expire_are_never_in_order() {
     assert_eq!(severities(&with_others(expired.clone(), 30), "hold-times"), [Note]);
     // So many workers do not die.
     let many = |count: usize| severities(&observing(vec![expired.clone(); count]), "hold-times");
-    assert_eq!((many(19), many(20)), (vec![Note], vec![Warning]));
+    assert_eq!((many(9), many(10)), (vec![Note], vec![Warning]));
+    // If other locks end in a result, 20 of them and 20 % are many.
+    let among = |count: usize, others: usize| {
+        let mut locks = vec![expired.clone(); count];
+        locks.extend((0..others).map(|_| ended(10_000, 10_000, 100)));
+        severities(&observing(locks), "hold-times")
+    };
+    assert_eq!((among(19, 76), among(20, 80)), (vec![Note], vec![Warning]));
+    assert_eq!(among(20, 81), [Note]);
+    // It was seen last long before its deadline.
+    let mut unseen = WatchedLock::new(&plain, at(0)).unwrap();
+    look(&mut unseen, &plain, 5_000);
+    look_at_nothing(&mut unseen, 10_500);
+    assert_eq!(severities(&with_others(unseen, 30), "hold-times"), [Unknown]);
     look(&mut expired, &express(RESULT, Expiry::In(HOUR)), 12_000);
     assert_eq!(expired.end, WatchEnd::ResultAfterExpiry { is_same: false });
     assert_eq!(severities(&with_others(expired, 30), "hold-times"), [Note]);

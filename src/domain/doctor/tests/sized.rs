@@ -1,8 +1,8 @@
 //! Judgements of memory that records need.
 
 use super::*;
-use crate::domain::doctor::ObservedRun;
 use crate::domain::doctor::sizing::SizedRecord;
+use crate::domain::doctor::{LookCount, ObservedRun};
 
 const MIB: u64 = 1 << 20;
 const HOUR: u64 = 3_600_000;
@@ -83,7 +83,7 @@ fn full_memory_and_no_limit_are_never_ok() {
     assert_ne!(judged(&steady(&not_counted)).0, Error);
     let unlimited = judged(&steady(&["maxmemory:0"]));
     assert_eq!(unlimited.0, Note);
-    assert!(unlimited.1.contains("no limit"), "{}", unlimited.1);
+    assert!(unlimited.1.contains("the limit is the host's"), "{}", unlimited.1);
     let small = judged(&steady(&["maxmemory:0", "total_system_memory:838860800"]));
     assert_eq!(small.0, Warning, "{}", small.1);
     let hidden = judged(&steady(&["maxmemory:0", "total_system_memory:0"]));
@@ -120,7 +120,14 @@ fn what_the_sample_does_not_show_is_unknown() {
     sample(&mut unused).schemas.clear();
     assert_eq!(judged(&unused).0, Unknown, "records may be rare among other keys");
     sample(&mut unused).is_all = true;
+    assert_eq!(judged(&unused).0, Unknown, "none of them is known");
+    sample(&mut unused).keys = 0;
     assert!(statements(&unused, "capacity").is_empty());
+    // Locks alone say nothing of results.
+    let mut locks = steady(&[limit]);
+    sized(&mut locks).iter_mut().for_each(|record| record.is_lock = true);
+    assert_eq!(judged(&locks).0, Unknown);
+    assert!(judged(&locks).1.contains("the sample has no result"), "{}", judged(&locks).1);
 }
 
 #[test]
@@ -149,29 +156,52 @@ fn data_that_may_grow_is_not_in_order() {
     let (severity, fact) = after(shared, 838_860_800 + 20 * MIB);
     assert_eq!(severity, Warning);
     assert!(fact.contains("memory grew by 20.0 MiB in 30s"), "{fact}");
+    // Growth that takes longer to be noticed is no alarm.
+    let mut shared = steady(&[limit]);
+    sample(&mut shared).keys = 2_000;
+    assert_eq!(after(shared, 838_860_800 + 10 * MIB).0, Note);
     // The same in another database, or in one large key.
     let mut large = steady(&[limit]);
     sized(&mut large).iter_mut().for_each(|result| result.bytes = Some(20));
     assert_eq!(judged(&large).0, Note, "{}", judged(&large).1);
 }
 
-/// Rule: arrivals that the run measured raise the range, and never lower it.
+/// Rule: arrivals that the run measured raise the range, and never lower it. Those that may be
+/// locks do not.
 #[test]
 fn measured_arrivals_count_too() {
-    let observing = |keys: u64| {
+    let observing = |keys: u64, looks: &[(u64, u64)]| {
         let mut facts = steady(&["maxmemory:2097152000"]);
         let keys = format!("db0:keys={keys}");
         let info = with(&["run_id:a", &keys, "used_memory:838860800"]).info;
         let infos = [("a:6379/0".to_owned(), info)].into();
-        let run = ObservedRun { lasted_ms: 30_000, infos, ..ObservedRun::default() };
+        let looks =
+            looks.iter().map(|(keys, of_locks)| LookCount { keys: *keys, of_locks: *of_locks });
+        let looks = looks.collect();
+        let run = ObservedRun { lasted_ms: 30_000, infos, looks, ..ObservedRun::default() };
         facts.observed = Some(Ok(run));
         judged(&facts)
     };
-    assert_eq!(observing(1_440_000 + 500).0, Fine, "16 to 18 results a second, as sampled");
-    let many = observing(1_440_000 + 30_000);
+    let none = [(500, 0); 10];
+    assert_eq!(observing(1_440_000 + 500, &none).0, Fine, "16 to 18 results a second, as sampled");
+    let many = observing(1_440_000 + 30_000, &none);
     assert_eq!(many.0, Warning, "{}", many.1);
-    assert_eq!(observing(1_440_000).0, Fine, "a quiet time does not lower the estimate");
-    assert!(!observing(1_440_000).1.starts_with("0"), "{}", observing(1_440_000).1);
+    assert!(many.1.starts_with("988 to "), "{}", many.1);
+    assert_eq!(observing(1_440_000, &none).0, Fine, "a quiet time does not lower the estimate");
+    assert!(!observing(1_440_000, &none).1.starts_with("0"));
+    // No look, too few looked at, and locks that were seen.
+    for looks in [&[][..], &[(5, 0); 10], &[(500, 0), (500, 0), (500, 10), (500, 11)]] {
+        let perhaps = observing(1_440_000 + 30_000, looks);
+        assert_eq!(perhaps.0, Note, "{looks:?}: {}", perhaps.1);
+        assert!(perhaps.1.contains("and never at the low end"), "{}", perhaps.1);
+    }
+    // All of them were taken just before the end.
+    let late = observing(1_440_000 + 30_000, &[(500, 0), (500, 0), (500, 0), (500, 12)]);
+    assert_eq!(late.0, Note, "{}", late.1);
+    // As many locks as before are no new keys.
+    let steady =
+        observing(1_440_000 + 300_000, &[(5_000, 50), (5_000, 50), (5_000, 50), (5_000, 50)]);
+    assert_eq!(steady.0, Warning, "{}", steady.1);
 }
 
 /// Rule: what the run cannot tell from noise or from other keys is no finding, and without a run the
