@@ -252,6 +252,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         trouble: None,
         must_stop: false,
         behind: None,
+        waits_for_replicas: true,
         unreachable: 0,
         not_reached: None,
     };
@@ -450,6 +451,7 @@ impl Reconciliation<'_> {
         if !self.must_stop {
             self.hold_on().await;
         }
+        self.look_at_held().await;
         self.look_at_lost().await;
         let mut decided = decided;
         if let Some(trouble) = self.trouble.take()

@@ -445,6 +445,8 @@ impl Found {
                     hold,
                     is_former_known: former_ms.is_some(),
                     lost_until_ms: None,
+                    is_unread: false,
+                    earlier_ms: Vec::new(),
                     not_back: None,
                     answer: None,
                     untested: None,

@@ -38,6 +38,10 @@ const NEW_CHANGE_MS: u64 = 10;
 /// The word of the log for a lock that got more time.
 const EXTENDED: &str = "extended";
 
+/// Why it is unknown which replicas have an extension.
+const NOT_WAITED: &str = "made without waiting for the replicas, which did not have an earlier one in \
+    time";
+
 /// Why a lock is left whose value contains its own expiry.
 const OWN_EXPIRY: &str = "its value contains its own expiry, which idemctl does not change, and which \
     does not outlast --hold; a retry may execute it";
@@ -89,7 +93,10 @@ impl Reconciliation<'_> {
                 _ => {}
             }
         }
-        for batch in wanted.chunks(BATCH) {
+        self.waits_for_replicas = true;
+        // The locks of one batch are extended together, and together they wait for replicas.
+        let size = if self.confirm_args.wait_replicas.is_some() { AT_A_TIME } else { BATCH };
+        for batch in wanted.chunks(size) {
             if let Err(error) = self.extend(batch).await {
                 for index in batch {
                     self.locks[*index].cannot_be_extended(&format!("{error:#}"));
@@ -145,6 +152,9 @@ impl Reconciliation<'_> {
         let mut failed: Vec<(usize, u64, StoreError)> = Vec::new();
         for attempt in 0..MOST_TRIES {
             let Some(Changes { writer, .. }) = &self.changes else { return Ok(()) };
+            let hurried =
+                if self.waits_for_replicas { None } else { Some(writer.without_waiting()) };
+            let writer = hurried.as_ref().unwrap_or(writer);
             let locks = &self.locks;
             let outcomes: Vec<_> = stream::iter(open.drain(..))
                 .map(|(index, at)| async move {
@@ -254,6 +264,7 @@ impl Reconciliation<'_> {
         outcome: Result<GuardedOutcome, StoreError>,
     ) -> Option<StoreError> {
         let unknown_on_replicas = self.unknown_on_replicas();
+        let not_waited = if self.waits_for_replicas { None } else { Some(NOT_WAITED.to_owned()) };
         let lock = &mut self.locks[index];
         let former_ms = match lock.hold {
             Hold::Extended { former_ms, .. } | Hold::Unknown { former_ms: Some(former_ms), .. } => {
@@ -263,7 +274,7 @@ impl Reconciliation<'_> {
         };
         let (after, behind) = match outcome {
             Ok(GuardedOutcome::Made { reply: Ok(_), after, behind, .. }) => {
-                (after, behind.map(|behind| behind.to_string()))
+                (after, behind.map(|behind| behind.to_string()).or(not_waited))
             }
             Ok(GuardedOutcome::Lost { now: Some(after), .. })
                 if after.keys[lock.key_index].deadline.is_at(at) =>
@@ -289,6 +300,9 @@ impl Reconciliation<'_> {
             after.server_ms = Some(at.saturating_sub(left));
         }
         let record = locate::read_as(&lock.record.schema, &lock.record.key, after);
+        if let Hold::Extended { until_ms, .. } = lock.hold {
+            lock.earlier_ms.push(until_ms);
+        }
         lock.hold = Hold::Extended { former_ms, until_ms: at };
         let is_given = record.seen.keys[lock.key_index].deadline.is_at(at);
         if !is_given || reconcilable(&record).is_err() {
@@ -299,6 +313,7 @@ impl Reconciliation<'_> {
         lock.read_at = Instant::now();
         if let Some(why) = behind {
             lock.is_behind_on_replicas(&why);
+            self.waits_for_replicas = false;
         }
         None
     }
@@ -386,13 +401,24 @@ impl Reconciliation<'_> {
                 indexes.push(index);
             }
         }
-        if indexes.is_empty() {
-            return;
+        for batch in indexes.chunks(AT_A_TIME) {
+            self.put_batch_back(batch).await;
+            if self.trouble.is_some() {
+                return;
+            }
+            // Meanwhile the locks that are still held must not end.
+            self.keep_held().await;
         }
-        let read = self.read(&indexes).await;
-        for (index, now) in indexes.into_iter().zip(read) {
-            let lock = &mut self.locks[index];
-            let Hold::Extended { former_ms, until_ms } = lock.hold else { continue };
+    }
+
+    /// Gives a few locks their former deadlines back, all at the same time.
+    async fn put_batch_back(&mut self, batch: &[usize]) {
+        let started = Instant::now();
+        let read = self.read(batch).await;
+        let mut open = Vec::with_capacity(batch.len());
+        for (index, now) in batch.iter().zip(read) {
+            let lock = &mut self.locks[*index];
+            let Hold::Extended { former_ms, .. } = lock.hold else { continue };
             let now = match now {
                 Ok(now) => now,
                 Err(error) => {
@@ -404,52 +430,92 @@ impl Reconciliation<'_> {
                 lock.hold = Hold::Ended;
                 continue;
             }
-            let Some(now_ms) = now.server_ms else {
+            let Some(read_ms) = now.server_ms else {
                 lock.not_back = Some("the server does not tell the time".to_owned());
                 continue;
             };
+            // A deadline that has passed would delete the lock.
+            let now_ms = read_ms.saturating_add(millis(started.elapsed()));
             if former_ms <= now_ms.saturating_add(LEAST_BACK_MS) {
                 lock.not_back = Some("its former deadline has passed".to_owned());
                 continue;
             }
             let mut prior = vec![PriorValue::Same; now.keys.len()];
             prior[lock.key_index] = PriorValue::Expiring(former_ms);
-            let about = lock.about();
-            let key_index = lock.key_index;
-            let Some(Changes { writer, journal }) = &mut self.changes else { return };
-            let lock = &mut self.locks[index];
-            let after = match writer.revert(&now, &prior).await {
-                Ok(GuardedOutcome::Made { reply: Ok(_), after, .. }) => after,
-                Ok(GuardedOutcome::Conflict) => {
-                    lock.hold = Hold::Ended;
-                    continue;
+            open.push((*index, now, prior));
+        }
+        let Some(Changes { writer, .. }) = &self.changes else { return };
+        // A deadline that replicas do not have yet does no harm, so nothing waits for them.
+        let writer = writer.without_waiting();
+        let outcomes: Vec<_> = stream::iter(open)
+            .map(|(index, now, prior)| {
+                let writer = &writer;
+                async move {
+                    let outcome = writer.revert(&now, &prior).await;
+                    (index, now, outcome)
                 }
-                Ok(GuardedOutcome::Lost { now: Some(after), .. })
-                    if after.keys[key_index].deadline.is_at(former_ms) =>
-                {
-                    after
-                }
-                Ok(GuardedOutcome::Lost { why, .. }) => {
-                    lock.hold =
-                        Hold::Unknown { former_ms: Some(former_ms), until_ms: Some(until_ms) };
-                    lock.not_back = Some(why.to_string());
-                    continue;
-                }
-                Ok(GuardedOutcome::Made { reply: Err(error), .. }) | Err(error) => {
-                    lock.not_back = Some(error.to_string());
-                    self.reconnect().await;
-                    continue;
-                }
-            };
-            lock.hold = Hold::PutBack;
-            lock.not_back = None;
-            let step = JournalStep { about: &about, before: &now, after: Some(&after), key_index };
-            let at = self.context.now();
-            if let Err(error) = journal.note_step(writer, step, PUT_BACK, at).await {
+            })
+            .buffered(AT_A_TIME)
+            .collect()
+            .await;
+        let mut is_lost = false;
+        for (index, now, outcome) in outcomes {
+            is_lost |= outcome.is_err();
+            if let Err(error) = self.take_put_back(index, &now, outcome).await {
                 self.trouble.get_or_insert(error);
                 return;
             }
         }
+        if is_lost {
+            self.reconnect().await;
+        }
+    }
+
+    /// Notes whether a lock has its former deadline again.
+    ///
+    /// # Errors
+    /// The log cannot be written.
+    async fn take_put_back(
+        &mut self,
+        index: usize,
+        now: &Observation,
+        outcome: Result<GuardedOutcome, StoreError>,
+    ) -> Result<()> {
+        let lock = &mut self.locks[index];
+        let Hold::Extended { former_ms, until_ms } = lock.hold else { return Ok(()) };
+        let key_index = lock.key_index;
+        let after = match outcome {
+            Ok(GuardedOutcome::Made { reply: Ok(_), after, .. }) => after,
+            Ok(GuardedOutcome::Conflict) => {
+                lock.hold = Hold::Ended;
+                return Ok(());
+            }
+            Ok(GuardedOutcome::Lost { now: Some(after), .. })
+                if after.keys[key_index].deadline.is_at(former_ms) =>
+            {
+                after
+            }
+            Ok(GuardedOutcome::Lost { why, .. }) => {
+                lock.hold = Hold::Unknown { former_ms: Some(former_ms), until_ms: Some(until_ms) };
+                lock.not_back = Some(why.to_string());
+                return Ok(());
+            }
+            Ok(GuardedOutcome::Made { reply: Err(error), .. }) | Err(error) => {
+                lock.not_back = Some(error.to_string());
+                return Ok(());
+            }
+        };
+        if after.is_absent() {
+            lock.hold = Hold::Ended;
+            return Ok(());
+        }
+        lock.hold = Hold::PutBack;
+        lock.not_back = None;
+        let about = lock.about();
+        let at = self.context.now();
+        let Some(Changes { writer, journal }) = &mut self.changes else { return Ok(()) };
+        let step = JournalStep { about: &about, before: now, after: Some(&after), key_index };
+        journal.note_step(writer, step, PUT_BACK, at).await
     }
 }
 

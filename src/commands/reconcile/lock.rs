@@ -29,6 +29,11 @@ pub(super) struct ReconciledLock {
     pub(super) is_former_known: bool,
     /// When the lock ends that lost its extension, in milliseconds since the epoch.
     pub(super) lost_until_ms: Option<u64>,
+    /// True if the last check could not read the lock.
+    pub(super) is_unread: bool,
+    /// The deadlines that this run gave the lock before its present one. A failover may bring each of
+    /// them back.
+    pub(super) earlier_ms: Vec<u64>,
     /// Why the former deadline was not given back, if that was tried.
     pub(super) not_back: Option<String>,
     /// What the provider said last.
@@ -57,7 +62,7 @@ pub(super) enum Hold {
 /// How a lock changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LockChange {
-    /// It has its former deadline again, in milliseconds since the epoch.
+    /// It has a deadline again that it had before its last extension, in milliseconds since the epoch.
     FormerDeadline(u64),
     /// In another way.
     Other(&'static str),
@@ -191,10 +196,11 @@ impl ReconciledLock {
             Comparison::Changed => "another client changed it",
             Comparison::Renewed => {
                 let at = now.keys[self.key_index].deadline.millis();
-                if let (Hold::Extended { former_ms, .. }, Some(at)) = (&self.hold, at)
-                    && at.abs_diff(*former_ms) <= SLACK_MS
-                {
-                    return Some(LockChange::FormerDeadline(at));
+                if let (Hold::Extended { former_ms, .. }, Some(at)) = (&self.hold, at) {
+                    let is_earlier = |earlier: &u64| at.abs_diff(*earlier) <= SLACK_MS;
+                    if is_earlier(former_ms) || self.earlier_ms.iter().any(is_earlier) {
+                        return Some(LockChange::FormerDeadline(at));
+                    }
                 }
                 "its deadline was moved. Its worker renewed it, or it ended and a retry took it \
                     again"
@@ -289,7 +295,7 @@ impl ReconciledLock {
                     ""
                 };
                 format!(
-                    "its former deadline is back, so it ends at {ends}. A failover lost the \
+                    "an earlier deadline is back, so it ends at {ends}. A failover lost the \
                     extension, or another client set the deadline. idemctl does not extend it \
                     again{then}"
                 )

@@ -181,6 +181,7 @@ fn hold_words(lock: &ReconciledLock, now_ms: u64) -> String {
             };
             let holds = match lock.fate {
                 Fate::OutcomeUnknown(_) => "may hold",
+                _ if lock.is_unread => "may hold",
                 _ => "holds",
             };
             format!("; it was extended and {holds} until {}{why}", time(*until_ms))

@@ -47,14 +47,21 @@ impl Reconciliation<'_> {
         }
         let read = self.read(&watched).await;
         for (index, now) in watched.into_iter().zip(read) {
-            // A lock that cannot be read now is read at the next check.
-            let Ok(now) = now else { continue };
             let lock = &mut self.locks[index];
+            // A lock that cannot be read now is read at the next check.
+            lock.is_unread = now.is_err();
+            let Ok(now) = now else { continue };
             if let Some(change) = lock.change_in(&now) {
                 lock.has_changed(change);
             }
         }
         self.schedule_check(started.elapsed() * SHARE);
+    }
+
+    /// Reads the locks that are still held before the last report, which says until when they hold.
+    pub(super) async fn look_at_held(&mut self) {
+        self.next_check = Instant::now();
+        self.notice_changes().await;
     }
 
     /// Reads the locks that lost their extension once more before the last report, because they may

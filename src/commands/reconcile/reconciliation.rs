@@ -60,6 +60,9 @@ pub(super) struct Reconciliation<'a> {
     pub(super) next_check: Instant,
     /// True while a question waits for its answer.
     pub(super) is_asking: bool,
+    /// False once replicas did not have an extension in time: the other locks of this pass are then
+    /// extended at once, because they may end while each waits for its replicas.
+    pub(super) waits_for_replicas: bool,
     /// How many locks and keys are not reconciled.
     pub(super) left_out: usize,
     /// Why nothing more must be changed: the backup or the log cannot be written.

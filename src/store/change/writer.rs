@@ -101,6 +101,12 @@ impl Writer {
         Self { replicas, ..self }
     }
 
+    /// A writer to the same server that waits for no replicas.
+    #[must_use]
+    pub fn without_waiting(&self) -> Self {
+        Self::new(self.client())
+    }
+
     /// Makes changes by the protocol that all changes share.
     ///
     /// # Errors
