@@ -496,11 +496,7 @@ fn judge_needed(
     let effect = if evicts(node) { "evictions start" } else { "writes are refused" };
     let effect = if has_limit { effect } else { "the host's memory is full" };
     let judgement = if let Some(after) = full {
-        let latest = about(after);
-        let time = match may_be_full.filter(|earliest| *earliest > 0 && *earliest < after) {
-            Some(earliest) => format!("{} to {}", about(earliest), duration::short(after)),
-            None => latest,
-        };
+        let time = between(may_be_full, after);
         CheckJudgement::warning(format!("{fact}: {effect} {time}"))
     } else if let Some(filling) = filling {
         let fact = format!("{fact}; {}", filling.fact);
@@ -584,6 +580,14 @@ fn without_limit_fact(fact: String) -> CheckJudgement {
     CheckJudgement::note(fact)
         .with_consequence(memory_headroom::WITHOUT_LIMIT)
         .with_remedy(memory_headroom::SET_LIMIT)
+}
+
+/// When the memory is full, from the earliest time to the latest, in milliseconds.
+fn between(earliest: Option<u64>, latest: u64) -> String {
+    match earliest.filter(|earliest| *earliest > 0 && *earliest < latest) {
+        Some(earliest) => format!("{} to {}", about(earliest), duration::short(latest)),
+        None => about(latest),
+    }
 }
 
 fn about(after_ms: u64) -> String {
