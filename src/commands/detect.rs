@@ -92,7 +92,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     if can_adopt && context.settings.context_name().is_none() {
         let line = context.ui.invocation().making_a_context();
         context.ui.hint(&format!(
-            "`schema adopt` needs a context: run `{line}` first, then add --context NAME to the \
+            "`schema adopt` needs a context: run `{line}` first, then add --context NEW-NAME to the \
             line"
         ));
     }

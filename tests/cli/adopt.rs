@@ -107,7 +107,7 @@ fn detect_says_which_context_the_adoption_needs_first() {
     let server =
         Server::filled((0..5).map(|number| (format!("shop:idem:order-{number}"), LOCK)), 25_000);
     let found = server.idemctl(&["detect"]).exits(0);
-    let first = format!("idemctl -s {} context set NAME", server.socket().display());
+    let first = format!("idemctl -s {} context set NEW-NAME", server.socket().display());
     found.shows("schema adopt express --prefix shop:").says(&first).says("--context NAME");
     let set =
         ["-s", &server.socket().display().to_string(), "context", "set", "shop"].map(str::to_owned);
@@ -198,13 +198,22 @@ fn a_server_that_no_context_has_changes_no_context() {
     );
     // The command line that is offered instead makes a context of this server, in which the schema can be adopted.
     let socket = server.socket().display().to_string();
-    let line = format!("idemctl -s {socket} context set NAME");
+    let line = format!("idemctl -s {socket} context set NEW-NAME");
     refused.says(format!("with `{line}`"));
     let made: Vec<_> = line.split(' ').skip(1).collect();
     server.unnamed(&made).exits(0);
     server
-        .unnamed(&["--context", "NAME", "schema", "adopt", "express", "--prefix", "shop:", "--yes"])
+        .unnamed(&[
+            "--context",
+            "NEW-NAME",
+            "schema",
+            "adopt",
+            "express",
+            "--prefix",
+            "shop:",
+            "--yes",
+        ])
         .exits(0);
-    let listed = server.unnamed(&["--context", "NAME", "list", "-o", "jsonl"]).exits(0);
+    let listed = server.unnamed(&["--context", "NEW-NAME", "list", "-o", "jsonl"]).exits(0);
     assert_eq!(listed.json_lines().len(), 5);
 }

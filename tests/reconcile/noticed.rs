@@ -35,7 +35,7 @@ fn a_lost_extension_is_reported_at_the_question() {
     for key in ["idem:done-1", "idem:not-1"] {
         set_deadline(&server, key, former);
     }
-    session.exp_string("done-1: changed meanwhile: its former deadline is back").unwrap();
+    session.exp_string("done-1: changed meanwhile: an earlier deadline is back").unwrap();
     session.exp_string("The question above still waits for your answer.").unwrap();
     let left = pttl(&server, "idem:done-1");
     assert!(left > 1_000, "{left}");

@@ -101,7 +101,7 @@ const ENUMS: [(&str, &str, &str); 40] = [
     ("domain/snapshot/difference.rs", "DifferenceKind", "diff.json#/$defs/line/properties/what"),
     ("domain/snapshot/difference.rs", "HowRecordEnded", "diff.json#/$defs/line/properties/how"),
     ("domain/diagnosis/health.rs", "Status", "check.json#/$defs/status"),
-    ("domain/change/outcome.rs", "Ended", "sweep.json#/properties/outcome"),
+    ("domain/change/account.rs", "Ended", "sweep.json#/properties/outcome"),
     ("domain/race/event.rs", "RaceAct", "race.json#/$defs/event/properties/step"),
     ("domain/race/event.rs", "RaceAnswer", "race.json#/$defs/event/properties/reply"),
     ("domain/race/run.rs", "RaceVerdict", "race.json#/$defs/line/properties/verdict"),

@@ -240,7 +240,7 @@ fn refused(record: &Record, why: &Refusal) -> CommandError {
         }
         Refusal::Released => CommandError::new(Exit::No, format!("{key}: {why}; nothing was done"))
             .hint(
-                "the next inputs executes the operation; remove the record with `purge` and \
+                "the next request executes the operation; remove the record with `purge` and \
                 --state released to store a response with --create",
             ),
         Refusal::Completed | Refusal::Failed => {
@@ -302,12 +302,12 @@ fn fingerprint(
     if stored.is_none() && keeps && !is_the_locks {
         let hint = match &schema.write.fingerprint_is {
             Some(what) => format!("--fingerprint is {what}"),
-            None => "pass the fingerprint that the service computes from the inputs, or \
+            None => "pass the fingerprint that the service computes from the request, or \
                 --fingerprint '' if it computes none"
                 .to_owned(),
         };
         return Err(CommandError::usage(format!(
-            "{name} compares payloads, so no retry would get the response without the inputs's \
+            "{name} compares payloads, so no retry would get the response without the request's \
             --fingerprint"
         ))
         .hint(hint));

@@ -187,7 +187,7 @@ fn no_context(context: &Context) -> anyhow::Error {
     let hint = if context.settings.asks_for_its_server() {
         let server = context.settings.target();
         let line = context.ui.invocation().making_a_context();
-        format!("create a context for {server} with `{line}`; then add --context NAME")
+        format!("create a context for {server} with `{line}`; then add --context NEW-NAME")
     } else if context.settings.file().contexts().is_empty() {
         "create a context with `idemctl context set NAME` and -u, -h, -p or -s for its server; \
         then add --context NAME"

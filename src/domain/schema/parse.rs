@@ -142,14 +142,7 @@ fn resolve(
     let from_format_1 = raw.format == 1;
     let mut raw = all(in_format_2(raw))?;
     all(check_name(&raw.name))?;
-    let mut described = vec!["renew"];
-    for (name, step) in
-        [("begin", &raw.begin), ("complete", &raw.complete), ("release", &raw.release)]
-    {
-        if step.is_some() || raw.protocol.is_none() {
-            described.push(name);
-        }
-    }
+    let described = described_steps(&raw);
     let mut scripts = scripts;
     // Format 1 requires a table for each format.
     if !from_format_1 {
@@ -234,6 +227,19 @@ fn resolve(
         // `parse_all` adds it.
         files_hash: String::new(),
     })
+}
+
+/// The steps that the file describes itself, and not by its protocol.
+fn described_steps(raw: &RawSchema) -> Vec<&'static str> {
+    let mut described = vec!["renew"];
+    for (name, step) in
+        [("begin", &raw.begin), ("complete", &raw.complete), ("release", &raw.release)]
+    {
+        if step.is_some() || raw.protocol.is_none() {
+            described.push(name);
+        }
+    }
+    described
 }
 
 /// Converts a file of format 1 to format 2, so that the rest of the parser knows only format 2.

@@ -20,7 +20,6 @@ use super::ttl::{NO_TTL, NONE};
 use super::value_format::{BodyEncoding, BodyIs, ExpiresAt, FieldPointers, State, Timestamp};
 use super::value_template::Template;
 use super::write_format::WriteFormat;
-use super::written::Written;
 use crate::domain::as_str::as_str;
 use crate::domain::duration::parse_duration;
 
@@ -331,4 +330,15 @@ impl<'de> Visitor<'de> for Alternatives {
     fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Self::Value, A::Error> {
         Vec::deserialize(SeqAccessDeserializer::new(seq))
     }
+}
+
+/// A template in `[write]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+pub(super) enum Written {
+    #[serde(rename = "lock_value")]
+    LockValue,
+    #[serde(rename = "result_value")]
+    ResultValue,
+    #[serde(rename = "failed_value")]
+    FailedValue,
 }

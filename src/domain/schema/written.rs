@@ -3,27 +3,17 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::decoder::ValueType;
 use super::location::{At as _, Checked, wrong};
-use super::raw::{Protocol, RawSchema, RawValue};
+use super::raw::{Protocol, RawSchema, RawValue, Written};
 use super::value_format::{FieldPointers, State};
 use super::value_template::Template;
 use super::write_format::WriteFormat;
 
 /// The field of a `[[value]]` that names the template in `[write]` which describes its format.
 pub(super) const WRITTEN: &str = "written";
-
-/// A template in `[write]`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Written {
-    LockValue,
-    ResultValue,
-    FailedValue,
-}
 
 impl Written {
     const ALL: [Self; 3] = [Self::LockValue, Self::ResultValue, Self::FailedValue];
@@ -91,20 +81,24 @@ pub(super) fn expand(raw: &RawSchema, document: &mut toml_edit::DocumentMut) -> 
                 table.insert(&name, toml_edit::value(in_toml(&value)));
                 continue;
             }
-            // Pointers that the file states itself stay.
             let stated = table.get_mut(&name).and_then(toml_edit::Item::as_table_like_mut);
             if let (Value::Object(members), Some(stated), "fields") =
                 (&value, stated, name.as_str())
             {
-                for (member, pointer) in members {
-                    if !stated.contains_key(member) {
-                        stated.insert(member, toml_edit::value(in_toml(pointer)));
-                    }
-                }
+                add_pointers(stated, members);
             }
         }
     }
     Ok(())
+}
+
+/// Adds the pointers of a derived format to those that the file states itself, which stay.
+fn add_pointers(stated: &mut dyn toml_edit::TableLike, derived: &Map<String, Value>) {
+    for (member, pointer) in derived {
+        if !stated.contains_key(member) {
+            stated.insert(member, toml_edit::value(in_toml(pointer)));
+        }
+    }
 }
 
 /// Everything that the templates say about formats, by the index of the `[[value]]`; `None` for one
@@ -160,6 +154,24 @@ fn derive(raw: &RawSchema) -> Checked<Vec<(Option<usize>, Map<String, Value>)>> 
         }
     }
     Ok(found)
+}
+
+/// Adds the fields of a lock that a result keeps at `pointer`. True if the time of the lock is one of
+/// them.
+fn add_kept_fields(
+    fields: &mut Map<String, Value>,
+    lock: &Map<String, Value>,
+    kept: &str,
+    pointer: &str,
+) -> bool {
+    let mut has_time = false;
+    for field in ["owner", "fingerprint", "created_at"] {
+        if lock.get(field).and_then(Value::as_str) == Some(kept) {
+            fields.insert(field.to_owned(), json!(pointer));
+            has_time |= field == "created_at";
+        }
+    }
+    has_time
 }
 
 /// Adds to a `[[value]]` what it does not state itself.
@@ -467,16 +479,10 @@ impl<'a> Derivation<'a> {
                     }
                     // What a result keeps of its lock has the same meaning.
                     let kept = word.strip_prefix("kept:");
-                    if let (Some(kept), Some((lock, unit))) = (kept, &lock) {
-                        for field in ["owner", "fingerprint", "created_at"] {
-                            if lock.get(field).and_then(Value::as_str) != Some(kept) {
-                                continue;
-                            }
-                            fields.insert(field.to_owned(), json!(pointer));
-                            if field == "created_at" {
-                                created = *unit;
-                            }
-                        }
+                    if let (Some(kept), Some((lock, unit))) = (kept, &lock)
+                        && add_kept_fields(&mut fields, lock, kept, pointer)
+                    {
+                        created = *unit;
                     }
                     continue;
                 }

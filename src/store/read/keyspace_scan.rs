@@ -657,15 +657,10 @@ fn can_read_more(record: &Record, steps: usize) -> bool {
     if steps >= READ_STEPS.len() {
         return false;
     }
-    let cut = record.seen.keys.iter().filter(|key| !key.content.is_whole());
-    let mut is_cut = false;
-    let mut expires = false;
-    for key in cut {
-        is_cut = true;
-        expires |= key.expiry != Expiry::Never;
-    }
+    let cut: Vec<_> = record.seen.keys.iter().filter(|key| !key.content.is_whole()).collect();
+    let expires = cut.iter().any(|key| key.expiry != Expiry::Never);
     let is_last_step = steps + 1 == READ_STEPS.len();
-    is_cut && (!is_last_step || (!expires && record.is_undecided()))
+    !cut.is_empty() && (!is_last_step || (!expires && record.is_undecided()))
 }
 
 /// True if the part of a record's values that was not read decides whose record it is, or has a
