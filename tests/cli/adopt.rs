@@ -108,7 +108,7 @@ fn detect_says_which_context_the_adoption_needs_first() {
         Server::filled((0..5).map(|number| (format!("shop:idem:order-{number}"), LOCK)), 25_000);
     let found = server.idemctl(&["detect"]).exits(0);
     let first = format!("idemctl -s {} context set NEW-NAME", server.socket().display());
-    found.shows("schema adopt express --prefix shop:").says(&first).says("--context NAME");
+    found.shows("schema adopt express --prefix shop:").says(&first).says("--context NEW-NAME");
     let set =
         ["-s", &server.socket().display().to_string(), "context", "set", "shop"].map(str::to_owned);
     server.unnamed(&set.each_ref().map(String::as_str)).exits(0);
