@@ -80,7 +80,7 @@ fn a_file_names_idempotency_keys_only() {
     let server = seeded();
     for key in ["idem:a", "express/a"] {
         let ran = from(&server, &format!("{key},done,201,bodies/a.json\n")).exits(3);
-        ran.says(&format!("Not reconciled: {key}: no record has this idempotency key"));
+        ran.says(format!("Not reconciled: {key}: no record has this idempotency key"));
         assert_eq!(server.get("idem:a").unwrap(), LOCK.as_bytes());
     }
     // The same text as an idempotency key is not ambiguous.

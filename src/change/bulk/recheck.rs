@@ -139,8 +139,10 @@ impl<G> Rechecked<G> {
         let now = match now {
             Ok(now) => now,
             Err(error) if reader.can_read_others_after(&error) => {
-                self.unreachable =
-                    StoreError::unknown_or_first(self.unreachable.take(), Some(error.as_missed()));
+                self.unreachable = StoreError::unknown_or_first(
+                    self.unreachable.take(),
+                    Some(error.into_missed()),
+                );
                 return Ok(None);
             }
             // A record that the user may not read did not change because of that.

@@ -336,9 +336,9 @@ impl<'de> Visitor<'de> for Alternatives {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub(super) enum Written {
     #[serde(rename = "lock_value")]
-    LockValue,
+    Lock,
     #[serde(rename = "result_value")]
-    ResultValue,
+    Result,
     #[serde(rename = "failed_value")]
-    FailedValue,
+    Failed,
 }

@@ -16,29 +16,29 @@ use super::write_format::WriteFormat;
 pub(super) const WRITTEN: &str = "written";
 
 impl Written {
-    const ALL: [Self; 3] = [Self::LockValue, Self::ResultValue, Self::FailedValue];
+    const ALL: [Self; 3] = [Self::Lock, Self::Result, Self::Failed];
 
     fn name(self) -> &'static str {
         match self {
-            Self::LockValue => "lock_value",
-            Self::ResultValue => "result_value",
-            Self::FailedValue => "failed_value",
+            Self::Lock => "lock_value",
+            Self::Result => "result_value",
+            Self::Failed => "failed_value",
         }
     }
 
     fn state(self) -> State {
         match self {
-            Self::LockValue => State::InProgress,
-            Self::ResultValue => State::Completed,
-            Self::FailedValue => State::Failed,
+            Self::Lock => State::InProgress,
+            Self::Result => State::Completed,
+            Self::Failed => State::Failed,
         }
     }
 
     fn template(self, write: &WriteFormat) -> Option<&Template> {
         match self {
-            Self::LockValue => write.lock_value.as_ref(),
-            Self::ResultValue => write.result_value.as_ref(),
-            Self::FailedValue => write.failed_value.as_ref(),
+            Self::Lock => write.lock_value.as_ref(),
+            Self::Result => write.result_value.as_ref(),
+            Self::Failed => write.failed_value.as_ref(),
         }
     }
 }
@@ -101,9 +101,13 @@ fn add_pointers(stated: &mut dyn toml_edit::TableLike, derived: &Map<String, Val
     }
 }
 
+/// A format that a template describes: the index of its `[[value]]`, `None` for one that the file does
+/// not have, and the `[[value]]` as JSON.
+type DerivedFormat = (Option<usize>, Map<String, Value>);
+
 /// Everything that the templates say about formats, by the index of the `[[value]]`; `None` for one
 /// that the file does not have. Each is a `[[value]]` as JSON.
-fn derive(raw: &RawSchema) -> Checked<Vec<(Option<usize>, Map<String, Value>)>> {
+fn derive(raw: &RawSchema) -> Checked<Vec<DerivedFormat>> {
     let mut found = Vec::new();
     let write = raw.write.clone().unwrap_or_default();
     for (index, value) in raw.value.iter().enumerate() {
@@ -127,11 +131,11 @@ fn derive(raw: &RawSchema) -> Checked<Vec<(Option<usize>, Map<String, Value>)>> 
     for written in Written::ALL {
         let state = written.state();
         // A service may store failures in the format of its results.
-        let is_described = is_stated(written)
-            || written == Written::FailedValue && is_stated(Written::ResultValue);
+        let is_described =
+            is_stated(written) || written == Written::Failed && is_stated(Written::Result);
         let keys = &raw.keys;
         let has_key = match written {
-            Written::LockValue => keys.record.is_some() || keys.lock.is_some(),
+            Written::Lock => keys.record.is_some() || keys.lock.is_some(),
             _ => keys.record.is_some() || keys.result.is_some(),
         };
         let has_template = written.template(&write).is_some();
@@ -515,7 +519,7 @@ impl<'a> Derivation<'a> {
             }
         }
         let mut unit = created;
-        if self.written != Written::LockValue && times.len() > 1 {
+        if self.written != Written::Lock && times.len() > 1 {
             let of_lock = lock.and_then(|(fields, _)| fields.get("created_at")?.as_str());
             if let Some(index) = times.iter().position(|(path, _)| Some(*path) == of_lock) {
                 let (pointer, of_created) = times.remove(index);
@@ -528,7 +532,7 @@ impl<'a> Derivation<'a> {
         match times.as_slice() {
             [] => Ok(unit),
             [(pointer, of_time)] => {
-                let is_lock = self.written == Written::LockValue;
+                let is_lock = self.written == Written::Lock;
                 let field = if is_lock { "created_at" } else { "completed_at" };
                 fields.insert(field.to_owned(), json!(pointer));
                 Ok(Some(of_time))
@@ -543,14 +547,14 @@ impl<'a> Derivation<'a> {
 
     /// The fields of locks and the unit of their times, to know them again in a result.
     fn lock_fields(&self) -> Option<(Map<String, Value>, Option<&'static str>)> {
-        if self.written == Written::LockValue {
+        if self.written == Written::Lock {
             return None;
         }
         let locks = self.raw.value.iter().filter(|value| {
-            value.state == Some(State::InProgress) || value.written == Some(Written::LockValue)
+            value.state == Some(State::InProgress) || value.written == Some(Written::Lock)
         });
         let stated = locks.clone().next();
-        let lock = Derivation::new(self.raw, self.write, Written::LockValue, stated);
+        let lock = Derivation::new(self.raw, self.write, Written::Lock, stated);
         let mut fields = Map::new();
         let mut unit = None;
         if let Some(template) = &self.write.lock_value

@@ -116,7 +116,7 @@ impl StoreError {
     }
 
     /// The error to report after the other nodes and slots of a cluster were processed.
-    pub fn as_missed(self) -> Self {
+    pub fn into_missed(self) -> Self {
         match self {
             Self::Refused { .. } => {
                 Self::Missed { why: format!("records could not be rechecked: {self}") }
