@@ -307,7 +307,7 @@ fn duplicates_are_found_behind_sentinels() {
         )
     };
     for (key, order) in [("a-1", 7), ("a-2", 7), ("b", 8)] {
-        watched.server(0).set(&format!("idem:{key}"), &done(order), 600_000);
+        watched.server(0).set(&format!("idem:{key}"), done(order), 600_000);
     }
     until("the replica has the records", || watched.server(1).get("idem:b").is_some());
     for _ in 0..2 {
