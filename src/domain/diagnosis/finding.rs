@@ -78,7 +78,7 @@ impl FindingCode {
             Self::WrongType => {
                 "a Redis key with another type than the schema uses; only `inspect` shows it"
             }
-            Self::ResultNoExpiry => "a result that never expires",
+            Self::ResultNoExpiry => "a result whose Redis key never expires",
             Self::ShortResultTtl => {
                 "a result that was stored with too short a TTL, according to the time in its value"
             }

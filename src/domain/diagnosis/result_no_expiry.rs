@@ -1,4 +1,5 @@
-//! `result-no-expiry`: a result that never expires.
+//! `result-no-expiry`: a result whose Redis key never expires, so that its memory is never freed. That
+//! is so whether or not the result ends by a time in its value.
 
 use super::finding::{Finding, FindingCode, Severity};
 use super::input::DiagnosisInput;
@@ -12,20 +13,22 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
     if !input.record.state.is_result() {
         return None;
     }
-    input.record.result()?;
-    // A time in its value ends a result, too, although its Redis key never expires.
-    if input.record.end_of(input.record.schema.result_key_index()) != Some(Expiry::Never) {
+    if input.record.result()?.expiry != Expiry::Never {
         return None;
     }
-    let then = match input.record.next_request.answer {
-        Answer::Replay => "it is replayed indefinitely and its memory is never freed",
-        _ => "its memory is never freed",
+    let end = input.record.end_of(input.record.schema.result_key_index());
+    let message = match (end, input.record.next_request.answer) {
+        (Some(Expiry::Never), Answer::Replay) => {
+            "the result never expires, so it is replayed indefinitely and its memory is never freed"
+        }
+        (Some(Expiry::Never), _) => "the result never expires, so its memory is never freed",
+        _ => "the Redis key of the result never expires, so its memory is never freed",
     };
     Some(Finding {
         code: FindingCode::ResultNoExpiry,
         severity: Severity::Warning,
         evidence: Evidence::Known,
-        message: format!("the result never expires, so {then}"),
+        message: message.to_owned(),
         advice:
             "set the TTL of such results on it, and find the code that stores results without a TTL"
                 .to_owned(),
