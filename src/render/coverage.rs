@@ -23,7 +23,7 @@ const UNREADABLE: &str = "its files are invalid, so idemctl did not look for its
 
 /// Why the end of a record may be unknown.
 const NO_TIME: &str =
-    "The expiry in the value is no time, or idemctl cannot read the server's time.";
+    "The expiry in the value is not a time, or idemctl cannot read the server's time.";
 
 /// Why a field or the format of a value is unknown.
 const TOO_LARGE: &str = "A scan reads at most 1 MiB of a value (16 MiB if its key never expires); \

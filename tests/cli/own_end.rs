@@ -167,7 +167,7 @@ fn findings_and_sweep_go_by_the_end() {
     server.idemctl(&["check", "--schema", "own"]).exits(0);
 }
 
-/// Rule: an expiry that is no time is not `never`. Such a record is selected by no end, but named.
+/// Rule: an expiry that is not a time is not `never`. Such a record is selected by no end, but named.
 #[test]
 fn an_expiry_that_is_no_time_is_unknown() {
     let server = Server::start();
@@ -184,7 +184,7 @@ fn an_expiry_that_is_no_time_is_unknown() {
         );
         assert_eq!(record["next_request"]["answer"], "unknown", "{record}");
         let page = server.idemctl(&["inspect", key, "--schema", "own"]).exits(0);
-        page.shows("the value is unclear (`/until` is no time)")
+        page.shows("the value is unclear (`/until` is not a time)")
             .shows("the Redis key never expires");
     }
     assert!(is_about(&inspected(&server, "fraction")["ends_in_ms"], 1_800_000));

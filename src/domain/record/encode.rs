@@ -37,8 +37,10 @@ pub(crate) fn encode_fields(
     bytes_at: &[String],
 ) -> Result<Vec<Vec<u8>>, String> {
     let Json::Object(members) = packed_inside(decoding, text, bytes_at)? else {
-        return Err("what is written is no JSON object, whose members are the fields of the hash"
-            .to_owned());
+        return Err(
+            "what is written is not a JSON object, whose members are the fields of the hash"
+                .to_owned(),
+        );
     };
     let mut words = Vec::with_capacity(2 * members.len());
     for (name, value) in members {

@@ -100,7 +100,7 @@ impl Record {
 
     /// How long the value at this Redis key counts: until the Redis key expires, or until the value
     /// expires by itself, whichever is first. `None` if that is unknown, because the value may
-    /// expire by itself and its time was not read or is no time, or the server's time is unknown.
+    /// expire by itself and its time was not read or is not a time, or the server's time is unknown.
     pub(crate) fn end_of(&self, key_index: usize) -> Option<Expiry> {
         let of_key = self.seen.keys[key_index].expiry;
         let reading = &self.readings[key_index];

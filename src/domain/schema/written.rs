@@ -307,7 +307,7 @@ impl<'a> Derivation<'a> {
         Ok(format)
     }
 
-    /// A value that is no JSON object: one text, or the owner.
+    /// A value that is not a JSON object: one text, or the owner.
     fn add_text(&self, template: &Template, format: &mut Map<String, Value>) -> Result<(), String> {
         if template.display() == "{owner}" {
             format.insert("opaque".to_owned(), json!(true));
@@ -319,7 +319,7 @@ impl<'a> Derivation<'a> {
                 format.insert("equals".to_owned(), json!(text));
                 Ok(())
             }
-            None => Err("it is no JSON object, and differs from value to value".to_owned()),
+            None => Err("it is not a JSON object, and differs from value to value".to_owned()),
         }
     }
 
@@ -385,9 +385,9 @@ impl<'a> Derivation<'a> {
     fn outline(&self, template: &Template) -> Result<Outline, String> {
         let marked = template.marked(self.write.response.as_ref())?;
         let value: Value =
-            serde_json::from_str(&marked).map_err(|_| "it is no JSON object".to_owned())?;
+            serde_json::from_str(&marked).map_err(|_| "it is not a JSON object".to_owned())?;
         let Value::Object(members) = value else {
-            return Err("it is no JSON object".to_owned());
+            return Err("it is not a JSON object".to_owned());
         };
         let mut outline =
             Outline { leaves: Vec::new(), optional: Vec::new(), json_fields: Vec::new() };

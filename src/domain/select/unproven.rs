@@ -21,7 +21,7 @@ pub enum Missing {
     Field(ValueField),
     /// The format of the value, for the same reason.
     Format,
-    /// The time at which the record ends: its value contains an expiry that is no time, or the
+    /// The time at which the record ends: its value contains an expiry that is not a time, or the
     /// server's time is unknown.
     Expiry,
 }

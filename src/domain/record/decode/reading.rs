@@ -76,7 +76,7 @@ impl Reading {
     }
 
     /// The field that the value lacks although every value of its format has it, or an expiry that
-    /// is no time, in words.
+    /// is not a time, in words.
     pub fn lacks_field(&self) -> Option<&str> {
         let value = self.decoded()?;
         value.conformance.lacks_field().or(value.unclear_expiry.as_deref())
@@ -116,7 +116,7 @@ pub struct Decoded {
     pub(crate) completed_ms: Option<u64>,
     /// The expiry that the value itself holds, in milliseconds since the epoch.
     pub(crate) expires_ms: Option<u64>,
-    /// Why that is unknown although the value holds an expiry: the field is no time.
+    /// Why that is unknown although the value holds an expiry: the field is not a time.
     pub(crate) unclear_expiry: Option<Box<str>>,
     /// How the service treats the value after that time; `None` before, and if the time is unknown.
     pub(crate) lapsed: Option<PastExpiry>,
