@@ -219,10 +219,10 @@ pub(super) fn check_url(url: &str, what: &str) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// Refuses what is not an HTTP method.
+/// Refuses a text that is not an HTTP method.
 ///
 /// # Errors
-/// Usage: it is not one.
+/// Usage: the text is not an HTTP method.
 pub(super) fn check_method(method: &str) -> Result<(), CommandError> {
     let is_method = |byte: u8| byte.is_ascii_alphabetic() || byte == b'-';
     if method.is_empty() || !method.bytes().all(is_method) {

@@ -81,7 +81,7 @@ impl Reconciliation<'_> {
                 continue;
             }
             match lock.left() {
-                // An earlier run extended it, and nobody knows which replicas have that.
+                // An earlier run extended it, and it is unknown which replicas have it.
                 Some(_) if confirms && matches!(lock.hold, Hold::Extended { .. }) => {
                     wanted.push(index);
                 }
@@ -152,9 +152,9 @@ impl Reconciliation<'_> {
         let mut failed: Vec<(usize, u64, StoreError)> = Vec::new();
         for attempt in 0..MOST_TRIES {
             let Some(Changes { writer, .. }) = &self.changes else { return Ok(()) };
-            let hurried =
+            let without_waiting =
                 if self.waits_for_replicas { None } else { Some(writer.without_waiting()) };
-            let writer = hurried.as_ref().unwrap_or(writer);
+            let writer = without_waiting.as_ref().unwrap_or(writer);
             let locks = &self.locks;
             let outcomes: Vec<_> = stream::iter(open.drain(..))
                 .map(|(index, at)| async move {
