@@ -1,8 +1,12 @@
 //! Locks are held while their operations are unknown, and get their deadlines back.
 
 use std::fs;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::provider::{BY_KEY, LOCK, lock, logged, program, pttl, run, state, words};
+use crate::support::fault::{self, Fault};
 use crate::support::{Running as _, Runs as _, Server, Signal, until};
 
 /// A program that waits for the file `go` before it answers by the key.
@@ -273,7 +277,7 @@ fn the_hold_is_renewed_while_the_operator_thinks() {
     let without: Vec<_> = all.into_iter().filter(|word| *word != "--yes").collect();
     let mut session = on_terminal(server.command(), &without);
     session.exp_string("[y/N]").unwrap();
-    std::thread::sleep(std::time::Duration::from_secs(5));
+    thread::sleep(Duration::from_secs(5));
     assert_eq!(retry(&server, "done-1"), "CONFLICT");
     press(&mut session, "", "y\r");
     ends(session).exits(0).shows("completed 1, released 1");
@@ -295,7 +299,7 @@ fn a_signal_at_the_question_ends_the_run_at_once() {
         let ask = program(server.folder(), BY_KEY);
         let mut session = on_terminal(server.command(), &asking(&ask, &["--lock-ttl", "2h"]));
         session.exp_string("[y/N]").unwrap();
-        std::thread::sleep(std::time::Duration::from_millis(300));
+        thread::sleep(Duration::from_millis(300));
         send_signal(&mut session, signal);
         let ran = ends(session).exits(130);
         let shown = ran.text().split_whitespace().collect::<Vec<_>>().join(" ");
@@ -366,7 +370,7 @@ fn a_run_that_is_killed_while_it_extends_leaves_no_lock_behind() {
             all.into_iter().filter(|left| *left > 100_000).count()
         };
         until("it extends", || extended(&mut connection) > 0);
-        std::thread::sleep(std::time::Duration::from_millis(delay));
+        thread::sleep(Duration::from_millis(delay));
         child.kill().unwrap();
         child.wait().unwrap();
         let count = extended(&mut connection);
@@ -411,7 +415,7 @@ fn the_summary_counts_what_was_left_out() {
 fn a_late_undo_keeps_the_result() {
     let server = Server::holding(&[("idem:done-1", LOCK, 2_000)]);
     run(&server, &["--lock-ttl", "2h", "--hold", "2s"]).exits(0);
-    std::thread::sleep(std::time::Duration::from_millis(2_500));
+    thread::sleep(Duration::from_millis(2_500));
     server.idemctl(&["undo", "--yes"]).says("1 expired since");
     assert_eq!(state(&server, "express", "done-1"), "completed");
 }
@@ -427,4 +431,45 @@ fn a_lock_that_is_held_on_outlasts_the_run() {
     server.idemctl(&words(&ask, &more)).exits(3).says("released 1");
     assert!(pttl(&server, "idem:bad") > 2_000);
     assert_eq!(retry(&server, "bad"), "CONFLICT");
+}
+
+/// The deadlines of the PEXPIREAT in a request, in milliseconds since the epoch.
+fn deadlines(request: &[u8]) -> Vec<u64> {
+    let text = String::from_utf8_lossy(request);
+    let mut found = Vec::new();
+    for command in text.split("PEXPIREAT\r\n").skip(1) {
+        // The key's length, the key, the deadline's length, the deadline.
+        let deadline = command.split("\r\n").nth(3).unwrap();
+        found.push(deadline.parse().unwrap());
+    }
+    found
+}
+
+fn now_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis().try_into().unwrap()
+}
+
+/// Rule: while deadlines are given back over a slow way, some of them pass, and a deadline that has
+/// passed is never sent: it would delete the lock. Revert: with the time of the read for all locks,
+/// and one lock after the other, PEXPIREAT has deadlines of the past.
+#[test]
+fn no_deadline_of_the_past_is_given_back() {
+    let keys: Vec<_> = (0..48).map(|number| format!("idem:unclear-{number}")).collect();
+    let server = Server::filled(keys.iter().map(|key| (key, LOCK)), 12_000);
+    let sent: Arc<Mutex<Vec<(u64, u64)>>> = Arc::default();
+    let seen = Arc::clone(&sent);
+    let slow = |_: &mut [u8]| thread::sleep(Duration::from_millis(40));
+    let requests = move |part: &mut [u8]| {
+        slow(part);
+        let now = now_ms();
+        seen.lock().unwrap().extend(deadlines(part).into_iter().map(|deadline| (deadline, now)));
+    };
+    let (port, _) = fault::way(&server, Fault::Translated(Arc::new(requests), Arc::new(slow)));
+    let ask = program(server.folder(), "echo '{\"outcome\":\"unknown\"}'");
+    server.at(port, &words(&ask, &["--lock-ttl", "2h", "--jobs", "16"])).exits(3);
+    let sent = sent.lock().unwrap();
+    assert!(sent.len() > 48, "no deadline was given back: {}", sent.len());
+    for (deadline, now) in sent.iter() {
+        assert!(deadline > now, "{deadline} was sent at {now}");
+    }
 }
