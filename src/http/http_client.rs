@@ -50,7 +50,7 @@ pub(crate) struct HttpClient {
 }
 
 /// A request that was answered, or why it was not.
-type Answered = Result<(ProbeAnswer, Instant, Instant), String>;
+type TimedAnswer = Result<(ProbeAnswer, Instant, Instant), String>;
 
 impl HttpClient {
     pub(crate) fn new(options: HttpOptions) -> Self {
@@ -144,7 +144,7 @@ impl HttpClient {
         place: GatePlace,
         sent: &Arc<SentTime>,
         unread: Option<&Cell<Option<Instant>>>,
-    ) -> Answered {
+    ) -> TimedAnswer {
         let url = Url::parse(&request.url).map_err(|error| error.to_string())?;
         let message = message(request, &url)?;
         let connecting = timeout(self.options.connect_timeout, self.connect(&url));

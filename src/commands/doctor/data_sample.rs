@@ -7,7 +7,7 @@ use std::sync::Arc;
 use fastrand::Rng;
 
 use crate::domain::diagnosis::Thresholds;
-use crate::domain::doctor::{Answer, DataCollector, DataSample, MemberCounts, other_forms};
+use crate::domain::doctor::{DataCollector, DataSample, FactResult, MemberCounts, other_forms};
 use crate::domain::record::locate::{for_redis_key, member, records_in};
 use crate::domain::record::{Candidate, Content, Observation, Record};
 use crate::domain::schema::{Catalog, Schema};
@@ -52,7 +52,7 @@ pub(super) async fn read(
     client: &Client,
     catalog: &Catalog,
     wanted: usize,
-) -> Result<Answer<DataSample>, StoreError> {
+) -> Result<FactResult<DataSample>, StoreError> {
     let reading = DataReading {
         client,
         reader: client.reader(),

@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep_until};
 use super::record_sample::{FirstLook, HEAD, PAGE, draw};
 use crate::context::{Context, interruptible};
 use crate::domain::diagnosis::Thresholds;
-use crate::domain::doctor::{Answer, LookTime, ObservedRun, WatchedLock, hold_ms, interrupted};
+use crate::domain::doctor::{FactResult, LookTime, ObservedRun, WatchedLock, hold_ms, interrupted};
 use crate::domain::record::age::millis;
 use crate::domain::record::locate;
 use crate::domain::schema::Catalog;
@@ -45,7 +45,7 @@ impl DeploymentWatch<'_> {
         &self,
         context: &Context,
         first: FirstLook,
-    ) -> Result<Answer<ObservedRun>> {
+    ) -> Result<FactResult<ObservedRun>> {
         let interval = (self.lasting / LOOKS).clamp(SHORTEST, LONGEST);
         let looks = self.lasting.as_millis() / interval.as_millis();
         let progress = context.ui.progress_of("looked", u64::try_from(looks).ok());

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use crate::context::Context;
 use crate::domain::diagnosis::Thresholds;
-use crate::domain::doctor::{Answer, LookCount, LookTime, RecordSample, WatchedLock};
+use crate::domain::doctor::{FactResult, LookCount, LookTime, RecordSample, WatchedLock};
 use crate::domain::record::Record;
 use crate::domain::record::age::millis;
 use crate::domain::record::locate::{self, Candidate, for_redis_key, other_author};
@@ -33,7 +33,7 @@ pub(super) async fn read(
     client: &Client,
     catalog: &Catalog,
     started: Instant,
-) -> Result<(Answer<RecordSample>, FirstLook), StoreError> {
+) -> Result<(FactResult<RecordSample>, FirstLook), StoreError> {
     match sample(client, catalog, started).await {
         Ok((sample, first_look)) => Ok((Ok(sample), first_look)),
         // The other checks need no keys.
@@ -43,7 +43,10 @@ pub(super) async fn read(
 }
 
 /// The schemas that the operator or the context names, or else those with records in the sample.
-pub(super) fn schemas_in_use(catalog: &Catalog, sample: &Answer<RecordSample>) -> Vec<Arc<Schema>> {
+pub(super) fn schemas_in_use(
+    catalog: &Catalog,
+    sample: &FactResult<RecordSample>,
+) -> Vec<Arc<Schema>> {
     if catalog.is_named() {
         return catalog.chosen().to_vec();
     }
@@ -52,7 +55,7 @@ pub(super) fn schemas_in_use(catalog: &Catalog, sample: &Answer<RecordSample>) -
 }
 
 /// Says why no schema is known to be in use.
-pub(super) fn say_unseen(context: &mut Context, sample: &Answer<RecordSample>) {
+pub(super) fn say_unseen(context: &mut Context, sample: &FactResult<RecordSample>) {
     match sample {
         Ok(_) => context.ui.note("no record of a known schema is in the sample of the keys"),
         Err(refusal) => {

@@ -7,7 +7,7 @@ use super::counterexample::FaultOutcome;
 use super::data::DataSample;
 use super::info::InfoFields;
 use super::lock_watch::WatchedLock;
-use super::refusal::{Answer, RefusedFact, missing};
+use super::refusal::{FactResult, RefusedFact, missing};
 use super::retry_window::RetryWindow;
 use super::sample::RecordSample;
 use crate::domain::schema::Schema;
@@ -26,13 +26,13 @@ pub(crate) struct DeploymentFacts {
     /// assumptions; empty if nothing was explored.
     pub(crate) explorations: Vec<(String, FaultOutcome)>,
     /// The records in a sample of the keys.
-    pub(crate) sample: Answer<RecordSample>,
+    pub(crate) sample: FactResult<RecordSample>,
     /// What the records contain; `None` unless the operator asks for it.
-    pub(crate) data: Option<Answer<DataSample>>,
+    pub(crate) data: Option<FactResult<DataSample>>,
     /// How long the requests of a schema may come again, by schema; only those that are stated.
     pub(crate) retry_windows: BTreeMap<String, RetryWindow>,
     /// What was seen during `--observe`; `None` without it.
-    pub(crate) observed: Option<Answer<ObservedRun>>,
+    pub(crate) observed: Option<FactResult<ObservedRun>>,
     /// `--longest-run`, in milliseconds.
     pub(crate) longest_run_ms: Option<u64>,
 }
@@ -50,7 +50,7 @@ pub(crate) struct ObservedRun {
     /// The samples of the run, from the first look on.
     pub(crate) looks: Vec<LookCount>,
     /// INFO at the end, by the server's name.
-    pub(crate) infos: BTreeMap<String, Answer<InfoFields>>,
+    pub(crate) infos: BTreeMap<String, FactResult<InfoFields>>,
 }
 
 /// How many Redis keys one sample of a run had.
@@ -75,20 +75,20 @@ impl LookCount {
 pub(crate) struct NodeFacts {
     /// The server's name in messages.
     pub(crate) name: String,
-    pub(crate) info: Answer<InfoFields>,
+    pub(crate) info: FactResult<InfoFields>,
     /// The reply to CONFIG GET, by parameter.
-    pub(crate) config: BTreeMap<&'static str, Answer<String>>,
-    pub(crate) clock: Answer<ClockReading>,
+    pub(crate) config: BTreeMap<&'static str, FactResult<String>>,
+    pub(crate) clock: FactResult<ClockReading>,
     /// Those of the commands that steps and idemctl send that the server does not have.
-    pub(crate) missing_commands: Answer<Vec<String>>,
+    pub(crate) missing_commands: FactResult<Vec<String>>,
     /// CLUSTER INFO; only asked of cluster nodes.
-    pub(crate) cluster_info: Option<Answer<InfoFields>>,
+    pub(crate) cluster_info: Option<FactResult<InfoFields>>,
     /// This node's line of CLUSTER NODES; only asked of cluster nodes.
-    pub(crate) cluster_line: Option<Answer<String>>,
+    pub(crate) cluster_line: Option<FactResult<String>>,
     /// The rights of the user of this run. Each node of a cluster has ACL rules of its own.
-    pub(crate) user: Answer<UserRights>,
+    pub(crate) user: FactResult<UserRights>,
     /// The rights of the services' user; `None` if the operator names none.
-    pub(crate) service_user: Option<Answer<UserRights>>,
+    pub(crate) service_user: Option<FactResult<UserRights>>,
 }
 
 /// The server's clock, between two readings of the local clock. All in milliseconds since the
@@ -106,9 +106,9 @@ pub(crate) struct SentinelFacts {
     /// The Sentinel's name in messages.
     pub(crate) name: String,
     /// The fields of SENTINEL MASTER.
-    pub(crate) master: Answer<BTreeMap<String, String>>,
+    pub(crate) master: FactResult<BTreeMap<String, String>>,
     /// SENTINEL CKQUORUM: the inner error is the Sentinel's reason why no failover is possible.
-    pub(crate) quorum: Answer<Result<String, String>>,
+    pub(crate) quorum: FactResult<Result<String, String>>,
 }
 
 /// What a user may do.
@@ -155,7 +155,7 @@ impl DeploymentFacts {
     ///
     /// # Errors
     /// A server was not read to the end, or was replaced or restarted meanwhile.
-    pub(super) fn observed(&self) -> Option<Answer<&ObservedRun>> {
+    pub(super) fn observed(&self) -> Option<FactResult<&ObservedRun>> {
         let run = match self.observed.as_ref()? {
             Ok(run) => run,
             Err(refusal) => return Some(Err(refusal.clone())),
@@ -204,7 +204,7 @@ impl NodeFacts {
     ///
     /// # Errors
     /// The server did not report it.
-    pub(super) fn number_after(&self, run: &ObservedRun, field: &str) -> Answer<u64> {
+    pub(super) fn number_after(&self, run: &ObservedRun, field: &str) -> FactResult<u64> {
         let later = match run.infos.get(&self.name) {
             Some(later) => later.as_ref().map_err(Clone::clone)?,
             None => return Err(missing("INFO", field)),
@@ -217,7 +217,7 @@ impl NodeFacts {
     ///
     /// # Errors
     /// The server refused INFO, or the field is missing or empty, as on some managed services.
-    pub(crate) fn info(&self, field: &str) -> Answer<&str> {
+    pub(crate) fn info(&self, field: &str) -> FactResult<&str> {
         match &self.info {
             Ok(info) => info.field(field),
             Err(refusal) => Err(refusal.clone()),
@@ -228,7 +228,7 @@ impl NodeFacts {
     ///
     /// # Errors
     /// The errors of [`NodeFacts::info`], or the field is not a number.
-    pub(crate) fn number(&self, field: &str) -> Answer<u64> {
+    pub(crate) fn number(&self, field: &str) -> FactResult<u64> {
         let text = self.info(field)?;
         match text.parse() {
             Ok(number) => Ok(number),
@@ -240,7 +240,7 @@ impl NodeFacts {
     ///
     /// # Errors
     /// The server refused it, or does not know the parameter.
-    pub(crate) fn config(&self, parameter: &str) -> Answer<&str> {
+    pub(crate) fn config(&self, parameter: &str) -> FactResult<&str> {
         match self.config.get(parameter) {
             Some(Ok(value)) => Ok(value),
             Some(Err(refusal)) => Err(refusal.clone()),
@@ -257,7 +257,7 @@ impl NodeFacts {
     ///
     /// # Errors
     /// The errors of [`NodeFacts::number`].
-    pub(crate) fn replicas(&self) -> Answer<u64> {
+    pub(crate) fn replicas(&self) -> FactResult<u64> {
         self.number("connected_slaves")
     }
 }
@@ -267,7 +267,7 @@ impl SentinelFacts {
     ///
     /// # Errors
     /// The Sentinel refused the command, or the field is missing.
-    pub(crate) fn number(&self, field: &str) -> Answer<u64> {
+    pub(crate) fn number(&self, field: &str) -> FactResult<u64> {
         let fields = self.master.as_ref().map_err(Clone::clone)?;
         let Some(text) = fields.get(field) else {
             return Err(missing("SENTINEL MASTER", field));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::refusal::{Answer, missing};
+use super::refusal::{FactResult, missing};
 
 /// The fields of a reply in the format `name:value`, one per line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -30,7 +30,7 @@ impl InfoFields {
     ///
     /// # Errors
     /// The field is missing or empty. Managed services omit fields, and some leave them empty.
-    pub(crate) fn field(&self, name: &str) -> Answer<&str> {
+    pub(crate) fn field(&self, name: &str) -> FactResult<&str> {
         match self.fields.get(name) {
             Some(value) if !value.is_empty() => Ok(value),
             _ => Err(missing(self.command, name)),

@@ -4,7 +4,7 @@ use strum::IntoStaticStr;
 
 use super::counterexample::Counterexample;
 use super::facts::{DeploymentFacts, NodeFacts};
-use super::refusal::{Answer, RefusedFact};
+use super::refusal::{FactResult, RefusedFact};
 use crate::domain::as_str::as_str;
 use crate::domain::exploration::{Fault, FaultBudget};
 
@@ -204,7 +204,7 @@ impl CheckJudgement {
 /// Judges each server. Servers of which the check says the same share one judgement.
 pub(super) fn of_each_node(
     facts: &DeploymentFacts,
-    judge: impl Fn(&NodeFacts) -> Answer<CheckJudgement>,
+    judge: impl Fn(&NodeFacts) -> FactResult<CheckJudgement>,
 ) -> Vec<CheckJudgement> {
     let mut judgements: Vec<CheckJudgement> = Vec::new();
     for node in &facts.nodes {

@@ -32,7 +32,7 @@ pub(crate) use self::facts::{
 pub(crate) use self::info::InfoFields;
 pub(crate) use self::judgement::{CheckSeverity, ExploredFaults, FactEvidence, ModelledFault};
 pub(crate) use self::lock_watch::{LookTime, WatchedLock};
-pub(crate) use self::refusal::{Answer, RefusedFact};
+pub(crate) use self::refusal::{FactResult, RefusedFact};
 pub(crate) use self::registry::{CHECKS, explores_schemas, judge};
 pub(crate) use self::retry_window::{REDELIVERERS, Redeliverer, RetryWindow};
 pub(crate) use self::sample::{RecordSample, hold_ms};

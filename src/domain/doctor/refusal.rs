@@ -16,7 +16,7 @@ pub(crate) struct RefusedFact {
 }
 
 /// A fact, or why it is unknown.
-pub(crate) type Answer<T> = Result<T, RefusedFact>;
+pub(crate) type FactResult<T> = Result<T, RefusedFact>;
 
 /// The reply to this command lacks a field.
 pub(super) fn missing(command: &str, field: &str) -> RefusedFact {

@@ -16,7 +16,7 @@ use super::facts::{
 use super::info::InfoFields;
 use super::judgement::CheckSeverity::{self, Error, Note, Ok as Fine, Unknown, Warning};
 use super::judgement::ModelledFault;
-use super::refusal::{Answer, RefusedFact};
+use super::refusal::{FactResult, RefusedFact};
 use super::registry::{CHECKS, judge};
 use super::sample::RecordSample;
 use super::statement::{DoctorVerdict, Statement, verdict};
@@ -375,7 +375,7 @@ fn sentinels_are_judged_by_number_quorum_and_down_after() {
     let no_quorum = Ok(Err("NOQUORUM 1 usable Sentinels".to_owned()));
     let without = SentinelFacts { quorum: no_quorum, ..sentinel("2", "2") };
     assert_eq!(severities(&of(vec![without]), "sentinels"), [Error]);
-    let master: Answer<_> = Err(refusal("SENTINEL MASTER", Some("+sentinel|master")));
+    let master: FactResult<_> = Err(refusal("SENTINEL MASTER", Some("+sentinel|master")));
     let silent = SentinelFacts { master, ..sentinel("2", "2") };
     assert_eq!(severities(&of(vec![silent]), "sentinels"), [Unknown]);
     let down_after = |schema: Schema| {

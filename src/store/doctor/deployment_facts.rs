@@ -10,7 +10,7 @@ use super::sentinel_facts::read_sentinel;
 use super::user_rights::{read_rights, read_user};
 use crate::domain::doctor::sent_commands::{KEY, of_idemctl, of_schema, of_service};
 use crate::domain::doctor::{
-    Answer, DeploymentFacts, InfoFields, NodeFacts, RecordSample, SentCommand, SentinelFacts,
+    DeploymentFacts, FactResult, InfoFields, NodeFacts, RecordSample, SentCommand, SentinelFacts,
 };
 use crate::domain::schema::Schema;
 use crate::store::cluster::client::Client;
@@ -25,7 +25,7 @@ use crate::store::error::StoreError;
 pub(crate) async fn read_deployment(
     client: &Client,
     schemas: &[Arc<Schema>],
-    sample: Answer<RecordSample>,
+    sample: FactResult<RecordSample>,
     service_user: Option<&str>,
     clock: &dyn Fn() -> u64,
 ) -> Result<DeploymentFacts, StoreError> {
@@ -89,7 +89,7 @@ pub(crate) async fn read_deployment(
 /// A server does not answer.
 pub(crate) async fn read_infos(
     client: &Client,
-) -> Result<BTreeMap<String, Answer<InfoFields>>, StoreError> {
+) -> Result<BTreeMap<String, FactResult<InfoFields>>, StoreError> {
     let masters = client.masters().await?;
     let reads = masters.iter().map(|node| read_info(client, node));
     let mut infos = BTreeMap::new();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use redis::Value;
 
 use super::refused::{is_fatal, not_understood, refused};
-use crate::domain::doctor::{Answer, ClockReading, InfoFields, NodeFacts, RefusedFact};
+use crate::domain::doctor::{ClockReading, FactResult, InfoFields, NodeFacts, RefusedFact};
 use crate::store::cluster::client::{Client, ClientReply};
 use crate::store::connection::{Target, reply};
 use crate::store::error::StoreError;
@@ -91,7 +91,7 @@ pub(super) async fn read_node(
 pub(super) async fn read_info(
     client: &Client,
     node: &Target,
-) -> Result<Answer<InfoFields>, StoreError> {
+) -> Result<FactResult<InfoFields>, StoreError> {
     let mut pipeline = redis::pipe();
     pipeline.cmd("INFO");
     let reply = client.ask_node(node, pipeline, 1).await.pop();
@@ -129,7 +129,7 @@ async fn read_clock(
     client: &Client,
     node: &Target,
     clock: &dyn Fn() -> u64,
-) -> Result<Answer<ClockReading>, StoreError> {
+) -> Result<FactResult<ClockReading>, StoreError> {
     let mut pipeline = redis::pipe();
     pipeline.cmd("TIME");
     let before_ms = clock();
@@ -150,7 +150,7 @@ pub(super) fn answered(
     reply: Option<ClientReply>,
     command: &str,
     rule: &str,
-) -> Result<Answer<Value>, StoreError> {
+) -> Result<FactResult<Value>, StoreError> {
     match reply {
         Some(Ok(value)) => Ok(Ok(value)),
         Some(Err(error)) if is_fatal(&error) => Err(error),
@@ -159,7 +159,7 @@ pub(super) fn answered(
     }
 }
 
-fn fields(command: &'static str, reply: Value) -> Answer<InfoFields> {
+fn fields(command: &'static str, reply: Value) -> FactResult<InfoFields> {
     match reply::bytes(reply) {
         Some(text) => Ok(InfoFields::parse(command, &String::from_utf8_lossy(&text))),
         None => Err(not_understood(command)),
@@ -167,7 +167,7 @@ fn fields(command: &'static str, reply: Value) -> Answer<InfoFields> {
 }
 
 /// The value in a reply to CONFIG GET with one parameter.
-fn parameter_value(reply: Value, command: &str) -> Answer<String> {
+fn parameter_value(reply: Value, command: &str) -> FactResult<String> {
     let words = match reply {
         // A map in protocol version 3.
         Value::Map(pairs) => pairs.into_iter().flat_map(|(name, value)| [name, value]).collect(),
@@ -183,7 +183,7 @@ fn parameter_value(reply: Value, command: &str) -> Answer<String> {
 }
 
 /// The commands that the server does not have, and the number of words of the others.
-fn command_table(commands: &[String], reply: Value) -> (Answer<Vec<String>>, Arities) {
+fn command_table(commands: &[String], reply: Value) -> (FactResult<Vec<String>>, Arities) {
     let Some(entries) = reply::array(reply) else {
         return (Err(not_understood("COMMAND INFO")), Arities::new());
     };
@@ -205,7 +205,7 @@ fn command_table(commands: &[String], reply: Value) -> (Answer<Vec<String>>, Ari
 }
 
 /// The node's own line of CLUSTER NODES, which alone shows the slots that it moves.
-fn own_line(reply: Value) -> Answer<String> {
+fn own_line(reply: Value) -> FactResult<String> {
     let text = reply::bytes(reply).ok_or_else(|| not_understood("CLUSTER NODES"))?;
     let text = String::from_utf8_lossy(&text);
     for line in text.lines() {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use redis::Value;
 
 use super::refused::{is_fatal, not_understood, refused};
-use crate::domain::doctor::{Answer, SentinelFacts};
+use crate::domain::doctor::{FactResult, SentinelFacts};
 use crate::store::connection::sentinels::Sentinels;
 use crate::store::connection::{Address, Connection, Target, pack, reply};
 use crate::store::error::StoreError;
@@ -41,7 +41,7 @@ async fn ask(
     (master, quorum)
 }
 
-fn master_fields(reply: Result<Value, StoreError>) -> Answer<BTreeMap<String, String>> {
+fn master_fields(reply: Result<Value, StoreError>) -> FactResult<BTreeMap<String, String>> {
     let command = "SENTINEL MASTER";
     let reply = reply.map_err(|error| refused(command, "+sentinel|master", &error))?;
     let words = reply::array(reply).ok_or_else(|| not_understood(command))?;
@@ -56,7 +56,7 @@ fn master_fields(reply: Result<Value, StoreError>) -> Answer<BTreeMap<String, St
 }
 
 /// The inner error is the Sentinel's reason why there is no quorum or no majority.
-fn quorum_reply(reply: Result<Value, StoreError>) -> Answer<Result<String, String>> {
+fn quorum_reply(reply: Result<Value, StoreError>) -> FactResult<Result<String, String>> {
     let command = "SENTINEL CKQUORUM";
     match reply {
         Ok(reply) => match reply::word(reply) {

@@ -4,7 +4,7 @@ use redis::Value;
 
 use super::node_facts::{Arities, answered};
 use super::refused::{is_fatal, not_understood, refused};
-use crate::domain::doctor::{Answer, DeniedCommand, RefusedFact, SentCommand, UserRights};
+use crate::domain::doctor::{DeniedCommand, FactResult, RefusedFact, SentCommand, UserRights};
 use crate::store::cluster::client::Client;
 use crate::store::connection::{Target, reply};
 use crate::store::error::StoreError;
@@ -19,7 +19,7 @@ const DRYRUN: &str = "ACL DRYRUN";
 pub(super) async fn read_user(
     client: &Client,
     node: &Target,
-) -> Result<Answer<String>, StoreError> {
+) -> Result<FactResult<String>, StoreError> {
     let mut pipeline = redis::pipe();
     pipeline.cmd("ACL").arg("WHOAMI");
     let reply = client.ask_node(node, pipeline, 1).await.pop();
@@ -36,8 +36,8 @@ pub(super) async fn read_rights(
     node: &Target,
     user: &str,
     sent: &[SentCommand],
-    arities: &Answer<Arities>,
-) -> Result<Answer<UserRights>, StoreError> {
+    arities: &FactResult<Arities>,
+) -> Result<FactResult<UserRights>, StoreError> {
     let arities = match arities {
         Ok(arities) => arities,
         Err(refusal) => return Ok(Err(refusal.clone())),

@@ -6,7 +6,7 @@ use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
 use crate::domain::doctor::facts::{DeploymentFacts, LookCount, NodeFacts, ObservedRun};
 use crate::domain::doctor::info::part_of;
 use crate::domain::doctor::judgement::{CheckJudgement, FactEvidence, of_each_node};
-use crate::domain::doctor::refusal::{Answer, RefusedFact};
+use crate::domain::doctor::refusal::{FactResult, RefusedFact};
 use crate::domain::doctor::sample::{RecordSample, SchemaSample};
 use crate::domain::doctor::sizing::{
     ArrivalRate, Bound, Inflow, MemoryModel, SizedRecord, arrival_rate,
@@ -89,7 +89,7 @@ fn judge_node(
     facts: &DeploymentFacts,
     sample: &RecordSample,
     node: &NodeFacts,
-) -> Answer<CheckJudgement> {
+) -> FactResult<CheckJudgement> {
     let memory = memory_of(node, sample.db)?;
     if memory.limit > 0 && memory.used >= memory.limit {
         let limit = shown(memory.limit);
@@ -123,7 +123,7 @@ fn judge_node(
     Ok(judge_needed(node, sample, &memory, &needed, growth.as_ref()))
 }
 
-fn memory_of(node: &NodeFacts, db: i64) -> Answer<NodeMemory> {
+fn memory_of(node: &NodeFacts, db: i64) -> FactResult<NodeMemory> {
     let not_counted = node.number("mem_not_counted_for_evict").unwrap_or(0);
     let used = node.number("used_memory")?;
     let own = node.number("used_memory_startup").unwrap_or(0);
@@ -157,7 +157,11 @@ struct Needed {
     inputs: Vec<String>,
 }
 
-fn needed(sample: &RecordSample, memory: &NodeMemory, growth: Option<&Growth>) -> Answer<Needed> {
+fn needed(
+    sample: &RecordSample,
+    memory: &NodeMemory,
+    growth: Option<&Growth>,
+) -> FactResult<Needed> {
     if memory.keys == 0 {
         return Err(not_shown("the server reports no number of keys"));
     }
@@ -204,7 +208,7 @@ fn add_schema(
     scale: f64,
     all: usize,
     arrived: Option<(f64, f64)>,
-) -> Answer<()> {
+) -> FactResult<()> {
     for record in &of.sized {
         let bytes = record.whole_bytes().ok_or_else(no_memory_usage)? * record.weight * scale;
         needed.records += bytes;
@@ -350,7 +354,12 @@ struct Growth<'a> {
 }
 
 impl<'a> Growth<'a> {
-    fn of(node: &NodeFacts, run: &'a ObservedRun, before: &NodeMemory, db: i64) -> Answer<Self> {
+    fn of(
+        node: &NodeFacts,
+        run: &'a ObservedRun,
+        before: &NodeMemory,
+        db: i64,
+    ) -> FactResult<Self> {
         let after = |field: &str| node.number_after(run, field);
         let not_counted = after("mem_not_counted_for_evict").unwrap_or(0);
         let info = run.infos.get(&node.name).and_then(|info| info.as_ref().ok());

@@ -3,7 +3,7 @@
 use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
 use crate::domain::doctor::facts::{ClockReading, DeploymentFacts, NodeFacts};
 use crate::domain::doctor::judgement::{CheckJudgement, of_each_node};
-use crate::domain::doctor::refusal::{Answer, RefusedFact};
+use crate::domain::doctor::refusal::{FactResult, RefusedFact};
 
 pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     code: "clock-local",
@@ -33,7 +33,7 @@ fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
     of_each_node(facts, |node| judge_node(node, &telling))
 }
 
-fn judge_node(node: &NodeFacts, telling: &[String]) -> Answer<CheckJudgement> {
+fn judge_node(node: &NodeFacts, telling: &[String]) -> FactResult<CheckJudgement> {
     let (least, most) = bounds(&node.clock.clone()?);
     let fact = if least > TOLERANCE_MS {
         format!("the server's clock is at least {} s ahead of this machine's", least / 1_000)

@@ -3,7 +3,7 @@
 use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
 use crate::domain::doctor::facts::{DeploymentFacts, NodeFacts};
 use crate::domain::doctor::judgement::{CheckJudgement, of_each_node};
-use crate::domain::doctor::refusal::Answer;
+use crate::domain::doctor::refusal::FactResult;
 use crate::domain::doctor::sent_commands;
 
 pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
@@ -24,7 +24,7 @@ fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
     of_each_node(facts, |node| judge_node(node, facts))
 }
 
-fn judge_node(node: &NodeFacts, facts: &DeploymentFacts) -> Answer<CheckJudgement> {
+fn judge_node(node: &NodeFacts, facts: &DeploymentFacts) -> FactResult<CheckJudgement> {
     let missing = node.missing_commands.clone()?;
     if missing.is_empty() {
         return Ok(CheckJudgement::ok(

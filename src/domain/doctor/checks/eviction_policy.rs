@@ -3,7 +3,7 @@
 use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
 use crate::domain::doctor::facts::{DeploymentFacts, NodeFacts};
 use crate::domain::doctor::judgement::{CheckJudgement, ModelledFault, of_each_node};
-use crate::domain::doctor::refusal::Answer;
+use crate::domain::doctor::refusal::FactResult;
 
 pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     code: "eviction-policy",
@@ -33,7 +33,7 @@ fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
     of_each_node(facts, judge_node)
 }
 
-fn judge_node(node: &NodeFacts) -> Answer<CheckJudgement> {
+fn judge_node(node: &NodeFacts) -> FactResult<CheckJudgement> {
     let policy = policy(node)?;
     if policy == "noeviction" {
         return Ok(CheckJudgement::ok("maxmemory-policy is noeviction"));
@@ -53,7 +53,7 @@ fn judge_node(node: &NodeFacts) -> Answer<CheckJudgement> {
 }
 
 /// The eviction policy. Some managed services leave it out of INFO, or empty.
-pub(in crate::domain::doctor) fn policy(node: &NodeFacts) -> Answer<&str> {
+pub(in crate::domain::doctor) fn policy(node: &NodeFacts) -> FactResult<&str> {
     match node.info("maxmemory_policy") {
         Ok(policy) => Ok(policy),
         Err(_) => node.config("maxmemory-policy"),
@@ -61,7 +61,7 @@ pub(in crate::domain::doctor) fn policy(node: &NodeFacts) -> Answer<&str> {
 }
 
 /// The memory limit in bytes; 0 for none.
-pub(in crate::domain::doctor) fn maxmemory(node: &NodeFacts) -> Answer<u64> {
+pub(in crate::domain::doctor) fn maxmemory(node: &NodeFacts) -> FactResult<u64> {
     if let Ok(bytes) = node.number("maxmemory") {
         return Ok(bytes);
     }

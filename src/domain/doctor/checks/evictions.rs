@@ -3,7 +3,7 @@
 use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
 use crate::domain::doctor::facts::{DeploymentFacts, NodeFacts, ObservedRun};
 use crate::domain::doctor::judgement::{CheckJudgement, CheckSeverity, of_each_node};
-use crate::domain::doctor::refusal::Answer;
+use crate::domain::doctor::refusal::FactResult;
 use crate::domain::duration;
 
 pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
@@ -38,7 +38,7 @@ fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
 }
 
 /// The keys that were evicted during the run.
-fn judge_run(node: &NodeFacts, run: &ObservedRun) -> Answer<CheckJudgement> {
+fn judge_run(node: &NodeFacts, run: &ObservedRun) -> FactResult<CheckJudgement> {
     let before = node.number("evicted_keys")?;
     let evicted = node.number_after(run, "evicted_keys")?.saturating_sub(before);
     let lasted = duration::short(run.lasted_ms);
@@ -51,7 +51,7 @@ fn judge_run(node: &NodeFacts, run: &ObservedRun) -> Answer<CheckJudgement> {
     })
 }
 
-fn judge_node(node: &NodeFacts, facts: &DeploymentFacts) -> Answer<CheckJudgement> {
+fn judge_node(node: &NodeFacts, facts: &DeploymentFacts) -> FactResult<CheckJudgement> {
     let evicted = match facts.observed() {
         Some(Ok(run)) => node.number_after(run, "evicted_keys")?,
         _ => node.number("evicted_keys")?,

@@ -3,7 +3,7 @@
 use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
 use crate::domain::doctor::facts::{DeploymentFacts, NodeFacts};
 use crate::domain::doctor::judgement::{CheckJudgement, ModelledFault, of_each_node};
-use crate::domain::doctor::refusal::{Answer, RefusedFact};
+use crate::domain::doctor::refusal::{FactResult, RefusedFact};
 
 pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     code: "failover-loss",
@@ -26,7 +26,7 @@ fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
     of_each_node(facts, judge_node)
 }
 
-fn judge_node(node: &NodeFacts) -> Answer<CheckJudgement> {
+fn judge_node(node: &NodeFacts) -> FactResult<CheckJudgement> {
     if node.info("role")? == "slave" {
         return Err(RefusedFact {
             command: "INFO replication".to_owned(),

@@ -4,7 +4,7 @@ use super::eviction_policy::{evicts, maxmemory};
 use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
 use crate::domain::doctor::facts::{DeploymentFacts, NodeFacts};
 use crate::domain::doctor::judgement::{CheckJudgement, of_each_node};
-use crate::domain::doctor::refusal::Answer;
+use crate::domain::doctor::refusal::FactResult;
 
 pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     code: "memory-headroom",
@@ -34,7 +34,7 @@ fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
     of_each_node(facts, judge_node)
 }
 
-fn judge_node(node: &NodeFacts) -> Answer<CheckJudgement> {
+fn judge_node(node: &NodeFacts) -> FactResult<CheckJudgement> {
     let limit = maxmemory(node)?;
     if limit == 0 {
         return Ok(CheckJudgement::note("maxmemory is 0, so Redis has no memory limit")

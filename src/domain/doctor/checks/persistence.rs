@@ -3,7 +3,7 @@
 use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
 use crate::domain::doctor::facts::{DeploymentFacts, NodeFacts};
 use crate::domain::doctor::judgement::{CheckJudgement, ModelledFault, of_each_node};
-use crate::domain::doctor::refusal::{Answer, missing};
+use crate::domain::doctor::refusal::{FactResult, missing};
 
 pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     code: "persistence",
@@ -30,7 +30,7 @@ fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
     of_each_node(facts, judge_node)
 }
 
-fn judge_node(node: &NodeFacts) -> Answer<CheckJudgement> {
+fn judge_node(node: &NodeFacts) -> FactResult<CheckJudgement> {
     if has_aof(node)? {
         return with_aof(node);
     }
@@ -53,14 +53,14 @@ fn judge_node(node: &NodeFacts) -> Answer<CheckJudgement> {
 }
 
 /// True if the server writes an append-only file.
-fn has_aof(node: &NodeFacts) -> Answer<bool> {
+fn has_aof(node: &NodeFacts) -> FactResult<bool> {
     match node.info("aof_enabled") {
         Ok(enabled) => Ok(enabled == "1"),
         Err(_) => Ok(node.config("appendonly")? == "yes"),
     }
 }
 
-fn with_aof(node: &NodeFacts) -> Answer<CheckJudgement> {
+fn with_aof(node: &NodeFacts) -> FactResult<CheckJudgement> {
     match node.config("appendfsync")? {
         "always" => Ok(CheckJudgement::ok("AOF is on, with appendfsync always")),
         "everysec" => Ok(CheckJudgement::note("AOF is on, with appendfsync everysec")

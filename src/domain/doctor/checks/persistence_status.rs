@@ -3,7 +3,7 @@
 use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
 use crate::domain::doctor::facts::{DeploymentFacts, NodeFacts};
 use crate::domain::doctor::judgement::{CheckJudgement, of_each_node};
-use crate::domain::doctor::refusal::Answer;
+use crate::domain::doctor::refusal::FactResult;
 
 pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     code: "persistence-status",
@@ -27,7 +27,7 @@ fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
     of_each_node(facts, judge_node)
 }
 
-fn judge_node(node: &NodeFacts) -> Answer<CheckJudgement> {
+fn judge_node(node: &NodeFacts) -> FactResult<CheckJudgement> {
     let mut failed = Vec::new();
     for status in STATUSES {
         let value = node.info(status)?;

@@ -4,7 +4,7 @@ use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
 use crate::domain::doctor::facts::{DeploymentFacts, NodeFacts};
 use crate::domain::doctor::info::part_of;
 use crate::domain::doctor::judgement::{CheckJudgement, of_each_node};
-use crate::domain::doctor::refusal::{Answer, missing};
+use crate::domain::doctor::refusal::{FactResult, missing};
 
 pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     code: "replication",
@@ -28,7 +28,7 @@ fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
     of_each_node(facts, judge_node)
 }
 
-fn judge_node(node: &NodeFacts) -> Answer<CheckJudgement> {
+fn judge_node(node: &NodeFacts) -> FactResult<CheckJudgement> {
     if node.info("role")? == "slave" {
         return as_replica(node);
     }
@@ -70,7 +70,7 @@ fn judge_node(node: &NodeFacts) -> Answer<CheckJudgement> {
     Ok(CheckJudgement::warning(behind.join(", ")))
 }
 
-fn as_replica(node: &NodeFacts) -> Answer<CheckJudgement> {
+fn as_replica(node: &NodeFacts) -> FactResult<CheckJudgement> {
     if node.info("master_link_status")? != "up" {
         return Ok(CheckJudgement::error(
             "the server is a replica that is cut off from its master",

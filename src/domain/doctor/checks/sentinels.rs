@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
 use crate::domain::doctor::facts::{DeploymentFacts, SentinelFacts};
 use crate::domain::doctor::judgement::CheckJudgement;
-use crate::domain::doctor::refusal::{Answer, RefusedFact};
+use crate::domain::doctor::refusal::{FactResult, RefusedFact};
 
 pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     code: "sentinels",
@@ -31,7 +31,7 @@ fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
     vec![judge_all(&facts.sentinels).unwrap_or_else(CheckJudgement::unknown)]
 }
 
-fn judge_all(sentinels: &[SentinelFacts]) -> Answer<CheckJudgement> {
+fn judge_all(sentinels: &[SentinelFacts]) -> FactResult<CheckJudgement> {
     // A Sentinel that does not answer must not hide what another one reports.
     for sentinel in sentinels {
         if let Ok(Err(why)) = &sentinel.quorum {
@@ -66,7 +66,7 @@ fn judge_all(sentinels: &[SentinelFacts]) -> Answer<CheckJudgement> {
 }
 
 /// The answer of a Sentinel. A refusal names the Sentinel.
-fn of<T>(sentinel: &SentinelFacts, answer: Answer<T>) -> Answer<T> {
+fn of<T>(sentinel: &SentinelFacts, answer: FactResult<T>) -> FactResult<T> {
     answer.map_err(|refusal| RefusedFact {
         why: format!("{}: {}", sentinel.name, refusal.why),
         ..refusal

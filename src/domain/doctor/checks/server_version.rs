@@ -3,7 +3,7 @@
 use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
 use crate::domain::doctor::facts::{DeploymentFacts, NodeFacts};
 use crate::domain::doctor::judgement::{CheckJudgement, of_each_node};
-use crate::domain::doctor::refusal::Answer;
+use crate::domain::doctor::refusal::FactResult;
 
 pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     code: "server-version",
@@ -26,7 +26,7 @@ fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
     of_each_node(facts, judge_node)
 }
 
-fn judge_node(node: &NodeFacts) -> Answer<CheckJudgement> {
+fn judge_node(node: &NodeFacts) -> FactResult<CheckJudgement> {
     // Valkey and other forks report the Redis version that they are compatible with.
     if let Ok(server) = node.info("server_name") {
         let own = node.info(&format!("{server}_version"));
@@ -53,7 +53,7 @@ fn judge_node(node: &NodeFacts) -> Answer<CheckJudgement> {
 ///
 /// # Errors
 /// The version has a bug, and the setting that decides is unknown.
-fn bug(node: &NodeFacts, version: (u64, u64, u64)) -> Answer<Option<&'static str>> {
+fn bug(node: &NodeFacts, version: (u64, u64, u64)) -> FactResult<Option<&'static str>> {
     let has_aof = node.info("aof_enabled") == Ok("1");
     if version < (7, 0, 0) && has_aof && node.config("appendfsync")? == "always" {
         let bug = "appendfsync always can acknowledge a write before it is on disk (#9678, fixed \

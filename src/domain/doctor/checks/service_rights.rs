@@ -4,7 +4,7 @@ use super::user_rights::{denials, not_asked, without_schema};
 use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
 use crate::domain::doctor::facts::{DeniedCommand, DeploymentFacts, NodeFacts, UserRights};
 use crate::domain::doctor::judgement::{CheckJudgement, of_each_node};
-use crate::domain::doctor::refusal::{Answer, missing};
+use crate::domain::doctor::refusal::{FactResult, missing};
 
 pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     code: "service-rights",
@@ -28,7 +28,7 @@ fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
     of_each_node(facts, |node| judge_node(node, facts))
 }
 
-fn judge_node(node: &NodeFacts, facts: &DeploymentFacts) -> Answer<CheckJudgement> {
+fn judge_node(node: &NodeFacts, facts: &DeploymentFacts) -> FactResult<CheckJudgement> {
     let rights = match &node.service_user {
         Some(rights) => rights.clone()?,
         None => return Err(missing("ACL DRYRUN", "this user")),

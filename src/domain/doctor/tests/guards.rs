@@ -133,7 +133,7 @@ fn what_was_not_read_of_a_sample_is_not_in_order() {
 
 #[test]
 fn a_hidden_sentinel_hides_nothing_that_another_one_reports() {
-    let refused: Answer<_> = Err(refusal("SENTINEL MASTER", Some("+sentinel|master")));
+    let refused: FactResult<_> = Err(refusal("SENTINEL MASTER", Some("+sentinel|master")));
     let no_quorum = Err(refusal("SENTINEL CKQUORUM", None));
     let hidden = SentinelFacts { master: refused, quorum: no_quorum, ..sentinel("2", "2") };
     let of = |sentinels: Vec<SentinelFacts>, lock_ttl| {
