@@ -164,7 +164,7 @@ pub fn wrongs(rule: Rule, facts: &Facts<'_>) -> Vec<Wrong> {
         }
         Rule::Unlock => {
             rule_out(Wrong::Result, !facts.is_lock);
-            let is_seen = facts.asked.is_some_and(|asked| facts.entry.written <= asked);
+            let is_seen = facts.asked.is_some_and(|asked| facts.entry.stood_like_this(asked));
             rule_out(Wrong::NotWhatWasSeen, !is_seen && !facts.is_like_any_other());
         }
         Rule::Restore | Rule::Expire { .. } => {
@@ -190,6 +190,7 @@ mod tests {
             set: written,
             by: Who::Worker(0),
             spoilt: false,
+            former: Vec::new(),
         }
     }
 
@@ -271,5 +272,18 @@ mod tests {
             (facts.names_owner, facts.asked) = (false, Some(NOW - 1_500_000))
         };
         assert_eq!(judged(Rule::Unlock, &lock, like_any_other), [], "it is like the one before");
+    }
+
+    /// A heartbeat gives a lock of 1 s half of its TTL after half a second: its end is the one that was seen.
+    #[test]
+    fn an_unlock_takes_a_lock_that_ends_when_the_one_it_saw_ended() {
+        let mut lock = entry(Some(NOW / 1_000 + 292), 207);
+        let asked = |facts: &mut Facts<'_>| facts.asked = Some(NOW - 300_000);
+        lock.former = vec![(NOW - 707_000, Some(NOW / 1_000 + 293))];
+        assert_eq!(judged(Rule::Unlock, &lock, asked), []);
+        lock.former.push((NOW - 450_000, Some(NOW / 1_000 + 800)));
+        assert_eq!(judged(Rule::Unlock, &lock, asked), [Wrong::NotWhatWasSeen]);
+        lock.former = vec![(NOW - 250_000, lock.ends_at)];
+        assert_eq!(judged(Rule::Unlock, &lock, asked), [Wrong::NotWhatWasSeen]);
     }
 }

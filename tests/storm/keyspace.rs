@@ -9,6 +9,9 @@ use crate::command::{Expiry, Who};
 /// shown, the server counts from when it began.
 pub const TOLERANCE_MS: u64 = 300;
 
+/// How far the stream's times for one moment of expiry may be apart for the moments to be one, in milliseconds.
+const SAME_MOMENT_MS: u64 = 2;
+
 /// One Redis key.
 #[derive(Debug, Clone)]
 pub struct Entry {
@@ -23,9 +26,26 @@ pub struct Entry {
     pub by: Who,
     /// A service took its expiry away that did not hold it: nobody can tell any more that its worker lives.
     pub spoilt: bool,
+    /// The expiries that it had before with the same bytes: when each was written, and when it would have ended.
+    pub former: Vec<(u64, Option<u64>)>,
 }
 
 impl Entry {
+    /// True when at this time the same bytes stood there with the same moment of expiry. A lock of 1 s that is given 500 ms
+    /// after half a second is in between another one, and then again the one that was seen.
+    pub fn stood_like_this(&self, at: u64) -> bool {
+        if self.written <= at {
+            return true;
+        }
+        match self.former.iter().rev().find(|(written, _)| *written <= at) {
+            None => false,
+            Some((_, former)) => match (former, self.ends_at) {
+                (Some(one), Some(other)) => one.abs_diff(other) <= SAME_MOMENT_MS,
+                (one, other) => *one == other,
+            },
+        }
+    }
+
     /// True when it has ended by this time.
     pub fn has_ended(&self, at: u64) -> bool {
         self.ends_at.is_some_and(|end| end * 1_000 <= at)
@@ -83,7 +103,7 @@ impl Keyspace {
         let ends_at = end(expiry, at, kept);
         self.entries.insert(
             key.to_vec(),
-            Entry { value, ends_at, written: at, set: at, by, spoilt: false },
+            Entry { value, ends_at, written: at, set: at, by, spoilt: false, former: Vec::new() },
         );
         before
     }
@@ -108,6 +128,7 @@ impl Keyspace {
     pub fn expire(&mut self, key: &[u8], expiry: Expiry, (at, by): (u64, Who)) -> Option<Entry> {
         let entry = self.entries.get_mut(key).filter(|entry| !entry.has_ended(at))?;
         let before = entry.clone();
+        entry.former.push((entry.written, entry.ends_at));
         entry.ends_at = end(expiry, at, entry.ends_at);
         entry.written = at;
         entry.spoilt |= expiry == Expiry::Never && entry.by != by;
