@@ -84,8 +84,12 @@ impl Context {
         }
     }
 
-    pub async fn reader(&mut self) -> Result<RecordReader> {
-        Ok(self.client().await?.reader())
+    /// Connects for reading.
+    ///
+    /// # Errors
+    /// The errors of [`Self::connect`].
+    pub async fn connect_reader(&mut self) -> Result<RecordReader> {
+        Ok(self.connect().await?.reader())
     }
 
     /// Connects for changes.
@@ -93,7 +97,7 @@ impl Context {
     /// # Errors
     /// Refused for safety if the context does not permit changes; else the errors of
     /// [`store::connect`].
-    pub async fn writer(&mut self, args: &ConfirmArgs) -> Result<Writer> {
+    pub async fn connect_writer(&mut self, args: &ConfirmArgs) -> Result<Writer> {
         if self.settings.wants_sandbox() {
             self.use_sandbox().await?;
         }
@@ -111,7 +115,7 @@ impl Context {
             }
             replicas = Some((count, wait));
         }
-        let client = self.client().await?;
+        let client = self.connect().await?;
         if !client.may_change().await? {
             let server = client.name();
             self.ui.warning(&format!(
@@ -183,8 +187,8 @@ impl Context {
     /// Finds out which protection applies to this server, before any output. If this fails, it is
     /// repeated before a change.
     pub async fn learn_protection(&mut self) {
-        if let Ok(client) = self.client().await {
-            // `writer` repeats the check and then reports the error.
+        if let Ok(client) = self.connect().await {
+            // `connect_writer` repeats the check and then reports the error.
             let _ = self.apply_guards(&client).await;
         }
     }
@@ -206,7 +210,7 @@ impl Context {
     ///
     /// # Errors
     /// Refused for safety in a read-only or protected context; else the errors of
-    /// [`Context::client`].
+    /// [`Context::connect`].
     pub async fn arena(&mut self, doing: &str) -> Result<(Client, Writable)> {
         if self.settings.wants_sandbox() {
             self.use_sandbox().await?;
@@ -217,7 +221,7 @@ impl Context {
             self.use_sandbox().await?;
         }
         self.refuse_load()?;
-        let client = self.connect().await?;
+        let client = self.connect_to_target().await?;
         self.apply_guards(&client).await?;
         // A second time, because a guard may have protected the server.
         self.refuse_load()?;
@@ -253,18 +257,18 @@ impl Context {
         self.ui.status(&format!("{why}. Using a temporary local Redis ({how})."));
     }
 
-    /// Connects to the server.
+    /// Opens a new connection to the server.
     ///
     /// # Errors
     /// The errors of [`store::connect`]; there is no server program for a temporary local Redis.
-    pub async fn client(&mut self) -> Result<Client> {
+    pub async fn connect(&mut self) -> Result<Client> {
         if self.settings.wants_sandbox() {
             self.use_sandbox().await?;
         }
-        self.connect().await
+        self.connect_to_target().await
     }
 
-    async fn connect(&mut self) -> Result<Client> {
+    async fn connect_to_target(&mut self) -> Result<Client> {
         if self.settings.asks_password() {
             let question =
                 format!("Password for {}", self.place(&self.settings.target().to_string()));

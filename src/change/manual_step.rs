@@ -100,7 +100,7 @@ impl ManualStep<'_> {
             context.ui.status(&format!("dry run: nothing was changed{expected}"));
             return Ok(Exit::Done);
         }
-        let writer = context.writer(&args.change.confirm_args).await?;
+        let writer = context.connect_writer(&args.change.confirm_args).await?;
         let interrupt = Interrupt::listen()?;
         let confirm_args = &args.change.confirm_args;
         confirm_args.confirm(context, self.question, &writer.name(), &interrupt).await?;

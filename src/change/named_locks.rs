@@ -96,7 +96,7 @@ impl NamedLocks {
         action: LockAction,
         decide: impl Fn(&Record) -> LockDecision,
     ) -> Result<Self> {
-        let mut reader = context.reader().await?;
+        let mut reader = context.connect_reader().await?;
         let found = interruptible(lookup.find(&mut reader, catalog, keys)).await?;
         let mut locks = Vec::new();
         for mut found in LookupResult::each_once(found) {
@@ -174,7 +174,7 @@ impl NamedLocks {
         question: &str,
     ) -> Result<()> {
         let changes: Vec<_> = self.all_possible().map(PossibleLock::change).collect();
-        let writer = context.writer(&args.confirm_args).await?;
+        let writer = context.connect_writer(&args.confirm_args).await?;
         let interrupt = Interrupt::listen()?;
         args.confirm_args.confirm(context, question, &writer.name(), &interrupt).await?;
         // A signal waits until the log has a line for every lock that was changed.

@@ -25,7 +25,7 @@ pub async fn find_record(context: &mut Context, args: &StepArgs) -> Result<Recor
     if only_schema(&catalog, args.key.as_bytes()).is_ok() || args.key.is_empty() {
         return find_under_schema(context, args).await;
     }
-    let mut reader = context.reader().await?;
+    let mut reader = context.connect_reader().await?;
     let lookup = Lookup {
         head: ReadLimit::Whole,
         thresholds: Thresholds::default(),
@@ -80,7 +80,7 @@ async fn find_under_schema(context: &mut Context, args: &StepArgs) -> Result<Rec
     for schema in catalog.chosen() {
         check_writable(schema)?;
     }
-    let mut reader = context.reader().await?;
+    let mut reader = context.connect_reader().await?;
     let meanings = Given::word(key).meanings(&catalog, reader.db());
     let candidates = locate::for_meanings(&catalog, &meanings);
     let mut wanted = Vec::with_capacity(candidates.len());

@@ -82,7 +82,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let catalog = context.catalog(&args.schemas)?;
     let sought = args.alarms.sought(&context.settings, args.thresholds.clone(), &catalog)?;
     let selection = args.filter.selection()?;
-    let reader = context.reader().await?.scanning(args.scan.scan_options());
+    let reader = context.connect_reader().await?.scanning(args.scan.scan_options());
     let interrupt = Interrupt::listen()?;
     // Only a long beginning shows whether a long value can be decoded. Other findings are about
     // locks, which are short.

@@ -53,7 +53,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let schemas = context.all_schemas(&args.folder)?;
     let known =
         context.catalog(&SchemaArgs { folder: args.folder.clone(), ..SchemaArgs::default() })?;
-    let reader = context.reader().await?;
+    let reader = context.connect_reader().await?;
     let interrupt = Interrupt::listen()?;
     let wanted = usize::try_from(args.sample)?;
     let start = Sampler::start(reader.clone(), wanted, Rng::new(), args.rate.rate);

@@ -287,7 +287,7 @@ impl Diff {
                 .into());
         }
         if let Some(before) = before {
-            let from = context.client().await?.provenance().await.ok();
+            let from = context.connect().await?.provenance().await.ok();
             // The filters of this command apply to both snapshots, so they are compared only if the
             // list was filtered, too.
             let mut filters = None;
@@ -298,7 +298,7 @@ impl Diff {
             let now = ListScope { from, all_dbs: false, schemas, filters, limit: None };
             check_scopes(&before.restricted_to(&args.schemas.schema), &now)?;
         }
-        let reader = context.reader().await?.scanning(args.scan.scan_options());
+        let reader = context.connect_reader().await?.scanning(args.scan.scan_options());
         // Reads as much of each value as `list` does. Otherwise long values and their findings
         // could not be compared.
         let plan = ScanPlan {

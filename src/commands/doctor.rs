@@ -156,7 +156,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         None => Vec::new(),
     };
     let catalog = context.catalog(&args.schemas)?;
-    let client = context.client().await?;
+    let client = context.connect().await?;
     let mut need = SampleNeed::Nothing;
     for check in &CHECKS {
         if args.is_chosen(check) {

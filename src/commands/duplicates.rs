@@ -218,7 +218,7 @@ async fn scan(context: &mut Context, args: &Args, rule: &CompareRule) -> Result<
     if let Some(remark) = args.select.filter.remark(&catalog) {
         context.ui.status(&remark);
     }
-    let reader = context.reader().await?.scanning(args.scan.scan_options());
+    let reader = context.connect_reader().await?.scanning(args.scan.scan_options());
     let server = reader.name();
     let read = scanning::read(context, args, rule, &catalog, reader).await?;
     Ok(ReadRecords {
@@ -322,7 +322,7 @@ impl Scanned {
         if matches!(report.end, ScanEnd::Complete) && records == 0 {
             let none = report.coverage.none_selected();
             context.ui.status(&format!("{none} among {keys} of {server}"));
-            let reader = context.reader().await?;
+            let reader = context.connect_reader().await?;
             explain_nothing(context, &catalog, &reader).await;
         }
         if !context.ui.is_verbose() {

@@ -241,7 +241,7 @@ fn explain(
 /// Prints the current state, because a request may have acquired the lock again at once. If reading
 /// fails, prints nothing, because the lock was removed in any case.
 async fn read_back(context: &mut Context, record: &Record, key_index: usize) {
-    let Ok(mut reader) = context.reader().await else { return };
+    let Ok(mut reader) = context.connect_reader().await else { return };
     let wanted = vec![record.schema.redis_keys(&record.key)];
     // The beginning of the value is enough, because only the existence of the record is printed.
     let Ok(mut seen) = reader.read_or_fail(&wanted, ReadLimit::Bytes(1024)).await else { return };

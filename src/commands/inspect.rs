@@ -163,7 +163,7 @@ pub async fn run(context: &mut Context, mut args: Args) -> Result<Exit> {
         .into());
     }
     let catalog = context.catalog(&args.schemas)?;
-    let mut reader = context.reader().await?;
+    let mut reader = context.connect_reader().await?;
     if let Some(text) = &args.find {
         return find_and_inspect(context, &args, text.as_bytes(), catalog, reader).await;
     }

@@ -145,7 +145,7 @@ struct Database {
 }
 
 async fn databases(context: &mut Context, args: &Args) -> Result<Vec<Database>> {
-    let reader = context.reader().await?.scanning(args.scan.scan_options());
+    let reader = context.connect_reader().await?.scanning(args.scan.scan_options());
     if !args.all_dbs {
         return Ok(vec![Database { number: None, reader }]);
     }
@@ -175,7 +175,7 @@ impl ListRun<'_> {
         // list is still useful.
         let mut from = None;
         if show.output == Format::Json {
-            from = context.client().await?.provenance().await.ok();
+            from = context.connect().await?.provenance().await.ok();
         }
         let mut rows = ListRows::new(context, how, kept(self.args));
         let mut states = Vec::new();

@@ -178,9 +178,9 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let catalog = checked_catalog(context, &args)?;
     let selection = args.filter.selection()?;
     let writer =
-        if dry_run { None } else { Some(context.writer(&args.change.confirm_args).await?) };
+        if dry_run { None } else { Some(context.connect_writer(&args.change.confirm_args).await?) };
     let interrupt = Interrupt::listen()?;
-    let mut reader = context.reader().await?.scanning(scan_options);
+    let mut reader = context.connect_reader().await?.scanning(scan_options);
     let server = reader.name();
     if writer.is_some() {
         // Locks are extended before the question, so it must be possible to answer it.

@@ -69,7 +69,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     }
     // A dry run also refuses another server, so that it predicts what a restore would do.
     let ended = if args.change.dry_run {
-        let client = context.client().await?;
+        let client = context.connect().await?;
         source.may_go_to(context, &client.provenance().await?, args.returns.elsewhere)?;
         let interrupt = Interrupt::listen()?;
         bring_back(context, &of, &mut source, &mut Mode::Looks(&client), &mut rows, &interrupt)
@@ -107,7 +107,7 @@ async fn restore(
     source: &mut CheckedBackup,
     rows: &mut RestoredRows,
 ) -> Result<Result<bool>> {
-    let writer = context.writer(&args.change).await?;
+    let writer = context.connect_writer(&args.change).await?;
     let mut trail = AuditTrail::open(context, &args.change, "restore")?;
     let here = writer.provenance().await?;
     source.may_go_to(context, &here, args.returns.elsewhere)?;

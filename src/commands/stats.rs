@@ -141,7 +141,7 @@ async fn figures(context: &mut Context, args: &Args) -> Result<Exit> {
     if watch.is_some() && args.output == TabularOutput::Json {
         return Err(watch::endless());
     }
-    let reader = context.reader().await?.scanning(args.scan.scan_options());
+    let reader = context.connect_reader().await?.scanning(args.scan.scan_options());
     let interrupt = Interrupt::listen()?;
     let counting = Counting {
         args,

@@ -67,8 +67,8 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let dry_run = args.change.confirm_args.dry_run;
     // A dry run gets no connection that can change records.
     let writer =
-        if dry_run { None } else { Some(context.writer(&args.change.confirm_args).await?) };
-    let client = context.client().await?;
+        if dry_run { None } else { Some(context.connect_writer(&args.change.confirm_args).await?) };
+    let client = context.connect().await?;
     let here = match &writer {
         Some(writer) => writer.provenance().await?,
         None => client.provenance().await?,

@@ -82,11 +82,11 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
         key_list: Option<KeyList>,
     ) -> Result<Self> {
         let writer = match confirm_args {
-            Some(args) => Some(context.writer(args).await?),
+            Some(args) => Some(context.connect_writer(args).await?),
             None => None,
         };
         let interrupt = Interrupt::listen()?;
-        let reader = context.reader().await?.scanning(scan_options);
+        let reader = context.connect_reader().await?.scanning(scan_options);
         let server = writer.as_ref().map_or_else(|| reader.name(), Writer::name);
         Ok(Self {
             rule,

@@ -68,7 +68,7 @@ impl Args {
 }
 
 pub(super) async fn run(context: &mut Context, args: Args) -> Result<Exit> {
-    let client = context.client().await?;
+    let client = context.connect().await?;
     let mut test = ContextTest { checks: Vec::new(), exit: Exit::Done };
     test.server(context, &client).await?;
     let user = context.settings.target().user.clone().unwrap_or_else(|| "default".to_owned());

@@ -86,7 +86,7 @@ impl RecordChanges {
             reason: Some("records of probe's own keys".to_owned()),
             ..ConfirmArgs::default()
         };
-        let writer = context.writer(&confirm_args).await?;
+        let writer = context.connect_writer(&confirm_args).await?;
         let args = ChangeArgs { confirm_args, ..ChangeArgs::default() };
         let journal = Journal::open(context, &args, "probe", true)?;
         Ok(Self {

@@ -41,7 +41,7 @@ pub(super) async fn lookup(context: &mut Context, args: &Args) -> Result<Option<
         }
     }
     let catalog = context.catalog(&args.schemas)?;
-    let reader = context.reader().await?;
+    let reader = context.connect_reader().await?;
     context.learn_protection().await;
     confirm_context(context, args.confirm.as_deref())?;
     Ok(Some(RecordLookup { reader, catalog }))

@@ -236,7 +236,7 @@ impl Reconciliation<'_> {
 
     /// Reads from whichever server is the master now. Without success the old connection stays.
     pub(super) async fn find_master(&mut self) {
-        if let Ok(reader) = self.context.reader().await {
+        if let Ok(reader) = self.context.connect_reader().await {
             self.reader = reader;
         }
     }
@@ -245,7 +245,7 @@ impl Reconciliation<'_> {
     pub(super) async fn reconnect(&mut self) {
         self.find_master().await;
         if let Some(changes) = &mut self.changes
-            && let Ok(writer) = self.context.writer(self.confirm_args).await
+            && let Ok(writer) = self.context.connect_writer(self.confirm_args).await
         {
             changes.writer = writer;
         }

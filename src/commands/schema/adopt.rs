@@ -157,7 +157,7 @@ async fn warn_of_unrecognised(context: &mut Context, current: &Schema) -> Result
 async fn count(context: &mut Context, schema: &Schema) -> Result<u64> {
     let args = SchemaArgs { schema: vec![schema.name.clone()], ..SchemaArgs::default() };
     let catalog = context.catalog(&args)?;
-    let reader = context.reader().await?;
+    let reader = context.connect_reader().await?;
     let server = reader.name();
     let interrupt = Interrupt::listen()?;
     let plan = ScanPlan {

@@ -152,7 +152,7 @@ async fn count(
     let Some(schema) = report.schema.clone() else { return Ok(None) };
     let name = schema.name.clone();
     let catalog = Catalog::new(vec![schema], &[name]).map_err(CommandError::usage)?;
-    let reader = context.reader().await?.scanning(args.scan_options());
+    let reader = context.connect_reader().await?.scanning(args.scan_options());
     let server = reader.name();
     let interrupt = Interrupt::listen()?;
     let plan = ScanPlan {

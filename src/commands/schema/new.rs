@@ -94,7 +94,7 @@ pub(super) async fn new(context: &mut Context, args: Args) -> Result<Exit> {
 /// No: no key matches, or none from which a draft can be made.
 async fn matching(context: &mut Context, glob: &str) -> Result<Vec<KeyState>> {
     glob::check(glob.as_bytes()).map_err(|why| CommandError::usage(format!("--match: {why}")))?;
-    let reader = context.reader().await?;
+    let reader = context.connect_reader().await?;
     let mut sampler = Sampler::matching(reader.clone(), glob.as_bytes(), MOST_MATCHING).await?;
     let progress = context.ui.progress("keys scanned");
     let found = interruptible(async {
@@ -170,7 +170,7 @@ async fn matching(context: &mut Context, glob: &str) -> Result<Vec<KeyState>> {
 
 /// The Redis keys that the operator named, as they are on the server.
 async fn samples(context: &mut Context, keys: &[String]) -> Result<Vec<KeyState>> {
-    let reader = context.reader().await?;
+    let reader = context.connect_reader().await?;
     let records: Vec<_> = keys.iter().map(|key| vec![key.clone().into_bytes()]).collect();
     let seen = interruptible(async {
         Ok(reader.read_by_commands(&records, ReadLimit::Bytes(MOST)).await?)
