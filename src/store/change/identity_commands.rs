@@ -10,7 +10,7 @@ use crate::store::cluster::deadlines::{TRIED, is_known as knows_pexpiretime};
 use crate::store::cluster::routing::Route;
 use crate::store::connection::{Connection, pack, reply};
 use crate::store::error::StoreError;
-use crate::store::read::key_query::ExpiryCommand;
+use crate::store::read::key_query::{ExpiryCommand, hash_of};
 use crate::store::read::script_reply::observation;
 use crate::store::scripts;
 
@@ -157,7 +157,7 @@ impl<'a> IdentityCommands<'a> {
                     // The last bytes of a DUMP are a checksum of type and bytes.
                     checksum = dump.last_chunk().copied();
                     has_plain_fields = is_plain_hash(&dump);
-                    match fields.and_then(fields_of) {
+                    match fields.and_then(hash_of) {
                         Some(fields) => fields,
                         None => Content::Other(reply::word(kind).unwrap_or_default()),
                     }
@@ -214,23 +214,4 @@ impl<'a> IdentityCommands<'a> {
 /// The words of a command whose only argument is a Redis key.
 fn command_for(command: &str, redis_key: &[u8]) -> Words {
     vec![command.as_bytes().to_vec(), redis_key.to_vec()]
-}
-
-/// The reply of HGETALL, in either protocol version; `None` if it is not a hash.
-fn fields_of(reply: Value) -> Option<Content> {
-    let mut fields = Vec::new();
-    match reply {
-        Value::Map(pairs) => {
-            for (name, value) in pairs {
-                fields.push(reply::bytes(name)?);
-                fields.push(reply::bytes(value)?);
-            }
-        }
-        other => {
-            for word in reply::array(other)? {
-                fields.push(reply::bytes(word)?);
-            }
-        }
-    }
-    Some(Content::hash(fields))
 }

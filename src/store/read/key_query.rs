@@ -253,7 +253,7 @@ impl KeyQuery {
         match self.value {
             ValueQuery::Nothing => Ok(Content::not_read()),
             ValueQuery::Type => type_of(value).ok_or_else(|| replies.unexpected("TYPE")),
-            ValueQuery::Fields => fields_of(value).ok_or_else(|| replies.unexpected("HGETALL")),
+            ValueQuery::Fields => hash_of(value).ok_or_else(|| replies.unexpected("HGETALL")),
             ValueQuery::Head(limit) => {
                 let read = reply::bytes(value).ok_or_else(|| replies.unexpected("GETRANGE"))?;
                 let ReadLimit::Bytes(limit) = limit else { return Ok(Content::text(read)) };
@@ -316,14 +316,24 @@ fn type_of(reply: Value) -> Option<Content> {
     })
 }
 
-/// A hash, by the reply to HGETALL.
-fn fields_of(reply: Value) -> Option<Content> {
-    let mut words = Vec::new();
-    for word in reply::array(reply)? {
-        words.push(reply::bytes(word)?);
+/// A hash, by the reply to HGETALL in either protocol version; `None` if it is not such a reply.
+pub(in crate::store) fn hash_of(reply: Value) -> Option<Content> {
+    let mut fields = Vec::new();
+    match reply {
+        Value::Map(pairs) => {
+            for (name, value) in pairs {
+                fields.push(reply::bytes(name)?);
+                fields.push(reply::bytes(value)?);
+            }
+        }
+        other => {
+            for word in reply::array(other)? {
+                fields.push(reply::bytes(word)?);
+            }
+        }
     }
     // A hash has at least one field.
-    if words.is_empty() { Some(Content::Absent) } else { Some(Content::hash(words)) }
+    if fields.is_empty() { Some(Content::Absent) } else { Some(Content::hash(fields)) }
 }
 
 /// Reads the reply to TIME, in milliseconds since the epoch; `None` if the user may not ask.
