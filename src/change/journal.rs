@@ -228,7 +228,7 @@ impl Journal {
         change: &Change,
         now: SystemTime,
     ) -> Result<()> {
-        let lines = log_lines(change, KeyAction::Remove, Outcome::Conflict);
+        let lines = log_lines(change, KeyAction::Remove, Outcome::ChangedMeanwhile);
         self.note(writer, lines.into_iter(), LEFT_ALONE, now).await
     }
 

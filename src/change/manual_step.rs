@@ -212,9 +212,11 @@ impl ManualStep<'_> {
             Err(CallFailed::Lost { now, why, sent_to }) => {
                 return self.after_lost_reply(sent_to, now, &why, read_back);
             }
-            Err(CallFailed::Conflict) if calls.calls_made == 0 => return Err(changed().into()),
+            Err(CallFailed::ChangedMeanwhile) if calls.calls_made == 0 => {
+                return Err(changed().into());
+            }
             // A lock that was taken for the step must not stay if the step did not store.
-            Err(CallFailed::Conflict) => {
+            Err(CallFailed::ChangedMeanwhile) => {
                 let left = calls.release_lock().await;
                 let why = CommandError::new(Exit::Changed, "the record changed during the step");
                 return Err(self.in_between(why.into(), &calls, left));
@@ -466,7 +468,7 @@ struct GuardedCalls<'a> {
 /// Why a guarded call has no reply.
 enum CallFailed {
     /// The record was no longer as it was seen before the call, so the call had no effect.
-    Conflict,
+    ChangedMeanwhile,
     /// The call was sent, and no reply tells its outcome. `now` is the record afterwards, if it can
     /// be read.
     Lost { now: Option<Observation>, why: StoreError, sent_to: String },
@@ -493,7 +495,7 @@ impl CallPerformer for GuardedCalls<'_> {
                 self.seen = after;
                 reply.map_err(CallFailed::ErrorReply)
             }
-            GuardedOutcome::Conflict => Err(CallFailed::Conflict),
+            GuardedOutcome::ChangedMeanwhile => Err(CallFailed::ChangedMeanwhile),
             GuardedOutcome::Lost { now, why, sent_to } => {
                 Err(CallFailed::Lost { now, why, sent_to })
             }

@@ -303,7 +303,7 @@ impl NamedLock {
             }
             LockStatus::Absent => "no record".to_owned(),
             LockStatus::Tried(outcome) if outcome.is_done() => action.done.to_owned(),
-            LockStatus::Tried(Outcome::Absent) => {
+            LockStatus::Tried(Outcome::Gone) => {
                 "the lock no longer exists; nothing was done".to_owned()
             }
             LockStatus::Tried(Outcome::Unknown) => {
@@ -355,7 +355,7 @@ impl NamedLock {
                 CommandError::usage(name::ambiguous(&self.key, names)).hint(name::HINT).into()
             }
             LockStatus::Absent => CommandError::new(Exit::No, message).into(),
-            LockStatus::Tried(Outcome::Conflict) => {
+            LockStatus::Tried(Outcome::ChangedMeanwhile) => {
                 // Not the lock alone: a result that came beside it is a change of the record, too.
                 let why = "the record changed since it was shown; nothing was done";
                 CommandError::new(

@@ -125,7 +125,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     // The schema's prediction is a promise to the operator, so the service's own scripts test it
     // first, on a temporary local Redis.
     let rehearsal = rehearse(context, &report, step, &inputs, lock.as_ref()).await?;
-    report.tried = rehearsal.meaning();
+    report.tried = rehearsal.next_meaning();
     // The rehearsal saw the service's own TTL; the schema only has its default.
     let completed = manual::completed(&record, &inputs, rehearsal.lives());
     if report.predicted == Some(Meaning::Stored) {

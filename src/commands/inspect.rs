@@ -5,7 +5,7 @@
 //! 2. `store/read/lookup.rs` reads them: `reader.rs` calls `lua/admin/read_records.lua`, which gets
 //!    the Redis keys and returns type, expiry and value of each.
 //! 3. `store/cluster/routing.rs` passes the call to the node of the key, `cluster/node.rs` prepends
-//!    the connection's options (CLIENT; a new connection asks HELLO before), and
+//!    the connection's options (CLIENT; the first connection of the process asks HELLO before), and
 //!    `store/connection/connection.rs` queues the bytes.
 //!    `connection/transport.rs` writes them to the socket while it waits for the reply.
 //! 4. Back: `connection.rs` parses the reply, and `store/read/script_reply.rs` makes an

@@ -288,7 +288,7 @@ async fn print_outcome(
         context.ui.status(&so_far);
     }
     for (count, verb, why) in [
-        (account.changed + account.renewed, "Left unchanged", "modified since the scan"),
+        (account.changed_meanwhile + account.renewed, "Left unchanged", "modified since the scan"),
         (
             account.unrecognised,
             "Left unchanged",

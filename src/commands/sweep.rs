@@ -115,7 +115,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         context.ui.warning(forbidden);
     }
     if !asks_owners {
-        sweep.account.left_to_expire = sweep.found.ending;
+        sweep.account.left_to_expire = sweep.found.may_be_held;
     }
     show(context, &args, &orphans, &sweep).await?;
     let count = sweep.found.tally.total() - sweep.account.left_to_expire;
@@ -260,7 +260,7 @@ fn account(
     require_finished(ended, account.ended, account.done, &so_far)?;
     context.ui.status(&format!("Swept: {so_far}"));
     for (count, why) in [
-        (account.changed + account.gone, "modified or removed since the first check"),
+        (account.changed_meanwhile + account.gone, "modified or removed since the first check"),
         (account.renewed, "renewed or re-acquired since the first check"),
         (account.unrecognised, "with a value that matches no format of the schema"),
         (account.too_large, "with a value larger than 16 MiB, which was not read completely"),

@@ -34,15 +34,15 @@ pub(crate) fn mismatches(schema: &Schema) -> Vec<Mismatch> {
         body: sample_body(schema, BODY),
         whole: true,
     };
-    let request = StepInputs {
+    let inputs = StepInputs {
         fingerprint: FINGERPRINT,
         ..StepInputs::new(schema, b"order-1", OWNER, &response)
     };
-    let lock = request.lock();
+    let lock = inputs.lock();
     let lock_index = schema.lock_key_index();
     let writes_lock = schema.write.lock_value.is_some();
     // A hash keeps fields of the lock that the result does not have.
-    let result = request.result_over_lock();
+    let result = inputs.result_over_lock();
     let result_index = schema.result_key_index();
     let writes_result = schema.write.result_value.is_some();
 
@@ -56,17 +56,17 @@ pub(crate) fn mismatches(schema: &Schema) -> Vec<Mismatch> {
         found.extend(reads_as(schema, result_index, &result, State::Completed, "result_value"));
         found.extend(keeps_fingerprint(schema, result_index, &result, "result_value"));
         found.extend(keeps_body(schema, &result, &response.body));
-        found.extend(keeps_response(&request));
+        found.extend(keeps_response(&inputs));
     }
     if schema.write.failed_value.is_some() {
-        let failed = StepInputs { error: Some(ERROR), ..request.clone() }.result();
+        let failed = StepInputs { error: Some(ERROR), ..inputs.clone() }.result();
         found.extend(reads_as(schema, result_index, &failed, State::Failed, "failed_value"));
         found.extend(keeps_fingerprint(schema, result_index, &failed, "failed_value"));
         found.extend(keeps_error(schema, &failed));
     }
     // Files of format 1 are older than this rule, and must stay valid.
     if !schema.from_format_1 {
-        found.extend(constant_times(&request));
+        found.extend(constant_times(&inputs));
     }
 
     // Without a begin step, idemctl predicts nothing.
@@ -105,13 +105,13 @@ pub(crate) fn sample_body(schema: &Schema, made_up: &[u8]) -> Vec<u8> {
 
 /// Finds times that are constants in the file. A lock with a constant time would seem to date from
 /// that day.
-fn constant_times(request: &StepInputs<'_>) -> Vec<Mismatch> {
-    let schema = request.schema;
+fn constant_times(inputs: &StepInputs<'_>) -> Vec<Mismatch> {
+    let schema = inputs.schema;
     // A real time differs a day later, in any unit.
-    let later = StepInputs { now_ms: request.now_ms + 86_400_000, ..request.clone() };
+    let later = StepInputs { now_ms: inputs.now_ms + 86_400_000, ..inputs.clone() };
     let values = [
-        ("lock_value", schema.lock_key_index(), request.lock(), later.lock()),
-        ("result_value", schema.result_key_index(), request.result(), later.result()),
+        ("lock_value", schema.lock_key_index(), inputs.lock(), later.lock()),
+        ("result_value", schema.result_key_index(), inputs.result(), later.result()),
     ];
     let mut found = Vec::new();
     for (about, key_index, now, later) in values {
@@ -241,10 +241,10 @@ fn contains(whole: &[u8], part: &[u8]) -> bool {
 
 /// A replay returns the response exactly as the result contains it. The fields of a hash may be
 /// encoded; [`keeps_body`] reads them back.
-fn keeps_response(request: &StepInputs<'_>) -> Option<Mismatch> {
-    request.schema.write.response.as_ref()?;
-    let Content::Text { head, .. } = request.result() else { return None };
-    if contains(&head, &request.stored_response()) {
+fn keeps_response(inputs: &StepInputs<'_>) -> Option<Mismatch> {
+    inputs.schema.write.response.as_ref()?;
+    let Content::Text { head, .. } = inputs.result() else { return None };
+    if contains(&head, &inputs.stored_response()) {
         return None;
     }
     Some(Mismatch {

@@ -13,6 +13,6 @@ mod trial;
 
 pub(crate) use self::completable::try_complete;
 pub(crate) use self::race::{Connections, NotConnected, RaceEnd, RaceResult, race};
-pub(crate) use self::rehearsal::{NotRehearsed, Rehearsal, RehearsalServer, Rehearsed, rehearse};
+pub(crate) use self::rehearsal::{NextAnswer, NotRehearsed, Rehearsal, RehearsalServer, rehearse};
 pub(crate) use self::test_keys::TEST_KEYS_LIVE;
 pub(crate) use self::trial::try_steps;

@@ -17,7 +17,7 @@ const LONGEST_STEP_MS: u64 = 5_000;
 /// The result of a completion that was tried.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Rehearsal {
-    pub(crate) then: Rehearsed,
+    pub(crate) then: NextAnswer,
     /// How long the result lives after the step; `None` if it was not stored.
     pub(crate) lives: Option<Expiry>,
     /// The response that clients get; `None` if the stored result has none.
@@ -28,7 +28,7 @@ pub(crate) struct Rehearsal {
 
 /// The answer to the next request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Rehearsed {
+pub(crate) enum NextAnswer {
     /// The begin step of the next request has this meaning.
     Answers(Meaning),
     /// The complete step did not store the response.
@@ -55,14 +55,14 @@ pub(crate) enum NotRehearsed {
 pub(crate) async fn rehearse(
     record: &Record,
     complete: &Step,
-    request: &StepInputs<'_>,
+    inputs: &StepInputs<'_>,
     hold: Option<&Content>,
     servers: &LocalServers,
 ) -> Result<Option<Rehearsal>, NotRehearsed> {
     if record.schema.begin.is_none() {
         return Ok(None);
     }
-    RehearsalServer::start(servers).await?.rehearse(record, complete, request, hold).await
+    RehearsalServer::start(servers).await?.rehearse(record, complete, inputs, hold).await
 }
 
 /// A temporary local Redis on which completions are tried, one after the other.
@@ -91,11 +91,11 @@ impl RehearsalServer {
         &mut self,
         record: &Record,
         complete: &Step,
-        request: &StepInputs<'_>,
+        inputs: &StepInputs<'_>,
         hold: Option<&Content>,
     ) -> Result<Option<Rehearsal>, NotRehearsed> {
         self.connection.ask(&pack(["FLUSHALL"])).await?;
-        Ok(rehearse_on(record, complete, request, hold, &mut self.connection).await?)
+        Ok(rehearse_on(record, complete, inputs, hold, &mut self.connection).await?)
     }
 }
 
@@ -103,18 +103,18 @@ impl RehearsalServer {
 pub(super) async fn rehearse_on(
     record: &Record,
     complete: &Step,
-    request: &StepInputs<'_>,
+    inputs: &StepInputs<'_>,
     hold: Option<&Content>,
     connection: &mut Connection,
 ) -> Result<Option<Rehearsal>, StoreError> {
     let Some(begin) = &record.schema.begin else { return Ok(None) };
     // A copy, because the operator has not confirmed the change yet.
     copy_record(record, hold, connection).await?;
-    let completed = execute(request, &complete.calls, connection).await?;
+    let completed = execute(inputs, &complete.calls, connection).await?;
     let key_index = record.schema.result_key_index();
     let stored = read_content(connection, &record.seen.keys[key_index].redis_key).await?;
     if completed.meaning() != Some(Meaning::Stored) {
-        let then = Rehearsed::NotStored;
+        let then = NextAnswer::NotStored;
         return Ok(Some(Rehearsal { then, lives: None, delivered: None, stored }));
     }
     let lives = result_lives(record, connection).await?;
@@ -126,7 +126,7 @@ pub(super) async fn rehearse_on(
         response: &response,
         error: None,
         before: None,
-        ..request.clone()
+        ..inputs.clone()
     };
     let (then, replayed) = match execute(&again, &begin.calls, connection).await? {
         ExecutedStep::Decided { matched, reply, .. } => {
@@ -134,9 +134,9 @@ pub(super) async fn rehearse_on(
             if matched.meaning() == Meaning::Replay {
                 text = reply.stored().map(|text| Content::text(text.to_vec()));
             }
-            (Rehearsed::Answers(matched.meaning()), text)
+            (NextAnswer::Answers(matched.meaning()), text)
         }
-        ExecutedStep::Unrecognised { .. } | ExecutedStep::Undecided => (Rehearsed::Unknown, None),
+        ExecutedStep::Unrecognised { .. } | ExecutedStep::Undecided => (NextAnswer::Unknown, None),
     };
     // A begin script may encode the result again. Other begin steps return a word, or only a part
     // of the result. A word may be mistaken for an opaque value.

@@ -65,7 +65,7 @@ impl<'a> LoadedService<'a> {
             return pack(call.words());
         };
         let mut words = vec![b"EVALSHA".to_vec(), digest.clone()];
-        words.extend(call.request.script_arguments(keys, args));
+        words.extend(call.inputs.script_arguments(keys, args));
         pack(words)
     }
 }

@@ -64,7 +64,7 @@ pub(crate) async fn try_steps(
         whole: true,
     };
     let now_ms = server_ms(&connection.ask(&pack(["TIME"])).await?);
-    let request = StepInputs {
+    let inputs = StepInputs {
         fingerprint: FINGERPRINT,
         now_ms,
         ..StepInputs::new(schema, KEY, OWNER, &response)
@@ -76,16 +76,16 @@ pub(crate) async fn try_steps(
         ("release", &schema.release),
     ];
     let mut found: Vec<StrayReply> = Vec::new();
-    for state in states(schema, &request) {
+    for state in states(schema, &inputs) {
         for (name, step) in steps {
             let Some(step) = step else { continue };
             // The worker that begins is not the worker that holds the lock.
             let owner = if name == "begin" { NEXT_OWNER } else { OWNER };
-            let request = StepInputs { owner: owner.as_bytes(), ..request.clone() };
-            let mut trials = vec![Trial { name, step, state: &state, request: &request }];
-            let other = StepInputs { fingerprint: OTHER_FINGERPRINT, ..request.clone() };
+            let inputs = StepInputs { owner: owner.as_bytes(), ..inputs.clone() };
+            let mut trials = vec![Trial { name, step, state: &state, inputs: &inputs }];
+            let other = StepInputs { fingerprint: OTHER_FINGERPRINT, ..inputs.clone() };
             if name == "begin" && schema.compares_payloads() {
-                trials.push(Trial { name, step, state: &state, request: &other });
+                trials.push(Trial { name, step, state: &state, inputs: &other });
             }
             for trial in trials {
                 // Before each step, because the previous step may have changed the state.
@@ -105,10 +105,10 @@ pub(crate) async fn try_steps(
 
 /// Every combination of contents of the Redis keys. Those that the service itself writes come
 /// first.
-fn states(schema: &Schema, request: &StepInputs<'_>) -> Vec<Vec<TrialContent>> {
+fn states(schema: &Schema, inputs: &StepInputs<'_>) -> Vec<Vec<TrialContent>> {
     let mut states = vec![Vec::new()];
     for key_index in 0..schema.keys.len() {
-        let contents = contents(schema, key_index, request);
+        let contents = contents(schema, key_index, inputs);
         let mut longer = Vec::new();
         for state in &states {
             for content in &contents {
@@ -128,20 +128,20 @@ fn is_own(state: &[TrialContent]) -> bool {
     state.iter().all(|content| content.is_own)
 }
 
-fn contents(schema: &Schema, key_index: usize, request: &StepInputs<'_>) -> Vec<TrialContent> {
+fn contents(schema: &Schema, key_index: usize, inputs: &StepInputs<'_>) -> Vec<TrialContent> {
     let write = &schema.write;
     let mut own = vec![("nothing", Content::Absent)];
     if key_index == schema.lock_key_index() && write.lock_value.is_some() {
-        own.push(("a lock", request.lock()));
-        if let Some(lapsed) = lapsed_lock(schema, request) {
+        own.push(("a lock", inputs.lock()));
+        if let Some(lapsed) = lapsed_lock(schema, inputs) {
             own.push((LAPSED, lapsed));
         }
     }
     if key_index == schema.result_key_index() && write.result_value.is_some() {
-        own.push(("a result", request.result_over_lock()));
+        own.push(("a result", inputs.result_over_lock()));
     }
     if key_index == schema.result_key_index() && write.failed_value.is_some() {
-        let failed = StepInputs { error: Some("declined"), ..request.clone() }.result();
+        let failed = StepInputs { error: Some("declined"), ..inputs.clone() }.result();
         own.push(("a failed result", failed));
     }
     let mut contents = Vec::new();
@@ -191,11 +191,11 @@ fn without_fingerprint(schema: &Schema, key_index: usize, content: &Content) -> 
 }
 
 /// A lock whose own expiry, in its value, has passed; `None` if the schema's locks hold none.
-fn lapsed_lock(schema: &Schema, request: &StepInputs<'_>) -> Option<Content> {
-    let now_ms = request.now_ms.checked_sub(LONG_AGO_MS)?;
-    let lock = StepInputs { now_ms, ..request.clone() }.lock();
+fn lapsed_lock(schema: &Schema, inputs: &StepInputs<'_>) -> Option<Content> {
+    let now_ms = inputs.now_ms.checked_sub(LONG_AGO_MS)?;
+    let lock = StepInputs { now_ms, ..inputs.clone() }.lock();
     let at = schema.lock_key_index();
-    let reading = decode::decode_at(schema, at, &lock, Some(request.now_ms));
+    let reading = decode::decode_at(schema, at, &lock, Some(inputs.now_ms));
     reading.lapsed().is_some().then_some(lock)
 }
 
@@ -223,18 +223,18 @@ struct Trial<'a> {
     name: &'static str,
     step: &'a Step,
     state: &'a [TrialContent],
-    request: &'a StepInputs<'a>,
+    inputs: &'a StepInputs<'a>,
 }
 
 impl Trial<'_> {
     /// Executes the step, and returns its wrong reply, if there is one.
     async fn run(&self, connection: &mut Connection) -> Result<Option<StrayReply>, StoreError> {
         // A schema cannot tell such a lock from an absent one.
-        let schema = self.request.schema;
+        let schema = self.inputs.schema;
         if self.is_lapsed() && self.name != "begin" && schema.treats_lapsed_locks_as_absent() {
             return Ok(None);
         }
-        let executed = execute(self.request, &self.step.calls, connection).await?;
+        let executed = execute(self.inputs, &self.step.calls, connection).await?;
         let state = self.describe_state();
         let (call, message) = match executed {
             ExecutedStep::Decided { reply, matched, index } => {
@@ -280,20 +280,20 @@ impl Trial<'_> {
         // Older versions of idemctl did not check the replies of format 1, nor late workers, so
         // that a fault is only a warning there.
         let is_late_worker = self.is_lapsed() && self.name != "begin";
-        let is_error = !self.request.schema.from_format_1 && is_own(self.state) && !is_late_worker;
+        let is_error = !self.inputs.schema.from_format_1 && is_own(self.state) && !is_late_worker;
         Ok(Some(StrayReply { step: self.name, call, message, is_error }))
     }
 
     /// The meaning that the replies' conditions predict; `None` if they predict nothing. A begin
     /// without a prediction fails.
     fn predicted(&self) -> Option<Meaning> {
-        let schema = self.request.schema;
+        let schema = self.inputs.schema;
         let mut keys = Vec::new();
         for (redis_key, content) in schema.redis_keys(KEY).iter().zip(self.state) {
             let content = content.content.clone();
             keys.push(KeyState::new(redis_key, content, Expiry::In(LIVES_MS), Deadline::Unknown));
         }
-        let seen = Observation { server_ms: Some(self.request.now_ms), keys, atomic: true };
+        let seen = Observation { server_ms: Some(self.inputs.now_ms), keys, atomic: true };
         let readings = decode::decode_all(schema, &seen);
         match predict_reply(self.step, &readings, self.has_other_payload(&readings)) {
             Some((reply, _)) => Some(reply.means),
@@ -312,7 +312,7 @@ impl Trial<'_> {
         for reading in readings {
             if let Some(value) = reading.decoded()
                 && let Some(stored) = &value.fingerprint
-                && *stored != self.request.fingerprint
+                && *stored != self.inputs.fingerprint
             {
                 return true;
             }
@@ -321,7 +321,7 @@ impl Trial<'_> {
     }
 
     fn describe_state(&self) -> String {
-        let payload = match self.request.fingerprint {
+        let payload = match self.inputs.fingerprint {
             OTHER_FINGERPRINT => ", for another payload,",
             _ => "",
         };
@@ -329,7 +329,7 @@ impl Trial<'_> {
             return format!("{} there{payload}", content.name);
         }
         let mut contents = Vec::new();
-        for (key, content) in self.request.schema.keys.iter().zip(self.state) {
+        for (key, content) in self.inputs.schema.keys.iter().zip(self.state) {
             contents.push(format!("{} at {}", content.name, key.name));
         }
         contents.join(" and ") + payload

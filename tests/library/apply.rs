@@ -113,8 +113,8 @@ fn what_changed_between_look_and_act_stays_and_the_backup_does_not_claim_it() {
     let mut backup = Backup::create(&file(&server)).unwrap();
     let outcomes = remove(&library, &changes, Some(&mut backup));
     let expected = (0..300).map(|index| match index {
-        7..=10 | 150 => Outcome::Conflict,
-        11 => Outcome::Absent,
+        7..=10 | 150 => Outcome::ChangedMeanwhile,
+        11 => Outcome::Gone,
         _ => Outcome::Done,
     });
     assert_eq!(outcomes, expected.collect::<Vec<_>>());
@@ -133,7 +133,7 @@ fn a_backup_of_nothing_goes() {
     server.send::<()>(&[b"DEL", key(2).as_bytes()]);
     let mut backup = Backup::create(&file(&server)).unwrap();
     let outcomes = remove(&library, &changes, Some(&mut backup));
-    assert_eq!(outcomes, [Outcome::Conflict, Outcome::Conflict, Outcome::Absent]);
+    assert_eq!(outcomes, [Outcome::ChangedMeanwhile, Outcome::ChangedMeanwhile, Outcome::Gone]);
     assert_eq!(backup.close(), None);
     assert!(!file(&server).exists());
 }
@@ -151,7 +151,7 @@ fn gives_many_a_ttl() {
     ended.unwrap();
     for (index, outcome) in outcomes.into_iter().enumerate() {
         let left: i64 = server.send(&[b"PTTL", key(index).as_bytes()]);
-        assert_eq!(outcome == Outcome::Conflict, index == 3);
+        assert_eq!(outcome == Outcome::ChangedMeanwhile, index == 3);
         assert!(index == 3 || matches!(outcome, Outcome::Expires(_)), "{outcome:?}");
         assert_eq!(left <= 5_000, index != 3, "{index}: {left}");
     }
@@ -174,7 +174,7 @@ fn records_of_two_keys_count_both_and_go_by_both() {
     let outcomes = remove(&library, &changes, None);
     assert_eq!(server.calls("eval"), 2);
     let done = outcomes.iter().filter(|outcome| **outcome == Outcome::Done).count();
-    assert_eq!((done, outcomes[55]), (59, Outcome::Conflict));
+    assert_eq!((done, outcomes[55]), (59, Outcome::ChangedMeanwhile));
     assert_eq!(server.size(), 61);
 }
 
@@ -185,7 +185,7 @@ fn a_key_that_is_named_twice_is_changed_once() {
     changes.push(changes[0].clone());
     let mut backup = Backup::create(&file(&server)).unwrap();
     let outcomes = remove(&library, &changes, Some(&mut backup));
-    assert_eq!(outcomes, [Outcome::Done, Outcome::Done, Outcome::Absent]);
+    assert_eq!(outcomes, [Outcome::Done, Outcome::Done, Outcome::Gone]);
     // The second line of the record is taken back, and the first one stays.
     let (held, void) = held(&file(&server));
     assert_eq!((held.len(), void), (3, vec![key(0).into_bytes()]));
@@ -244,7 +244,7 @@ fn a_part_that_changed_between_look_and_act_keeps_the_whole_record() {
     server.send::<()>(&[b"DEL", key(4).as_bytes()]);
     let outcomes = remove(&library, &changes, None);
     let expected =
-        [Outcome::Done, Outcome::Conflict, Outcome::Conflict, Outcome::Conflict, Outcome::Conflict];
+        [Outcome::Done, Outcome::ChangedMeanwhile, Outcome::ChangedMeanwhile, Outcome::ChangedMeanwhile, Outcome::ChangedMeanwhile];
     assert_eq!(outcomes, expected);
     assert_eq!(server.size(), 3 + 3 + 2 + 2);
 }

@@ -102,11 +102,11 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
     }
 
     /// Counts the records that the rule selects. Records that end by themselves are kept for the
-    /// change only if `keeps_ending`. Nothing is changed, whatever the error.
+    /// change only if `keeps_held`. Nothing is changed, whatever the error.
     ///
     /// # Errors
     /// The server could not be asked; Ctrl-C.
-    pub async fn count(&mut self, context: &Context, keeps_ending: bool) -> Result<()> {
+    pub async fn count(&mut self, context: &Context, keeps_held: bool) -> Result<()> {
         let progress = context.ui.progress("keys scanned");
         let source = RecordSource::open(
             self.rule,
@@ -118,7 +118,7 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
         .await?;
         let mut reader = self.reader.clone();
         self.found =
-            Preview::count(self.rule, source, &mut reader, keeps_ending, &self.interrupt).await?;
+            Preview::count(self.rule, source, &mut reader, keeps_held, &self.interrupt).await?;
         self.is_counted = true;
         Ok(())
     }
@@ -381,7 +381,7 @@ impl<R: BulkRule> ChangeLoop<'_, R> {
         for (record, planned) in rechecked.same.drain(..) {
             // Also a lock that the scan took for one that never expires: `--owner-alive` was not
             // asked about its owner.
-            let is_left = planned.ends_by_itself && self.owners.is_none();
+            let is_left = planned.may_be_held && self.owners.is_none();
             match planned.action {
                 PlannedAction::Change(action) if !is_left => {
                     changes.push((action, change_of(record, &planned)));
@@ -415,7 +415,7 @@ async fn leave_out_living<G>(owners: &mut OwnerCheck, rechecked: &mut Rechecked<
         let answer = match record.owner() {
             _ if !record.is_owner_told() => OwnerAnswer::of_part(&record.key),
             Some(owner) => owners.answer(owner),
-            None if planned.ends_by_itself => {
+            None if planned.may_be_held => {
                 account.left_to_expire += 1;
                 continue;
             }

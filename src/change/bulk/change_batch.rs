@@ -120,7 +120,7 @@ impl BatchChanger<'_> {
             (outcomes, ended) =
                 self.journal.apply(&self.writer, only, action, self.audit_word, now).await;
             let is_done =
-                outcomes.first().is_some_and(|next| next.is_done() || *next == Outcome::Absent);
+                outcomes.first().is_some_and(|next| next.is_done() || *next == Outcome::Gone);
             if is_done && ended.is_ok() {
                 continue;
             }
@@ -153,9 +153,9 @@ fn count(account: &mut Account, about: &About, outcome: Outcome) {
             account.partly.push(format!("{}/{}", about.schema, escape::text(&about.key)));
         }
         Outcome::Kept => account.left_to_expire += 1,
-        Outcome::Conflict => account.changed += 1,
-        Outcome::Absent => account.gone += 1,
+        Outcome::ChangedMeanwhile => account.changed_meanwhile += 1,
+        Outcome::Gone => account.gone += 1,
         Outcome::Unknown => account.unknown += 1,
-        Outcome::Refused => {}
+        Outcome::NotMade => {}
     }
 }

@@ -25,7 +25,7 @@ pub struct Preview<G> {
     /// Records of the schemas that were read, selected or not.
     pub records: u64,
     /// Selected records that end by themselves.
-    pub ending: u64,
+    pub may_be_held: u64,
     /// Selected records that no change touches, because a value is too large to tell what the
     /// record is. If more are selected than are kept, they are not counted before the change.
     pub too_large: u64,
@@ -45,7 +45,7 @@ impl<G: Ord> Default for Preview<G> {
             tally: Tally::default(),
             keys: 0,
             records: 0,
-            ending: 0,
+            may_be_held: 0,
             too_large: 0,
             selected: Some(Vec::new()),
             forbidden: None,
@@ -57,7 +57,7 @@ impl<G: Ord> Default for Preview<G> {
 
 impl<G: Ord + Clone> Preview<G> {
     /// Counts the records that a source selects, and keeps them. Those that end by themselves are
-    /// kept only if `keeps_ending`.
+    /// kept only if `keeps_held`.
     ///
     /// # Errors
     /// The server could not be asked; Ctrl-C. Nothing was changed.
@@ -65,7 +65,7 @@ impl<G: Ord + Clone> Preview<G> {
         rule: &R,
         mut source: RecordSource<'_>,
         reader: &mut RecordReader,
-        keeps_ending: bool,
+        keeps_held: bool,
         interrupt: &Interrupt,
     ) -> Result<Self> {
         let mut preview = Self::default();
@@ -80,7 +80,7 @@ impl<G: Ord + Clone> Preview<G> {
             preview.add(&page, source.keys());
             let mut kept = Vec::with_capacity(page.selected.len());
             for (record, planned) in page.selected {
-                if keeps_ending || !planned.ends_by_itself {
+                if keeps_held || !planned.may_be_held {
                     kept.push(record);
                 }
             }
@@ -95,7 +95,7 @@ impl<G: Ord + Clone> Preview<G> {
         self.keys = keys;
         self.records += page.records as u64;
         for (record, planned) in &page.selected {
-            self.ending += u64::from(planned.ends_by_itself);
+            self.may_be_held += u64::from(planned.may_be_held);
             self.tally.add(planned.group.clone(), record, planned.age);
         }
     }

@@ -70,7 +70,7 @@ impl<R: BulkRule> ReadAhead<'_, R> {
     ) -> Result<Vec<SelectedRecord>> {
         let mut records = Vec::with_capacity(page.selected.len());
         for (record, planned) in page.selected {
-            if self.asks_owners || !planned.ends_by_itself {
+            if self.asks_owners || !planned.may_be_held {
                 records.push(record);
             }
         }

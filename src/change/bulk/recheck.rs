@@ -157,7 +157,7 @@ impl<G> Rechecked<G> {
             Comparison::Same => return Ok(Some(now)),
             Comparison::Renewed => self.account.renewed += 1,
             Comparison::Changed if now.is_absent() => self.account.gone += 1,
-            Comparison::Changed => self.account.changed += 1,
+            Comparison::Changed => self.account.changed_meanwhile += 1,
         }
         Ok(None)
     }
@@ -207,7 +207,7 @@ impl<G> Rechecked<G> {
     /// that no longer decodes.
     fn select_again(&mut self, rule: &impl BulkRule<Group = G>, record: Option<Record>) {
         let Some(mut record) = record else {
-            self.account.changed += 1;
+            self.account.changed_meanwhile += 1;
             return;
         };
         if is_too_large(&record) {
@@ -225,7 +225,7 @@ impl<G> Rechecked<G> {
                 self.same.push((record, planned));
             }
             Selected::Unproven(Missing::Field(_) | Missing::Format) => self.account.too_large += 1,
-            Selected::Unproven(_) | Selected::No => self.account.changed += 1,
+            Selected::Unproven(_) | Selected::No => self.account.changed_meanwhile += 1,
         }
     }
 }

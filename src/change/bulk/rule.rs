@@ -63,7 +63,7 @@ pub struct Planned<G> {
     pub action: PlannedAction,
     /// True for a lock that ends by itself: it is changed only if `--owner-alive` says that its
     /// owner is dead.
-    pub ends_by_itself: bool,
+    pub may_be_held: bool,
 }
 
 /// What is planned for the Redis keys of a record.

@@ -42,7 +42,7 @@ pub(crate) fn check_delivery(
         ))
         .hint("delete this Redis key first; nothing was changed"));
     }
-    let fails = next.answer == Answer::Fail || rehearsal.meaning() == Some(Meaning::Fail);
+    let fails = next.answer == Answer::Fail || rehearsal.next_meaning() == Some(Meaning::Fail);
     // A stored failure may be meant to fail.
     if fails && inputs.error.is_none() {
         let client = match &next.client {

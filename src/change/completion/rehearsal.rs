@@ -6,7 +6,7 @@ use crate::domain::record::{Content, Expiry, Record};
 use crate::domain::schema::Meaning;
 use crate::domain::step::Answer;
 use crate::render::words;
-use crate::sim::{Rehearsal, Rehearsed};
+use crate::sim::{NextAnswer, Rehearsal};
 
 /// A rehearsal of the service's complete step, and of the begin step of the next request.
 pub(crate) enum RehearsalOutcome {
@@ -24,7 +24,7 @@ impl RehearsalOutcome {
     pub(crate) fn verifies(&self, completed: &Record) -> bool {
         match self {
             Self::NotNeeded => true,
-            Self::Ran(_) => match self.meaning() {
+            Self::Ran(_) => match self.next_meaning() {
                 Some(means) => is_as_predicted(means, completed.next_request.answer),
                 None => false,
             },
@@ -33,9 +33,9 @@ impl RehearsalOutcome {
     }
 
     /// What the service's own begin step replied after the completion.
-    pub(crate) fn meaning(&self) -> Option<Meaning> {
+    pub(crate) fn next_meaning(&self) -> Option<Meaning> {
         match self {
-            Self::Ran(Rehearsal { then: Rehearsed::Answers(means), .. }) => Some(*means),
+            Self::Ran(Rehearsal { then: NextAnswer::Answers(means), .. }) => Some(*means),
             _ => None,
         }
     }
@@ -52,14 +52,14 @@ impl RehearsalOutcome {
     /// result there, of which [`Self::print`] warns.
     pub(crate) fn stored(&self) -> Option<&Content> {
         match self {
-            Self::Ran(rehearsal) if rehearsal.then != Rehearsed::NotStored => {
+            Self::Ran(rehearsal) if rehearsal.then != NextAnswer::NotStored => {
                 Some(&rehearsal.stored)
             }
             _ => None,
         }
     }
 
-    /// When the result will expire, if the rehearsal showed it.
+    /// How long the result will live, if the rehearsal showed it.
     pub(crate) fn lives(&self) -> Option<Expiry> {
         match self {
             Self::Ran(rehearsal) => rehearsal.lives,
@@ -79,11 +79,13 @@ impl RehearsalOutcome {
             }
             Self::Ran(rehearsal) => {
                 let what = match &rehearsal.then {
-                    Rehearsed::Answers(means) => {
+                    NextAnswer::Answers(means) => {
                         format!("the service's begin step replied {}", means.as_str())
                     }
-                    Rehearsed::NotStored => "the service's complete step stored nothing".to_owned(),
-                    Rehearsed::Unknown => {
+                    NextAnswer::NotStored => {
+                        "the service's complete step stored nothing".to_owned()
+                    }
+                    NextAnswer::Unknown => {
                         "the service's begin step replied with an answer that its schema does not \
                         list"
                             .to_owned()

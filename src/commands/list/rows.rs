@@ -15,7 +15,7 @@ use crate::render::{record_json, words};
 
 /// The most rows of a table that are held until the scan ends, so that its columns fit all of them.
 /// They are bounded so that memory does not grow with the number of records.
-const MOST_HELD: usize = 5_000;
+const MOST_HELD: usize = 2_000;
 
 /// Which rows are kept.
 pub(super) enum RowLimit {

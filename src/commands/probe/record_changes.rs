@@ -281,9 +281,9 @@ impl RecordChanges {
                 self.journal.nothing_changed(&record.seen);
                 return Err(error.to_string());
             }
-            Ok(GuardedOutcome::Conflict) => {
+            Ok(GuardedOutcome::ChangedMeanwhile) => {
                 self.journal.nothing_changed(&record.seen);
-                return Err(in_words(Outcome::Conflict).to_owned());
+                return Err(in_words(Outcome::ChangedMeanwhile).to_owned());
             }
             Ok(GuardedOutcome::Lost { why, .. }) => (None, Err(why.to_string()), OUTCOME_UNKNOWN),
         };
@@ -350,7 +350,7 @@ impl RecordChanges {
         for (place, name) in names.into_iter().enumerate() {
             match outcomes.get(place) {
                 Some(outcome) if outcome.is_done() => removal.removed += 1,
-                Some(Outcome::Absent) => {}
+                Some(Outcome::Gone) => {}
                 Some(outcome) => drop(removal.kept.insert(name, in_words(*outcome).to_owned())),
                 None => drop(removal.kept.insert(name, why.clone())),
             }
@@ -412,9 +412,9 @@ fn about(record: &Record) -> About {
 /// Why a change was not made, in words.
 fn in_words(outcome: Outcome) -> &'static str {
     match outcome {
-        Outcome::Conflict => "it changed after idemctl had read it",
-        Outcome::Absent => "it was gone before idemctl changed it",
-        Outcome::Refused => "its node refused the change",
+        Outcome::ChangedMeanwhile => "it changed after idemctl had read it",
+        Outcome::Gone => "it was gone before idemctl changed it",
+        Outcome::NotMade => "its node refused the change",
         Outcome::Unknown => "the reply was lost, so it is unknown whether it was changed",
         Outcome::Partly => "only some of its Redis keys were changed",
         Outcome::Kept => "it expires earlier anyway",

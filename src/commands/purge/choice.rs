@@ -229,7 +229,7 @@ impl RecordFilter for PurgeRule {
             age: record.age,
             key_indexes,
             action: PlannedAction::Change(KeyAction::Remove),
-            ends_by_itself: false,
+            may_be_held: false,
         })
     }
 }

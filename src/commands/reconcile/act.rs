@@ -261,11 +261,11 @@ impl Reconciliation<'_> {
                 lock.fate =
                     Fate::OutcomeUnknown("its removal was sent, but the reply was lost".to_owned());
             }
-            Some(Outcome::Absent) => lock.has_changed(LockChange::Other("the lock has ended")),
-            Some(Outcome::Conflict | Outcome::Kept) => {
+            Some(Outcome::Gone) => lock.has_changed(LockChange::Other("the lock has ended")),
+            Some(Outcome::ChangedMeanwhile | Outcome::Kept) => {
                 lock.has_changed(LockChange::Other("another client changed it"));
             }
-            Some(Outcome::Refused | Outcome::Partly) | None => {
+            Some(Outcome::NotMade | Outcome::Partly) | None => {
                 let why = match &ended {
                     Err(error) => format!("{error:#}"),
                     Ok(()) => "its server refused the change".to_owned(),

@@ -282,7 +282,7 @@ impl Reconciliation<'_> {
                 (after, unknown_on_replicas)
             }
             Ok(GuardedOutcome::Made { reply: Err(error), .. }) | Err(error) => return Some(error),
-            Ok(GuardedOutcome::Conflict) => {
+            Ok(GuardedOutcome::ChangedMeanwhile) => {
                 lock.has_changed(LockChange::Other(
                     "it was changed or ended before it was extended",
                 ));
@@ -486,7 +486,7 @@ impl Reconciliation<'_> {
         let key_index = lock.key_index;
         let after = match outcome {
             Ok(GuardedOutcome::Made { reply: Ok(_), after, .. }) => after,
-            Ok(GuardedOutcome::Conflict) => {
+            Ok(GuardedOutcome::ChangedMeanwhile) => {
                 lock.hold = Hold::Ended;
                 return Ok(());
             }

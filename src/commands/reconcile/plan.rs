@@ -82,8 +82,8 @@ impl Reconciliation<'_> {
         check_delivery(&completed, &inputs, &rehearsal).map_err(in_words)?;
         let predicted = completed.next_request.answer;
         match &rehearsal {
-            RehearsalOutcome::Ran(_) if rehearsal.meaning() != Some(Meaning::Replay) => {
-                let answer = match rehearsal.meaning() {
+            RehearsalOutcome::Ran(_) if rehearsal.next_meaning() != Some(Meaning::Replay) => {
+                let answer = match rehearsal.next_meaning() {
                     Some(means) => format!("answers {}", means.as_str()),
                     None => "gives no answer that its schema lists".to_owned(),
                 };
@@ -127,14 +127,14 @@ impl Reconciliation<'_> {
         &mut self,
         record: &Record,
         step: &Step,
-        request: &StepInputs<'_>,
+        inputs: &StepInputs<'_>,
     ) -> RehearsalOutcome {
         if record.schema.begin.is_none() {
             return RehearsalOutcome::NotNeeded;
         }
         match &mut self.rehearsals {
             Rehearsals::Running(server) => {
-                match server.rehearse(record, step, request, None).await {
+                match server.rehearse(record, step, inputs, None).await {
                     Ok(Some(rehearsal)) => RehearsalOutcome::Ran(rehearsal),
                     Ok(None) => RehearsalOutcome::NotNeeded,
                     Err(why) => RehearsalOutcome::NotRun(why.to_string()),

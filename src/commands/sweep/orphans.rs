@@ -169,13 +169,13 @@ impl Orphans {
             }
         };
         // A worker may still hold such a lock, so it is left to expire unless its owner is dead.
-        let ends_by_itself = orphan::may_be_held(record, orphan);
+        let may_be_held = orphan::may_be_held(record, orphan);
         Planned {
             group: orphan.code.as_str(),
             age: orphan::age(record),
             key_indexes: vec![orphan.key_index],
             action,
-            ends_by_itself,
+            may_be_held,
         }
     }
 }

@@ -128,11 +128,11 @@ async fn revert_batch(
     let (outcomes, ended) =
         journal.apply(writer, &removals, KeyAction::Remove, "removed", context.now()).await;
     for (mut record, outcome) in removed.into_iter().zip(outcomes) {
-        if matches!(outcome, Outcome::Conflict | Outcome::Absent) {
+        if matches!(outcome, Outcome::ChangedMeanwhile | Outcome::Gone) {
             record.plan = UndoPlan::Leave(Ending::Changed);
         }
         // For these two, the error says what is known about the record.
-        if !matches!(outcome, Outcome::Refused | Outcome::Unknown) {
+        if !matches!(outcome, Outcome::NotMade | Outcome::Unknown) {
             add_rows(context, rows, &record);
         }
     }
@@ -188,7 +188,7 @@ async fn revert(
     let (after, lost) = match writer.revert(changed, prior).await {
         Ok(GuardedOutcome::Made { reply: Ok(_), after, .. }) => (Some(after), None),
         Ok(GuardedOutcome::Lost { why, sent_to, .. }) => (None, Some((why, sent_to))),
-        Ok(GuardedOutcome::Conflict) => {
+        Ok(GuardedOutcome::ChangedMeanwhile) => {
             journal.nothing_changed(record);
             return Ok(false);
         }

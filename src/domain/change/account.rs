@@ -36,7 +36,7 @@ pub struct Account {
     /// Records whose replies were lost, and whose outcome a later read did not show.
     pub(crate) unknown: u64,
     /// Left alone, because they changed since they were read.
-    pub(crate) changed: u64,
+    pub(crate) changed_meanwhile: u64,
     /// Left alone, because they hold the same bytes but expire at a different time.
     pub(crate) renewed: u64,
     /// Expired, or removed by another program, since they were read.

@@ -11,7 +11,7 @@ use crate::domain::schema::{Action, Call, Meaning};
 /// One call of a step that is to be performed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StepCall<'a> {
-    pub(crate) request: &'a StepInputs<'a>,
+    pub(crate) inputs: &'a StepInputs<'a>,
     pub(crate) call: &'a Call,
     /// The index of the call among the executed calls, from 0.
     pub(crate) index: usize,
@@ -22,7 +22,7 @@ impl StepCall<'_> {
     ///
     /// They are built on demand, because a race packs its requests before it starts the clock.
     pub(crate) fn words(&self) -> Vec<Vec<u8>> {
-        self.request.words(self.call)
+        self.inputs.words(self.call)
     }
 
     /// The record's Redis keys that the call names. A client of a cluster uses them to find the
@@ -30,11 +30,11 @@ impl StepCall<'_> {
     pub(crate) fn redis_keys(&self) -> Vec<Vec<u8>> {
         match &self.call.action {
             Action::Script { keys, .. } => {
-                keys.iter().map(|template| self.request.word(template)).collect()
+                keys.iter().map(|template| self.inputs.word(template)).collect()
             }
             Action::Command(command) => {
-                let record = self.request.schema.redis_keys(self.request.key);
-                let words = command.iter().map(|template| self.request.word(template));
+                let record = self.inputs.schema.redis_keys(self.inputs.key);
+                let words = command.iter().map(|template| self.inputs.word(template));
                 words.filter(|word| record.contains(word)).collect()
             }
         }
@@ -81,13 +81,13 @@ impl ExecutedStep<'_> {
 /// # Errors
 /// The first error of the performer. The later calls are not performed.
 pub(crate) async fn execute<'c, P: CallPerformer>(
-    request: &StepInputs<'_>,
+    inputs: &StepInputs<'_>,
     calls: &'c [Call],
     performer: &mut P,
 ) -> Result<ExecutedStep<'c>, P::Error> {
-    let matcher = request.matcher();
+    let matcher = inputs.matcher();
     for (index, call) in calls.iter().enumerate() {
-        let step_call = StepCall { request, call, index };
+        let step_call = StepCall { inputs, call, index };
         // Never continue after an error: it may be unknown whether this call was executed.
         let reply = performer.perform(step_call).await?;
         let matched = matcher.match_reply(call, &reply);
@@ -168,9 +168,9 @@ replies = [{ word = "running", means = "conflict", when = { record = "running" }
     fn begin(replies: Vec<StepReply>) -> (Result<Option<Meaning>, &'static str>, Recorded) {
         let schema = schema();
         let response = Response::default();
-        let request = StepInputs::new(&schema, b"1", "owner", &response);
+        let inputs = StepInputs::new(&schema, b"1", "owner", &response);
         let mut recorded = Recorded { replies, performed: Vec::new(), noted: Vec::new() };
-        let executed = execute(&request, schema.begin_calls(), &mut recorded);
+        let executed = execute(&inputs, schema.begin_calls(), &mut recorded);
         let executed = executed.now_or_never().expect("recorded replies are there at once");
         (executed.map(|executed| executed.meaning()), recorded)
     }
@@ -201,10 +201,10 @@ replies = [{ word = "running", means = "conflict", when = { record = "running" }
     fn calls_that_all_leave_it_to_the_next_one_decide_nothing() {
         let schema = schema();
         let response = Response::default();
-        let request = StepInputs::new(&schema, b"1", "owner", &response);
+        let inputs = StepInputs::new(&schema, b"1", "owner", &response);
         let replies = vec![StepReply::Nil];
         let mut recorded = Recorded { replies, performed: Vec::new(), noted: Vec::new() };
-        let executed = execute(&request, &schema.begin_calls()[..1], &mut recorded).now_or_never();
+        let executed = execute(&inputs, &schema.begin_calls()[..1], &mut recorded).now_or_never();
         assert!(matches!(executed, Some(Ok(ExecutedStep::Undecided))));
     }
 }

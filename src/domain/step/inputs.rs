@@ -339,8 +339,8 @@ impl<'a> StepInputs<'a> {
     /// not describe what a client makes of them, and there is none.
     fn response_among<'r>(&self, items: &'r [StepReply]) -> Option<&'r [u8]> {
         let sample = sample_response();
-        let request = StepInputs { response: &sample, ..self.clone() };
-        let own = request.stored_response();
+        let inputs = StepInputs { response: &sample, ..self.clone() };
+        let own = inputs.stored_response();
         // A body may have any members, and a response of several fields has always the same.
         let is_body = comparable(own.clone()) == comparable(sample.body.clone());
         for item in items.iter().skip(1) {
@@ -369,9 +369,9 @@ impl<'a> StepInputs<'a> {
     /// The JSON pointer to the response in a result; `None` if the result is not JSON.
     fn pointer_to_response(&self) -> Option<String> {
         let sample = sample_response();
-        let request = StepInputs { response: &sample, ..self.clone() };
-        let whole: Value = serde_json::from_slice(&request.result_value()).ok()?;
-        let part: Value = serde_json::from_slice(&request.stored_response()).ok()?;
+        let inputs = StepInputs { response: &sample, ..self.clone() };
+        let whole: Value = serde_json::from_slice(&inputs.result_value()).ok()?;
+        let part: Value = serde_json::from_slice(&inputs.stored_response()).ok()?;
         pointer_to(&whole, &part)
     }
 
@@ -599,10 +599,10 @@ fn string_of(content: Content) -> Vec<u8> {
 pub(crate) fn cluster_problem(schema: &Schema, key: &[u8]) -> Option<String> {
     let record = schema.redis_keys(key);
     let response = Response::default();
-    let request = StepInputs::new(schema, key, "", &response);
+    let inputs = StepInputs::new(schema, key, "", &response);
     for call in schema.steps().flat_map(|step| &step.calls) {
         let Action::Script { name, keys, .. } = &call.action else { continue };
-        let named: Vec<_> = keys.iter().map(|template| request.word(template)).collect();
+        let named: Vec<_> = keys.iter().map(|template| inputs.word(template)).collect();
         let mut all: Vec<&[u8]> = named.iter().map(Vec::as_slice).collect();
         // A script that receives only parts of Redis keys builds some of the record's Redis keys
         // itself.

@@ -38,7 +38,7 @@ pub fn sweep(
         "unknown": swept.unknown,
         // A record that is gone has changed since the scan, and the contract has one field for
         // both.
-        "changed": swept.changed + swept.gone,
+        "changed": swept.changed_meanwhile + swept.gone,
         "renewed": swept.renewed,
         "skipped_alive": swept.skipped_alive,
         "owner_unknown": swept.owner_unknown,
@@ -69,7 +69,7 @@ pub fn purge(
         "read_back": purged.read_back,
         "unknown": purged.unknown,
         "partly": purged.partly.len(),
-        "changed": purged.changed + purged.renewed,
+        "changed": purged.changed_meanwhile + purged.renewed,
         "gone": purged.gone,
         "left_foreign": purged.unrecognised,
         "left_too_large": purged.too_large,

@@ -101,13 +101,13 @@ impl<'a> TestServer<'a> {
         &mut self,
         before: &KeysState,
         key_index: usize,
-        request: &StepInputs<'_>,
+        inputs: &StepInputs<'_>,
         calls: &[Call],
     ) -> Result<bool, StoreError> {
         let mut first = self.setting(before);
         first.push(pack([b"WATCH", &self.redis_keys[key_index][..]]));
         let mut performer = StoppedClock::new(self, first, Vec::new());
-        execute(request, calls, &mut performer).await?;
+        execute(inputs, calls, &mut performer).await?;
         self.connection.ask(&pack([b"MULTI"])).await?;
         Ok(self.connection.ask(&pack([b"EXEC"])).await? == StepReply::Nil)
     }
@@ -137,7 +137,7 @@ impl StateServer for TestServer<'_> {
         };
         let job = self.workers.job(caller, call);
         let key = self.workers.key.clone();
-        let request = job.request(&program.services[call.service], &key, before.now_ms());
+        let inputs = job.request(&program.services[call.service], &key, before.now_ms());
         let mut tries = 0;
         // On a machine that is never quick, the last try counts. When all calls are repeated, an
         // unsteady result is noticed.
@@ -145,7 +145,7 @@ impl StateServer for TestServer<'_> {
             let since = Instant::now();
             let (first, then) = (self.setting(before), self.reading());
             let mut performer = StoppedClock::new(self, first, then);
-            let executed = execute(&request, calls, &mut performer).await?;
+            let executed = execute(&inputs, calls, &mut performer).await?;
             let (listed, read) = (performer.listed, performer.read);
             let keys = self.read(&read, before.clock_ms).await?;
             tries += 1;
@@ -153,8 +153,8 @@ impl StateServer for TestServer<'_> {
                 let mut response = None;
                 let mut hides_response = false;
                 if let ExecutedStep::Decided { reply, matched, .. } = &executed {
-                    response = request.carried_response(*matched, reply);
-                    hides_response = response.is_none() && request.may_carry(*matched, reply);
+                    response = inputs.carried_response(*matched, reply);
+                    hides_response = response.is_none() && inputs.may_carry(*matched, reply);
                 }
                 let meaning = executed.meaning();
                 let key_index = program.services[call.service].lock_key_index();
@@ -164,7 +164,7 @@ impl StateServer for TestServer<'_> {
                     // No other reply makes the worker the holder of a lock that looks as before.
                     meaning == Some(Meaning::Acquired)
                         && keys.stored[key_index].is_some()
-                        && self.rewrites(before, key_index, &request, calls).await?
+                        && self.rewrites(before, key_index, &inputs, calls).await?
                 };
                 return Ok(CallEffect {
                     meaning,
@@ -217,7 +217,7 @@ impl CallPerformer for StoppedClock<'_> {
     type Error = StoreError;
 
     async fn perform(&mut self, call: StepCall<'_>) -> Result<StepReply, StoreError> {
-        let words = if self.ticks { words_at(call, call.request.now_ms) } else { call.words() };
+        let words = if self.ticks { words_at(call, call.inputs.now_ms) } else { call.words() };
         let mut requests = std::mem::take(&mut self.first);
         let number = requests.len();
         requests.push(pack(words));

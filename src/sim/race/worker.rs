@@ -70,8 +70,8 @@ impl<'r> RaceWorker<'r> {
         let body = format!(r#"{{"worker":{}}}"#, instance.id).into_bytes();
         let response = Response { status: Some(201), headers: Vec::new(), body, whole: true };
         let begin_ms = course.service.now_ms();
-        let request = request(course, &instance.owner, &response, begin_ms);
-        let begin = pack_calls(course, &course.steps.begin, &request);
+        let inputs = inputs(course, &instance.owner, &response, begin_ms);
+        let begin = pack_calls(course, &course.steps.begin, &inputs);
         Self {
             instance,
             course,
@@ -116,14 +116,14 @@ impl<'r> RaceWorker<'r> {
     async fn finish(&mut self, fails: bool) {
         let steps = self.course.steps;
         let now_ms = self.course.service.now_ms();
-        let request = request(self.course, &self.instance.owner, &self.response, now_ms);
+        let inputs = inputs(self.course, &self.instance.owner, &self.response, now_ms);
         let (calls, act) = if fails {
             let Some(release) = &steps.release else { return };
             (release, RaceAct::Release)
         } else {
-            (&steps.complete, RaceAct::Complete(request.replayed()))
+            (&steps.complete, RaceAct::Complete(inputs.replayed()))
         };
-        let packed = pack_calls(self.course, calls, &request);
+        let packed = pack_calls(self.course, calls, &inputs);
         self.execute(calls, &packed, now_ms, act).await;
     }
 
@@ -167,10 +167,10 @@ impl<'r> RaceWorker<'r> {
         let Some(connection) = &mut self.instance.connection else {
             return Ok(RaceAnswer::Lost("not connected".to_owned()));
         };
-        let request = request(self.course, &self.instance.owner, &self.response, now_ms);
+        let inputs = inputs(self.course, &self.instance.owner, &self.response, now_ms);
         let mut performer = PackedCalls { connection, packed, pause: self.pause };
-        let executed = execute(&request, calls, &mut performer).await?;
-        Ok(answer_of(&request, executed))
+        let executed = execute(&inputs, calls, &mut performer).await?;
+        Ok(answer_of(&inputs, executed))
     }
 
     fn now(&self) -> u64 {
@@ -178,7 +178,7 @@ impl<'r> RaceWorker<'r> {
     }
 }
 
-fn request<'a>(
+fn inputs<'a>(
     course: Course<'a>,
     owner: &'a str,
     response: &'a Response,
@@ -191,10 +191,10 @@ fn request<'a>(
     StepInputs { now_ms, fingerprint, ..StepInputs::new(schema, course.key, owner, response) }
 }
 
-fn pack_calls(course: Course<'_>, calls: &[Call], request: &StepInputs<'_>) -> Vec<Packed> {
+fn pack_calls(course: Course<'_>, calls: &[Call], inputs: &StepInputs<'_>) -> Vec<Packed> {
     let mut packed = Vec::with_capacity(calls.len());
     for (index, call) in calls.iter().enumerate() {
-        packed.push(course.service.pack(StepCall { request, call, index }));
+        packed.push(course.service.pack(StepCall { inputs, call, index }));
     }
     packed
 }
@@ -223,7 +223,7 @@ impl CallPerformer for PackedCalls<'_> {
 }
 
 /// The outcome of a step for the worker.
-fn answer_of(request: &StepInputs<'_>, executed: ExecutedStep<'_>) -> RaceAnswer {
+fn answer_of(inputs: &StepInputs<'_>, executed: ExecutedStep<'_>) -> RaceAnswer {
     let (reply, matched) = match executed {
         ExecutedStep::Decided { reply, matched, .. } => (reply, matched),
         ExecutedStep::Unrecognised { reply, .. } => {
@@ -237,7 +237,7 @@ fn answer_of(request: &StepInputs<'_>, executed: ExecutedStep<'_>) -> RaceAnswer
     match matched.meaning() {
         Meaning::Acquired => RaceAnswer::Acquired,
         Meaning::Conflict => RaceAnswer::Conflict,
-        Meaning::Replay => RaceAnswer::Replay(request.carried_response(matched, &reply)),
+        Meaning::Replay => RaceAnswer::Replay(inputs.carried_response(matched, &reply)),
         Meaning::Stored | Meaning::Renewed => RaceAnswer::Stored,
         Meaning::Refused => RaceAnswer::Refused,
         Meaning::Released => RaceAnswer::Released,

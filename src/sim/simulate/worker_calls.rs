@@ -34,7 +34,7 @@ pub(super) struct KnownReply {
 
 impl CallOutcome {
     fn from_reply(
-        request: &StepInputs<'_>,
+        inputs: &StepInputs<'_>,
         reply: &StepReply,
         matched: Option<ReplyMatch<'_>>,
     ) -> Self {
@@ -43,7 +43,7 @@ impl CallOutcome {
         Self::Replied(KnownReply {
             meaning: matched.meaning(),
             words,
-            response: request.carried_response(matched, reply),
+            response: inputs.carried_response(matched, reply),
             client: matched.entry.client.clone(),
         })
     }
@@ -126,11 +126,11 @@ impl<'s> WorkerCalls<'s> {
         &mut self,
         what: &str,
         calls: &[Call],
-        request: &StepInputs<'_>,
+        inputs: &StepInputs<'_>,
     ) -> ScenarioResult<Option<CallOutcome>> {
         let previous = std::mem::take(&mut self.previous);
         let mut performer = NotedCalls { worker: self, what, previous, last: None };
-        match execute(request, calls, &mut performer).await {
+        match execute(inputs, calls, &mut performer).await {
             Ok(ExecutedStep::Undecided) => Ok(None),
             Ok(_) => Ok(performer.last),
             Err(StepStopped::Failed(outcome)) => Ok(Some(outcome)),
@@ -214,7 +214,7 @@ impl NotedCalls<'_, '_> {
         };
         let line = format!("{what}: {result}");
         if self.previous.get(call.index) != Some(&line) {
-            let sees = outcome.client_sees(call.request.response);
+            let sees = outcome.client_sees(call.inputs.response);
             self.worker.note(&what, Some(outcome.words()), sees);
         }
         self.worker.previous.push(line);
@@ -235,7 +235,7 @@ impl CallPerformer for NotedCalls<'_, '_> {
     }
 
     fn note(&mut self, call: StepCall<'_>, reply: &StepReply, matched: Option<ReplyMatch<'_>>) {
-        let outcome = CallOutcome::from_reply(call.request, reply, matched);
+        let outcome = CallOutcome::from_reply(call.inputs, reply, matched);
         self.note_outcome(call, &outcome);
         self.last = Some(outcome);
     }

@@ -142,7 +142,7 @@ impl Writer {
             return;
         }
         let Some(map) = self.client().slot_map() else { return };
-        batch.refuse(|redis_key| {
+        batch.leave_out_on(|redis_key| {
             let master = map.master(hash_slot::of(redis_key));
             master.is_some_and(|master| unreachable.contains(&master.to_string()))
         });
@@ -342,7 +342,7 @@ impl BatchAttempt<'_, '_> {
                     _,
                     Outcome::Done | Outcome::Expires(_) | Outcome::FoundDone | Outcome::Unknown,
                 ) => here,
-                (Outcome::Unknown, Outcome::Absent) => Outcome::FoundDone,
+                (Outcome::Unknown, Outcome::Gone) => Outcome::FoundDone,
                 // The old master made the change, whatever the new one holds.
                 (there, _) => there,
             };
@@ -352,5 +352,5 @@ impl BatchAttempt<'_, '_> {
 }
 
 fn all_known(outcomes: &[Outcome]) -> bool {
-    outcomes.iter().all(|outcome| !matches!(outcome, Outcome::Unknown | Outcome::Refused))
+    outcomes.iter().all(|outcome| !matches!(outcome, Outcome::Unknown | Outcome::NotMade))
 }

@@ -138,7 +138,11 @@ impl<'a> Batch<'a> {
                 asked.push(RequestedChange { index, change, saved: Vec::new() });
             }
         }
-        Self { outcomes: vec![Outcome::Conflict; changes.len()], asked, left_out: Vec::new() }
+        Self {
+            outcomes: vec![Outcome::ChangedMeanwhile; changes.len()],
+            asked,
+            left_out: Vec::new(),
+        }
     }
 
     /// The changes that are requested from the server.
@@ -170,15 +174,15 @@ impl<'a> Batch<'a> {
     pub(in crate::store) fn dumped(&mut self, dumps: &mut impl Iterator<Item = Option<Vec<u8>>>) {
         for asked in &mut self.asked {
             // A record is gone only if all of its Redis keys are.
-            let mut outcome = Outcome::Absent;
+            let mut outcome = Outcome::Gone;
             for (key_index, saved) in asked.change.backed_up.iter().zip(&mut asked.saved) {
                 let seen = &asked.change.seen.keys[*key_index];
                 if saved.is_some() {
-                    outcome = Outcome::Conflict;
+                    outcome = Outcome::ChangedMeanwhile;
                     continue;
                 }
                 let Some(dump) = dumps.next().flatten() else { continue };
-                outcome = Outcome::Conflict;
+                outcome = Outcome::ChangedMeanwhile;
                 // The backup must hold the value that was shown, and the checksum of a DUMP ends
                 // it.
                 if seen.checksum.is_none_or(|sum| dump.ends_with(&sum)) {
@@ -256,9 +260,9 @@ impl<'a> Batch<'a> {
     ) {
         self.leave(|index, _| {
             if changed.contains(&index) {
-                Some(Outcome::Conflict)
+                Some(Outcome::ChangedMeanwhile)
             } else if unread.contains(&index) {
-                Some(Outcome::Refused)
+                Some(Outcome::NotMade)
             } else {
                 None
             }
@@ -266,11 +270,11 @@ impl<'a> Batch<'a> {
     }
 
     /// Leaves out the changes of records with a Redis key on a master that does not answer.
-    pub(in crate::store) fn refuse(&mut self, is_unreachable: impl Fn(&[u8]) -> bool) {
+    pub(in crate::store) fn leave_out_on(&mut self, is_unreachable: impl Fn(&[u8]) -> bool) {
         self.leave(|_, change| {
             let mut keys = change.seen.keys.iter();
             if keys.any(|key| is_unreachable(&key.redis_key)) {
-                Some(Outcome::Refused)
+                Some(Outcome::NotMade)
             } else {
                 None
             }
@@ -341,8 +345,8 @@ pub(in crate::store) fn parse_letters(reply: &[u8], action: KeyAction) -> Option
     for letter in letters {
         outcomes.push(match letter {
             b'D' => done,
-            b'C' => Outcome::Conflict,
-            b'A' => Outcome::Absent,
+            b'C' => Outcome::ChangedMeanwhile,
+            b'A' => Outcome::Gone,
             b'K' if action.ttl().is_some() => Outcome::Kept,
             _ => return None,
         });
@@ -383,12 +387,12 @@ impl<'a> RequestedChange<'a> {
     fn add_sent(&self, sent: &mut Vec<Sent<'a>>) {
         let change = self.change;
         for (index, key_index) in change.target_indexes.iter().enumerate() {
-            let part = if index == 0 { Part::First } else { Part::Changes };
-            sent.push(Sent { seen: &change.seen.keys[*key_index], part });
+            let role = if index == 0 { ChangeRole::First } else { ChangeRole::Changes };
+            sent.push(Sent { seen: &change.seen.keys[*key_index], role });
         }
         for (key_index, seen) in change.seen.keys.iter().enumerate() {
             if !change.target_indexes.contains(&key_index) {
-                sent.push(Sent { seen, part: Part::Compared });
+                sent.push(Sent { seen, role: ChangeRole::Compared });
             }
         }
     }
@@ -397,12 +401,12 @@ impl<'a> RequestedChange<'a> {
 /// The data that is sent for one Redis key.
 struct Sent<'a> {
     seen: &'a KeyState,
-    part: Part,
+    role: ChangeRole,
 }
 
 /// The role of a Redis key in the change of its record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum ChangeRole {
     /// The first key that changes.
     First,
     /// Another key that changes.
@@ -451,13 +455,13 @@ impl Sent<'_> {
         let is_whole_string =
             self.seen.content.is_whole() && self.seen.content.other_type().is_none();
         // Most records have this short rule, because a purge sends a million of them.
-        if self.part == Part::First && deadline.is_exact() && is_whole_string {
+        if self.role == ChangeRole::First && deadline.is_exact() && is_whole_string {
             return at;
         }
-        let role = match self.part {
-            Part::First => '=',
-            Part::Changes => '*',
-            Part::Compared => '+',
+        let role = match self.role {
+            ChangeRole::First => '=',
+            ChangeRole::Changes => '*',
+            ChangeRole::Compared => '+',
         };
         let (length, mark) = match &self.seen.content {
             Content::Absent => return "-,".to_owned(),

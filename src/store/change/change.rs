@@ -83,11 +83,11 @@ pub enum Outcome {
     /// The Redis key already met the requested TTL; nothing was done.
     Kept,
     /// The record is no longer as it was seen; nothing was done.
-    Conflict,
+    ChangedMeanwhile,
     /// The Redis key is gone; nothing was done.
-    Absent,
-    /// Its node of a cluster refused the change; nothing was done.
-    Refused,
+    Gone,
+    /// Not made, because a node of the cluster refused it, did not answer, or could not be read.
+    NotMade,
     /// The change was sent, its reply was lost, and a later read did not show the outcome.
     Unknown,
 }

@@ -27,8 +27,8 @@ use crate::store::connection::{Connection, Target, pack, reply};
 use crate::store::error::StoreError;
 use crate::store::read::key_query::ReadLimit;
 
-/// How often a step is sent while a cluster moves its record to another node. The router follows as
-/// many redirects.
+/// How often a step is sent while a cluster moves its record to another node.
+/// The first try and four redirects.
 const MOST_TRIES: usize = 5;
 
 /// A lock that is acquired right before the call, in the same transaction.
@@ -55,7 +55,7 @@ pub enum GuardedOutcome {
         behind: Option<StoreError>,
     },
     /// The record was no longer as it was seen; nothing was done.
-    Conflict,
+    ChangedMeanwhile,
     /// It was sent, but its reply was lost, or another master took over, so that the change may be
     /// lost.
     Lost {
@@ -107,7 +107,7 @@ impl Writer {
             commands,
             hashes,
             server: self.name(),
-            outcome: GuardedOutcome::Conflict,
+            outcome: GuardedOutcome::ChangedMeanwhile,
             connection: None,
         };
         self.perform(&mut attempt).await?;
@@ -198,7 +198,7 @@ impl ChangeAttempt for GuardedAttempt<'_> {
     }
 
     fn may_have_changed(&self) -> bool {
-        !matches!(self.outcome, GuardedOutcome::Conflict)
+        !matches!(self.outcome, GuardedOutcome::ChangedMeanwhile)
     }
 
     fn changed_keys(&self) -> Vec<&[u8]> {
@@ -258,7 +258,7 @@ impl<'a> GuardedAttempt<'a> {
         let before = identity.read(&mut connection, route).await?;
         client.can_compare([self.seen, &before])?;
         if !self.seen.is_still(&before) {
-            self.outcome = GuardedOutcome::Conflict;
+            self.outcome = GuardedOutcome::ChangedMeanwhile;
             return Ok(());
         }
 
@@ -276,7 +276,7 @@ impl<'a> GuardedAttempt<'a> {
         }
         let executed = match connection.call_ok(&pack(["EXEC"])).await {
             Ok(Value::Nil) => {
-                self.outcome = GuardedOutcome::Conflict;
+                self.outcome = GuardedOutcome::ChangedMeanwhile;
                 return Ok(());
             }
             Ok(value) => match reply::array(value) {

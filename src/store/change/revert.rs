@@ -117,7 +117,7 @@ impl Writer {
         match self.execute_guarded(after, commands, &[]).await {
             Ok(GuardedOutcome::Made { reply: Ok(_), .. }) => Ok(()),
             Ok(GuardedOutcome::Made { reply: Err(error), .. }) => Err(error.to_string()),
-            Ok(GuardedOutcome::Conflict) => Err("the record changed meanwhile".to_owned()),
+            Ok(GuardedOutcome::ChangedMeanwhile) => Err("the record changed meanwhile".to_owned()),
             Ok(GuardedOutcome::Lost { why, .. }) => Err(why.to_string()),
             Err(error) => Err(error.to_string()),
         }

@@ -87,7 +87,7 @@ impl Writer {
                 Ok(outcome) => outcome,
                 Err(error) if error.is_without_effect() => {
                     stopped = Some(error.naming(RIGHTS));
-                    Outcome::Refused
+                    Outcome::NotMade
                 }
                 Err(error) => {
                     lost.push((index, error));

@@ -5,7 +5,7 @@ use crate::domain::record::Content;
 /// The words of a command.
 pub(crate) type Words = Vec<Vec<u8>>;
 
-/// Writes this content to a Redis key, with a TTL in milliseconds; `None` never expires. There is
+/// The commands that write this content to a Redis key, with a TTL in milliseconds; `None` never expires. There is
 /// no command for absent content, or for a type that idemctl does not write.
 pub(crate) fn set_words(redis_key: &[u8], content: &Content, lives_ms: Option<u64>) -> Vec<Words> {
     let mut commands = Vec::new();

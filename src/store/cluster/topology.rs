@@ -126,7 +126,7 @@ impl Client {
     }
 
     /// True if this is known to be a cluster and these Redis keys are in different slots.
-    pub(in crate::store) fn parts(&self, redis_keys: &[Vec<u8>]) -> bool {
+    pub(in crate::store) fn are_in_different_slots(&self, redis_keys: &[Vec<u8>]) -> bool {
         redis_keys.len() > 1
             && self.is_cluster()
             && !hash_slot::is_one(redis_keys.iter().map(Vec::as_slice))

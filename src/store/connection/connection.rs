@@ -229,7 +229,7 @@ impl Connection {
         {
             return Err(StoreError::Unasked { target: self.target.to_string() });
         }
-        // Only queued here: `value` waits in `send_and_receive`, which writes before it reads.
+        // Only queued here: `next_value` waits in `send_and_receive`, which writes before it reads.
         self.transport.out.extend_from_slice(requests);
         self.bounds.ask_packed(requests);
         let stale = self.owed;

@@ -407,7 +407,7 @@ impl KeyspaceScan {
 
     /// The expiry of each Redis key of the next page's records, `None` for an absent key. This is
     /// for scans that read [deadlines first](KeyspaceScan::deadlines_first). Otherwise like
-    /// [`KeyspaceScan::next`].
+    /// [`KeyspaceScan::next_observations`].
     pub async fn next_deadlines(
         &mut self,
         catalog: &Catalog,

@@ -337,7 +337,7 @@ impl RecordReader {
     fn atomic_units(&self, groups: &[RedisKeys]) -> Vec<RedisKeys> {
         let mut units = Vec::with_capacity(groups.len());
         for redis_keys in groups {
-            if self.client.parts(redis_keys) {
+            if self.client.are_in_different_slots(redis_keys) {
                 units.extend(redis_keys.iter().map(|redis_key| vec![redis_key.clone()]));
             } else {
                 units.push(redis_keys.clone());

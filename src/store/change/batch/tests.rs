@@ -91,7 +91,7 @@ fn what_cannot_be_compared_is_not_asked_for() {
         spoil(&mut some[0]);
         let batch = Batch::new(&some);
         assert!(matches!(batch.changes().as_slice(), [only] if only.redis_key() == b"k1"));
-        assert_eq!(batch.outcomes(), [Outcome::Conflict; 2]);
+        assert_eq!(batch.outcomes(), [Outcome::ChangedMeanwhile; 2]);
     }
 }
 
@@ -103,7 +103,12 @@ fn what_was_left_alone_is_taken_back_from_the_backup() {
     assert_eq!(batch.save().len(), 4);
     batch.dumped(&mut (0..4).map(|_| Some([0; 8].to_vec())));
     assert_eq!(batch.entries().count(), 4);
-    batch.set_outcomes(vec![Outcome::Done, Outcome::Conflict, Outcome::Unknown, Outcome::Refused]);
+    batch.set_outcomes(vec![
+        Outcome::Done,
+        Outcome::ChangedMeanwhile,
+        Outcome::Unknown,
+        Outcome::NotMade,
+    ]);
     assert_eq!(batch.left_alone(), [b"k1", b"k3"]);
 }
 
@@ -124,8 +129,8 @@ fn a_record_of_two_keys_is_one_change() {
 /// Rule: what a reply says of each record, and at which moment the changed ones expire.
 #[test]
 fn a_reply_has_a_letter_for_each_record() {
-    use Outcome::{Absent, Conflict, Done, Expires, Kept};
-    assert_eq!(parse_letters(b"DCA", KeyAction::Remove), Some(vec![Done, Conflict, Absent]));
+    use Outcome::{ChangedMeanwhile, Done, Expires, Gone, Kept};
+    assert_eq!(parse_letters(b"DCA", KeyAction::Remove), Some(vec![Done, ChangedMeanwhile, Gone]));
     assert_eq!(parse_letters(b"DK@1700", KeyAction::Prolong(5)), Some(vec![Expires(1_700), Kept]));
     assert_eq!(parse_letters(b"DK", KeyAction::Shorten(5)), Some(vec![Done, Kept]));
     for odd in [&b"DX"[..], b"DK", b"D@1", b"D@"] {
