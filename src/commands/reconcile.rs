@@ -48,6 +48,7 @@ use crate::domain::schema::Catalog;
 use crate::exit::{self, CommandError, Exit};
 use crate::interrupt::Interrupt;
 use crate::owner_check::OwnerCheck;
+use crate::render::invocation::option_words;
 use crate::render::words;
 use crate::scan::show_coverage;
 use crate::store::RecordReader;
@@ -191,7 +192,6 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         catalog: &catalog,
         selection,
         older_than_ms: age::millis(args.older_than),
-        hold_ms: age::millis(args.hold),
         extensions: Extensions::read(context)?,
         asks_owners: args.owner_alive.is_some(),
     };
@@ -199,6 +199,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let found = search.find(context, &mut reader, &chosen, owners.as_mut(), &interrupt);
     let mut found = found.await?;
     lock_report::print_left_out(context, &found);
+    print_young_by_deadline(context, &args, &found);
     show_coverage(context, &found.coverage, &catalog);
     let locks = std::mem::take(&mut found.locks);
     if locks.is_empty() {
@@ -258,6 +259,19 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     };
     let decided = reconciliation.decide(&args, &server).await;
     reconciliation.finish(&args, found, &catalog, decided).await
+}
+
+/// Prints that a run elsewhere may have extended locks, if there are any that look younger for it.
+fn print_young_by_deadline(context: &mut Context, args: &Args, found: &Found) {
+    if found.young_by_deadline == 0 {
+        return;
+    }
+    let mut schemas = Vec::new();
+    for schema in &args.schemas.schema {
+        schemas.extend(option_words("--schema", schema));
+    }
+    let same_command = context.ui.invocation().again(&schemas);
+    lock_report::print_young_by_deadline(context, found, args.hold, &same_command);
 }
 
 /// The schemas whose locks are reconciled.

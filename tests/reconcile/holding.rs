@@ -1,13 +1,15 @@
 //! Locks are held while their operations are unknown, and get their deadlines back.
 
 use std::fs;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::provider::{BY_KEY, LOCK, lock, logged, program, pttl, run, state, words};
 use crate::support::fault::{self, Fault};
-use crate::support::{Running as _, Runs as _, Server, Signal, until};
+use crate::support::proxy::says;
+use crate::support::{Running as _, Runs as _, Server, Signal, idemctl, until};
 
 /// A program that waits for the file `go` before it answers by the key.
 fn waiting(server: &Server) -> String {
@@ -472,4 +474,94 @@ fn no_deadline_of_the_past_is_given_back() {
     for (deadline, now) in sent.iter() {
         assert!(deadline > now, "{deadline} was sent at {now}");
     }
+}
+
+/// How often the server was asked to wait for replicas.
+fn waits(server: &Server) -> u64 {
+    let info: String = server.send(&[b"INFO", b"commandstats"]);
+    let Some((_, counts)) = info.split_once("cmdstat_wait:calls=") else { return 0 };
+    counts.split(',').next().unwrap().parse().unwrap()
+}
+
+/// Rule: replicas that do not answer do not make the hold late. Only the locks that are extended
+/// together wait for them, and nothing waits when deadlines are given back. Revert: if
+/// `waits_for_replicas` stays true, or without `without_waiting` in `put_batch_back`, each lock waits.
+#[test]
+fn replicas_that_do_not_answer_delay_only_the_first_locks() {
+    let keys: Vec<_> = (0..64).map(|number| format!("idem:unclear-{number}")).collect();
+    let server = Server::filled(keys.iter().map(|key| (key, LOCK)), 60_000);
+    let more = ["--lock-ttl", "2h", "--wait-replicas", "1", "--wait-timeout", "200ms"];
+    let ran = run(&server, &more).exits(3);
+    ran.says("completed 0, released 0, left 64, changed meanwhile 0");
+    for number in [0, 63] {
+        assert_eq!(logged(&server, &format!("unclear-{number}")), ["extended", "put-back"]);
+    }
+    let waits = waits(&server);
+    assert!((1..=16).contains(&waits), "{waits} locks waited for replicas");
+}
+
+/// Rule: while locks get their deadlines back over a slow way, the lock of a done operation is held.
+/// Revert: without `keep_held` in `put_back`, it ends before the question.
+#[test]
+fn a_done_lock_is_held_while_deadlines_are_given_back() {
+    const BATCHES: usize = 5;
+    let keys: Vec<_> = (0..16 * BATCHES).map(|number| format!("idem:unclear-{number}")).collect();
+    let server = Server::filled(keys.iter().map(|key| (key, LOCK)), 3_900);
+    server.set("idem:done-1", LOCK, 3_900);
+    let mut csv = "key,outcome,status,body_file\ndone-1,done,201,body\n".to_owned();
+    for number in 0..16 * BATCHES {
+        csv += &format!("unclear-{number},unknown,,\n");
+    }
+    fs::write(server.folder().join("csv"), csv).unwrap();
+    fs::write(server.folder().join("body"), "{}").unwrap();
+    let is_held = AtomicBool::new(false);
+    let slow = AtomicUsize::new(0);
+    let requests = move |part: &mut [u8]| {
+        if says(part, "PEXPIREAT") {
+            is_held.store(true, Ordering::SeqCst);
+        }
+        // The beginning of a read. Once the locks are held, only those that get their deadlines back
+        // are read without the other one.
+        let is_read = part.starts_with(b"*") && says(&part[..part.len().min(20)], "EVAL");
+        let is_batch = is_held.load(Ordering::SeqCst) && is_read && !says(part, "idem:done-1");
+        if is_batch && slow.fetch_add(1, Ordering::SeqCst) < BATCHES {
+            thread::sleep(Duration::from_secs(1));
+        }
+    };
+    let ways = Fault::Translated(Arc::new(requests), Arc::new(|_: &mut [u8]| {}));
+    let (port, _) = fault::way(&server, ways);
+    let csv = server.folder().join("csv").display().to_string();
+    let words = "--schema express --lock-ttl 2h --older-than 1m --hold 4s --yes -o json";
+    let mut all = vec!["reconcile", "--from", &csv];
+    all.extend(words.split(' '));
+    let ran = server.at(port, &all).exits(3);
+    assert_eq!(lock(&ran.json(), "done-1")["outcome"], "completed", "{}", ran.all());
+}
+
+/// Rule: Ctrl-C while the locks are extended ends that after the batch, and these get their deadlines
+/// back. Revert: without a look at the interrupt in `hold`, all 600 locks are extended first.
+#[test]
+fn ctrl_c_while_locks_are_extended_ends_that() {
+    let keys: Vec<_> = (0..600).map(|number| format!("idem:not-{number}")).collect();
+    let server = Server::filled(keys.iter().map(|key| (key, LOCK)), 60_000);
+    let slow = |part: &mut [u8]| {
+        if says(part, "PEXPIREAT") {
+            thread::sleep(Duration::from_millis(50));
+        }
+    };
+    let ways = Fault::Translated(Arc::new(slow), Arc::new(|_: &mut [u8]| {}));
+    let (port, _) = fault::way(&server, ways);
+    let ask = program(server.folder(), &format!("touch asked\n{BY_KEY}"));
+    let mut command = idemctl(server.folder());
+    command.args(["-p", &port.to_string(), "--timeout", "20s"]);
+    let child = command.args(words(&ask, &["--lock-ttl", "2h"])).start();
+    let log = server.state("audit.jsonl");
+    until("it extends", || fs::read_to_string(&log).is_ok_and(|log| log.contains("extended")));
+    child.signal(Signal::INT);
+    let ran = child.ends().exits(130);
+    let log = fs::read_to_string(&log).unwrap();
+    let extended = log.matches("\"what\":\"extended\"").count();
+    assert!((1..600).contains(&extended), "{extended} locks were extended");
+    assert_eq!(log.matches("\"what\":\"put-back\"").count(), extended, "{}", ran.stderr);
+    assert!(!is_asked(&server));
 }

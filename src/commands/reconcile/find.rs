@@ -36,8 +36,6 @@ pub(super) struct LockSearch<'a> {
     pub(super) catalog: &'a Catalog,
     pub(super) selection: Selection,
     pub(super) older_than_ms: u64,
-    /// The time of --hold.
-    pub(super) hold_ms: u64,
     pub(super) extensions: Extensions,
     /// True if the owners of all locks are asked for, so that also young ones matter.
     pub(super) asks_owners: bool,
@@ -50,9 +48,11 @@ pub(super) struct Found {
     pub(super) left_out: Vec<UnreconciledKey>,
     /// Locks that are known to be younger.
     pub(super) young: u64,
-    /// Locks that only their deadlines make younger, and that end within --hold. A run with another
-    /// audit log may have extended them.
+    /// Locks that only their deadlines make younger. A run with another audit log may have extended
+    /// them.
     pub(super) young_by_deadline: u64,
+    /// The time that the last of these has left, in milliseconds.
+    pub(super) young_longest_ms: u64,
     /// Locks that wait for what --owner-alive says about their owners.
     waiting: Vec<CheckedLock>,
     /// Locks whose owners are alive.
@@ -389,12 +389,8 @@ impl LockSearch<'_> {
         } else {
             eligibility(&record, key_index, self.older_than_ms, former_ms)
         };
-        // A run with the same --hold gave it no more than that.
-        let outlasts_hold = match lock.expiry {
-            Expiry::Never => true,
-            Expiry::In(left_ms) => left_ms > self.hold_ms,
-        };
-        if eligibility == Eligibility::YoungByDeadline && (outlasts_hold || former_ms.is_some()) {
+        // The log has the deadline that it had before.
+        if eligibility == Eligibility::YoungByDeadline && former_ms.is_some() {
             eligibility = Eligibility::Young;
         }
         let is_extended = is_by_hand || former_ms.is_some();
@@ -416,6 +412,9 @@ impl Found {
             Eligibility::YoungByDeadline => {
                 self.young += 1;
                 self.young_by_deadline += 1;
+                if let Expiry::In(left_ms) = record.seen.keys[key_index].expiry {
+                    self.young_longest_ms = self.young_longest_ms.max(left_ms);
+                }
             }
             Eligibility::Renewed(why) => {
                 let deadline_ms = record.seen.keys[key_index].deadline.millis();

@@ -97,6 +97,10 @@ impl Reconciliation<'_> {
         // The locks of one batch are extended together, and together they wait for replicas.
         let size = if self.confirm_args.wait_replicas.is_some() { AT_A_TIME } else { BATCH };
         for batch in wanted.chunks(size) {
+            // A renewal goes on, because the locks of done operations must not end.
+            if !is_renewal && self.interrupt.is_raised() {
+                break;
+            }
             if let Err(error) = self.extend(batch).await {
                 for index in batch {
                     self.locks[*index].cannot_be_extended(&format!("{error:#}"));

@@ -1,11 +1,14 @@
 //! What a run reports: the table before the question, and what became of each lock.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use super::find::{Found, UnreconciledKey};
 use super::lock::{Fate, Hold, ReconciledLock};
 use crate::context::Context;
 use crate::domain::change::account::Ended;
+use crate::domain::duration;
 use crate::domain::record::{Expiry, age};
 use crate::render::change::named;
 use crate::render::invocation::name_of;
@@ -217,9 +220,6 @@ pub(super) fn print_left_out(context: &mut Context, found: &Found) {
         let more = found.left_out.len() - MOST_NAMED;
         context.ui.status(&format!("Not reconciled: {more} more; -o json names all of them"));
     }
-    if found.young_by_deadline > 0 {
-        print_young_by_deadline(context, found.young_by_deadline);
-    }
     if found.renewed > 0 {
         let locks = words::counted(found.renewed, "lock");
         let (end, last) = if found.renewed == 1 { ("ends", "") } else { ("end", ", the last") };
@@ -236,17 +236,37 @@ pub(super) fn print_left_out(context: &mut Context, found: &Found) {
     }
 }
 
-/// Prints that locks which their deadlines make younger may be old.
-fn print_young_by_deadline(context: &mut Context, count: u64) {
-    let (locks, deadlines) = if count == 1 {
-        ("1 lock counts".to_owned(), "its deadline")
+/// Prints that locks which their deadlines make younger may be old, and the command that finds out.
+pub(super) fn print_young_by_deadline(
+    context: &mut Context,
+    found: &Found,
+    hold: Duration,
+    same_command: &str,
+) {
+    let count = found.young_by_deadline;
+    let (locks, deadlines, them, they, ends) = if count == 1 {
+        ("1 lock counts".to_owned(), "its deadline", "it", "it", "It ends")
     } else {
-        (format!("{count} locks count"), "their deadlines")
+        let locks = format!("{count} locks count");
+        (locks, "their deadlines", "them", "they", "The last of them ends")
+    };
+    // A run gives no lock more time than its --hold.
+    let longest_ms = found.young_longest_ms;
+    let longer = if longest_ms > age::millis(hold) {
+        let left = duration::short(longest_ms);
+        let hold = duration::short(age::millis(hold));
+        format!(
+            " {ends} in {left}, and only a run with a longer --hold than {hold} can have extended \
+            it so far."
+        )
+    } else {
+        String::new()
     };
     context.ui.hint(&format!(
-        "{locks} as younger than --older-than only because of {deadlines}. If a run of reconcile \
-        with another audit log (of another user or machine) was ended before it could give the \
-        deadlines back, they may be older; run the same command there again"
+        "{locks} as younger than --older-than only because of {deadlines}. A run of reconcile with \
+        another audit log (of another user or machine) may have extended {them}. If that run was \
+        ended before it could give the deadlines back, {they} may be older.{longer} Run this \
+        command there, with any --hold: `{same_command}`"
     ));
 }
 
