@@ -183,6 +183,16 @@ fn print_removal(context: &mut Context, removal: &Removal) {
     if let Some(more) = removal.kept.len().checked_sub(MOST_KEPT_SHOWN).filter(|more| *more > 0) {
         context.ui.warning(&format!("the records of {more} more keys may still be in Redis"));
     }
+    if let Some(first) = removal.not_found.first() {
+        let count = removal.not_found.len();
+        let keys = if count == 1 { "key" } else { "keys" };
+        let first = escape::text(first.as_bytes());
+        context.ui.warning(&format!(
+            "{count} {keys} that the service accepted have no record in Redis under this schema. \
+             The first is {first}. The records may have expired. If the service stores them under \
+             other Redis keys, such as a hash, they stay until their TTL ends."
+        ));
+    }
     if let Some(problem) = &removal.problem {
         context.ui.warning(&escape::text(problem.as_bytes()));
     }

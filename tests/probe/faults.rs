@@ -7,7 +7,8 @@ use std::time::Duration;
 use crate::stage::{PAYMENT, Stage, verdicts};
 use crate::support::{Home, Run};
 
-const FAULTS: &str =
+/// The checks that make faults.
+pub const FAULTS: &str =
     "fault-lock-expires,fault-lock-deleted,fault-foreign-value,fault-result-expires";
 
 /// Long enough for a change on a busy machine while the handler runs.

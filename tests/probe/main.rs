@@ -10,6 +10,7 @@
 mod support;
 
 mod answers;
+mod clusters;
 mod correct;
 mod curl_lines;
 mod faults;

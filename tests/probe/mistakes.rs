@@ -51,6 +51,9 @@ pub const MISTAKES: [(Variant, &str, &[&str], &[&str]); 15] = [
     (Variant::AcceptsMissingKey, "event-driven", &["key-missing"], &[]),
 ];
 
+/// How often a mistake is looked for at most.
+const MOST_PROBES: usize = 3;
+
 /// What is wrong with the findings of a probe; `None` if they are those of the mistake.
 fn wrong(failed: &[String], must: &[&str], may: &[&str]) -> Option<String> {
     let is_failed = |id: &&&str| failed.iter().any(|failed| failed == **id);
@@ -67,9 +70,20 @@ fn wrong(failed: &[String], must: &[&str], may: &[&str]) -> Option<String> {
 fn each_mistake_is_found() {
     let found = at_once(MISTAKES, |(variant, schema, must, may)| {
         let stage = Stage::new(schema, Some(variant));
-        let run = stage.probe(&["--profile", STRICT, "--rounds", "1", "--concurrency", "10"]);
-        let wrong = wrong(&with_verdict(&run, "fail"), must, may)?;
-        Some(format!("{variant:?} in {schema}: {wrong}\n{}", run.stderr))
+        let mut failed = Vec::new();
+        let mut said = String::new();
+        // Two requests do not race in each probe on a busy machine.
+        for _ in 0..MOST_PROBES {
+            let words = ["--profile", STRICT, "--rounds", "1", "--concurrency", "10"];
+            let run = stage.probe(&words);
+            failed.extend(with_verdict(&run, "fail"));
+            said.push_str(&run.stderr);
+            if must.iter().all(|id| failed.iter().any(|failed| failed == id)) {
+                break;
+            }
+        }
+        let wrong = wrong(&failed, must, may)?;
+        Some(format!("{variant:?} in {schema}: {wrong}\n{said}"))
     });
     let wrong: Vec<_> = found.into_iter().flatten().collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

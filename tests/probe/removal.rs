@@ -5,20 +5,27 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
+use serde_json::json;
 
 use crate::stage::{Stage, verdicts};
-use crate::support::probe_service::CONTRACTS;
+use crate::support::probe_service::{CONTRACTS, Config, KeptKey};
 use crate::support::{Running as _, Runs as _, at_once};
+use crate::validator::faults;
 
 /// Keys of another run and of another program, which stay.
-const OTHERS: [&str; 3] = [
+const OTHERS: [&str; 5] = [
+    "idem:idemctl-probe-0123456789abcdef-00001",
+    "idem:idemctl-probe",
     "idempotency:idemctl-probe-0123456789abcdef-1",
     "idempotency:idemctl-probe",
     "other:idemctl-probe-1",
 ];
 
 fn stage_with_others(schema: &'static str) -> Stage {
-    let stage = Stage::new(schema, None);
+    with_others(Stage::new(schema, None))
+}
+
+fn with_others(stage: Stage) -> Stage {
     for key in OTHERS {
         stage.server.set(key, r#"{"status":"completed","statusCode":201,"body":"x"}"#, 600_000);
     }
@@ -42,7 +49,9 @@ fn all_records_of_the_run_are_removed_and_no_others() {
         let run = stage.probe(&["--rounds", "1", "--faults"]);
         let left = own_keys(&stage);
         let removed = run.json()["records"]["removed"].as_u64();
-        let is_right = left.is_empty() && removed.is_some_and(|removed| removed > 50);
+        let not_found = run.json()["records"]["not_found"].as_array().map(Vec::len);
+        let is_right =
+            left.is_empty() && removed.is_some_and(|removed| removed > 50) && not_found == Some(0);
         (!is_right).then(|| format!("{}: {left:?}\n{}", contract.schema, run.stderr))
     });
     let wrong: Vec<_> = wrong.into_iter().flatten().collect();
@@ -70,6 +79,54 @@ fn records_are_kept_and_named_if_the_server_refuses() {
     run.says("may still be in Redis");
     assert_eq!(own_keys(&stage).len(), 5);
     assert_eq!(run.json()["records"]["kept"].as_array().unwrap().len(), 5);
+}
+
+/// Rule: a record that this run alone can have made is removed, also if the service cuts its key. With
+/// 32 characters all keys are cut, with 36 and 64 only those of 256.
+/// Revert: without the cut keys, these records stay.
+#[test]
+fn records_under_cut_keys_are_removed() {
+    for length in [32, 36, 64] {
+        let keep = |config: &mut Config| config.kept_key = KeptKey::Cut(length);
+        let stage = with_others(Stage::with("express", keep));
+        let run = stage.probe(&["--only", "key-long"]);
+        assert_eq!(own_keys(&stage), [""; 0], "{length}: {}", run.all());
+        let records = &run.json()["records"];
+        let expected = if length == 32 { 1 } else { 5 };
+        assert_eq!(records["removed"], expected, "{length}: {}", run.all());
+        assert_eq!(records["not_found"], json!([]), "{length}: {}", run.all());
+    }
+}
+
+/// The key of such a record could be that of another run, so it stays, and the run says so.
+#[test]
+fn records_under_keys_that_another_run_could_have_stay() {
+    let keep = |config: &mut Config| config.kept_key = KeptKey::Cut(20);
+    let stage = with_others(Stage::with("express", keep));
+    let run = stage.probe(&["--only", "replay-status"]);
+    run.says("Redis has no record of this probe's keys under this schema");
+    let left = own_keys(&stage);
+    assert_eq!(left.len(), 1, "{left:?}");
+    assert!(left[0].starts_with("idem:idemctl-probe-"), "{left:?}");
+    assert_eq!(run.json()["records"]["removed"], 0);
+}
+
+/// Rule: a record that idemctl cannot find is not passed over in silence.
+/// Revert: without the keys that were answered, nothing is said of the two hashes.
+#[test]
+fn keys_without_a_record_are_named() {
+    let keep = |config: &mut Config| config.kept_key = KeptKey::LongHashed;
+    let stage = with_others(Stage::with("express", keep));
+    let run = stage.probe(&["--only", "key-long"]);
+    assert_eq!(own_keys(&stage).len(), 2, "{}", run.all());
+    let records = run.json()["records"].clone();
+    assert_eq!(records["removed"], 4, "{}", run.all());
+    let named = records["not_found"].as_array().unwrap();
+    assert_eq!(named.len(), 2, "{}", run.all());
+    assert!(named.iter().all(|key| key.as_str().unwrap().len() == 256), "{named:?}");
+    run.says("2 keys that the service accepted have no record in Redis under this schema");
+    let faults = faults("probe.json", &[run.json()]);
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
 /// Ctrl-C while the checks run, and SIGTERM.

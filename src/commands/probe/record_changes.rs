@@ -47,6 +47,10 @@ pub(super) struct RecordChanges {
     journal: Journal,
     /// The keys that were sent, as a service may have stored them.
     sent: BTreeSet<String>,
+    /// The keys that the service answered with a success, and what it may have stored them as.
+    answered: BTreeMap<String, Vec<String>>,
+    /// The keys of the records that were found.
+    found: BTreeSet<String>,
     /// The Redis keys whose value is `FOREIGN`, and since when.
     replaced: BTreeMap<Vec<u8>, Instant>,
     began: (SystemTime, Instant),
@@ -59,6 +63,8 @@ pub(super) struct Removal {
     pub(super) removed: usize,
     /// The keys whose records are still there, or may be, and why.
     pub(super) kept: BTreeMap<String, String>,
+    /// The keys that the service answered with a success, and of which no record was found.
+    pub(super) not_found: Vec<String>,
     /// The file with the removed records.
     pub(super) backup: Option<String>,
     /// Why something is not in the audit log or the backup.
@@ -72,7 +78,12 @@ impl Removal {
         for (key, why) in &self.kept {
             kept.push(json!({ "key": key, "why": why }));
         }
-        json!({ "removed": self.removed, "kept": kept, "backup": self.backup })
+        json!({
+            "removed": self.removed,
+            "kept": kept,
+            "not_found": self.not_found,
+            "backup": self.backup,
+        })
     }
 }
 
@@ -94,6 +105,8 @@ impl RecordChanges {
             writer,
             journal,
             sent: BTreeSet::new(),
+            answered: BTreeMap::new(),
+            found: BTreeSet::new(),
             replaced: BTreeMap::new(),
             began: (context.now(), Instant::now()),
         })
@@ -102,6 +115,11 @@ impl RecordChanges {
     /// Notes the keys of a request before it is sent.
     pub(super) fn note_sent(&mut self, keys: Vec<String>) {
         self.sent.extend(keys);
+    }
+
+    /// Notes a key that was answered with a success, and what a service may have stored it as.
+    pub(super) fn note_answered(&mut self, key: &str, stored_as: Vec<String>) {
+        self.answered.insert(key.to_owned(), stored_as);
     }
 
     fn now(&self) -> SystemTime {
@@ -188,6 +206,7 @@ impl RecordChanges {
             (Some(_), Some(_)) => return Err("the key has several records".to_owned()),
         };
         self.check_own(&record)?;
+        self.found.insert(String::from_utf8_lossy(&record.key).into_owned());
         Ok(record)
     }
 
@@ -304,6 +323,7 @@ impl RecordChanges {
                 self.remove(keys, &mut removal).await;
             }
             self.look_again(&keys, &mut removal).await;
+            removal.not_found = self.not_found();
         }
         let (backup, ended) =
             self.journal.close(Ok(()), self.began.0 + self.began.1.elapsed()).await;
@@ -318,6 +338,7 @@ impl RecordChanges {
         let found = match self.records.find(keys).await {
             Ok(found) => found,
             Err(why) => {
+                self.found.extend(keys.iter().cloned());
                 removal.kept.extend(keys.iter().map(|key| (key.clone(), why.clone())));
                 return;
             }
@@ -327,6 +348,7 @@ impl RecordChanges {
         for found in found {
             for record in found.records {
                 let name = escape::text(&record.key);
+                self.found.insert(String::from_utf8_lossy(&record.key).into_owned());
                 if !seen.insert(record.seen.keys[0].redis_key.clone()) {
                     continue;
                 }
@@ -336,6 +358,7 @@ impl RecordChanges {
                 }
             }
             if let Some(why) = found.why_unread {
+                self.found.insert(String::from_utf8_lossy(&found.given).into_owned());
                 removal.kept.insert(escape::text(&found.given), why.to_string());
             }
         }
@@ -358,6 +381,18 @@ impl RecordChanges {
         if let Err(error) = ended {
             removal.problem = Some(format!("{error:#}"));
         }
+    }
+
+    /// The keys that the service answered with a success, and that have no record as far as idemctl
+    /// can find it.
+    fn not_found(&self) -> Vec<String> {
+        let mut not_found = Vec::new();
+        for (key, stored_as) in &self.answered {
+            if !stored_as.iter().any(|key| self.found.contains(key)) {
+                not_found.push(key.clone());
+            }
+        }
+        not_found
     }
 
     /// The change that removes a record.

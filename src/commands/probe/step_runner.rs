@@ -153,8 +153,14 @@ impl StepRunner {
 
     /// Makes one step.
     pub(super) async fn run(&mut self, task: &ProbeTask, step: &ProbeStep) -> ProbeStepResult {
-        let mut result = ProbeStepResult::default();
         self.note_keys(task, requests_of(step)).await;
+        let result = self.make(task, step).await;
+        self.note_answers(task, &result.exchanges).await;
+        result
+    }
+
+    async fn make(&mut self, task: &ProbeTask, step: &ProbeStep) -> ProbeStepResult {
+        let mut result = ProbeStepResult::default();
         match step {
             ProbeStep::CountEffects(request) => {
                 result.effects = self.steady_count(request).await;
@@ -216,7 +222,26 @@ impl StepRunner {
         let Some(changes) = &self.changes else { return };
         let mut changes = changes.lock().await;
         for request in requests {
-            changes.note_sent(task.stored_keys(request));
+            let keys = task.stored_keys(request);
+            changes.note_sent(task.cut_keys(&keys));
+            changes.note_sent(keys);
+        }
+    }
+
+    /// Remembers the keys that the service answered with a success, which it has probably stored.
+    async fn note_answers(&self, task: &ProbeTask, exchanges: &[ProbeExchange]) {
+        let Some(changes) = &self.changes else { return };
+        let mut changes = changes.lock().await;
+        for exchange in exchanges {
+            let request = &exchange.request;
+            if let Some(key) = &request.key
+                && task.sends_key(request)
+                && exchange.answer().is_some_and(ProbeAnswer::is_success)
+            {
+                let mut stored_as = task.stored_keys(request);
+                stored_as.extend(task.cut_keys(&stored_as));
+                changes.note_answered(key, stored_as);
+            }
         }
     }
 
@@ -384,7 +409,9 @@ impl StepRunner {
             .map_err(|why| CommandError::usage(why.to_string()))?;
         self.note_keys(task, std::slice::from_ref(&request)).await;
         self.sent += 1;
-        Ok(self.client.send(&request).await)
+        let exchange = self.client.send(&request).await;
+        self.note_answers(task, std::slice::from_ref(&exchange)).await;
+        Ok(exchange)
     }
 
     /// Why the number of effects proves nothing, from a time in which idemctl sends nothing.
@@ -448,6 +475,7 @@ impl StepRunner {
         self.note_keys(task, &requests).await;
         self.sent += requests.len();
         let together = self.client.send_together(&requests).await;
+        self.note_answers(task, &together).await;
         baseline.tells_results_apart = are_all_different(&together);
         for exchange in &together {
             // The first request also opened connections and filled caches.

@@ -63,12 +63,6 @@ pub(crate) const KEY_PREFIX: &str = "idemctl-probe";
 /// The first group of each key that is a UUID.
 pub(crate) const UUID_PREFIX: &str = "1de3c710";
 
-/// Longer than each key of a probe that is not filled up, with its quotation marks.
-const SHORT_KEY: usize = 40;
-
-/// The least length of a key that is filled up.
-const LONG_KEY: usize = 200;
-
 impl ProbeTask {
     /// A key that no other request of any run has.
     pub(crate) fn new_key(&self) -> String {
@@ -164,19 +158,32 @@ impl ProbeTask {
             }
         }
         keys.retain(|key| self.is_own(key));
-        // Some services cut long keys.
-        let mut cut = Vec::new();
-        for key in &keys {
-            for length in SHORT_KEY..key.len() {
-                if key.len() >= LONG_KEY {
-                    cut.extend(key.get(..length).map(str::to_owned));
-                }
-            }
-        }
-        keys.extend(cut);
         keys.sort();
         keys.dedup();
         keys
+    }
+
+    /// What a service may have made of these keys if it cuts keys: each beginning of them that only
+    /// this run can have sent.
+    pub(crate) fn cut_keys(&self, keys: &[String]) -> Vec<String> {
+        let mut cut = Vec::new();
+        for key in keys {
+            for length in 0..key.len() {
+                cut.extend(key.get(..length).filter(|key| self.is_own(key)).map(str::to_owned));
+            }
+        }
+        cut.sort();
+        cut.dedup();
+        cut
+    }
+
+    /// True if the key is in the request where the service looks for it.
+    pub(crate) fn sends_key(&self, request: &ProbeRequest) -> bool {
+        let Some(key) = &request.key else { return false };
+        let KeyPlace::Header(name) = &self.template.place else { return true };
+        request.headers.iter().any(|(known, value)| {
+            known.eq_ignore_ascii_case(name) && String::from_utf8_lossy(value).contains(key)
+        })
     }
 
     /// True for a key that this run made. No other run has a key with its random name.

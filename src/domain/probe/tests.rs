@@ -440,6 +440,8 @@ fn a_lost_lock_is_judged_only_if_the_retry_came_while_the_handler_ran() {
     let judged = judge(&task(), id, &lost_lock(Err("it changed".to_owned()), None, 5));
     assert_verdict(&judged, ProbeVerdict::Inconclusive, "too quick");
     let overloaded = Some(exchange(503, "-", 300, 400));
+    let uncounted = judge(&task(), id, &lost_lock(Ok(()), retry(), 4));
+    assert_verdict(&uncounted, ProbeVerdict::Inconclusive, "did not change");
     let judged = judge(&task(), id, &lost_lock(Ok(()), overloaded, 5));
     assert_verdict(&judged, ProbeVerdict::Inconclusive, "the retry got 503");
 }
@@ -476,6 +478,7 @@ fn a_foreign_value_is_to_be_kept() {
     assert_verdict(&found(Ok(false), 500, 5), ProbeVerdict::Fail, "overwrote or removed");
     assert_verdict(&found(Ok(true), 500, 6), ProbeVerdict::Fail, "executed 2 times");
     assert_verdict(&found(Ok(true), 503, 5), ProbeVerdict::Inconclusive, "503");
+    assert_verdict(&found(Ok(true), 500, 4), ProbeVerdict::Inconclusive, "did not change");
     let unread = found(Err("no connection".to_owned()), 500, 5);
     assert_verdict(&unread, ProbeVerdict::Inconclusive, "no connection");
 }
@@ -496,6 +499,11 @@ fn only_keys_of_this_run_are_its_own() {
         let request = task.template.with_header_lines("idemctl", &[line.to_owned()]).unwrap();
         assert_eq!(task.stored_keys(&request), [""; 0], "{line}");
     }
+    // The record of a cut key is removed only if no other run can have cut one to the same.
+    let least = format!("idemctl-probe-{}-", task.run).len();
+    let cut = task.cut_keys(&[key.clone(), "idemctl-probe".to_owned()]);
+    let expected: Vec<_> = (least..key.len()).map(|length| key[..length].to_owned()).collect();
+    assert_eq!(cut, expected);
     let uuids = ProbeTask { has_uuid_keys: true, ..task };
     assert!(uuids.is_own(&uuids.new_key()));
     assert!(!uuids.is_own("1de3c710-0123-4457-8788-000000000001"));

@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use super::contract::{AfterFailure, Contract, StoredValue, created};
 use super::http::{self, Answer, Request};
-use super::request::{Fail, Payment, fingerprint, idempotency_key};
+use super::request::{Fail, KeptKey, Payment, fingerprint, idempotency_key};
 use super::store::Store;
 use super::variant::Variant;
 
@@ -48,6 +48,7 @@ pub struct Config {
     /// True if the service's database refuses a second payment of a key, whatever Redis says.
     pub is_unique: bool,
     pub late: Late,
+    pub kept_key: KeptKey,
 }
 
 /// What the answer to a payment contains.
@@ -87,6 +88,7 @@ impl Config {
             answers: Answers::default(),
             is_unique: false,
             late: Late::default(),
+            kept_key: KeptKey::default(),
         }
     }
 }
@@ -187,13 +189,24 @@ struct Service {
     answers: Answers,
     is_unique: bool,
     late: Late,
+    kept_key: KeptKey,
     store: Store,
     database: Arc<Mutex<Database>>,
 }
 
 impl Service {
     fn new(config: Config) -> RedisResult<Self> {
-        let Config { mut schema, variant, redis, mut delay, answers, is_unique, late, .. } = config;
+        let Config {
+            mut schema,
+            variant,
+            redis,
+            mut delay,
+            answers,
+            is_unique,
+            late,
+            kept_key,
+            ..
+        } = config;
         let contract = Contract::of(&schema.name).expect("one of the seven schemas");
         if variant == Some(Variant::ShortResult) {
             schema.result_ttl = schema.lock_ttl;
@@ -210,6 +223,7 @@ impl Service {
             answers,
             is_unique,
             late,
+            kept_key,
             store,
             database: Arc::default(),
         })
@@ -269,7 +283,7 @@ impl Service {
 
     fn pay<'a>(&'a self, request: &'a Request, stream: &'a TcpStream) -> RedisResult<Answered<'a>> {
         let is_missing = request.values("idempotency-key").is_empty();
-        let key = match idempotency_key(request) {
+        let key = match idempotency_key(request, self.kept_key) {
             Ok(key) => key,
             Err(_) if is_missing && self.is(Variant::AcceptsMissingKey) => {
                 return Ok((self.pay_without_key(request), None));

@@ -1,5 +1,6 @@
 //! What the service sends to Redis.
 
+use std::collections::HashMap;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -10,27 +11,42 @@ use redis::{Client, Connection, RedisResult};
 
 use crate::support::wire::{try_ask, words};
 
-/// The Redis server of the service, and the connections that are not in use.
+/// The Redis server or cluster of the service, and the connections that are not in use.
 pub struct Store {
-    client: Client,
-    idle: Mutex<Vec<Connection>>,
+    url: String,
+    /// By the URL of their server.
+    idle: Mutex<HashMap<String, Vec<Connection>>>,
 }
 
 impl Store {
-    /// The server at this URL. It is contacted with the first command.
+    /// The server at this URL, or the cluster of which it is a node. It is contacted with the first
+    /// command.
     pub fn at(url: &str) -> RedisResult<Self> {
-        Ok(Self { client: Client::open(url)?, idle: Mutex::default() })
+        Client::open(url)?;
+        Ok(Self { url: url.to_owned(), idle: Mutex::default() })
     }
 
+    /// Sends a command. A node of a cluster may name another node, which is then asked.
     fn ask(&self, command: &[Vec<u8>]) -> RedisResult<StepReply> {
-        let idle = self.idle.lock().unwrap().pop();
+        let reply = self.ask_node(&self.url, command)?;
+        if let StepReply::Error { code, message } = &reply
+            && code == "MOVED"
+            && let Some((_, address)) = message.split_once(' ')
+        {
+            return self.ask_node(&format!("redis://{address}"), command);
+        }
+        Ok(reply)
+    }
+
+    fn ask_node(&self, url: &str, command: &[Vec<u8>]) -> RedisResult<StepReply> {
+        let idle = self.idle.lock().unwrap().get_mut(url).and_then(Vec::pop);
         let mut connection = match idle {
             Some(connection) => connection,
-            None => self.client.get_connection()?,
+            None => Client::open(url)?.get_connection()?,
         };
         let reply = try_ask(&mut connection, command)?;
         // A connection whose reply was lost is dropped.
-        self.idle.lock().unwrap().push(connection);
+        self.idle.lock().unwrap().entry(url.to_owned()).or_default().push(connection);
         Ok(reply)
     }
 

@@ -76,6 +76,15 @@ fn record_of(result: &ProbeStepResult) -> Result<&StoredRecord, ProbeJudgement> 
     }
 }
 
+/// What the schema says of the record's TTL. A service that passes milliseconds for seconds shows
+/// only there.
+fn stated_ttl(record: &StoredRecord) -> String {
+    match record.stated_ttl_ms {
+        Some(stated) => format!("; the schema states {stated} ms"),
+        None => String::new(),
+    }
+}
+
 fn judge_lock(_: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
     settled((|| {
         let shown = [(0, 0), (0, 1)];
@@ -94,7 +103,8 @@ fn judge_lock(_: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
         let judged = match (record.never_expires, record.ttl_ms) {
             (true, _) => ProbeJudgement::fail(format!("the lock never expires ({owner})")),
             (false, Some(ttl)) => {
-                ProbeJudgement::pass(format!("the lock expires in {ttl} ms ({owner})"))
+                let stated = stated_ttl(record);
+                ProbeJudgement::pass(format!("the lock expires in {ttl} ms{stated} ({owner})"))
             }
             (false, None) => ProbeJudgement::inconclusive("the TTL of the lock is unknown"),
         };
@@ -128,7 +138,10 @@ fn judge_ttl(_: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
                 Some(stated) if ttl < stated / 2 => ProbeJudgement::fail(format!(
                     "it expires in {ttl} ms, and the schema states {stated} ms"
                 )),
-                _ => ProbeJudgement::pass(format!("it expires in {ttl} ms")),
+                _ => {
+                    let stated = stated_ttl(record);
+                    ProbeJudgement::pass(format!("it expires in {ttl} ms{stated}"))
+                }
             },
             (false, None) => ProbeJudgement::inconclusive("its TTL is unknown"),
         };
