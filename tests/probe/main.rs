@@ -10,6 +10,7 @@
 mod support;
 
 mod answers;
+mod changed_records;
 mod clusters;
 mod correct;
 mod curl_lines;
