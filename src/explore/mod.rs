@@ -3,6 +3,7 @@
 
 mod explore;
 mod lag;
+mod names;
 mod reply_table;
 mod retrace;
 mod search;
@@ -12,5 +13,5 @@ mod successors;
 pub use self::explore::{ExploredProgram, explore};
 pub(crate) use self::retrace::{TracedStep, retrace};
 pub use self::search::{FoundViolation, SearchLimits};
-pub use self::successors::Rules;
+pub use self::successors::{Rules, Symmetry};
 pub use reply_table::{CallEffect, Callers, StateServer, UnknownReply};

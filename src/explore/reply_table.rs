@@ -36,6 +36,9 @@ pub(super) struct ReplyTable {
     passes_own_expiries: bool,
     states: Vec<KeysState>,
     numbers: HashMap<KeysState, u32>,
+    /// For each state, the workers whose calls changed the keys on the first known way to it, a bit
+    /// each. With other names for all other workers, the same way leads to the same state.
+    traces: Vec<u8>,
     /// For each state, caller and call: the effect. This is a list, because the search reads it for
     /// every transition.
     replies: Vec<Option<KnownEffect>>,
@@ -101,6 +104,7 @@ impl ReplyTable {
             passes_own_expiries,
             states: Vec::new(),
             numbers: HashMap::new(),
+            traces: Vec::new(),
             replies: Vec::new(),
             facts: Vec::new(),
             met,
@@ -109,7 +113,7 @@ impl ReplyTable {
             same_results: HashMap::default(),
         };
         // Number 0 is the state in which schedules begin.
-        table.number(KeysState::absent(keys));
+        table.number(KeysState::absent(keys), 0);
         table
     }
 
@@ -123,12 +127,26 @@ impl ReplyTable {
         u8::try_from(self.states[0].stored.len()).unwrap_or(u8::MAX)
     }
 
-    /// The number of a state, which is added if it is new.
-    fn number(&mut self, keys: KeysState) -> u32 {
+    /// The workers whose names may make a difference to a state of the Redis keys, or to what a
+    /// failover can restore, a bit each.
+    pub(super) fn trace(&self, keys: u32, lag: u32) -> u8 {
+        let mut trace = self.traces[keys as usize];
+        for before in self.lags.get(lag).into_iter().flatten() {
+            trace |= self.traces[before as usize];
+        }
+        trace
+    }
+
+    /// The number of a state, which is added if it is new. `trace` has the workers whose calls led
+    /// to it, a bit each.
+    fn number(&mut self, keys: KeysState, trace: u8) -> u32 {
         if let Some(number) = self.numbers.get(&keys) {
             return *number;
         }
         let number = u32::try_from(self.states.len()).unwrap_or(u32::MAX);
+        // Where no Redis key is left, no name is.
+        let is_empty = keys.stored.iter().all(Option::is_none);
+        self.traces.push(if is_empty { 0 } else { trace });
         self.states.push(keys.clone());
         self.numbers.insert(keys, number);
         self.facts.push(None);
@@ -215,7 +233,9 @@ impl ReplyTable {
             after: &effect.keys,
         };
         let sets_other_ttl = executed.sets_other_ttl();
-        let keys = self.number(effect.keys);
+        // The requests after the workers have names of their own.
+        let caller = if of.caller < self.workers { 1 << of.caller } else { 0 };
+        let keys = self.number(effect.keys, self.traces[of.keys as usize] | caller);
         KnownEffect { reply, keys, wrote_lock: effect.wrote_lock, sets_other_ttl }
     }
 
@@ -249,7 +269,8 @@ impl ReplyTable {
         if let Some(known) = self.fault_effects.get(&(keys, act)) {
             return *known;
         }
-        let after = self.state_after_fault(keys, act).map(|after| self.number(after));
+        let trace = self.traces[keys as usize];
+        let after = self.state_after_fault(keys, act).map(|after| self.number(after, trace));
         self.fault_effects.insert((keys, act), after);
         after
     }
@@ -330,7 +351,7 @@ impl ReplyTable {
         let mut lag = self.lags.get(lag);
         for before in lag.iter_mut().flatten() {
             let later = self.keys(*before).after(passes, self.callers.ticks);
-            *before = self.number(later);
+            *before = self.number(later, self.traces[*before as usize]);
         }
         self.lags.number(lag)
     }
@@ -437,7 +458,7 @@ impl ReplyTable {
         {
             // The value expires by its own time, unless the rejected request moved that time.
             let later = self.keys(rejected.keys).after(own + LATE_MS, self.callers.ticks);
-            let later = self.number(later);
+            let later = self.number(later, self.traces[rejected.keys as usize]);
             let again = self.request(later, service, self.workers)?;
             return Ok(again.reply.meaning == conflict);
         }
@@ -458,7 +479,7 @@ impl ReplyTable {
         // Begin may set the TTL to its full length on each request. That is visible only after time
         // has passed.
         let later = self.keys(keys).after(RETRY_AFTER_MS, self.callers.ticks);
-        let later = self.number(later);
+        let later = self.number(later, self.traces[keys as usize]);
         let again = self.request(later, service, self.workers)?;
         let left_after = self.keys(again.keys).ttl_ms(key_index);
         let is_prolonged = match left_after {

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use super::names::Names;
 use super::reply_table::{Callers, ReplyTable};
 use super::states::SearchState;
 use super::successors::{Rules, find_successors};
@@ -82,7 +83,8 @@ impl ScheduleTrace<'_> {
 
     fn add_step(&mut self, act: Act) -> Result<bool, UnknownReply> {
         let mut successors = Vec::new();
-        find_successors(self.rules, &mut self.replies, &self.state, &mut successors)?;
+        let names = Names::IN_ORDER;
+        find_successors(self.rules, &mut self.replies, self.state, names, &mut successors)?;
         // An act determines the successor: no act leads from one state to two.
         let Some(successor) = successors.into_iter().find(|successor| successor.act == act) else {
             return Ok(false);

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use super::names::Names;
 use super::reply_table::ReplyTable;
 use super::states::{SearchState, StateIndex};
 use super::successors::{Rules, Successor, find_successors};
@@ -59,25 +60,27 @@ struct FirstViolation {
 /// The origin of a state in which schedules start.
 const BEGINNING: u32 = u32::MAX;
 
-/// The state and the act from which each state was first reached. Two lists, because a pair of these
-/// numbers would fill two bytes more.
+/// The state and the act from which each state was first reached, and the names of its workers then.
+/// Three lists, because a struct of these numbers would fill two bytes more.
 #[derive(Default)]
 struct Origins {
     /// Never decreases after the beginnings, because states are numbered in the order in which they
     /// are found.
     states: Vec<u32>,
     acts: Vec<u16>,
+    names: Vec<Names>,
 }
 
 impl Origins {
-    fn push(&mut self, from: u32, act: u16) {
+    fn push(&mut self, from: u32, act: u16, names: Names) {
         self.states.push(from);
         self.acts.push(act);
+        self.names.push(names);
     }
 
-    /// The memory of both lists in bytes.
+    /// The memory of all lists in bytes.
     fn bytes(&self) -> usize {
-        self.states.len() * size_of::<u32>() + self.acts.len() * size_of::<u16>()
+        self.states.len() * (size_of::<u32>() + size_of::<u16>() + size_of::<Names>())
     }
 }
 
@@ -113,7 +116,7 @@ impl Search {
         let mut origins = Origins::default();
         for beginning in rules.beginnings() {
             index.number(&mut states, &SearchState::new(&beginning));
-            origins.push(BEGINNING, 0);
+            origins.push(BEGINNING, 0, Names::IN_ORDER);
         }
         Self {
             beginnings: states.len(),
@@ -143,9 +146,9 @@ impl Search {
             // breadth first.
             let number = self.edge_ends.len();
             self.successors.clear();
-            let state = &self.states[number];
+            let (state, names) = (self.states[number], self.origins.names[number]);
             if let Err(unknown) =
-                find_successors(&self.rules, &mut self.replies, state, &mut self.successors)
+                find_successors(&self.rules, &mut self.replies, state, names, &mut self.successors)
             {
                 return SearchNeeds::Reply(unknown);
             }
@@ -177,7 +180,7 @@ impl Search {
         for successor in &self.successors {
             let (number, is_new) = self.index.number(&mut self.states, &successor.state);
             if is_new {
-                self.origins.push(from, successor.act.code());
+                self.origins.push(from, successor.act.code(), successor.names);
             } else {
                 self.edges.push(number);
             }

@@ -7,6 +7,7 @@ use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 
 use super::lag::Lags;
+use super::names::Names;
 use crate::domain::exploration::{ENDED, FaultBudget, MOST_WORKERS};
 
 /// The holder if no worker holds the lock.
@@ -93,6 +94,44 @@ impl SearchState {
         self.past = self.past & !HOLDER_BITS | u64::from(worker.unwrap_or(NOBODY));
     }
 
+    /// Sorts the workers at the places `free` (a bit each), whose names make no difference. All
+    /// states that differ only by these names become the same one.
+    pub(super) fn sort_workers(&mut self, free: u8, names: &mut Names) {
+        for place in 0..MOST_WORKERS as u8 {
+            if free & 1 << place == 0 {
+                continue;
+            }
+            let mut place = place;
+            // Few places are free, and most are sorted already.
+            while let Some(before) = last_below(free, place)
+                && self.rank(before) > self.rank(place)
+            {
+                self.swap_workers(before, place, names);
+                place = before;
+            }
+        }
+    }
+
+    /// Everything in the state that concerns the worker at a place.
+    fn rank(&self, place: u8) -> (u8, bool, bool) {
+        let has_effect = self.effects() & 1 << place != 0;
+        (self.positions[usize::from(place)], has_effect, self.holder() == Some(place))
+    }
+
+    /// Lets the workers at two places change places.
+    pub(super) fn swap_workers(&mut self, one: u8, other: u8, names: &mut Names) {
+        self.positions.swap(usize::from(one), usize::from(other));
+        if (self.effects() >> one ^ self.effects() >> other) & 1 == 1 {
+            self.past ^= (1 << one | 1 << other) << EFFECTS_SHIFT;
+        }
+        match self.holder() {
+            Some(holder) if holder == one => self.set_holder(Some(other)),
+            Some(holder) if holder == other => self.set_holder(Some(one)),
+            _ => {}
+        }
+        *names = names.with_swapped(one, other);
+    }
+
     /// True if a worker has stored the result of its effect.
     pub(super) fn succeeded(&self) -> bool {
         self.past & SUCCEEDED != 0
@@ -102,6 +141,12 @@ impl SearchState {
     pub(super) fn set_succeeded(&mut self) {
         self.past |= SUCCEEDED;
     }
+}
+
+/// The last of the places `free` (a bit each) before another place.
+fn last_below(free: u8, place: u8) -> Option<u8> {
+    let below = free & ((1 << place) - 1);
+    below.checked_ilog2().map(|last| last as u8)
 }
 
 /// Three whole words: field by field, the hash would take twice as long.
@@ -193,6 +238,38 @@ mod tests {
         let without = state.with_faults(FaultBudget::default());
         assert_eq!((without.faults(), without.effects()), (FaultBudget::default(), 0b1000_0001));
         assert_eq!((without.holder(), without.succeeded()), (Some(last), true));
+    }
+
+    #[test]
+    fn only_free_workers_change_places_with_all_that_is_theirs() {
+        let mut state = SearchState::new(&[5, 4, 9, 3]).with_effect_of(0).with_effect_of(2);
+        state.set_holder(Some(3));
+        let mut names = Names::IN_ORDER;
+        let mut sorted = state;
+        sorted.sort_workers(0b1011, &mut names);
+        assert_eq!(sorted.positions[..4], [3, 4, 9, 5]);
+        assert_eq!((sorted.effects(), sorted.holder()), (0b1100, Some(0)));
+        assert_eq!([0, 1, 2, 3].map(|place| names.at(place)), [3, 1, 2, 0]);
+        let mut alike = SearchState::new(&[4, 3, 9, 5]).with_effect_of(2).with_effect_of(3);
+        alike.set_holder(Some(1));
+        alike.sort_workers(0b1011, &mut names);
+        assert_eq!(alike, sorted);
+        let mut kept = state;
+        kept.sort_workers(0b0010, &mut names);
+        assert_eq!(kept, state);
+    }
+
+    #[test]
+    fn workers_at_one_position_are_sorted_by_their_past() {
+        let alike = |effect, holder| {
+            let mut state = SearchState::new(&[4, 4, 4]).with_effect_of(effect);
+            state.set_holder(Some(holder));
+            state.sort_workers(0b111, &mut Names::IN_ORDER.clone());
+            state
+        };
+        assert_eq!(alike(0, 0), alike(2, 2));
+        assert_eq!(alike(0, 1), alike(2, 0));
+        assert_ne!(alike(0, 0), alike(0, 1));
     }
 
     #[test]

@@ -3,11 +3,12 @@
 use std::rc::Rc;
 
 use super::lag::Lags;
+use super::names::Names;
 use super::reply_table::{KnownEffect, ReplyTable};
 use super::states::SearchState;
 use crate::domain::exploration::{
-    Act, Assumptions, ENDED, Fault, FaultBudget, MOST_LOST_WRITES, NextAction, Position,
-    StateFacts, Transition, WorkerProgram,
+    Act, Assumptions, ENDED, Fault, FaultBudget, MOST_LOST_WRITES, MOST_WORKERS, NextAction,
+    Position, StateFacts, Transition, WorkerProgram,
 };
 use crate::domain::schema::Meaning;
 use crate::explore::reply_table::UnknownReply;
@@ -21,11 +22,21 @@ pub struct Rules {
     /// How often each fault may happen.
     pub most: FaultBudget,
     pub assumptions: Assumptions,
-    /// True if workers of one service begin in order. Their names make no difference, so other
-    /// orders only repeat the same schedules.
-    pub in_order: bool,
+    pub symmetry: Symmetry,
     /// True if the last worker requests another operation with the same key.
     pub has_other_payload: bool,
+}
+
+/// How a search uses that the names of workers make no difference.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Symmetry {
+    /// Not at all. A schedule that a person chose may name its workers in any order.
+    Unused,
+    /// For tests: the workers of one service begin in the order of their numbers. Other orders only
+    /// repeat the same schedules.
+    InOrder,
+    /// They begin in order, and states that differ only by the names of workers are one state.
+    Full,
 }
 
 impl Rules {
@@ -55,13 +66,26 @@ impl Rules {
         (0..self.workers).map(|worker| self.position(state, worker))
     }
 
-    fn may_begin(&self, state: &SearchState, worker: u8) -> bool {
+    fn may_begin(&self, state: &SearchState, names: Names, place: u8) -> bool {
+        let worker = names.at(place);
         // A worker with another payload is not like the worker before it.
-        if !self.in_order || worker == 0 || self.other_payload() & 1 << worker != 0 {
+        if self.symmetry == Symmetry::Unused
+            || worker == 0
+            || self.other_payload() & 1 << worker != 0
+        {
             return true;
         }
-        let worker = usize::from(worker);
-        state.positions[worker - 1] != state.positions[worker]
+        let before = names.place_of(worker - 1);
+        state.positions[usize::from(before)] != state.positions[usize::from(place)]
+    }
+
+    /// The places whose workers may change places without any difference to the state, a bit each.
+    fn free_places(&self, replies: &ReplyTable, state: &SearchState) -> u8 {
+        if self.symmetry != Symmetry::Full {
+            return 0;
+        }
+        let workers = u8::MAX >> (MOST_WORKERS - usize::from(self.workers));
+        workers & !self.other_payload() & !replies.trace(state.keys, state.lag)
     }
 
     /// The workers that request another operation, one bit each.
@@ -72,12 +96,17 @@ impl Rules {
 
 /// One transition from a state: the act, the next state, and the input for the invariants.
 pub(super) struct Successor {
+    /// With the worker's name, not its place.
     pub(super) act: Act,
     pub(super) state: SearchState,
+    /// The names of the workers at the places of `state`.
+    pub(super) names: Names,
+    /// With the places of the workers, not their names.
     pub(super) transition: Transition,
 }
 
-/// Adds everything that can happen in a state to `found`.
+/// Adds everything that can happen in a state to `found`: first the acts of the workers in the order
+/// of their `names`, so that schedules are found in the same order whatever the workers' places are.
 ///
 /// # Errors
 /// [`UnknownReply`] if the server must execute a call first. The successors that were found so far
@@ -85,17 +114,29 @@ pub(super) struct Successor {
 pub(super) fn find_successors(
     rules: &Rules,
     replies: &mut ReplyTable,
-    state: &SearchState,
+    state: SearchState,
+    names: Names,
     found: &mut Vec<Successor>,
 ) -> Result<(), UnknownReply> {
     let before = replies.facts(state.keys)?;
-    let mut successors = Successors { rules, replies, state, before, found };
+    let free = rules.free_places(replies, &state);
+    let mut successors = Successors { rules, replies, state, names, before, found };
     for worker in 0..rules.workers {
-        successors.add_worker_transitions(worker)?;
+        let mut place = names.place_of(worker);
+        (successors.state, successors.names) = (state, names);
+        // A worker without a trace acts from the first such place. The calls of all of them then
+        // lead to the same states of the Redis keys.
+        if free & 1 << place != 0 {
+            let first = free.trailing_zeros() as u8;
+            successors.state.swap_workers(first, place, &mut successors.names);
+            place = first;
+        }
+        successors.add_worker_transitions(place)?;
     }
+    (successors.state, successors.names) = (state, names);
     // The assumption excludes every fault while a worker is in its critical section.
     if rules.assumptions.critical_section
-        && rules.positions(state).any(|position| position.in_critical_section)
+        && rules.positions(&state).any(|position| position.in_critical_section)
     {
         return Ok(());
     }
@@ -105,6 +146,7 @@ pub(super) fn find_successors(
 /// A worker's call, and its effect.
 #[derive(Clone, Copy)]
 struct SentCall {
+    /// The worker's place.
     caller: u8,
     effect: KnownEffect,
 }
@@ -113,45 +155,48 @@ struct SentCall {
 struct Successors<'a> {
     rules: &'a Rules,
     replies: &'a mut ReplyTable,
-    state: &'a SearchState,
+    state: SearchState,
+    names: Names,
     before: StateFacts,
     found: &'a mut Vec<Successor>,
 }
 
 impl Successors<'_> {
-    /// Adds every transition of a worker: its effect, its next call, a failing handler, a crash.
-    fn add_worker_transitions(&mut self, worker: u8) -> Result<(), UnknownReply> {
-        let position = self.rules.position(self.state, worker);
-        if position.is_waiting && !self.rules.may_begin(self.state, worker) {
+    /// Adds every transition of the worker at a place: its effect, its next call, a failing handler,
+    /// a crash.
+    fn add_worker_transitions(&mut self, place: u8) -> Result<(), UnknownReply> {
+        let position = self.rules.position(&self.state, place);
+        if position.is_waiting && !self.rules.may_begin(&self.state, self.names, place) {
             return Ok(());
         }
+        let worker = self.names.at(place);
         match position.action {
             NextAction::Nothing => return Ok(()),
             NextAction::Effect { then } => {
-                let next = self.state.with_worker_at(worker, then).with_effect_of(worker);
+                let next = self.state.with_worker_at(place, then).with_effect_of(place);
                 self.add(Act::Effect(worker), None, next)?;
             }
             NextAction::Call { number, .. } => {
-                let call = UnknownReply { keys: self.state.keys, caller: worker, call: number };
+                let call = UnknownReply { keys: self.state.keys, caller: place, call: number };
                 let effect = self.replies.reply(call)?;
-                self.add_call(position, SentCall { caller: worker, effect })?;
+                self.add_call(position, SentCall { caller: place, effect })?;
             }
         }
         if let (Some(fails_to), Some(faults)) = (position.fails_to, self.one_more(Fault::Fail)) {
-            let next = self.state.with_worker_at(worker, fails_to).with_faults(faults);
+            let next = self.state.with_worker_at(place, fails_to).with_faults(faults);
             self.add(Act::Fail(worker), None, next)?;
         }
         if let (Some(fails_to), Some(faults)) =
             (position.late_fails_to, self.one_more(Fault::LateFail))
             && !self.is_protected(position)
         {
-            let next = self.state.with_worker_at(worker, fails_to).with_faults(faults);
+            let next = self.state.with_worker_at(place, fails_to).with_faults(faults);
             self.add(Act::LateFail(worker), None, next)?;
         }
         if let (Some(gives_up_to), Some(faults)) =
             (position.gives_up_to, self.one_more(Fault::GiveUp))
         {
-            let next = self.state.with_worker_at(worker, gives_up_to).with_faults(faults);
+            let next = self.state.with_worker_at(place, gives_up_to).with_faults(faults);
             self.add(Act::GiveUp(worker), None, next)?;
         }
         // A worker that has not begun cannot crash, because its request does not exist yet.
@@ -159,7 +204,7 @@ impl Successors<'_> {
             && !position.is_waiting
             && !self.is_protected(position)
         {
-            let next = self.state.with_worker_at(worker, ENDED).with_faults(faults);
+            let next = self.state.with_worker_at(place, ENDED).with_faults(faults);
             self.add(Act::Crash(worker), None, next)?;
         }
         Ok(())
@@ -168,16 +213,17 @@ impl Successors<'_> {
     /// Adds the call of a worker, once with its reply received and once with the reply lost. After
     /// a lost reply the worker stops, or its client library sends the call again.
     fn add_call(&mut self, position: Position, sent: SentCall) -> Result<(), UnknownReply> {
+        let worker = self.names.at(sent.caller);
         let next = self.state_after_call(position, sent)?;
         let then = position.action.follow(sent.effect.reply.meaning);
         // Redis executes the call in both cases. A lost reply makes a difference only for the
         // worker.
-        self.add(Act::Call(sent.caller), Some(sent), next.with_worker_at(sent.caller, then))?;
+        self.add(Act::Call(worker), Some(sent), next.with_worker_at(sent.caller, then))?;
         if let Some(faults) = self.one_more(Fault::Lost)
             && !self.is_protected(position)
         {
             let lost = next.with_worker_at(sent.caller, ENDED).with_faults(faults);
-            self.add(Act::Lost(sent.caller), Some(sent), lost)?;
+            self.add(Act::Lost(worker), Some(sent), lost)?;
         }
         let has_stored = position.has_worked && sent.effect.reply.meaning == Some(Meaning::Stored);
         if let (Some(resends_at), Some(faults)) =
@@ -185,7 +231,7 @@ impl Successors<'_> {
             && (has_stored || !self.is_protected(position))
         {
             let resent = next.with_worker_at(sent.caller, resends_at).with_faults(faults);
-            self.add(Act::Resend(sent.caller), Some(sent), resent)?;
+            self.add(Act::Resend(worker), Some(sent), resent)?;
         }
         Ok(())
     }
@@ -342,7 +388,9 @@ impl Successors<'_> {
             quiet: !self.rules.positions(&next).any(Position::is_at_work),
             succeeded: next.succeeded(),
         };
-        self.found.push(Successor { act, state: next, transition });
+        let mut names = self.names;
+        next.sort_workers(self.rules.free_places(self.replies, &next), &mut names);
+        self.found.push(Successor { act, state: next, names, transition });
         Ok(())
     }
 }

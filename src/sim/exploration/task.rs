@@ -16,8 +16,8 @@ use crate::domain::record::Record;
 use crate::domain::record::age::millis;
 use crate::domain::schema::Schema;
 use crate::explore::{
-    ExploredProgram, FoundViolation, Rules, SearchLimits, TracedStep, UnknownReply, explore,
-    retrace,
+    ExploredProgram, FoundViolation, Rules, SearchLimits, Symmetry, TracedStep, UnknownReply,
+    explore, retrace,
 };
 use crate::interrupt::Interrupt;
 use crate::sim::simulate::{Aborted, LocalServers, Replayed, ScheduleReplay};
@@ -148,7 +148,7 @@ impl ExplorationTask {
             workers: self.workers,
             most: self.most,
             assumptions: self.assumptions,
-            in_order: true,
+            symmetry: Symmetry::Full,
             has_other_payload: self.has_other_payload,
         }
     }
@@ -221,7 +221,7 @@ impl ExplorationTask {
         let rules = Rules {
             most: FaultBudget::ANY,
             assumptions: Assumptions::default(),
-            in_order: false,
+            symmetry: Symmetry::Unused,
             ..self.rules()
         };
         let callers = server.workers.callers();

@@ -1,9 +1,13 @@
 //! What the search leaves out changes nothing: steps that were performed before, workers that differ in name alone.
 
+use std::path::Path;
+
 use super::performer::Performer;
-use crate::support::BUILT_IN;
+use crate::support::{BUILT_IN, at_once};
 use idemctl::domain::exploration::{Assumptions, FaultBudget};
-use idemctl::explore::{ExploredProgram, Rules, SearchLimits, explore};
+use idemctl::domain::schema::Schema;
+use idemctl::explore::{ExploredProgram, Rules, SearchLimits, Symmetry, explore};
+use idemctl::schemas::{self, Deployment};
 
 const ALL: SearchLimits =
     SearchLimits { most_states: usize::MAX, most_bytes: usize::MAX, forgets: false };
@@ -23,8 +27,8 @@ pub fn rules(performer: &Performer, workers: u8, most: FaultBudget) -> Rules {
         workers,
         most,
         assumptions: Assumptions::default(),
-        in_order: true,
-        has_other_payload: false,
+        symmetry: Symmetry::Full,
+        has_other_payload: performer.has_other_payload,
     }
 }
 
@@ -61,13 +65,85 @@ fn the_order_in_which_workers_begin_changes_no_frontier() {
         for name in BUILT_IN {
             let mut performer = Performer::of(name, 3);
             let in_order = rules(&performer, 3, faults.parse().unwrap());
-            let in_any = Rules { in_order: false, ..in_order.clone() };
+            let in_any = Rules { symmetry: Symmetry::Unused, ..in_order.clone() };
             let (in_order, in_any) =
                 (explored(&mut performer, in_order, ALL), explored(&mut performer, in_any, ALL));
             assert_eq!(frontier(&in_order), frontier(&in_any), "{name}, {faults}");
             assert!(in_order.covered.states < in_any.covered.states, "{name}, {faults}");
         }
     }
+}
+
+/// The bounds within which names must make no difference: the workers, the faults, and whether the last worker requests
+/// another operation.
+const BOUNDS: [(u8, &str, bool); 5] = [
+    (2, "expiry=1,lost=1,resend=1,fail=1,crash=1,give-up=1,late-fail=1", false),
+    (
+        2,
+        "expiry=1,evict=1,failover=1,restart=1,delay=1,lost=0,resend=0,crash=0,late-fail=0,give-up=0",
+        false,
+    ),
+    (3, "expiry=1,failover=1,lost=0,resend=0,crash=0,fail=0,late-fail=0,give-up=0", false),
+    (3, "expiry=1,lost=0,resend=1,crash=0,fail=1,late-fail=0,give-up=0", true),
+    (4, "expiry=1,lost=0,resend=0,crash=0,fail=0,late-fail=0,give-up=0", false),
+];
+
+/// The violations with their histories, the number of schedules, and the replies and goals that an exploration found. The
+/// states that it lists, and how far away the last one is, depend on the names.
+fn findings(explored: &ExploredProgram) -> String {
+    let ExploredProgram { found, covered, met, goals, .. } = explored;
+    let mut words = Vec::new();
+    for found in found {
+        let acts: Vec<_> = found.acts.iter().map(|act| act.word()).collect();
+        words.push(format!("{}, {}: {acts:?}", found.invariant.name, found.faults));
+    }
+    format!("{words:#?} {:?} schedules, {met:?} {goals:?}", covered.schedules)
+}
+
+/// The differences for one schema between the search that merges states and the one that does not, and how many states
+/// both have.
+fn compared(schema: &Schema) -> (Vec<String>, [usize; 2]) {
+    let mut different = Vec::new();
+    let mut states = [0, 0];
+    for (workers, faults, has_other_payload) in BOUNDS {
+        let mut performer = Performer::with(schema.clone(), workers);
+        performer.ticks = true;
+        performer.has_other_payload = has_other_payload;
+        let merging = rules(&performer, workers, faults.parse().unwrap());
+        let apart = Rules { symmetry: Symmetry::InOrder, ..merging.clone() };
+        let merging = explored(&mut performer, merging, ALL);
+        let apart = explored(&mut performer, apart, ALL);
+        states[0] += merging.covered.states;
+        states[1] += apart.covered.states;
+        let (merging, apart) = (findings(&merging), findings(&apart));
+        if merging != apart {
+            let name = &schema.name;
+            different.push(format!("{name}, {workers}, {faults}: {merging}\nbut {apart}"));
+        }
+    }
+    (different, states)
+}
+
+/// Rule: a search that counts states as one if they differ only by the names of workers finds the same violations by the
+/// same histories, replies, goals and number of schedules as a search that does not.
+#[test]
+fn states_that_differ_by_names_alone_lead_to_the_same_findings() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/protocols");
+    let schemas = schemas::load(Some(&folder), |_| Deployment::default()).unwrap().schemas;
+    assert!(schemas.len() > 50, "{}", schemas.len());
+    let mut shares = vec![Vec::new(); 2];
+    for (number, schema) in schemas.into_iter().enumerate() {
+        shares[number % 2].push(schema);
+    }
+    let found = at_once(shares, |schemas| {
+        schemas.iter().map(|schema| (schema.name.clone(), compared(schema))).collect::<Vec<_>>()
+    });
+    let mut different = Vec::new();
+    for (name, (lines, [merging, apart])) in found.into_iter().flatten() {
+        different.extend(lines);
+        assert!(merging < apart, "{name}: {merging} of {apart} states");
+    }
+    assert!(different.is_empty(), "{}", different.join("\n"));
 }
 
 /// Rule: what two schedules have in common is explored once, and yet each schedule is counted. Without faults two workers of

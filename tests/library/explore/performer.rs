@@ -18,27 +18,52 @@ use redis::Connection;
 
 pub const KEY: &[u8] = b"order-1";
 
-/// A clock that stands still, before a script's first line.
-const FROZEN: &str = "local redis=setmetatable({call=function(c,...) if c=='TIME' then return {'1700000000','0'} end \
-     return redis.call(c,...) end},{__index=redis}) ";
+/// A clock that stands still at this time, before a script's first line.
+fn frozen(now_ms: u64) -> String {
+    let (seconds, micros) = (now_ms / 1_000, now_ms % 1_000 * 1_000);
+    format!(
+        "local redis=setmetatable({{call=function(c,...) \
+         if c=='TIME' then return {{'{seconds}','{micros}'}} end \
+         return redis.call(c,...) end}},{{__index=redis}}) "
+    )
+}
 
-/// Performs the calls of a built-in schema's workers.
+/// Performs the calls of a schema's workers.
 pub struct Performer {
     pub program: Rc<WorkerProgram>,
     pub connection: Connection,
     pub redis_keys: Vec<Vec<u8>>,
     workers: u8,
+    /// True if scripts and clients see the time of the exploration.
+    pub ticks: bool,
+    /// True if the last worker requests another operation.
+    pub has_other_payload: bool,
+    /// The time that scripts and clients see, in milliseconds since the epoch.
+    now_ms: u64,
     _server: Server,
 }
 
 impl Performer {
+    /// The workers of a built-in schema.
     pub fn of(name: &str, workers: u8) -> Self {
+        Self::with(schema(name), workers)
+    }
+
+    pub fn with(schema: Schema, workers: u8) -> Self {
         let server = Server::start();
         let connection = server.connect();
-        let schema = schema(name);
         let redis_keys = schema.redis_keys(KEY);
         let program = Rc::new(WorkerProgram::new(vec![schema.into()]).unwrap());
-        Self { program, connection, redis_keys, workers, _server: server }
+        Self {
+            program,
+            connection,
+            redis_keys,
+            workers,
+            ticks: false,
+            has_other_payload: false,
+            now_ms: KeysState::absent(0).now_ms(),
+            _server: server,
+        }
     }
 
     pub fn schema(&self) -> &Schema {
@@ -63,11 +88,17 @@ impl Performer {
         make: impl FnOnce(&StepInputs<'_>) -> T,
     ) -> T {
         let (owner, response) = (format!("owner-{caller}"), Self::response(caller, fails));
-        let fingerprint = if caller > self.workers { "other" } else { "same" };
+        let fingerprint = match caller {
+            _ if caller > self.workers && self.has_other_payload => "unused",
+            _ if caller > self.workers => "other",
+            _ if caller + 1 == self.workers && self.has_other_payload => "other",
+            _ => "same",
+        };
         let error = fails.then_some("provider unavailable");
         make(&StepInputs {
             fingerprint,
             error,
+            now_ms: self.now_ms,
             ..StepInputs::new(self.schema(), KEY, &owner, &response)
         })
     }
@@ -78,8 +109,8 @@ impl Performer {
         Callers {
             responses: self.responses(),
             owners: owners.collect(),
-            ticks: false,
-            has_other_payload: false,
+            ticks: self.ticks,
+            has_other_payload: self.has_other_payload,
         }
     }
 
@@ -109,7 +140,7 @@ impl Performer {
         let call = &self.program.step(asks).unwrap().calls[asks.index];
         let mut words = self.with_request(caller, fails, |request| words(call, request));
         if matches!(call.action, Action::Script { .. }) {
-            words[1] = [FROZEN.as_bytes(), &words[1]].concat();
+            words[1] = [frozen(self.now_ms).as_bytes(), &words[1]].concat();
         }
         ask(&mut self.connection, &words)
     }
@@ -146,7 +177,7 @@ impl Performer {
         self.number(&[b"PTTL", &redis_key])
     }
 
-    fn read(&mut self) -> KeysState {
+    fn read(&mut self, clock_ms: u64) -> KeysState {
         let mut stored = Vec::new();
         for redis_key in self.redis_keys.clone() {
             let pttl = self.number(&[b"PTTL", &redis_key]);
@@ -156,10 +187,24 @@ impl Performer {
                 (StepReply::Text(dump), StepReply::Text(text)) => {
                     Some(StoredKey::new(dump, Content::text(text), pttl))
                 }
+                (StepReply::Text(dump), _) => {
+                    Some(StoredKey::new(dump, self.read_hash(&redis_key), pttl))
+                }
                 _ => None,
             });
         }
-        KeysState { stored, clock_ms: 0 }
+        KeysState { stored, clock_ms }
+    }
+
+    fn read_hash(&mut self, redis_key: &[u8]) -> Content {
+        let StepReply::Array(items) = ask(&mut self.connection, &[b"HGETALL", redis_key]) else {
+            panic!("neither a text nor a hash");
+        };
+        let words = items.into_iter().map(|item| match item {
+            StepReply::Text(text) => text,
+            other => panic!("{other:?} is no text"),
+        });
+        Content::hash(words)
     }
 }
 
@@ -172,6 +217,7 @@ impl StateServer for Performer {
         caller: u8,
         call: u8,
     ) -> Result<CallEffect, Infallible> {
+        self.now_ms = before.now_ms();
         loop {
             let since = std::time::Instant::now();
             for (redis_key, stored) in self.redis_keys.clone().iter().zip(&before.stored) {
@@ -185,7 +231,7 @@ impl StateServer for Performer {
                 }
             }
             let reply = self.send(caller, call);
-            let keys = self.read();
+            let keys = self.read(before.clock_ms);
             // What took longer would show in the TTLs.
             if since.elapsed().as_millis() < 50 {
                 let (meaning, listed, response) = self.understand(caller, call, &reply);
