@@ -243,8 +243,13 @@ fn a_part_that_changed_between_look_and_act_keeps_the_whole_record() {
     server.send::<()>(&[b"DEL", part(3, "hash").as_bytes()]);
     server.send::<()>(&[b"DEL", key(4).as_bytes()]);
     let outcomes = remove(&library, &changes, None);
-    let expected =
-        [Outcome::Done, Outcome::ChangedMeanwhile, Outcome::ChangedMeanwhile, Outcome::ChangedMeanwhile, Outcome::ChangedMeanwhile];
+    let expected = [
+        Outcome::Done,
+        Outcome::ChangedMeanwhile,
+        Outcome::ChangedMeanwhile,
+        Outcome::ChangedMeanwhile,
+        Outcome::ChangedMeanwhile,
+    ];
     assert_eq!(outcomes, expected);
     assert_eq!(server.size(), 3 + 3 + 2 + 2);
 }

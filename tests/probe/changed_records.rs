@@ -44,7 +44,7 @@ fn a_value_of_another_program_stays_and_is_named() {
     let key = last_of_the_first(&stage);
     stage.server.set(&key, "of another program", 600_000);
     let run = child.ends().exits(0);
-    assert_eq!(stage.server.keys(), [key.clone()], "{}", run.all());
+    assert_eq!(stage.server.keys(), std::slice::from_ref(&key), "{}", run.all());
     assert_eq!(stage.server.get(&key).as_deref(), Some(&b"of another program"[..]));
     let why = "its value is not one of the schema";
     let kept = json!([{ "key": key.strip_prefix("idem:").unwrap(), "why": why }]);
@@ -63,7 +63,7 @@ fn a_record_that_is_written_again_is_named() {
     while stage.server.get(&key).is_some() && began.elapsed() < Duration::from_secs(30) {}
     stage.server.set(&key, RESULT, 600_000);
     let run = child.ends();
-    assert_eq!(stage.server.keys(), [key.clone()], "{}", run.all());
+    assert_eq!(stage.server.keys(), std::slice::from_ref(&key), "{}", run.all());
     let why = "it was written after idemctl had removed it";
     let kept = json!([{ "key": key.strip_prefix("idem:").unwrap(), "why": why }]);
     assert_eq!(run.json()["records"]["kept"], kept, "{}", run.all());
