@@ -202,7 +202,7 @@ fn results_that_the_run_counted_are_the_low_end() {
     assert_eq!(found["severity"], "warning", "{found:#}");
     assert!(found["fact"].as_str().unwrap().contains("writes are refused in about"), "{found:#}");
     let inputs = found["inputs"].as_str().unwrap();
-    assert!(inputs.contains("20200 after") && inputs.contains("raised to"), "{inputs}");
+    assert!(inputs.contains("keys before, ") && inputs.contains("raised to"), "{inputs}");
 }
 
 /// Rule: keys that may be locks do not raise the low end.
