@@ -5,14 +5,13 @@
 -- ARGV[n+1..2n]  rules   for each key what else was seen, by the grammar below, e.g. 1767225600000
 -- ARGV[2n+1]     change  UNLINK, or the new TTL, milliseconds, at least 1; + before it never shortens, - before it never lengthens
 --
--- clock, read_clock, deadline_of and FARTHEST are in part/deadline.lua, which idemctl puts in front of this script.
---
 -- Replies
 --   <letters>  for each record: D done, C not as seen, A gone already, K left alone by + or -; then @ and the moment of a new TTL
 --   error ERR  the arguments are malformed; nothing changed
 --   error NOPERM  the user may ask for no key's moment of expiry, or for the time; nothing changed
 --
 
+-- clock, read_clock, deadline_of and FARTHEST are in part/deadline.lua, which idemctl puts in front of this script.
 local keys = KEYS
 local heads = ARGV
 local rules = ARGV
