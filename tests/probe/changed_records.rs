@@ -56,7 +56,7 @@ fn a_value_of_another_program_stays_and_is_named() {
 #[test]
 fn a_record_that_is_written_again_is_named() {
     let stage = Stage::new("express", None);
-    // Its keys are many, so the removal goes on for a while after this record is removed.
+    // This check uses many keys, so the removal continues for a while after it removed this one.
     let child = started(&stage, &["--only", "key-long"]);
     let key = last_of_the_first(&stage);
     let began = Instant::now();

@@ -102,7 +102,7 @@ fn a_held_lock_is_read_before_the_last_report() {
     assert!(!shown.contains("holds until"), "{shown}");
 }
 
-/// Rule: of a lock that cannot be read before the last report, nobody knows whether it holds. Revert:
+/// Rule: if a lock cannot be read before the last report, the report says that it may hold. Revert:
 /// without `is_unread`, "it was extended and holds until" is printed.
 #[test]
 fn a_lock_that_cannot_be_read_only_may_hold() {
@@ -129,8 +129,8 @@ fn a_lock_that_cannot_be_read_only_may_hold() {
 }
 
 /// Rule: a failover that loses only the latest extension brings back a deadline that idemctl gave
-/// before. That is told with the time at which the lock ends, and not as a worker or a retry. Revert:
-/// without `earlier_ms`, it is told as a worker's renewal.
+/// before. The report gives the time at which the lock ends, and names no worker and no retry. Revert:
+/// without `earlier_ms`, the report calls it a worker's renewal.
 #[test]
 fn an_earlier_extension_that_is_back_is_no_renewal() {
     let server = Server::holding(&[("idem:done-1", LOCK, 60_000)]);

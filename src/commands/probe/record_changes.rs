@@ -47,7 +47,8 @@ pub(super) struct RecordChanges {
     journal: Journal,
     /// The keys that were sent, as a service may have stored them.
     sent: BTreeSet<String>,
-    /// The keys that the service answered with a success, and what it may have stored them as.
+    /// The keys that the service answered with a success, each with the keys under which it may have
+    /// stored the record.
     answered: BTreeMap<String, Vec<String>>,
     /// The keys of the records that were found.
     found: BTreeSet<String>,
@@ -448,8 +449,8 @@ fn about(record: &Record) -> About {
 fn in_words(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::ChangedMeanwhile => "it changed after idemctl had read it",
-        Outcome::Gone => "it was gone before idemctl changed it",
-        Outcome::NotMade => "its node refused the change",
+        Outcome::Gone => "it no longer existed when idemctl tried to change it",
+        Outcome::NotMade => "its node refused the change or did not answer",
         Outcome::Unknown => "the reply was lost, so it is unknown whether it was changed",
         Outcome::Partly => "only some of its Redis keys were changed",
         Outcome::Kept => "it expires earlier anyway",

@@ -268,7 +268,7 @@ impl Reconciliation<'_> {
             Some(Outcome::NotMade | Outcome::Partly) | None => {
                 let why = match &ended {
                     Err(error) => format!("{error:#}"),
-                    Ok(()) => "its server refused the change".to_owned(),
+                    Ok(()) => "its server refused the change or did not answer".to_owned(),
                 };
                 lock.fate = Fate::Failed(format!("it was not removed: {why}"));
             }

@@ -97,7 +97,7 @@ impl Reconciliation<'_> {
         // The locks of one batch are extended together, and together they wait for replicas.
         let size = if self.confirm_args.wait_replicas.is_some() { AT_A_TIME } else { BATCH };
         for batch in wanted.chunks(size) {
-            // A renewal goes on, because the locks of done operations must not end.
+            // Ctrl-C does not stop a renewal, because locks of operations that are done would expire.
             if !is_renewal && self.interrupt.is_raised() {
                 break;
             }

@@ -113,6 +113,16 @@ pub(super) struct Cluster {
     last_keys: RefCell<Vec<KeyInSlot>>,
 }
 
+/// A slot that has none of these Redis keys, for the node of a call that names none: a node without
+/// any slot is down.
+fn slot_without(keys: &[KeyInSlot]) -> i64 {
+    let mut slot = 0;
+    while keys.iter().any(|key| key.slot == slot) {
+        slot += 1;
+    }
+    slot
+}
+
 /// A Redis key of the last call, or of its record.
 struct KeyInSlot {
     redis_key: String,
@@ -179,6 +189,9 @@ impl Cluster {
             if key.is_named {
                 slots.push(key.slot);
             }
+        }
+        if slots.is_empty() {
+            slots.push(slot_without(&keys));
         }
         *self.last_keys.borrow_mut() = keys;
         self.own(&slots).await

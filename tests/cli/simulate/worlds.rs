@@ -58,6 +58,25 @@ fn two_redis_keys_need_a_hash_tag_on_a_cluster() {
     builds.because("idem:result:order-1 is in slot").because("not in KEYS");
 }
 
+/// Rule: the node of a call that names no Redis key serves, and has none of the record's keys.
+#[test]
+fn a_script_without_keys_is_refused_on_a_cluster() {
+    let nameless = Variant::of("event-driven")
+        .with(
+            "schema.toml",
+            "keys = [\"{prefix}{key}\"]\nargs = [\"{owner}\", ",
+            "keys = []\nargs = [\"{owner}\", ",
+        )
+        .with(
+            "schema.toml",
+            "\"{lock_ttl}\", \"{result_ttl}\"]",
+            "\"{lock_ttl}\", \"{result_ttl}\", \"{prefix}{key}\"]",
+        )
+        .with("idempotency.lua", "local key = KEYS[1]", "local key = ARGV[4]");
+    let cell = nameless.plays("cluster-slots").is("refused").makes(0);
+    cell.because("idem:result:order-1 is in slot").because("not in KEYS");
+}
+
 #[test]
 fn an_evicted_lock_makes_the_payment_twice_under_every_policy_but_noeviction() {
     let cell = plays("reference", "evicted-lock").is("duplicate").makes(2);

@@ -202,7 +202,7 @@ impl Performer {
         };
         let words = items.into_iter().map(|item| match item {
             StepReply::Text(text) => text,
-            other => panic!("{other:?} is no text"),
+            other => panic!("{other:?} is not a text"),
         });
         Content::hash(words)
     }

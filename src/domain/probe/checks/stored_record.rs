@@ -76,8 +76,8 @@ fn record_of(result: &ProbeStepResult) -> Result<&StoredRecord, ProbeJudgement> 
     }
 }
 
-/// What the schema says of the record's TTL. A service that passes milliseconds for seconds shows
-/// only there.
+/// The TTL that the schema states for the record. Only a comparison with it shows that a service
+/// passes milliseconds instead of seconds.
 fn stated_ttl(record: &StoredRecord) -> String {
     match record.stated_ttl_ms {
         Some(stated) => format!("; the schema states {stated} ms"),
