@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::io;
 use std::io::{BufRead as _, BufReader, Read, Write as _};
 use std::net::{Ipv4Addr, TcpListener};
+use std::ops::Range;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
@@ -278,25 +279,36 @@ fn last_lines(words: impl Read) -> String {
 /// The distance between a cluster node's port and the port of its cluster bus.
 const BUS: u16 = 10_000;
 
+/// The ports that a temporary server may get.
+///
+/// These ports and their bus ports lie below 32,768, where Linux begins to give ports to outgoing
+/// connections. A port from the system itself (port 0) would be one of those. Another program's
+/// connection could take it, or its bus port, before the server listens, and many connections
+/// could leave none.
+const PORTS: Range<u16> = 10_240..22_000;
+
 /// How many ports are tried.
-const TRIES: usize = 50;
+const TRIES: usize = 200;
 
 /// Finds a port that is currently free and whose cluster bus port is free as well.
 ///
 /// # Errors
-/// The system has no such port.
+/// No such port was found.
 pub fn free_port() -> io::Result<u16> {
     let mut last = io::Error::from(io::ErrorKind::AddrInUse);
     for _ in 0..TRIES {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-        let port = listener.local_addr()?.port();
-        let Some(bus) = port.checked_add(BUS) else { continue };
-        match TcpListener::bind((Ipv4Addr::LOCALHOST, bus)) {
-            Ok(_) => return Ok(port),
+        let port = fastrand::u16(PORTS);
+        match can_listen(port).and_then(|()| can_listen(port + BUS)) {
+            Ok(()) => return Ok(port),
             Err(error) => last = error,
         }
     }
     Err(last)
+}
+
+fn can_listen(port: u16) -> io::Result<()> {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
+    Ok(())
 }
 
 /// An address on this machine where no server listens.
@@ -356,6 +368,14 @@ fn is_program(path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_port_is_one_that_an_outgoing_connection_may_get() {
+        for _ in 0..100 {
+            let port = free_port().unwrap();
+            assert!(port + BUS < 32_768, "{port}");
+        }
+    }
 
     #[test]
     fn a_long_or_relative_folder_gives_way_to_tmp() {
