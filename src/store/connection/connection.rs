@@ -23,7 +23,7 @@ use super::diagnose;
 use super::permit::Writable;
 use super::reply;
 use super::resp::{self, Arriving, Token, Unreadable};
-use super::target::Target;
+use super::target::{Address, Target};
 use super::traced::Traced;
 use super::transport::Transport;
 use crate::domain::step::StepReply;
@@ -403,6 +403,10 @@ impl Connection {
     /// The error for a reply that Redis never sends to this request.
     pub(in crate::store) fn unexpected(&self, asked: &str) -> StoreError {
         StoreError::UnexpectedReply { target: self.target.to_string(), asked: asked.to_owned() }
+    }
+
+    pub(in crate::store) fn is_unix_socket(&self) -> bool {
+        matches!(self.target.address, Address::Unix(_))
     }
 
     pub(in crate::store) fn target(&self) -> &Target {

@@ -165,7 +165,8 @@ impl NodePages {
     ) -> Result<Option<ScanPage>, StoreError> {
         // No request is in progress before the first page and after the last one.
         if self.in_flight.is_none() {
-            self.turn(catalog, &wanted).await?;
+            let next = self.next_keys(catalog, &wanted).await?;
+            self.request(next).await?;
         }
         let Some(in_flight) = self.in_flight.take() else {
             if self.hashes.is_empty() {
@@ -176,9 +177,12 @@ impl NodePages {
             self.take_hashes(&mut page).await?;
             return Ok(Some(page));
         };
+        let mut next = self.next_keys(catalog, &wanted).await?;
         // The next page is requested before this one's records are read, so that the server is
         // never idle.
-        self.turn(catalog, &wanted).await?;
+        if !self.stream.is_unix_socket() {
+            self.request(next.take()).await?;
+        }
         let PageInFlight { passed, keys, may_be_small, elsewhere, query, heads, sent_at } =
             in_flight;
         let mut page = ScanPage {
@@ -190,6 +194,11 @@ impl NodePages {
             unread: keys.unread,
         };
         let read = read_records(&mut self.stream, query, &heads, &keys.places).await?;
+        // A Unix socket holds less than a page of replies. A server that has the next request
+        // executes all of it before it sends the rest of this page, for which idemctl would wait.
+        if self.in_flight.is_none() {
+            self.request(next.take()).await?;
+        }
         for ((candidate, key_index), seen) in keys.places.into_iter().zip(read) {
             match seen {
                 Err(error) if error.is_of_the_slot() => page.elsewhere.push((candidate, key_index)),
@@ -241,18 +250,24 @@ impl NodePages {
         self.query.value = value;
     }
 
-    /// Reads the requested page of Redis keys, then requests the next page and this page's records.
-    async fn turn(
+    /// Reads the requested page of Redis keys.
+    async fn next_keys(
         &mut self,
         catalog: &Catalog,
         wanted: &dyn Fn(&[u8]) -> bool,
-    ) -> Result<(), StoreError> {
+    ) -> Result<Option<(usize, ScannedKeys)>, StoreError> {
         if !self.scanning {
-            return Ok(());
+            return Ok(None);
         }
         // Read before the next page is requested, because that page has a COUNT of its own.
         let passed = self.cursor.count();
-        let mut keys = self.read_scan(catalog, wanted).await?;
+        let keys = self.read_scan(catalog, wanted).await?;
+        Ok(Some((passed, keys)))
+    }
+
+    /// Requests the next page, and the records of these Redis keys.
+    async fn request(&mut self, next: Option<(usize, ScannedKeys)>) -> Result<(), StoreError> {
+        let Some((passed, mut keys)) = next else { return Ok(()) };
         self.ask_for_page();
         let mut here = Vec::with_capacity(keys.places.len());
         let mut may_be_small = Vec::new();
