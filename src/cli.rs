@@ -30,7 +30,7 @@ use crate::render::escape;
 use crate::render::invocation::{Invocation, option_words};
 use crate::render::style::Color;
 use crate::settings::{Environment, Settings};
-use crate::terminal::ui::{Ui, Unread};
+use crate::terminal::ui::{Ui, WhenStdoutCloses};
 use crate::version;
 
 /// Inspect, list, unlock and race the idempotency keys that services keep in Redis
@@ -138,7 +138,7 @@ enum Command {
 
 impl Command {
     /// What a command does when the reader of stdout closes it. Only this function decides that.
-    fn when_unread(&self) -> Unread {
+    fn when_stdout_closes(&self) -> WhenStdoutCloses {
         match self {
             Self::List(_)
             | Self::Stats(_)
@@ -148,11 +148,11 @@ impl Command {
             | Self::Context(_)
             | Self::Config(_)
             | Self::Completions(_)
-            | Self::Man(_) => Unread::EndsQuietly,
-            Self::Backup(args) if !args.deletes() => Unread::EndsQuietly,
-            Self::Schema(args) if !args.judges() => Unread::EndsQuietly,
+            | Self::Man(_) => WhenStdoutCloses::EndsQuietly,
+            Self::Backup(args) if !args.deletes() => WhenStdoutCloses::EndsQuietly,
+            Self::Schema(args) if !args.judges() => WhenStdoutCloses::EndsQuietly,
             // They may run for long, and change nothing.
-            Self::Inspect(_) | Self::Diff(_) | Self::Duplicates(_) => Unread::Ends,
+            Self::Inspect(_) | Self::Diff(_) | Self::Duplicates(_) => WhenStdoutCloses::Ends,
             // A change has to be completed and logged, and a verdict is in the exit code.
             Self::Check(_)
             | Self::Doctor(_)
@@ -171,7 +171,7 @@ impl Command {
             | Self::Simulate(_)
             | Self::Explore(_)
             | Self::Probe(_)
-            | Self::Schema(_) => Unread::GoesOn,
+            | Self::Schema(_) => WhenStdoutCloses::GoesOn,
         }
     }
 }
@@ -241,7 +241,7 @@ pub fn main(words: impl Iterator<Item = OsString>) -> Exit {
     invocation.set_selection(selection);
     invocation.set_schema_options(schemas);
     ui.lead_to(invocation);
-    ui.when_unread(root.command.when_unread());
+    ui.when_stdout_closes(root.command.when_stdout_closes());
     let check = match &root.command {
         Command::Check(args) => Some(args.output),
         _ => None,

@@ -116,7 +116,7 @@ impl Context {
             replicas = Some((count, wait));
         }
         let client = self.connect().await?;
-        if !client.may_change().await? {
+        if !client.require_not_replica().await? {
             let server = client.name();
             self.ui.warning(&format!(
                 "idemctl cannot tell whether {server} is a replica, whose changes do not reach its \
@@ -211,7 +211,7 @@ impl Context {
     /// # Errors
     /// Refused for safety in a read-only or protected context; else the errors of
     /// [`Context::connect`].
-    pub async fn arena(&mut self, doing: &str) -> Result<(Client, Writable)> {
+    pub async fn load_server(&mut self, doing: &str) -> Result<(Client, Writable)> {
         if self.settings.wants_sandbox() {
             self.use_sandbox().await?;
         } else if !self.settings.asks_for_its_server() {
@@ -227,7 +227,7 @@ impl Context {
         self.refuse_load()?;
         if self.sandbox.is_none() {
             let at = if self.settings.context_name().is_some() { "on" } else { "at" };
-            self.ui.status(&format!("{doing} {at} {} ...", self.place(&client.name())));
+            self.ui.status(&format!("{doing} {at} {} ...", self.server_label(&client.name())));
         }
         Ok((client, self.permit()?.over(self.settings.target().clone())))
     }
@@ -271,11 +271,11 @@ impl Context {
     async fn connect_to_target(&mut self) -> Result<Client> {
         if self.settings.asks_password() {
             let question =
-                format!("Password for {}", self.place(&self.settings.target().to_string()));
+                format!("Password for {}", self.server_label(&self.settings.target().to_string()));
             let password = Secret::from(self.ui.ask_password(&question)?);
             self.settings.set_password(&password);
         }
-        self.show_place();
+        self.show_server();
         let client = store::connect(self.settings.target()).await?;
         if self.settings.target().only_cluster {
             client.masters().await?;
@@ -291,7 +291,7 @@ impl Context {
     }
 
     /// The server's name for messages, after the name of its context in the context's colour.
-    pub fn place(&self, server: &str) -> String {
+    pub fn server_label(&self, server: &str) -> String {
         match self.settings.context_name() {
             Some(name) => {
                 format!("{} at {server}", self.ui.colored_name(name, self.settings.color()))
@@ -302,12 +302,15 @@ impl Context {
 
     /// Shows the server once if its context has a colour, so that the user does not mistake it for
     /// another one.
-    fn show_place(&mut self) {
+    fn show_server(&mut self) {
         if self.settings.color().is_some() && self.ui.err_is_terminal() && !self.placed {
-            let place = self.place(&self.settings.target().to_string());
-            self.ui.status(&place);
+            let label = self.server_label(&self.settings.target().to_string());
+            self.ui.status(&label);
         } else if !self.placed {
-            self.ui.detail(&format!("server: {}", self.place(&self.settings.target().to_string())));
+            self.ui.detail(&format!(
+                "server: {}",
+                self.server_label(&self.settings.target().to_string())
+            ));
         }
         self.placed = true;
     }

@@ -10,7 +10,7 @@ use anyhow::Result;
 
 use crate::context::Context;
 use crate::domain::diagnosis::{self, Thresholds};
-use crate::domain::record::{Candidate, Expiry, FieldSet, Record};
+use crate::domain::record::{Candidate, FieldSet, Record, TimeLeft};
 use crate::domain::schema::Catalog;
 use crate::domain::select::{Coverage, Selected, Selection, contradiction};
 use crate::exit::{CommandError, Exit};
@@ -146,7 +146,7 @@ pub struct ScanReport {
     /// A warning about records that the user may not read.
     pub forbidden: Option<String>,
     /// The number of Redis keys per schema that were not read because other schemas were named.
-    pub unread: BTreeMap<String, u64>,
+    pub keys_of_other_schemas: BTreeMap<String, u64>,
 }
 
 impl<'a> Scan<'a> {
@@ -269,7 +269,7 @@ impl<'a> Scan<'a> {
     pub async fn next_page_by_deadline<F: RecordFilter>(
         &mut self,
         filter: &F,
-        has_to_be_read: impl Fn(&Candidate, &[Option<Expiry>]) -> bool,
+        has_to_be_read: impl Fn(&Candidate, &[Option<TimeLeft>]) -> bool,
     ) -> Option<SelectedPage<F::Plan>> {
         let page = self.next_deadlines().await?;
         let count = page.len();
@@ -304,7 +304,7 @@ impl<'a> Scan<'a> {
 
     /// The expiry of each Redis key of the next page's records, `None` for an absent key. The outer
     /// `None` is the end of the scan.
-    pub async fn next_deadlines(&mut self) -> Option<Vec<(Candidate, Vec<Option<Expiry>>)>> {
+    pub async fn next_deadlines(&mut self) -> Option<Vec<(Candidate, Vec<Option<TimeLeft>>)>> {
         if self.end.is_some() {
             return None;
         }
@@ -404,7 +404,7 @@ impl<'a> Scan<'a> {
             keys: self.earlier.keys + self.keyspace.keys_returned(),
             passed: self.earlier.passed + self.keyspace.keys_passed(),
             forbidden: self.earlier.forbidden.or_else(|| self.keyspace.forbidden()),
-            unread: self.keyspace.unread().clone(),
+            keys_of_other_schemas: self.keyspace.keys_of_other_schemas().clone(),
             coverage: self.coverage,
         }
     }

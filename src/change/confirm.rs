@@ -62,7 +62,7 @@ impl ConfirmArgs {
             }
             None if self.yes => Ok(None),
             None => {
-                let question = format!("{question} ({})", context.place(server));
+                let question = format!("{question} ({})", context.server_label(server));
                 Ok(Some(ConfirmDialog { names: Vec::new(), question, asked: 0 }))
             }
         }
@@ -144,7 +144,8 @@ impl ConfirmArgs {
         if !context.ui.is_interactive() {
             return Err(self.cannot_ask(context, name));
         }
-        let question = format!("{question} ({}) Type `{name}` to continue", context.place(server));
+        let question =
+            format!("{question} ({}) Type `{name}` to continue", context.server_label(server));
         let names = names.iter().map(|name| (*name).to_owned()).collect();
         Ok(Some(ConfirmDialog { names, question, asked: 0 }))
     }

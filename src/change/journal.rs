@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::domain::history::{LEFT_ALONE, OUTCOME_UNKNOWN};
 use crate::domain::record::{KeyIdentity, Observation};
 use crate::exit::{self, CommandError};
-use crate::store::backup::{About, Backup};
+use crate::store::backup::{Backup, RecordLabel};
 use crate::store::{Change, KeyAction, Outcome, StoreError, Writer};
 
 /// The backup and the audit log of a run.
@@ -174,12 +174,12 @@ impl Journal {
         &mut self,
         writer: &Writer,
         seen: &Observation,
-        about: &About,
+        label: &RecordLabel,
         now: SystemTime,
     ) -> Result<()> {
         self.begin(writer, now).await?;
         if let Some(backup) = &mut self.backup {
-            writer.back_up_record(seen, about, backup).await?;
+            writer.back_up_record(seen, label, backup).await?;
         }
         self.trail.set_server(writer.provenance().await?);
         Ok(())
@@ -197,7 +197,7 @@ impl Journal {
         what: &'static str,
         now: SystemTime,
     ) -> Result<()> {
-        let JournalStep { about, before, after, key_index } = step;
+        let JournalStep { label, before, after, key_index } = step;
         let mut changed = Vec::new();
         for index in 0..before.keys.len() {
             // If the record after the step is unknown, the step may have changed any of its keys.
@@ -209,8 +209,8 @@ impl Journal {
             changed.push(key_index);
         }
         let lines = changed.into_iter().map(|index| Noted {
-            schema: &about.schema,
-            key: &about.key,
+            schema: &label.schema,
+            key: &label.key,
             redis_key: &before.keys[index].redis_key,
             before: KeyIdentity::of(&before.keys[index]).written(),
             after: after.and_then(|after| KeyIdentity::of(&after.keys[index]).written()),
@@ -270,7 +270,7 @@ impl Journal {
 /// What a step did to a record.
 pub struct JournalStep<'a> {
     /// Whose record it is.
-    pub about: &'a About,
+    pub label: &'a RecordLabel,
     /// The record before the step.
     pub before: &'a Observation,
     /// The record after the step; `None` if it is unknown.
@@ -292,8 +292,8 @@ fn log_lines(change: &Change, action: KeyAction, outcome: Outcome) -> Vec<Noted<
             _ => (None, None),
         };
         lines.push(Noted {
-            schema: &change.about.schema,
-            key: &change.about.key,
+            schema: &change.label.schema,
+            key: &change.label.key,
             redis_key: &key.redis_key,
             before,
             after,

@@ -19,7 +19,7 @@ use crate::exit::{CommandError, Exit};
 use crate::interrupt::Interrupt;
 use crate::render::change::{StepOutcome, StepReport};
 use crate::render::{escape, words};
-use crate::store::backup::About;
+use crate::store::backup::RecordLabel;
 use crate::store::{GuardedOutcome, StepLock, StoreError, Writer};
 
 /// The TTL of a lock that is taken for a step, in milliseconds, if the service gives its locks
@@ -152,13 +152,13 @@ impl ManualStep<'_> {
         read_back: impl Fn(&Record) -> Option<Meaning>,
     ) -> Result<PerformedStep> {
         let record = self.report.record;
-        let about = About {
+        let label = RecordLabel {
             schema: record.schema.name.clone(),
             key: record.key.clone(),
             state: record.state.as_str(),
             roles: record.schema.roles(),
         };
-        journal.back_up(writer, &record.seen, &about, started_at).await?;
+        journal.back_up(writer, &record.seen, &label, started_at).await?;
 
         let executed = self.execute_calls(writer, read_back).await;
 
@@ -172,7 +172,7 @@ impl ManualStep<'_> {
                 after = Some(&outcome.now.seen);
             }
             let step = JournalStep {
-                about: &about,
+                label: &label,
                 before: &record.seen,
                 after,
                 key_index: self.key_index,
@@ -199,7 +199,7 @@ impl ManualStep<'_> {
         let inputs = self.inputs_of_now(writer).await?;
         let mut calls = GuardedCalls {
             writer,
-            hold: self.lock_for_step(&inputs)?,
+            step_lock: self.step_lock(&inputs)?,
             hashes: record.schema.hashes(),
             seen: record.seen.clone(),
             before_lock: None,
@@ -269,7 +269,7 @@ impl ManualStep<'_> {
     ///
     /// # Errors
     /// Usage: no lock of this request would let the step store.
-    fn lock_for_step(&self, inputs: &StepInputs<'_>) -> Result<Option<StepLock>, CommandError> {
+    fn step_lock(&self, inputs: &StepInputs<'_>) -> Result<Option<StepLock>, CommandError> {
         if !self.takes_lock {
             return Ok(None);
         }
@@ -454,7 +454,7 @@ impl ManualStep<'_> {
 struct GuardedCalls<'a> {
     writer: &'a Writer,
     /// The lock that is taken for the step, in the transaction of its first call.
-    hold: Option<StepLock>,
+    step_lock: Option<StepLock>,
     /// The Redis keys that are hashes, by their indexes in the record.
     hashes: Vec<usize>,
     /// The record as it is after the last call.
@@ -484,11 +484,11 @@ impl CallPerformer for GuardedCalls<'_> {
     async fn perform(&mut self, call: StepCall<'_>) -> Result<StepReply, CallFailed> {
         self.calls_made = call.index;
         // In the transaction of the first call, so that nobody sees the lock without the step.
-        let hold = if call.index == 0 { self.hold.as_ref() } else { None };
-        let outcome = self.writer.call(&self.seen, hold, call.words(), &self.hashes).await;
+        let step_lock = if call.index == 0 { self.step_lock.as_ref() } else { None };
+        let outcome = self.writer.call(&self.seen, step_lock, call.words(), &self.hashes).await;
         match outcome.map_err(CallFailed::NotSent)? {
             GuardedOutcome::Made { reply, before, after, .. } => {
-                if hold.is_some() {
+                if step_lock.is_some() {
                     self.before_lock = Some(before);
                 }
                 // The next call of the step is guarded by what this one left.

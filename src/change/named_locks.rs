@@ -13,7 +13,7 @@ use crate::exit::{self, CommandError, Exit};
 use crate::interrupt::Interrupt;
 use crate::render::change::named;
 use crate::render::{escape, name};
-use crate::store::backup::About;
+use crate::store::backup::RecordLabel;
 use crate::store::read::lookup::{Lookup, LookupResult};
 use crate::store::{Change, KeyAction, Outcome, StoreError};
 
@@ -432,7 +432,7 @@ impl LockStatus {
 impl PossibleLock {
     fn change(&self) -> Change {
         let record = &self.record;
-        let about = About {
+        let about = RecordLabel {
             schema: record.schema.name.clone(),
             key: record.key.clone(),
             state: record.state.as_str(),

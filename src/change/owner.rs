@@ -100,7 +100,7 @@ fn ask(context: &mut Context, record: &Record, holder: Option<&[u8]>) -> Result<
         .into());
     }
     let held = holder.map(|holder| format!(" ({})", escape::text(holder))).unwrap_or_default();
-    let place = context.place(&context.settings.target().to_string());
+    let place = context.server_label(&context.settings.target().to_string());
     let mut question = format!(
         "{name} at {place} lets only the lock's owner do this. Type the owner's ID to \
         continue{held}"

@@ -67,7 +67,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         record: &record,
         predicted: manual::predict_begin(&record, &fingerprint),
         owner,
-        tried: None,
+        rehearsed: None,
     };
     change::show_record(context, args.step.output, &record)?;
     if args.step.output == Output::Table {

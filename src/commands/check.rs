@@ -13,7 +13,7 @@ use crate::context::Context;
 use crate::domain::change::orphan;
 use crate::domain::diagnosis::health::{Alarm, CheckedSchemas, Health, Limits, Status};
 use crate::domain::diagnosis::{FindingCode, Thresholds};
-use crate::domain::record::{Candidate, Expiry, FieldSet, ValueField, age};
+use crate::domain::record::{Candidate, FieldSet, TimeLeft, ValueField, age};
 use crate::domain::schema::catalog::{LOCK_BYTES, LONG_HEAD_BYTES};
 use crate::domain::schema::{Catalog, TtlOf};
 use crate::domain::select::contradiction::may_outlast;
@@ -236,7 +236,7 @@ impl Checking<'_> {
         let report = self.scan.finish();
         let mut health = self.health;
         health.keys = report.keys;
-        health.unread = report.unread;
+        health.unread = report.keys_of_other_schemas;
         health.gap = match report.end {
             ScanEnd::Complete => report.forbidden,
             ScanEnd::Incomplete(error) | ScanEnd::Failed(error) => Some(error.to_string()),
@@ -266,7 +266,7 @@ impl Checking<'_> {
 
     /// True if the record may be a lock that outlasts a default lock TTL, and its value has to be
     /// read to decide that.
-    fn may_outlast(&mut self, candidate: &Candidate, expiries: &[Option<Expiry>]) -> bool {
+    fn may_outlast(&mut self, candidate: &Candidate, expiries: &[Option<TimeLeft>]) -> bool {
         if !self.selection.passes_key(&candidate.key) || !may_outlast(&candidate.schemas, expiries)
         {
             return false;

@@ -34,7 +34,7 @@ use crate::change::{self, ManualStep};
 use crate::context::Context;
 use crate::domain::duration;
 use crate::domain::manual::{self, Completion, Overrides, ResponseInput};
-use crate::domain::record::{Content, Expiry, Record};
+use crate::domain::record::{Content, Record, TimeLeft};
 use crate::domain::schema::{Meaning, Step};
 use crate::domain::step::{Answer, StepInputs};
 use crate::exit::{CommandError, Exit};
@@ -114,20 +114,20 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     };
     let chosen = ChosenCompletion::new(context, options, &record, step)?;
     let inputs = chosen.checked_inputs(&record, &response, args.error.as_deref())?;
-    let lock = chosen.lock_for_step(&record, &inputs)?;
+    let step_lock = chosen.missing_lock(&record, &inputs)?;
     let mut report = StepReport {
         name: "complete",
         record: &record,
-        predicted: Some(manual::predict_complete(&record, &chosen.owner, lock.as_ref())),
+        predicted: Some(manual::predict_complete(&record, &chosen.owner, step_lock.as_ref())),
         owner: if chosen.owner.is_empty() { None } else { Some(&chosen.owner[..]) },
-        tried: None,
+        rehearsed: None,
     };
     // The schema's prediction is a promise to the operator, so the service's own scripts test it
     // first, on a temporary local Redis.
-    let rehearsal = rehearse(context, &report, step, &inputs, lock.as_ref()).await?;
-    report.tried = rehearsal.next_meaning();
+    let rehearsal = rehearse(context, &report, step, &inputs, step_lock.as_ref()).await?;
+    report.rehearsed = rehearsal.next_meaning();
     // The rehearsal saw the service's own TTL; the schema only has its default.
-    let completed = manual::completed(&record, &inputs, rehearsal.lives());
+    let completed = manual::completed(&record, &inputs, rehearsal.time_left());
     if report.predicted == Some(Meaning::Stored) {
         check_delivery(&completed, &inputs, &rehearsal)?;
     }
@@ -150,7 +150,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         audit_word: "completed",
         inputs: inputs.clone(),
         needs_time: chosen.needs_time(&schema),
-        takes_lock: lock.is_some(),
+        takes_lock: step_lock.is_some(),
         key_index: schema.result_key_index(),
         question,
         shows_owner: false,
@@ -230,9 +230,9 @@ fn explain(
         return;
     }
     let redis_key = escape::text(&record.seen.keys[schema.result_key_index()].redis_key);
-    let lives = match completed.seen.keys[schema.result_key_index()].expiry {
-        Expiry::Never => " without expiry".to_owned(),
-        Expiry::In(left) => format!(" for {}", duration::short(left)),
+    let lives = match completed.seen.keys[schema.result_key_index()].time_left {
+        TimeLeft::NoExpiry => " without expiry".to_owned(),
+        TimeLeft::Millis(left) => format!(" for {}", duration::short(left)),
     };
     let what = response_in_words(inputs);
     context

@@ -223,7 +223,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     // After Ctrl-C and SIGTERM, the keys that explore created are still removed.
     let interrupt = Interrupt::listen()?;
     interrupt.handle_terminate()?;
-    let (client, target) = context.arena("Exploring").await?;
+    let (client, target) = context.load_server("Exploring").await?;
     // Only a temporary local Redis has no other clients.
     let is_private = context.is_on_sandbox();
     if client.is_cluster() {

@@ -125,7 +125,7 @@ fn decide(record: &Record, millis: u64) -> LockDecision {
             duration::short(left)
         )),
         None => {
-            let left = match record.seen.keys[key_index].expiry.millis() {
+            let left = match record.seen.keys[key_index].time_left.millis() {
                 Some(left) => duration::short(left),
                 None => String::new(),
             };

@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::context::key_list::KeyList;
 use crate::domain::change::expect::{self, Expectation};
 use crate::domain::change::unlock;
-use crate::domain::record::{Expiry, Record};
+use crate::domain::record::{Record, TimeLeft};
 use crate::domain::schema::State;
 use crate::domain::step::Answer;
 use crate::exit::{CommandError, Exit};
@@ -179,8 +179,8 @@ fn shown_in_table(record: &Record, key_index: usize) -> String {
     };
     let left = match record.end_of(key_index) {
         None => "unknown expiry".to_owned(),
-        Some(Expiry::Never) => "no expiry".to_owned(),
-        Some(expiry) => format!("{} left", words::expiry(expiry)),
+        Some(TimeLeft::NoExpiry) => "no expiry".to_owned(),
+        Some(expiry) => format!("{} left", words::time_left(expiry)),
     };
     let owner = match record.owner() {
         Some(owner) => format!(", owner {}", escape::text(owner)),

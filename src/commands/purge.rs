@@ -136,12 +136,12 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         limit,
     };
     // An error is reported together with what was changed before it.
-    let ended = purge.change(context, &args.change, options).await;
+    let result = purge.change(context, &args.change, options).await;
     if purge.account.ended == Ended::NothingTried {
-        ended?;
+        result?;
         return Ok(Exit::Done);
     }
-    print_outcome(context, &args, &rule, &purge, ended).await?;
+    print_outcome(context, &args, &rule, &purge, result).await?;
     let exit = exit_after_changes(&args, &rule, &purge);
     with_named_keys(exit, &purge.found.coverage.named, purge.found.keys, args.choice.filters())
 }
@@ -259,14 +259,14 @@ async fn print_outcome(
     args: &Args,
     rule: &PurgeRule,
     purge: &BulkRun<'_, PurgeRule>,
-    ended: Result<()>,
+    result: Result<()>,
 ) -> Result<()> {
     let account = &purge.account;
     let is_whole = account.ended == Ended::Finished;
     // Counted records were shown before the question. If nothing could be read, it is unknown
     // whether there are records.
     let mut shown = Ok(());
-    if !purge.is_counted && (ended.is_ok() || purge.found.keys > 0) {
+    if !purge.is_counted && (result.is_ok() || purge.found.keys > 0) {
         shown = show(context, args, rule, purge, is_whole).await;
     }
     // An error of stdout waits until the end, so that the outcome still reaches stderr.
@@ -283,7 +283,7 @@ async fn print_outcome(
     }
     print_read_back(context, account.read_back);
     print_partly(context, account);
-    require_finished(ended, account.ended, account.done + account.partly.len() as u64, &so_far)?;
+    require_finished(result, account.ended, account.done + account.partly.len() as u64, &so_far)?;
     if total > 0 {
         context.ui.status(&so_far);
     }

@@ -134,7 +134,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     // After Ctrl-C and SIGTERM, the test keys are still removed.
     let interrupt = Interrupt::listen()?;
     interrupt.handle_terminate()?;
-    let (client, server) = context.arena("Racing").await?;
+    let (client, server) = context.load_server("Racing").await?;
     // Each worker has a connection of its own. On a shared one, Redis would execute the requests in
     // the order of sending, and nothing would race.
     let mut connections =

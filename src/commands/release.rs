@@ -61,7 +61,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         record: &record,
         predicted: Some(manual::predict_release(&record, step, &owner)),
         owner: if owner.is_empty() { None } else { Some(&owner[..]) },
-        tried: None,
+        rehearsed: None,
     };
     if args.step.output == Output::Table {
         explain(context, &report);

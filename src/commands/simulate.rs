@@ -131,7 +131,7 @@ async fn play(context: &mut Context, plan: &SimulationPlan) -> Result<Simulated>
     // After Ctrl-C and SIGTERM, the test keys are still removed.
     let interrupt = Interrupt::listen()?;
     interrupt.handle_terminate()?;
-    let (client, server) = context.arena("Simulating").await?;
+    let (client, server) = context.load_server("Simulating").await?;
     // Faults that would harm a shared server always use temporary local servers.
     let environment = context.settings.environment();
     let servers = LocalServers {

@@ -137,8 +137,8 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         owners: args.owner_alive.clone().map(OwnerCheck::new),
         limit: u64::MAX,
     };
-    let ended = sweep.change(context, &args.change, options).await;
-    account(context, &args, &orphans, &sweep, ended)
+    let result = sweep.change(context, &args.change, options).await;
+    account(context, &args, &orphans, &sweep, result)
 }
 
 /// Shows the locks that were found, and what will happen to them.
@@ -245,7 +245,7 @@ fn account(
     args: &Args,
     orphans: &Orphans,
     sweep: &BulkRun<'_, Orphans>,
-    ended: Result<()>,
+    result: Result<()>,
 ) -> Result<Exit> {
     let shown = report(context, args, orphans, sweep);
     let account = &sweep.account;
@@ -257,7 +257,7 @@ fn account(
     let locks = if total == 1 { "lock" } else { "locks" };
     let so_far = format!("{} of {total} {locks} done{backup}", account.done);
     print_read_back(context, account.read_back);
-    require_finished(ended, account.ended, account.done, &so_far)?;
+    require_finished(result, account.ended, account.done, &so_far)?;
     context.ui.status(&format!("Swept: {so_far}"));
     for (count, why) in [
         (account.changed_meanwhile + account.gone, "modified or removed since the first check"),

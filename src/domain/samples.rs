@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::detect::SchemaSet;
 use super::record::decode;
-use crate::domain::record::{Content, Deadline, Expiry, KeyState, Observation, Record};
+use crate::domain::record::{Content, Deadline, KeyState, Observation, Record, TimeLeft};
 use crate::domain::schema;
 use crate::domain::schema::{Catalog, Prefixes, Schema, SchemaOrigin, SchemaSource, Script};
 
@@ -122,18 +122,18 @@ pub(crate) fn text(bytes: impl AsRef<[u8]>) -> Content {
 
 /// The record of the idempotency key `k` with these values at its Redis keys, read one thousand
 /// seconds after the epoch.
-pub(crate) fn seen(schema: &Schema, keys: &[(Content, Expiry)]) -> Observation {
-    let seen = |((content, expiry), redis_key): (&(Content, Expiry), Vec<u8>)| {
+pub(crate) fn seen(schema: &Schema, keys: &[(Content, TimeLeft)]) -> Observation {
+    let seen = |((content, time_left), redis_key): (&(Content, TimeLeft), Vec<u8>)| {
         let deadline =
-            expiry.millis().map_or(Deadline::Never, |left| Deadline::At(1_000_000 + left));
-        KeyState::new(&redis_key, content.clone(), *expiry, deadline)
+            time_left.millis().map_or(Deadline::Never, |left| Deadline::At(1_000_000 + left));
+        KeyState::new(&redis_key, content.clone(), *time_left, deadline)
     };
     let keys = keys.iter().zip(schema.redis_keys(b"k")).map(seen).collect();
     Observation { server_ms: Some(1_000_000), keys, atomic: true }
 }
 
 /// The same record, decoded, without findings.
-pub(crate) fn record(schema_name: &str, keys: &[(Content, Expiry)]) -> Record {
+pub(crate) fn record(schema_name: &str, keys: &[(Content, TimeLeft)]) -> Record {
     let schema = Arc::new(schema(schema_name));
     let seen = seen(&schema, keys);
     let readings = decode::decode_all(&schema, &seen);
@@ -141,8 +141,8 @@ pub(crate) fn record(schema_name: &str, keys: &[(Content, Expiry)]) -> Record {
 }
 
 /// A record of go-chi with this value.
-pub(crate) fn chi(value: &str, expiry: Expiry) -> Record {
-    record("go-chi", &[(text(value), expiry)])
+pub(crate) fn chi(value: &str, time_left: TimeLeft) -> Record {
+    record("go-chi", &[(text(value), time_left)])
 }
 
 /// A lock of go-chi.

@@ -3,7 +3,7 @@
 
 use crate::domain::record::response::CONTENT_TYPE;
 use crate::domain::record::{
-    Content, Deadline, Expiry, KeyState, Observation, Reading, Response, Stored, decode,
+    Content, Deadline, KeyState, Observation, Reading, Response, Stored, TimeLeft, decode,
 };
 use crate::domain::schema::{Schema, State};
 use crate::domain::step::{Answer, StepInputs, next_request};
@@ -287,7 +287,7 @@ fn leads_to(
     let mut keys = Vec::with_capacity(contents.len());
     for content in contents {
         // No reply depends on how long a Redis key still lives, so any expiry will do.
-        keys.push(KeyState::new(&[], content, Expiry::In(1_000), Deadline::Unknown));
+        keys.push(KeyState::new(&[], content, TimeLeft::Millis(1_000), Deadline::Unknown));
     }
     let seen = Observation { server_ms: None, atomic: true, keys };
     let answer = next_request::of(schema, &decode::decode_all(schema, &seen), &seen).answer;

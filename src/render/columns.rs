@@ -98,7 +98,7 @@ impl Column {
     pub fn shown(self, record: &Record) -> String {
         let cell = match self {
             Self::Key => return escape::key(&record.key),
-            Self::Ttl => record.expiry().map(words::expiry).unwrap_or_default(),
+            Self::Ttl => record.time_left().map(words::time_left).unwrap_or_default(),
             Self::Age => record.age.map(words::short_age).unwrap_or_default(),
             Self::Size => record.size_bytes().map(words::bytes).unwrap_or_default(),
             other => other.plain(record),
@@ -113,7 +113,9 @@ impl Column {
             Self::Schema => Some(record.schema.name.clone()),
             Self::State => Some(record.state.as_str().to_owned()),
             Self::Owner => record.owner().map(escape::text),
-            Self::Ttl => record.expiry().and_then(|expiry| Some(expiry.millis()?.to_string())),
+            Self::Ttl => {
+                record.time_left().and_then(|time_left| Some(time_left.millis()?.to_string()))
+            }
             Self::Age => record.age.map(|age| age.millis.to_string()),
             Self::Size => record.size_bytes().map(|bytes| bytes.to_string()),
             Self::CreatedAt => created_at(record),
@@ -237,7 +239,7 @@ impl Separated {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::record::Expiry;
+    use crate::domain::record::TimeLeft;
     use crate::domain::samples::{CHI_LOCK, chi, record, text};
 
     #[test]
@@ -260,18 +262,19 @@ mod tests {
     #[test]
     fn times_are_absolute_and_an_estimate_gives_no_time() {
         // Read at 1,000,000 ms.
-        let timed = record("timed", &[(text(r#"{"done":false,"at":940000}"#), Expiry::In(30_000))]);
+        let timed =
+            record("timed", &[(text(r#"{"done":false,"at":940000}"#), TimeLeft::Millis(30_000))]);
         assert_eq!(Column::CreatedAt.plain(&timed), "1970-01-01T00:15:40.000Z");
         assert_eq!(Column::ExpiresAt.plain(&timed), "1970-01-01T00:17:10.000Z");
-        let estimated = chi(CHI_LOCK, Expiry::In(30_000));
+        let estimated = chi(CHI_LOCK, TimeLeft::Millis(30_000));
         assert_eq!((estimated.age.is_some(), created_at(&estimated)), (true, None));
-        assert_eq!(Column::ExpiresAt.plain(&chi(CHI_LOCK, Expiry::Never)), "");
+        assert_eq!(Column::ExpiresAt.plain(&chi(CHI_LOCK, TimeLeft::NoExpiry)), "");
         assert_eq!(rfc3339(u64::MAX), None);
     }
 
     #[test]
     fn programs_read_numbers_and_people_words() {
-        let lock = chi(CHI_LOCK, Expiry::In(30_000));
+        let lock = chi(CHI_LOCK, TimeLeft::Millis(30_000));
         assert_eq!(
             (Column::Ttl.plain(&lock), Column::Ttl.shown(&lock)),
             ("30000".to_owned(), "30s".to_owned())

@@ -226,7 +226,7 @@ fn unproven_of_several(missing: Missing, lacking: &[(&str, Missing, LeftOut)]) -
         Missing::Format => {
             return format!("Skipped {count} records of unknown format ({by_schema}). {TOO_LARGE}");
         }
-        Missing::Expiry => {
+        Missing::TimeLeft => {
             return format!("Skipped {count} records of unknown expiry ({by_schema}). {NO_TIME}");
         }
     };
@@ -273,7 +273,7 @@ fn unproven(name: &str, schema: Option<&Schema>, missing: Missing, left_out: Lef
         Missing::Format => {
             return format!("Skipped {count} {name} {records} of unknown format. {TOO_LARGE}");
         }
-        Missing::Expiry => {
+        Missing::TimeLeft => {
             return format!("Skipped {count} {name} {records} of unknown expiry. {NO_TIME}");
         }
     };
@@ -362,16 +362,18 @@ fn prefixes(schema: &Schema) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::record::Expiry;
+    use crate::domain::record::TimeLeft;
     use crate::domain::samples::{CHI_LOCK, CHI_RESULT, catalog, chi};
 
     #[test]
     fn missing_evidence_and_contradicted_defaults_are_reported() {
         let (mut coverage, catalog) = (Coverage::default(), catalog(&[], None));
         assert!(lines(&coverage, &catalog).is_empty());
-        coverage.unproven.add(&chi(CHI_RESULT, Expiry::In(60_000)), Missing::Ttl(TtlOf::Result));
-        coverage.unproven.add(&chi(CHI_LOCK, Expiry::Never), Missing::Age);
-        coverage.contradictions.note(&chi(CHI_LOCK, Expiry::In(600_000)));
+        coverage
+            .unproven
+            .add(&chi(CHI_RESULT, TimeLeft::Millis(60_000)), Missing::Ttl(TtlOf::Result));
+        coverage.unproven.add(&chi(CHI_LOCK, TimeLeft::NoExpiry), Missing::Age);
+        coverage.contradictions.note(&chi(CHI_LOCK, TimeLeft::Millis(600_000)));
         assert_eq!(
             lines(&coverage, &catalog),
             [

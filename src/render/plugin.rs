@@ -324,7 +324,7 @@ fn one_line(words: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::record::Expiry;
+    use crate::domain::record::TimeLeft;
     use crate::domain::samples::{CHI_LOCK, chi};
 
     #[test]
@@ -336,7 +336,7 @@ mod tests {
             health(&found),
             "IDEMCTL OK - no orphaned locks among 7 records in 9 keys | orphaned=0;0;4 records=7 foreign=0 keys=9 no_expiry=0;0;4\n"
         );
-        found.add(FindingCode::NoExpiry, &chi(CHI_LOCK, Expiry::Never));
+        found.add(FindingCode::NoExpiry, &chi(CHI_LOCK, TimeLeft::NoExpiry));
         let lenient = Limits { warning: None, critical: 2, ..Limits::default() };
         let few = super::health(&found, &lenient);
         assert!(
@@ -383,7 +383,7 @@ mod tests {
             "{sampled}"
         );
         assert!(sampled.contains(" keys=9 sampled=5 no_expiry=0"), "{sampled}");
-        found.add(FindingCode::ExcessTtl, &chi(CHI_LOCK, Expiry::In(600_000)));
+        found.add(FindingCode::ExcessTtl, &chi(CHI_LOCK, TimeLeft::Millis(600_000)));
         let line = health(&found, &limits);
         assert!(line.starts_with(
             "IDEMCTL CRITICAL - 1 lock with more time left than the configured lock TTL (go-chi 1), \

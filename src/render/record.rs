@@ -7,7 +7,7 @@ use super::{body, escape, record_json, words};
 use crate::domain::duration;
 use crate::domain::record::age::millis;
 use crate::domain::record::response::{SECRET_HEADERS, is_secret_header};
-use crate::domain::record::{Content, Expiry, KeyState, Record, Response, ValueField};
+use crate::domain::record::{Content, KeyState, Record, Response, TimeLeft, ValueField};
 use crate::domain::schema::{State, TtlOf};
 
 /// A record as a page of text. `reveal` shows credentials in headers.
@@ -196,16 +196,16 @@ impl RecordPage {
         if is_neither && !record.schema.has_separate_result() {
             // The value is no lock and no result, or may be either, so no TTL of the schema
             // applies.
-            let expiry = record.expiry().map(words::expiry);
-            self.page.field("TTL", &expiry.unwrap_or_default());
+            let time_left = record.time_left().map(words::time_left);
+            self.page.field("TTL", &time_left.unwrap_or_default());
         } else if let Some(lock) = record.lock() {
             let key_index = record.schema.lock_key_index();
-            let left = time_left(lock.expiry, record, key_index, TtlOf::Lock);
+            let left = time_left(lock.time_left, record, key_index, TtlOf::Lock);
             self.page.field("Lock TTL", &left);
         }
         if let Some(result) = record.result() {
             let key_index = record.schema.result_key_index();
-            let left = time_left(result.expiry, record, key_index, TtlOf::Result);
+            let left = time_left(result.time_left, record, key_index, TtlOf::Result);
             self.page.field("Result TTL", &left);
         }
     }
@@ -339,26 +339,26 @@ fn redis_key(record: &Record, key_index: usize, key: &KeyState) -> String {
 }
 
 /// The time that a Redis key has left, and the TTL of the schema.
-fn time_left(expiry: Expiry, record: &Record, key_index: usize, of: TtlOf) -> String {
+fn time_left(time_left: TimeLeft, record: &Record, key_index: usize, of: TtlOf) -> String {
     // The expiry in the value has a line of its own, and may be earlier.
     if record.has_own_expiry(key_index) {
-        return match expiry {
-            Expiry::Never => "the Redis key never expires".to_owned(),
-            Expiry::In(ms) => format!("the Redis key expires in {}", duration::short(ms)),
+        return match time_left {
+            TimeLeft::NoExpiry => "the Redis key never expires".to_owned(),
+            TimeLeft::Millis(ms) => format!("the Redis key expires in {}", duration::short(ms)),
         };
     }
     let Some(allowed) = record.ttl(of) else {
-        return match expiry {
-            Expiry::Never => "none; the schema defines no TTL".to_owned(),
-            Expiry::In(ms) => {
+        return match time_left {
+            TimeLeft::NoExpiry => "none; the schema defines no TTL".to_owned(),
+            TimeLeft::Millis(ms) => {
                 format!("{} left, although the schema defines no TTL", duration::short(ms))
             }
         };
     };
     let allowed = duration::short(millis(allowed));
-    match expiry {
-        Expiry::Never => format!("never expires (the schema's TTL is {allowed})"),
-        Expiry::In(ms) => {
+    match time_left {
+        TimeLeft::NoExpiry => format!("never expires (the schema's TTL is {allowed})"),
+        TimeLeft::Millis(ms) => {
             let whose = if record.states_ttl(of) { "configured" } else { "schema default" };
             format!("{} left, {whose} {allowed}", duration::short(ms))
         }

@@ -14,7 +14,7 @@ use super::document::{base64_unless_text, text};
 use super::{columns, escape};
 use crate::domain::diagnosis::Finding;
 use crate::domain::record::response::is_secret_header;
-use crate::domain::record::{Expiry, KeyState, Record, response};
+use crate::domain::record::{KeyState, Record, TimeLeft, response};
 use crate::domain::snapshot::KeyPrint;
 
 /// What stands in place of a hidden header's value.
@@ -39,8 +39,8 @@ pub fn lines(records: &[Record], between: &str, reveal: bool, before: String) ->
     escape::json(String::from_utf8(json.0).unwrap_or_default())
 }
 
-/// The longest text that [`JsonBuffer`] appends byte by byte.
-const SHORT: usize = 16;
+/// The longest text that [`JsonBuffer`] appends without a call of memcpy.
+const SHORT: usize = 32;
 
 /// A text that JSON is written to.
 ///
@@ -51,12 +51,21 @@ struct JsonBuffer(Vec<u8>);
 
 impl io::Write for JsonBuffer {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if bytes.len() <= SHORT {
-            for byte in bytes {
-                self.0.push(*byte);
-            }
-        } else {
+        if bytes.len() > SHORT {
             self.0.extend_from_slice(bytes);
+            return Ok(bytes.len());
+        }
+        // Blocks of a fixed size are copied by a few instructions.
+        let (blocks, rest) = bytes.as_chunks::<8>();
+        for block in blocks {
+            self.0.extend_from_slice(block);
+        }
+        let (blocks, rest) = rest.as_chunks::<4>();
+        for block in blocks {
+            self.0.extend_from_slice(block);
+        }
+        for byte in rest {
+            self.0.push(*byte);
         }
         Ok(bytes.len())
     }
@@ -199,7 +208,7 @@ impl<'a> RecordJson<'a> {
             owner: record.owner().map(text),
             lock_ttl_ms: ttl_ms(record.lock()),
             result_ttl_ms: ttl_ms(record.result()),
-            no_expiry: record.expiry() == Some(Expiry::Never),
+            no_expiry: record.time_left() == Some(TimeLeft::NoExpiry),
             age_ms: record.age.map(|age| age.millis),
             age_source: record.age.map(|age| age.source.as_str()),
             age_evidence: record.age.map(|age| age.evidence.as_str()),
@@ -216,7 +225,7 @@ impl<'a> RecordJson<'a> {
             identity: record.seen.keys.iter().map(KeyPrint::of).collect(),
             next_request: NextRequestJson {
                 answer: next.answer.as_str(),
-                until_ms: next.until.and_then(Expiry::millis),
+                until_ms: next.until.and_then(TimeLeft::millis),
                 client: next.client.as_deref(),
                 unknown_because: next.unknown_because.as_deref(),
                 only_without_fingerprint: next.only_without_fingerprint,
@@ -233,12 +242,12 @@ fn ends_in_ms(record: &Record) -> Option<u64> {
     if !record.ends_by_itself() {
         return None;
     }
-    record.expiry()?.millis()
+    record.time_left()?.millis()
 }
 
 /// The time that a Redis key has left; `None` if it is absent or never expires.
 fn ttl_ms(key: Option<&KeyState>) -> Option<u64> {
-    key?.expiry.millis()
+    key?.time_left.millis()
 }
 
 impl<'a> FindingJson<'a> {

@@ -20,7 +20,7 @@ pub fn line(there: &UnclaimedKey) -> String {
     let mut line = format!(
         "{} exists ({kind}, TTL {}), but is not a record of the checked schemas",
         escape::text(&there.seen.redis_key),
-        words::expiry(there.seen.expiry),
+        words::time_left(there.seen.time_left),
     );
     if let Some((schema, why)) = &there.nearest {
         let schema = escape::text(schema.as_bytes());
@@ -67,7 +67,7 @@ pub fn value(there: &UnclaimedKey) -> Value {
         "redis_key": text(&there.seen.redis_key),
         "type": kind(there),
         "size_bytes": length,
-        "ttl_ms": there.seen.expiry.millis(),
+        "ttl_ms": there.seen.time_left.millis(),
         "nearest": nearest,
         "left_out_by": left_out_by,
     });

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::domain::change::unlock::answer_without;
 use crate::domain::duration;
 use crate::domain::record::age::millis;
-use crate::domain::record::{Age, AgeSource, Evidence, Expiry, Record};
+use crate::domain::record::{Age, AgeSource, Evidence, Record, TimeLeft};
 use crate::domain::schema::{Clock, MemberType, PastExpiry, Schema, State, TtlOf};
 use crate::domain::step::{Answer, NextRequest, StepReply, fencing};
 use crate::render::escape;
@@ -22,11 +22,11 @@ pub fn member(members: MemberType) -> &'static str {
     }
 }
 
-/// An expiry as `4m 12s` or `never`.
-pub fn expiry(expiry: Expiry) -> String {
-    match expiry {
-        Expiry::Never => "never".to_owned(),
-        Expiry::In(ms) => duration::short(ms),
+/// The time left, as `4m 12s` or `never`.
+pub fn time_left(time_left: TimeLeft) -> String {
+    match time_left {
+        TimeLeft::NoExpiry => "never".to_owned(),
+        TimeLeft::Millis(ms) => duration::short(ms),
     }
 }
 
@@ -188,14 +188,14 @@ fn how_long(record: &Record, next: &NextRequest) -> String {
         None => "the value".to_owned(),
     };
     match until {
-        Expiry::Never if next.until_key.is_some_and(|index| has_no_ttl(record, index)) => {
+        TimeLeft::NoExpiry if next.until_key.is_some_and(|index| has_no_ttl(record, index)) => {
             format!("as long as {what} exists, because its service gives it no TTL")
         }
-        Expiry::Never if next.until_key.is_some_and(|index| record.schema.is_part(index)) => {
+        TimeLeft::NoExpiry if next.until_key.is_some_and(|index| record.schema.is_part(index)) => {
             format!("until its service removes {what}, which never expires")
         }
-        Expiry::Never => format!("indefinitely, because {what} never expires"),
-        Expiry::In(ms) => {
+        TimeLeft::NoExpiry => format!("indefinitely, because {what} never expires"),
+        TimeLeft::Millis(ms) => {
             // Another Redis key may still reject the next request then, such as a lock beside the
             // result.
             let after = match (next.then, next.until_key) {

@@ -6,7 +6,7 @@ use super::rehearsal::{NextAnswer, rehearse_on};
 use super::trial::{FINGERPRINT, KEY, LIVES_MS, OWNER, StrayReply};
 use crate::domain::manual;
 use crate::domain::record::{
-    Content, Deadline, Expiry, KeyState, Observation, Record, Response, decode,
+    Content, Deadline, KeyState, Observation, Record, Response, TimeLeft, decode,
 };
 use crate::domain::schema::{Schema, State};
 use crate::domain::self_check::{headers, sample_body};
@@ -129,7 +129,7 @@ fn held(schema: &Arc<Schema>, lock: &Content, now_ms: u64) -> Record {
     for (key_index, redis_key) in schema.redis_keys(KEY).iter().enumerate() {
         let is_lock = key_index == schema.lock_key_index();
         let content = if is_lock { lock.clone() } else { Content::Absent };
-        keys.push(KeyState::new(redis_key, content, Expiry::In(LIVES_MS), Deadline::Unknown));
+        keys.push(KeyState::new(redis_key, content, TimeLeft::Millis(LIVES_MS), Deadline::Unknown));
     }
     let seen = Observation { server_ms: Some(now_ms), keys, atomic: true };
     let readings = decode::decode_all(schema, &seen);

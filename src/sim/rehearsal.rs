@@ -4,7 +4,7 @@
 use uuid::Uuid;
 
 use crate::domain::manual::{self, Delivered};
-use crate::domain::record::{Content, Expiry, Record, Response, age};
+use crate::domain::record::{Content, Record, Response, TimeLeft, age};
 use crate::domain::schema::{Meaning, Step, TtlOf};
 use crate::domain::step::{ExecutedStep, StepInputs, StepReply, execute};
 use crate::sim::service::{read_content, set_content};
@@ -18,8 +18,8 @@ const LONGEST_STEP_MS: u64 = 5_000;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Rehearsal {
     pub(crate) then: NextAnswer,
-    /// How long the result lives after the step; `None` if it was not stored.
-    pub(crate) lives: Option<Expiry>,
+    /// How long the result stays after the step; `None` if it was not stored.
+    pub(crate) time_left: Option<TimeLeft>,
     /// The response that clients get; `None` if the stored result has none.
     pub(crate) delivered: Option<Delivered>,
     /// The content of the result's Redis key after the complete step.
@@ -47,7 +47,7 @@ pub(crate) enum NotRehearsed {
 }
 
 /// Completes a copy of the record on a temporary local Redis, and begins again with the same
-/// payload. `hold` is the lock that is acquired for the completion, if there is one. `None` if the
+/// payload. `step_lock` is the lock that is acquired for the completion, if there is one. `None` if the
 /// schema does not describe the begin step.
 ///
 /// # Errors
@@ -56,13 +56,13 @@ pub(crate) async fn rehearse(
     record: &Record,
     complete: &Step,
     inputs: &StepInputs<'_>,
-    hold: Option<&Content>,
+    step_lock: Option<&Content>,
     servers: &LocalServers,
 ) -> Result<Option<Rehearsal>, NotRehearsed> {
     if record.schema.begin.is_none() {
         return Ok(None);
     }
-    RehearsalServer::start(servers).await?.rehearse(record, complete, inputs, hold).await
+    RehearsalServer::start(servers).await?.rehearse(record, complete, inputs, step_lock).await
 }
 
 /// A temporary local Redis on which completions are tried, one after the other.
@@ -92,10 +92,10 @@ impl RehearsalServer {
         record: &Record,
         complete: &Step,
         inputs: &StepInputs<'_>,
-        hold: Option<&Content>,
+        step_lock: Option<&Content>,
     ) -> Result<Option<Rehearsal>, NotRehearsed> {
         self.connection.ask(&pack(["FLUSHALL"])).await?;
-        Ok(rehearse_on(record, complete, inputs, hold, &mut self.connection).await?)
+        Ok(rehearse_on(record, complete, inputs, step_lock, &mut self.connection).await?)
     }
 }
 
@@ -104,20 +104,20 @@ pub(super) async fn rehearse_on(
     record: &Record,
     complete: &Step,
     inputs: &StepInputs<'_>,
-    hold: Option<&Content>,
+    step_lock: Option<&Content>,
     connection: &mut Connection,
 ) -> Result<Option<Rehearsal>, StoreError> {
     let Some(begin) = &record.schema.begin else { return Ok(None) };
     // A copy, because the operator has not confirmed the change yet.
-    copy_record(record, hold, connection).await?;
+    copy_record(record, step_lock, connection).await?;
     let completed = execute(inputs, &complete.calls, connection).await?;
     let key_index = record.schema.result_key_index();
     let stored = read_content(connection, &record.seen.keys[key_index].redis_key).await?;
     if completed.meaning() != Some(Meaning::Stored) {
         let then = NextAnswer::NotStored;
-        return Ok(Some(Rehearsal { then, lives: None, delivered: None, stored }));
+        return Ok(Some(Rehearsal { then, time_left: None, delivered: None, stored }));
     }
-    let lives = result_lives(record, connection).await?;
+    let time_left = time_left_of_result(record, connection).await?;
     // The next request comes from another worker, which has its own owner ID.
     let owner = Uuid::new_v4().to_string();
     let response = Response::default();
@@ -145,44 +145,47 @@ pub(super) async fn rehearse_on(
     if delivered.as_ref().is_none_or(|delivered| delivered.is_opaque) {
         delivered = manual::delivered(schema, &stored);
     }
-    Ok(Some(Rehearsal { then, lives: Some(lives), delivered, stored }))
+    Ok(Some(Rehearsal { then, time_left: Some(time_left), delivered, stored }))
 }
 
-/// How long the stored result lives. A step that sets no expiry keeps the expiry of the Redis key.
-async fn result_lives(record: &Record, connection: &mut Connection) -> Result<Expiry, StoreError> {
+/// How long the stored result stays. A step that sets no expiry keeps the expiry of the Redis key.
+async fn time_left_of_result(
+    record: &Record,
+    connection: &mut Connection,
+) -> Result<TimeLeft, StoreError> {
     let key = &record.seen.keys[record.schema.result_key_index()];
     let StepReply::Integer(left) = connection.ask(&pack([&b"PTTL"[..], &key.redis_key])).await?
     else {
-        return Ok(Expiry::Never);
+        return Ok(TimeLeft::NoExpiry);
     };
-    let Ok(left) = u64::try_from(left) else { return Ok(Expiry::Never) };
+    let Ok(left) = u64::try_from(left) else { return Ok(TimeLeft::NoExpiry) };
     // PTTL decreases while the steps run, so that nearly equal TTLs are the same deadline.
-    if let Some(ms) = key.expiry.millis()
+    if let Some(ms) = key.time_left.millis()
         && at_least(ms).abs_diff(left) < LONGEST_STEP_MS
     {
-        return Ok(key.expiry);
+        return Ok(key.time_left);
     }
     // The step set a TTL, and part of a second has passed since.
-    Ok(Expiry::In(left.div_ceil(1_000).saturating_mul(1_000)))
+    Ok(TimeLeft::Millis(left.div_ceil(1_000).saturating_mul(1_000)))
 }
 
 /// Sets the record's Redis keys as they were read, and the lock that is acquired for the step.
 async fn copy_record(
     record: &Record,
-    hold: Option<&Content>,
+    step_lock: Option<&Content>,
     connection: &mut Connection,
 ) -> Result<(), StoreError> {
     for key in &record.seen.keys {
-        set(&key.redis_key, &key.content, key.expiry, connection).await?;
+        set(&key.redis_key, &key.content, key.time_left, connection).await?;
     }
-    if let Some(lock) = hold {
-        let lives = match record.ttl(TtlOf::Lock) {
-            Some(ttl) => Expiry::In(age::millis(ttl)),
-            None => Expiry::Never,
+    if let Some(lock) = step_lock {
+        let time_left = match record.ttl(TtlOf::Lock) {
+            Some(ttl) => TimeLeft::Millis(age::millis(ttl)),
+            None => TimeLeft::NoExpiry,
         };
         // Set after the copies, because the lock replaces the value that was read at its Redis key.
         let lock_key = &record.seen.keys[record.schema.lock_key_index()];
-        set(&lock_key.redis_key, lock, lives, connection).await?;
+        set(&lock_key.redis_key, lock, time_left, connection).await?;
     }
     Ok(())
 }
@@ -190,10 +193,10 @@ async fn copy_record(
 async fn set(
     redis_key: &[u8],
     content: &Content,
-    expiry: Expiry,
+    time_left: TimeLeft,
     connection: &mut Connection,
 ) -> Result<(), StoreError> {
-    set_content(connection, redis_key, content, expiry.millis().map(at_least)).await
+    set_content(connection, redis_key, content, time_left.millis().map(at_least)).await
 }
 
 /// The TTL of a Redis key during the trial. A key that is about to expire must not expire during

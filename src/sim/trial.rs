@@ -2,7 +2,7 @@
 //! have. It checks that the schema lists and predicts every reply.
 
 use crate::domain::record::{
-    Content, Deadline, Expiry, KeyState, Observation, Reading, Response, decode,
+    Content, Deadline, KeyState, Observation, Reading, Response, TimeLeft, decode,
 };
 use crate::domain::schema::{Meaning, Schema, Step};
 use crate::domain::self_check::{headers, sample_body};
@@ -291,7 +291,12 @@ impl Trial<'_> {
         let mut keys = Vec::new();
         for (redis_key, content) in schema.redis_keys(KEY).iter().zip(self.state) {
             let content = content.content.clone();
-            keys.push(KeyState::new(redis_key, content, Expiry::In(LIVES_MS), Deadline::Unknown));
+            keys.push(KeyState::new(
+                redis_key,
+                content,
+                TimeLeft::Millis(LIVES_MS),
+                Deadline::Unknown,
+            ));
         }
         let seen = Observation { server_ms: Some(self.inputs.now_ms), keys, atomic: true };
         let readings = decode::decode_all(schema, &seen);

@@ -34,7 +34,7 @@ const OUT_BUFFER: usize = 64 * 1024;
 
 /// What a command does when the reader of stdout has closed it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unread {
+pub enum WhenStdoutCloses {
     /// The command only shows something, so it ends without an error.
     EndsQuietly,
     /// Its exit code answers a question, so it ends without an answer.
@@ -77,7 +77,7 @@ pub struct Ui {
     progress: RefCell<ProgressBar>,
     talk: Talk,
     invocation: Invocation,
-    unread: Unread,
+    when_stdout_closes: WhenStdoutCloses,
     /// True after the first change: a failing stdout must not stop the changes.
     changes: bool,
     /// Why stdout could not be written, if the run continued.
@@ -110,7 +110,7 @@ impl Ui {
             progress: RefCell::new(ProgressBar::hidden()),
             talk: Talk::Usual,
             invocation: Invocation::default(),
-            unread: Unread::EndsQuietly,
+            when_stdout_closes: WhenStdoutCloses::EndsQuietly,
             changes: false,
             unwritten: None,
         }
@@ -131,13 +131,13 @@ impl Ui {
     }
 
     /// Sets what happens when the reader of stdout closes it.
-    pub fn when_unread(&mut self, unread: Unread) {
-        self.unread = unread;
+    pub fn when_stdout_closes(&mut self, choice: WhenStdoutCloses) {
+        self.when_stdout_closes = choice;
     }
 
     /// True if the run ends without an error when the reader closes stdout.
     pub fn ends_quietly(&self) -> bool {
-        self.unread == Unread::EndsQuietly && !self.changes
+        self.when_stdout_closes == WhenStdoutCloses::EndsQuietly && !self.changes
     }
 
     /// Notes that changes begin. From now on, an error of stdout no longer ends the run.
@@ -158,7 +158,7 @@ impl Ui {
         }
         let Err(error) = write(&mut self.out) else { return Ok(()) };
         let is_unread = error.kind() == io::ErrorKind::BrokenPipe;
-        if self.changes || (is_unread && self.unread == Unread::GoesOn) {
+        if self.changes || (is_unread && self.when_stdout_closes == WhenStdoutCloses::GoesOn) {
             self.unwritten = Some(error.to_string());
             return Ok(());
         }
@@ -268,7 +268,7 @@ impl Ui {
     /// Writes data to stdout, no later than the next [`Ui::flush`].
     ///
     /// # Errors
-    /// [`Unwritten`], unless the run continues; see [`Unread`] and [`Ui::begin_changes`].
+    /// [`Unwritten`], unless the run continues; see [`WhenStdoutCloses`] and [`Ui::begin_changes`].
     pub fn data(&mut self, bytes: impl AsRef<[u8]>) -> io::Result<()> {
         self.end_paging();
         self.write_data(bytes.as_ref())

@@ -206,7 +206,7 @@ fn assert_shown(record: &Record, row: &Row) {
     let what = format!("{}: {:?}", row.schema, row.sent);
     assert_eq!((record.schema.name.as_str(), record.state), (row.schema, row.state), "{what}");
     assert_eq!(record.owner(), row.owner.map(str::as_bytes), "{what}");
-    let left = record.expiry().and_then(|expiry| expiry.millis()).unwrap();
+    let left = record.time_left().and_then(|expiry| expiry.millis()).unwrap();
     assert_eq!(left.div_ceil(1_000), row.left, "{what}");
     let age = record.age.expect("it was written a moment ago");
     assert!(age.millis < 2_000, "{what}: {age:?}");

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use idemctl::domain::record::observation::Observation;
-use idemctl::store::backup::{About, Backup};
+use idemctl::store::backup::{Backup, RecordLabel};
 use idemctl::store::{Change, KeyAction, Outcome};
 
 use crate::support::Server;
@@ -43,7 +43,7 @@ fn change(seen: Observation) -> Change {
     Change::new(
         vec![0],
         seen,
-        About { schema: "express".to_owned(), key, state: "in-progress", roles: Vec::new() },
+        RecordLabel { schema: "express".to_owned(), key, state: "in-progress", roles: Vec::new() },
     )
 }
 

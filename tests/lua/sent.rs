@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 
 use idemctl::domain::record::observation::Observation;
 use idemctl::domain::step::reply::StepReply;
-use idemctl::store::backup::{About, HeldKey, Saved};
+use idemctl::store::backup::{HeldKey, RecordLabel, Saved};
 use idemctl::store::{self, Change, KeyResult, Outcome, ReadLimit, Return};
 
 use crate::support::Server;
@@ -107,14 +107,14 @@ fn send_restore_if_absent(library: &Library, redis_keys: &[Vec<u8>]) {
 
 fn change(library: &Library, redis_keys: &[Vec<u8>], action: store::KeyAction) {
     let seen: Observation = library.observe(&[redis_keys.to_vec()]).remove(0);
-    let about = About {
+    let label = RecordLabel {
         schema: "any".to_owned(),
         key: b"any".to_vec(),
         state: "in-progress",
         roles: Vec::new(),
     };
     let (outcomes, ended) =
-        library.wait(library.writer().apply(&[Change::new(vec![0], seen, about)], action, None));
+        library.wait(library.writer().apply(&[Change::new(vec![0], seen, label)], action, None));
     ended.unwrap();
     assert!(matches!(outcomes[..], [Outcome::Done | Outcome::Expires(_)]), "{outcomes:?}");
 }

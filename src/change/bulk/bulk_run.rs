@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use tokio::time::sleep_until;
 
 use super::change_batch::{BatchChanger, change_of};
-use super::preview::{MOST_KEPT, Preview};
+use super::preview::{MOST_KEPT_RECORDS, Preview};
 use super::read_ahead::{PendingRecords, ReadAhead};
 use super::recheck::{Rechecked, SelectedRecord, recheck};
 use super::rule::{BulkRule, PlannedAction};
@@ -253,7 +253,8 @@ impl<R: BulkRule> ChangeLoop<'_, R> {
         };
         // With a grace all records wait for it together; otherwise the next batch waits while one
         // is changed.
-        let most_waiting = if self.grace.is_zero() { self.rate_limiter.batch() } else { MOST_KEPT };
+        let most_waiting =
+            if self.grace.is_zero() { self.rate_limiter.batch() } else { MOST_KEPT_RECORDS };
         let (queue, waiting) = mpsc::channel(most_waiting);
         let reading = async {
             ahead.read(counted, source.as_mut(), queue).await;

@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::domain::change::account::Account;
 use crate::domain::record::{Content, Record};
 use crate::render::escape;
-use crate::store::backup::About;
+use crate::store::backup::RecordLabel;
 use crate::store::{Change, KeyAction, Outcome, Writer};
 
 /// Makes the changes of a run, and notes them in the journal.
@@ -33,13 +33,13 @@ pub(super) fn change_of<G>(record: Record, planned: &Planned<G>) -> Change {
         }
     }
     let state = record.state.as_str();
-    let about = About {
+    let label = RecordLabel {
         schema: record.schema.name.clone(),
         key: record.key,
         state,
         roles: record.schema.roles(),
     };
-    Change::new(changed, record.seen, about)
+    Change::new(changed, record.seen, label)
 }
 
 impl BatchChanger<'_> {
@@ -91,7 +91,7 @@ impl BatchChanger<'_> {
                     outcome = Outcome::Partly;
                 }
             }
-            count(account, &change.about, outcome);
+            count(account, &change.label, outcome);
         }
         ended
     }
@@ -142,7 +142,7 @@ impl BatchChanger<'_> {
 }
 
 /// Counts the outcome of a record.
-fn count(account: &mut Account, about: &About, outcome: Outcome) {
+fn count(account: &mut Account, label: &RecordLabel, outcome: Outcome) {
     match outcome {
         Outcome::Done | Outcome::Expires(_) => account.done += 1,
         Outcome::FoundDone => {
@@ -150,7 +150,7 @@ fn count(account: &mut Account, about: &About, outcome: Outcome) {
             account.read_back += 1;
         }
         Outcome::Partly => {
-            account.partly.push(format!("{}/{}", about.schema, escape::text(&about.key)));
+            account.partly.push(format!("{}/{}", label.schema, escape::text(&label.key)));
         }
         Outcome::Kept => account.left_to_expire += 1,
         Outcome::ChangedMeanwhile => account.changed_meanwhile += 1,

@@ -14,7 +14,7 @@ use crate::store::{RecordReader, StoreError};
 
 /// Records that are kept between counting and changing. If more are selected, a second scan finds
 /// them, so that memory stays flat.
-pub(super) const MOST_KEPT: usize = 10_000;
+pub(super) const MOST_KEPT_RECORDS: usize = 10_000;
 
 /// The selected records of a run, counted.
 pub struct Preview<G> {
@@ -29,7 +29,7 @@ pub struct Preview<G> {
     /// Selected records that no change touches, because a value is too large to tell what the
     /// record is. If more are selected than are kept, they are not counted before the change.
     pub too_large: u64,
-    /// The selected records; `None` if there are more than [`MOST_KEPT`].
+    /// The selected records; `None` if there are more than [`MOST_KEPT_RECORDS`].
     pub selected: Option<Vec<SelectedRecord>>,
     /// A warning that records were left out that the user may not read.
     pub forbidden: Option<String>,
@@ -118,7 +118,7 @@ impl<G: Ord + Clone> Preview<G> {
         mut records: Vec<Record>,
     ) -> Result<()> {
         let Some(kept) = &mut self.selected else { return Ok(()) };
-        if kept.len() + records.len() > MOST_KEPT {
+        if kept.len() + records.len() > MOST_KEPT_RECORDS {
             self.selected = None;
             return Ok(());
         }

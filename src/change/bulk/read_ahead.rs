@@ -138,7 +138,7 @@ mod tests {
     use tokio::sync::mpsc;
 
     use super::*;
-    use crate::domain::record::Expiry;
+    use crate::domain::record::TimeLeft;
     use crate::domain::samples::{CHI_LOCK, chi};
 
     /// Rule: a run takes no more records than its limit leaves room for, and ends with why no more
@@ -147,7 +147,7 @@ mod tests {
     async fn no_more_records_are_taken_than_are_asked_for() {
         let (queue, waiting) = mpsc::channel(8);
         for _ in 0..5 {
-            queue.send(Ok(SelectedRecord::new(chi(CHI_LOCK, Expiry::Never)))).await.unwrap();
+            queue.send(Ok(SelectedRecord::new(chi(CHI_LOCK, TimeLeft::NoExpiry)))).await.unwrap();
         }
         queue.send(Err(anyhow::anyhow!("the server is gone"))).await.unwrap();
         drop(queue);

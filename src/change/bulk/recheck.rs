@@ -310,14 +310,14 @@ fn decode(rule: &impl BulkRule, candidate: Candidate, now: Observation) -> Optio
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::record::Expiry;
+    use crate::domain::record::TimeLeft;
     use crate::domain::samples::{CHI_LOCK, chi};
 
     /// Rule: a record is read again before a change if the end of its value, which was not read,
     /// tells whose the record is.
     #[test]
     fn a_read_that_leaves_the_claim_open_is_not_the_last_one() {
-        let mut record = chi(CHI_LOCK, Expiry::Never);
+        let mut record = chi(CHI_LOCK, TimeLeft::NoExpiry);
         assert!(SelectedRecord::new(record.clone()).is_fresh(FieldSet::ALL));
         record.claim = Claim::Provisional;
         assert!(!SelectedRecord::new(record).is_fresh(FieldSet::NONE));

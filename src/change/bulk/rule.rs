@@ -4,7 +4,7 @@
 use crate::args::SchemaArgs;
 use crate::context::Context;
 use crate::domain::diagnosis::Thresholds;
-use crate::domain::record::{Age, Candidate, Expiry, FieldSet, Record};
+use crate::domain::record::{Age, Candidate, FieldSet, Record, TimeLeft};
 use crate::domain::schema::Catalog;
 use crate::domain::select::glob;
 use crate::exit::CommandError;
@@ -41,7 +41,7 @@ pub trait BulkRule: RecordFilter<Plan = Planned<<Self as BulkRule>::Group>> {
 
     /// False if the expiries of a record's Redis keys (`None`: absent) show that the rule does not
     /// select the record.
-    fn has_to_be_read(&self, _candidate: &Candidate, _expiries: &[Option<Expiry>]) -> bool {
+    fn has_to_be_read(&self, _candidate: &Candidate, _expiries: &[Option<TimeLeft>]) -> bool {
         true
     }
 

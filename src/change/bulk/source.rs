@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use super::rule::{BulkRule, Planned};
 use crate::context::key_list::KeyList;
-use crate::domain::record::{Candidate, Expiry, Record};
+use crate::domain::record::{Candidate, Record, TimeLeft};
 use crate::domain::select::{Coverage, Selected};
 use crate::exit::CommandError;
 use crate::interrupt::Interrupt;
@@ -90,7 +90,7 @@ impl<'a> RecordSource<'a> {
         match self {
             Self::Scan(scan) => {
                 let page = if rule.reads_deadlines_first() {
-                    let has_to_be_read = |candidate: &Candidate, expiries: &[Option<Expiry>]| {
+                    let has_to_be_read = |candidate: &Candidate, expiries: &[Option<TimeLeft>]| {
                         rule.has_to_be_read(candidate, expiries)
                     };
                     scan.next_page_by_deadline(rule, has_to_be_read).await
@@ -274,7 +274,7 @@ impl<'a> NamedRecords<'a> {
             keys: self.keys,
             passed: self.keys,
             forbidden: None,
-            unread: BTreeMap::new(),
+            keys_of_other_schemas: BTreeMap::new(),
         }
     }
 }

@@ -148,7 +148,7 @@ impl ChosenCompletion {
     ///
     /// # Errors
     /// Usage: no lock of this request would let the step store.
-    pub(crate) fn lock_for_step(
+    pub(crate) fn missing_lock(
         &self,
         record: &Record,
         inputs: &StepInputs<'_>,

@@ -2,7 +2,7 @@
 
 use crate::context::Context;
 use crate::domain::manual::Delivered;
-use crate::domain::record::{Content, Expiry, Record};
+use crate::domain::record::{Content, Record, TimeLeft};
 use crate::domain::schema::Meaning;
 use crate::domain::step::Answer;
 use crate::render::words;
@@ -60,9 +60,9 @@ impl RehearsalOutcome {
     }
 
     /// How long the result will live, if the rehearsal showed it.
-    pub(crate) fn lives(&self) -> Option<Expiry> {
+    pub(crate) fn time_left(&self) -> Option<TimeLeft> {
         match self {
-            Self::Ran(rehearsal) => rehearsal.lives,
+            Self::Ran(rehearsal) => rehearsal.time_left,
             _ => None,
         }
     }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::args::Output;
 use crate::context::Context;
-use crate::domain::record::Expiry;
+use crate::domain::record::TimeLeft;
 use crate::domain::schema::{Role, Schema, State};
 use crate::render::change::restored;
 use crate::render::document::Streamed;
@@ -322,7 +322,7 @@ impl RestoredRows {
         let seen = self.seen();
         let comes_back = row.becomes.unwrap_or(row.state);
         if ending == Ending::Restored
-            && row.left == Some(Expiry::Never)
+            && row.left == Some(TimeLeft::NoExpiry)
             && comes_back == State::InProgress.as_str()
         {
             match self.needs_ttl.get(row.schema) {
@@ -430,7 +430,7 @@ fn row_of<'a>(
 ) -> RestoredKey<'a> {
     let left = match outcome {
         Some(RestoreOutcome::Restored(left) | RestoreOutcome::FoundBack(left)) => {
-            Some(left.map_or(Expiry::Never, Expiry::In))
+            Some(left.map_or(TimeLeft::NoExpiry, TimeLeft::Millis))
         }
         _ => None,
     };

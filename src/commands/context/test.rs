@@ -207,7 +207,7 @@ impl ContextTest {
             );
             return Ok(());
         }
-        if let Err(error) = client.may_change().await {
+        if let Err(error) = client.require_not_replica().await {
             self.refused("change", "commands that change records", &error)?;
             return Ok(());
         }

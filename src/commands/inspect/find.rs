@@ -130,7 +130,7 @@ async fn nothing_found(
         [] => String::new(),
         names => format!(" of {}", words::list(names, "and")),
     };
-    let unread: Vec<_> = report.unread.keys().cloned().collect();
+    let unread: Vec<_> = report.keys_of_other_schemas.keys().cloned().collect();
     let keys = report.keys;
     let server = reader.name();
     let so_far = format!("no key{of} among {keys} of {server} contains {}", escape::text(text));

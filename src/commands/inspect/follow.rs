@@ -148,8 +148,8 @@ fn line(shown: &Record, palette: Palette) -> String {
     if let Some(owner) = shown.owner() {
         line += &format!(", owner {}", escape::text(owner));
     }
-    if let Some(expiry) = shown.expiry() {
-        line += &format!(", TTL {}", words::expiry(expiry));
+    if let Some(time_left) = shown.time_left() {
+        line += &format!(", TTL {}", words::time_left(time_left));
     }
     let (word, rest) = words::next_request(shown);
     line += &format!("; next request: {word}{rest}");

@@ -19,7 +19,7 @@ use crate::domain::record::age::millis;
 use crate::domain::record::{Content, Record};
 use crate::domain::schema::State;
 use crate::render::escape;
-use crate::store::backup::About;
+use crate::store::backup::RecordLabel;
 use crate::store::{Change, GuardedOutcome, KeyAction, Outcome, Writer, set_words};
 
 /// What `ReplaceResult` writes. No schema has such a value.
@@ -233,7 +233,7 @@ impl RecordChanges {
         action: KeyAction,
         what: &'static str,
     ) -> Result<(), String> {
-        let change = Change::new(key_indexes, record.seen.clone(), about(record));
+        let change = Change::new(key_indexes, record.seen.clone(), label(record));
         let now = self.now();
         let (outcomes, ended) =
             self.journal.apply(&self.writer, &[change], action, what, now).await;
@@ -278,7 +278,7 @@ impl RecordChanges {
     }
 
     async fn replace(&mut self, record: &Record, key_index: usize) -> Result<(), String> {
-        let about = about(record);
+        let label = label(record);
         let now = self.now();
         let key = &record.seen.keys[key_index];
         let content = Content::text(FOREIGN.to_vec());
@@ -287,7 +287,7 @@ impl RecordChanges {
             return Err("there is no command for it".to_owned());
         };
         self.journal
-            .back_up(&self.writer, &record.seen, &about, now)
+            .back_up(&self.writer, &record.seen, &label, now)
             .await
             .map_err(|error| format!("{error:#}"))?;
         self.replaced.insert(key.redis_key.clone(), Instant::now());
@@ -308,7 +308,7 @@ impl RecordChanges {
             Ok(GuardedOutcome::Lost { why, .. }) => (None, Err(why.to_string()), OUTCOME_UNKNOWN),
         };
         let step =
-            JournalStep { about: &about, before: &record.seen, after: after.as_ref(), key_index };
+            JournalStep { label: &label, before: &record.seen, after: after.as_ref(), key_index };
         let noted = self.journal.note_step(&self.writer, step, what, now).await;
         outcome?;
         noted.map_err(|error| format!("{error:#}"))
@@ -411,7 +411,7 @@ impl RecordChanges {
                 there.push(index);
             }
         }
-        let mut change = Change::new(there, record.seen.clone(), about(record));
+        let mut change = Change::new(there, record.seen.clone(), label(record));
         match self.writer.split_off_other_slots(&mut change).await {
             Ok(others) if others.is_empty() => Ok(change),
             Ok(_) => Err("its Redis keys are in several slots of the cluster".to_owned()),
@@ -436,8 +436,8 @@ fn is_foreign_value(content: &Content) -> bool {
     matches!(content, Content::Text { head, .. } if head == FOREIGN)
 }
 
-fn about(record: &Record) -> About {
-    About {
+fn label(record: &Record) -> RecordLabel {
+    RecordLabel {
         schema: record.schema.name.clone(),
         key: record.key.clone(),
         state: record.state.as_str(),

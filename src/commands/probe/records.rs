@@ -7,7 +7,7 @@ use crate::context::Context;
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::probe::StoredRecord;
 use crate::domain::record::age::millis;
-use crate::domain::record::{Expiry, Given, Record};
+use crate::domain::record::{Given, Record, TimeLeft};
 use crate::domain::schema::{Catalog, TtlOf};
 use crate::exit::CommandError;
 use crate::store::read::lookup::{Lookup, LookupResult};
@@ -112,10 +112,10 @@ impl RecordLookup {
 }
 
 fn stored(record: &Record) -> StoredRecord {
-    let expiry = record.expiry();
-    let ttl_ms = match expiry {
-        Some(Expiry::In(left)) => Some(left),
-        Some(Expiry::Never) | None => None,
+    let time_left = record.time_left();
+    let ttl_ms = match time_left {
+        Some(TimeLeft::Millis(left)) => Some(left),
+        Some(TimeLeft::NoExpiry) | None => None,
     };
     let response = record.response();
     let mut redis_keys = Vec::new();
@@ -129,7 +129,7 @@ fn stored(record: &Record) -> StoredRecord {
         state: record.state.as_str().to_owned(),
         ttl_ms,
         stated_ttl_ms: record.ttl(ttl_of(record)).map(millis),
-        never_expires: expiry == Some(Expiry::Never),
+        never_expires: time_left == Some(TimeLeft::NoExpiry),
         owner: record.owner().map(|owner| String::from_utf8_lossy(owner).into_owned()),
         status: response.as_ref().and_then(|response| response.status),
         body: response.filter(|response| response.whole).map(|response| response.body),

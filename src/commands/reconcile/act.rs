@@ -13,7 +13,7 @@ use crate::change::completion::ChosenCompletion;
 use crate::change::{ManualStep, PerformedStep};
 use crate::domain::manual;
 use crate::domain::reconcile::{DoneResponse, reconcilable};
-use crate::domain::record::{Expiry, Record, Response, locate};
+use crate::domain::record::{Record, Response, TimeLeft, locate};
 use crate::domain::schema::{Meaning, State};
 use crate::domain::step::StepInputs;
 use crate::exit::{CommandError, Exit};
@@ -114,7 +114,7 @@ impl Reconciliation<'_> {
             );
             return false;
         }
-        if let Expiry::In(left) = record.seen.keys[lock.key_index].expiry
+        if let TimeLeft::Millis(left) = record.seen.keys[lock.key_index].time_left
             && Duration::from_millis(left) < LEAST_LEFT.min(self.options.hold / 2)
         {
             lock.fate = Fate::Left(
@@ -315,7 +315,7 @@ fn report<'a>(name: &'static str, record: &'a Record, owner: &'a [u8]) -> StepRe
         record,
         predicted: None,
         owner: if owner.is_empty() { None } else { Some(owner) },
-        tried: None,
+        rehearsed: None,
     }
 }
 

@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::reconcile::{Eligibility, eligibility, reconcilable};
 use crate::domain::record::{
-    Candidate, Expiry, Given, Identity, KeyIdentity, KeyState, Record, ValueField, locate,
+    Candidate, Given, Identity, KeyIdentity, KeyState, Record, TimeLeft, ValueField, locate,
 };
 use crate::domain::schema::catalog::LOCK_BYTES;
 use crate::domain::schema::{Catalog, State};
@@ -412,7 +412,7 @@ impl Found {
             Eligibility::YoungByDeadline => {
                 self.young += 1;
                 self.young_by_deadline += 1;
-                if let Expiry::In(left_ms) = record.seen.keys[key_index].expiry {
+                if let TimeLeft::Millis(left_ms) = record.seen.keys[key_index].time_left {
                     self.young_longest_ms = self.young_longest_ms.max(left_ms);
                 }
             }

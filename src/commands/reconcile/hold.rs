@@ -13,7 +13,7 @@ use crate::change::{JournalStep, Noted};
 use crate::domain::history::LEFT_ALONE;
 use crate::domain::reconcile::reconcilable;
 use crate::domain::record::age::millis;
-use crate::domain::record::{Comparison, Expiry, Identity, KeyIdentity, Observation, locate};
+use crate::domain::record::{Comparison, Identity, KeyIdentity, Observation, TimeLeft, locate};
 use crate::store::{ErrorClass, GuardedOutcome, PriorValue, ReadLimit, StoreError};
 
 /// Locks that are extended, or read, at a time.
@@ -300,7 +300,7 @@ impl Reconciliation<'_> {
         };
         let mut after = after;
         // The transaction does not read the time, but the time that is left tells it.
-        if let Expiry::In(left) = after.keys[lock.key_index].expiry {
+        if let TimeLeft::Millis(left) = after.keys[lock.key_index].time_left {
             after.server_ms = Some(at.saturating_sub(left));
         }
         let record = locate::read_as(&lock.record.schema, &lock.record.key, after);
@@ -515,10 +515,10 @@ impl Reconciliation<'_> {
         }
         lock.hold = Hold::PutBack;
         lock.not_back = None;
-        let about = lock.about();
+        let label = lock.label();
         let at = self.context.now();
         let Some(Changes { writer, journal }) = &mut self.changes else { return Ok(()) };
-        let step = JournalStep { about: &about, before: now, after: Some(&after), key_index };
+        let step = JournalStep { label: &label, before: now, after: Some(&after), key_index };
         journal.note_step(writer, step, PUT_BACK, at).await
     }
 }

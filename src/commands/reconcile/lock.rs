@@ -6,10 +6,10 @@ use tokio::time::Instant;
 
 use crate::domain::reconcile::{DoneResponse, ProviderAnswer};
 use crate::domain::record::age::millis;
-use crate::domain::record::{Comparison, Expiry, Identity, Observation, Record};
+use crate::domain::record::{Comparison, Identity, Observation, Record, TimeLeft};
 use crate::render::columns;
 use crate::store::Change;
-use crate::store::backup::About;
+use crate::store::backup::RecordLabel;
 
 /// A lock of this run.
 pub(super) struct ReconciledLock {
@@ -134,9 +134,9 @@ impl Fate {
 impl ReconciledLock {
     /// How long the lock lives on, if it expires.
     pub(super) fn left(&self) -> Option<Duration> {
-        match self.record.seen.keys[self.key_index].expiry {
-            Expiry::Never => None,
-            Expiry::In(left) => {
+        match self.record.seen.keys[self.key_index].time_left {
+            TimeLeft::NoExpiry => None,
+            TimeLeft::Millis(left) => {
                 Some(Duration::from_millis(left).saturating_sub(self.read_at.elapsed()))
             }
         }
@@ -234,8 +234,8 @@ impl ReconciledLock {
         }
     }
 
-    pub(super) fn about(&self) -> About {
-        About {
+    pub(super) fn label(&self) -> RecordLabel {
+        RecordLabel {
             schema: self.record.schema.name.clone(),
             key: self.record.key.clone(),
             state: self.record.state.as_str(),
@@ -245,7 +245,7 @@ impl ReconciledLock {
 
     /// A change of the lock's Redis key.
     pub(super) fn change(&self) -> Change {
-        Change::new(vec![self.key_index], self.record.seen.clone(), self.about())
+        Change::new(vec![self.key_index], self.record.seen.clone(), self.label())
     }
 
     /// True if the provider says that the operation took effect, and no response is stored. If this

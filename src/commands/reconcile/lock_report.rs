@@ -9,7 +9,7 @@ use super::lock::{Fate, Hold, ReconciledLock};
 use crate::context::Context;
 use crate::domain::change::account::Ended;
 use crate::domain::duration;
-use crate::domain::record::{Expiry, age};
+use crate::domain::record::{TimeLeft, age};
 use crate::render::change::named;
 use crate::render::invocation::name_of;
 use crate::render::style::View;
@@ -96,7 +96,7 @@ pub(super) fn table(locks: &[ReconciledLock], view: View) -> String {
     let rows = locks.iter().map(|lock| {
         let left = match lock.left() {
             None => "no expiry".to_owned(),
-            Some(left) => format!("{} left", words::expiry(Expiry::In(age::millis(left)))),
+            Some(left) => format!("{} left", words::time_left(TimeLeft::Millis(age::millis(left)))),
         };
         vec![
             escape::key(&lock.record.key),

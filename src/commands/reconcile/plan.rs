@@ -78,7 +78,7 @@ impl Reconciliation<'_> {
             return Err("the service would refuse to store the response".to_owned());
         }
         let rehearsal = self.rehearse(record, step, &inputs).await;
-        let completed = manual::completed(record, &inputs, rehearsal.lives());
+        let completed = manual::completed(record, &inputs, rehearsal.time_left());
         check_delivery(&completed, &inputs, &rehearsal).map_err(in_words)?;
         let predicted = completed.next_request.answer;
         match &rehearsal {

@@ -13,7 +13,7 @@ use crate::context::Context;
 use crate::domain::change::orphan::{self, INCLUDABLE, ORPHANED, Orphan};
 use crate::domain::change::unlock;
 use crate::domain::diagnosis::{FindingCode, Thresholds};
-use crate::domain::record::{Candidate, Evidence, Expiry, Record, ValueField, age};
+use crate::domain::record::{Candidate, Evidence, Record, TimeLeft, ValueField, age};
 use crate::domain::schema::catalog::{LOCK_BYTES, LONG_HEAD_BYTES};
 use crate::domain::schema::{Catalog, Schema, State, TtlOf};
 use crate::domain::select::{Selected, Selection, unproven};
@@ -193,7 +193,7 @@ impl BulkRule for Orphans {
         self.sought == [ORPHANED]
     }
 
-    fn has_to_be_read(&self, candidate: &Candidate, expiries: &[Option<Expiry>]) -> bool {
+    fn has_to_be_read(&self, candidate: &Candidate, expiries: &[Option<TimeLeft>]) -> bool {
         let Scope { catalog, thresholds, .. } = &self.scope;
         let sought = &self.sought;
         orphan::has_to_be_read(catalog, &self.selection, candidate, expiries, sought, thresholds)

@@ -10,11 +10,11 @@ use anyhow::Result;
 use super::changed_records::{ChangedRecord, KeyChange};
 use crate::change::restore::{Ending, RestoredKey, is_of_operation};
 use crate::domain::record::{
-    Content, Deadline, Expiry, KeyIdentity, KeyState, Observation, locate,
+    Content, Deadline, KeyIdentity, KeyState, Observation, TimeLeft, locate,
 };
 use crate::domain::schema::{Catalog, Role, Schema};
 use crate::exit::CommandError;
-use crate::store::backup::{About, BackupError, BackupReader, Saved};
+use crate::store::backup::{BackupError, BackupReader, RecordLabel, Saved};
 use crate::store::{Client, PriorValue, StoreError};
 
 /// What an undo does to a record.
@@ -28,7 +28,7 @@ pub(super) enum UndoPlan {
 
 /// A record as it is now, and what the undo does to it.
 pub(super) struct PlannedRecord {
-    pub(super) about: About,
+    pub(super) label: RecordLabel,
     /// The whole record, if its schema is known.
     pub(super) record: Observation,
     /// The Redis keys that the operation changed.
@@ -110,7 +110,7 @@ pub(super) async fn plan(
 fn unread(redis_keys: &[Vec<u8>]) -> Observation {
     let mut keys = Vec::with_capacity(redis_keys.len());
     for redis_key in redis_keys {
-        keys.push(KeyState::new(redis_key, Content::Absent, Expiry::Never, Deadline::Unknown));
+        keys.push(KeyState::new(redis_key, Content::Absent, TimeLeft::NoExpiry, Deadline::Unknown));
     }
     Observation { server_ms: None, atomic: false, keys }
 }
@@ -147,7 +147,7 @@ impl PlannedRecord {
             Some(schema) => locate::read_as(schema, &changed.key, record.clone()).state.as_str(),
             None => "",
         };
-        let about = About {
+        let label = RecordLabel {
             schema: changed.schema.clone(),
             key: changed.key.clone(),
             state,
@@ -159,7 +159,7 @@ impl PlannedRecord {
             },
         };
         let plan = plan_record(changed, &now, saved);
-        Self { about, record, changed: now, plan, error: None }
+        Self { label, record, changed: now, plan, error: None }
     }
 
     /// The row of one of the changed Redis keys, and how its change ends if it is made.
@@ -171,7 +171,7 @@ impl PlannedRecord {
                 prior => (Ending::Restored, Some(self.left(prior))),
             },
         };
-        let About { schema, key, state, .. } = &self.about;
+        let RecordLabel { schema, key, state, .. } = &self.label;
         let becomes = match &self.plan {
             UndoPlan::Revert(_, Some(becomes)) if becomes != state => Some(becomes.as_str()),
             _ => None,
@@ -181,10 +181,12 @@ impl PlannedRecord {
     }
 
     /// The remaining TTL of a value that is restored.
-    fn left(&self, prior: &PriorValue) -> Expiry {
+    fn left(&self, prior: &PriorValue) -> TimeLeft {
         match prior.expires_at_ms() {
-            Some(at) => Expiry::In(at.saturating_sub(self.changed.server_ms.unwrap_or_default())),
-            None => Expiry::Never,
+            Some(at) => {
+                TimeLeft::Millis(at.saturating_sub(self.changed.server_ms.unwrap_or_default()))
+            }
+            None => TimeLeft::NoExpiry,
         }
     }
 }

@@ -167,7 +167,7 @@ fn removal(planned: &PlannedRecord) -> Option<Change> {
     let removed = planned.changed.keys.first()?;
     let key_index =
         planned.record.keys.iter().position(|key| key.redis_key == removed.redis_key)?;
-    Some(Change::new(vec![key_index], planned.record.clone(), planned.about.clone()))
+    Some(Change::new(vec![key_index], planned.record.clone(), planned.label.clone()))
 }
 
 /// Reverts one record; false if the record has changed since it was read.
@@ -181,10 +181,10 @@ async fn revert(
     planned: &PlannedRecord,
     prior: &[PriorValue],
 ) -> Result<bool> {
-    let PlannedRecord { about, record, changed, .. } = planned;
+    let PlannedRecord { label, record, changed, .. } = planned;
     let now = context.now();
     // The backup lets a second undo revert this one.
-    journal.back_up(writer, record, about, now).await?;
+    journal.back_up(writer, record, label, now).await?;
     let (after, lost) = match writer.revert(changed, prior).await {
         Ok(GuardedOutcome::Made { reply: Ok(_), after, .. }) => (Some(after), None),
         Ok(GuardedOutcome::Lost { why, sent_to, .. }) => (None, Some((why, sent_to))),
@@ -200,7 +200,7 @@ async fn revert(
     // The log has a line even if the outcome is unknown, so that a later undo leaves the record
     // alone.
     let what = if after.is_some() { "restored" } else { OUTCOME_UNKNOWN };
-    let step = JournalStep { about, before: changed, after: after.as_ref(), key_index: 0 };
+    let step = JournalStep { label, before: changed, after: after.as_ref(), key_index: 0 };
     journal.note_step(writer, step, what, now).await?;
     match lost {
         Some((why, sent_to)) => Err(unknown(sent_to, planned, &why).into()),

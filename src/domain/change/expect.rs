@@ -102,17 +102,20 @@ fn sha256_hex(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::record::Expiry;
+    use crate::domain::record::TimeLeft;
     use crate::domain::samples::{CHI_RESULT, chi, record, text};
 
     const OF_1: &str = "6b86b273ff34fce19d6b804eff5a3f5747ada4eaa22f1d49c01e52ddb7875b4b";
 
     fn consumer(lock: Content, result: Content) -> Record {
-        record("event-consumer", &[(lock, Expiry::Never), (result, Expiry::Never)])
+        record("event-consumer", &[(lock, TimeLeft::NoExpiry), (result, TimeLeft::NoExpiry)])
     }
 
     fn driven(owner: &str) -> Record {
-        record("event-driven", &[(text(owner), Expiry::Never), (Content::Absent, Expiry::Never)])
+        record(
+            "event-driven",
+            &[(text(owner), TimeLeft::NoExpiry), (Content::Absent, TimeLeft::NoExpiry)],
+        )
     }
 
     fn of_1(expiry: &str) -> Expectation {
@@ -155,9 +158,9 @@ mod tests {
     fn the_expiry_is_that_of_the_lock_that_was_printed() {
         // Read at 1,000,000 ms.
         let lock = |expiry| {
-            record("event-consumer", &[(text("1"), expiry), (Content::Absent, Expiry::Never)])
+            record("event-consumer", &[(text("1"), expiry), (Content::Absent, TimeLeft::NoExpiry)])
         };
-        let (held, stuck) = (lock(Expiry::In(5_000)), lock(Expiry::Never));
+        let (held, stuck) = (lock(TimeLeft::Millis(5_000)), lock(TimeLeft::NoExpiry));
         assert_eq!(token(&held), Some(format!("sha256:{OF_1}@1005000")));
         assert_eq!(token(&stuck), Some(format!("sha256:{OF_1}@none")));
         assert!(of_1("1005000").holds(&held));
@@ -178,7 +181,7 @@ mod tests {
         let part = Content::Text { head: b"1".to_vec(), length: Some(2) };
         assert_eq!(token(&consumer(part, Content::Absent)), None);
         assert_eq!(token(&consumer(Content::Other("hash".into()), Content::Absent)), None);
-        assert_eq!(token(&chi(CHI_RESULT, Expiry::Never)), None);
+        assert_eq!(token(&chi(CHI_RESULT, TimeLeft::NoExpiry)), None);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Which locks may be extended.
 
-use crate::domain::record::{Expiry, Record};
+use crate::domain::record::{Record, TimeLeft};
 use crate::domain::schema::State;
 
 /// Why extending a lock would not lengthen its life.
@@ -48,11 +48,11 @@ pub(crate) fn extendable(record: &Record) -> Result<usize, String> {
 
 /// Why a lock needs no extension to this many milliseconds; `None` if it needs one.
 pub(crate) fn is_needless(record: &Record, key_index: usize, millis: u64) -> Option<Needless> {
-    match record.seen.keys[key_index].expiry {
-        Expiry::Never => Some(Needless::ForEver),
+    match record.seen.keys[key_index].time_left {
+        TimeLeft::NoExpiry => Some(Needless::ForEver),
         // An extension must never take time from a lock.
-        Expiry::In(left) if left >= millis => Some(Needless::Longer(left)),
-        Expiry::In(_) => None,
+        TimeLeft::Millis(left) if left >= millis => Some(Needless::Longer(left)),
+        TimeLeft::Millis(_) => None,
     }
 }
 
@@ -64,16 +64,18 @@ mod tests {
     /// Rule: an extension never takes time from a lock.
     #[test]
     fn a_lock_with_as_much_time_needs_none() {
-        let lock = |expiry| is_needless(&chi(CHI_LOCK, expiry), 0, 5_000);
-        assert_eq!(lock(Expiry::In(4_999)), None);
-        assert_eq!(lock(Expiry::In(5_000)), Some(Needless::Longer(5_000)));
-        assert_eq!(lock(Expiry::Never), Some(Needless::ForEver));
+        let lock = |time_left| is_needless(&chi(CHI_LOCK, time_left), 0, 5_000);
+        assert_eq!(lock(TimeLeft::Millis(4_999)), None);
+        assert_eq!(lock(TimeLeft::Millis(5_000)), Some(Needless::Longer(5_000)));
+        assert_eq!(lock(TimeLeft::NoExpiry), Some(Needless::ForEver));
     }
 
     #[test]
     fn only_a_lock_that_is_held_is_extended() {
-        assert_eq!(extendable(&chi(CHI_LOCK, Expiry::In(9))), Ok(0));
-        assert!(extendable(&chi(CHI_RESULT, Expiry::In(9))).unwrap_err().contains("completed"));
-        assert!(extendable(&chi("garbage", Expiry::In(9))).is_err());
+        assert_eq!(extendable(&chi(CHI_LOCK, TimeLeft::Millis(9))), Ok(0));
+        assert!(
+            extendable(&chi(CHI_RESULT, TimeLeft::Millis(9))).unwrap_err().contains("completed")
+        );
+        assert!(extendable(&chi("garbage", TimeLeft::Millis(9))).is_err());
     }
 }

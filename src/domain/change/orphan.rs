@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::unlock;
 use crate::domain::diagnosis::{FindingCode, Thresholds};
-use crate::domain::record::{Age, Candidate, Evidence, Expiry, Record, age, locate};
+use crate::domain::record::{Age, Candidate, Evidence, Record, TimeLeft, age, locate};
 use crate::domain::schema::{Catalog, Schema, State, TtlOf};
 use crate::domain::select::unproven::{missing_age, missing_for};
 use crate::domain::select::{Missing, Selected, Selection};
@@ -36,7 +36,7 @@ pub(crate) fn of(record: &Record, sought: &[FindingCode]) -> Selected<Orphan> {
         // It may be a result, so it is never swept; but it may also be a lock.
         let lock = &record.seen.keys[record.schema.lock_key_index()];
         let may_be_lock = has_lock && !lock.content.is_absent();
-        let never_expires = lock.expiry == Expiry::Never;
+        let never_expires = lock.time_left == TimeLeft::NoExpiry;
         if may_be_lock && never_expires && sought.contains(&ORPHANED) {
             return Selected::Unproven(Missing::Format);
         }
@@ -64,11 +64,11 @@ pub(crate) fn of(record: &Record, sought: &[FindingCode]) -> Selected<Orphan> {
     }
     let lock = &record.seen.keys[key_index];
     if sought.contains(&ORPHANED)
-        && lock.expiry == Expiry::Never
+        && lock.time_left == TimeLeft::NoExpiry
         && record.end_of(key_index).is_none()
         && record.ttl(TtlOf::Lock).is_some()
     {
-        return Selected::Unproven(Missing::Expiry);
+        return Selected::Unproven(Missing::TimeLeft);
     }
     let is_ageless = sought.contains(&FindingCode::Overdue)
         && record.state == State::InProgress
@@ -100,7 +100,7 @@ pub(crate) fn has_to_be_read(
     catalog: &Catalog,
     selection: &Selection,
     candidate: &Candidate,
-    expiries: &[Option<Expiry>],
+    expiries: &[Option<TimeLeft>],
     sought: &[FindingCode],
     thresholds: &Thresholds,
 ) -> bool {
@@ -128,7 +128,7 @@ pub(crate) fn has_to_be_read(
 /// schemas.
 fn may_be(
     schemas: &[Arc<Schema>],
-    expiries: &[Option<Expiry>],
+    expiries: &[Option<TimeLeft>],
     sought: &[FindingCode],
     thresholds: &Thresholds,
 ) -> bool {
@@ -145,7 +145,7 @@ fn may_be(
 
 fn may_have(
     schema: &Schema,
-    expiries: &[Option<Expiry>],
+    expiries: &[Option<TimeLeft>],
     code: FindingCode,
     thresholds: &Thresholds,
 ) -> bool {
@@ -159,9 +159,9 @@ fn may_have(
     let lock_ttl = schema.ttl(TtlOf::Lock).map(age::millis);
     let is_stated = schema.states_ttl(TtlOf::Lock);
     match code {
-        FindingCode::NoExpiry => lock == Expiry::Never && lock_ttl.is_some(),
+        FindingCode::NoExpiry => lock == TimeLeft::NoExpiry && lock_ttl.is_some(),
         FindingCode::ExcessTtl => match (lock, lock_ttl) {
-            (Expiry::In(left), Some(ttl)) => {
+            (TimeLeft::Millis(left), Some(ttl)) => {
                 is_stated && left > ttl.saturating_add(age::TTL_TOLERANCE_MS)
             }
             _ => false,
@@ -169,7 +169,9 @@ fn may_have(
         FindingCode::Overdue => match (lock, lock_ttl, thresholds.overdue_ms) {
             // The deadline alone gives the age of a lock: the value holds no time, and the lock TTL
             // is not a mere default.
-            (Expiry::In(left), Some(ttl), Some(overdue)) if is_stated && !schema.tells_time() => {
+            (TimeLeft::Millis(left), Some(ttl), Some(overdue))
+                if is_stated && !schema.tells_time() =>
+            {
                 left.saturating_add(overdue) < ttl
             }
             _ => true,
@@ -202,8 +204,8 @@ pub(crate) fn age(record: &Record) -> Option<Age> {
 pub(crate) fn expires_anyway(record: &Record, key_index: usize) -> bool {
     match record.end_of(key_index) {
         None => true,
-        Some(Expiry::Never) => false,
-        Some(Expiry::In(left)) => {
+        Some(TimeLeft::NoExpiry) => false,
+        Some(TimeLeft::Millis(left)) => {
             record.ttl(TtlOf::Lock).is_none_or(|ttl| left <= age::millis(ttl))
         }
     }
@@ -218,7 +220,7 @@ pub(crate) fn expires_anyway(record: &Record, key_index: usize) -> bool {
 /// Whether a lock beside a result may belong to a live worker depends on the schema:
 /// [`fencing::keeps_locks_from_results`].
 pub(crate) fn may_be_held(record: &Record, orphan: Orphan) -> bool {
-    let expires = record.end_of(orphan.key_index) != Some(Expiry::Never);
+    let expires = record.end_of(orphan.key_index) != Some(TimeLeft::NoExpiry);
     let is_stated = record.ttl_evidence(TtlOf::Lock) == Evidence::Stated;
     match orphan.code {
         FindingCode::Overdue if is_stated => expires_anyway(record, orphan.key_index),
@@ -270,50 +272,58 @@ mod tests {
     fn a_lock_is_an_orphan_by_what_is_sought_and_proven() {
         let lock = |left| chi(CHI_LOCK, left);
         let by_ttl = Err(Missing::Ttl(TtlOf::Lock));
-        assert_eq!(told(lock(Expiry::Never), &[ORPHANED]), Ok(Some(ORPHANED)));
-        assert_eq!(told(lock(Expiry::Never), &[FindingCode::ExcessTtl]), Ok(None));
-        assert_eq!(told(lock(Expiry::In(600_000)), &[FindingCode::ExcessTtl]), by_ttl);
+        assert_eq!(told(lock(TimeLeft::NoExpiry), &[ORPHANED]), Ok(Some(ORPHANED)));
+        assert_eq!(told(lock(TimeLeft::NoExpiry), &[FindingCode::ExcessTtl]), Ok(None));
+        assert_eq!(told(lock(TimeLeft::Millis(600_000)), &[FindingCode::ExcessTtl]), by_ttl);
         assert_eq!(
-            told(stating(lock(Expiry::In(600_000))), &[FindingCode::ExcessTtl]),
+            told(stating(lock(TimeLeft::Millis(600_000))), &[FindingCode::ExcessTtl]),
             Ok(Some(FindingCode::ExcessTtl))
         );
-        assert_eq!(told(lock(Expiry::In(1_000)), &[ORPHANED, FindingCode::ExcessTtl]), Ok(None));
-        assert_eq!(told(lock(Expiry::In(1_000)), &[FindingCode::Overdue]), by_ttl);
         assert_eq!(
-            told(lock(Expiry::In(59_000)), &[FindingCode::Overdue]),
+            told(lock(TimeLeft::Millis(1_000)), &[ORPHANED, FindingCode::ExcessTtl]),
+            Ok(None)
+        );
+        assert_eq!(told(lock(TimeLeft::Millis(1_000)), &[FindingCode::Overdue]), by_ttl);
+        assert_eq!(
+            told(lock(TimeLeft::Millis(59_000)), &[FindingCode::Overdue]),
             by_ttl,
             "nor is it known to be young"
         );
         assert_eq!(
-            told(stating(lock(Expiry::In(1_000))), &[FindingCode::Overdue]),
+            told(stating(lock(TimeLeft::Millis(1_000))), &[FindingCode::Overdue]),
             Ok(Some(FindingCode::Overdue))
         );
-        assert_eq!(told(stating(lock(Expiry::In(59_000))), &[FindingCode::Overdue]), Ok(None));
-        assert_eq!(told(lock(Expiry::Never), &[FindingCode::Overdue]), Err(Missing::Age));
         assert_eq!(
-            told(chi("?", Expiry::In(1_000)), &[FindingCode::Unreadable]),
+            told(stating(lock(TimeLeft::Millis(59_000))), &[FindingCode::Overdue]),
+            Ok(None)
+        );
+        assert_eq!(told(lock(TimeLeft::NoExpiry), &[FindingCode::Overdue]), Err(Missing::Age));
+        assert_eq!(
+            told(chi("?", TimeLeft::Millis(1_000)), &[FindingCode::Unreadable]),
             Ok(Some(FindingCode::Unreadable))
         );
     }
 
     #[test]
     fn a_result_is_none_whatever_is_sought() {
-        assert_eq!(told(chi(CHI_RESULT, Expiry::Never), FindingCode::ALL), Ok(None));
-        let broken_result =
-            record("event-driven", &[(Content::Absent, Expiry::In(0)), (text("{"), Expiry::Never)]);
+        assert_eq!(told(chi(CHI_RESULT, TimeLeft::NoExpiry), FindingCode::ALL), Ok(None));
+        let broken_result = record(
+            "event-driven",
+            &[(Content::Absent, TimeLeft::Millis(0)), (text("{"), TimeLeft::NoExpiry)],
+        );
         assert_eq!(told(broken_result, FindingCode::ALL), Ok(None));
         let left =
-            |lock| record("event-consumer", &[(text("1"), lock), (text("1"), Expiry::In(9))]);
+            |lock| record("event-consumer", &[(text("1"), lock), (text("1"), TimeLeft::Millis(9))]);
         assert_eq!(
-            told(left(Expiry::In(9)), &[ORPHANED, FindingCode::LeftoverLock]),
+            told(left(TimeLeft::Millis(9)), &[ORPHANED, FindingCode::LeftoverLock]),
             Ok(Some(FindingCode::LeftoverLock))
         );
         assert_eq!(
-            told(left(Expiry::Never), &[ORPHANED]),
+            told(left(TimeLeft::NoExpiry), &[ORPHANED]),
             Ok(Some(ORPHANED)),
             "beside a result, too"
         );
-        let age = age(&left(Expiry::In(20_000))).map(|age| age.millis);
+        let age = age(&left(TimeLeft::Millis(20_000))).map(|age| age.millis);
         assert_eq!(age, Some(40_000), "the lock's age, not the result's");
     }
 
@@ -321,39 +331,44 @@ mod tests {
     /// may have overlooked.
     #[test]
     fn a_lock_that_ends_by_itself_may_be_held() {
-        let beside = |schema: &str, expiry: Expiry| {
-            record(schema, &[(text("1"), expiry), (text("1"), Expiry::In(9))])
+        let beside = |schema: &str, time_left: TimeLeft| {
+            record(schema, &[(text("1"), time_left), (text("1"), TimeLeft::Millis(9))])
         };
         let may = |record: &Record, code| may_be_held(record, Orphan { code, key_index: 0 });
-        let consumer = |expiry| beside("event-consumer", expiry);
+        let consumer = |time_left| beside("event-consumer", time_left);
         let (left, overdue) = (FindingCode::LeftoverLock, FindingCode::Overdue);
         for (record, code, expected, why) in [
-            (consumer(Expiry::In(9)), left, true, "within the schema's lock TTL"),
-            (consumer(Expiry::In(9)), overdue, true, "within the schema's lock TTL"),
+            (consumer(TimeLeft::Millis(9)), left, true, "within the schema's lock TTL"),
+            (consumer(TimeLeft::Millis(9)), overdue, true, "within the schema's lock TTL"),
             (
-                consumer(Expiry::In(60_001)),
+                consumer(TimeLeft::Millis(60_001)),
                 left,
                 true,
                 "the deployment's lock TTL may be a longer one",
             ),
-            (stating(consumer(Expiry::In(60_001))), left, true, "whatever TTL"),
+            (stating(consumer(TimeLeft::Millis(60_001))), left, true, "whatever TTL"),
             (
-                consumer(Expiry::In(60_001)),
+                consumer(TimeLeft::Millis(60_001)),
                 overdue,
                 true,
                 "the same of a lock that has a time in it",
             ),
-            (stating(consumer(Expiry::In(60_001))), overdue, false, "longer than the stated TTL"),
             (
-                beside("event-driven", Expiry::In(9)),
+                stating(consumer(TimeLeft::Millis(60_001))),
+                overdue,
+                false,
+                "longer than the stated TTL",
+            ),
+            (
+                beside("event-driven", TimeLeft::Millis(9)),
                 left,
                 false,
                 "its scripts take no lock beside a result",
             ),
-            (beside("event-driven", Expiry::In(9)), overdue, true, "whatever its scripts do"),
-            (consumer(Expiry::Never), left, false, "it never ends"),
-            (consumer(Expiry::Never), overdue, false, "it never ends"),
-            (consumer(Expiry::In(9)), FindingCode::ExcessTtl, false, "it stays too long"),
+            (beside("event-driven", TimeLeft::Millis(9)), overdue, true, "whatever its scripts do"),
+            (consumer(TimeLeft::NoExpiry), left, false, "it never ends"),
+            (consumer(TimeLeft::NoExpiry), overdue, false, "it never ends"),
+            (consumer(TimeLeft::Millis(9)), FindingCode::ExcessTtl, false, "it stays too long"),
         ] {
             assert_eq!(may(&record, code), expected, "{code:?}: {why}");
         }
@@ -363,13 +378,16 @@ mod tests {
     #[test]
     fn deadlines_tell_which_values_have_to_be_read() {
         use FindingCode::{ExcessTtl, LeftoverLock, NoExpiry, Overdue, Unreadable};
-        let (plain, stated) = (chi(CHI_LOCK, Expiry::In(1)), stating(chi(CHI_LOCK, Expiry::In(1))));
-        let two =
-            record("event-consumer", &[(text("1"), Expiry::In(9)), (text("1"), Expiry::In(9))]);
+        let (plain, stated) =
+            (chi(CHI_LOCK, TimeLeft::Millis(1)), stating(chi(CHI_LOCK, TimeLeft::Millis(1))));
+        let two = record(
+            "event-consumer",
+            &[(text("1"), TimeLeft::Millis(9)), (text("1"), TimeLeft::Millis(9))],
+        );
         let thresholds = Thresholds { overdue_ms: Some(10_000), ..Thresholds::default() };
-        let left = |millis| Some(Expiry::In(millis));
+        let left = |millis| Some(TimeLeft::Millis(millis));
         for (record, expiries, code, expected) in [
-            (&plain, &[Some(Expiry::Never)][..], NoExpiry, true),
+            (&plain, &[Some(TimeLeft::NoExpiry)][..], NoExpiry, true),
             (&plain, &[left(86_400_000)], NoExpiry, false),
             (&plain, &[None], NoExpiry, false),
             (&plain, &[left(86_400_000)], ExcessTtl, false),
@@ -379,8 +397,8 @@ mod tests {
             (&stated, &[left(50_000)], Overdue, false),
             (&plain, &[left(50_000)], Overdue, true),
             (&stated, &[left(50_000)], Unreadable, true),
-            (&two, &[Some(Expiry::Never), left(9)], NoExpiry, true),
-            (&two, &[left(9), Some(Expiry::Never)], NoExpiry, false),
+            (&two, &[Some(TimeLeft::NoExpiry), left(9)], NoExpiry, true),
+            (&two, &[left(9), Some(TimeLeft::NoExpiry)], NoExpiry, false),
             (&two, &[left(9), left(9)], LeftoverLock, true),
             (&two, &[left(9), None], LeftoverLock, false),
         ] {
@@ -395,8 +413,8 @@ mod tests {
 
     #[test]
     fn a_new_ttl_never_prolongs() {
-        assert!(expires_anyway(&chi(CHI_LOCK, Expiry::In(60_000)), 0));
-        assert!(!expires_anyway(&chi(CHI_LOCK, Expiry::In(60_001)), 0));
-        assert!(!expires_anyway(&chi(CHI_LOCK, Expiry::Never), 0));
+        assert!(expires_anyway(&chi(CHI_LOCK, TimeLeft::Millis(60_000)), 0));
+        assert!(!expires_anyway(&chi(CHI_LOCK, TimeLeft::Millis(60_001)), 0));
+        assert!(!expires_anyway(&chi(CHI_LOCK, TimeLeft::NoExpiry), 0));
     }
 }

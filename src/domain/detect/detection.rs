@@ -12,7 +12,7 @@ use super::schema_match::{SampleSet, SchemaMatch, match_schemas, share};
 use super::token::ANY;
 use crate::domain::diagnosis::{FindingCode, Thresholds, findings};
 use crate::domain::record::{
-    Content, Deadline, Expiry, KeyState, Observation, Reading, Record, locate,
+    Content, Deadline, KeyState, Observation, Reading, Record, TimeLeft, locate,
 };
 use crate::domain::schema::{Schema, TtlOf};
 
@@ -461,7 +461,7 @@ fn record(guess: &Guess, seen: &KeyState) -> Record {
         } else {
             // A sample is a single Redis key. The record's other key was not read, so it counts as
             // absent.
-            KeyState::new(&redis_key, Content::Absent, Expiry::In(0), Deadline::Unknown)
+            KeyState::new(&redis_key, Content::Absent, TimeLeft::Millis(0), Deadline::Unknown)
         });
     }
     let seen = Observation { server_ms: None, keys, atomic: true };

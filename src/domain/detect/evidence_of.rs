@@ -302,11 +302,11 @@ fn is_hash(text: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::record::{Deadline, Expiry, KeyState};
+    use crate::domain::record::{Deadline, KeyState, TimeLeft};
 
     fn looks_like_locks(pattern: &str, value: &str) -> bool {
         let content = Content::text(value.as_bytes().to_vec());
-        let sample = KeyState::new(b"k", content, Expiry::Never, Deadline::Never);
+        let sample = KeyState::new(b"k", content, TimeLeft::NoExpiry, Deadline::Never);
         let sample_set = SampleSet {
             samples: &[sample],
             among: &[0],

@@ -3,7 +3,7 @@
 use super::finding::{Finding, FindingCode, Severity};
 use super::input::DiagnosisInput;
 use crate::domain::duration;
-use crate::domain::record::{Evidence, Expiry, age};
+use crate::domain::record::{Evidence, TimeLeft, age};
 use crate::domain::schema::{State, TtlOf};
 
 const STATE_THE_TTL: &str = "if your service uses a longer lock TTL, pass --lock-ttl; otherwise \
@@ -15,7 +15,7 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
     if input.record.state != State::InProgress || input.record.has_lapsing_lock() {
         return None;
     }
-    let Expiry::In(left) = input.record.lock()?.expiry else { return None };
+    let TimeLeft::Millis(left) = input.record.lock()?.time_left else { return None };
     let allowed = age::millis(input.record.ttl(TtlOf::Lock)?);
     if left <= allowed.saturating_add(age::TTL_TOLERANCE_MS) {
         return None;
@@ -75,8 +75,8 @@ mod tests {
     use super::*;
     use crate::domain::samples::{CHI_LOCK, CHI_RESULT, chi};
 
-    fn message(value: &str, expiry: Expiry) -> Option<String> {
-        check(&DiagnosisInput::of(&chi(value, expiry))).map(|found| found.message)
+    fn message(value: &str, time_left: TimeLeft) -> Option<String> {
+        check(&DiagnosisInput::of(&chi(value, time_left))).map(|found| found.message)
     }
 
     #[test]
@@ -87,15 +87,15 @@ mod tests {
             (59_000_000, "a TTL in milliseconds was passed as seconds"),
             (600_000_000, "a TTL in milliseconds was passed as seconds"),
         ] {
-            let message = message(CHI_LOCK, Expiry::In(left)).expect("a finding");
+            let message = message(CHI_LOCK, TimeLeft::Millis(left)).expect("a finding");
             assert!(message.contains(cause), "{left}: {message}");
         }
     }
 
     #[test]
     fn is_silent_within_the_lock_ttl_without_ttl_and_on_a_result() {
-        assert_eq!(message(CHI_LOCK, Expiry::In(61_000)), None);
-        assert_eq!(message(CHI_LOCK, Expiry::Never), None);
-        assert_eq!(message(CHI_RESULT, Expiry::In(86_400_000)), None);
+        assert_eq!(message(CHI_LOCK, TimeLeft::Millis(61_000)), None);
+        assert_eq!(message(CHI_LOCK, TimeLeft::NoExpiry), None);
+        assert_eq!(message(CHI_RESULT, TimeLeft::Millis(86_400_000)), None);
     }
 }

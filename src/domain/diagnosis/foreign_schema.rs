@@ -57,7 +57,7 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::record::Expiry;
+    use crate::domain::record::TimeLeft;
     use crate::domain::samples::{chi, record, text};
 
     #[test]
@@ -76,7 +76,7 @@ mod tests {
                 "(newer) fails on every retry",
             ),
         ] {
-            let record = record(schema, &[(text("in-progress"), Expiry::Never)]);
+            let record = record(schema, &[(text("in-progress"), TimeLeft::NoExpiry)]);
             let found = check(&DiagnosisInput {
                 other_schema: Some(&other_schema),
                 ..DiagnosisInput::of(&record)
@@ -88,6 +88,6 @@ mod tests {
 
     #[test]
     fn is_silent_where_no_other_schema_is_involved() {
-        assert_eq!(check(&DiagnosisInput::of(&chi("not json", Expiry::Never))), None);
+        assert_eq!(check(&DiagnosisInput::of(&chi("not json", TimeLeft::NoExpiry))), None);
     }
 }

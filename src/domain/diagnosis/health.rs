@@ -209,7 +209,7 @@ impl Health {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::record::Expiry;
+    use crate::domain::record::TimeLeft;
     use crate::domain::samples::{CHI_LOCK, chi};
 
     fn status(
@@ -219,7 +219,8 @@ mod tests {
         change: impl FnOnce(&mut Health),
     ) -> Status {
         let mut health = Health::default();
-        (0..orphans).for_each(|_| health.add(FindingCode::NoExpiry, &chi(CHI_LOCK, Expiry::Never)));
+        (0..orphans)
+            .for_each(|_| health.add(FindingCode::NoExpiry, &chi(CHI_LOCK, TimeLeft::NoExpiry)));
         change(&mut health);
         health.status(&Limits { warning, critical, ..Limits::default() })
     }
@@ -254,7 +255,7 @@ mod tests {
     #[test]
     fn one_lock_with_an_included_finding_gives_its_status() {
         let mut health = Health::default();
-        health.add(FindingCode::ExcessTtl, &chi(CHI_LOCK, Expiry::In(600_000)));
+        health.add(FindingCode::ExcessTtl, &chi(CHI_LOCK, TimeLeft::Millis(600_000)));
         for (status, expected) in
             [(Status::Warning, Status::Warning), (Status::Critical, Status::Critical)]
         {

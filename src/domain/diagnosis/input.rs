@@ -1,6 +1,6 @@
 //! The input of a rule: the record, and the context that the rule needs.
 
-use crate::domain::record::{Expiry, Record};
+use crate::domain::record::{Record, TimeLeft};
 use crate::domain::schema::State;
 
 /// Limits that findings compare with.
@@ -56,7 +56,7 @@ impl DiagnosisInput<'_> {
     /// How long the record stays, as the end of a sentence.
     pub(super) fn how_long(&self) -> &'static str {
         let mut there = self.record.seen.keys.iter().filter(|key| !key.content.is_absent());
-        if there.any(|key| key.expiry == Expiry::Never) {
+        if there.any(|key| key.time_left == TimeLeft::NoExpiry) {
             "indefinitely, because it never expires"
         } else {
             "until it expires"

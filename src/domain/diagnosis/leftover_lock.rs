@@ -3,7 +3,7 @@
 
 use super::finding::{Finding, FindingCode, Severity};
 use super::input::DiagnosisInput;
-use crate::domain::record::{Evidence, Expiry};
+use crate::domain::record::{Evidence, TimeLeft};
 use crate::domain::step::{Answer, fencing};
 
 pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
@@ -19,7 +19,7 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
         Answer::Replay => format!("Retries get the result, and {}", which_goes_first(result, lock)),
         // The service looks at its lock before the result.
         Answer::Conflict | Answer::Fail => match lock {
-            Some(Expiry::Never) => "It never expires, and rejects every retry".to_owned(),
+            Some(TimeLeft::NoExpiry) => "It never expires, and rejects every retry".to_owned(),
             _ => "It rejects every retry until it expires".to_owned(),
         },
         Answer::Execute => "Retries execute the operation".to_owned(),
@@ -42,16 +42,18 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
 }
 
 /// What happens to retries that get the result, once the lock or the result expires.
-fn which_goes_first(result: Option<Expiry>, lock: Option<Expiry>) -> &'static str {
+fn which_goes_first(result: Option<TimeLeft>, lock: Option<TimeLeft>) -> &'static str {
     let (Some(result), Some(lock)) = (result, lock) else {
         return "it is unknown which of the two expires first";
     };
     match (result, lock) {
-        (Expiry::In(_), Expiry::Never) => "once the result expires they are rejected indefinitely",
-        (Expiry::In(result), Expiry::In(lock)) if result < lock => {
+        (TimeLeft::Millis(_), TimeLeft::NoExpiry) => {
+            "once the result expires they are rejected indefinitely"
+        }
+        (TimeLeft::Millis(result), TimeLeft::Millis(lock)) if result < lock => {
             "once the result expires they are rejected"
         }
-        (Expiry::Never, Expiry::Never) => "neither ever expires",
+        (TimeLeft::NoExpiry, TimeLeft::NoExpiry) => "neither ever expires",
         _ => "the lock expires first",
     }
 }
@@ -62,7 +64,7 @@ mod tests {
     use crate::domain::record::Content;
     use crate::domain::samples::{CHI_RESULT, chi, record, text};
 
-    fn message(lock: (Content, Expiry), result: (Content, Expiry)) -> Option<String> {
+    fn message(lock: (Content, TimeLeft), result: (Content, TimeLeft)) -> Option<String> {
         let record = record("event-consumer", &[lock, result]);
         check(&DiagnosisInput::of(&record)).map(|found| found.message)
     }
@@ -70,15 +72,15 @@ mod tests {
     #[test]
     fn fires_on_a_lock_beside_a_result_and_says_which_goes_first() {
         for (lock, result, then) in [
-            (Expiry::In(9), Expiry::In(8), "once the result expires they are rejected"),
-            (Expiry::In(9), Expiry::In(9), "the lock expires first"),
-            (Expiry::In(9), Expiry::Never, "the lock expires first"),
+            (TimeLeft::Millis(9), TimeLeft::Millis(8), "once the result expires they are rejected"),
+            (TimeLeft::Millis(9), TimeLeft::Millis(9), "the lock expires first"),
+            (TimeLeft::Millis(9), TimeLeft::NoExpiry, "the lock expires first"),
             (
-                Expiry::Never,
-                Expiry::In(9),
+                TimeLeft::NoExpiry,
+                TimeLeft::Millis(9),
                 "once the result expires they are rejected indefinitely",
             ),
-            (Expiry::Never, Expiry::Never, "neither ever expires"),
+            (TimeLeft::NoExpiry, TimeLeft::NoExpiry, "neither ever expires"),
         ] {
             let message = message((text("1"), lock), (text("1"), result)).expect("a finding");
             assert!(message.ends_with(then), "{lock:?} {result:?}: {message}");
@@ -88,19 +90,23 @@ mod tests {
     /// Rule: where a live worker may be behind the lock, no crash is blamed for the lock.
     #[test]
     fn says_that_a_worker_may_be_at_work_only_where_one_may_be() {
-        let of_consumer = message((text("1"), Expiry::In(9)), (text("1"), Expiry::In(9))).unwrap();
+        let of_consumer =
+            message((text("1"), TimeLeft::Millis(9)), (text("1"), TimeLeft::Millis(9))).unwrap();
         assert!(of_consumer.contains("may still be running"), "{of_consumer}");
         let result = text(r#"{"statusCode":200,"body":"x"}"#);
-        let driven = record("event-driven", &[(text("w"), Expiry::In(9)), (result, Expiry::In(9))]);
+        let driven = record(
+            "event-driven",
+            &[(text("w"), TimeLeft::Millis(9)), (result, TimeLeft::Millis(9))],
+        );
         let of_driven = check(&DiagnosisInput::of(&driven)).map(|found| found.message).unwrap();
         assert!(!of_driven.contains("may still be running"), "{of_driven}");
     }
 
     #[test]
     fn is_silent_on_either_alone_and_where_both_are_one_key() {
-        let nothing = || (Content::Absent, Expiry::In(0));
-        assert_eq!(message((text("1"), Expiry::In(9)), nothing()), None);
-        assert_eq!(message(nothing(), (text("1"), Expiry::In(9))), None);
-        assert_eq!(check(&DiagnosisInput::of(&chi(CHI_RESULT, Expiry::In(9)))), None);
+        let nothing = || (Content::Absent, TimeLeft::Millis(0));
+        assert_eq!(message((text("1"), TimeLeft::Millis(9)), nothing()), None);
+        assert_eq!(message(nothing(), (text("1"), TimeLeft::Millis(9))), None);
+        assert_eq!(check(&DiagnosisInput::of(&chi(CHI_RESULT, TimeLeft::Millis(9)))), None);
     }
 }

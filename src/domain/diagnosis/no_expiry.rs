@@ -3,7 +3,7 @@
 
 use super::finding::{Finding, FindingCode, Severity};
 use super::input::DiagnosisInput;
-use crate::domain::record::{Evidence, Expiry};
+use crate::domain::record::{Evidence, TimeLeft};
 use crate::domain::schema::{State, TtlOf};
 use crate::domain::step::Answer;
 
@@ -28,7 +28,7 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
     };
     input.record.lock()?;
     // A time in its value ends a lock, too, although its Redis key never expires.
-    if input.record.end_of(input.record.schema.lock_key_index()) != Some(Expiry::Never) {
+    if input.record.end_of(input.record.schema.lock_key_index()) != Some(TimeLeft::NoExpiry) {
         return None;
     }
     Some(Finding {
@@ -50,12 +50,12 @@ mod tests {
         let beside =
             |lock, result| record("event-consumer", &[(text("1"), lock), (text("1"), result)]);
         for (record, fires) in [
-            (chi(CHI_LOCK, Expiry::Never), true),
-            (beside(Expiry::Never, Expiry::In(9)), true),
-            (beside(Expiry::Never, Expiry::Never), true),
-            (beside(Expiry::In(9), Expiry::Never), false),
-            (chi(CHI_LOCK, Expiry::In(1)), false),
-            (chi(CHI_RESULT, Expiry::Never), false),
+            (chi(CHI_LOCK, TimeLeft::NoExpiry), true),
+            (beside(TimeLeft::NoExpiry, TimeLeft::Millis(9)), true),
+            (beside(TimeLeft::NoExpiry, TimeLeft::NoExpiry), true),
+            (beside(TimeLeft::Millis(9), TimeLeft::NoExpiry), false),
+            (chi(CHI_LOCK, TimeLeft::Millis(1)), false),
+            (chi(CHI_RESULT, TimeLeft::NoExpiry), false),
         ] {
             assert_eq!(check(&DiagnosisInput::of(&record)).is_some(), fires, "{record:?}");
         }

@@ -35,17 +35,17 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
 mod tests {
     use super::super::input::Thresholds;
     use super::*;
-    use crate::domain::record::Expiry;
+    use crate::domain::record::TimeLeft;
     use crate::domain::samples::{CHI_LOCK, CHI_RESULT, chi};
 
     #[test]
     fn fires_on_a_lock_older_than_the_threshold_and_is_silent_without_an_age_and_on_a_result() {
         for (value, expiry, overdue_ms, fires) in [
-            (CHI_LOCK, Expiry::In(49_999), Some(10_000), true),
-            (CHI_LOCK, Expiry::In(50_000), Some(10_000), false),
-            (CHI_LOCK, Expiry::In(1), None, false),
-            (CHI_LOCK, Expiry::Never, Some(1), false),
-            (CHI_RESULT, Expiry::In(1), Some(1), false),
+            (CHI_LOCK, TimeLeft::Millis(49_999), Some(10_000), true),
+            (CHI_LOCK, TimeLeft::Millis(50_000), Some(10_000), false),
+            (CHI_LOCK, TimeLeft::Millis(1), None, false),
+            (CHI_LOCK, TimeLeft::NoExpiry, Some(1), false),
+            (CHI_RESULT, TimeLeft::Millis(1), Some(1), false),
         ] {
             let thresholds = Thresholds { overdue_ms, ..Thresholds::default() };
             let found = check(&DiagnosisInput {

@@ -25,7 +25,7 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
 mod tests {
     use super::super::input::Thresholds;
     use super::*;
-    use crate::domain::record::Expiry;
+    use crate::domain::record::TimeLeft;
     use crate::domain::samples::{CHI_LOCK, chi};
 
     #[test]
@@ -35,7 +35,7 @@ mod tests {
             let thresholds = Thresholds { overdue_ms: None, oversized_bytes };
             let found = check(&DiagnosisInput {
                 thresholds: &thresholds,
-                ..DiagnosisInput::of(&chi(CHI_LOCK, Expiry::Never))
+                ..DiagnosisInput::of(&chi(CHI_LOCK, TimeLeft::NoExpiry))
             });
             assert_eq!(found.is_some(), fires, "{oversized_bytes}");
         }

@@ -3,7 +3,7 @@
 
 use super::finding::{Finding, FindingCode, Severity};
 use super::input::DiagnosisInput;
-use crate::domain::record::{Evidence, Expiry};
+use crate::domain::record::{Evidence, TimeLeft};
 use crate::domain::schema::TtlOf;
 use crate::domain::step::Answer;
 
@@ -13,15 +13,15 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
     if !input.record.state.is_result() {
         return None;
     }
-    if input.record.result()?.expiry != Expiry::Never {
+    if input.record.result()?.time_left != TimeLeft::NoExpiry {
         return None;
     }
     let end = input.record.end_of(input.record.schema.result_key_index());
     let message = match (end, input.record.next_request.answer) {
-        (Some(Expiry::Never), Answer::Replay) => {
+        (Some(TimeLeft::NoExpiry), Answer::Replay) => {
             "the result never expires, so it is replayed indefinitely and its memory is never freed"
         }
-        (Some(Expiry::Never), _) => "the result never expires, so its memory is never freed",
+        (Some(TimeLeft::NoExpiry), _) => "the result never expires, so its memory is never freed",
         _ => "the Redis key of the result never expires, so its memory is never freed",
     };
     Some(Finding {
@@ -43,9 +43,9 @@ mod tests {
     #[test]
     fn fires_on_a_result_without_ttl_alone() {
         for (value, expiry, fires) in [
-            (CHI_RESULT, Expiry::Never, true),
-            (CHI_RESULT, Expiry::In(1), false),
-            (CHI_LOCK, Expiry::Never, false),
+            (CHI_RESULT, TimeLeft::NoExpiry, true),
+            (CHI_RESULT, TimeLeft::Millis(1), false),
+            (CHI_LOCK, TimeLeft::NoExpiry, false),
         ] {
             assert_eq!(
                 check(&DiagnosisInput::of(&chi(value, expiry))).is_some(),

@@ -49,7 +49,7 @@ pub(crate) fn add_oversized(record: &mut Record, thresholds: &Thresholds) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::record::Expiry;
+    use crate::domain::record::TimeLeft;
     use crate::domain::samples::{CHI_LOCK, chi};
 
     #[test]
@@ -60,10 +60,11 @@ mod tests {
             found.iter().map(|finding| finding.code.as_str()).collect::<Vec<_>>()
         };
         assert!(
-            findings(&chi(CHI_LOCK, Expiry::In(59_000)), &Thresholds::default(), None).is_empty()
+            findings(&chi(CHI_LOCK, TimeLeft::Millis(59_000)), &Thresholds::default(), None)
+                .is_empty()
         );
-        assert_eq!(codes(Expiry::Never), ["no-expiry", "oversized"]);
-        assert_eq!(codes(Expiry::In(1)), ["overdue", "oversized"]);
-        assert_eq!(codes(Expiry::In(90_000)), ["excess-ttl", "oversized"]);
+        assert_eq!(codes(TimeLeft::NoExpiry), ["no-expiry", "oversized"]);
+        assert_eq!(codes(TimeLeft::Millis(1)), ["overdue", "oversized"]);
+        assert_eq!(codes(TimeLeft::Millis(90_000)), ["excess-ttl", "oversized"]);
     }
 }

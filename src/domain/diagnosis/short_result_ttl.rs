@@ -4,7 +4,7 @@
 use super::finding::{Finding, FindingCode, Severity};
 use super::input::DiagnosisInput;
 use crate::domain::duration;
-use crate::domain::record::{AgeSource, Expiry, age};
+use crate::domain::record::{AgeSource, TimeLeft, age};
 use crate::domain::schema::TtlOf;
 
 const ADVICE: &str = "check the TTL that the service sets; a result should outlive the last retry \
@@ -15,7 +15,7 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
     if !record.state.is_result() {
         return None;
     }
-    let Expiry::In(left) = record.result()?.expiry else { return None };
+    let TimeLeft::Millis(left) = record.result()?.time_left else { return None };
     let result_ttl = age::millis(record.ttl(TtlOf::Result)?);
     // The whole life of a result is known only from a time in its value. Without one, a result with
     // little time left may simply be about to expire, as every result does in the end.
@@ -59,17 +59,17 @@ mod tests {
     #[test]
     fn silent_without_a_time_in_the_record_however_little_time_is_left() {
         for left in [1, 60_000, 86_400_000] {
-            assert_eq!(severity(&chi(CHI_RESULT, Expiry::In(left))), None, "{left}");
+            assert_eq!(severity(&chi(CHI_RESULT, TimeLeft::Millis(left))), None, "{left}");
         }
-        assert_eq!(severity(&chi(CHI_RESULT, Expiry::Never)), None);
-        assert_eq!(severity(&chi(CHI_LOCK, Expiry::In(1))), None);
+        assert_eq!(severity(&chi(CHI_RESULT, TimeLeft::NoExpiry)), None);
+        assert_eq!(severity(&chi(CHI_LOCK, TimeLeft::Millis(1))), None);
     }
 
     #[test]
     fn a_time_in_the_record_tells_its_whole_life() {
         let stored_at = |written: u64, left| {
             let value = format!(r#"{{"done":true,"until":{written}}}"#);
-            severity(&record("timed", &[(text(value), Expiry::In(left))]))
+            severity(&record("timed", &[(text(value), TimeLeft::Millis(left))]))
         };
         // Read at 1,000,000 ms: a second old.
         assert_eq!(stored_at(999_000, 3_600_000), Some(Severity::Warning), "an hour, not a day");

@@ -57,7 +57,7 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
 mod tests {
     use super::super::input::OtherSchema;
     use super::*;
-    use crate::domain::record::{Content, Expiry};
+    use crate::domain::record::{Content, TimeLeft};
     use crate::domain::samples::{CHI_LOCK, chi, record, text};
 
     fn message(
@@ -70,11 +70,11 @@ mod tests {
 
     #[test]
     fn fires_on_what_does_not_decode_and_says_what_retries_get() {
-        let turned_away = chi("not json", Expiry::Never);
+        let turned_away = chi("not json", TimeLeft::NoExpiry);
         assert!(
             message(&turned_away, None).expect("a finding").contains("every retry is rejected")
         );
-        let fails = record("go-middleware", &[(text("{}"), Expiry::Never)]);
+        let fails = record("go-middleware", &[(text("{}"), TimeLeft::NoExpiry)]);
         let message = message(&fails, None).expect("a finding");
         assert!(
             message.contains("every retry fails") && message.contains("JSON of another shape"),
@@ -84,11 +84,14 @@ mod tests {
 
     #[test]
     fn is_silent_on_what_decodes_on_anothers_value_and_on_another_type() {
-        assert_eq!(message(&chi(CHI_LOCK, Expiry::Never), None), None);
+        assert_eq!(message(&chi(CHI_LOCK, TimeLeft::NoExpiry), None), None);
         let other_schema = OtherSchema::WrittenBy("express".to_owned());
-        assert_eq!(message(&chi("not json", Expiry::Never), Some(&other_schema)), None);
+        assert_eq!(message(&chi("not json", TimeLeft::NoExpiry), Some(&other_schema)), None);
         assert_eq!(
-            message(&record("go-chi", &[(Content::Other("hash".into()), Expiry::Never)]), None),
+            message(
+                &record("go-chi", &[(Content::Other("hash".into()), TimeLeft::NoExpiry)]),
+                None
+            ),
             None
         );
     }

@@ -35,11 +35,12 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::record::{Content, Expiry};
+    use crate::domain::record::{Content, TimeLeft};
     use crate::domain::samples::{record, text};
 
     fn message(lock: Content, result: Content) -> Option<String> {
-        let record = record("event-consumer", &[(lock, Expiry::Never), (result, Expiry::Never)]);
+        let record =
+            record("event-consumer", &[(lock, TimeLeft::NoExpiry), (result, TimeLeft::NoExpiry)]);
         check(&DiagnosisInput::of(&record)).map(|found| found.message)
     }
 

@@ -82,7 +82,7 @@ impl WatchedLock {
         }
         let lock = record.lock()?;
         // An operator gave an extended lock its time.
-        let left_ms = lock.expiry.millis().filter(|_| !record.is_extended);
+        let left_ms = lock.time_left.millis().filter(|_| !record.is_extended);
         let created_ms = created_ms(record);
         let age_ms = match &record.age {
             // A stated TTL may not be the one that the service sets.
@@ -106,7 +106,7 @@ impl WatchedLock {
             moved: Vec::new(),
             moves: 0,
             lifetime_ms,
-            last_left_ms: lock.expiry.millis(),
+            last_left_ms: lock.time_left.millis(),
             left_at_end_ms: None,
             has_lost_ttl: false,
             left_ms,
@@ -175,7 +175,7 @@ impl WatchedLock {
             });
             return WatchEnd::ResultAfterExpiry { is_same: has_owner || has_time };
         }
-        let left = record.result().and_then(|key| key.expiry.millis());
+        let left = record.result().and_then(|key| key.time_left.millis());
         let since = at.after_ms.saturating_sub(self.seen_ms);
         let ttl_ms = left.map(|left| (left, left.saturating_add(since)));
         WatchEnd::Result { ttl_ms, is_completed, may_be_late: self.is_past_deadline(seen) }
@@ -206,7 +206,7 @@ impl WatchedLock {
             self.deadline = lock.deadline;
         }
         self.has_lost_ttl |= lock.deadline == Deadline::Never && self.deadline != Deadline::Never;
-        self.last_left_ms = lock.expiry.millis();
+        self.last_left_ms = lock.time_left.millis();
         self.last_ms = self.last_ms.max(at.before_ms);
         self.seen_ms = at.before_ms;
         self.looks += 1;

@@ -7,7 +7,7 @@ use super::releases::{self, PlaceSample};
 use super::sizing::SizedRecord;
 use crate::domain::diagnosis::FindingCode;
 use crate::domain::record::age::{TTL_TOLERANCE_MS, millis};
-use crate::domain::record::{Expiry, KeyState, Record};
+use crate::domain::record::{KeyState, Record, TimeLeft};
 use crate::domain::schema::{Schema, State, TtlOf};
 
 /// The records in a sample of the Redis keys.
@@ -127,7 +127,7 @@ impl RecordSample {
         }
         let weight = drawn.min(keys) as f64 / keys.max(1) as f64 / readings.max(1) as f64;
         let sized = SizedRecord {
-            left_ms: record.kept_for().and_then(Expiry::millis),
+            left_ms: record.kept_for().and_then(TimeLeft::millis),
             bytes: record.memory_bytes(),
             keys,
             weight,
@@ -166,7 +166,7 @@ pub(crate) fn hold_ms(record: &Record) -> Option<u64> {
 impl TimesLeft {
     fn add(&mut self, record: &Record, of: TtlOf, key: Option<&KeyState>) {
         let Some(key) = key else { return };
-        let Expiry::In(left) = key.expiry else { return };
+        let TimeLeft::Millis(left) = key.time_left else { return };
         self.left.push(left);
         if let Some(ttl) = record.ttl(of)
             && left > millis(ttl).saturating_add(TTL_TOLERANCE_MS)

@@ -21,7 +21,7 @@ use super::registry::{CHECKS, judge};
 use super::sample::RecordSample;
 use super::statement::{DoctorVerdict, Statement, verdict};
 use super::{Counterexample, FaultOutcome};
-use crate::domain::record::{Expiry, Record};
+use crate::domain::record::{Record, TimeLeft};
 use crate::domain::samples::{record, schema, text};
 use crate::domain::schema::{Schema, TtlOf};
 
@@ -392,8 +392,8 @@ fn sentinels_are_judged_by_number_quorum_and_down_after() {
 }
 
 /// A record of express with this value and this time left.
-fn express(value: &str, expiry: Expiry) -> Record {
-    record("express", &[(text(value), expiry)])
+fn express(value: &str, time_left: TimeLeft) -> Record {
+    record("express", &[(text(value), time_left)])
 }
 
 fn sampled(records: &[Record]) -> DeploymentFacts {
@@ -411,12 +411,13 @@ const RESULT: &str = r#"{"status":"COMPLETED","statusCode":201,"headers":{},"bod
 fn times_left_are_compared_with_the_ttl_of_each_record() {
     // The default lock TTL is 30 s, the result TTL 24 h. Times are compared with a tolerance.
     let fine = sampled(&[
-        express(LOCK, Expiry::In(30_500)),
-        express(RESULT, Expiry::In(1_000)),
-        express(RESULT, Expiry::In(86_400_000)),
+        express(LOCK, TimeLeft::Millis(30_500)),
+        express(RESULT, TimeLeft::Millis(1_000)),
+        express(RESULT, TimeLeft::Millis(86_400_000)),
     ]);
     assert_eq!(severities(&fine, "observed-ttls"), [Fine, Fine]);
-    let longer = sampled(&[express(LOCK, Expiry::In(31_500)), express(LOCK, Expiry::In(5_000))]);
+    let longer =
+        sampled(&[express(LOCK, TimeLeft::Millis(31_500)), express(LOCK, TimeLeft::Millis(5_000))]);
     let judgement = statements(&longer, "observed-ttls").swap_remove(0).judgement;
     assert_eq!(judgement.severity, Note);
     assert!(
@@ -424,7 +425,7 @@ fn times_left_are_compared_with_the_ttl_of_each_record() {
         "{}",
         judgement.fact
     );
-    let mut stated = express(LOCK, Expiry::In(31_500));
+    let mut stated = express(LOCK, TimeLeft::Millis(31_500));
     Arc::make_mut(&mut stated.schema).stated = vec![TtlOf::Lock];
     assert_eq!(severities(&sampled(&[stated]), "observed-ttls"), [Warning]);
     assert!(severities(&sampled(&[]), "observed-ttls").is_empty());
@@ -437,10 +438,13 @@ fn times_left_are_compared_with_the_ttl_of_each_record() {
 /// Rule: a lock that has lost its TTL is a finding, whatever explore finds.
 #[test]
 fn a_lock_without_expiry_stays_a_finding_without_a_history() {
-    assert_eq!(severities(&sampled(&[express(RESULT, Expiry::Never)]), "endless-locks"), [Fine]);
+    assert_eq!(
+        severities(&sampled(&[express(RESULT, TimeLeft::NoExpiry)]), "endless-locks"),
+        [Fine]
+    );
     let mut found = sampled(&[]);
     let mut sample = RecordSample::default();
-    sample.add(&express(LOCK, Expiry::In(1_000)));
+    sample.add(&express(LOCK, TimeLeft::Millis(1_000)));
     found.sample = Ok(sample.clone());
     assert_eq!(severities(&found, "endless-locks"), [Fine]);
     sample.schemas[0].endless_locks = 1;

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::domain::record::codec::undo;
-use crate::domain::record::{Content, Expiry, Hash, Json, KeyState, packed};
+use crate::domain::record::{Content, Hash, Json, KeyState, TimeLeft, packed};
 use crate::domain::schema::{Codec, Decoder, Decoding, Encoding};
 
 /// A sample value and the expiry of its Redis key.
@@ -15,7 +15,7 @@ pub(super) struct SampleValue {
     pub(super) document: Option<Value>,
     /// The decoding that yields the document.
     pub(super) decoding: Decoding,
-    pub(super) expiry: Expiry,
+    pub(super) time_left: TimeLeft,
 }
 
 impl SampleValue {
@@ -25,7 +25,7 @@ impl SampleValue {
             text: String::new(),
             document: None,
             decoding: plain(Encoding::Text.into()),
-            expiry: key.expiry,
+            time_left: key.time_left,
         };
         match &key.content {
             Content::Hash(hash) => {

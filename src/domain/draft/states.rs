@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::domain::record::{Content, Expiry, KeyState};
+use crate::domain::record::{Content, KeyState, TimeLeft};
 use crate::domain::schema::State;
 
 /// Words for a request in progress, in lower case without punctuation.
@@ -94,7 +94,7 @@ const BEGINNING: usize = 32;
 pub(crate) fn representatives(samples: Vec<KeyState>, most: usize) -> Vec<KeyState> {
     let mut formats: BTreeMap<(bool, Vec<Vec<u8>>), Vec<KeyState>> = BTreeMap::new();
     for sample in samples {
-        let expires = sample.expiry != Expiry::Never;
+        let expires = sample.time_left != TimeLeft::NoExpiry;
         formats.entry((expires, signature(&sample.content))).or_default().push(sample);
     }
     let mut chosen = Vec::with_capacity(most);
@@ -163,22 +163,22 @@ mod representatives_tests {
     use super::*;
     use crate::domain::record::Deadline;
 
-    fn sample(key: &str, text: &str, expiry: Expiry) -> KeyState {
+    fn sample(key: &str, text: &str, time_left: TimeLeft) -> KeyState {
         KeyState::new(
             key.as_bytes(),
             Content::text(text.as_bytes().to_vec()),
-            expiry,
+            time_left,
             Deadline::Unknown,
         )
     }
 
     #[test]
     fn each_format_is_represented_however_rare() {
-        let expires = Expiry::In(1_000);
+        let expires = TimeLeft::Millis(1_000);
         let mut samples: Vec<_> =
             (0..100).map(|n| sample(&format!("done-{n}"), "{\"s\":\"done\"}", expires)).collect();
         samples.push(sample("held", "{\"s\":\"held\"}", expires));
-        samples.push(sample("stuck", "{\"s\":\"held\"}", Expiry::Never));
+        samples.push(sample("stuck", "{\"s\":\"held\"}", TimeLeft::NoExpiry));
         let chosen = representatives(samples.clone(), 10);
         assert_eq!(chosen.len(), 10);
         for key in ["held", "stuck"] {

@@ -12,7 +12,7 @@ use crate::domain::draft::case::{DraftFormat, FormatTest, cases};
 use crate::domain::draft::sample::SampleValue;
 use crate::domain::draft::{fields, states};
 use crate::domain::duration;
-use crate::domain::record::{Expiry, KeyState};
+use crate::domain::record::{KeyState, TimeLeft};
 use crate::domain::schema::key_template::KeyTemplate;
 use crate::domain::schema::{Decoder, Decoding, Encoding, State};
 
@@ -137,7 +137,7 @@ fn lock_and_result(seen: &[KeyState]) -> Option<Layout> {
 fn longest(cases: &[&DraftFormat]) -> Option<u64> {
     let mut longest = None;
     for sample in cases.iter().flat_map(|case| &case.samples) {
-        longest = longest.max(sample.expiry.millis());
+        longest = longest.max(sample.time_left.millis());
     }
     longest
 }
@@ -155,8 +155,8 @@ fn write_ttls(text: &mut String, cases: &[DraftFormat]) {
         for case in cases.iter().filter(|case| case.state == Some(state)) {
             for sample in &case.samples {
                 count += 1;
-                never_expires |= sample.expiry == Expiry::Never;
-                longest = longest.max(sample.expiry.millis());
+                never_expires |= sample.time_left == TimeLeft::NoExpiry;
+                longest = longest.max(sample.time_left.millis());
             }
         }
         if count == 0 && (is_open || (has_failures && state == State::Completed)) {

@@ -112,22 +112,23 @@ fn written(record: &Record, time: impl Fn(&Decoded) -> Option<u64>) -> Option<u6
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::record::Expiry;
+    use crate::domain::record::TimeLeft;
     use crate::domain::samples::{CHI_LOCK, CHI_RESULT, chi, record, text};
 
     #[test]
     fn a_time_in_the_value_is_known_and_one_from_a_ttl_says_what_it_is() {
         // Read at 1,000,000 ms.
-        let timed = record("timed", &[(text(r#"{"done":false,"at":940000}"#), Expiry::In(30_000))]);
+        let timed =
+            record("timed", &[(text(r#"{"done":false,"at":940000}"#), TimeLeft::Millis(30_000))]);
         let known = RecordTime { at_ms: 940_000, is: TimeIs::Created, evidence: Evidence::Known };
         assert_eq!(RecordTime::of(&timed), Some(known));
-        let lock = RecordTime::of(&chi(CHI_LOCK, Expiry::In(20_000)));
+        let lock = RecordTime::of(&chi(CHI_LOCK, TimeLeft::Millis(20_000)));
         let estimated =
             RecordTime { at_ms: 960_000, is: TimeIs::Created, evidence: Evidence::Estimated };
         assert_eq!(lock, Some(estimated));
-        let result = RecordTime::of(&chi(CHI_RESULT, Expiry::In(86_400_000 - 5_000)));
+        let result = RecordTime::of(&chi(CHI_RESULT, TimeLeft::Millis(86_400_000 - 5_000)));
         assert_eq!(result.map(|time| (time.at_ms, time.is)), Some((995_000, TimeIs::Completed)));
-        assert_eq!(RecordTime::of(&chi(CHI_RESULT, Expiry::Never)), None);
+        assert_eq!(RecordTime::of(&chi(CHI_RESULT, TimeLeft::NoExpiry)), None);
     }
 
     #[test]
@@ -143,7 +144,7 @@ mod tests {
 
     #[test]
     fn an_extended_lock_has_an_unknown_time() {
-        let mut lock = chi(CHI_LOCK, Expiry::In(20_000));
+        let mut lock = chi(CHI_LOCK, TimeLeft::Millis(20_000));
         lock.is_extended = true;
         assert_eq!(RecordTime::of(&lock), None);
     }

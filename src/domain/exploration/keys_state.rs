@@ -324,7 +324,7 @@ impl AbstractState {
     pub(crate) fn from_observation(schema: &Schema, seen: &Observation) -> Self {
         let mut state = Vec::new();
         for (key_index, key) in seen.keys.iter().enumerate() {
-            let has_ttl = key.expiry.millis().is_some();
+            let has_ttl = key.time_left.millis().is_some();
             state.push(AbstractKey::of(schema, key_index, &key.content, has_ttl));
         }
         Self(state)

@@ -143,15 +143,16 @@ fn is_stored(record: &Record, readings: &[Reading]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::record::{Expiry, Response};
+    use crate::domain::record::{Response, TimeLeft};
     use crate::domain::samples::{CHI_LOCK, CHI_RESULT, chi, record, text};
 
     const NO: Overrides = Overrides { create: false, replace: false };
     const ALL: Overrides = Overrides { create: true, replace: true };
-    const SOON: Expiry = Expiry::In(9_000);
+    const SOON: TimeLeft = TimeLeft::Millis(9_000);
 
     fn absent(schema: &str) -> Record {
-        let nothing = [(Content::Absent, Expiry::In(0)), (Content::Absent, Expiry::In(0))];
+        let nothing =
+            [(Content::Absent, TimeLeft::Millis(0)), (Content::Absent, TimeLeft::Millis(0))];
         record(schema, &nothing[..crate::domain::samples::schema(schema).keys.len()])
     }
 
@@ -179,7 +180,8 @@ mod tests {
 
     #[test]
     fn another_programs_value_is_never_replaced() {
-        let other = |schema, keys: &[(Content, Expiry)]| completion_of(&record(schema, keys), ALL);
+        let other =
+            |schema, keys: &[(Content, TimeLeft)]| completion_of(&record(schema, keys), ALL);
         let hash = (Content::Other("hash".to_owned()), SOON);
         assert_eq!(other("go-chi", std::slice::from_ref(&hash)), Err(Refusal::WrongType));
         assert_eq!(other("event-consumer", &[hash, (text("1"), SOON)]), Err(Refusal::WrongType));

@@ -2,7 +2,7 @@
 //! does not show it, because a slow server may still execute the step.
 
 use super::predict::found_by_step;
-use crate::domain::record::{Decoded, Expiry, Record, decode};
+use crate::domain::record::{Decoded, Record, TimeLeft, decode};
 use crate::domain::schema::{Meaning, State};
 use crate::domain::step::StepInputs;
 
@@ -36,8 +36,8 @@ pub(crate) fn was_stored(
             return None;
         }
     }
-    let lives_longer = match (old.expiry, new.expiry) {
-        (Expiry::In(old), Expiry::In(new)) => new > old,
+    let lives_longer = match (old.time_left, new.time_left) {
+        (TimeLeft::Millis(old), TimeLeft::Millis(new)) => new > old,
         (old, new) => old != new,
     };
     // The same result may have been stored before. Then it does not show what complete did.
@@ -69,11 +69,11 @@ mod tests {
     use crate::domain::record::{Content, Response};
     use crate::domain::samples::{record, text};
 
-    const SOON: Expiry = Expiry::In(9_000);
-    const LATER: Expiry = Expiry::In(90_000);
+    const SOON: TimeLeft = TimeLeft::Millis(9_000);
+    const LATER: TimeLeft = TimeLeft::Millis(90_000);
 
-    fn reference(value: &str, expiry: Expiry) -> Record {
-        record("reference", &[(text(value), expiry)])
+    fn reference(value: &str, time_left: TimeLeft) -> Record {
+        record("reference", &[(text(value), time_left)])
     }
 
     fn lock(owner: &str) -> Record {
@@ -85,12 +85,12 @@ mod tests {
         )
     }
 
-    fn result(at: u64, status: u64, expiry: Expiry) -> Record {
+    fn result(at: u64, status: u64, time_left: TimeLeft) -> Record {
         let response = format!(r#"{{"status":{status},"headers":{{}},"body":"","error":null}}"#);
         let value = format!(
             r#"{{"state":"completed","owner":"w","fingerprint":"","created_at":1,"completed_at":{at},"response":{response}}}"#
         );
-        reference(&value, expiry)
+        reference(&value, time_left)
     }
 
     #[test]

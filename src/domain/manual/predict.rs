@@ -2,7 +2,7 @@
 
 use super::complete::lock_for_step;
 use crate::domain::record::{
-    Content, Deadline, Expiry, KeyState, Observation, Reading, Record, age, decode,
+    Content, Deadline, KeyState, Observation, Reading, Record, TimeLeft, age, decode,
 };
 use crate::domain::schema::{Meaning, NO_TTL, OnFailure, State, Step};
 use crate::domain::step::StepInputs;
@@ -28,9 +28,13 @@ pub(crate) fn predict_begin(record: &Record, fingerprint: &str) -> Option<Meanin
 }
 
 /// The complete step's reply to this owner, given the lock that it finds.
-pub(crate) fn predict_complete(record: &Record, owner: &[u8], held: Option<&Content>) -> Meaning {
+pub(crate) fn predict_complete(
+    record: &Record,
+    owner: &[u8],
+    step_lock: Option<&Content>,
+) -> Meaning {
     let mut readings = record.readings.clone();
-    if let Some(lock) = held {
+    if let Some(lock) = step_lock {
         let key_index = record.schema.lock_key_index();
         readings[key_index] = decode::decode_value(&record.schema, key_index, lock);
     }
@@ -90,15 +94,21 @@ pub(super) fn found_by_step(record: &Record, inputs: &StepInputs<'_>) -> Content
 
 /// The record that the complete step leaves if it stores its result.
 ///
-/// `lives` is the TTL of the result if a trial run measured it; otherwise the schema gives the TTL.
-pub(crate) fn completed(record: &Record, inputs: &StepInputs<'_>, lives: Option<Expiry>) -> Record {
+/// `time_left` is that of the result if the rehearsal showed it. Otherwise the schema gives the TTL.
+pub(crate) fn completed(
+    record: &Record,
+    inputs: &StepInputs<'_>,
+    time_left: Option<TimeLeft>,
+) -> Record {
     let schema = &record.schema;
-    let expiry = match (lives, inputs.sent_result_ttl()) {
+    let time_left = match (time_left, inputs.sent_result_ttl()) {
         (Some(measured), _) => measured,
-        (None, NO_TTL) => Expiry::Never,
-        (None, ttl) if schema.sends_result_ttl_in_milliseconds() => Expiry::In(age::millis(ttl)),
+        (None, NO_TTL) => TimeLeft::NoExpiry,
+        (None, ttl) if schema.sends_result_ttl_in_milliseconds() => {
+            TimeLeft::Millis(age::millis(ttl))
+        }
         // Other TTLs are sent in whole seconds, rounded up.
-        (None, ttl) => Expiry::In(age::millis(ttl).div_ceil(1_000).saturating_mul(1_000)),
+        (None, ttl) => TimeLeft::Millis(age::millis(ttl).div_ceil(1_000).saturating_mul(1_000)),
     };
     let mut keys = Vec::with_capacity(record.seen.keys.len());
     for (key_index, seen) in record.seen.keys.iter().enumerate() {
@@ -107,7 +117,7 @@ pub(crate) fn completed(record: &Record, inputs: &StepInputs<'_>, lives: Option<
         } else {
             Content::Absent
         };
-        keys.push(KeyState::new(&seen.redis_key, content, expiry, Deadline::Unknown));
+        keys.push(KeyState::new(&seen.redis_key, content, time_left, Deadline::Unknown));
     }
     let seen = Observation { server_ms: record.seen.server_ms, keys, atomic: true };
     let readings = decode::decode_all(schema, &seen);
@@ -143,7 +153,7 @@ mod tests {
     use crate::domain::samples::{record, schemas, text};
     use crate::domain::step::Answer;
 
-    const SOON: Expiry = Expiry::In(9_000);
+    const SOON: TimeLeft = TimeLeft::Millis(9_000);
 
     fn reference_lock() -> Record {
         record(
@@ -172,7 +182,7 @@ mod tests {
         assert_eq!(predict_release(&reference_lock(), &step, b"v"), Meaning::Refused);
         let nothing = record(
             "event-driven",
-            &[(Content::Absent, Expiry::In(0)), (Content::Absent, Expiry::In(0))],
+            &[(Content::Absent, TimeLeft::Millis(0)), (Content::Absent, TimeLeft::Millis(0))],
         );
         assert_eq!(
             predict_complete(&nothing, b"w", Some(&Content::text(b"w".to_vec()))),
@@ -184,7 +194,7 @@ mod tests {
     #[test]
     fn every_schema_replays_what_was_completed() {
         for schema in schemas() {
-            let nothing = vec![(Content::Absent, Expiry::In(0)); schema.keys.len()];
+            let nothing = vec![(Content::Absent, TimeLeft::Millis(0)); schema.keys.len()];
             let record = record(&schema.name, &nothing);
             let response =
                 Response { status: Some(201), body: b"{}".to_vec(), ..Response::default() };

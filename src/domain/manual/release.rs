@@ -35,17 +35,17 @@ pub(crate) fn releasable(record: &Record) -> Result<&Step, Refusal> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::record::{Content, Expiry};
+    use crate::domain::record::{Content, TimeLeft};
     use crate::domain::samples::{CHI_LOCK, CHI_RESULT, chi, record, text};
 
-    const SOON: Expiry = Expiry::In(9_000);
+    const SOON: TimeLeft = TimeLeft::Millis(9_000);
 
     #[test]
     fn only_a_lock_is_released() {
         assert!(releasable(&chi(CHI_LOCK, SOON)).is_ok());
         assert_eq!(releasable(&chi(CHI_RESULT, SOON)).err(), Some(Refusal::Completed));
         assert!(matches!(releasable(&chi("?", SOON)), Err(Refusal::Unreadable(_))));
-        let nothing = record("go-chi", &[(Content::Absent, Expiry::In(0))]);
+        let nothing = record("go-chi", &[(Content::Absent, TimeLeft::Millis(0))]);
         assert_eq!(releasable(&nothing).err(), Some(Refusal::Absent));
         let left = record("event-consumer", &[(text("1"), SOON), (text("1"), SOON)]);
         assert!(releasable(&left).is_ok());

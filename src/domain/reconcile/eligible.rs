@@ -4,7 +4,7 @@
 use crate::domain::change::unlock;
 use crate::domain::duration;
 use crate::domain::record::age::{self, TTL_TOLERANCE_MS};
-use crate::domain::record::{Claim, Evidence, Expiry, Record};
+use crate::domain::record::{Claim, Evidence, Record, TimeLeft};
 use crate::domain::schema::{State, TtlOf};
 
 /// Whether a lock is reconciled.
@@ -66,7 +66,7 @@ pub(crate) fn eligibility(
         _ => None,
     };
     let ttl = record.ttl(TtlOf::Lock).map(age::millis);
-    let Expiry::In(left_ms) = record.seen.keys[key_index].expiry else {
+    let TimeLeft::Millis(left_ms) = record.seen.keys[key_index].time_left else {
         return match (record.has_own_expiry(key_index), known_age) {
             (false, _) => without_expiry(known_age, ttl, older_than_ms),
             // It ends by itself, so only its age makes it old.

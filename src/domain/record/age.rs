@@ -6,7 +6,7 @@ use strum::IntoStaticStr;
 
 use super::decode::Reading;
 use super::evidence::Evidence;
-use super::observation::{Expiry, Observation};
+use super::observation::{Observation, TimeLeft};
 use crate::domain::as_str::as_str;
 use crate::domain::schema::{FormatTtl, Schema, State, TtlOf};
 
@@ -77,7 +77,7 @@ pub(crate) fn of(
             evidence: Evidence::Known,
         });
     }
-    let Expiry::In(left) = seen.keys[key_index].expiry else { return None };
+    let TimeLeft::Millis(left) = seen.keys[key_index].time_left else { return None };
     // The time left may come from the TTL that the lock had.
     if state == State::Released && format_ttl(schema, readings, of).is_none() {
         return None;
@@ -134,7 +134,7 @@ mod tests {
     const DAY: u64 = 86_400_000;
 
     fn timed(value: &str) -> Option<Age> {
-        record("timed", &[(text(value), Expiry::In(30_000))]).age
+        record("timed", &[(text(value), TimeLeft::Millis(30_000))]).age
     }
 
     #[test]
@@ -165,17 +165,17 @@ mod tests {
 
     #[test]
     fn unknown_without_expiry_with_more_left_than_the_ttl_and_when_unreadable() {
-        assert_eq!(chi(CHI_LOCK, Expiry::Never).age, None);
-        assert_eq!(chi(CHI_LOCK, Expiry::In(60_001)).age, None);
-        assert_eq!(chi("not json", Expiry::In(1)).age, None);
+        assert_eq!(chi(CHI_LOCK, TimeLeft::NoExpiry).age, None);
+        assert_eq!(chi(CHI_LOCK, TimeLeft::Millis(60_001)).age, None);
+        assert_eq!(chi("not json", TimeLeft::Millis(1)).age, None);
     }
 
     proptest! {
         #[test]
         fn age_and_time_left_make_the_ttl(left in 0..=60_000_u64) {
-            let lock = chi(CHI_LOCK, Expiry::In(left)).age.unwrap();
+            let lock = chi(CHI_LOCK, TimeLeft::Millis(left)).age.unwrap();
             prop_assert_eq!((lock.millis + left, lock.source), (60_000, AgeSource::LockTtl));
-            let result = chi(CHI_RESULT, Expiry::In(left)).age.unwrap();
+            let result = chi(CHI_RESULT, TimeLeft::Millis(left)).age.unwrap();
             prop_assert_eq!((result.millis + left, result.source), (DAY, AgeSource::ResultTtl));
         }
     }

@@ -98,12 +98,12 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::domain::record::{Content, Expiry};
+    use crate::domain::record::{Content, TimeLeft};
     use crate::domain::samples::{schema, seen, text};
 
     fn observation(keys: &[(Content, Deadline)]) -> Observation {
         let keys: Vec<_> =
-            keys.iter().map(|(content, _)| (content.clone(), Expiry::Never)).collect();
+            keys.iter().map(|(content, _)| (content.clone(), TimeLeft::NoExpiry)).collect();
         seen(&schema("event-consumer"), &keys)
     }
 
@@ -184,7 +184,7 @@ mod tests {
     }
 
     fn one_key(content: Content, deadline: Deadline) -> Observation {
-        let mut seen = seen(&schema("go-chi"), &[(content, Expiry::Never)]);
+        let mut seen = seen(&schema("go-chi"), &[(content, TimeLeft::NoExpiry)]);
         seen.keys[0].deadline = deadline;
         seen
     }

@@ -327,10 +327,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::domain::record::Expiry;
+    use crate::domain::record::TimeLeft;
 
     fn seen(content: Content, deadline: Deadline) -> KeyState {
-        KeyState::new(b"idem:k", content, Expiry::Never, deadline)
+        KeyState::new(b"idem:k", content, TimeLeft::NoExpiry, deadline)
     }
 
     fn through_the_log(identity: &KeyIdentity) -> KeyIdentity {

@@ -70,13 +70,13 @@ impl From<Record> for Candidate {
     }
 }
 
-/// Every place where `text`, an idempotency key or a full Redis key, may name a record of the
+/// The candidates that `text`, an idempotency key or a full Redis key, may name among the
 /// chosen schemas.
 ///
 /// Unless the command line or the context names schemas, a Redis key that fits several templates is
 /// left to the most specific one.
 pub fn for_key(catalog: &Catalog, text: &[u8]) -> Vec<Candidate> {
-    places(catalog, text, true)
+    candidates_for_text(catalog, text, true)
 }
 
 /// The candidate that a record's name means, even if its Redis keys also match another schema. The
@@ -157,10 +157,10 @@ pub(crate) fn member(
 /// The candidates that [`for_key`] leaves to a schema with a more specific template: the readings
 /// of less specific schemas.
 pub(crate) fn of_others(catalog: &Catalog, text: &[u8]) -> Vec<Candidate> {
-    places(catalog, text, false)
+    candidates_for_text(catalog, text, false)
 }
 
-fn places(catalog: &Catalog, text: &[u8], is_most_specific: bool) -> Vec<Candidate> {
+fn candidates_for_text(catalog: &Catalog, text: &[u8], is_most_specific: bool) -> Vec<Candidate> {
     let mut candidates: Vec<Candidate> = Vec::new();
     for schema in catalog.prefixed_schemas() {
         let key_in_redis_key = schema.key_index_of(text).map(|(_, key)| key);
@@ -171,8 +171,8 @@ fn places(catalog: &Catalog, text: &[u8], is_most_specific: bool) -> Vec<Candida
             }
             let redis_keys = schema.redis_keys(key);
             // If the operator named schemas, the most specific template need not win.
-            let owned = catalog.is_named() || owns_all(catalog, schema, &redis_keys);
-            if owned == is_most_specific {
+            let claims = catalog.is_named() || owns_all(catalog, schema, &redis_keys);
+            if claims == is_most_specific {
                 add(&mut candidates, schema, key, redis_keys, is_most_specific);
             }
         }
@@ -192,7 +192,7 @@ pub(crate) fn redis_key_itself(redis_key: &[u8]) -> Candidate {
 
 /// The candidates for locks of other schemas at a Redis key, each with the key's index there. The
 /// template of such a schema is less specific than that of the key's owner, and its locks are
-/// recognised by their bytes. None of these candidates is owned.
+/// recognised by their bytes. None of these candidates is the most specific.
 fn locks_of_broader_schemas(catalog: &Catalog, redis_key: &[u8]) -> Vec<(Candidate, usize)> {
     let mut candidates = Vec::new();
     for (schema, key_index) in catalog.locks_of_broader_schemas(redis_key) {
@@ -214,22 +214,22 @@ pub(crate) fn candidates_of_broader_schemas(
     catalog: &Catalog,
     candidate: &Candidate,
 ) -> Vec<Candidate> {
-    let mut places = Vec::new();
+    let mut candidates = Vec::new();
     for redis_key in &candidate.redis_keys {
-        for (place, _) in locks_of_broader_schemas(catalog, redis_key) {
-            places.push(place);
+        for (broader, _) in locks_of_broader_schemas(catalog, redis_key) {
+            candidates.push(broader);
         }
     }
-    places
+    candidates
 }
 
-/// True if a candidate that is not owned may hold a lock that its schema recognises by its bytes.
+/// True if a candidate that is not the most specific may hold a lock that its schema recognises by its bytes.
 pub(crate) fn may_be_lock_of_broader_schema(catalog: &Catalog, candidate: &Candidate) -> bool {
     if candidate.is_most_specific {
         return false;
     }
-    for place in candidates_of_broader_schemas(catalog, candidate) {
-        for beneath in place.schemas.iter() {
+    for broader in candidates_of_broader_schemas(catalog, candidate) {
+        for beneath in broader.schemas.iter() {
             if candidate.schemas.iter().any(|schema| schema.name == beneath.name) {
                 return true;
             }
@@ -240,15 +240,15 @@ pub(crate) fn may_be_lock_of_broader_schema(catalog: &Catalog, candidate: &Candi
 
 /// The candidate of the lock in a record's value, if another schema reads the value as a lock and a
 /// scan looks for that schema's records.
-pub(crate) fn place_of_lock(catalog: &Catalog, record: &Record) -> Option<Candidate> {
+pub(crate) fn candidate_of_lock(catalog: &Catalog, record: &Record) -> Option<Candidate> {
     let Claim::LockOf(other) = &record.claim else { return None };
     for seen in &record.seen.keys {
         if seen.content.is_absent() {
             continue;
         }
-        for (place, _) in locks_of_broader_schemas(catalog, &seen.redis_key) {
-            if place.schemas.iter().any(|schema| schema.name == *other) {
-                return Some(place);
+        for (broader, _) in locks_of_broader_schemas(catalog, &seen.redis_key) {
+            if broader.schemas.iter().any(|schema| schema.name == *other) {
+                return Some(broader);
             }
         }
     }
@@ -288,12 +288,14 @@ pub(crate) fn is_wanted(
     wanted: &dyn Fn(&[u8]) -> bool,
 ) -> bool {
     wanted(&candidate.key)
-        || candidates_of_broader_schemas(catalog, candidate).iter().any(|place| wanted(&place.key))
+        || candidates_of_broader_schemas(catalog, candidate)
+            .iter()
+            .any(|broader| wanted(&broader.key))
 }
 
 /// The candidate of a Redis key that a scan found, with the key's index there; `None` for an
 /// unclaimed key. The key of a schema that the scan does not look for may hold the lock of a schema
-/// that it does look for. Such a candidate is not owned.
+/// that it does look for. Such a candidate is not the most specific.
 pub fn for_redis_key(catalog: &Catalog, redis_key: &[u8]) -> Option<(Candidate, usize)> {
     let mut owners = catalog.scanned_owners(redis_key);
     let Some(first) = owners.next() else {
@@ -526,7 +528,7 @@ fn corrected_claim(
             }
         }
     }
-    if let Some(why) = of_another_record(catalog, record) {
+    if let Some(why) = why_of_another_record(catalog, record) {
         return Some(Claim::Unrecognised(why));
     }
     if let Some(other) = lock_of_another(catalog, record) {
@@ -563,7 +565,7 @@ fn is_open_result(schema: &Schema, reading: &Reading) -> bool {
 /// Why a value of this record belongs to another record: a template with more literal bytes claims
 /// its Redis key. As in [`for_key`], the most specific template wins. This happens if a client
 /// chose a key that makes two records share a Redis key.
-fn of_another_record(catalog: &Catalog, record: &Record) -> Option<String> {
+fn why_of_another_record(catalog: &Catalog, record: &Record) -> Option<String> {
     if record.schema.keys.len() < 2 {
         return None;
     }
@@ -629,7 +631,7 @@ fn other_schema(
     let newer = catalog.all().iter().find(|other| other.name == newer)?;
     for key in &seen.keys {
         if !key.content.is_absent()
-            && has_template(newer, &key.redis_key).is_some()
+            && template_index(newer, &key.redis_key).is_some()
             && !reads_there(newer, &key.redis_key, &key.content)
         {
             return Some(OtherSchema::OlderReleaseOf(newer.name.clone()));
@@ -652,12 +654,12 @@ pub(crate) fn other_author(catalog: &Catalog, record: &Record) -> Option<Arc<Sch
 }
 
 /// The index that a Redis key has in a schema, by its templates.
-fn has_template(schema: &Schema, redis_key: &[u8]) -> Option<usize> {
+fn template_index(schema: &Schema, redis_key: &[u8]) -> Option<usize> {
     schema.keys.iter().position(|key| key.template.idempotency_key(redis_key).is_some())
 }
 
 fn reads_there(schema: &Schema, redis_key: &[u8], content: &Content) -> bool {
-    let Some(key_index) = has_template(schema, redis_key) else { return false };
+    let Some(key_index) = template_index(schema, redis_key) else { return false };
     decode::decode_value(schema, key_index, content).is_own()
 }
 

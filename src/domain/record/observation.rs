@@ -33,7 +33,7 @@ pub struct KeyState {
     pub redis_key: Vec<u8>,
     pub content: Content,
     /// How long it stays, from the time of the read on.
-    pub(crate) expiry: Expiry,
+    pub(crate) time_left: TimeLeft,
     /// When it expires.
     pub(crate) deadline: Deadline,
     /// The last bytes of DUMP, which are the checksum of the whole value. Read only for a value
@@ -52,13 +52,13 @@ impl KeyState {
     pub(crate) fn new(
         redis_key: &[u8],
         content: Content,
-        expiry: Expiry,
+        time_left: TimeLeft,
         deadline: Deadline,
     ) -> Self {
         Self {
             redis_key: redis_key.to_vec(),
             content,
-            expiry,
+            time_left,
             deadline,
             checksum: None,
             has_plain_fields: false,
@@ -237,33 +237,33 @@ impl Content {
     }
 }
 
-/// How long a Redis key stays.
+/// How much longer a Redis key stays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Expiry {
-    Never,
+pub enum TimeLeft {
+    NoExpiry,
     /// After this many milliseconds.
-    In(u64),
+    Millis(u64),
 }
 
-impl Expiry {
+impl TimeLeft {
     /// Reads the reply of PTTL; a missing key counts as expiring now.
     pub(crate) fn from_pttl(pttl: i64) -> Self {
-        if pttl == -1 { Self::Never } else { Self::In(u64::try_from(pttl).unwrap_or(0)) }
+        if pttl == -1 { Self::NoExpiry } else { Self::Millis(u64::try_from(pttl).unwrap_or(0)) }
     }
 
     /// The time left from this time by the server's clock until a deadline.
     pub(crate) fn until(deadline: Deadline, now_ms: u64) -> Self {
         match deadline.millis() {
-            Some(at) => Self::In(at.saturating_sub(now_ms)),
-            None => Self::Never,
+            Some(at) => Self::Millis(at.saturating_sub(now_ms)),
+            None => Self::NoExpiry,
         }
     }
 
     /// The milliseconds left, or `None` if it never expires.
     pub fn millis(self) -> Option<u64> {
         match self {
-            Self::Never => None,
-            Self::In(ms) => Some(ms),
+            Self::NoExpiry => None,
+            Self::Millis(ms) => Some(ms),
         }
     }
 }
@@ -274,7 +274,7 @@ mod tests {
     use crate::domain::samples::{schema, seen};
 
     fn one_key(content: Content, deadline: Deadline) -> Observation {
-        let mut seen = seen(&schema("go-chi"), &[(content, Expiry::Never)]);
+        let mut seen = seen(&schema("go-chi"), &[(content, TimeLeft::NoExpiry)]);
         seen.keys[0].deadline = deadline;
         seen
     }
@@ -302,8 +302,8 @@ mod tests {
 
     #[test]
     fn what_is_left_runs_out() {
-        assert_eq!(Expiry::until(Deadline::At(9), 4), Expiry::In(5));
-        assert_eq!(Expiry::until(Deadline::At(9), 10), Expiry::In(0));
-        assert_eq!(Expiry::until(Deadline::Never, 10), Expiry::Never);
+        assert_eq!(TimeLeft::until(Deadline::At(9), 4), TimeLeft::Millis(5));
+        assert_eq!(TimeLeft::until(Deadline::At(9), 10), TimeLeft::Millis(0));
+        assert_eq!(TimeLeft::until(Deadline::Never, 10), TimeLeft::NoExpiry);
     }
 }

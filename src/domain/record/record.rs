@@ -8,7 +8,7 @@ use super::claim::Claim;
 use super::decode::{Decoded, Reading, Stored};
 use super::evidence::Evidence;
 use super::field_set::{FieldSet, ValueField};
-use super::observation::{Content, Expiry, KeyState, Observation};
+use super::observation::{Content, KeyState, Observation, TimeLeft};
 use super::response::Response;
 use crate::domain::diagnosis::Finding;
 use crate::domain::schema::{Encoding, ExpiresAt, Schema, State, TtlOf};
@@ -94,15 +94,15 @@ impl Record {
 
     /// How long the record stays in its state, by the rule of [`Record::end_of`]. `None` if it does
     /// not exist, or if that is unknown.
-    pub fn expiry(&self) -> Option<Expiry> {
+    pub fn time_left(&self) -> Option<TimeLeft> {
         self.end_of(self.deciding()?)
     }
 
     /// How long the value at this Redis key counts: until the Redis key expires, or until the value
     /// expires by itself, whichever is first. `None` if that is unknown, because the value may
     /// expire by itself and its time was not read or is not a time, or the server's time is unknown.
-    pub(crate) fn end_of(&self, key_index: usize) -> Option<Expiry> {
-        let of_key = self.seen.keys[key_index].expiry;
+    pub(crate) fn end_of(&self, key_index: usize) -> Option<TimeLeft> {
+        let of_key = self.seen.keys[key_index].time_left;
         let reading = &self.readings[key_index];
         if matches!(reading, Reading::Undecided) && self.schema.lapses() {
             return None;
@@ -114,18 +114,18 @@ impl Record {
         };
         let own_left = own_ms.saturating_sub(self.seen.server_ms?);
         match of_key {
-            Expiry::In(left) => Some(Expiry::In(left.min(own_left))),
-            Expiry::Never => Some(Expiry::In(own_left)),
+            TimeLeft::Millis(left) => Some(TimeLeft::Millis(left.min(own_left))),
+            TimeLeft::NoExpiry => Some(TimeLeft::Millis(own_left)),
         }
     }
 
     /// How long Redis keeps the record, whatever its value says. A member has no expiry but its
     /// own, because the Redis key is that of all members.
-    pub(crate) fn kept_for(&self) -> Option<Expiry> {
+    pub(crate) fn kept_for(&self) -> Option<TimeLeft> {
         if self.schema.members.is_some() {
-            return self.expiry();
+            return self.time_left();
         }
-        Some(self.seen.keys[self.deciding()?].expiry)
+        Some(self.seen.keys[self.deciding()?].time_left)
     }
 
     /// True if the value that decides the record's state contains its own expiry.

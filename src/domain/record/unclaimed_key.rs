@@ -29,18 +29,18 @@ impl UnclaimedKey {
 
 /// The Redis keys to read for a KEY that is not the name of a record: the key of that name, and the
 /// keys that the selected schemas would use for it but exclude.
-pub(crate) fn places(catalog: &Catalog, key: &[u8]) -> Vec<Vec<u8>> {
-    let mut places = vec![key.to_vec()];
+pub(crate) fn redis_keys_of(catalog: &Catalog, key: &[u8]) -> Vec<Vec<u8>> {
+    let mut redis_keys = vec![key.to_vec()];
     for schema in catalog.prefixed_schemas() {
         for redis_key in schema.redis_keys(key) {
             if !leaving_out(catalog, &redis_key).is_empty() {
-                places.push(redis_key);
+                redis_keys.push(redis_key);
             }
         }
     }
-    places.sort_unstable();
-    places.dedup();
-    places
+    redis_keys.sort_unstable();
+    redis_keys.dedup();
+    redis_keys
 }
 
 /// The selected schemas that exclude a Redis key. A schema without a fixed prefix counts only if
@@ -85,7 +85,10 @@ fn outline(key: &KeyState) -> KeyState {
         Content::Hash(_) => Content::Other("hash".to_owned()),
         other => other.clone(),
     };
-    KeyState { content, ..KeyState::new(&key.redis_key, Content::Absent, key.expiry, key.deadline) }
+    KeyState {
+        content,
+        ..KeyState::new(&key.redis_key, Content::Absent, key.time_left, key.deadline)
+    }
 }
 
 /// How the values at a schema's Redis keys deviate from its formats.
@@ -102,13 +105,14 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::domain::record::Expiry;
+    use crate::domain::record::TimeLeft;
     use crate::domain::samples::{self, text};
 
     #[test]
     fn an_unclaimed_key_is_told_from_the_nearest_schema() {
         let schema = Arc::new(samples::schema("go-chi"));
-        let seen = samples::seen(&schema, &[(text(r#"{"status":0,"name":"Ann"}"#), Expiry::Never)]);
+        let seen =
+            samples::seen(&schema, &[(text(r#"{"status":0,"name":"Ann"}"#), TimeLeft::NoExpiry)]);
         let redis_keys = schema.redis_keys(b"user:42");
         let place = Candidate {
             key: b"user:42".to_vec(),

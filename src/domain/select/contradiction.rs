@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::domain::record::{Evidence, Expiry, KeyState, Record, age};
+use crate::domain::record::{Evidence, KeyState, Record, TimeLeft, age};
 use crate::domain::schema::{Schema, State, TtlOf};
 
 /// Records that contradict a schema's default TTL.
@@ -44,7 +44,7 @@ impl Contradictions {
             return;
         }
         let Some(key) = key else { return };
-        let Expiry::In(left) = key.expiry else { return };
+        let TimeLeft::Millis(left) = key.time_left else { return };
         let Some(default) = record.schema.ttl(of) else { return };
         for (schema, ttl, found) in &mut self.found {
             if *schema == record.schema.name && *ttl == of {
@@ -91,7 +91,7 @@ fn shows_lock_ttl(record: &Record) -> bool {
 
 fn key_contradicts(record: &Record, of: TtlOf, key: Option<&KeyState>) -> bool {
     let Some(key) = key else { return false };
-    let Expiry::In(left) = key.expiry else { return false };
+    let TimeLeft::Millis(left) = key.time_left else { return false };
     // The note names an option that sets the TTL, and there is none for a single format.
     !record.has_format_ttl(of) && contradicts(&record.schema, of, left)
 }
@@ -106,9 +106,11 @@ fn contradicts(schema: &Schema, of: TtlOf, left: u64) -> bool {
 
 /// True if a record whose Redis keys expire like this (`None`: not there) may be a lock that
 /// outlasts the default lock TTL of one of these schemas, so that its value has to be read.
-pub(crate) fn may_outlast(schemas: &[Arc<Schema>], expiries: &[Option<Expiry>]) -> bool {
+pub(crate) fn may_outlast(schemas: &[Arc<Schema>], expiries: &[Option<TimeLeft>]) -> bool {
     for schema in schemas {
-        let Some(Some(Expiry::In(left))) = expiries.get(schema.lock_key_index()) else { continue };
+        let Some(Some(TimeLeft::Millis(left))) = expiries.get(schema.lock_key_index()) else {
+            continue;
+        };
         if schema.has_locks() && contradicts(schema, TtlOf::Lock, *left) {
             return true;
         }
@@ -125,10 +127,10 @@ mod tests {
     fn a_ttl_above_a_default_contradicts_the_default() {
         let mut found = Contradictions::default();
         for left in [60_000, 61_000, 62_000, 600_000] {
-            found.note(&chi(CHI_LOCK, Expiry::In(left)));
+            found.note(&chi(CHI_LOCK, TimeLeft::Millis(left)));
         }
-        found.note(&chi(CHI_RESULT, Expiry::In(86_400_000)));
-        found.note(&chi("?", Expiry::In(90_000_000)));
+        found.note(&chi(CHI_RESULT, TimeLeft::Millis(86_400_000)));
+        found.note(&chi("?", TimeLeft::Millis(90_000_000)));
         let told: Vec<_> = found.iter().collect();
         let contradiction = Contradiction { default_ms: 60_000, most_ms: 600_000, records: 2 };
         assert_eq!(told, [("go-chi", TtlOf::Lock, contradiction)]);

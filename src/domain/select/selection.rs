@@ -6,7 +6,7 @@ use super::glob;
 use super::status_class::StatusClass;
 use super::unproven::{Missing, missing_age, missing_for};
 use crate::domain::diagnosis::FindingCode;
-use crate::domain::record::{Evidence, Expiry, FieldSet, Record, ValueField};
+use crate::domain::record::{Evidence, FieldSet, Record, TimeLeft, ValueField};
 use crate::domain::schema::State;
 
 /// Filters, all of which a record must pass. The default accepts every record.
@@ -97,7 +97,7 @@ impl Selection {
     /// Unproven if a filter needs a part of the record's values that was not read.
     fn selects_unread(&self, record: &Record) -> Selected {
         if self.compares_ttls() && has_unknown_end(record) {
-            return Selected::Unproven(Missing::Expiry);
+            return Selected::Unproven(Missing::TimeLeft);
         }
         let unread = record.unread_fields();
         if unread.is_empty() {
@@ -214,28 +214,28 @@ impl Selection {
         if (record.is_undecided() && record.schema.lapses()) || has_unknown_end(record) {
             return true;
         }
-        let expiry = record.expiry();
+        let time_left = record.time_left();
         if let Some(limit) = self.ttl_below {
-            let Some(Expiry::In(left)) = expiry else { return false };
+            let Some(TimeLeft::Millis(left)) = time_left else { return false };
             if left >= limit {
                 return false;
             }
         }
         if let Some(limit) = self.ttl_above {
-            match expiry {
-                Some(Expiry::In(left)) if left <= limit => return false,
+            match time_left {
+                Some(TimeLeft::Millis(left)) if left <= limit => return false,
                 // A record without expiry has more time left than any limit.
-                Some(Expiry::In(_) | Expiry::Never) => {}
+                Some(TimeLeft::Millis(_) | TimeLeft::NoExpiry) => {}
                 None => return false,
             }
         }
-        !self.no_expiry || expiry == Some(Expiry::Never)
+        !self.no_expiry || time_left == Some(TimeLeft::NoExpiry)
     }
 }
 
 /// True if the record ends by itself at an unknown time.
 fn has_unknown_end(record: &Record) -> bool {
-    record.ends_by_itself() && record.expiry().is_none()
+    record.ends_by_itself() && record.time_left().is_none()
 }
 
 /// True if the text exists and matches the pattern.
@@ -255,12 +255,15 @@ mod tests {
     /// A lock that is ten seconds old by the default lock TTL, held by `w`, as event-driven keeps
     /// it.
     fn lock() -> Record {
-        record("event-driven", &[(text("w"), Expiry::In(20_000)), (Content::Absent, Expiry::In(0))])
+        record(
+            "event-driven",
+            &[(text("w"), TimeLeft::Millis(20_000)), (Content::Absent, TimeLeft::Millis(0))],
+        )
     }
 
     /// A lock that is ten seconds old by the time in its value.
     fn lock_with_time() -> Record {
-        record("timed", &[(text(r#"{"done":false,"at":990000}"#), Expiry::In(20_000))])
+        record("timed", &[(text(r#"{"done":false,"at":990000}"#), TimeLeft::Millis(20_000))])
     }
 
     fn passes(record: &Record, change: impl FnOnce(&mut Selection)) -> bool {
@@ -271,7 +274,9 @@ mod tests {
 
     #[test]
     fn the_default_lets_everything_through() {
-        for record in [lock(), chi(CHI_RESULT, Expiry::Never), chi("not json", Expiry::In(1))] {
+        for record in
+            [lock(), chi(CHI_RESULT, TimeLeft::NoExpiry), chi("not json", TimeLeft::Millis(1))]
+        {
             assert!(passes(&record, |_| {}));
         }
     }
@@ -280,8 +285,8 @@ mod tests {
     fn states_are_alternatives() {
         let states = vec![State::InProgress, State::Unreadable];
         assert!(passes(&lock(), |s| s.states.clone_from(&states)));
-        assert!(passes(&chi("not json", Expiry::Never), |s| s.states.clone_from(&states)));
-        assert!(!passes(&chi(CHI_RESULT, Expiry::Never), |s| s.states = states));
+        assert!(passes(&chi("not json", TimeLeft::NoExpiry), |s| s.states.clone_from(&states)));
+        assert!(!passes(&chi(CHI_RESULT, TimeLeft::NoExpiry), |s| s.states = states));
     }
 
     #[test]
@@ -293,7 +298,10 @@ mod tests {
         assert!(!passes(&old, |s| s.newer_than = Some(9_999)));
         assert!(!passes(&old, |s| (s.older_than, s.newer_than) = (Some(5_000), Some(9_000))));
         let stays = Selection { older_than: Some(0), ..Selection::default() };
-        assert_eq!(stays.selects(&chi(CHI_LOCK, Expiry::Never)), Selected::Unproven(Missing::Age));
+        assert_eq!(
+            stays.selects(&chi(CHI_LOCK, TimeLeft::NoExpiry)),
+            Selected::Unproven(Missing::Age)
+        );
     }
 
     /// Rule: a record of estimated age may be older or younger than it looks.
@@ -316,7 +324,7 @@ mod tests {
 
     #[test]
     fn an_estimated_finding_proves_nothing() {
-        let mut long = chi(CHI_LOCK, Expiry::In(600_000));
+        let mut long = chi(CHI_LOCK, TimeLeft::Millis(600_000));
         long.findings = diagnosis::findings(&long, &diagnosis::Thresholds::default(), None);
         let judge = |finding_evidence, states: &[State]| {
             let (findings, states) = (vec![FindingCode::ExcessTtl], states.to_vec());
@@ -333,7 +341,7 @@ mod tests {
         assert!(!passes(&lock(), |s| s.ttl_below = Some(20_000)));
         assert!(passes(&lock(), |s| s.ttl_above = Some(19_999)));
         assert!(!passes(&lock(), |s| s.ttl_above = Some(20_000)));
-        let stays = chi(CHI_LOCK, Expiry::Never);
+        let stays = chi(CHI_LOCK, TimeLeft::NoExpiry);
         assert!(passes(&stays, |s| s.ttl_above = Some(u64::MAX)));
         assert!(!passes(&stays, |s| s.ttl_below = Some(u64::MAX)));
         assert!(passes(&stays, |s| s.no_expiry = true));
@@ -346,12 +354,12 @@ mod tests {
         assert!(passes(&lock(), |s| s.owner_glob = Some(b"w*".to_vec())));
         assert!(!passes(&lock(), |s| s.owner_glob = Some(b"v".to_vec())));
         assert!(
-            !passes(&chi(CHI_LOCK, Expiry::Never), |s| s.owner_glob = Some(b"*".to_vec())),
+            !passes(&chi(CHI_LOCK, TimeLeft::NoExpiry), |s| s.owner_glob = Some(b"*".to_vec())),
             "no owner is no match"
         );
         assert!(passes(&lock(), |s| s.key_glob = Some(b"[j-l]".to_vec())));
         assert!(!passes(&lock(), |s| s.key_glob = Some(b"k?".to_vec())));
-        let mut stuck = chi(CHI_LOCK, Expiry::Never);
+        let mut stuck = chi(CHI_LOCK, TimeLeft::NoExpiry);
         stuck.findings = diagnosis::findings(&stuck, &diagnosis::Thresholds::default(), None);
         assert!(
             passes(&stuck, |s| s.findings = vec![FindingCode::ExcessTtl, FindingCode::NoExpiry])
@@ -363,8 +371,10 @@ mod tests {
     fn the_response_has_a_status_and_a_body() {
         let of = |status: &str| vec![status.parse().unwrap()];
         let stored = text(r#"{"statusCode":201,"body":"paid 10"}"#);
-        let result =
-            record("event-driven", &[(Content::Absent, Expiry::In(0)), (stored, Expiry::In(9))]);
+        let result = record(
+            "event-driven",
+            &[(Content::Absent, TimeLeft::Millis(0)), (stored, TimeLeft::Millis(9))],
+        );
         assert!(
             passes(&result, |s| s.statuses = of("2xx"))
                 && !passes(&result, |s| s.statuses = of("5xx"))

@@ -89,17 +89,17 @@ fn older(one: Option<Age>, other: Option<Age>) -> Option<Age> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::record::Expiry;
+    use crate::domain::record::TimeLeft;
     use crate::domain::samples::{CHI_LOCK, chi};
 
     #[test]
     fn counts_keeps_the_oldest_and_a_few() {
         let mut tally = Tally::default();
         for left in [10_000, 5_000, 20_000, 30_000] {
-            let record = chi(CHI_LOCK, Expiry::In(left));
+            let record = chi(CHI_LOCK, TimeLeft::Millis(left));
             tally.add("overdue", &record, record.age);
         }
-        tally.add("no-expiry", &chi(CHI_LOCK, Expiry::Never), None);
+        tally.add("no-expiry", &chi(CHI_LOCK, TimeLeft::NoExpiry), None);
         let groups: Vec<_> = tally
             .groups()
             .map(|(name, group)| {

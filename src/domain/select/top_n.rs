@@ -73,7 +73,7 @@ type Rank = (bool, u64, Vec<u8>, usize);
 fn number(order: Order, record: &Record) -> Option<u64> {
     match order {
         Order::Age => record.age.map(|age| u64::MAX - age.millis),
-        Order::Ttl => record.expiry().map(|expiry| expiry.millis().unwrap_or(u64::MAX)),
+        Order::Ttl => record.time_left().map(|time_left| time_left.millis().unwrap_or(u64::MAX)),
         Order::Size => record.size_bytes().map(|size| u64::MAX - size),
         Order::Key => Some(0),
     }
@@ -82,14 +82,14 @@ fn number(order: Order, record: &Record) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::record::Expiry;
+    use crate::domain::record::TimeLeft;
     use crate::domain::samples::{CHI_LOCK, chi};
 
     /// Rule: an unknown age is neither old nor young: such records come last from either end, and
     /// are left out first.
     #[test]
     fn unknown_ages_come_last_from_either_end() {
-        let aged = |key: &str, left: Expiry| Record {
+        let aged = |key: &str, left: TimeLeft| Record {
             key: key.as_bytes().to_vec(),
             ..chi(CHI_LOCK, left)
         };
@@ -101,9 +101,9 @@ mod tests {
         ] {
             let mut top = Top::new(Order::Age, is_reversed, limit);
             for (key, left) in [
-                ("unknown", Expiry::Never),
-                ("old", Expiry::In(1_000)),
-                ("young", Expiry::In(50_000)),
+                ("unknown", TimeLeft::NoExpiry),
+                ("old", TimeLeft::Millis(1_000)),
+                ("young", TimeLeft::Millis(50_000)),
             ] {
                 top.add(aged(key, left));
             }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::domain::diagnosis::Finding;
-use crate::domain::record::{Evidence, Expiry, Record, ValueField, age};
+use crate::domain::record::{Evidence, Record, TimeLeft, ValueField, age};
 use crate::domain::schema::{State, TtlOf};
 
 /// The evidence that is missing for a record.
@@ -23,7 +23,7 @@ pub enum Missing {
     Format,
     /// The time at which the record ends: its value contains an expiry that is not a time, or the
     /// server's time is unknown.
-    Expiry,
+    TimeLeft,
 }
 
 impl Missing {
@@ -38,7 +38,7 @@ impl Missing {
         Self::Field(ValueField::Status),
         Self::Field(ValueField::Time),
         Self::Format,
-        Self::Expiry,
+        Self::TimeLeft,
     ];
 }
 
@@ -52,7 +52,7 @@ impl Missing {
             Self::Age => "age",
             Self::Field(field) => field.as_str(),
             Self::Format => "format",
-            Self::Expiry => "expiry",
+            Self::TimeLeft => "expiry",
         }
     }
 }
@@ -71,7 +71,7 @@ pub(crate) fn missing_age(record: &Record) -> Missing {
     let is_stored = record.state.is_result() || record.state == State::Released;
     let of = if is_stored { TtlOf::Result } else { TtlOf::Lock };
     // A TTL of the deployment helps only if the record expires, and only if it is not known yet.
-    let expires = matches!(record.kept_for(), Some(Expiry::In(_)));
+    let expires = matches!(record.kept_for(), Some(TimeLeft::Millis(_)));
     if expires && record.ttl_evidence(of) == Evidence::Estimated {
         missing_ttl(record, of)
     } else {
@@ -110,7 +110,7 @@ impl Unproven {
         let left_out = self.of_schemas.entry((record.schema.name.clone(), missing)).or_default();
         left_out.count += 1;
         // `None` is less than any time, so a record without expiry leaves the maximum as it is.
-        let left_ms = record.kept_for().and_then(|expiry| expiry.millis());
+        let left_ms = record.kept_for().and_then(|time_left| time_left.millis());
         left_out.longest_ms = left_out.longest_ms.max(left_ms);
     }
 
@@ -145,8 +145,8 @@ mod tests {
 
     #[test]
     fn a_ttl_would_tell_the_age_of_what_expires() {
-        assert_eq!(missing_age(&chi(CHI_LOCK, Expiry::In(9))), Missing::Ttl(TtlOf::Lock));
-        assert_eq!(missing_age(&chi(CHI_RESULT, Expiry::In(9))), Missing::Ttl(TtlOf::Result));
-        assert_eq!(missing_age(&chi(CHI_LOCK, Expiry::Never)), Missing::Age);
+        assert_eq!(missing_age(&chi(CHI_LOCK, TimeLeft::Millis(9))), Missing::Ttl(TtlOf::Lock));
+        assert_eq!(missing_age(&chi(CHI_RESULT, TimeLeft::Millis(9))), Missing::Ttl(TtlOf::Result));
+        assert_eq!(missing_age(&chi(CHI_LOCK, TimeLeft::NoExpiry)), Missing::Age);
     }
 }

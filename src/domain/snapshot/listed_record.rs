@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::print::KeyPrint;
 use crate::domain::diagnosis::FindingCode;
-use crate::domain::record::{Evidence, Expiry, Record};
+use crate::domain::record::{Evidence, Record, TimeLeft};
 use crate::domain::schema::State;
 use crate::domain::select::glob;
 use crate::domain::select::selection::Selection;
@@ -101,13 +101,13 @@ impl ListedRecord {
             findings,
             age_ms: record.age.map(|age| age.millis),
             age_evidence: record.age.map(|age| age.evidence.as_str().to_owned()),
-            lock_ttl_ms: record.lock().and_then(|key| key.expiry.millis()),
-            result_ttl_ms: record.result().and_then(|key| key.expiry.millis()),
+            lock_ttl_ms: record.lock().and_then(|key| key.time_left.millis()),
+            result_ttl_ms: record.result().and_then(|key| key.time_left.millis()),
             ends_in_ms: record
-                .expiry()
+                .time_left()
                 .filter(|_| record.ends_by_itself())
-                .and_then(Expiry::millis),
-            no_expiry: Some(record.expiry() == Some(Expiry::Never)),
+                .and_then(TimeLeft::millis),
+            no_expiry: Some(record.time_left() == Some(TimeLeft::NoExpiry)),
             identity,
         }
     }

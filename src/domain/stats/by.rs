@@ -61,7 +61,7 @@ fn prefix(record: &Record) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::record::observation::Expiry;
+    use crate::domain::record::observation::TimeLeft;
     use crate::domain::samples::{CHI_LOCK, CHI_RESULT, chi, record, text};
 
     fn only(by: StatsDimension, record: &Record) -> Option<String> {
@@ -72,7 +72,8 @@ mod tests {
 
     #[test]
     fn a_record_counts_in_the_group_of_the_dimension() {
-        let (lock, result) = (chi(CHI_LOCK, Expiry::In(9)), chi(CHI_RESULT, Expiry::In(9)));
+        let (lock, result) =
+            (chi(CHI_LOCK, TimeLeft::Millis(9)), chi(CHI_RESULT, TimeLeft::Millis(9)));
         assert_eq!(only(StatsDimension::State, &lock).as_deref(), Some("in-progress"));
         assert_eq!(only(StatsDimension::Status, &lock), None);
         assert_eq!(
@@ -80,8 +81,10 @@ mod tests {
             Some(result.response().unwrap().status.unwrap().to_string())
         );
         assert_eq!(only(StatsDimension::Owner, &lock), None);
-        let owned =
-            record("event-driven", &[(text("w"), Expiry::In(9)), (text(""), Expiry::In(0))]);
+        let owned = record(
+            "event-driven",
+            &[(text("w"), TimeLeft::Millis(9)), (text(""), TimeLeft::Millis(0))],
+        );
         assert_eq!(only(StatsDimension::Owner, &owned).as_deref(), Some("w"));
         assert!(only(StatsDimension::Prefix, &owned).unwrap().ends_with(':'));
         assert_eq!(only(StatsDimension::Finding, &lock), None);

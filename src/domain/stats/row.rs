@@ -3,7 +3,7 @@
 use super::histogram::Histogram;
 use crate::domain::record::Record;
 use crate::domain::record::age::Age;
-use crate::domain::record::observation::Expiry;
+use crate::domain::record::observation::TimeLeft;
 
 /// The statistics of one group of records.
 #[derive(Debug, Clone, Default)]
@@ -38,9 +38,9 @@ impl StatsRow {
     pub(super) fn add(&mut self, record: &Record) {
         self.records += 1;
         self.bytes += record.size_bytes().unwrap_or(0);
-        match record.expiry() {
-            Some(Expiry::In(left)) => self.ttl.add(left),
-            Some(Expiry::Never) => self.no_expiry += 1,
+        match record.time_left() {
+            Some(TimeLeft::Millis(left)) => self.ttl.add(left),
+            Some(TimeLeft::NoExpiry) => self.no_expiry += 1,
             None => {}
         }
         match record.age {
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn memory_is_projected_from_a_sample() {
-        let (mut row, lock) = (StatsRow::default(), chi(CHI_LOCK, Expiry::In(10_000)));
+        let (mut row, lock) = (StatsRow::default(), chi(CHI_LOCK, TimeLeft::Millis(10_000)));
         let length = lock.size_bytes().unwrap();
         (0..3).for_each(|_| row.add(&lock));
         assert_eq!(row.memory_bytes(), None);
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn the_memory_of_several_groups_is_their_sum() {
-        let lock = chi(CHI_LOCK, Expiry::In(10_000));
+        let lock = chi(CHI_LOCK, TimeLeft::Millis(10_000));
         let row = |records: u64, overhead| {
             let mut row = StatsRow::default();
             (0..records).for_each(|_| row.add(&lock));
@@ -141,8 +141,8 @@ mod tests {
     #[test]
     fn a_record_without_expiry_has_no_remaining_time_and_no_age() {
         let mut row = StatsRow::default();
-        row.add(&chi(CHI_LOCK, Expiry::Never));
-        row.add(&chi(CHI_LOCK, Expiry::In(5_000)));
+        row.add(&chi(CHI_LOCK, TimeLeft::NoExpiry));
+        row.add(&chi(CHI_LOCK, TimeLeft::Millis(5_000)));
         assert_eq!((row.records, row.no_expiry, row.ageless), (2, 1, 1));
         assert_eq!((row.ttl.counts()[0], row.age.counts()[1]), (1, 1));
         assert_eq!(row.oldest.map(|age| age.millis), Some(55_000));

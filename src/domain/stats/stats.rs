@@ -176,13 +176,13 @@ impl Stats {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::record::observation::{Content, Expiry};
+    use crate::domain::record::observation::{Content, TimeLeft};
     use crate::domain::samples::{CHI_LOCK, CHI_RESULT, chi, record, text};
 
     fn held_by(owner: &str) -> Record {
         record(
             "event-driven",
-            &[(text(owner), Expiry::In(20_000)), (Content::Absent, Expiry::In(0))],
+            &[(text(owner), TimeLeft::Millis(20_000)), (Content::Absent, TimeLeft::Millis(0))],
         )
     }
 
@@ -190,8 +190,8 @@ mod tests {
     fn records_are_counted_by_schema_and_state_and_some_are_weighed() {
         let mut stats = Stats::new(StatsDimension::State);
         let page: Vec<_> = (0..9)
-            .map(|_| chi(CHI_LOCK, Expiry::In(9)))
-            .chain([chi(CHI_RESULT, Expiry::In(9))])
+            .map(|_| chi(CHI_LOCK, TimeLeft::Millis(9)))
+            .chain([chi(CHI_RESULT, TimeLeft::Millis(9))])
             .collect();
         assert_eq!(stats.add(&page), [0, 1, 2, 3, 9]);
         stats.weigh(&page[0], 64);

@@ -4,7 +4,7 @@
 use strum::IntoStaticStr;
 
 use crate::domain::as_str::as_str;
-use crate::domain::record::{Expiry, Observation, Reading, ValueField};
+use crate::domain::record::{Observation, Reading, TimeLeft, ValueField};
 use crate::domain::schema::{Condition, KeyIs, Meaning, Reply, Schema, Step};
 
 /// The predicted answer to the next request.
@@ -13,7 +13,7 @@ pub struct NextRequest {
     pub answer: Answer,
     /// When the answer changes; `None` if the request executes, because then the request itself
     /// changes it, or if no expiry changes it.
-    pub until: Option<Expiry>,
+    pub until: Option<TimeLeft>,
     /// The Redis key whose expiry changes it, by its index in the record.
     pub(crate) until_key: Option<usize>,
     /// The answer after that expiry, if other Redis keys expire before it; else `None`.
@@ -72,7 +72,7 @@ pub fn of(schema: &Schema, readings: &[Reading], seen: &Observation) -> NextRequ
         && let Some(key_index) = lacking_ttl(schema, condition, readings, seen)
     {
         next.answer = Answer::Fail;
-        next.until = Some(Expiry::Never);
+        next.until = Some(TimeLeft::NoExpiry);
         next.until_key = Some(key_index);
         return next;
     }
@@ -127,7 +127,7 @@ fn lacking_ttl(
 ) -> Option<usize> {
     for (key_index, asked) in &condition.keys {
         if *asked != KeyIs::Absent
-            && seen.keys[*key_index].expiry == Expiry::Never
+            && seen.keys[*key_index].time_left == TimeLeft::NoExpiry
             && let Some(value) = readings[*key_index].decoded()
             && schema.values[value.format].needs_ttl
         {
@@ -251,27 +251,27 @@ fn expiry_of_answer(
     condition: &Condition,
     readings: &[Reading],
     seen: &Observation,
-) -> (Expiry, Option<usize>) {
+) -> (TimeLeft, Option<usize>) {
     let Some((key_index, _)) = condition.keys.iter().find(|(_, asked)| *asked != KeyIs::Absent)
     else {
         return first_expiry(seen);
     };
-    let expiry = seen.keys[*key_index].expiry;
+    let time_left = seen.keys[*key_index].time_left;
     let Some(left) = own_time_left(&readings[*key_index], seen) else {
-        return (expiry, Some(*key_index));
+        return (time_left, Some(*key_index));
     };
-    let expiry = match expiry {
-        Expiry::In(ms) => Expiry::In(ms.min(left)),
-        Expiry::Never => Expiry::In(left),
+    let time_left = match time_left {
+        TimeLeft::Millis(ms) => TimeLeft::Millis(ms.min(left)),
+        TimeLeft::NoExpiry => TimeLeft::Millis(left),
     };
-    (expiry, Some(*key_index))
+    (time_left, Some(*key_index))
 }
 
 /// The end of an answer, if the service does not change the Redis keys.
 struct EndOfAnswer {
-    /// The first expiry after which the answer is another one. `Expiry::Never` if the answer
+    /// The first expiry after which the answer is another one. `TimeLeft::NoExpiry` if the answer
     /// depends on a Redis key that never expires; `None` if it depends on one that is absent.
-    until: Option<Expiry>,
+    until: Option<TimeLeft>,
     /// The Redis key that expires then.
     key_index: Option<usize>,
     /// The answer after it.
@@ -293,7 +293,7 @@ fn end_of_answer(
         if readings[key_index].is_absent() {
             continue;
         }
-        if let Expiry::In(ms) = key.expiry {
+        if let TimeLeft::Millis(ms) = key.time_left {
             ends.push((ms, key_index, Reading::Absent));
         }
         if let Some(ms) = own_time_left(&readings[key_index], seen)
@@ -317,7 +317,7 @@ fn end_of_answer(
         let client = predicted.and_then(|(reply, _)| reply.client.as_ref());
         if answer != now.answer || client != now.client.as_ref() {
             return EndOfAnswer {
-                until: Some(Expiry::In(ms)),
+                until: Some(TimeLeft::Millis(ms)),
                 key_index: Some(key_index),
                 then: Some(answer),
             };
@@ -332,7 +332,7 @@ fn end_of_answer(
         return EndOfAnswer { until: None, key_index: None, then: None };
     }
     let key_index = condition.keys.first().map(|(key_index, _)| *key_index);
-    EndOfAnswer { until: Some(Expiry::Never), key_index, then: None }
+    EndOfAnswer { until: Some(TimeLeft::NoExpiry), key_index, then: None }
 }
 
 /// The reading of a value after its own expiry; `None` if its format has none.
@@ -353,13 +353,13 @@ fn own_time_left(reading: &Reading, seen: &Observation) -> Option<u64> {
 }
 
 /// The expiry of the first Redis key that exists, and that key's index.
-fn first_expiry(seen: &Observation) -> (Expiry, Option<usize>) {
+fn first_expiry(seen: &Observation) -> (TimeLeft, Option<usize>) {
     for (key_index, key) in seen.keys.iter().enumerate() {
         if !key.content.is_absent() {
-            return (key.expiry, Some(key_index));
+            return (key.time_left, Some(key_index));
         }
     }
-    (Expiry::In(0), None)
+    (TimeLeft::Millis(0), None)
 }
 
 #[cfg(test)]
@@ -391,7 +391,7 @@ mod tests {
     /// The answer to the next request if the Redis keys have these contents. The lock expires in 1
     /// ms, and the result in 2 ms.
     fn next(schema: &Schema, contents: &[Content]) -> NextRequest {
-        let contents: Vec<_> = contents.iter().cloned().zip([1, 2].map(Expiry::In)).collect();
+        let contents: Vec<_> = contents.iter().cloned().zip([1, 2].map(TimeLeft::Millis)).collect();
         let seen = seen(schema, &contents);
         of(schema, &decode::decode_all(schema, &seen), &seen)
     }
@@ -409,7 +409,7 @@ mod tests {
                 for result in contents() {
                     let held = [lock.clone(), result];
                     let now = next(schema, &held);
-                    let Some(Expiry::In(until)) = now.until else { continue };
+                    let Some(TimeLeft::Millis(until)) = now.until else { continue };
                     let decider = usize::from(until == 2);
                     let other_gone = next(schema, &without(&held, 1 - decider));
                     assert_eq!(other_gone.answer, now.answer, "{}: {held:?}", schema.name);
@@ -422,8 +422,11 @@ mod tests {
 
     #[test]
     fn a_permanent_answer_never_ends_and_an_execution_has_no_end() {
-        assert_eq!(chi(CHI_LOCK, Expiry::Never).next_request.until, Some(Expiry::Never));
-        assert_eq!(chi(CHI_LOCK, Expiry::In(7)).next_request.until, Some(Expiry::In(7)));
+        assert_eq!(chi(CHI_LOCK, TimeLeft::NoExpiry).next_request.until, Some(TimeLeft::NoExpiry));
+        assert_eq!(
+            chi(CHI_LOCK, TimeLeft::Millis(7)).next_request.until,
+            Some(TimeLeft::Millis(7))
+        );
         let chi = schemas().into_iter().find(|schema| schema.name == "go-chi").unwrap();
         assert_eq!(next(&chi, &[Content::Absent]).until, None);
     }
@@ -435,6 +438,9 @@ mod tests {
             begin.calls[0].replies.retain(|reply| reply.means == Meaning::Acquired);
         }
         let unpredicted = next(&schema, &[text("x")]);
-        assert_eq!((unpredicted.answer, unpredicted.until), (Answer::Fail, Some(Expiry::In(1))));
+        assert_eq!(
+            (unpredicted.answer, unpredicted.until),
+            (Answer::Fail, Some(TimeLeft::Millis(1)))
+        );
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::json;
 use unicode_width::UnicodeWidthStr as _;
 
-use crate::domain::record::Expiry;
+use crate::domain::record::TimeLeft;
 use crate::render::document::{base64_unless_text, text};
 use crate::render::{escape, words};
 
@@ -17,7 +17,7 @@ pub struct RestoredKey<'a> {
     /// The state of the restored record, if it differs from `state`; `None` if it is the same.
     pub becomes: Option<&'a str>,
     /// The remaining time of the restored value; `None` if the Redis key is not restored.
-    pub left: Option<Expiry>,
+    pub left: Option<TimeLeft>,
 }
 
 /// The heading of the rows.
@@ -29,7 +29,7 @@ pub fn heading() -> String {
 /// key gets its own line.
 pub fn line(row: &RestoredKey<'_>, width: Option<usize>) -> String {
     let ttl = match row.left {
-        Some(left) => words::expiry(left),
+        Some(left) => words::time_left(left),
         None => "-".to_owned(),
     };
     let schema = escape::text(row.schema.as_bytes());
@@ -55,8 +55,8 @@ pub fn json(row: &RestoredKey<'_>) -> String {
         "state": row.state,
         "key": text(row.key),
         "redis_key": text(row.redis_key),
-        "ttl_ms": row.left.and_then(Expiry::millis),
-        "no_expiry": row.left == Some(Expiry::Never),
+        "ttl_ms": row.left.and_then(TimeLeft::millis),
+        "no_expiry": row.left == Some(TimeLeft::NoExpiry),
     });
     for (name, bytes) in [("key_base64", row.key), ("redis_key_base64", row.redis_key)] {
         if let Some(base64) = base64_unless_text(bytes) {

@@ -148,14 +148,14 @@ fn quoted(value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::record::observation::Expiry;
+    use crate::domain::record::observation::TimeLeft;
     use crate::domain::samples::{CHI_LOCK, chi};
     use crate::domain::stats::StatsDimension;
 
     #[test]
     fn each_gauge_has_its_help_and_type_once_before_its_samples() {
         let mut stats = Stats::new(StatsDimension::State);
-        stats.add(&[chi(CHI_LOCK, Expiry::In(58_500)), chi("garbage", Expiry::Never)]);
+        stats.add(&[chi(CHI_LOCK, TimeLeft::Millis(58_500)), chi("garbage", TimeLeft::NoExpiry)]);
         let run = Run { server: "cache:6379/0", context: "prod", at_ms: 1_500 };
         let text = exposition(&stats, 7, 1, &run);
         assert!(text.starts_with("# HELP idemctl_up 1 if"), "{text}");

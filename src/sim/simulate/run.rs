@@ -9,7 +9,7 @@ use tokio::sync::Mutex;
 use super::local_servers::Cluster;
 use super::story::{Aborted, ClientRequest, LONG, ScenarioResult};
 use crate::domain::record::age::millis;
-use crate::domain::record::{Deadline, Expiry, KeyState, Observation, decode};
+use crate::domain::record::{Deadline, KeyState, Observation, TimeLeft, decode};
 use crate::domain::schema::{Schema, State};
 use crate::domain::simulation::{ClientAnswer, History, HistoryEvent};
 use crate::domain::step::{StepReply, next_request};
@@ -114,7 +114,7 @@ impl<'s> ScenarioRun<'s> {
         let seen = self.observe().await?;
         let readings = decode::decode_all(self.schema(), &seen);
         let until = next_request::of(self.schema(), &readings, &seen).until;
-        Ok(until.unwrap_or(Expiry::In(0)).millis())
+        Ok(until.unwrap_or(TimeLeft::Millis(0)).millis())
     }
 
     /// Shortens a long lock that remains at the end of the story, because the simulation does not
@@ -155,7 +155,7 @@ impl<'s> ScenarioRun<'s> {
             keys.push(KeyState::new(
                 &redis_key,
                 content,
-                Expiry::from_pttl(pttl),
+                TimeLeft::from_pttl(pttl),
                 Deadline::Unknown,
             ));
         }

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::payload;
-use crate::domain::record::{Content, Deadline, Expiry, KeyIdentity, KeyState, Observation};
+use crate::domain::record::{Content, Deadline, KeyIdentity, KeyState, Observation, TimeLeft};
 use crate::domain::schema::Role;
 
 /// The current format of backups: one entry per record, and a closing line.
@@ -30,7 +30,7 @@ pub struct Saved {
 
 /// The record to which a saved Redis key belongs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct About {
+pub struct RecordLabel {
     pub schema: String,
     pub key: Vec<u8>,
     pub state: &'static str,
@@ -65,7 +65,7 @@ impl Saved {
             Some(at) => Deadline::At(at),
             None => Deadline::Never,
         };
-        let key = KeyState::new(&self.redis_key, content, Expiry::Never, deadline);
+        let key = KeyState::new(&self.redis_key, content, TimeLeft::NoExpiry, deadline);
         let is_hash = matches!(key.content, Content::Hash(_));
         let checksum = if is_hash { self.dump.last_chunk().copied() } else { None };
         KeyIdentity::of(&KeyState { checksum, has_plain_fields: is_hash, ..key })
@@ -76,7 +76,7 @@ impl Saved {
     pub(in crate::store) fn of(seen: &KeyState, dump: Vec<u8>) -> Self {
         let expires_at_ms = seen.deadline.millis();
         // The fields of a hash may have TTLs although it has none, and DUMP contains them.
-        let ttl_ms = if expires_at_ms.is_some() { seen.expiry.millis() } else { None };
+        let ttl_ms = if expires_at_ms.is_some() { seen.time_left.millis() } else { None };
         Self { redis_key: seen.redis_key.clone(), dump, ttl_ms, expires_at_ms }
     }
 }
@@ -84,7 +84,7 @@ impl Saved {
 /// An entry to be written.
 #[derive(Debug, Clone)]
 pub struct BackupEntry<'a> {
-    pub(super) about: &'a About,
+    pub(super) label: &'a RecordLabel,
     /// The Redis keys that may change, with their roles if the record has several.
     pub(super) keys: Vec<(Option<Role>, &'a Saved)>,
     /// The record's other Redis keys.
@@ -94,18 +94,18 @@ pub struct BackupEntry<'a> {
 impl<'a> BackupEntry<'a> {
     /// The entry of a record as it was seen. The Redis keys with these indexes may change.
     pub(in crate::store) fn new(
-        about: &'a About,
+        label: &'a RecordLabel,
         seen: &Observation,
         saved: impl Iterator<Item = (usize, &'a Saved)>,
     ) -> Self {
-        let mut entry = Self { about, keys: Vec::new(), beside: Vec::new() };
+        let mut entry = Self { label, keys: Vec::new(), beside: Vec::new() };
         let mut is_saved = vec![false; seen.keys.len()];
         for (key_index, saved) in saved {
             is_saved[key_index] = true;
-            entry.keys.push((about.roles.get(key_index).copied(), saved));
+            entry.keys.push((label.roles.get(key_index).copied(), saved));
         }
         for (key_index, key) in seen.keys.iter().enumerate() {
-            if let Some(role) = about.roles.get(key_index)
+            if let Some(role) = label.roles.get(key_index)
                 && !is_saved[key_index]
             {
                 entry.beside.push(Beside::of(*role, key));

@@ -94,8 +94,8 @@ impl<'a> EntryLine<'a> {
     }
 
     fn rest(&self) -> Rest<'_> {
-        let about = self.entry.about;
-        let key = String::from_utf8_lossy(&about.key);
+        let label = self.entry.label;
+        let key = String::from_utf8_lossy(&label.key);
         let mut fields = Vec::with_capacity(self.entry.beside.len());
         for beside in &self.entry.beside {
             fields.push(BesideFields {
@@ -106,10 +106,10 @@ impl<'a> EntryLine<'a> {
         }
         // An owned text means that the bytes are not valid UTF-8.
         let key_base64 = match key {
-            Cow::Owned(_) => Some(STANDARD.encode(&about.key)),
+            Cow::Owned(_) => Some(STANDARD.encode(&label.key)),
             Cow::Borrowed(_) => None,
         };
-        Rest { schema: &about.schema, key_base64, key, state: about.state, beside: fields }
+        Rest { schema: &label.schema, key_base64, key, state: label.state, beside: fields }
     }
 }
 

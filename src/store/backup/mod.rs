@@ -12,7 +12,7 @@ pub(crate) mod reader;
 pub(crate) mod writer;
 
 pub(crate) use entry::Maker;
-pub use entry::{About, BackupEntry, Saved};
+pub use entry::{BackupEntry, RecordLabel, Saved};
 pub use integrity::Closing;
 pub(crate) use integrity::Damage;
 pub use parse::{Held, HeldKey};

@@ -200,7 +200,7 @@ impl<'a> Batch<'a> {
     pub(in crate::store) fn entries(&self) -> impl Iterator<Item = BackupEntry<'_>> {
         self.asked.iter().filter(|asked| asked.is_backed_up()).map(|asked| {
             let saved = asked.change.backed_up.iter().copied().zip(asked.saved.iter().flatten());
-            BackupEntry::new(&asked.change.about, &asked.change.seen, saved)
+            BackupEntry::new(&asked.change.label, &asked.change.seen, saved)
         })
     }
 

@@ -1,7 +1,7 @@
 //! A change to a record, and its outcome.
 
 use crate::domain::record::{KeyState, Observation};
-use crate::store::backup::entry::About;
+use crate::store::backup::entry::RecordLabel;
 
 /// A change to a record that must still be as it was seen. All of its changed Redis keys change in
 /// one call.
@@ -15,13 +15,13 @@ pub struct Change {
     /// The record as it was seen: every value whole, or its beginning and its length.
     pub seen: Observation,
     /// The record's name and schema, for the backup.
-    pub about: About,
+    pub label: RecordLabel,
 }
 
 impl Change {
     /// A change of the Redis keys with these indexes, which are also backed up.
-    pub fn new(target_indexes: Vec<usize>, seen: Observation, about: About) -> Self {
-        Self { backed_up: target_indexes.clone(), target_indexes, seen, about }
+    pub fn new(target_indexes: Vec<usize>, seen: Observation, label: RecordLabel) -> Self {
+        Self { backed_up: target_indexes.clone(), target_indexes, seen, label }
     }
 
     /// The first Redis key that changes, which identifies the change.

@@ -20,7 +20,7 @@ use super::writer::{ChangeAttempt, Writer};
 use crate::domain::hash_slot;
 use crate::domain::record::{Content, Observation};
 use crate::domain::step::StepReply;
-use crate::store::backup::{About, Backup, BackupEntry, Saved};
+use crate::store::backup::{Backup, BackupEntry, RecordLabel, Saved};
 use crate::store::cluster::routing::{Route, half_moved};
 use crate::store::cluster::slot_map::SlotMap;
 use crate::store::connection::{Connection, Target, pack, reply};
@@ -78,14 +78,14 @@ impl Writer {
     pub async fn call(
         &self,
         seen: &Observation,
-        hold: Option<&StepLock>,
+        step_lock: Option<&StepLock>,
         call: Words,
         hashes: &[usize],
     ) -> Result<GuardedOutcome, StoreError> {
         let mut commands = Vec::new();
-        if let Some(hold) = hold {
-            let redis_key = &seen.keys[hold.key_index].redis_key;
-            commands.extend(set_words(redis_key, &hold.value, Some(hold.ttl_ms)));
+        if let Some(step_lock) = step_lock {
+            let redis_key = &seen.keys[step_lock.key_index].redis_key;
+            commands.extend(set_words(redis_key, &step_lock.value, Some(step_lock.ttl_ms)));
         }
         commands.push(call);
         self.execute_guarded(seen, commands, hashes).await
@@ -135,7 +135,7 @@ impl Writer {
     pub async fn back_up_record(
         &self,
         seen: &Observation,
-        about: &About,
+        label: &RecordLabel,
         backup: &mut Backup,
     ) -> Result<(), StoreError> {
         let mut key_indexes = Vec::with_capacity(seen.keys.len());
@@ -158,7 +158,7 @@ impl Writer {
         }
         let from = self.provenance().await?;
         let saved = saved.iter().map(|(key_index, saved)| (*key_index, saved));
-        let entry = BackupEntry::new(about, seen, saved);
+        let entry = BackupEntry::new(label, seen, saved);
         backup.append(&from, std::iter::once(entry)).await
     }
 }

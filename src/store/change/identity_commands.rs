@@ -4,7 +4,7 @@
 use redis::Value;
 
 use super::set_words::Words;
-use crate::domain::record::{Content, Deadline, Expiry, KeyState, Observation, is_plain_hash};
+use crate::domain::record::{Content, Deadline, KeyState, Observation, TimeLeft, is_plain_hash};
 use crate::store::cluster::client::Client;
 use crate::store::cluster::deadlines::{TRIED, is_known as knows_pexpiretime};
 use crate::store::cluster::routing::Route;
@@ -170,8 +170,8 @@ impl<'a> IdentityCommands<'a> {
                     None => Content::Absent,
                 },
             };
-            let expiry = Expiry::from_pttl(pttl);
-            let now = KeyState::new(&seen.redis_key, content, expiry, deadline);
+            let time_left = TimeLeft::from_pttl(pttl);
+            let now = KeyState::new(&seen.redis_key, content, time_left, deadline);
             keys.push(KeyState { checksum, has_plain_fields, ..now });
         }
         Ok(Observation { server_ms: self.seen.server_ms, keys, atomic: true })

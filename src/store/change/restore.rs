@@ -353,7 +353,7 @@ fn either(there: RestoreResult, here: RestoreResult) -> RestoreResult {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::record::{Content, Expiry};
+    use crate::domain::record::{Content, TimeLeft};
 
     #[test]
     fn a_lock_taken_anew_with_the_same_bytes_is_not_what_came_back() {
@@ -364,7 +364,7 @@ mod tests {
             expires_at_ms,
         };
         let now = |deadline| {
-            KeyState::new(b"a", Content::Other("hash".to_owned()), Expiry::Never, deadline)
+            KeyState::new(b"a", Content::Other("hash".to_owned()), TimeLeft::NoExpiry, deadline)
         };
         let is_there =
             |dump: &str, deadline| is_back(&sent(Some(50_000)), dump.as_bytes(), &now(deadline));
@@ -389,7 +389,7 @@ mod tests {
     #[test]
     fn what_was_made_from_a_string_is_known_by_the_string() {
         let seen = |text: &str| {
-            KeyState::new(b"a", Content::text(text.into()), Expiry::Never, Deadline::Never)
+            KeyState::new(b"a", Content::text(text.into()), TimeLeft::NoExpiry, Deadline::Never)
         };
         let saved = Saved::of_whole(&seen("1")).unwrap();
         assert!(is_back(&saved, b"as the server writes it", &seen("1")));

@@ -240,23 +240,24 @@ fn is_made(change: &Change, now: &Observation, action: KeyAction) -> bool {
 mod tests {
     use super::*;
     use crate::domain::record::Content;
-    use crate::domain::record::{Deadline, Expiry, KeyState};
-    use crate::store::backup::About;
+    use crate::domain::record::{Deadline, KeyState, TimeLeft};
+    use crate::store::backup::RecordLabel;
 
     /// A key seen at 1,000 ms by its node's clock, with this deadline.
     fn seen(deadline: Deadline, server_ms: u64) -> Observation {
-        let key = KeyState::new(b"idem:k", Content::text(b"x".to_vec()), Expiry::Never, deadline);
+        let key =
+            KeyState::new(b"idem:k", Content::text(b"x".to_vec()), TimeLeft::NoExpiry, deadline);
         Observation { server_ms: Some(server_ms), keys: vec![key], atomic: true }
     }
 
     fn is_given(before: Deadline, now: Deadline) -> bool {
-        let about = About {
+        let label = RecordLabel {
             schema: "express".to_owned(),
             key: b"k".to_vec(),
             state: "in-progress",
             roles: Vec::new(),
         };
-        let change = Change::new(vec![0], seen(before, 1_000), about);
+        let change = Change::new(vec![0], seen(before, 1_000), label);
         is_made(&change, &seen(now, 1_500), KeyAction::Prolong(60_000))
     }
 
@@ -276,13 +277,13 @@ mod tests {
     /// Rule: a removal whose reply was lost was made if none of the Redis keys is there.
     #[test]
     fn reading_back_shows_what_was_removed() {
-        let about = About {
+        let label = RecordLabel {
             schema: "express".to_owned(),
             key: b"k".to_vec(),
             state: "in-progress",
             roles: Vec::new(),
         };
-        let change = Change::new(vec![0], seen(Deadline::Never, 1_000), about);
+        let change = Change::new(vec![0], seen(Deadline::Never, 1_000), label);
         let mut gone = seen(Deadline::Never, 1_500);
         assert!(!is_made(&change, &gone, KeyAction::Remove));
         gone.keys[0].content = Content::Absent;

@@ -62,7 +62,7 @@ impl Client {
         if self.is_cluster() {
             return Ok(());
         }
-        Err(learned.err().unwrap_or_else(|| self.needs_slots()))
+        Err(learned.err().unwrap_or_else(|| self.slot_map_forbidden()))
     }
 
     pub(in crate::store) async fn ask(&self, command: &Cmd) -> Result<Value, StoreError> {
@@ -82,7 +82,7 @@ impl Client {
         let replies = self.ask_each(commands).await;
         for reply in &replies {
             if let Err(error) = reply
-                && (error.lost_the_reply() || error.wants_slots())
+                && (error.lost_the_reply() || error.lacks_slot_map_right())
             {
                 return Err(error.clone());
             }
@@ -249,12 +249,17 @@ impl Client {
 /// The error for a command that was redirected too often, because its keys are on both sides of a
 /// migration.
 pub(in crate::store) fn half_moved(error: &StoreError, redis_key: &[u8]) -> StoreError {
-    let StoreError::Refused { target, place, .. } = error else { return error.clone() };
+    let StoreError::Refused { target, refused_at, .. } = error else { return error.clone() };
     let slot = hash_slot::of(redis_key);
     let why = format!(
         "slot {slot} is being moved, and a command of several keys has to wait until that is done"
     );
-    StoreError::Refused { target: target.clone(), code: "TRYAGAIN".to_owned(), why, place: *place }
+    StoreError::Refused {
+        target: target.clone(),
+        code: "TRYAGAIN".to_owned(),
+        why,
+        refused_at: *refused_at,
+    }
 }
 
 /// True if a node refused a command because its keys are in different slots.

@@ -157,7 +157,7 @@ impl Client {
             Err(error) if error.is_for_now() => return Err(error),
             // The same applies to a node that does not list the others.
             Err(error) if does_not_tell(&error) && self.says_it_is_a_node().await => {
-                return Err(self.needs_slots());
+                return Err(self.slot_map_forbidden());
             }
             // Any other error means that the server is not a node of a cluster.
             Err(_) => None,
@@ -174,13 +174,13 @@ impl Client {
         Ok(())
     }
 
-    /// Checks that the server is not a replica outside a cluster. Changes to a replica
+    /// Requires that the server is not a replica outside a cluster. Changes to a replica
     /// (`replica-read-only no`) never reach its master; in a cluster they are sent to the masters.
     /// False if the user may not ask for the role.
     ///
     /// # Errors
     /// Refused, because the server is a replica; or there is no reply.
-    pub async fn may_change(&self) -> Result<bool, StoreError> {
+    pub async fn require_not_replica(&self) -> Result<bool, StoreError> {
         if self.is_cluster() {
             return Ok(true);
         }
@@ -204,7 +204,7 @@ impl Client {
             why: format!(
                 "it is a replica{master}, and changes on a replica do not reach its master"
             ),
-            place: RefusedAt::Command,
+            refused_at: RefusedAt::Command,
         })
     }
 
@@ -312,7 +312,7 @@ impl Client {
         reply::word(info).is_some_and(|info| info.contains("cluster_enabled:1"))
     }
 
-    pub(super) fn needs_slots(&self) -> StoreError {
+    pub(super) fn slot_map_forbidden(&self) -> StoreError {
         StoreError::NeedsSlots { target: self.name() }
     }
 
@@ -341,7 +341,7 @@ impl Client {
             target: self.name(),
             code: "CLUSTERDOWN".to_owned(),
             why,
-            place: RefusedAt::Command,
+            refused_at: RefusedAt::Command,
         }
     }
 }

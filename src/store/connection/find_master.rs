@@ -132,7 +132,7 @@ impl Sentinels {
                     "the Sentinel at {sentinel} names it as master of {}, but it is none",
                     self.service
                 ),
-                place: RefusedAt::Command,
+                refused_at: RefusedAt::Command,
             }),
         }
     }

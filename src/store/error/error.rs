@@ -67,7 +67,7 @@ pub enum StoreError {
         /// The error code, e.g. `LOADING`.
         code: String,
         why: String,
-        place: RefusedAt,
+        refused_at: RefusedAt,
     },
     /// A change was sent, no reply shows its outcome, and reading back did not show it either.
     #[error(

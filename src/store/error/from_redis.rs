@@ -67,7 +67,7 @@ impl StoreError {
             };
         }
         let message = error.detail().unwrap_or_default();
-        let place = if is_of_script(message) { RefusedAt::Script } else { RefusedAt::Command };
+        let refused_at = if is_of_script(message) { RefusedAt::Script } else { RefusedAt::Command };
         let (code, why) = match out_of_script(message) {
             Some(inside) => inside,
             None => (error.code().unwrap_or("ERR"), message),
@@ -91,13 +91,13 @@ impl StoreError {
         if code == "DENIED" {
             // The first sentence is enough: a page of advice for the server's operator follows it.
             let first = why.split_inclusive(". ").next().unwrap_or_default().trim_end().to_owned();
-            return Self::Refused { target, code, why: first, place };
+            return Self::Refused { target, code, why: first, refused_at };
         }
         Self::Refused {
             target,
             code,
             why: if why.is_empty() { error.to_string() } else { why },
-            place,
+            refused_at,
         }
     }
 

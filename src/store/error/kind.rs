@@ -90,7 +90,7 @@ impl StoreError {
     }
 
     /// True if the user may not ask which node of a cluster serves a key.
-    pub(in crate::store) fn wants_slots(&self) -> bool {
+    pub(in crate::store) fn lacks_slot_map_right(&self) -> bool {
         matches!(self, Self::NeedsSlots { .. })
     }
 
@@ -167,7 +167,7 @@ mod tests {
             target,
             code: "NOREPLICAS".into(),
             why,
-            place: RefusedAt::Command,
+            refused_at: RefusedAt::Command,
         };
         let told = unknown.clone().with_refusal(Some(refused));
         assert!(

@@ -2,8 +2,8 @@
 //! or unexpected reply, a change may have been made, so idemctl reads the state back.
 //!
 //! A proxy may forward a change and then answer with an error of its own. An error therefore counts
-//! as one without effect only if Redis itself guarantees that, by its code and by the place at
-//! which it occurred.
+//! as one without effect only if Redis itself guarantees that, by its code and by where
+//! it occurred.
 
 use super::error::{RefusedAt, StoreError};
 use super::from_redis::REFUSALS;
@@ -31,7 +31,7 @@ impl StoreError {
     /// True if a change that got this error was not made.
     pub(in crate::store) fn is_without_effect(&self) -> bool {
         match self {
-            Self::Refused { code, why, place, .. } => match place {
+            Self::Refused { code, why, refused_at, .. } => match refused_at {
                 RefusedAt::Command if code == "ERR" => {
                     WORDS.iter().any(|words| why.starts_with(words))
                 }
@@ -69,12 +69,12 @@ impl StoreError {
 mod tests {
     use super::*;
 
-    fn refused(place: RefusedAt, code: &str, why: &str) -> bool {
+    fn refused(refused_at: RefusedAt, code: &str, why: &str) -> bool {
         StoreError::Refused {
             target: String::new(),
             code: code.to_owned(),
             why: why.to_owned(),
-            place,
+            refused_at,
         }
         .is_without_effect()
     }

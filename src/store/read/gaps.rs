@@ -217,7 +217,7 @@ mod tests {
 
     fn try_again() -> StoreError {
         let (target, code, why) = ("a:1/0".to_owned(), "TRYAGAIN".to_owned(), "later".to_owned());
-        StoreError::Refused { target, code, why, place: RefusedAt::Command }
+        StoreError::Refused { target, code, why, refused_at: RefusedAt::Command }
     }
 
     fn silent() -> StoreError {

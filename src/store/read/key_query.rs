@@ -7,7 +7,7 @@
 
 use redis::{Cmd, Pipeline, Value};
 
-use crate::domain::record::{Content, Deadline, Expiry, KeyState, Observation};
+use crate::domain::record::{Content, Deadline, KeyState, Observation, TimeLeft};
 use crate::store::cluster::client::{Client, ClientReply};
 use crate::store::connection::{Connection, Token, reply};
 use crate::store::error::StoreError;
@@ -230,9 +230,9 @@ impl KeyQuery {
         }
         let (expiry, deadline) = match self.expiry {
             // `set_times` computes the time left once the server's time is known.
-            ExpiryCommand::Pexpiretime => (Expiry::Never, Deadline::from_pexpiretime(expires)),
+            ExpiryCommand::Pexpiretime => (TimeLeft::NoExpiry, Deadline::from_pexpiretime(expires)),
             ExpiryCommand::Pttl => {
-                (Expiry::from_pttl(expires), Deadline::from_pttl(expires, None, None))
+                (TimeLeft::from_pttl(expires), Deadline::from_pttl(expires, None, None))
             }
         };
         Ok(Ok(KeyState::new(redis_key, content, expiry, deadline)))
@@ -279,7 +279,7 @@ impl KeyQuery {
             ExpiryCommand::Pexpiretime => {
                 seen.server_ms = times.after;
                 for key in &mut seen.keys {
-                    key.expiry = Expiry::until(key.deadline, times.after.unwrap_or_default());
+                    key.time_left = TimeLeft::until(key.deadline, times.after.unwrap_or_default());
                 }
             }
             // PTTL was asked between the two times, which lie up to 55 ms apart around a page on a
@@ -287,7 +287,7 @@ impl KeyQuery {
             ExpiryCommand::Pttl => {
                 seen.server_ms = times.before;
                 for key in &mut seen.keys {
-                    if let Expiry::In(left) = key.expiry {
+                    if let TimeLeft::Millis(left) = key.time_left {
                         let left = i64::try_from(left).unwrap_or(i64::MAX);
                         key.deadline = Deadline::from_pttl(left, times.before, times.after);
                     }

@@ -17,7 +17,7 @@ use super::scan_nodes::Nodes;
 use super::scan_page::{FoundRecord, ScanPage};
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::record::field_set::{MOST_SCANNED, MOST_SCANNED_WITHOUT_EXPIRY};
-use crate::domain::record::{Candidate, Content, Expiry, FieldSet, Observation, Record, locate};
+use crate::domain::record::{Candidate, Content, FieldSet, Observation, Record, TimeLeft, locate};
 use crate::domain::schema::Catalog;
 use crate::domain::select::Coverage;
 use crate::store::error::StoreError;
@@ -38,7 +38,7 @@ pub struct RecordRecognizer<'a> {
 const READ_STEPS: [usize; 4] = [4 << 10, 64 << 10, MOST_SCANNED, MOST_SCANNED_WITHOUT_EXPIRY];
 
 /// How much of each value stays in memory once its record is decoded.
-const MOST_KEPT: usize = 64 << 10;
+const MOST_KEPT_BYTES: usize = 64 << 10;
 
 /// The parts of records that are read outside of a node's own connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,7 +72,7 @@ pub struct KeyspaceScan {
     forbidden: Option<(u64, StoreError)>,
     any_read: bool,
     /// Redis keys of known schemas that this command does not read, by schema.
-    unread: BTreeMap<String, u64>,
+    keys_of_other_schemas: BTreeMap<String, u64>,
     /// The scans of Redis keys whose members are records, which come after the keyspace.
     members: MemberScans,
 }
@@ -99,7 +99,7 @@ impl KeyspaceScan {
                 due: Instant::now(),
                 forbidden: None,
                 any_read: false,
-                unread: BTreeMap::new(),
+                keys_of_other_schemas: BTreeMap::new(),
                 members: MemberScans::of_catalog(catalog),
             }),
             Err(error) => Err(client.explain_error(error).await),
@@ -210,7 +210,7 @@ impl KeyspaceScan {
     /// # Errors
     /// The error, if it concerns more than that.
     fn leave_out(&mut self, redis_key: &[u8], why: StoreError) -> Result<(), StoreError> {
-        if why.is_permission() && !why.wants_slots() {
+        if why.is_permission() && !why.lacks_slot_map_right() {
             self.forbidden.get_or_insert((0, why)).0 += 1;
             return Ok(());
         }
@@ -239,8 +239,8 @@ impl KeyspaceScan {
 
     /// Redis keys returned so far that belong to known schemas which this command does not read, by
     /// schema.
-    pub fn unread(&self) -> &BTreeMap<String, u64> {
-        &self.unread
+    pub fn keys_of_other_schemas(&self) -> &BTreeMap<String, u64> {
+        &self.keys_of_other_schemas
     }
 
     /// How many Redis keys SCAN returned so far, each counted once.
@@ -381,11 +381,11 @@ impl KeyspaceScan {
             }
             // A page may have hundreds of records, so that no more than this stays in memory.
             if steps > 0 {
-                record.keep_at_most(MOST_KEPT);
+                record.keep_at_most(MOST_KEPT_BYTES);
             }
             // A lock that was found at another schema's record is read only once.
             let of_lock = if is_most_specific || steps == 0 {
-                locate::place_of_lock(catalog, &record)
+                locate::candidate_of_lock(catalog, &record)
             } else {
                 None
             };
@@ -411,7 +411,7 @@ impl KeyspaceScan {
     pub async fn next_deadlines(
         &mut self,
         catalog: &Catalog,
-    ) -> Result<Option<Vec<(Candidate, Vec<Option<Expiry>>)>>, StoreError> {
+    ) -> Result<Option<Vec<(Candidate, Vec<Option<TimeLeft>>)>>, StoreError> {
         let Some(page) = self.next_node_page(catalog, &|_| true).await? else { return Ok(None) };
         let mut records: Vec<_> = page.found.into_iter().filter_map(existing).collect();
         records.extend(self.read_elsewhere(page.elsewhere, ReadScope::Deadlines).await?);
@@ -422,7 +422,7 @@ impl KeyspaceScan {
             let mut expiries = Vec::with_capacity(seen.keys.len());
             for key in &seen.keys {
                 let is_present = !key.content.is_absent();
-                expiries.push(if is_present { Some(key.expiry) } else { None });
+                expiries.push(if is_present { Some(key.time_left) } else { None });
             }
             deadlines.push((candidate, expiries));
         }
@@ -477,8 +477,8 @@ impl KeyspaceScan {
                 self.leave_out(&candidate.redis_keys[*key_index], why.clone())?;
             }
         }
-        for (schema, count) in &page.unread {
-            *self.unread.entry(schema.clone()).or_default() += count;
+        for (schema, count) in &page.keys_of_other_schemas {
+            *self.keys_of_other_schemas.entry(schema.clone()).or_default() += count;
         }
         self.passed += page.passed as u64;
         self.returned += page.returned as u64;
@@ -572,24 +572,24 @@ impl KeyspaceScan {
             pairs.iter().map(|index| records[*index].0.redis_keys.clone()).collect();
         let head = self.head_for(pairs.iter().map(|index| &records[*index].0));
         let read = self.reader.read_each(&wanted, head).await?;
-        let mut unread = HashSet::new();
+        let mut unreadable = HashSet::new();
         for (index, seen) in pairs.into_iter().zip(read) {
             match seen {
                 Ok(seen) => records[index].1 = seen,
                 // The user may not run scripts, so the replies to the plain commands are kept.
-                Err(error) if error.is_permission() && !error.wants_slots() => {}
+                Err(error) if error.is_permission() && !error.lacks_slot_map_right() => {}
                 Err(error) => {
                     self.nodes.miss_record(&records[index].0.redis_keys[0], error)?;
-                    unread.insert(index);
+                    unreadable.insert(index);
                 }
             }
         }
         // `retain` visits the records in order, so `index` is the index of each.
         let mut index = 0;
         records.retain(|(_, seen)| {
-            let is_unread = unread.contains(&index);
+            let is_unreadable = unreadable.contains(&index);
             index += 1;
-            !seen.is_absent() && !is_unread
+            !seen.is_absent() && !is_unreadable
         });
         Ok(())
     }
@@ -658,7 +658,7 @@ fn can_read_more(record: &Record, steps: usize) -> bool {
         return false;
     }
     let cut: Vec<_> = record.seen.keys.iter().filter(|key| !key.content.is_whole()).collect();
-    let expires = cut.iter().any(|key| key.expiry != Expiry::Never);
+    let expires = cut.iter().any(|key| key.time_left != TimeLeft::NoExpiry);
     let is_last_step = steps + 1 == READ_STEPS.len();
     !cut.is_empty() && (!is_last_step || (!expires && record.is_undecided()))
 }
@@ -673,7 +673,7 @@ fn lacks(catalog: &Catalog, record: &Record, is_most_specific: bool, needed: Fie
     record.is_undecided() || locate::may_be_lock_of_another(catalog, record) || record.lacks(needed)
 }
 
-/// True if the candidate holds a record. One that is not owned holds a record only if its value is
+/// True if the candidate holds a record. One that is not the most specific holds a record only if its value is
 /// a lock.
 fn holds(is_most_specific: bool, record: &Record) -> bool {
     is_most_specific || record.is_closed_lock()

@@ -146,12 +146,12 @@ fn cut(seen: &Observation, most: usize) -> Observation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::record::{Expiry, FieldSet, ValueField};
+    use crate::domain::record::{FieldSet, TimeLeft, ValueField};
     use crate::domain::samples::{record, text};
 
     fn padded(bytes: usize) -> Record {
         let value = format!(r#"{{"done":false,"pad":"{}","at":940000}}"#, "x".repeat(bytes));
-        record("timed", &[(text(&value), Expiry::In(30_000))])
+        record("timed", &[(text(&value), TimeLeft::Millis(30_000))])
     }
 
     fn has_time(record: &Record) -> bool {

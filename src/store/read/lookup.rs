@@ -298,7 +298,7 @@ impl Lookup {
             if !is_nothing || !may_read {
                 continue;
             }
-            for redis_key in unclaimed_key::places(catalog, &found.given) {
+            for redis_key in unclaimed_key::redis_keys_of(catalog, &found.given) {
                 if !found.checked.contains(&redis_key) {
                     indexes.push(index);
                     candidates.push(locate::redis_key_itself(&redis_key));

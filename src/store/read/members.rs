@@ -6,7 +6,7 @@ use std::sync::Arc;
 use redis::Value;
 
 use super::cursor::ScanCursor;
-use crate::domain::record::{Content, Deadline, Expiry, KeyState, Observation};
+use crate::domain::record::{Content, Deadline, KeyState, Observation, TimeLeft};
 use crate::domain::schema::{Catalog, MemberType, Schema};
 use crate::store::cluster::client::{Client, ClientReply};
 use crate::store::connection::reply;
@@ -216,8 +216,12 @@ impl KeyExpiry {
             left if left >= 0 && self.is_of_cluster => Deadline::Unknown,
             left => Deadline::from_pttl(left, self.before, self.after),
         };
-        let key =
-            KeyState::new(redis_key, Content::text(value), Expiry::from_pttl(self.pttl), deadline);
+        let key = KeyState::new(
+            redis_key,
+            Content::text(value),
+            TimeLeft::from_pttl(self.pttl),
+            deadline,
+        );
         Observation { server_ms: self.after.or(self.before), keys: vec![key], atomic: true }
     }
 }

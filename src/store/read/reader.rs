@@ -135,7 +135,7 @@ impl RecordReader {
         let read = self.read_each(groups, head).await?;
         for seen in &read {
             if let Err(error) = seen
-                && (!error.is_permission() || error.wants_slots())
+                && (!error.is_permission() || error.lacks_slot_map_right())
             {
                 return Err(error.clone());
             }
@@ -454,7 +454,7 @@ fn split_by_record(groups: &[RedisKeys], all: Observation) -> Vec<ReadResult> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::record::{Content, Deadline, Expiry, KeyState};
+    use crate::domain::record::{Content, Deadline, KeyState, TimeLeft};
 
     fn keys(names: &[&str]) -> RedisKeys {
         names.iter().map(|name| name.as_bytes().to_vec()).collect()
@@ -462,7 +462,7 @@ mod tests {
 
     fn seen(name: &str) -> ReadResult {
         let content = Content::text(name.as_bytes().to_vec());
-        let key = KeyState::new(name.as_bytes(), content, Expiry::Never, Deadline::Never);
+        let key = KeyState::new(name.as_bytes(), content, TimeLeft::NoExpiry, Deadline::Never);
         Ok(Observation { server_ms: None, keys: vec![key], atomic: true })
     }
 

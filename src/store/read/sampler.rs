@@ -195,7 +195,9 @@ impl Sampler {
                     // on the server.
                     Content::Other(_) => sampled.extend(seen.keys),
                 },
-                Err(error) if error.lost_the_reply() || error.wants_slots() => return Err(error),
+                Err(error) if error.lost_the_reply() || error.lacks_slot_map_right() => {
+                    return Err(error);
+                }
                 // A user who may not ask for the type may still read the value.
                 Err(_) => to_read.push(redis_keys),
             }
@@ -211,7 +213,7 @@ impl Sampler {
                         }
                     }
                 }
-                Err(why) if why.is_permission() && !why.wants_slots() => {
+                Err(why) if why.is_permission() && !why.lacks_slot_map_right() => {
                     self.forbidden.get_or_insert((0, why)).0 += 1;
                 }
                 Err(why) => self.gaps.miss_record(&redis_keys[0], why)?,

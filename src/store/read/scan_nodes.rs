@@ -316,7 +316,7 @@ impl Nodes {
                 target: nodes[0].to_string(),
                 code: "MOVED".to_owned(),
                 why: "slots go on moving from node to node".to_owned(),
-                place: RefusedAt::Command,
+                refused_at: RefusedAt::Command,
             });
             return Ok(false);
         }

@@ -48,7 +48,7 @@ pub(in crate::store) struct ScanPage {
     /// neither strings nor small hashes.
     pub(in crate::store) elsewhere: Places,
     /// Redis keys of known schemas that this command does not read, by schema.
-    pub(in crate::store) unread: BTreeMap<String, u64>,
+    pub(in crate::store) keys_of_other_schemas: BTreeMap<String, u64>,
 }
 
 /// The Redis keys in a reply of SCAN.
@@ -58,7 +58,7 @@ struct ScannedKeys {
     /// The records that they belong to.
     places: Places,
     /// Redis keys of known schemas that this command does not read, by schema.
-    unread: BTreeMap<String, u64>,
+    keys_of_other_schemas: BTreeMap<String, u64>,
 }
 
 /// A page whose records have been requested.
@@ -191,7 +191,7 @@ impl NodePages {
             returned: keys.returned,
             found: Vec::with_capacity(keys.places.len()),
             elsewhere,
-            unread: keys.unread,
+            keys_of_other_schemas: keys.keys_of_other_schemas,
         };
         let read = read_records(&mut self.stream, query, &heads, &keys.places).await?;
         // A Unix socket holds less than a page of replies. A server that has the next request
@@ -368,7 +368,8 @@ impl NodePages {
             return Err(self.stream.unexpected("SCAN"));
         };
         self.cursor.turn(&cursor, count).map_err(|why| endless(&self.stream, why))?;
-        let mut keys = ScannedKeys { returned: 0, places: Vec::new(), unread: BTreeMap::new() };
+        let mut keys =
+            ScannedKeys { returned: 0, places: Vec::new(), keys_of_other_schemas: BTreeMap::new() };
         for _ in 0..count {
             let Token::Text(redis_key) = self.stream.token().await? else {
                 return Err(self.stream.unexpected("SCAN"));
@@ -383,7 +384,7 @@ impl NodePages {
                     keys.places.push((candidate, key_index));
                 }
             } else if let Some(schema) = catalog.unselected_owner(redis_key) {
-                *keys.unread.entry(schema.name.clone()).or_default() += 1;
+                *keys.keys_of_other_schemas.entry(schema.name.clone()).or_default() += 1;
             }
         }
         Ok(keys)

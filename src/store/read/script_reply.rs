@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use redis::Value;
 
-use crate::domain::record::{Content, Deadline, Expiry, Field, Hash, KeyState, Observation};
+use crate::domain::record::{Content, Deadline, Field, Hash, KeyState, Observation, TimeLeft};
 use crate::store::connection::reply;
 
 /// Parses the reply of the script for these Redis keys; `None` if the script cannot have sent it.
@@ -42,16 +42,16 @@ fn key_state(redis_key: &[u8], value: Value, server_ms: Option<u64>) -> Option<K
         "hash" if matches!(head, Value::Array(_)) => Content::Hash(Box::new(hash(head, length?)?)),
         other => Content::Other(other.to_owned()),
     };
-    let mut expiry = Expiry::from_pttl(reply::integer(&pttl)?);
-    if expiry == Expiry::Never
+    let mut time_left = TimeLeft::from_pttl(reply::integer(&pttl)?);
+    if time_left == TimeLeft::NoExpiry
         && let Ok(at) = u64::try_from(reply::integer(&ends)?)
     {
         // A hash without a TTL of its own expires with the last of its fields.
-        expiry = Expiry::In(at.saturating_sub(server_ms?));
+        time_left = TimeLeft::Millis(at.saturating_sub(server_ms?));
     }
     let is_exact = reply::integer(&exact)? == 1;
     let deadline = deadline_of(reply::integer(&deadline)?, is_exact);
-    let mut key = KeyState::new(redis_key, content, expiry, deadline);
+    let mut key = KeyState::new(redis_key, content, time_left, deadline);
     key.checksum = reply::bytes(checksum)?.try_into().ok();
     key.idle = u64::try_from(reply::integer(&idle)?).ok().map(Duration::from_secs);
     key.memory = u64::try_from(reply::integer(&memory)?).ok();

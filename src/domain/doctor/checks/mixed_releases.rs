@@ -128,14 +128,14 @@ mod tests {
     use crate::domain::doctor::RecordSample;
     use crate::domain::doctor::judgement::CheckSeverity::{Note, Ok as Fine, Unknown, Warning};
     use crate::domain::doctor::tests::deployment;
-    use crate::domain::record::Expiry::Never;
+    use crate::domain::record::TimeLeft::NoExpiry;
     use crate::domain::samples::{record, schema, text};
 
     /// Judges records with these values, each of the schema that reads it.
     fn judged(values: &[(&str, &str)], unread: u64) -> Vec<CheckJudgement> {
         let mut sample = RecordSample { unread, ..RecordSample::default() };
         for (name, value) in values {
-            sample.add_writer(&record(name, &[(text(value), Never)]), None);
+            sample.add_writer(&record(name, &[(text(value), NoExpiry)]), None);
         }
         let mut facts = deployment(Vec::new());
         facts.sample = Ok(sample);
@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn a_value_counts_for_the_schema_that_wrote_it() {
         let mut sample = RecordSample::default();
-        let found = record(NEW.0, &[(text(OLD.1), Never)]);
+        let found = record(NEW.0, &[(text(OLD.1), NoExpiry)]);
         sample.add_writer(&found, Some(Arc::new(schema(OLD.0))));
         assert_eq!(sample.places[0].writers[0].schema.name, OLD.0);
     }

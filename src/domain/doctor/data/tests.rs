@@ -15,7 +15,7 @@ use super::text_findings;
 use super::*;
 use crate::domain::doctor::registry::judge;
 use crate::domain::doctor::tests::deployment;
-use crate::domain::record::Expiry::Never;
+use crate::domain::record::TimeLeft::NoExpiry;
 use crate::domain::samples::{record, text};
 
 /// A number that no provider publishes for tests.
@@ -33,7 +33,7 @@ fn sample_of(records: &[(String, Value)]) -> DataSample {
 }
 
 fn with_key(key: &str, value: &str) -> crate::domain::record::Record {
-    let mut record = record("express", &[(text(value), Never)]);
+    let mut record = record("express", &[(text(value), NoExpiry)]);
     record.key = key.as_bytes().to_vec();
     record
 }
@@ -156,7 +156,7 @@ fn a_base64_body_and_hash_fields_are_looked_at_as_they_are_decoded() {
     let mut collector = DataCollector::default();
     let body = STANDARD.encode(json!({"card": {"number": CARD}}).to_string());
     let value = json!({"status": "COMPLETED", "code": 200, "headers": {}, "body": body});
-    collector.add(&record("go-middleware", &[(text(value.to_string()), Never)]));
+    collector.add(&record("go-middleware", &[(text(value.to_string()), NoExpiry)]));
     let (_, fact) = of("card-numbers", collector.finish());
     assert!(
         fact.contains("go-middleware stores card numbers at /body/card/number (1 of 1"),
@@ -437,7 +437,7 @@ fn what_was_not_looked_at_is_counted_and_makes_the_check_unknown() {
         if index > 0 {
             value["response"]["Body"] = json!(binary);
         }
-        collector.add(&record("go-chi", &[(text(value.to_string()), Never)]));
+        collector.add(&record("go-chi", &[(text(value.to_string()), NoExpiry)]));
     }
     // From the first one on.
     let mostly = DataSample { whole: 59, not_decoded: 1, ..DataSample::default() };

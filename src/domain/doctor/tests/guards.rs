@@ -114,7 +114,7 @@ fn rights_are_judged_node_by_node() {
 
 #[test]
 fn what_was_not_read_of_a_sample_is_not_in_order() {
-    let mut facts = sampled(&[express(LOCK, Expiry::In(20_000))]);
+    let mut facts = sampled(&[express(LOCK, TimeLeft::Millis(20_000))]);
     for code in ["endless-locks", "observed-ttls"] {
         assert_eq!(severities(&facts, code), [Fine], "{code}");
     }
@@ -123,7 +123,7 @@ fn what_was_not_read_of_a_sample_is_not_in_order() {
         assert_eq!(severities(&facts, code), [Unknown], "{code}");
     }
     // What was read can still prove that something is wrong.
-    let mut wrong = sampled(&[express(LOCK, Expiry::In(99_000))]);
+    let mut wrong = sampled(&[express(LOCK, TimeLeft::Millis(99_000))]);
     let sample = wrong.sample.as_mut().unwrap();
     sample.unread = 1;
     sample.schemas[0].endless_locks = 1;
@@ -245,7 +245,7 @@ fn an_acceptance_of_warnings_accepts_no_error() {
 /// Rule: keys are only read for checks whose judgement depends on them.
 #[test]
 fn a_check_judges_the_same_without_what_it_does_not_need() {
-    let mut whole = sampled(&[express(LOCK, Expiry::In(20_000))]);
+    let mut whole = sampled(&[express(LOCK, TimeLeft::Millis(20_000))]);
     whole.schemas = vec![Arc::new(schema("event-driven"))];
     whole.sentinels = vec![sentinel("2", "2")];
     whole.is_cluster = true;
@@ -282,7 +282,7 @@ fn a_check_judges_the_same_without_what_it_does_not_need() {
 /// Rule: a result without a TTL is told, unless the deployment states that there is none.
 #[test]
 fn results_without_a_ttl_are_told() {
-    let mut facts = sampled(&[express(RESULT, Expiry::Never)]);
+    let mut facts = sampled(&[express(RESULT, TimeLeft::NoExpiry)]);
     let endless = SizedRecord { left_ms: None, bytes: None, keys: 1, weight: 1.0, is_lock: false };
     let of_schema = &mut facts.sample.as_mut().unwrap().schemas[0];
     of_schema.sized = vec![endless];

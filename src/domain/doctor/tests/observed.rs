@@ -15,7 +15,7 @@ fn at(millis: u64) -> LookTime {
 
 /// A lock with this time left. The deployment states its TTL, if `stated` is not 0.
 fn lock(schema_name: &str, value: &str, left: u64, stated: u64) -> Record {
-    let record = record(schema_name, &[(text(value), Expiry::In(left))]);
+    let record = record(schema_name, &[(text(value), TimeLeft::Millis(left))]);
     if stated == 0 {
         return record;
     }
@@ -40,14 +40,14 @@ fn look(watched: &mut WatchedLock, record: &Record, millis: u64) {
     record.seen.server_ms = Some(now);
     let key = &mut record.seen.keys[0];
     if let Deadline::At(_) = key.deadline {
-        key.expiry = Expiry::until(key.deadline, now);
+        key.time_left = TimeLeft::until(key.deadline, now);
     }
     watched.look(Some(&record), &record.seen, at(millis));
 }
 
 /// Looks when the Redis key of the lock does not exist.
 fn look_at_nothing(watched: &mut WatchedLock, millis: u64) {
-    let key = KeyState::new(b"idem:k", Content::Absent, Expiry::Never, Deadline::Never);
+    let key = KeyState::new(b"idem:k", Content::Absent, TimeLeft::NoExpiry, Deadline::Never);
     let seen = Observation { server_ms: Some(1_000_000 + millis), keys: vec![key], atomic: true };
     watched.look(None, &seen, at(millis));
 }
@@ -57,7 +57,7 @@ fn ended(left: u64, stated: u64, held: u64) -> WatchedLock {
     let lock = lock("express", LOCK, left, stated);
     let mut watched = WatchedLock::new(&lock, at(0)).unwrap();
     look(&mut watched, &lock, held);
-    look(&mut watched, &express(RESULT, Expiry::In(HOUR)), held + 100);
+    look(&mut watched, &express(RESULT, TimeLeft::Millis(HOUR)), held + 100);
     assert!(matches!(watched.end, WatchEnd::Result { .. }));
     watched
 }
@@ -88,7 +88,7 @@ fn holds_are_compared_with_a_stated_ttl() {
     };
     assert_eq!(of(7_900, 20), (Fine, None));
     assert_eq!(of(7_900, 19), (Unknown, None), "too few for OK");
-    assert_eq!(of(8_000, 20), (Warning, Some(ModelledFault::Expiry)));
+    assert_eq!(of(8_000, 20), (Warning, Some(ModelledFault::TimeLeft)));
     assert!(severities(&deployment(vec![with(&[])]), "hold-times").is_empty());
     assert_eq!(severities(&observing(Vec::new()), "hold-times"), [Unknown], "no lock was seen");
 }
@@ -144,21 +144,21 @@ fn locks_that_expire_are_never_in_order() {
     look(&mut unseen, &plain, 5_000);
     look_at_nothing(&mut unseen, 10_500);
     assert_eq!(severities(&with_others(unseen, 30), "hold-times"), [Unknown]);
-    look(&mut expired, &express(RESULT, Expiry::In(HOUR)), 12_000);
+    look(&mut expired, &express(RESULT, TimeLeft::Millis(HOUR)), 12_000);
     assert_eq!(expired.end, WatchEnd::ResultAfterExpiry { is_same: false });
     assert_eq!(severities(&with_others(expired, 30), "hold-times"), [Note]);
     // The result has the time of the lock.
     let owned = lock("timed", r#"{"done":false,"by":"a","at":999000}"#, 10_000, 10_000);
     let mut outlived = WatchedLock::new(&owned, at(0)).unwrap();
     look_at_nothing(&mut outlived, 10_500);
-    let done = record("timed", &[(text(r#"{"done":true,"at":999000}"#), Expiry::In(HOUR))]);
+    let done = record("timed", &[(text(r#"{"done":true,"at":999000}"#), TimeLeft::Millis(HOUR))]);
     look(&mut outlived, &done, 12_000);
     assert_eq!(outlived.end, WatchEnd::ResultAfterExpiry { is_same: true });
     assert_eq!(severities(&observing(vec![outlived]), "hold-times"), [Warning]);
     // A result that came between two looks, before or after the deadline.
     let mut unclear = WatchedLock::new(&plain, at(0)).unwrap();
     look(&mut unclear, &plain, 5_000);
-    look(&mut unclear, &express(RESULT, Expiry::In(HOUR)), 10_500);
+    look(&mut unclear, &express(RESULT, TimeLeft::Millis(HOUR)), 10_500);
     assert_eq!(severities(&with_others(unclear, 30), "hold-times"), [Unknown]);
     // A lock that was released.
     let mut released = WatchedLock::new(&plain, at(0)).unwrap();
@@ -218,7 +218,7 @@ fn a_renewed_lock_is_not_held_too_long_for_its_ttl() {
     let mut watched = WatchedLock::new(&first, at(0)).unwrap();
     look(&mut watched, &until(&first, 1_020_000), 9_000);
     look(&mut watched, &until(&first, 1_030_000), 19_000);
-    let done = record("timed", &[(text(r#"{"done":true,"at":990000}"#), Expiry::In(HOUR))]);
+    let done = record("timed", &[(text(r#"{"done":true,"at":990000}"#), TimeLeft::Millis(HOUR))]);
     look(&mut watched, &done, 20_000);
     assert_eq!(watched.moves, 2);
     assert_eq!(severities(&observing(vec![watched]), "hold-times"), [Unknown]);
@@ -321,7 +321,7 @@ fn what_a_run_does_not_show_of_renewals_is_told() {
     look_at_nothing(&mut single, 100);
     let mut endless = plain.clone();
     endless.seen.keys[0].deadline = Deadline::Never;
-    endless.seen.keys[0].expiry = Expiry::Never;
+    endless.seen.keys[0].time_left = TimeLeft::NoExpiry;
     let mut lost = WatchedLock::new(&plain, at(0)).unwrap();
     look(&mut lost, &endless, 500);
     let fact = of(vec![ended(10_000, 0, 100), lost]);
@@ -388,12 +388,12 @@ fn a_lock_that_loses_its_ttl_during_the_run_is_an_error() {
     let mut watched = WatchedLock::new(&first, at(0)).unwrap();
     let mut endless = first.clone();
     endless.seen.keys[0].deadline = Deadline::Never;
-    endless.seen.keys[0].expiry = Expiry::Never;
+    endless.seen.keys[0].time_left = TimeLeft::NoExpiry;
     look(&mut watched, &endless, 8_000);
     let mut facts = DeploymentFacts { longest_run_ms: Some(5_000), ..observing(vec![watched]) };
     assert_eq!(severities(&facts, "renewed-locks"), [Unknown]);
     assert_eq!(severities(&facts, "endless-locks"), [Error]);
-    facts.sample = sampled(&[express(LOCK, Expiry::In(5_000))]).sample;
+    facts.sample = sampled(&[express(LOCK, TimeLeft::Millis(5_000))]).sample;
     assert_eq!(severities(&facts, "endless-locks"), [Error]);
 }
 
@@ -442,7 +442,8 @@ fn windowed(window: Option<RetryWindow>, stated: u64, left: &[u64]) -> Deploymen
         own.result_ttl = Duration::from_millis(stated * HOUR);
         own.stated = vec![TtlOf::Result];
     }
-    let results: Vec<_> = left.iter().map(|left| express(RESULT, Expiry::In(*left))).collect();
+    let results: Vec<_> =
+        left.iter().map(|left| express(RESULT, TimeLeft::Millis(*left))).collect();
     let mut facts = sampled(&results);
     facts.schemas = vec![Arc::new(own)];
     if let Some(window) = window {

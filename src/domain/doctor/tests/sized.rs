@@ -14,7 +14,7 @@ fn steady(info: &[&str]) -> DeploymentFacts {
     let sample = RecordSample {
         keys: 1_440,
         keys_of_records: 1_440,
-        schemas: sampled(&[express(RESULT, Expiry::In(1))]).sample.unwrap().schemas,
+        schemas: sampled(&[express(RESULT, TimeLeft::Millis(1))]).sample.unwrap().schemas,
         ..RecordSample::default()
     };
     let mut facts = DeploymentFacts { sample: Ok(sample), ..deployment(vec![with(&lines)]) };

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::domain::record::Expiry;
+use crate::domain::record::TimeLeft;
 use crate::domain::samples::{self, any_key, catalog, text};
 use crate::domain::schema::State;
 
@@ -13,7 +13,7 @@ fn told(catalog: &Catalog, schema: &str, value: &[u8]) -> Vec<(String, State, Ve
     let redis_keys = schema.redis_keys(b"k");
     let place =
         for_key(catalog, &redis_keys[0]).into_iter().find(|place| place.redis_keys == redis_keys);
-    let seen = samples::seen(schema, &[(text(value), Expiry::In(1_000))]);
+    let seen = samples::seen(schema, &[(text(value), TimeLeft::Millis(1_000))]);
     let place = place.expect("a place to look at");
     let told = |record: Record| {
         (
@@ -107,7 +107,8 @@ fn claims(catalog: &Catalog, schema: &str, value: &[u8]) -> Vec<(String, Claim)>
     };
     let seen = samples::seen(
         schema,
-        &[(text(value), Expiry::Never), (Content::Absent, Expiry::In(0))][..schema.keys.len()],
+        &[(text(value), TimeLeft::NoExpiry), (Content::Absent, TimeLeft::Millis(0))]
+            [..schema.keys.len()],
     );
     let found = records(catalog, &candidate, &seen, &Thresholds::default());
     found.into_iter().map(|record| (record.schema.name.clone(), record.claim)).collect()
@@ -171,7 +172,7 @@ fn a_neighbours_value_is_no_strangers() {
 fn nothing_there_is_no_record() {
     let catalog = catalog(&["express"], None);
     let place = for_key(&catalog, b"k").remove(0);
-    let seen = samples::seen(&place.schemas[0], &[(Content::Absent, Expiry::In(0))]);
+    let seen = samples::seen(&place.schemas[0], &[(Content::Absent, TimeLeft::Millis(0))]);
     assert_eq!(records(&catalog, &place, &seen, &Thresholds::default()).len(), 0);
 }
 

@@ -1,6 +1,6 @@
 use super::*;
-use crate::domain::record::{Deadline, Expiry};
-use crate::store::backup::About;
+use crate::domain::record::{Deadline, TimeLeft};
+use crate::store::backup::RecordLabel;
 
 /// A change to the first of these Redis keys, each with a value of so many bytes, of which the
 /// first was read.
@@ -8,20 +8,20 @@ fn change(redis_keys: &[&str], bytes: u64) -> Change {
     let content = || Content::Text { head: b"x".to_vec(), length: Some(bytes) };
     let seen = |key: &&str| KeyState {
         checksum: Some([0; 8]),
-        ..KeyState::new(key.as_bytes(), content(), Expiry::Never, Deadline::Never)
+        ..KeyState::new(key.as_bytes(), content(), TimeLeft::NoExpiry, Deadline::Never)
     };
     let seen = Observation {
         server_ms: Some(1),
         keys: redis_keys.iter().map(seen).collect(),
         atomic: true,
     };
-    let about = About {
+    let label = RecordLabel {
         schema: "express".to_owned(),
         key: b"k".to_vec(),
         state: "completed",
         roles: Vec::new(),
     };
-    Change::new(vec![0], seen, about)
+    Change::new(vec![0], seen, label)
 }
 
 fn changes(count: usize, bytes: u64) -> Vec<Change> {

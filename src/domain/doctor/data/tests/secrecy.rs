@@ -50,8 +50,8 @@ proptest! {
     #[test]
     fn nothing_makes_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let mut collector = DataCollector::default();
-        collector.add(&record("express", &[(text(&bytes), Never)]));
-        collector.add(&record("event-consumer", &[(text("1"), Never), (text(&bytes), Never)]));
+        collector.add(&record("express", &[(text(&bytes), NoExpiry)]));
+        collector.add(&record("event-consumer", &[(text("1"), NoExpiry), (text(&bytes), NoExpiry)]));
         collector.finish();
         text_findings::of(&String::from_utf8_lossy(&bytes));
     }
