@@ -278,7 +278,7 @@ impl ReplyTable {
     fn state_after_fault(&self, keys: u32, act: Act) -> Option<KeysState> {
         let keys = self.keys(keys);
         match act {
-            Act::TimeLeft(key_index) => {
+            Act::Expiry(key_index) => {
                 let ttl = keys.ttl_ms(usize::from(key_index))?;
                 Some(keys.after(ttl, self.callers.ticks))
             }
@@ -343,7 +343,7 @@ impl ReplyTable {
         let before = self.keys(keys);
         let passes = match act {
             Act::Lapse(key_index) => self.until_lapse_ms(before, usize::from(key_index)),
-            Act::TimeLeft(key_index) => before.ttl_ms(usize::from(key_index)),
+            Act::Expiry(key_index) => before.ttl_ms(usize::from(key_index)),
             Act::Delay => self.delay_ms(before),
             _ => None,
         };

@@ -277,8 +277,8 @@ impl Successors<'_> {
     /// Adds the faults that change the Redis keys without a worker.
     fn add_faults_of_redis(&mut self) -> Result<(), UnknownReply> {
         for key_index in 0..self.replies.key_count() {
-            self.add_fault_at(Fault::TimeLeft, Act::TimeLeft(key_index))?;
-            self.add_fault_at(Fault::TimeLeft, Act::Lapse(key_index))?;
+            self.add_fault_at(Fault::Expiry, Act::Expiry(key_index))?;
+            self.add_fault_at(Fault::Expiry, Act::Lapse(key_index))?;
             self.add_fault_at(Fault::Evict, Act::Evict(key_index))?;
             self.add_fault_at(Fault::Persist, Act::Persist(key_index))?;
         }
@@ -313,7 +313,7 @@ impl Successors<'_> {
         let state = self.state;
         let Some(keys) = self.replies.apply_fault(state.keys, act) else { return Ok(()) };
         let mut next = state.with_keys(keys).with_faults(faults);
-        if matches!(fault, Fault::TimeLeft | Fault::Delay) {
+        if matches!(fault, Fault::Expiry | Fault::Delay) {
             let ends_result = self.before.result && !self.replies.facts(keys)?.result;
             if ends_result && self.rules.assumptions.results_outlive_retries {
                 return Ok(());
@@ -332,7 +332,7 @@ impl Successors<'_> {
     /// together, and a lost TTL matters only for a lock.
     fn is_superfluous(&self, act: Act) -> bool {
         match act {
-            Act::TimeLeft(key_index) => {
+            Act::Expiry(key_index) => {
                 let keys = self.replies.keys(self.state.keys);
                 let ttl = keys.ttl_ms(usize::from(key_index));
                 (0..key_index).any(|other| keys.ttl_ms(usize::from(other)) == ttl)

@@ -226,7 +226,7 @@ fn unproven_of_several(missing: Missing, lacking: &[(&str, Missing, LeftOut)]) -
         Missing::Format => {
             return format!("Skipped {count} records of unknown format ({by_schema}). {TOO_LARGE}");
         }
-        Missing::TimeLeft => {
+        Missing::Expiry => {
             return format!("Skipped {count} records of unknown expiry ({by_schema}). {NO_TIME}");
         }
     };
@@ -273,7 +273,7 @@ fn unproven(name: &str, schema: Option<&Schema>, missing: Missing, left_out: Lef
         Missing::Format => {
             return format!("Skipped {count} {name} {records} of unknown format. {TOO_LARGE}");
         }
-        Missing::TimeLeft => {
+        Missing::Expiry => {
             return format!("Skipped {count} {name} {records} of unknown expiry. {NO_TIME}");
         }
     };

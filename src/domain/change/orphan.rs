@@ -68,7 +68,7 @@ pub(crate) fn of(record: &Record, sought: &[FindingCode]) -> Selected<Orphan> {
         && record.end_of(key_index).is_none()
         && record.ttl(TtlOf::Lock).is_some()
     {
-        return Selected::Unproven(Missing::TimeLeft);
+        return Selected::Unproven(Missing::Expiry);
     }
     let is_ageless = sought.contains(&FindingCode::Overdue)
         && record.state == State::InProgress

@@ -48,7 +48,7 @@ pub(crate) enum ModelledFault {
     /// Redis restarts without its data.
     Restart,
     /// A TTL ends while a worker is running.
-    TimeLeft,
+    Expiry,
     /// A lock loses its TTL, and its worker dies.
     LostTtl,
 }
@@ -60,7 +60,7 @@ impl ModelledFault {
             Self::Eviction => Fault::Evict,
             Self::LostWrites => Fault::Failover,
             Self::Restart => Fault::Restart,
-            Self::TimeLeft => Fault::TimeLeft,
+            Self::Expiry => Fault::Expiry,
             Self::LostTtl => Fault::Persist,
         }
     }

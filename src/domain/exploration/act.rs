@@ -22,7 +22,7 @@ pub enum Act {
     /// A worker crashes.
     Crash(u8),
     /// The TTL of a Redis key elapses.
-    TimeLeft(u8),
+    Expiry(u8),
     /// Redis evicts a Redis key.
     Evict(u8),
     /// A failover loses the last write; with a number above 0, this many writes before it, too.
@@ -76,7 +76,7 @@ impl Act {
             Self::LateFail(_) => Some(Fault::LateFail),
             Self::GiveUp(_) => Some(Fault::GiveUp),
             Self::Crash(_) => Some(Fault::Crash),
-            Self::TimeLeft(_) | Self::Lapse(_) => Some(Fault::TimeLeft),
+            Self::Expiry(_) | Self::Lapse(_) => Some(Fault::Expiry),
             Self::Evict(_) => Some(Fault::Evict),
             Self::Restart => Some(Fault::Restart),
             Self::Delay => Some(Fault::Delay),
@@ -94,7 +94,7 @@ impl Act {
             Self::Effect(worker) => (2, worker),
             Self::Fail(worker) => (3, worker),
             Self::Crash(worker) => (4, worker),
-            Self::TimeLeft(key_index) => (5, key_index),
+            Self::Expiry(key_index) => (5, key_index),
             Self::Evict(key_index) => (6, key_index),
             Self::Failover(more) => (7, more),
             Self::Persist(key_index) => (8, key_index),
@@ -127,7 +127,7 @@ impl Act {
             2 => Self::Effect(number),
             3 => Self::Fail(number),
             4 => Self::Crash(number),
-            5 => Self::TimeLeft(number),
+            5 => Self::Expiry(number),
             6 => Self::Evict(number),
             7 if usize::from(number) < MOST_LOST_WRITES => Self::Failover(number),
             8 => Self::Persist(number),

@@ -14,7 +14,7 @@ use crate::domain::as_str::as_str;
 #[strum(serialize_all = "kebab-case")]
 pub enum Fault {
     /// Time passes until a TTL elapses.
-    TimeLeft,
+    Expiry,
     /// Half of the time passes until the next TTL elapses.
     Delay,
     /// A worker dies, at any point of its program.
@@ -44,7 +44,7 @@ as_str!(Fault);
 
 /// The faults of an exploration that names none, with their counts. The others do not happen.
 const USUAL_COUNTS: [(Fault, u64); 7] = [
-    (Fault::TimeLeft, 2),
+    (Fault::Expiry, 2),
     (Fault::Crash, 1),
     (Fault::Lost, 1),
     (Fault::Resend, 1),
@@ -57,8 +57,8 @@ impl Fault {
     /// The noun for this fault after a number: `1 expiry`, `2 expiries`.
     pub fn noun(self, count: u8) -> &'static str {
         match (self, count) {
-            (Self::TimeLeft, 1) => "expiry",
-            (Self::TimeLeft, _) => "expiries",
+            (Self::Expiry, 1) => "expiry",
+            (Self::Expiry, _) => "expiries",
             (Self::Delay, 1) => "delay",
             (Self::Delay, _) => "delays",
             (Self::Crash, 1) => "crash",
@@ -156,7 +156,7 @@ impl FaultBudget {
         if self.of(fault) >= most.of(fault) && most.of(fault) < LARGEST_COUNT {
             return None;
         }
-        if matches!(fault, Fault::TimeLeft | Fault::Delay) && !self.lets_time_pass(most) {
+        if matches!(fault, Fault::Expiry | Fault::Delay) && !self.lets_time_pass(most) {
             return None;
         }
         Some(self.with_count(fault, self.of(fault) + 1))
@@ -164,8 +164,8 @@ impl FaultBudget {
 
     /// True if time may pass once more. A delay costs an expiry, so `most` limits both together.
     fn lets_time_pass(self, most: Self) -> bool {
-        let allowed = most.of(Fault::TimeLeft);
-        let passed = self.of(Fault::TimeLeft) + self.of(Fault::Delay);
+        let allowed = most.of(Fault::Expiry);
+        let passed = self.of(Fault::Expiry) + self.of(Fault::Delay);
         allowed == LARGEST_COUNT || passed < allowed
     }
 
@@ -348,7 +348,7 @@ mod tests {
         }
         let two: FaultBudget = "expiry=2,delay=2".parse().unwrap();
         let one_each = "expiry=1,delay=1".parse::<FaultBudget>().unwrap();
-        assert_eq!(one_each.with(Fault::TimeLeft, two), None, "a delay costs an expiry");
+        assert_eq!(one_each.with(Fault::Expiry, two), None, "a delay costs an expiry");
         assert_eq!(one_each.with(Fault::Delay, two), None);
         assert_eq!(budget.total(), Fault::VARIANTS.len());
         let mut many = FaultBudget::default();

@@ -97,7 +97,7 @@ impl Selection {
     /// Unproven if a filter needs a part of the record's values that was not read.
     fn selects_unread(&self, record: &Record) -> Selected {
         if self.compares_ttls() && has_unknown_end(record) {
-            return Selected::Unproven(Missing::TimeLeft);
+            return Selected::Unproven(Missing::Expiry);
         }
         let unread = record.unread_fields();
         if unread.is_empty() {

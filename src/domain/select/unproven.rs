@@ -23,7 +23,7 @@ pub enum Missing {
     Format,
     /// The time at which the record ends: its value contains an expiry that is not a time, or the
     /// server's time is unknown.
-    TimeLeft,
+    Expiry,
 }
 
 impl Missing {
@@ -38,7 +38,7 @@ impl Missing {
         Self::Field(ValueField::Status),
         Self::Field(ValueField::Time),
         Self::Format,
-        Self::TimeLeft,
+        Self::Expiry,
     ];
 }
 
@@ -52,7 +52,7 @@ impl Missing {
             Self::Age => "age",
             Self::Field(field) => field.as_str(),
             Self::Format => "format",
-            Self::TimeLeft => "expiry",
+            Self::Expiry => "expiry",
         }
     }
 }

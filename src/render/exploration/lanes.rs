@@ -130,7 +130,7 @@ pub(super) mod tests {
                 Some("\"OK\" (acquired)"),
                 "lock of worker 1, 30s",
             ),
-            line(Act::TimeLeft(0), "time", "the lock's TTL ends", None, "nothing"),
+            line(Act::Expiry(0), "time", "the lock's TTL ends", None, "nothing"),
             line(
                 Act::Call(1),
                 "worker 2",

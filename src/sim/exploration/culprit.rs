@@ -153,7 +153,7 @@ fn begin_was_interrupted(program: &WorkerProgram, steps: &[TracedStep]) -> bool 
     let mut holder = None;
     for step in steps {
         if let Some(
-            Fault::TimeLeft
+            Fault::Expiry
             | Fault::Delay
             | Fault::Evict
             | Fault::Failover

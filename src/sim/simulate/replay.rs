@@ -193,7 +193,7 @@ impl<'s> Player<'s> {
                     worker.crash();
                 }
             }
-            Act::TimeLeft(_)
+            Act::Expiry(_)
             | Act::Lapse(_)
             | Act::Delay
             | Act::Evict(_)
@@ -287,7 +287,7 @@ impl<'s> Player<'s> {
     /// The cause of a fault, and its description.
     fn describe_fault(&self, step: &TracedStep) -> (&'static str, String) {
         match step.act {
-            Act::TimeLeft(key_index) => {
+            Act::Expiry(key_index) => {
                 ("time", format!("the {}'s TTL ends", self.name_at(step, key_index)))
             }
             Act::Lapse(key_index) => {

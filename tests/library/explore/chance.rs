@@ -58,7 +58,7 @@ impl<'a> Walk<'a> {
                 (0..WORKERS).filter(|worker| self.does(*worker) != NextAction::Nothing).collect();
             let Some(worker) = chance.choice(at_work) else { break };
             let fault = chance.choice([
-                Fault::TimeLeft,
+                Fault::Expiry,
                 Fault::Crash,
                 Fault::Lost,
                 Fault::Resend,
@@ -85,14 +85,14 @@ impl<'a> Walk<'a> {
         let point = self.performer.program.positions[usize::from(self.points[usize::from(worker)])];
         let role = chance.usize(..self.performer.redis_keys.len());
         let act = match (fault, point.action, point.fails_to) {
-            (Fault::TimeLeft, ..) => {
+            (Fault::Expiry, ..) => {
                 let Some(passes) = self.left(role) else { return };
                 let ends = |role: &usize| {
                     self.left(*role).is_some_and(|left| left.abs_diff(passes) < AT_ONE_MOMENT)
                 };
                 let first = (0..role).find(ends).unwrap_or(role);
                 self.passes(passes);
-                Act::TimeLeft(number(first))
+                Act::Expiry(number(first))
             }
             (Fault::Evict, ..) => {
                 let redis_key = self.performer.redis_keys[role].clone();

@@ -76,7 +76,7 @@ pub enum Event {
     LateFail(u8),
     GiveUp(u8),
     Crash(u8),
-    TimeLeft(i64),
+    Expiry(i64),
     Delay(i64),
     Restart,
 }
@@ -355,7 +355,7 @@ impl Search<'_> {
             }
             let keys = self.caller.number(later(&keys, passes));
             let holder = if self.has_lock(keys) { state.holder } else { None };
-            self.reach(node, State { keys, used, holder, ..state }, Event::TimeLeft(passes), &[]);
+            self.reach(node, State { keys, used, holder, ..state }, Event::Expiry(passes), &[]);
         }
     }
 
@@ -689,7 +689,7 @@ impl fmt::Display for Event {
             Self::Crash(worker) => write!(f, "{worker} crashes"),
             Self::Delay(passes) => write!(f, "{} s pass, half of a TTL", passes / 1_000),
             Self::Restart => write!(f, "Redis restarts"),
-            Self::TimeLeft(passes) => write!(f, "{} s pass", passes / 1_000),
+            Self::Expiry(passes) => write!(f, "{} s pass", passes / 1_000),
         }
     }
 }

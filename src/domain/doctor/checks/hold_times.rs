@@ -236,19 +236,19 @@ fn judge_schema(
     let judgement = if ends.outlived > 0 {
         let were = if ends.outlived == 1 { "1 lock" } else { &format!("{} locks", ends.outlived) };
         CheckJudgement::warning(format!("{fact}; {were} had expired when their result was stored"))
-            .with_fault(ModelledFault::TimeLeft)
+            .with_fault(ModelledFault::Expiry)
     } else if ends.late > 0 {
         let left = duration::short(ends.late_left_ms);
         let late = ends.late;
         CheckJudgement::warning(format!("{fact}; {late} ended with at most {left} left"))
-            .with_fault(ModelledFault::TimeLeft)
+            .with_fault(ModelledFault::Expiry)
     } else if stated.is_some_and(is_long) {
         let found = if times.schema.renew.is_some() {
             CheckJudgement::note(fact)
         } else {
             CheckJudgement::warning(fact)
         };
-        found.with_evidence(FactEvidence::Configured).with_fault(ModelledFault::TimeLeft)
+        found.with_evidence(FactEvidence::Configured).with_fault(ModelledFault::Expiry)
     } else if ends.expired > 0 {
         let verb = if ends.expired == 1 { "lock was" } else { "locks were" };
         let fact = format!(
@@ -269,11 +269,11 @@ fn judge_schema(
                 "Either the worker died, or its handler runs for longer than the lock TTL, and a \
                  retry starts the same operation a second time.",
             )
-            .with_fault(ModelledFault::TimeLeft)
+            .with_fault(ModelledFault::Expiry)
     } else if stated.is_none() && hold > 0 && default.is_some_and(is_long) {
         CheckJudgement::note(fact)
             .with_evidence(FactEvidence::Estimated)
-            .with_fault(ModelledFault::TimeLeft)
+            .with_fault(ModelledFault::Expiry)
     } else if ends.unclear > 0 {
         let why = format!(
             "{} locks ended between two looks, perhaps after their deadline, or were taken again",

@@ -57,13 +57,13 @@ fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
     if !stated.is_empty() {
         let fact = format!("{shown}, and the lock TTL of {} is not longer", stated.join(", "));
         let judgement = CheckJudgement::warning(fact).with_evidence(FactEvidence::Configured);
-        judgements.push(judgement.for_schemas(stated).with_fault(ModelledFault::TimeLeft));
+        judgements.push(judgement.for_schemas(stated).with_fault(ModelledFault::Expiry));
     }
     if !by_default.is_empty() {
         let names = by_default.join(", ");
         let fact = format!("{shown}, and the default lock TTL of {names} is not longer");
         let judgement = CheckJudgement::note(fact).with_evidence(FactEvidence::Estimated);
-        judgements.push(judgement.for_schemas(by_default).with_fault(ModelledFault::TimeLeft));
+        judgements.push(judgement.for_schemas(by_default).with_fault(ModelledFault::Expiry));
     }
     if judgements.is_empty() {
         // The hidden time may be longer than those of the other Sentinels.

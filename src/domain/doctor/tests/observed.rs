@@ -88,7 +88,7 @@ fn holds_are_compared_with_a_stated_ttl() {
     };
     assert_eq!(of(7_900, 20), (Fine, None));
     assert_eq!(of(7_900, 19), (Unknown, None), "too few for OK");
-    assert_eq!(of(8_000, 20), (Warning, Some(ModelledFault::TimeLeft)));
+    assert_eq!(of(8_000, 20), (Warning, Some(ModelledFault::Expiry)));
     assert!(severities(&deployment(vec![with(&[])]), "hold-times").is_empty());
     assert_eq!(severities(&observing(Vec::new()), "hold-times"), [Unknown], "no lock was seen");
 }

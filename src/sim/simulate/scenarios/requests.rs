@@ -56,7 +56,7 @@ const SPREAD_US: u64 = 500;
 async fn concurrent_duplicates(environment: &ScenarioEnvironment<'_>) -> ScenarioResult {
     // A failure that keeps the lock changes nothing between the calls.
     let keeps = environment.schema.on_failure() == OnFailure::Keep;
-    let all = [Between::Everything, Between::Completion, Between::Failure, Between::TimeLeft];
+    let all = [Between::Everything, Between::Completion, Between::Failure, Between::Expiry];
     for done in 1..environment.schema.begin_calls().len() {
         for between in all {
             if between == Between::Failure && keeps {
@@ -118,7 +118,7 @@ enum Between {
     /// Another request, which began earlier, fails.
     Failure,
     /// The lock of another request, which began earlier, expires.
-    TimeLeft,
+    Expiry,
 }
 
 impl Between {
@@ -127,7 +127,7 @@ impl Between {
             Self::Everything => "another request begins and completes between two calls of begin",
             Self::Completion => "another request completes between two calls of begin",
             Self::Failure => "another request fails between two calls of begin",
-            Self::TimeLeft => "another lock expires between two calls of begin",
+            Self::Expiry => "another lock expires between two calls of begin",
         }
     }
 }
@@ -138,7 +138,7 @@ async fn interleaved(
     between: Between,
 ) -> ScenarioResult {
     let run = environment.run(between.words()).await?;
-    let lock = if between == Between::TimeLeft { LockLifetime::Short } else { LockLifetime::Long };
+    let lock = if between == Between::Expiry { LockLifetime::Short } else { LockLifetime::Long };
     let mut other = run.worker("worker 1", PAYMENT, lock).await?;
     let mut worker = run.worker("worker 2", PAYMENT, LockLifetime::Long).await?;
     if between != Between::Everything && !other.acquire_lock().await? {
@@ -152,7 +152,7 @@ async fn interleaved(
             other.complete().await?;
         }
         Between::Failure => other.fail().await?,
-        Between::TimeLeft => run.wait_for_lock_expiry().await?,
+        Between::Expiry => run.wait_for_lock_expiry().await?,
     }
     if begun.is_none() {
         begun = worker.begin_with_calls(done..worker.begin_calls()).await?;
