@@ -198,8 +198,11 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let mut owners = args.owner_alive.clone().map(OwnerCheck::new);
     let found = search.find(context, &mut reader, &chosen, owners.as_mut(), &interrupt);
     let mut found = found.await?;
-    lock_report::print_left_out(context, &found);
-    print_young_by_deadline(context, &args, &found);
+    let same_command = same_command(context, &args);
+    lock_report::print_left_out(context, &found, &same_command);
+    if found.young_by_deadline > 0 {
+        lock_report::print_young_by_deadline(context, &found, args.hold, &same_command);
+    }
     show_coverage(context, &found.coverage, &catalog);
     let locks = std::mem::take(&mut found.locks);
     if locks.is_empty() {
@@ -261,17 +264,13 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     reconciliation.finish(&args, found, &catalog, decided).await
 }
 
-/// Prints that a run elsewhere may have extended locks, if there are any that look younger for it.
-fn print_young_by_deadline(context: &mut Context, args: &Args, found: &Found) {
-    if found.young_by_deadline == 0 {
-        return;
-    }
+/// The command line of this run, for another machine or user.
+fn same_command(context: &mut Context, args: &Args) -> String {
     let mut schemas = Vec::new();
     for schema in &args.schemas.schema {
         schemas.extend(option_words("--schema", schema));
     }
-    let same_command = context.ui.invocation().again(&schemas);
-    lock_report::print_young_by_deadline(context, found, args.hold, &same_command);
+    context.ui.invocation().again(&schemas)
 }
 
 /// The schemas whose locks are reconciled.

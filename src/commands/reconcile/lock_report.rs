@@ -198,8 +198,8 @@ fn hold_words(lock: &ReconciledLock, now_ms: u64) -> String {
     }
 }
 
-/// Prints which locks are not reconciled, and why.
-pub(super) fn print_left_out(context: &mut Context, found: &Found) {
+/// Prints which locks are not reconciled, and why. `same_command` is the command line of this run.
+pub(super) fn print_left_out(context: &mut Context, found: &Found, same_command: &str) {
     if found.young > 0 {
         let count = found.young;
         let locks = if count == 1 { "1 lock is" } else { &format!("{count} locks are") };
@@ -230,8 +230,8 @@ pub(super) fn print_left_out(context: &mut Context, found: &Found) {
         context.ui.hint(&format!(
             "{locks} {end} later than the lock TTL allows{at}. If a run of reconcile with another \
             audit log (of another user or machine) was ended before it could give the deadlines \
-            back, run the same command there again. Otherwise the workers may be alive; `complete` \
-            and `release` change a lock that you checked yourself"
+            back, run this command there: `{same_command}`. Otherwise the workers may be alive; \
+            `complete` and `release` change a lock that you checked yourself"
         ));
     }
 }
