@@ -460,7 +460,11 @@ impl ReplyTable {
             let later = self.keys(rejected.keys).after(own + LATE_MS, self.callers.ticks);
             let later = self.number(later, self.traces[rejected.keys as usize]);
             let again = self.request(later, service, self.workers)?;
-            return Ok(again.reply.meaning == conflict);
+            if again.reply.meaning != conflict {
+                return Ok(false);
+            }
+            // Begin does not look at that time as the schema says, so only the TTL of the Redis key
+            // can end the lock.
         }
         let Some(left) = self.keys(rejected.keys).ttl_ms(key_index) else {
             // The lock never expires, but begin may repair it, so only a second rejection is final.
