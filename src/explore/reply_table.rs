@@ -463,8 +463,8 @@ impl ReplyTable {
             if again.reply.meaning != conflict {
                 return Ok(false);
             }
-            // Begin does not look at that time as the schema says, so only the TTL of the Redis key
-            // can end the lock.
+            // Begin does not compare that time with the clock as described, so only the TTL of the
+            // Redis key can end the lock.
         }
         let Some(left) = self.keys(rejected.keys).ttl_ms(key_index) else {
             // The lock never expires, but begin may repair it, so only a second rejection is final.

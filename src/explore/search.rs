@@ -97,8 +97,9 @@ pub(super) struct Search {
     /// The successors of all expanded states that were known before, one state after another. The
     /// others are those whose origin is the state.
     edges: Vec<u32>,
-    /// For each expanded state, the end of its successors in `edges`.
-    edge_ends: Vec<u32>,
+    /// For each expanded state, the number of its successors in `edges`. A state has fewer than a
+    /// thousand: a worker has at most seven, and a Redis key four.
+    edge_counts: Vec<u16>,
     /// By the number of the invariant, and the faults. Only few of all possible sets of faults
     /// occur here.
     violations: BTreeMap<(usize, FaultBudget), FirstViolation>,
@@ -129,7 +130,7 @@ impl Search {
             states,
             index,
             edges: Vec::new(),
-            edge_ends: Vec::new(),
+            edge_counts: Vec::new(),
             successors: Vec::new(),
         }
     }
@@ -144,7 +145,7 @@ impl Search {
             }
             // States are expanded in the order in which they were found, which makes the search
             // breadth first.
-            let number = self.edge_ends.len();
+            let number = self.edge_counts.len();
             self.successors.clear();
             let (state, names) = (self.states[number], self.origins.names[number]);
             if let Err(unknown) =
@@ -171,12 +172,14 @@ impl Search {
     /// list that has just grown does not count, because its pages are not in memory.
     fn used_bytes(&self) -> usize {
         let of_states = self.states.len() * size_of::<SearchState>();
-        let of_edges = (self.edges.len() + self.edge_ends.len()) * size_of::<u32>();
+        let of_edges =
+            self.edges.len() * size_of::<u32>() + self.edge_counts.len() * size_of::<u16>();
         of_states + self.origins.bytes() + of_edges + self.index.bytes()
     }
 
     fn keep_successors(&mut self, from: usize) {
         let from = u32::try_from(from).unwrap_or(u32::MAX);
+        let edges_before = self.edges.len();
         for successor in &self.successors {
             let (number, is_new) = self.index.number(&mut self.states, &successor.state);
             if is_new {
@@ -190,7 +193,8 @@ impl Search {
             }
             judge(&mut self.violations, from, successor.act, faults, &successor.transition);
         }
-        self.edge_ends.push(u32::try_from(self.edges.len()).unwrap_or(u32::MAX));
+        let count = self.edges.len() - edges_before;
+        self.edge_counts.push(u16::try_from(count).unwrap_or(u16::MAX));
     }
 
     /// Each violation with the faults that first led to it, and the number of its invariant.
@@ -228,7 +232,7 @@ impl Search {
 
     /// True if every state was expanded.
     pub(super) fn is_complete(&self) -> bool {
-        self.edge_ends.len() == self.states.len()
+        self.edge_counts.len() == self.states.len()
     }
 
     /// The number of states.
@@ -243,7 +247,7 @@ impl Search {
 
     /// The number of steps up to which the search covered every schedule.
     pub(super) fn depth(&self) -> usize {
-        let last = u32::try_from(self.edge_ends.len().saturating_sub(1)).unwrap_or(u32::MAX);
+        let last = u32::try_from(self.edge_counts.len().saturating_sub(1)).unwrap_or(u32::MAX);
         let depth = self.schedule_to(last).1.len();
         // The last depth of an incomplete search may be incomplete.
         if self.is_complete() { depth } else { depth.saturating_sub(1) }
@@ -251,7 +255,7 @@ impl Search {
 
     /// The number of schedules that the states represent.
     pub(super) fn count_schedules(&self) -> f64 {
-        count_paths(self.beginnings, &self.origins.states, &self.edge_ends, &self.edges)
+        count_paths(self.beginnings, &self.origins.states, &self.edge_counts, &self.edges)
     }
 
     /// The memory per state in bytes, including all tables.
@@ -320,17 +324,21 @@ fn judge(
 }
 
 /// The number of paths from the first `beginnings` states to states without successors. `origins`
-/// has for each other state the predecessor from which it was found, and `edge_ends` for each state
-/// the end of its other successors in `edges`.
+/// has for each other state the predecessor from which it was found, and `edge_counts` for each
+/// state the number of its other successors in `edges`.
 ///
 /// No path returns to a state, because each step uses up a part of a worker's program or a fault.
 /// The result is a float because the number of paths may exceed 64 bits.
-fn count_paths(beginnings: usize, origins: &[u32], edge_ends: &[u32], edges: &[u32]) -> f64 {
-    let states = edge_ends.len();
+fn count_paths(beginnings: usize, origins: &[u32], edge_counts: &[u16], edges: &[u32]) -> f64 {
+    let states = edge_counts.len();
     // The states that were found from one state have consecutive numbers.
     let mut found_ends = Vec::with_capacity(states);
+    let mut edge_ends = Vec::with_capacity(states);
     let mut found = beginnings;
-    for from in 0..states {
+    let mut edge_end = 0;
+    for (from, count) in edge_counts.iter().enumerate() {
+        edge_end += usize::from(*count);
+        edge_ends.push(edge_end);
         while found < states && origins[found] as usize == from {
             found += 1;
         }
@@ -355,7 +363,7 @@ fn count_paths(beginnings: usize, origins: &[u32], edge_ends: &[u32], edges: &[u
             _ => (found_ends[state - 1], edge_ends[state - 1]),
         };
         let found = found_start..found_ends[state];
-        let known = &edges[start as usize..edge_ends[state] as usize];
+        let known = &edges[start..edge_ends[state]];
         if found.is_empty() && known.is_empty() {
             complete_paths += paths[state];
         }
@@ -378,7 +386,7 @@ mod tests {
     fn paths_that_meet_are_counted_separately() {
         // 0 leads to 1 and 2, both of which lead to 3; 1 leads to 3 in two ways.
         let origins = [BEGINNING, 0, 0, 1];
-        assert_eq!(count_paths(1, &origins, &[0, 1, 2, 2], &[3, 3]), 3.0);
+        assert_eq!(count_paths(1, &origins, &[0, 1, 1, 0], &[3, 3]), 3.0);
         assert_eq!(count_paths(1, &[BEGINNING], &[0], &[]), 1.0);
     }
 }
