@@ -211,7 +211,10 @@ impl Search<'_> {
             broken.push("ttl-as-stated");
         }
         let mut after = State { keys: outcome.after, holder, ..state };
-        let stores = step == Step::Complete && self.result_in(outcome.after).is_some();
+        // A completion that is refused has stored nothing, although another's result may be there.
+        let stores = step == Step::Complete
+            && outcome.means != Some(Means::Refused)
+            && self.result_in(outcome.after).is_some();
         after.has_stored |= stores;
 
         // The worker gets no reply, so nobody is told anything.
