@@ -189,19 +189,29 @@ impl ManualStep<'_> {
     ///
     /// # Errors
     /// Changed: the record is no longer as it was shown. Partial: a call before changed something.
-    /// Outcome unknown: the reply was lost, and reading back did not tell.
+    /// Outcome unknown: the reply was lost, and reading back did not tell. The server cannot be
+    /// read, or does not tell a time that the step needs.
     async fn execute_calls(
         &self,
         writer: &Writer,
         read_back: impl Fn(&Record) -> Option<Meaning>,
     ) -> Result<StepOutcome> {
         let record = self.report.record;
-        let inputs = self.inputs_of_now(writer).await?;
+        let mut inputs = self.inputs.clone();
+        let mut seen = record.seen.clone();
+        // The operator may have thought for minutes since the record was read. A result that is
+        // dated then would expire too early, and a lock would seem to hold for longer than it does.
+        if self.needs_time || record.schema.tells_time() {
+            seen.server_ms = writer.time_at(&record.seen).await?;
+        }
+        if self.needs_time {
+            inputs.now_ms = time_for(&record.schema, seen.server_ms, true)?;
+        }
         let mut calls = GuardedCalls {
             writer,
             step_lock: self.step_lock(&inputs)?,
             hashes: record.schema.hashes(),
-            seen: record.seen.clone(),
+            seen,
             before_lock: None,
             calls_made: 0,
         };
@@ -248,21 +258,6 @@ impl ManualStep<'_> {
         }
         let now = self.record_of(calls.seen);
         Ok(StepOutcome { means, reply: Some(reply), now, calls: last + 1 })
-    }
-
-    /// The request with the time of the record's node. The operator may have thought for minutes
-    /// since the record was read, and a result dated then would end as much too early.
-    ///
-    /// # Errors
-    /// The server cannot be read, or does not tell the time.
-    async fn inputs_of_now(&self, writer: &Writer) -> Result<StepInputs<'_>> {
-        let mut inputs = self.inputs.clone();
-        if self.needs_time {
-            let record = self.report.record;
-            let server_ms = writer.time_at(&record.seen).await?;
-            inputs.now_ms = time_for(&record.schema, server_ms, true)?;
-        }
-        Ok(inputs)
     }
 
     /// The lock that is taken for the step, if one is.

@@ -1,8 +1,12 @@
 //! A library whose client goes by an expiry in the value, whatever TTL the Redis key has: past it the next request takes the
 //! key over.
 
+use std::thread;
+use std::time::Duration;
+
 use serde_json::Value;
 
+use crate::support::terminal::{ends, on_terminal, press};
 use crate::support::{Server, backup};
 
 const TOML: &str = r#"
@@ -242,4 +246,18 @@ fn races_and_simulations_go_by_it() {
     let harms = explored["schemas"][0]["harms"].as_array().unwrap();
     let broken: Vec<_> = harms.iter().map(|harm| harm["invariant"].as_str().unwrap()).collect();
     assert!(broken.contains(&"one-effect") && !broken.contains(&"true-replay"), "{broken:?}");
+}
+
+/// Rule: what is read back after a step is read by the clock of then, however long the operator thought
+/// at the question. Revert: with the clock of the first read, the lock holds for 1m 2s.
+#[test]
+fn a_lock_that_is_taken_after_a_long_thought_holds_no_longer() {
+    let server = with_schema();
+    let words = ["begin", "k", "--schema", "lambda"];
+    let mut session = on_terminal(server.command(), &words);
+    session.exp_string("Begin with this key?").unwrap();
+    thread::sleep(Duration::from_secs(2));
+    press(&mut session, "[y/N]", "y\r");
+    let ran = ends(session).exits(0);
+    assert!(ran.all().contains("for another 1m, until the lock expires"), "{}", ran.all());
 }
