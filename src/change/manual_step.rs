@@ -38,15 +38,15 @@ pub struct ManualStep<'a> {
     pub inputs: StepInputs<'a>,
     /// True if the step sends the time, or stores it.
     pub needs_time: bool,
-    /// True if a lock is taken for the step, in the transaction of the step's first call. Only
+    /// True if idemctl takes a lock for the step, in the transaction of the step's first call. Only
     /// whether, and not which: a lock may contain the time, so it is built right before the call.
-    pub takes_lock: bool,
+    pub needs_step_lock: bool,
     /// The Redis key that the audit log names, by its index in the record.
     pub key_index: usize,
     /// What the operator is asked.
     pub question: &'static str,
-    /// True if the step takes a lock. Its owner may be a random UUID, which the operator needs to
-    /// end the lock.
+    /// True for `begin`: the operator needs the owner, which may be a random UUID, to end the lock
+    /// that the step takes.
     pub shows_owner: bool,
     /// True if what the schema predicts of the next request was seen on a temporary local Redis, or
     /// needs not be.
@@ -265,7 +265,7 @@ impl ManualStep<'_> {
     /// # Errors
     /// Usage: no lock of this request would let the step store.
     fn step_lock(&self, inputs: &StepInputs<'_>) -> Result<Option<StepLock>, CommandError> {
-        if !self.takes_lock {
+        if !self.needs_step_lock {
             return Ok(None);
         }
         let record = self.report.record;

@@ -47,6 +47,11 @@ pub async fn find_record(context: &mut Context, args: &StepArgs) -> Result<Recor
         }
     }
     held.dedup();
+    // Another program's value under a second schema's prefix may look like one of its records.
+    if held.len() > 1 && only_schema(&catalog, args.key.as_bytes()).is_err() {
+        let why = name::ambiguous(&found.given, &held);
+        return Err(CommandError::usage(format!("which schema? {why}")).hint(name::HINT).into());
+    }
     let name = match held.as_slice() {
         [name] => Some(name),
         [] => found.name(),

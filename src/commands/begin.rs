@@ -91,7 +91,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         audit_word: "begun",
         inputs,
         needs_time,
-        takes_lock: false,
+        needs_step_lock: false,
         key_index: schema.lock_key_index(),
         question,
         shows_owner: true,

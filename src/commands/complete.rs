@@ -6,8 +6,8 @@
 //!    fingerprint, and builds the `StepInputs`: the values of the placeholders in the schema's calls.
 //!    If the step needs a lock that the record lacks, one is taken in the transaction of the first
 //!    call. `domain/manual/predict.rs` predicts the reply.
-//! 3. If it should be stored, `sim/rehearsal.rs` executes the step and the next request on a
-//!    temporary local Redis, and `change/completion/rehearsal.rs` prints what that showed.
+//! 3. If the reply predicts that the response is stored, and the schema describes begin,
+//!    `sim/rehearsal.rs` executes the step and the next request on a temporary local Redis, and `change/completion/rehearsal.rs` prints what that showed.
 //! 4. `change/manual_step.rs` asks for confirmation, writes the backup, and lets
 //!    `domain/step/executor.rs` execute the schema's calls until a reply decides.
 //!    `domain/step/reply.rs` matches each reply with those of the schema.
@@ -150,7 +150,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         audit_word: "completed",
         inputs: inputs.clone(),
         needs_time: chosen.needs_time(&schema),
-        takes_lock: step_lock.is_some(),
+        needs_step_lock: step_lock.is_some(),
         key_index: schema.result_key_index(),
         question,
         shows_owner: false,

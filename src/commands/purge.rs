@@ -2,19 +2,23 @@
 //! if it has not changed since it was read.
 //!
 //! The path of a change:
-//! 1. `purge/choice.rs` makes a rule of the options; `domain/select/selection.rs` applies the filters.
-//! 2. `change/bulk/bulk_run.rs` counts the records that `scan.rs` selects, unless --yes or
-//!    --confirm makes that unnecessary, and then takes them in batches. `recheck.rs` selects each record again, and reads it again unless it
-//!    was read within the last second.
-//! 3. `bulk/change_batch.rs` and `change/journal.rs` pass the batch to `store/change/apply.rs`, which
-//!    writes and syncs the backup of a few calls before it makes them.
-//! 4. `store/change/batch.rs` builds each call of `lua/admin/change_many_if_same.lua`: the Redis keys,
-//!    what was seen of them, and the command. The script compares all and changes those that are the
-//!    same. `store/change/send.rs` sends it, and reads back if the reply is lost; `writer.rs` around
-//!    it detects a failover and waits for replicas.
-//! 5. `cluster/routing.rs`, `cluster/node.rs`, `connection/connection.rs` (queues the bytes) and
-//!    `connection/transport.rs` (writes them) carry it to the socket.
-//! 6. Back: each change has an `Outcome`, which `bulk/change_batch.rs` counts in the `Account`; the
+//! 1. `purge/choice.rs` turns the options into a rule. `domain/select/selection.rs` applies the
+//!    filters.
+//! 2. `change/bulk/source.rs` takes the records from a scan: `scan.rs` takes pages from
+//!    `store/read/keyspace_scan.rs`, and `scan_page.rs` sends SCAN, with the reads of the page
+//!    before, on the connection of each node. Named keys are read as `inspect` reads them.
+//! 3. `change/bulk/bulk_run.rs` counts the records (`preview.rs`), unless --yes or --confirm makes
+//!    that unnecessary, and then takes them in batches. `recheck.rs` selects each record again. It
+//!    also reads it again, unless it was read exactly enough within the last second.
+//! 4. `change/bulk/change_batch.rs` and `change/journal.rs` pass the batch to
+//!    `store/change/apply.rs`. It writes and syncs the backup of a few calls before it makes them.
+//! 5. `store/change/batch.rs` builds each call of `lua/admin/change_many_if_same.lua`: the Redis keys,
+//!    what was seen of them, and the command. The script first compares every record, and then
+//!    changes those that are unchanged. `store/change/send.rs` sends the call, and reads back if the
+//!    reply is lost. `store/change/writer.rs` around it detects a failover and waits for replicas.
+//! 6. `store/cluster/routing.rs` and `node.rs` choose the node (a single server is a cluster of one
+//!    node). `store/connection/connection.rs` queues the bytes, and `transport.rs` writes them.
+//! 7. Back: each change has an `Outcome`, which `change_batch.rs` counts in the `Account`; the
 //!    journal logs what was done or is unknown. `print_outcome` prints the account, and returns an
 //!    error or an interruption with its exit code (`exit::between`). Otherwise `exit_after_changes`
 //!    and `with_named_keys` decide it.

@@ -83,7 +83,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
             ..StepInputs::new(&schema, &record.key, &owner, &response)
         },
         needs_time,
-        takes_lock: false,
+        needs_step_lock: false,
         key_index: schema.lock_key_index(),
         question,
         shows_owner: false,

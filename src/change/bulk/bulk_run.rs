@@ -140,7 +140,7 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
 
     /// Changes the records that were counted, or, if none were, the records that a scan finds now.
     /// The account has every outcome, whatever the error; its own is [`Ended::NothingTried`] until
-    /// the first change is tried.
+    /// the backup and the audit log are open.
     ///
     /// # Errors
     /// As every change; partial if nodes of a cluster were left out.

@@ -1,5 +1,5 @@
-//! The recheck right before a change: every selected record is read once more on its node, and
-//! selected once more.
+//! The recheck right before a change. Every selected record is selected once more. It is also read
+//! once more on its node, unless it was read exactly enough within the last second ([`FRESH`]).
 //!
 //! The script compares too, so why read twice? The script only compares with the last read. The
 //! recheck notices that a lock was renewed during the grace. It also reads values to their end of

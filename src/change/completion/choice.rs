@@ -140,8 +140,8 @@ impl ChosenCompletion {
     pub(crate) fn needs_time(&self, schema: &Schema) -> bool {
         let sends_time = schema.complete.as_ref().is_some_and(|step| schema.sends_time(step));
         // The value of a lock that is taken for the step may contain the time.
-        let takes_lock = self.completion != Completion::OfLock;
-        sends_time || (takes_lock && schema.write.keeps_time())
+        let needs_step_lock = self.completion != Completion::OfLock;
+        sends_time || (needs_step_lock && schema.write.keeps_time())
     }
 
     /// The value of the lock to take for the step, if there is no lock and the step needs one.

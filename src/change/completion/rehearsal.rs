@@ -10,11 +10,12 @@ use crate::sim::{NextAnswer, Rehearsal};
 
 /// A rehearsal of the service's complete step, and of the begin step of the next request.
 pub(crate) enum RehearsalOutcome {
-    /// Nothing is promised, so nothing is rehearsed.
+    /// Nothing was rehearsed: nothing is promised, or the schema describes no begin step that could
+    /// show a result.
     NotNeeded,
     /// The steps were executed.
     Ran(Rehearsal),
-    /// No local Redis could be started, for this reason.
+    /// The rehearsal failed, for this reason: no local Redis could be started, or it failed later.
     NotRun(String),
 }
 

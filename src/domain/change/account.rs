@@ -9,7 +9,7 @@ use crate::domain::as_str::as_str;
 #[strum(serialize_all = "kebab-case")]
 pub enum Ended {
     /// No change was tried: a dry run, nothing selected, not confirmed, or an error before the
-    /// first change.
+    /// backup and the audit log were open.
     #[default]
     #[strum(serialize = "shown")]
     NothingTried,

@@ -100,7 +100,8 @@ impl FindingCode {
         }
     }
 
-    /// True for a finding about a lock without a result beside it. A purge leaves such locks alone.
+    /// True for a finding about a lock without a result beside it. A purge removes such locks only
+    /// with `--state in-progress`.
     pub(crate) fn is_of_an_open_lock(self) -> bool {
         match self {
             Self::NoExpiry | Self::ExcessTtl | Self::Overdue => true,

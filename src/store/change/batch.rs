@@ -129,7 +129,7 @@ struct RequestedChange<'a> {
 }
 
 impl<'a> Batch<'a> {
-    /// Creates a batch. A change that cannot be compared gets the outcome `Conflict` and is never
+    /// Creates a batch. A change that cannot be compared gets the outcome `ChangedMeanwhile` and is never
     /// sent. Its record was not read exactly enough, or the Redis key to change was absent.
     pub(in crate::store) fn new(changes: &'a [Change]) -> Self {
         let mut asked = Vec::with_capacity(changes.len());
