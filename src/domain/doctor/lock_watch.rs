@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::domain::record::deadline::SLACK_MS;
 use crate::domain::record::{Deadline, Evidence, KeyState, Observation, Record};
 use crate::domain::schema::{Schema, State};
 
@@ -60,18 +61,31 @@ pub(crate) struct WatchedLock {
 pub(crate) enum WatchEnd {
     /// It was still held at the last look.
     Held,
-    /// A result was stored before its deadline, or perhaps after it if `may_be_late`. `ttl_ms` is
-    /// the TTL of the result, at least and at most; `is_completed` is false for a failure.
-    Result { ttl_ms: Option<(u64, u64)>, is_completed: bool, may_be_late: bool },
+    /// A result was stored before its deadline, or perhaps after it if `may_be_late`. `is_own` is
+    /// true if the result has the owner or the time of the lock; else another request may have
+    /// stored it after the lock ended between two looks. `ttl_ms` is the TTL of the result, at least
+    /// and at most; `is_completed` is false for a failure.
+    Result { ttl_ms: Option<(u64, u64)>, is_completed: bool, is_own: bool, may_be_late: bool },
     /// It was held until its deadline, or almost, and then gone without a result.
     Expired,
     /// The same, and a result was stored later. `is_same` is true if the result has the owner or
     /// the time of the lock.
     ResultAfterExpiry { is_same: bool },
-    /// It was gone before its deadline, without a result, or another request had taken it.
+    /// It was gone before its deadline, without a result, or another request had taken it, or had
+    /// stored a result.
     Gone,
     /// Its deadline moved or its value changed, and nothing shows whether it is the same lock.
     Ambiguous,
+}
+
+/// Whose result follows a lock, by the owner and the time in both values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ResultAuthor {
+    /// The request that held the lock.
+    Same,
+    Other,
+    /// The values do not say it.
+    Unknown,
 }
 
 impl WatchedLock {
@@ -135,9 +149,10 @@ impl WatchedLock {
             State::InProgress if self.end == WatchEnd::Expired => {}
             State::InProgress => self.still_locked(record, at),
             state if state.is_result() => {
-                let since = at.after_ms.saturating_sub(self.seen_ms);
-                self.left_at_end_ms = self.last_left_ms.map(|left| left.saturating_sub(since));
                 self.end = self.result(record, seen, state == State::Completed, at);
+                if matches!(self.end, WatchEnd::Result { .. }) {
+                    self.left_at_end_ms = self.least_left(at);
+                }
             }
             State::Released | State::Absent => self.end = self.gone(seen),
             _ => self.end = WatchEnd::Ambiguous,
@@ -158,6 +173,44 @@ impl WatchedLock {
         }
     }
 
+    /// The least time that it had left at this look, in milliseconds, by the clock of this run;
+    /// `None` if the time left was not known.
+    fn least_left(&self, at: LookTime) -> Option<u64> {
+        let since = at.after_ms.saturating_sub(self.seen_ms);
+        Some(self.last_left_ms?.saturating_sub(since))
+    }
+
+    /// True if its deadline had certainly not passed when this was read.
+    fn is_before_deadline(&self, seen: &Observation, at: LookTime) -> bool {
+        if self.deadline == Deadline::Never || self.least_left(at).is_some_and(|left| left > 0) {
+            return true;
+        }
+        match (seen.server_ms, self.deadline.millis()) {
+            (Some(now), Some(deadline)) => now < deadline,
+            _ => false,
+        }
+    }
+
+    fn author(&self, result: &Record) -> ResultAuthor {
+        let Some(value) = result.readings[result.schema.result_key_index()].decoded() else {
+            return ResultAuthor::Unknown;
+        };
+        let has_owners = self.owner.is_some() && value.owner.is_some();
+        if has_owners && self.owner != value.owner {
+            return ResultAuthor::Other;
+        }
+        let has_times = self.created_ms.is_some() && value.created_ms.is_some();
+        if has_times && self.created_ms == value.created_ms {
+            return ResultAuthor::Same;
+        }
+        // With another time, it may be the next request of the same worker. Or this service gives
+        // the result a time of its own.
+        if has_owners && !has_times {
+            return ResultAuthor::Same;
+        }
+        ResultAuthor::Unknown
+    }
+
     fn result(
         &self,
         record: &Record,
@@ -165,20 +218,21 @@ impl WatchedLock {
         is_completed: bool,
         at: LookTime,
     ) -> WatchEnd {
-        if self.end == WatchEnd::Expired {
-            let value = record.readings[record.schema.result_key_index()].decoded();
-            let has_owner = value.is_some_and(|value| {
-                self.owner.is_some() && value.owner.as_deref() == self.owner.as_deref()
-            });
-            let has_time = value.is_some_and(|value| {
-                self.created_ms.is_some() && value.created_ms == self.created_ms
-            });
-            return WatchEnd::ResultAfterExpiry { is_same: has_owner || has_time };
+        let author = self.author(record);
+        let is_expired = self.end == WatchEnd::Expired
+            || author == ResultAuthor::Other && self.is_past_deadline(seen);
+        if is_expired {
+            return WatchEnd::ResultAfterExpiry { is_same: author == ResultAuthor::Same };
+        }
+        if author == ResultAuthor::Other {
+            return WatchEnd::Gone;
         }
         let left = record.result().and_then(|key| key.time_left.millis());
         let since = at.after_ms.saturating_sub(self.seen_ms);
         let ttl_ms = left.map(|left| (left, left.saturating_add(since)));
-        WatchEnd::Result { ttl_ms, is_completed, may_be_late: self.is_past_deadline(seen) }
+        let is_own = author == ResultAuthor::Same;
+        let may_be_late = !self.is_before_deadline(seen, at);
+        WatchEnd::Result { ttl_ms, is_completed, is_own, may_be_late }
     }
 
     fn still_locked(&mut self, record: &Record, at: LookTime) {
@@ -193,14 +247,15 @@ impl WatchedLock {
             self.end = self.gone(&record.seen);
             return;
         }
-        let is_moved = lock.deadline.is_later_by(self.deadline, MOVE_TOLERANCE_MS);
         let is_proven = owner.is_some() || created_ms.is_some();
-        if is_moved && !is_proven {
+        let is_touched = lock.deadline.is_later_by(self.deadline, SLACK_MS)
+            || lock.deadline == Deadline::Unknown;
+        if is_touched && !is_proven {
             // Another request may have taken the lock.
             self.end = WatchEnd::Ambiguous;
             return;
         }
-        if is_moved {
+        if lock.deadline.is_later_by(self.deadline, MOVE_TOLERANCE_MS) {
             self.moved.push(lock.clone());
             self.moves = self.moved.len();
             self.deadline = lock.deadline;

@@ -61,7 +61,7 @@ fn holds_are_seen_and_compared_with_the_stated_ttl() {
     };
     let fine = observe(25, 1_500, "30s");
     assert_eq!(fine["severity"], "ok", "{fine:#}");
-    assert!(fine["fact"].as_str().unwrap().contains("of 25 locks that ended"), "{fine:#}");
+    assert!(fine["fact"].as_str().unwrap().contains("of 25 locks with a result"), "{fine:#}");
     assert!(fine["fact"].as_str().unwrap().contains("the longest hold seen is"), "{fine:#}");
     let few = observe(3, 1_500, "30s");
     assert_eq!(few["severity"], "unknown", "{few:#}");
@@ -185,6 +185,61 @@ fn locks_that_expire_while_their_handlers_run_are_found() {
     let found = only(&child.ends());
     assert_ne!(found["severity"], "ok", "{found:#}");
     assert!(found["fact"].as_str().unwrap().contains("20 locks"), "{found:#}");
+}
+
+/// Rule: a worker dies, its lock expires, and a retry takes the key and is done before the next look.
+#[test]
+fn the_results_of_retries_are_not_counted_for_locks_that_expired() {
+    let server = Server::start();
+    let words = [&HOLDS[..], &["--lock-ttl", "1s"]].concat();
+    let child = started(&server, &words);
+    for _ in 0..2 {
+        for number in 0..30 {
+            server.set(&format!("idem:{number}"), LOCK, 1_000);
+        }
+        until("the locks expired", || server.get("idem:29").is_none());
+        for number in 0..30 {
+            server.set(&format!("idem:{number}"), DONE, 3_600_000);
+        }
+        sleep(Duration::from_millis(500));
+    }
+    let found = only(&child.ends());
+    assert_ne!(found["severity"], "ok", "{found:#}");
+    let fact = found["fact"].as_str().unwrap();
+    assert!(fact.contains("no lock certainly ended in a result"), "{found:#}");
+    assert!(!fact.contains("ended with at most"), "{found:#}");
+}
+
+/// Rule: the owner in the result says whose it is. Here another worker was done before the lock
+/// expired, because somebody had removed it.
+#[test]
+fn the_result_of_another_owner_is_not_counted() {
+    let server = Server::start();
+    let only_holds = ["--schema", "reference", "--only", "hold-times", "--observe", "3s"];
+    let observe = |by: &str| {
+        let created: Vec<String> = (0..25).map(|_| owned("worker-1", 0)).collect();
+        let child = started(&server, &[&only_holds[..], &["--lock-ttl", "30s"]].concat());
+        for (number, lock) in created.iter().enumerate() {
+            server.set(&format!("idemkey:{number}"), lock, 30_000);
+        }
+        sleep(Duration::from_millis(900));
+        for (number, lock) in created.iter().enumerate() {
+            let created_at = lock.rsplit(':').next().unwrap().trim_end_matches('}');
+            let result = format!(
+                r#"{{"state":"completed","owner":"{by}","fingerprint":"f","created_at":{created_at},"completed_at":{created_at},"response":null}}"#
+            );
+            server.set(&format!("idemkey:{number}"), result, 3_600_000);
+        }
+        let found = only(&child.ends());
+        server.send::<()>(&[b"FLUSHALL"]);
+        found
+    };
+    let own = observe("worker-1");
+    assert_eq!(own["severity"], "ok", "{own:#}");
+    let fact = own["fact"].as_str().unwrap();
+    assert!(fact.contains("of 25 locks that ended in their own result"), "{own:#}");
+    let other = observe("worker-2");
+    assert_eq!(other["severity"], "unknown", "{other:#}");
 }
 
 /// Rule: a new request may have taken a lock whose value says nothing about it.

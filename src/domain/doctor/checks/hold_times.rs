@@ -22,8 +22,9 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
            result with 20 % of its time left or less, or if it had expired when its own result was \
            stored (by owner or created_at), or if 20 locks or more and 20 % of them expired without \
            such a result, or 10 or more and all of them. A note if fewer did, if the schema renews its locks, or if only the \
-           schema's default TTL is that short. OK needs 20 \
-           locks that ended in a result, none of them too close to its deadline to tell, and a \
+           schema's default TTL is that short. A result counts if it has the owner or created_at of \
+           the lock, or if it was read before the deadline of the lock and has neither. OK needs 20 \
+           locks with such a result, none of them too close to its deadline to tell, and a \
            stated TTL. The 80 %, 20 % and 20 are idemctl's own \
            thresholds.",
     source: "https://redis.io/docs/latest/develop/use/patterns/distributed-locks/",
@@ -49,9 +50,12 @@ const LEAST_OF_ALL: usize = 10;
 /// How long the locks of a schema were held.
 struct HoldTimes<'a> {
     schema: Arc<Schema>,
-    /// The locks that ended in a result and were not renewed, and of those the longest hold that
-    /// was seen, in milliseconds.
-    count: usize,
+    /// The locks that ended in their own result and were not renewed.
+    own: usize,
+    /// The locks with a result before their deadline that may be another request's: the values
+    /// have neither an owner nor a time. Such a lock ended before its deadline all the same.
+    followed: usize,
+    /// The longest hold of all these that was seen, in milliseconds.
     longest_ms: u64,
     /// The longest time that a lock had left, in milliseconds: its TTL is not shorter.
     longest_left_ms: u64,
@@ -61,7 +65,8 @@ struct HoldTimes<'a> {
 /// How the watched locks of a schema ended.
 #[derive(Default)]
 struct WatchedEnds {
-    /// Ended in a result shortly before their deadline, or after it; with the longest time left.
+    /// Were followed by a result shortly before their deadline, or by their own one after it; with
+    /// the longest time left.
     late: usize,
     late_left_ms: u64,
     /// Had expired when their own result was stored.
@@ -86,7 +91,7 @@ fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
         let of_schema = times_of(&mut times, &of.schema);
         of_schema.longest_left_ms = of.lock_ttls.percentile(100).unwrap_or(0);
         for hold in &of.holds_ms {
-            of_schema.add(*hold);
+            of_schema.add_own(*hold);
         }
     }
     let mut judgements = Vec::new();
@@ -105,13 +110,13 @@ fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
     for of_schema in &times {
         let ends = of_schema.ends();
         let has_ended = ends.outlived + ends.expired + ends.unclear > 0;
-        if of_schema.count > 0 || has_ended {
+        if of_schema.count() > 0 || has_ended {
             is_seen = true;
             judgements.extend(judge_schema(of_schema, &ends, is_observed));
         }
     }
     if is_observed && !is_seen && facts.schemas.iter().any(|schema| schema.has_locks()) {
-        let why = "no lock in the samples ended in a result".to_owned();
+        let why = "no lock in the samples certainly ended in a result".to_owned();
         judgements.push(unknown(why.clone(), why, true));
     }
     judgements
@@ -120,7 +125,7 @@ fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
 fn add_run<'a>(times: &mut Vec<HoldTimes<'a>>, run: &'a ObservedRun) {
     for (name, hold) in &run.holds_ms {
         if let Some(of_schema) = times.iter_mut().find(|of| of.schema.name == *name) {
-            of_schema.add(*hold);
+            of_schema.add_own(*hold);
         }
     }
     for lock in &run.locks {
@@ -135,8 +140,14 @@ fn add_run<'a>(times: &mut Vec<HoldTimes<'a>>, run: &'a ObservedRun) {
             of_schema.longest_left_ms = of_schema.longest_left_ms.max(lifetime);
         }
         of_schema.watched.push(lock);
-        if matches!(lock.end, WatchEnd::Result { .. }) {
-            of_schema.add(lock.held_ms());
+        match lock.end {
+            WatchEnd::Result { is_own: true, .. } => of_schema.add_own(lock.held_ms()),
+            WatchEnd::Result { may_be_late: false, .. } => {
+                of_schema.followed += 1;
+                of_schema.longest_ms = of_schema.longest_ms.max(lock.held_ms());
+            }
+            // After the deadline, a retry may have stored it.
+            _ => {}
         }
     }
 }
@@ -150,7 +161,8 @@ fn times_of<'a, 'b>(
         None => {
             times.push(HoldTimes {
                 schema: Arc::clone(schema),
-                count: 0,
+                own: 0,
+                followed: 0,
                 longest_ms: 0,
                 longest_left_ms: 0,
                 watched: Vec::new(),
@@ -162,9 +174,29 @@ fn times_of<'a, 'b>(
 }
 
 impl HoldTimes<'_> {
-    fn add(&mut self, hold_ms: u64) {
-        self.count += 1;
+    fn add_own(&mut self, hold_ms: u64) {
+        self.own += 1;
         self.longest_ms = self.longest_ms.max(hold_ms);
+    }
+
+    /// The locks that certainly ended before their deadline, or in their own result.
+    fn count(&self) -> usize {
+        self.own + self.followed
+    }
+
+    /// `of 3 locks that ended in their own result`; `None` without such locks.
+    fn counted(&self) -> Option<String> {
+        let result = "with a result before their deadline";
+        match (self.own, self.followed) {
+            (0, 0) => None,
+            (own, 0) => Some(format!("{} that ended in their own result", locks(own))),
+            (0, followed) => Some(format!("{} {result}", locks(followed))),
+            (own, followed) => Some(format!(
+                "{} that ended in their own result, and {} {result}",
+                locks(own),
+                locks(followed)
+            )),
+        }
     }
 
     /// The lock TTL that the deployment states, in milliseconds.
@@ -182,6 +214,8 @@ impl HoldTimes<'_> {
             let is_near = u128::from(left) * 100 <= u128::from(ttl) * u128::from(100 - LONG);
             match lock.end {
                 WatchEnd::ResultAfterExpiry { is_same: true } => ends.outlived += 1,
+                // A lock that expired is often followed by the result of a retry.
+                WatchEnd::Result { is_own: false, may_be_late: true, .. } => ends.unclear += 1,
                 WatchEnd::Result { .. } if is_near => {
                     ends.late += 1;
                     ends.late_left_ms = ends.late_left_ms.max(left);
@@ -208,14 +242,13 @@ fn judge_schema(
     let name = &times.schema.name;
     let hold = times.longest_ms;
     let seen = match hold {
-        0 if times.count == 0 => "no lock was held until a result came".to_owned(),
+        0 if times.count() == 0 => "no lock certainly ended in a result".to_owned(),
         0 => "no hold was long enough to be seen twice".to_owned(),
         _ => format!("the longest hold seen is {}", duration::short(hold)),
     };
-    let locks = if times.count == 1 { "lock" } else { "locks" };
     let mut fact = format!("{name}: {seen}");
-    if times.count > 0 {
-        fact.push_str(&format!(", of {} {locks} that ended in a result", times.count));
+    if let Some(counted) = times.counted() {
+        fact.push_str(&format!(", of {counted}"));
     }
     // The deadline did not move, so this is a bound, whatever the TTL is.
     let least_left = times.watched.iter().filter_map(|lock| lock.left_at_end_ms).min();
@@ -234,7 +267,7 @@ fn judge_schema(
     });
     let is_long = |ttl: u64| u128::from(hold) * 100 >= u128::from(ttl) * u128::from(LONG);
     let judgement = if ends.outlived > 0 {
-        let were = if ends.outlived == 1 { "1 lock" } else { &format!("{} locks", ends.outlived) };
+        let were = locks(ends.outlived);
         CheckJudgement::warning(format!("{fact}; {were} had expired when their result was stored"))
             .with_fault(ModelledFault::Expiry)
     } else if ends.late > 0 {
@@ -250,14 +283,14 @@ fn judge_schema(
         };
         found.with_evidence(FactEvidence::Configured).with_fault(ModelledFault::Expiry)
     } else if ends.expired > 0 {
-        let verb = if ends.expired == 1 { "lock was" } else { "locks were" };
+        let verb = if ends.expired == 1 { "was" } else { "were" };
         let fact = format!(
             "{fact}; {} {verb} held until the deadline, and expired before a result was stored",
-            ends.expired
+            locks(ends.expired)
         );
-        let are_all = times.count == 0 && ends.expired >= LEAST_OF_ALL;
+        let are_all = times.count() == 0 && ends.expired >= LEAST_OF_ALL;
         let are_many = ends.expired >= LEAST_HOLDS
-            && ends.expired * 100 >= (times.count + ends.expired) * MANY_EXPIRED;
+            && ends.expired * 100 >= (times.count() + ends.expired) * MANY_EXPIRED;
         let found = if are_many || are_all {
             CheckJudgement::warning(fact)
         } else {
@@ -276,15 +309,15 @@ fn judge_schema(
             .with_fault(ModelledFault::Expiry)
     } else if ends.unclear > 0 {
         let why = format!(
-            "{} locks ended between two looks, perhaps after their deadline, or were taken again",
-            ends.unclear
+            "{} ended between two looks, perhaps after the deadline, or may have been taken again",
+            locks(ends.unclear)
         );
         unknown(format!("{fact}; {why}"), why, stated.is_some())
-    } else if times.count < LEAST_HOLDS {
+    } else if times.count() < LEAST_HOLDS {
         if !is_observed {
             return None;
         }
-        unknown(fact, format!("{} {locks} are too few", times.count), stated.is_some())
+        unknown(fact, too_few(times.count()), stated.is_some())
     } else if stated.is_none() {
         if !is_observed {
             return None;
@@ -295,6 +328,15 @@ fn judge_schema(
         CheckJudgement::ok(fact).with_evidence(FactEvidence::Estimated)
     };
     Some(judgement.for_schemas(vec![name.clone()]))
+}
+
+/// `1 lock`, `3 locks`.
+fn locks(count: usize) -> String {
+    if count == 1 { "1 lock".to_owned() } else { format!("{count} locks") }
+}
+
+fn too_few(count: usize) -> String {
+    if count == 1 { "1 lock is too few".to_owned() } else { format!("{count} locks are too few") }
 }
 
 fn unknown(fact: String, why: String, is_stated: bool) -> CheckJudgement {

@@ -103,8 +103,8 @@ fn undecided(facts: &DeploymentFacts, run: &ObservedRun, longest_run: u64) -> Op
     let unclear = run.locks.iter().filter(|lock| lock.end == WatchEnd::Ambiguous).count();
     if unclear > 0 {
         return Some(format!(
-            "{unclear} of {} locks changed, and their values have no owner and no time that would \
-             show whether a new request took them",
+            "{unclear} of {} locks may have been taken by a new request, because their values have \
+             no owner and no time that would show it",
             run.locks.len()
         ));
     }

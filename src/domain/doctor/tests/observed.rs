@@ -4,6 +4,7 @@ use super::*;
 use crate::domain::doctor::lock_watch::{LookTime, WatchEnd, WatchedLock};
 use crate::domain::doctor::retry_window::{Redeliverer, RetryWindow};
 use crate::domain::doctor::{ObservedRun, interrupted};
+use crate::domain::record::decode::decode_all;
 use crate::domain::record::{Content, Deadline, Evidence, KeyState, Observation};
 use crate::domain::schema::{FormatTtl, State};
 
@@ -99,7 +100,8 @@ fn holds_are_compared_with_a_stated_ttl() {
 fn the_time_left_at_the_end_is_told() {
     let fact = |locks| statements(&observing(locks), "hold-times").swap_remove(0).judgement.fact;
     let few = fact(vec![ended(8_000, 10_000, 1_000), ended(9_000, 10_000, 500)]);
-    assert!(few.contains("the longest hold seen is 1s, of 2 locks"), "{few}");
+    let holds = "the longest hold seen is 1s, of 2 locks with a result before their deadline";
+    assert!(few.contains(holds), "{few}");
     assert!(few.contains("; the watched ones ended with 6s left or more"), "{few}");
     let once = fact(vec![ended(8_000, 10_000, 0)]);
     assert!(once.contains("no hold was long enough to be seen twice, of 1 lock"), "{once}");
@@ -165,6 +167,114 @@ fn locks_that_expire_are_never_in_order() {
     look_at_nothing(&mut released, 500);
     assert_eq!(released.end, WatchEnd::Gone);
     assert_eq!(severities(&with_others(released, 30), "hold-times"), [Fine]);
+}
+
+/// Looks at these results after the lock, and returns how the lock ended and what is said of 20 such
+/// locks.
+fn followed_by(
+    lock: &Record,
+    last_seen: u64,
+    result: &Record,
+    at_ms: u64,
+) -> (WatchEnd, Statement) {
+    let mut watched = WatchedLock::new(lock, at(0)).unwrap();
+    look(&mut watched, lock, last_seen);
+    look(&mut watched, result, at_ms);
+    let end = watched.end;
+    (end, statements(&observing(vec![watched; 20]), "hold-times").swap_remove(0))
+}
+
+/// Rule: a lock that expired is often followed by the result of a retry, within one look.
+#[test]
+fn the_result_of_a_retry_is_not_the_end_of_an_expired_lock() {
+    let plain = lock("express", LOCK, 2_000, 2_000);
+    let done = express(RESULT, TimeLeft::Millis(HOUR));
+    // It was seen for the last time shortly before its deadline, or long before.
+    for last_seen in [1_900, 500] {
+        let (end, found) = followed_by(&plain, last_seen, &done, 2_300);
+        assert!(matches!(end, WatchEnd::Result { is_own: false, may_be_late: true, .. }));
+        assert_eq!(found.judgement.severity, Unknown, "{}", found.judgement.fact);
+        let fact = &found.judgement.fact;
+        assert!(fact.contains("no lock certainly ended in a result"), "{fact}");
+        assert!(fact.contains("20 locks ended between two looks"), "{fact}");
+        assert!(!fact.contains("ended with at most"), "{fact}");
+    }
+    let (_, before) = followed_by(&plain, 500, &done, 1_000);
+    assert_eq!(before.judgement.severity, Fine);
+    assert!(before.judgement.fact.contains("of 20 locks with a result before their deadline"));
+}
+
+/// The timed schema with the owner in its results, and a value of it.
+fn owned(value: &str, left: u64) -> Record {
+    let record = lock("timed", value, left, 10_000);
+    let mut schema = (*record.schema).clone();
+    let owner = schema.values[0].fields.owner.clone();
+    schema.values[1].fields.owner = owner;
+    let readings = decode_all(&schema, &record.seen);
+    Record::new(Arc::new(schema), record.key, record.seen, readings)
+}
+
+/// Rule: the owner and the time say whose result it is, before and after the deadline.
+#[test]
+fn a_result_with_another_owner_is_another_requests() {
+    let lock = owned(r#"{"done":false,"by":"a","at":999000}"#, 10_000);
+    let of = |value: &str, last_seen: u64, at_ms: u64| {
+        let (end, found) = followed_by(&lock, last_seen, &owned(value, HOUR), at_ms);
+        (end, found.judgement.severity, found.judgement.fact)
+    };
+    for own in [r#"{"done":true,"at":999000}"#, r#"{"done":true,"by":"a"}"#] {
+        let (end, severity, fact) = of(own, 500, 1_000);
+        assert!(matches!(end, WatchEnd::Result { is_own: true, may_be_late: false, .. }), "{own}");
+        assert_eq!(severity, Fine, "{fact}");
+        assert!(fact.contains("of 20 locks that ended in their own result"), "{fact}");
+        // Read after the deadline, it is the lock's own all the same.
+        let (end, severity, fact) = of(own, 9_500, 10_500);
+        assert!(matches!(end, WatchEnd::Result { is_own: true, may_be_late: true, .. }), "{own}");
+        assert_eq!(severity, Warning, "{fact}");
+        assert_eq!(of(own, 5_000, 10_500).1, Unknown, "{own}");
+    }
+    for other in [r#"{"done":true,"by":"b","at":999000}"#, r#"{"done":true,"by":"b"}"#] {
+        let (end, severity, fact) = of(other, 500, 1_000);
+        assert_eq!((end, severity), (WatchEnd::Gone, Unknown), "{other}: {fact}");
+        assert!(fact.starts_with("no lock in the samples certainly ended"), "{other}: {fact}");
+        let (end, severity, fact) = of(other, 9_500, 10_500);
+        assert_eq!(end, WatchEnd::ResultAfterExpiry { is_same: false }, "{other}");
+        assert_eq!(severity, Warning, "all of them expired: {other}: {fact}");
+    }
+    // The next request of the same worker has another time, or this service gives the result one.
+    let later = r#"{"done":true,"by":"a","at":1000200}"#;
+    let (end, ..) = of(later, 500, 1_000);
+    assert!(matches!(end, WatchEnd::Result { is_own: false, may_be_late: false, .. }), "{end:?}");
+    let mut watched = WatchedLock::new(&lock, at(0)).unwrap();
+    look_at_nothing(&mut watched, 10_500);
+    look(&mut watched, &owned(later, HOUR), 12_000);
+    assert_eq!(watched.end, WatchEnd::ResultAfterExpiry { is_same: false });
+}
+
+/// Rule: if the user may not ask for the server's time, the clock of the run shows what is certainly
+/// before the deadline.
+#[test]
+fn without_the_servers_time_a_result_is_before_the_deadline_only_if_that_is_certain() {
+    let plain = lock("express", LOCK, 2_000, 2_000);
+    let of = |at_ms: u64| {
+        let mut watched = WatchedLock::new(&plain, at(0)).unwrap();
+        let mut result = express(RESULT, TimeLeft::Millis(HOUR));
+        result.seen.server_ms = None;
+        watched.look(Some(&result), &result.seen, at(at_ms));
+        watched.end
+    };
+    assert!(matches!(of(1_999), WatchEnd::Result { may_be_late: false, .. }));
+    assert!(matches!(of(2_000), WatchEnd::Result { may_be_late: true, .. }));
+    // Nothing shows whether a lock without an owner is still the same one.
+    let mut unknown = plain.clone();
+    unknown.seen.keys[0].deadline = Deadline::Unknown;
+    let mut watched = WatchedLock::new(&plain, at(0)).unwrap();
+    look(&mut watched, &unknown, 500);
+    assert_eq!(watched.end, WatchEnd::Ambiguous);
+    // A retry that took it at once moved its deadline by a little.
+    let mut retaken = WatchedLock::new(&plain, at(0)).unwrap();
+    look(&mut retaken, &until(&plain, 1_002_300), 400);
+    assert_eq!(retaken.end, WatchEnd::Ambiguous);
 }
 
 /// Rule: a service that renews its locks may hold them for long, and the time from creation to
@@ -314,7 +424,7 @@ fn what_a_run_does_not_show_of_renewals_is_told() {
     let mut unclear = WatchedLock::new(&plain, at(0)).unwrap();
     look(&mut unclear, &until(&plain, 1_030_000), 100);
     let fact = of(vec![ended(10_000, 0, 100), unclear]);
-    assert!(fact.starts_with("1 of 2 locks changed"), "{fact}");
+    assert!(fact.starts_with("1 of 2 locks may have been taken"), "{fact}");
     let late = WatchedLock::new(&plain, at(29_500)).unwrap();
     assert_eq!(of(vec![late]), "all locks were first seen shortly before the end of the run");
     let mut single = WatchedLock::new(&plain, at(0)).unwrap();
