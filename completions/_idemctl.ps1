@@ -2615,6 +2615,8 @@ Register-ArgumentCompleter -Native -CommandName 'idemctl' -ScriptBlock {
             [CompletionResult]::new('--key', '--key', [CompletionResultType]::ParameterName, 'Private key of the client certificate, in PEM format')
             [CompletionResult]::new('--sni', '--sni', [CompletionResultType]::ParameterName, 'Server name to request and to verify in the certificate [default: the host]')
             [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to use colours; `auto` checks NO_COLOR and whether stdout is a terminal')
+            [CompletionResult]::new('-y', '-y', [CompletionResultType]::ParameterName, 'Do not ask before the context gets another server')
+            [CompletionResult]::new('--yes', '--yes', [CompletionResultType]::ParameterName, 'Do not ask before the context gets another server')
             [CompletionResult]::new('-c', '-c', [CompletionResultType]::ParameterName, 'Refuse a server that is not a cluster node; clusters are also detected without it')
             [CompletionResult]::new('--cluster', '--cluster', [CompletionResultType]::ParameterName, 'Refuse a server that is not a cluster node; clusters are also detected without it')
             [CompletionResult]::new('--askpass', '--askpass', [CompletionResultType]::ParameterName, 'Ask for the password')

@@ -2571,6 +2571,8 @@ set edit:completion:arg-completer[idemctl] = {|@words|
             cand --key 'Private key of the client certificate, in PEM format'
             cand --sni 'Server name to request and to verify in the certificate [default: the host]'
             cand --color 'When to use colours; `auto` checks NO_COLOR and whether stdout is a terminal'
+            cand -y 'Do not ask before the context gets another server'
+            cand --yes 'Do not ask before the context gets another server'
             cand -c 'Refuse a server that is not a cluster node; clusters are also detected without it'
             cand --cluster 'Refuse a server that is not a cluster node; clusters are also detected without it'
             cand --askpass 'Ask for the password'

@@ -89,7 +89,7 @@ pub async fn run(context: &mut Context, args: Args, connection: &ConnectionArgs)
         context.ui.lead_to(Invocation::of(&config, &environment));
     }
     match args.what {
-        ContextSubcommand::Set(args) => set::set(context, args, connection),
+        ContextSubcommand::Set(args) => set::set(context, args, connection).await,
         ContextSubcommand::Test(args) => test::run(context, args).await,
         ContextSubcommand::Remove(args) => set::remove(context, &args).await,
         ContextSubcommand::List { output } => list(context, output),

@@ -31,6 +31,14 @@ pub(crate) struct ContextFields {
     pub(crate) ttls: Vec<(String, &'static str, Duration)>,
 }
 
+/// Another server for an existing context.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ServerChange {
+    /// The context's server, as messages name it.
+    pub(crate) from: String,
+    pub(crate) to: String,
+}
+
 /// The result of writing the config file.
 pub(crate) struct WrittenFile {
     /// The written fields as `NAME = VALUE`; empty if the context already had all of them.
@@ -45,21 +53,50 @@ pub(crate) struct WrittenFile {
 /// The path of a context's field, and its value.
 type SettingField = (Vec<String>, Value);
 
+/// The server to which these options would move the context; `None` if it keeps its server, or is
+/// new.
+///
+/// # Errors
+/// Usage: the options do not name a server that a context can have.
+pub(crate) fn server_change(
+    file: &ConfigFile,
+    name: &str,
+    connection: &ConnectionArgs,
+) -> Result<Option<ServerChange>, CommandError> {
+    refuse_what_is_not_stored(connection)?;
+    Ok(change_of_server(file, name, url(connection)?.as_deref()))
+}
+
+fn change_of_server(file: &ConfigFile, name: &str, url: Option<&str>) -> Option<ServerChange> {
+    let to = Target::parse(url?).ok()?.to_string();
+    let from = file.contexts().get(name)?.server()?;
+    if from == to { None } else { Some(ServerChange { from, to }) }
+}
+
 /// Writes the connection options and these fields into a context, and creates it if it does not
-/// exist.
+/// exist. `agreed` is the change of its server that the user has agreed to.
 ///
 /// # Errors
 /// Usage: a password would be stored, an option cannot be stored in a context, a new context has no
-/// server, there is nothing to write, or the file cannot be written.
+/// server, there is nothing to write, or the file cannot be written, or has changed since the user
+/// agreed.
 pub(crate) fn set_context(
     file: &ConfigFile,
     name: &str,
     connection: &ConnectionArgs,
     fields: &ContextFields,
+    agreed: Option<&ServerChange>,
 ) -> Result<WrittenFile, CommandError> {
     refuse_what_is_not_stored(connection)?;
     let url = url(connection)?;
     let (lock, file) = ConfigLock::take(file)?;
+    let change = change_of_server(&file, name, url.as_deref());
+    if change.is_some() && change.as_ref() != agreed {
+        return Err(CommandError::usage(format!(
+            "the server of context `{name}` was changed meanwhile; nothing was written"
+        ))
+        .hint("run the command again"));
+    }
     let before = file.contexts().get(name);
     if before.is_none() && url.is_none() {
         return Err(CommandError::usage(format!(

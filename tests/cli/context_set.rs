@@ -58,6 +58,7 @@ fn a_context_changes_and_the_rest_of_the_file_stays() {
             "-n",
             "2",
             "--protected=false",
+            "--yes",
         ])
         .exits(0);
     run.says("config.toml.bak");
@@ -125,7 +126,7 @@ fn the_named_config_file_is_created() {
     run(&["context", "set", "prod", "-u", "redis://h:1/0"])
         .exits(0)
         .says(format!("Added context prod in {file}:"));
-    run(&["context", "set", "prod", "-u", "redis://h:2/0"])
+    run(&["context", "set", "prod", "-u", "redis://h:2/0", "--yes"])
         .exits(0)
         .says(format!("Changed context prod in {file}:"));
     run(&["context", "list"]).exits(0).shows("h:2/0");
@@ -167,7 +168,42 @@ fn what_would_not_do_is_refused_and_nothing_is_written() {
     }
     let home = Home::with("[contexts.a]\nurl = \"redis://a\"\npassword_file = \"pass\"\n");
     home.write(".config/idemctl/pass", "s3cret\n");
-    home.run(&["context", "set", "a", "-h", "b"]).exits(0).says("password_file is unchanged");
+    let words = ["context", "set", "a", "-h", "b", "-y"];
+    home.run(&words).exits(0).says("password_file is unchanged");
+}
+
+/// Rule: a name that scripts and colleagues use leads to another server only if somebody says so.
+#[test]
+fn a_context_gets_another_server_only_after_a_question() {
+    let home = Home::with(CONFIG);
+    for url in ["redis://127.0.0.1:2", "redis://127.0.0.1:1/3", "redis://other:1"] {
+        let run = home.run(&["context", "set", "prod", "-u", url, "--read-only"]).exits(2);
+        run.says("context prod would no longer use 127.0.0.1:1/0, but ")
+            .says("nothing was written")
+            .says("pass --yes");
+        assert_eq!(text(&home), CONFIG, "{url}");
+    }
+    // The same server needs no question, however it is written, and whatever else changes.
+    for words in [&["-u", "redis://127.0.0.1:1/0"][..], &["-h", "127.0.0.1", "-p", "1"]] {
+        home.run(&[&["context", "set", "prod", "--timeout", "9s"], words].concat()).exits(0);
+    }
+    home.run(&["context", "set", "new", "-u", "redis://127.0.0.1:3"]).exits(0);
+    let before = text(&home);
+    let words = ["context", "set", "prod", "-h", "cache", "-p", "7000"];
+    let move_it = || on_terminal(idemctl(home.path()), &words);
+    answered(move_it(), "Move context prod from 127.0.0.1:1/0 to cache:7000/0?", "n\r")
+        .exits(2)
+        .shows("not confirmed; nothing was written");
+    assert_eq!(text(&home), before);
+    answered(move_it(), "[y/N]", "y\r").exits(0);
+    assert!(text(&home).contains("redis://cache:7000"), "{}", text(&home));
+    home.run(&["context", "set", "prod", "-h", "cache", "-p", "7001", "--yes"]).exits(0);
+    // Another run moves it while the question waits.
+    let mut session = move_it();
+    session.exp_string("[y/N]").unwrap();
+    home.run(&["context", "set", "prod", "-h", "third", "-y"]).exits(0);
+    answered(session, "", "y\r").exits(2).shows("changed meanwhile");
+    assert!(text(&home).contains("redis://third"), "{}", text(&home));
 }
 
 #[test]

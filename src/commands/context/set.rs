@@ -15,14 +15,14 @@ use crate::domain::schema::ttl::parse_ttl_or_none;
 use crate::exit::{CommandError, Exit};
 use crate::render::escape;
 use crate::render::style::NameColor;
-use crate::settings::{self, ContextFields};
+use crate::settings::{self, ContextFields, ServerChange};
 
 /// Add or change a context
 ///
 /// The connection and TLS options (-u, -h, -p, -s, -n, --user, --password-file, --tls, --cacert,
 /// --timeout ...) are saved in the context. A password itself is never saved. Other settings stay
-/// as they are, and the previous file is kept as config.toml.bak. set does not connect; `idemctl
-/// context test` does.
+/// as they are, and the previous file is kept as config.toml.bak. If an existing context would get
+/// another server, set asks first. set does not connect; `idemctl context test` does.
 #[derive(Debug, ClapArgs)]
 pub(super) struct SetArgs {
     /// Name of the context
@@ -77,6 +77,10 @@ pub(super) struct SetArgs {
     /// Folder with your own schemas
     #[arg(long, value_name = "DIR")]
     schema_dir: Option<PathBuf>,
+
+    /// Do not ask before the context gets another server
+    #[arg(short = 'y', long)]
+    yes: bool,
 }
 
 /// Remove a context from the config file
@@ -132,7 +136,7 @@ fn parse_ttl_of(text: &str) -> Result<(String, Duration), String> {
     Ok((schema.to_owned(), parse_ttl_or_none(ttl)?))
 }
 
-pub(super) fn set(
+pub(super) async fn set(
     context: &mut Context,
     args: SetArgs,
     connection: &ConnectionArgs,
@@ -165,7 +169,15 @@ pub(super) fn set(
     check_schemas(context, &name, &fields)?;
     let file = context.settings.file();
     let is_without_default = file.default_context().is_none();
-    let written = settings::set_context(file, &name, connection, &fields)?;
+    let change = settings::server_change(file, &name, connection)?;
+    // Scripts and colleagues use the name, and would then change data on the new server.
+    if let Some(change) = &change
+        && !args.yes
+    {
+        confirm_server(context, &name, change).await?;
+    }
+    let file = context.settings.file();
+    let written = settings::set_context(file, &name, connection, &fields, change.as_ref())?;
     let path = match file.path() {
         Some(path) => path.display().to_string(),
         None => String::new(),
@@ -213,6 +225,29 @@ pub(super) fn set(
         "`idemctl context test {name}` connects and reports what works there{default}"
     ));
     Ok(Exit::Done)
+}
+
+/// Asks whether the context shall get another server.
+///
+/// # Errors
+/// Usage: the user did not agree, or there is no terminal.
+async fn confirm_server(
+    context: &mut Context,
+    name: &str,
+    ServerChange { from, to }: &ServerChange,
+) -> Result<()> {
+    let change = format!("context {name} would no longer use {from}, but {to}");
+    if !context.ui.is_interactive() {
+        let options = "pass --yes to move the context, or choose another name for a new one";
+        return Err(CommandError::usage(format!("{change}; nothing was written"))
+            .hint(options)
+            .into());
+    }
+    let question = format!("Move context {name} from {from} to {to}?");
+    if !context.ui.confirm(&question).await? {
+        return Err(CommandError::usage("not confirmed; nothing was written").into());
+    }
+    Ok(())
 }
 
 /// # Errors
