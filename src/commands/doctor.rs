@@ -28,9 +28,13 @@ use crate::exit::{CommandError, Exit};
 use crate::files;
 use crate::render::coverage;
 use crate::render::doctor::{self as render, PageDetail};
+use crate::render::doctor_remedy::DoctorRemedies;
 use crate::render::doctor_verdict;
 use crate::render::escape;
 use crate::store::doctor::read_deployment;
+
+/// About how many lines follow the page: the hints, and the shell's prompt.
+const HINT_LINES: usize = 4;
 
 /// Larger than any file of acceptances.
 const LARGEST_ACCEPTED: u64 = 1024 * 1024;
@@ -224,9 +228,12 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     doctor::accept(&mut statements, &acceptances, today);
     // The sort is stable, so the checks keep their order.
     statements.sort_by_key(|statement| position(statement.judgement.severity));
-    show(context, args.output, &statements, &catalog, &facts)?;
+    let lines = show(context, args.output, &statements, &catalog, &facts)?;
     if need != SampleNeed::Nothing && schemas.is_empty() {
         record_sample::say_unseen(context, &facts.sample);
+    }
+    if args.output == Output::Table {
+        repeat_verdict(context, &statements, lines)?;
     }
     Ok(match doctor::verdict(&statements) {
         DoctorVerdict::Findings => Exit::No,
@@ -265,13 +272,14 @@ fn position(severity: CheckSeverity) -> usize {
     }
 }
 
+/// Prints the statements and what belongs to them. Returns the number of lines of the page.
 fn show(
     context: &mut Context,
     output: Output,
     statements: &[Statement],
     catalog: &Catalog,
     facts: &DeploymentFacts,
-) -> Result<()> {
+) -> Result<usize> {
     let schemas: Vec<&str> = facts.schemas.iter().map(|schema| schema.name.as_str()).collect();
     let mut place = Vec::new();
     for node in &facts.nodes {
@@ -290,6 +298,7 @@ fn show(
     };
     let mut invocation = context.ui.invocation().clone();
     invocation.set_context(context.settings.context_name());
+    let remedies = DoctorRemedies { invocation: &invocation, nodes: &facts.nodes };
     let is_on_sandbox = context.is_on_sandbox();
     // Eviction and lost writes are only possible on a temporary local Redis, whatever server the
     // options name.
@@ -303,10 +312,13 @@ fn show(
     };
     let mut values = Vec::with_capacity(statements.len());
     for statement in statements {
-        values.push(render::statement(statement, &replay, &invocation));
+        values.push(render::statement(statement, &replay, remedies));
     }
+    let mut lines = 0;
     context.show(output, "checks", &values, |view| {
-        render::page(statements, detail, &replay, &invocation, view)
+        let page = render::page(statements, detail, &replay, remedies, view);
+        lines = page.lines().count();
+        page
     })?;
     if output != Output::Table {
         context.ui.status(&doctor_verdict::counts(statements));
@@ -314,11 +326,14 @@ fn show(
     if let Some(rules) = render::missing_rules(statements) {
         let rules = escape::text(rules.as_bytes());
         context.ui.hint(&format!(
-            "these ACL rules allow what was refused: {rules} (docs/doctor.md, Rights, has all)"
+            "an administrator can allow all of this with ACL SETUSER and these rules: {rules} \
+             (docs/doctor.md, Rights, has all)"
         ));
     }
     if output == Output::Table {
-        if let Some(line) = coverage::left_out(catalog) {
+        if let Some(line) = coverage::left_out(catalog)
+            && facts.sample.is_ok()
+        {
             context.ui.note(&line);
         }
         let names_context = |statement: &Statement| {
@@ -326,14 +341,24 @@ fn show(
         };
         if context.settings.context_name().is_none() && statements.iter().any(names_context) {
             context.ui.hint(
-                "NEW-NAME is the name of a new context, which stores how to connect; an existing one \
-                 would get this server; then pass --context NEW-NAME",
+                "NEW-NAME is the name of a new context, which stores how to connect; then pass \
+                 --context NEW-NAME",
             );
         }
         context.ui.hint(
             "`idemctl help doctor` explains the words on this page, and docs/doctor.md describes each \
              check",
         );
+    }
+    Ok(lines)
+}
+
+/// Repeats the verdict below a page that is longer than the terminal, because its first line has
+/// left the screen. `lines` is the number of lines of the page.
+fn repeat_verdict(context: &mut Context, statements: &[Statement], lines: usize) -> Result<()> {
+    if context.ui.is_taller_than_terminal(lines + HINT_LINES) {
+        let palette = context.ui.view().palette;
+        context.ui.page(doctor_verdict::line(statements, palette) + "\n")?;
     }
     Ok(())
 }

@@ -3,9 +3,9 @@
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 
+use super::doctor_remedy::DoctorRemedies;
 use super::doctor_verdict;
 use super::escape;
-use super::invocation::Invocation;
 use super::page::Page;
 use super::style::{Palette, View};
 use super::table::grid_folding;
@@ -77,12 +77,11 @@ struct AcceptedJson<'a> {
     is_exceeded: bool,
 }
 
-/// A statement as JSON. `replay` returns the command line that replays a history; `invocation`
-/// completes the command lines in the advice.
+/// A statement as JSON. `replay` returns the command line that replays a history.
 pub(crate) fn statement<'a>(
     statement: &'a Statement,
     replay: &dyn Fn(&Counterexample) -> String,
-    invocation: &Invocation,
+    remedies: DoctorRemedies<'_>,
 ) -> StatementJson<'a> {
     let judgement = &statement.judgement;
     let mut counterexamples = Vec::new();
@@ -108,7 +107,7 @@ pub(crate) fn statement<'a>(
         schemas: &judgement.schemas,
         fact: &judgement.fact,
         consequence: statement.consequence(),
-        remedy: statement.remedy().map(|remedy| invocation.complete(&remedy).into_owned()),
+        remedy: remedies.of(&[statement]),
         inputs: judgement.inputs.as_deref(),
         replay: statement.counterexamples.first().map(replay),
         counterexamples,
@@ -153,20 +152,23 @@ pub(crate) fn page(
     statements: &[Statement],
     detail: PageDetail<'_>,
     replay: &dyn Fn(&Counterexample) -> String,
-    invocation: &Invocation,
+    remedies: DoctorRemedies<'_>,
     view: View,
 ) -> String {
     let mut page = Page::new(view);
     page.wrapped(0, &doctor_verdict::line(statements, view.palette));
     page.wrapped(
         0,
-        &view.palette.dim(&format!("Checked: {}.", escape::text(detail.place.as_bytes()))),
+        &view
+            .palette
+            .dim(&format!("Checked (server/database): {}.", escape::text(detail.place.as_bytes()))),
     );
     if !detail.schemas.is_empty() {
         let names = escape::text(detail.schemas.join(", ").as_bytes());
         let which = if detail.schemas.len() == 1 { "Schema" } else { "Schemas" };
         let how = if detail.are_named { "as named" } else { "by the keys in a sample" };
-        let what = "A schema describes what a service stores in Redis, and its steps.";
+        let what = "A schema describes the locks and results that a service stores in Redis, and its \
+                    steps. A lock marks a request that is being executed. A result is its response.";
         page.wrapped(0, &view.palette.dim(&format!("{which} in use, {how}: {names}. {what}")));
     }
     let mut shown: Vec<&Statement> = Vec::new();
@@ -181,7 +183,7 @@ pub(crate) fn page(
         if refused.len() > 1 {
             if !shown.iter().any(|other| other.is_refused_like(statement)) {
                 page.line("");
-                paragraph_of_refused(&mut page, &refused, detail.shows_servers, invocation);
+                paragraph_of_refused(&mut page, &refused, detail.shows_servers, remedies);
                 shown.extend(refused);
             }
             continue;
@@ -197,7 +199,7 @@ pub(crate) fn page(
                 alike.push(other);
             }
         }
-        paragraph(&mut page, &alike, &shown, detail, replay, invocation);
+        paragraph(&mut page, &alike, &shown, detail, replay, remedies);
         shown.extend(alike);
     }
     if !sound.is_empty() {
@@ -253,7 +255,7 @@ fn paragraph_of_refused(
     page: &mut Page,
     alike: &[&Statement],
     shows_servers: bool,
-    invocation: &Invocation,
+    remedies: DoctorRemedies<'_>,
 ) {
     let [statement, ..] = alike else { return };
     let judgement = &statement.judgement;
@@ -277,12 +279,12 @@ fn paragraph_of_refused(
         page.field("At", &escape::text(judgement.nodes.join(", ").as_bytes()));
     }
     // Advice that is not about one of the checks alone names all of them.
-    if let Some(remedy) = statement.remedy() {
+    if let Some(remedy) = remedies.of(&[statement]) {
         let remedy = remedy.replace(
             &format!("--skip {}", statement.check.code),
             &format!("--skip {}", codes.join(",")),
         );
-        page.field("Remedy", &escape::text(invocation.complete(&remedy).as_bytes()));
+        page.field("Remedy", &escape::text(remedy.as_bytes()));
     }
 }
 
@@ -321,7 +323,7 @@ fn paragraph(
     shown: &[&Statement],
     detail: PageDetail<'_>,
     replay: &dyn Fn(&Counterexample) -> String,
-    invocation: &Invocation,
+    remedies: DoctorRemedies<'_>,
 ) {
     for statement in alike {
         heading(page, statement);
@@ -356,13 +358,12 @@ fn paragraph(
         let line = format!("{schema} was not explored: {why}");
         page.field("Not shown", &escape::text(line.as_bytes()));
     }
-    if let Some(remedy) = statement.remedy() {
-        let alike = shown.iter().rposition(|before| before.remedy().as_ref() == Some(&remedy));
-        let mut whole = likewise(&invocation.complete(&remedy), &remedy, others);
-        if judgement.nodes.len() > 1 && whole.contains("CONFIG SET") {
-            whole.push_str(" Do this on each of these servers.");
-        }
-        let text = as_before(shown, alike).unwrap_or(whole);
+    if let Some(remedy) = remedies.of(alike) {
+        let is_same = |before: &&Statement| remedies.of(&[*before]).as_ref() == Some(&remedy);
+        let text = match as_before(shown, shown.iter().rposition(is_same)) {
+            Some(text) => text,
+            None => likewise(&remedy, statement, others),
+        };
         page.field("Remedy", &escape::text(text.as_bytes()));
     }
     if let Some(accepted) = &statement.accepted {
@@ -379,10 +380,10 @@ fn paragraph(
 }
 
 /// The advice for the first of several statements, and the schemas to which the rest applies.
-fn likewise(text: &str, remedy: &str, others: &[&Statement]) -> String {
+fn likewise(text: &str, first: &Statement, others: &[&Statement]) -> String {
     let mut schemas: Vec<&str> = Vec::new();
     for other in others {
-        if other.remedy().is_some_and(|advice| advice != remedy) {
+        if other.remedy() != first.remedy() {
             schemas.extend(other.judgement.schemas.iter().map(String::as_str));
         }
     }

@@ -4,7 +4,7 @@ use anstyle::{AnsiColor, Style};
 
 use super::style::Palette;
 use super::words::counted;
-use crate::domain::doctor::{AppliedAcceptance, CheckSeverity, FactEvidence, Statement};
+use crate::domain::doctor::{AppliedAcceptance, CheckSeverity, Statement};
 
 /// `3 problems, 2 notes, 1 not checked, 21 fine. Begin with eviction-policy.` The statements are in
 /// the order of the page.
@@ -40,12 +40,9 @@ pub(crate) fn counts(statements: &[Statement]) -> String {
 
 /// What the operator does first; empty if everything is fine.
 fn first_step(statements: &[Statement]) -> String {
-    let mut alarms = statements.iter().filter(|statement| statement.is_alarm());
-    let first = alarms.next();
-    // What a schema's file states was there before, and the operator cannot change it now.
-    let is_seen = |statement: &&Statement| statement.judgement.evidence != FactEvidence::Configured;
-    let seen = first.into_iter().chain(alarms).find(is_seen);
-    if let Some(first) = seen.or(first) {
+    let alarms = statements.iter().filter(|statement| statement.is_alarm());
+    // The first one of those that are equal.
+    if let Some(first) = alarms.min_by_key(|statement| urgency(statement)) {
         return format!("Begin with {}.", first.check.code);
     }
     if let Some(first) = of(statements, CheckSeverity::Unknown).next() {
@@ -58,6 +55,12 @@ fn first_step(statements: &[Statement]) -> String {
         return "Read the notes.".to_owned();
     }
     String::new()
+}
+
+/// Errors before warnings. A setting of a server can be changed now, and a schema cannot.
+fn urgency(statement: &Statement) -> (bool, bool) {
+    let is_error = statement.judgement.severity == CheckSeverity::Error;
+    (!is_error, statement.check.is_about_schemas())
 }
 
 fn of(statements: &[Statement], severity: CheckSeverity) -> impl Iterator<Item = &Statement> {

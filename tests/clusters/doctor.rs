@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::support::cluster::Cluster;
 use crate::support::fault::fake;
 use crate::support::sentinel::{SERVICE, Watched};
-use crate::support::{Run, Running as _, Runs as _, idemctl, until};
+use crate::support::{FOREVER, Run, Running as _, Runs as _, idemctl, until};
 
 fn checks(run: &Run) -> Vec<Value> {
     run.json()["checks"].as_array().unwrap().clone()
@@ -40,6 +40,13 @@ fn a_cluster_is_judged_node_by_node() {
     let apart = &of(&apart, "keys-in-slots")[0];
     assert_eq!((&apart["severity"], &apart["evidence"]), (&"error".into(), &"configured".into()));
     assert_eq!(apart["schemas"], serde_json::json!(["event-driven"]));
+    // Both are errors. The page has them in the order of the checks, and begins with what an
+    // operator can mend.
+    cluster.set("idem:stuck", r#"{"status":"IN_PROGRESS"}"#, FOREVER);
+    let only = ["--schema", "event-driven,express", "--only", "keys-in-slots,endless-locks"];
+    let page = cluster.idemctl(&[&["doctor"], &only[..]].concat()).exits(1).text();
+    assert!(page.lines().next().unwrap().ends_with("Begin with endless-locks."), "{page}");
+    assert!(page.find("error    keys-in-slots") < page.find("error    endless-locks"), "{page}");
     // One of the nodes has another policy.
     let mut second = cluster.connect(1);
     for (parameter, value) in [("maxmemory", "100mb"), ("maxmemory-policy", "allkeys-lru")] {
@@ -54,6 +61,51 @@ fn a_cluster_is_judged_node_by_node() {
     cluster.begin_to_move(0, 0, 1);
     let moving = of(&run(&[]), "migrating-slots");
     assert!(moving.iter().any(|check| check["severity"] == "warning"), "{moving:#?}");
+}
+
+/// Rule: each server of a cluster has settings of its own, and a replica keeps them when it takes
+/// over.
+#[test]
+fn advice_to_change_a_setting_names_each_server() {
+    let cluster = Cluster::start_with_replicas(3);
+    let remedy = || {
+        let words = ["doctor", "-o", "json", "--schema", "express", "--only", "eviction-policy"];
+        let found = of(&cluster.idemctl(&words), "eviction-policy")[0].clone();
+        found["remedy"].as_str().unwrap().to_owned()
+    };
+    let line = |index: usize| {
+        let port = cluster.port(index);
+        format!("`redis-cli -h 127.0.0.1 -p {port} CONFIG SET maxmemory-policy noeviction`")
+    };
+    let evict = |index: usize| {
+        let mut connection = cluster.connect(index);
+        for (parameter, value) in [("maxmemory", "100mb"), ("maxmemory-policy", "allkeys-lru")] {
+            redis::cmd("CONFIG")
+                .arg("SET")
+                .arg(parameter)
+                .arg(value)
+                .exec(&mut connection)
+                .unwrap();
+        }
+    };
+    evict(1);
+    let one = remedy();
+    assert!(one.contains(&line(1)) && !one.contains("each of these servers"), "{one}");
+    // Its replica is one of the servers that have no slots.
+    let (_, replicas) = one.rsplit_once("its own settings: ").unwrap();
+    let names: Vec<String> =
+        (3..6).map(|index| format!("127.0.0.1:{}.", cluster.port(index))).collect();
+    assert!(names.iter().any(|name| name == replicas), "{one}");
+    evict(2);
+    let two = remedy();
+    let both: Vec<String> =
+        (1..3).map(|index| format!("127.0.0.1:{}", cluster.port(index))).collect();
+    let named = |first: usize| {
+        let names = format!("{}, {}.", both[first], both[1 - first]);
+        two.contains(&format!("Do this on each of these servers: {names}"))
+    };
+    assert!(named(0) || named(1), "{two}");
+    assert!(two.contains(&line(1)) || two.contains(&line(2)), "{two}");
 }
 
 #[test]

@@ -24,9 +24,15 @@ pub fn on_terminal(mut command: Command, words: &[&str]) -> PtySession {
 /// What a command shows on a terminal with so many columns, until it ends.
 #[track_caller]
 pub fn shown_on(columns: u16, command: &Command, words: &[&str]) -> Run {
+    shown_on_screen((columns, 500), command, words)
+}
+
+/// What a command shows on a terminal with so many columns and lines, until it ends.
+#[track_caller]
+pub fn shown_on_screen((columns, rows): (u16, u16), command: &Command, words: &[&str]) -> Run {
     let mut sized = Command::new("/bin/sh");
     sized.env_clear().envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    let script = format!("stty cols {columns} rows 500 && exec \"$0\" \"$@\"");
+    let script = format!("stty cols {columns} rows {rows} && exec \"$0\" \"$@\"");
     sized.arg("-c").arg(script).arg(command.get_program()).args(command.get_args());
     if let Some(folder) = command.get_current_dir() {
         sized.current_dir(folder);

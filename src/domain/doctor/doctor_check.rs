@@ -61,6 +61,12 @@ impl DoctorCheck {
         self.group == CheckGroup::Data
     }
 
+    /// True if it judges what the files of schemas state, and nothing that a server or a record
+    /// shows.
+    pub(crate) fn is_about_schemas(&self) -> bool {
+        matches!(self.code, "schema-violations" | "keys-in-slots")
+    }
+
     /// What it needs of the sample. Keys are only read if a chosen check needs them.
     pub(crate) fn needs(&self) -> SampleNeed {
         // It has a sample of its own.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::counterexample::FaultOutcome;
 use super::data::DataSample;
-use super::info::InfoFields;
+use super::info::{InfoFields, part_of};
 use super::lock_watch::WatchedLock;
 use super::refusal::{FactResult, RefusedFact, missing};
 use super::retry_window::RetryWindow;
@@ -75,6 +75,10 @@ impl LookCount {
 pub(crate) struct NodeFacts {
     /// The server's name in messages.
     pub(crate) name: String,
+    /// The options of redis-cli that name this server, one word each and without a log-in.
+    pub(crate) cli_options: Vec<String>,
+    /// True if this run logs in.
+    pub(crate) needs_login: bool,
     pub(crate) info: FactResult<InfoFields>,
     /// The reply to CONFIG GET, by parameter.
     pub(crate) config: BTreeMap<&'static str, FactResult<String>>,
@@ -251,6 +255,32 @@ impl NodeFacts {
                 instead: None,
             }),
         }
+    }
+
+    /// True if the server answers no CONFIG GET of this user.
+    pub(crate) fn refuses_config(&self) -> bool {
+        !self.config.is_empty() && self.config.values().all(Result::is_err)
+    }
+
+    /// True if it answers no CONFIG GET, and no ACL rule would help: managed services do not have
+    /// the command.
+    pub(crate) fn lacks_config(&self) -> bool {
+        let has_rule = |value: &FactResult<String>| {
+            value.as_ref().is_err_and(|refusal| refusal.rule.is_some())
+        };
+        self.refuses_config() && !self.config.values().any(has_rule)
+    }
+
+    /// `HOST:PORT` of each replica that INFO names.
+    pub(crate) fn replica_addresses(&self) -> Vec<String> {
+        let Ok(info) = &self.info else { return Vec::new() };
+        let mut addresses = Vec::new();
+        for replica in info.numbered("slave") {
+            if let (Some(host), Some(port)) = (part_of(replica, "ip"), part_of(replica, "port")) {
+                addresses.push(format!("{host}:{port}"));
+            }
+        }
+        addresses
     }
 
     /// The number of connected replicas.

@@ -30,7 +30,7 @@ pub(crate) use self::facts::{
     UserRights, interrupted,
 };
 pub(crate) use self::info::InfoFields;
-pub(crate) use self::judgement::{CheckSeverity, ExploredFaults, FactEvidence, ModelledFault};
+pub(crate) use self::judgement::{CheckSeverity, ExploredFaults, ModelledFault};
 pub(crate) use self::lock_watch::{LookTime, WatchedLock};
 pub(crate) use self::refusal::{FactResult, RefusedFact};
 pub(crate) use self::registry::{CHECKS, explores_schemas, judge};

@@ -37,7 +37,7 @@ pub(crate) static REDELIVERERS: [Redeliverer; 7] = [
         name: "kafka",
         usual_seconds: 7 * DAY,
         longest_seconds: None,
-        source: "https://kafka.apache.org/documentation/#brokerconfigs_log.retention.hours",
+        source: "https://kafka.apache.org/43/configuration/broker-configs/#brokerconfigs_log.retention.hours",
     },
     Redeliverer {
         name: "pubsub",

@@ -32,7 +32,7 @@ pub(crate) fn refused_sample(error: &StoreError) -> RefusedFact {
         Some((_, rule)) => rule.to_owned(),
         None => "+@read +eval".to_owned(),
     };
-    refused("SCAN and reading the sample", &rule, error)
+    refused("Reading a sample of the keys (SCAN and others)", &rule, error)
 }
 
 /// The refusal for a reply that idemctl does not understand.

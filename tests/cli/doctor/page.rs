@@ -1,6 +1,7 @@
 //! The page of `idemctl doctor`: the verdict, what is worst first, and nothing twice.
 
 use super::{checks, server, set};
+use crate::support::terminal::{plain, shown_on_screen};
 use crate::support::{LOCK, Runs as _, Server};
 
 #[test]
@@ -55,6 +56,89 @@ fn the_verdict_says_what_to_do_first() {
     assert_eq!(locks, "1 problem, 1 note, 0 not checked, 0 fine. Begin with endless-locks.");
 }
 
+/// Rule: the first line of a long page has left the screen.
+#[test]
+fn the_verdict_is_repeated_below_a_page_that_is_longer_than_the_screen() {
+    let server = server(&["maxmemory 100mb", "maxmemory-policy allkeys-lru"]);
+    let words =
+        ["doctor", "--schema", "express", "--only", "eviction-policy,persistence,evictions"];
+    let verdict = "2 problems, 0 notes, 0 not checked, 1 fine. Begin with eviction-policy.";
+    let shown = |rows: u16| {
+        let mut command = server.command();
+        command.env("PAGER", "cat");
+        plain(&shown_on_screen((80, rows), &command, &words))
+    };
+    let long = shown(24);
+    assert!(long.starts_with(verdict) && long.trim_end().ends_with(verdict), "{long}");
+    assert_eq!(shown(100).matches(verdict).count(), 1);
+    // A file has a first line.
+    assert_eq!(server.idemctl(&words).text().matches(verdict).count(), 1);
+}
+
+/// Rule: a setting can be changed now, and a schema cannot.
+#[test]
+fn the_first_step_is_what_is_worst_and_can_be_changed() {
+    let server = server(&["maxmemory 100mb", "maxmemory-policy allkeys-lru"]);
+    let begins = |schema: &str, only: &str| {
+        let run = server.idemctl(&["doctor", "--schema", schema, "--only", only]).exits(1);
+        let first = run.text().lines().next().unwrap().to_owned();
+        first.rsplit(". ").next().unwrap().to_owned()
+    };
+    let schemas = "schema-violations";
+    assert_eq!(begins("express", schemas), "Begin with schema-violations.");
+    // Both are errors.
+    let both = begins("express", &format!("{schemas},eviction-policy"));
+    assert_eq!(both, "Begin with eviction-policy.");
+    // An error before a warning.
+    let worse = begins("express", &format!("{schemas},persistence"));
+    assert_eq!(worse, "Begin with schema-violations.");
+}
+
+/// Rule: a command is for one server, and it is clear which one. A password is never printed.
+#[test]
+fn advice_to_change_a_setting_names_the_server() {
+    let server = server(&["maxmemory 100mb", "maxmemory-policy allkeys-lru"]);
+    let remedy = |words: &[&str]| {
+        let mut command = server.command();
+        command.env("REDISCLI_AUTH", "pw");
+        let only = ["doctor", "-o", "json", "--only", "eviction-policy", "--schema", "express"];
+        let run = command.args([words, &only].concat()).run();
+        assert!(run.all().split([' ', '`', '"']).all(|word| word != "pw"), "{}", run.all());
+        checks(&run)[0]["remedy"].as_str().unwrap().to_owned()
+    };
+    let socket = server.socket().display().to_string();
+    server.add_user("ops", "~* +@all");
+    let told = remedy(&["--user", "ops"]);
+    let line = format!(
+        "`redis-cli -s {socket} --user USER --askpass CONFIG SET maxmemory-policy noeviction`"
+    );
+    assert!(told.contains(&line), "{told}");
+    assert!(told.ends_with("USER is a user who may send CONFIG SET."), "{told}");
+    let run = server.idemctl(&["doctor", "--only", "eviction-policy", "--schema", "express"]);
+    let page = run.text().split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        page.contains(&format!("`redis-cli -s {socket} CONFIG SET maxmemory-policy ")),
+        "{page}"
+    );
+    assert!(!page.contains("each of these servers"), "{page}");
+    server.add_user("few", "~* +@all -config");
+    let refused = remedy(&["--user", "few"]);
+    assert!(refused.contains("CONFIG SET maxmemory-policy") && refused.contains("On a managed"));
+}
+
+/// Rule: a managed service has no CONFIG, so that a command line would be of no use.
+#[test]
+fn without_config_a_setting_is_in_the_console_of_the_provider() {
+    let limit = ["maxmemory 100mb", "maxmemory-policy allkeys-lru", "rename-command CONFIG \"\""];
+    let server = server(&limit);
+    let only = ["doctor", "--only", "eviction-policy", "--schema", "express", "-o", "json"];
+    let found = checks(&server.idemctl(&only))[0].clone();
+    let remedy = found["remedy"].as_str().unwrap();
+    assert!(remedy.contains("`maxmemory-policy noeviction`"), "{remedy}");
+    assert!(remedy.ends_with("a setting in the console of the provider."), "{remedy}");
+    assert!(!remedy.contains("redis-cli") && !remedy.contains("CONFIG SET"), "{remedy}");
+}
+
 #[test]
 fn statements_with_the_same_advice_are_one_paragraph() {
     let server = Server::start();
@@ -83,7 +167,7 @@ fn capacity_does_not_repeat_the_advice_of_memory_headroom() {
     let server = server(&[]);
     let only = ["doctor", "--only", "memory-headroom,capacity,replication"];
     let text = server.idemctl(&only).exits(0).text();
-    assert_eq!(text.matches("Set maxmemory with `CONFIG SET").count(), 1, "{text}");
+    assert_eq!(text.matches("CONFIG SET maxmemory BYTES").count(), 1, "{text}");
     assert_eq!(text.matches("as for memory-headroom").count(), 2, "{text}");
     // Directly below, the name is not needed.
     let only = ["doctor", "--only", "memory-headroom,capacity"];

@@ -20,6 +20,14 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     judge,
 };
 
+/// What happens although the cluster assigns and serves every slot.
+const REFUSES: &str = "The server refuses requests with CLUSTERDOWN, so they fail, or are executed \
+    without a lock.";
+
+/// What to do about it. A node that joins or starts reports this state for a few seconds.
+const ASK_AGAIN: &str = "Run doctor again after a few seconds, because a server that is starting \
+    reports this, too. If it stays, look which servers see each other (redis-cli --cluster check).";
+
 fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
     if !facts.is_cluster {
         return Vec::new();
@@ -38,7 +46,12 @@ fn judge_node(node: &NodeFacts) -> FactResult<CheckJudgement> {
     if state == "ok" && assigned == SLOTS.to_string() && failed == "0" {
         return Ok(CheckJudgement::ok(format!("the cluster serves all {SLOTS} slots")));
     }
-    Ok(CheckJudgement::error(format!(
+    let fact = format!(
         "cluster_state is {state}, {assigned} of {SLOTS} slots are assigned, {failed} have failed"
-    )))
+    );
+    let found = CheckJudgement::error(fact);
+    if assigned == SLOTS.to_string() && failed == "0" {
+        return Ok(found.with_consequence(REFUSES).with_remedy(ASK_AGAIN));
+    }
+    Ok(found)
 }

@@ -26,9 +26,9 @@ pub(super) const WITHOUT_LIMIT: &str = "If the host runs out of memory, the syst
     Locks and results that are not on disk are lost.";
 
 /// What to do without maxmemory.
-pub(super) const SET_LIMIT: &str = "Set maxmemory with `CONFIG SET maxmemory`, and in redis.conf: well \
-    above the memory in use, because Redis refuses writes at that limit, and well below the memory of \
-    the host, because a snapshot needs memory as well.";
+pub(super) const SET_LIMIT: &str = "Set a limit: `CONFIG SET maxmemory BYTES`, and the same in \
+    redis.conf. Choose it well above the memory in use, because Redis refuses writes at that limit. \
+    Choose it well below the memory of the host, because a snapshot needs memory as well.";
 
 fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
     of_each_node(facts, judge_node)

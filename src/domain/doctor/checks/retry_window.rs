@@ -62,7 +62,8 @@ fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
     }
     if !without.is_empty() {
         let fact = format!(
-            "no retry window is stated for {}, so that the result TTL was not compared with it",
+            "the retry window of {} is not stated (for how long a request can come again), so the \
+             result TTL was not compared with it",
             without.join(", ")
         );
         let note = CheckJudgement::note(fact).with_evidence(FactEvidence::Configured);

@@ -16,8 +16,8 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     source: "docs/explore.md (assumptions and invariants)",
     consequence: "Ordinary faults are enough, such as a handler that fails, or a call that a client \
                   library sends again. No setting of the server prevents it.",
-    remedy: "`idemctl explore --sandbox --schema SCHEMA` shows every violation and suggests a change \
-             of the scripts.",
+    remedy: "`idemctl explore --sandbox --schema SCHEMA` shows every violation on a temporary \
+             Redis, and suggests a change of the scripts.",
     judge,
 };
 

@@ -294,3 +294,17 @@ fn results_without_a_ttl_are_told() {
     facts.sample.as_mut().unwrap().schemas[0].schema = Arc::new(stated);
     assert!(severities(&facts, "observed-ttls").is_empty());
 }
+
+/// Rule: a version with a bug is in order only if the setting that decides is known.
+#[test]
+fn a_bug_that_a_refused_setting_decides_is_unknown() {
+    for (lines, setting) in [
+        (&["redis_version:7.0.2"][..], "min-replicas-to-write"),
+        (&["redis_version:6.2.14", "aof_enabled:1"], "appendfsync"),
+    ] {
+        let mut node = with(lines);
+        gives("server-version", node.clone(), Fine);
+        node.config.insert(setting, Err(refusal("CONFIG GET", Some("+config|get"))));
+        gives("server-version", node, Unknown);
+    }
+}
