@@ -73,17 +73,18 @@ pub(crate) fn mismatches(schema: &Schema) -> Vec<Mismatch> {
     if schema.begin.is_none() {
         return found;
     }
+    let now_ms = inputs.now_ms;
     let nothing = vec![Content::Absent; schema.keys.len()];
-    found.extend(leads_to(schema, nothing.clone(), Answer::Execute, "nothing is stored"));
+    found.extend(leads_to(schema, nothing.clone(), now_ms, Answer::Execute, "nothing is stored"));
     if writes_lock {
         let mut contents = nothing.clone();
         contents[lock_index] = lock;
-        found.extend(leads_to(schema, contents, Answer::Conflict, "a lock is held"));
+        found.extend(leads_to(schema, contents, now_ms, Answer::Conflict, "a lock is held"));
     }
     if writes_result {
         let mut contents = nothing;
         contents[result_index] = result;
-        found.extend(leads_to(schema, contents, Answer::Replay, "a result is stored"));
+        found.extend(leads_to(schema, contents, now_ms, Answer::Replay, "a result is stored"));
     }
     found
 }
@@ -281,6 +282,7 @@ fn is_same_json(left: &[u8], right: &[u8]) -> bool {
 fn leads_to(
     schema: &Schema,
     contents: Vec<Content>,
+    now_ms: u64,
     wanted: Answer,
     given: &str,
 ) -> Option<Mismatch> {
@@ -289,7 +291,7 @@ fn leads_to(
         // No reply depends on how long a Redis key still lives, so any expiry will do.
         keys.push(KeyState::new(&[], content, TimeLeft::Millis(1_000), Deadline::Unknown));
     }
-    let seen = Observation { server_ms: None, atomic: true, keys };
+    let seen = Observation { server_ms: Some(now_ms), atomic: true, keys };
     let answer = next_request::of(schema, &decode::decode_all(schema, &seen), &seen).answer;
     if answer == wanted {
         return None;

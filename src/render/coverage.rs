@@ -22,8 +22,8 @@ const NO_PREFIX: &str =
 const UNREADABLE: &str = "its files are invalid, so idemctl did not look for its records";
 
 /// Why the end of a record may be unknown.
-const NO_TIME: &str =
-    "The expiry in the value is not a time, or idemctl cannot read the server's time.";
+const NO_TIME: &str = "The expiry in the value is not a time, or idemctl cannot read the server's time (the user \
+    needs +time).";
 
 /// Why a field or the format of a value is unknown.
 const TOO_LARGE: &str = "A scan reads at most 1 MiB of a value (16 MiB if its key never expires); \

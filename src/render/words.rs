@@ -7,7 +7,7 @@ use crate::domain::duration;
 use crate::domain::record::age::millis;
 use crate::domain::record::{Age, AgeSource, Evidence, Record, TimeLeft};
 use crate::domain::schema::{Clock, MemberType, PastExpiry, Schema, State, TtlOf};
-use crate::domain::step::{Answer, NextRequest, StepReply, fencing};
+use crate::domain::step::{Answer, NextRequest, StepReply, UnknownBecause, fencing};
 use crate::render::escape;
 
 /// The longest reply that is shown unabridged, in bytes.
@@ -119,14 +119,15 @@ pub fn next_request(record: &Record) -> (&'static str, String) {
 }
 
 fn unknown_because(record: &Record) -> String {
-    if let Some(why) = &record.next_request.unknown_because {
-        let is = if why.ends_with("is missing") { "incomplete" } else { "unclear" };
-        let why = escape::text(why.as_bytes());
-        return format!(", because the value is {is} ({why})");
-    }
-    let why = match &record.schema.begin {
-        Some(_) => "the schema does not say what the begin step replies in this state",
-        None => "the schema does not describe the begin step",
+    let why = match (&record.next_request.unknown_because, &record.schema.begin) {
+        (Some(UnknownBecause::Value(why)), _) => {
+            let is = if why.ends_with("is missing") { "incomplete" } else { "unclear" };
+            let why = escape::text(why.as_bytes());
+            return format!(", because the value is {is} ({why})");
+        }
+        (Some(because @ UnknownBecause::NoServerTime), _) => because.as_str(),
+        (None, Some(_)) => "the schema does not say what the begin step replies in this state",
+        (None, None) => "the schema does not describe the begin step",
     };
     format!(", because {why}")
 }

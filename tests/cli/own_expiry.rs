@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::support::terminal::{ends, on_terminal, press};
-use crate::support::{Server, backup};
+use crate::support::{Runs as _, Server, backup};
 
 const TOML: &str = r#"
 format = 2
@@ -260,4 +260,59 @@ fn a_lock_that_is_taken_after_a_long_thought_holds_no_longer() {
     press(&mut session, "[y/N]", "y\r");
     let ran = ends(session).exits(0);
     assert!(ran.all().contains("for another 1m, until the lock expires"), "{}", ran.all());
+}
+
+/// Rule: whether a value has passed its own expiry is unknown without the server's time, and so is
+/// the answer. A value with a time in it still expires. Revert: without `depends_on_time`, a lock
+/// that the next request takes over is shown as one that rejects it, even indefinitely.
+#[test]
+fn without_the_servers_time_the_answer_is_unknown() {
+    let server = with_schema();
+    server.add_user("untimed", "~* +@all -time");
+    let untimed = |words: &[&str]| {
+        let mut command = server.command();
+        command.env("REDISCLI_AUTH", "pw").args(["--user", "untimed"]).args(words);
+        command.args(["--schema", "lambda"]).run()
+    };
+    lock(&server, "live", 600_000);
+    lock(&server, "dead", -600_000);
+    lock(&server, "stays", 600_000);
+    server.send::<()>(&[b"PERSIST", b"payments-prod.handler#stays"]);
+    let done = r#"{"data": "{}", "status": "COMPLETED", "expiration": 1}"#;
+    server.put("payments-prod.handler#done", done);
+    let plain = r#"{"status": "INPROGRESS", "expiration": 1}"#;
+    server.set("payments-prod.handler#plain", plain, 3_600_000);
+
+    for key in ["live", "dead", "stays", "done"] {
+        let page = untimed(&["inspect", key]).exits(0);
+        page.shows("unknown, because the value contains an expiry").shows("(+time)");
+        assert!(!page.text().contains("indefinitely"), "{}", page.all());
+        let json = untimed(&["inspect", key, "-o", "json"]).exits(0).json();
+        let next = &json["records"][0]["next_request"];
+        assert_eq!((&next["answer"], &next["until_ms"]), (&"unknown".into(), &Value::Null));
+        assert!(next["unknown_because"].as_str().unwrap().contains("+time"), "{next}");
+    }
+    // Without the field, only the TTL of the Redis key counts.
+    untimed(&["inspect", "plain"]).exits(0).shows("conflict").shows("for another 59m");
+    let listed = untimed(&["list", "-o", "jsonl"]).exits(0).json_lines();
+    let unknown = listed.iter().filter(|record| record["next_request"]["answer"] == "unknown");
+    assert_eq!((listed.len(), unknown.count()), (5, 4));
+
+    // The free key is certain, whatever the time is.
+    untimed(&["inspect", "none"]).exits(1);
+    untimed(&["begin", "dead", "--yes"]).exits(4).says("+time");
+    let complete = ["complete", "live", "--body", "{}", "--yes"];
+    untimed(&complete).exits(4).says("+time");
+    // `release` sends no time. Redis 6.2 has no PEXPIRETIME, so a change needs TIME there.
+    let released = untimed(&["release", "dead", "--yes"]);
+    let is_refused = released.code == 4 && released.all().contains("+time");
+    assert!(released.code == 0 || is_refused, "{}", released.all());
+
+    // A time in the value ends the lock, so that it is no orphan, and nothing is left out.
+    let checked = untimed(&["check"]).exits(0);
+    assert!(!checked.all().contains("Skipped"), "{}", checked.all());
+    untimed(&["sweep", "--orphaned", "--yes"]).exits(0).says("no orphaned locks");
+    let endless = untimed(&["list", "--no-expiry"]).exits(0);
+    assert!(!endless.all().contains("Skipped"), "{}", endless.all());
+    untimed(&["list", "--ttl-below", "1h"]).exits(0).says("the user needs +time");
 }

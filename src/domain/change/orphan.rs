@@ -65,7 +65,7 @@ pub(crate) fn of(record: &Record, sought: &[FindingCode]) -> Selected<Orphan> {
     let lock = &record.seen.keys[key_index];
     if sought.contains(&ORPHANED)
         && lock.time_left == TimeLeft::NoExpiry
-        && record.end_of(key_index).is_none()
+        && record.may_never_end(key_index)
         && record.ttl(TtlOf::Lock).is_some()
     {
         return Selected::Unproven(Missing::Expiry);

@@ -23,7 +23,10 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
             _ => "It rejects every retry until it expires".to_owned(),
         },
         Answer::Execute => "Retries execute the operation".to_owned(),
-        Answer::Unknown => "The schema does not say what retries get".to_owned(),
+        Answer::Unknown => match record.next_request.unknown_because {
+            Some(_) => "It is unknown what retries get".to_owned(),
+            None => "The schema does not say what retries get".to_owned(),
+        },
     };
     // A late worker can take a lock beside a result only if the service's steps permit it.
     let whose = if fencing::keeps_locks_from_results(&record.schema) {

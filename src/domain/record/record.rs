@@ -119,6 +119,15 @@ impl Record {
         }
     }
 
+    /// True if it is unknown whether the value at this Redis key expires by itself, because its
+    /// expiry was not read or is not a time. A value with a time in it expires, even if the server's
+    /// time is unknown.
+    pub(crate) fn may_never_end(&self, key_index: usize) -> bool {
+        let reading = &self.readings[key_index];
+        let is_unread = matches!(reading, Reading::Undecided) && self.schema.lapses();
+        is_unread || reading.decoded().is_some_and(|value| value.unclear_expiry.is_some())
+    }
+
     /// How long Redis keeps the record, whatever its value says. A member has no expiry but its
     /// own, because the Redis key is that of all members.
     pub(crate) fn kept_for(&self) -> Option<TimeLeft> {

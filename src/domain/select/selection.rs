@@ -96,7 +96,7 @@ impl Selection {
 
     /// Unproven if a filter needs a part of the record's values that was not read.
     fn selects_unread(&self, record: &Record) -> Selected {
-        if self.compares_ttls() && has_unknown_end(record) {
+        if self.compares_ttls() && self.needs_unknown_end(record) {
             return Selected::Unproven(Missing::Expiry);
         }
         let unread = record.unread_fields();
@@ -211,7 +211,7 @@ impl Selection {
             return true;
         }
         // The part that was not read may contain an expiry.
-        if (record.is_undecided() && record.schema.lapses()) || has_unknown_end(record) {
+        if (record.is_undecided() && record.schema.lapses()) || self.needs_unknown_end(record) {
             return true;
         }
         let time_left = record.time_left();
@@ -231,11 +231,17 @@ impl Selection {
         }
         !self.no_expiry || time_left == Some(TimeLeft::NoExpiry)
     }
-}
 
-/// True if the record ends by itself at an unknown time.
-fn has_unknown_end(record: &Record) -> bool {
-    record.ends_by_itself() && record.time_left().is_none()
+    /// True if a filter needs the end of the record, and the record ends by itself at an unknown
+    /// time.
+    fn needs_unknown_end(&self, record: &Record) -> bool {
+        if !record.ends_by_itself() || record.time_left().is_some() {
+            return false;
+        }
+        // A value with a time in it expires, even if the server's time is unknown.
+        let needs_time = self.ttl_below.is_some() || self.ttl_above.is_some();
+        needs_time || record.deadline().is_none()
+    }
 }
 
 /// True if the text exists and matches the pattern.

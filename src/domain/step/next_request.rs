@@ -21,9 +21,32 @@ pub struct NextRequest {
     /// The client's response, if the schema describes it.
     pub client: Option<String>,
     /// Why the answer is unknown, if the value causes it.
-    pub unknown_because: Option<String>,
+    pub unknown_because: Option<UnknownBecause>,
     /// True if the stored fingerprint is empty, so that a request with a fingerprint is a mismatch.
     pub only_without_fingerprint: bool,
+}
+
+/// Why the answer to a record's next request is unknown although the schema describes the begin
+/// step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UnknownBecause {
+    /// The value lacks a field, or its expiry is not a time, in words.
+    Value(String),
+    /// The value contains its own expiry, and the user may not read the server's time.
+    NoServerTime,
+}
+
+impl UnknownBecause {
+    /// The reason in JSON output.
+    pub(crate) fn as_str(&self) -> &str {
+        match self {
+            Self::Value(why) => why,
+            Self::NoServerTime => {
+                "the value contains an expiry, but idemctl cannot read the server's time; the user \
+                needs the permission for TIME (+time)"
+            }
+        }
+    }
 }
 
 /// How the service answers a request.
@@ -65,7 +88,12 @@ pub fn of(schema: &Schema, readings: &[Reading], seen: &Observation) -> NextRequ
         && let Some(why) = lacking_field(condition, readings)
     {
         next.answer = Answer::Unknown;
-        next.unknown_because = Some(why.to_owned());
+        next.unknown_because = Some(UnknownBecause::Value(why.to_owned()));
+        return next;
+    }
+    if depends_on_time(schema, begin, next.answer, readings, seen) {
+        next.answer = Answer::Unknown;
+        next.unknown_because = Some(UnknownBecause::NoServerTime);
         return next;
     }
     if let Some((_, condition)) = predicted
@@ -116,6 +144,36 @@ fn lacking_field<'a>(condition: &Condition, readings: &'a [Reading]) -> Option<&
         }
     }
     None
+}
+
+/// True if the server's time is unknown, and the service would give another answer if a value had
+/// passed its own expiry.
+fn depends_on_time(
+    schema: &Schema,
+    begin: &Step,
+    answer: Answer,
+    readings: &[Reading],
+    seen: &Observation,
+) -> bool {
+    if seen.server_ms.is_some() {
+        return false;
+    }
+    // Each value with an expiry may have passed it, whatever the others did.
+    let mut possible = vec![readings.to_vec()];
+    for (key_index, reading) in readings.iter().enumerate() {
+        if reading.decoded().is_none_or(|value| value.expires_ms.is_none()) {
+            continue;
+        }
+        let Some(lapsed) = lapsed(schema, reading) else { continue };
+        for mut readings in possible.clone() {
+            readings[key_index] = lapsed.clone();
+            possible.push(readings);
+        }
+    }
+    possible.iter().any(|readings| {
+        let predicted = predict_reply(begin, readings, false);
+        answer_of(begin, predicted) != answer
+    })
 }
 
 /// The Redis key without TTL whose value makes every request fail, if the condition is about it.
