@@ -10,9 +10,11 @@ pub(crate) mod simulate;
 mod stopped_clock;
 mod test_keys;
 mod trial;
+mod ttls;
 
 pub(crate) use self::completable::try_complete;
 pub(crate) use self::race::{Connections, NotConnected, RaceEnd, RaceResult, race};
 pub(crate) use self::rehearsal::{NextAnswer, NotRehearsed, Rehearsal, RehearsalServer, rehearse};
 pub(crate) use self::test_keys::TEST_KEYS_LIVE;
 pub(crate) use self::trial::try_steps;
+pub(crate) use self::ttls::try_ttls;

@@ -254,3 +254,75 @@ fn what_the_schema_finds_in_real_data_is_counted() {
     );
     assert_eq!(server.unnamed(&["schema", "check", "mine"]).exits(0).text(), "mine: ok\n");
 }
+
+/// Rule: a value that a step stores without a TTL is named, because it stays in Redis. A command of
+/// the step that sets the TTL later is enough, and a lock may be without one if the file says so.
+/// Revert: without `try_ttls`, none of the three files has a warning.
+#[test]
+fn a_value_that_would_never_expire_is_a_warning() {
+    let check = |toml: &str| with(toml, TAKE).idemctl(&["schema", "check", "mine"]).exits(0);
+    let complete = r#"command = ["SET", "{record}", "{result_value}", "EX", "{result_ttl}"]
+replies = [{ word = "OK", means = "stored", when = {} }]"#;
+    let no_ttl = complete.replace(r#", "EX", "{result_ttl}""#, "");
+    let no_stated_ttl = SOUND.replace(r#"result = "24h""#, r#"result = "none""#);
+    assert!(SOUND.contains(complete));
+
+    // The file says 24 h, and the call sends none.
+    let run = check(&SOUND.replace(complete, &no_ttl));
+    run.shows("warning: complete stores the result `done` without a TTL, so it stays in Redis");
+    run.shows("although the file states a TTL for it").shows("mine: ok");
+    // The file says that results have none, and the call sends none.
+    let run = check(&no_stated_ttl.replace(complete, &no_ttl));
+    run.shows("warning: complete stores the result `done` without a TTL, so it stays in Redis");
+    assert!(!run.all().contains("although"), "{}", run.all());
+    // A later command of the step sets it.
+    let later = r#"command = ["SET", "{record}", "{result_value}"]
+replies = [{ word = "OK", means = "next", when = {} }]
+[[complete.call]]
+command = ["PEXPIRE", "{record}", "{result_ttl_ms}"]
+replies = [{ integer = 1, means = "stored", when = {} }]"#;
+    for toml in [SOUND.to_owned(), SOUND.replace(complete, later)] {
+        let run = check(&toml);
+        assert!(!run.all().contains("warning"), "{}", run.all());
+    }
+
+    // A lock without TTL: by intent, or against the file.
+    let endless = TAKE.replace("value, 'EX', ttl)", "value)");
+    let against = with(SOUND, &endless).idemctl(&["schema", "check", "mine"]).exits(0);
+    against.shows("warning: begin stores the lock `running` without a TTL");
+    let by_intent = SOUND
+        .replace(r#"lock = "30s""#, r#"lock = "none""#)
+        .replace(r#"args = ["{lock_value}", "{lock_ttl}"]"#, r#"args = ["{lock_value}"]"#);
+    let endless = endless.replace("local ttl = ARGV[2]\n", "");
+    let by_intent = with(&by_intent, &endless).idemctl(&["schema", "check", "mine"]).exits(0);
+    assert!(!by_intent.all().contains("begin stores"), "{}", by_intent.all());
+}
+
+/// Rule: a failure has its own TTL, or none. Revert: if only a success is completed, the failure
+/// that stays is not named.
+#[test]
+fn a_stored_failure_that_would_never_expire_is_a_warning() {
+    let failed = "[[value]]\nname = \"failed\"\nwhere = { \"/status\" = \"FAILED\" }\nrequired = \
+        [\"/error\"]\nstate = \"failed\"\nttl = \"none\"\nfields = { error = \"/error\" }\n\n[write]\n\
+        failed_value = '{\"status\":\"FAILED\",\"error\":{error_text}}'\n";
+    let replays = "  { value = \"done\", means = \"replay\" },\n";
+    let toml = SOUND
+        .replace("[write]\n", failed)
+        .replace(replays, &format!("{replays}  {{ value = \"failed\", means = \"replay\" }},\n"));
+    let script = TAKE.replace("found == 'done'", "found == 'done' or found:find('FAILED')");
+    let complete = r#"command = ["SET", "{record}", "{result_value}", "EX", "{result_ttl}"]"#;
+    let stores = r#"script = "store"
+keys = ["{record}"]
+args = ["{result_value}", "{result_ttl}", "{outcome}"]"#;
+    let store = "if ARGV[3] == 'failed' then
+  return redis.call('SET', KEYS[1], ARGV[1])
+end
+return redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[2])
+";
+    let server = with(&toml.replace(complete, stores), &script);
+    let folder = server.folder().join("mine");
+    fs::write(folder.join("store.lua"), store).unwrap();
+    let run = server.idemctl(&["schema", "check", "mine"]).exits(0);
+    run.shows("warning: complete stores the failure `failed` without a TTL");
+    assert!(!run.all().contains("`done`"), "{}", run.all());
+}

@@ -135,6 +135,11 @@ async fn try_all(context: &mut Context, reports: &mut [SchemaReport]) -> Result<
                 report.add(stray.step, stray.call, stray.message, stray.is_error);
             }
         }
+        if !report.is_wrong() {
+            for stray in sim::try_ttls(&schema, &mut connection).await? {
+                report.add(stray.step, stray.call, stray.message, stray.is_error);
+            }
+        }
         report.schema = Some(schema);
     }
     Ok(())

@@ -1,0 +1,144 @@
+//! Tries on a temporary local Redis which values the steps of a schema store without a TTL, so that
+//! they stay in Redis until someone deletes them.
+
+use crate::domain::record::{Content, Response, decode};
+use crate::domain::schema::{Meaning, Schema, State, Step, TtlOf};
+use crate::domain::self_check::{headers, sample_body};
+use crate::domain::step::{ExecutedStep, StepInputs, StepReply, execute};
+use crate::sim::service::{read_content, server_ms, set_content};
+use crate::sim::trial::{FINGERPRINT, KEY, LIVES_MS, OWNER, StrayReply};
+use crate::store::{Connection, StoreError, pack};
+
+/// Begins a request and completes it, as a success and as a failure, as far as the schema describes
+/// this. Returns a warning for each step that stores a value without a TTL, unless the value is a
+/// lock and the schema says that locks have none.
+///
+/// # Errors
+/// An error of the server.
+pub(crate) async fn try_ttls(
+    schema: &Schema,
+    connection: &mut Connection,
+) -> Result<Vec<StrayReply>, StoreError> {
+    let response = Response {
+        status: Some(201),
+        headers: headers(schema),
+        body: sample_body(schema, br#"{"id":"order-1"}"#),
+        whole: true,
+    };
+    let now_ms = server_ms(&connection.ask(&pack(["TIME"])).await?);
+    let mut errors = vec![None];
+    if schema.write.failed_value.is_some() {
+        errors.push(Some("declined"));
+    }
+    let mut found: Vec<StrayReply> = Vec::new();
+    for error in errors {
+        let inputs = StepInputs {
+            fingerprint: FINGERPRINT,
+            error,
+            now_ms,
+            ..StepInputs::new(schema, KEY, OWNER, &response)
+        };
+        connection.ask(&pack(["FLUSHDB"])).await?;
+        let lock_key = &schema.redis_keys(KEY)[schema.lock_key_index()];
+        match &schema.begin {
+            Some(begin) => {
+                let Some(call) = decided(begin, Meaning::Acquired, &inputs, connection).await?
+                else {
+                    continue;
+                };
+                found.extend(without_ttl("begin", call, &inputs, connection).await?);
+            }
+            None if schema.write.lock_value.is_some() => {
+                set_content(connection, lock_key, &inputs.lock(), Some(LIVES_MS)).await?;
+            }
+            None => {}
+        }
+        let Some(complete) = &schema.complete else { continue };
+        let before = read_content(connection, lock_key).await?;
+        let inputs = StepInputs {
+            before: if schema.has_separate_result() { None } else { Some(&before) },
+            ..inputs.clone()
+        };
+        if let Some(call) = decided(complete, Meaning::Stored, &inputs, connection).await? {
+            found.extend(without_ttl("complete", call, &inputs, connection).await?);
+        }
+    }
+    let mut once: Vec<StrayReply> = Vec::new();
+    for stray in found {
+        if !once.contains(&stray) {
+            once.push(stray);
+        }
+    }
+    Ok(once)
+}
+
+/// Executes a step, and returns the index of the call that decided; `None` if the step did not have
+/// this outcome, which other checks report.
+async fn decided(
+    step: &Step,
+    wanted: Meaning,
+    inputs: &StepInputs<'_>,
+    connection: &mut Connection,
+) -> Result<Option<usize>, StoreError> {
+    match execute(inputs, &step.calls, connection).await? {
+        ExecutedStep::Decided { matched, index, .. } if matched.meaning() == wanted => {
+            Ok(Some(index))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// A warning for each Redis key that this step left without a TTL.
+async fn without_ttl(
+    step: &'static str,
+    call: usize,
+    inputs: &StepInputs<'_>,
+    connection: &mut Connection,
+) -> Result<Vec<StrayReply>, StoreError> {
+    let schema = inputs.schema;
+    let mut contents = Vec::new();
+    for redis_key in schema.redis_keys(KEY) {
+        contents.push((read_content(connection, &redis_key).await?, redis_key));
+    }
+    let mut found = Vec::new();
+    for (key_index, (content, redis_key)) in contents.iter().enumerate() {
+        // PTTL is -1 for a key without TTL, and -2 for an absent one.
+        let left = connection.ask(&pack([b"PTTL", &redis_key[..]])).await?;
+        if left != StepReply::Integer(-1) {
+            continue;
+        }
+        let Some(warning) = warning(schema, step, key_index, content) else { continue };
+        found.push(StrayReply { step, call, message: warning, is_error: false });
+    }
+    Ok(found)
+}
+
+/// The warning about a value that this step left without a TTL; `None` if the schema says that such
+/// a lock has none, or if another step stored the value.
+fn warning(schema: &Schema, step: &str, key_index: usize, content: &Content) -> Option<String> {
+    let reading = decode::decode_value(schema, key_index, content);
+    let format = &schema.values[reading.decoded()?.format];
+    let (what, of) = match format.state {
+        _ if schema.is_part(key_index) => ("part", TtlOf::Result),
+        State::InProgress => ("lock", TtlOf::Lock),
+        State::Failed => ("failure", TtlOf::Result),
+        _ => ("result", TtlOf::Result),
+    };
+    if (of == TtlOf::Lock) != (step == "begin") {
+        return None;
+    }
+    let stated = match format.ttl {
+        Some(own) => own.ttl,
+        None => schema.ttl(of),
+    };
+    let name = &format.name;
+    let stays = format!("{step} stores the {what} `{name}` without a TTL, so it stays in Redis");
+    match stated {
+        Some(_) => Some(format!(
+            "{stays} until someone deletes it, although the file states a TTL for it; send the TTL \
+            in the call, or write \"none\" for it"
+        )),
+        None if of == TtlOf::Lock => None,
+        None => Some(format!("{stays} until someone deletes it")),
+    }
+}
