@@ -280,6 +280,17 @@ fn a_protocol_that_does_not_fit_says_why() {
         (set("lock_value = ", "# "), 3, "it sends `lock_value`, so [write] needs it"),
         (set("conflict = ", "conflct = "), 3, "no client gets `conflct` (in `client`)"),
         (set("protocol = ", "# "), 4, "`client` belongs to `protocol`"),
+        (
+            set("protocol = \"set-nx-get\"\nclient = ", "ttl_unit = \"s\"\n# "),
+            3,
+            "`ttl_unit` belongs to `protocol`",
+        ),
+        (
+            two_keys("fenced-script").replace("keys = {", "ttl_unit = \"s\"\nkeys = {"),
+            3,
+            "its scripts take TTLs in milliseconds",
+        ),
+        (format!("{SET_NX_GET}[complete]\nchecks_owner = true\n"), 3, "`checks_owner` belongs to"),
         (set("format = 2", "format = 1"), 3, "`protocol` needs `format = 2`"),
     ] {
         let server = Server::start();
@@ -301,4 +312,46 @@ fn a_described_step_replaces_that_of_the_protocol() {
     let expanded = server.idemctl(&["schema", "show", "pay", "--expanded"]).exits(0);
     expanded.shows("note = \"ours\"").shows("[[begin.call]]");
     assert_eq!(String::from_utf8_lossy(&expanded.stdout).matches("[[complete.call]]").count(), 1);
+}
+
+/// Rule: a step with a note alone keeps the calls of the protocol, and its note is shown with them.
+/// A step that the protocol does not have is an error.
+#[test]
+fn a_step_may_have_a_note_about_the_calls_of_the_protocol() {
+    let noted = format!("{SET_NX_GET}\n[complete]\nnote = \"2xx only\"\n");
+    let server = Server::start();
+    server.describe("pay", &[("schema.toml", &noted)]);
+    server.idemctl(&["schema", "check", "pay"]).exits(0).shows("pay: ok");
+    server.idemctl(&["schema", "show", "pay"]).exits(0).shows("2xx only");
+    let expanded = server.idemctl(&["schema", "show", "pay", "--expanded"]).exits(0);
+    let text = String::from_utf8(expanded.stdout).unwrap();
+    let step = "[complete]\nchecks_owner = false\nnote = \"2xx only\"\n\n[[complete.call]]\n";
+    assert!(text.contains(step) && text.matches("[complete]").count() == 1, "{text}");
+    server.describe("pay", &[("schema.toml", &text)]);
+    server.idemctl(&["schema", "check", "pay"]).exits(0).shows("pay: ok");
+
+    let kept = "\n[release]\nnote = \"never\"\n[service]\non_failure = \"keep\"\n";
+    server.describe("pay", &[("schema.toml", &format!("{SET_NX_GET}{kept}"))]);
+    let checked = server.idemctl(&["schema", "check", "pay"]).exits(1);
+    checked.shows("[release] has no [[release.call]]");
+}
+
+/// Rule: `ttl_unit = "s"` sends the TTLs of the lock and the result in seconds, rounded up.
+#[test]
+fn a_protocol_sends_seconds_to_services_that_do() {
+    let toml = SET_NX_GET.replace("keys = {", "ttl_unit = \"s\"\nkeys = {");
+    let server = Server::start();
+    server.describe("pay", &[("schema.toml", &toml)]);
+    server.idemctl(&["schema", "check", "pay"]).exits(0).shows("pay: ok");
+    let expanded = server.idemctl(&["schema", "show", "pay", "--expanded"]).exits(0);
+    expanded.shows(r#""NX", "EX", "{lock_ttl}""#).shows(r#""EX", "{result_ttl}""#);
+    assert!(!expanded.all().contains("ttl_unit"), "{}", expanded.all());
+    let begin = ["begin", "a", "--schema", "pay", "--yes", "--fingerprint", "f-1"];
+    server.idemctl(&begin).exits(0);
+    let left = server.send::<i64>(&[b"PTTL", b"pay:a"]);
+    assert!((1501..=2000).contains(&left), "1500 ms, rounded up: {left}");
+    let complete = ["complete", "a", "--schema", "pay", "--yes", "--status", "201", "--body", "1"];
+    server.idemctl(&complete).exits(0);
+    let left = server.send::<i64>(&[b"PTTL", b"pay:a"]);
+    assert!((86_000_000..=86_400_000).contains(&left), "{left}");
 }

@@ -6,11 +6,12 @@ use std::fmt::Write as _;
 
 use serde::Deserialize;
 
-use super::decoder::{Encoding, ValueType};
+use super::decoder::ValueType;
 use super::location::{At as _, Checked, wrong};
 use super::model::Script;
+use super::protocol_owner::{lock_fields, owner_field, owner_path, values};
 use super::protocol_text::{command, is, is_met, placeholder, script, text};
-use super::raw::{ComparesPayload, Protocol, RawSchema, RawStep, RawValue};
+use super::raw::{ComparesPayload, Protocol, RawSchema, RawStep, RawValue, TtlUnit};
 use super::redis_keys::Role;
 use super::service_behavior::OnFailure;
 use super::steps::Meaning;
@@ -75,8 +76,21 @@ pub(super) fn add_steps(
         Err(error) => return wrong(error.message().to_owned()).at(PROTOCOL),
     };
     raw.begin = raw.begin.take().or(steps.begin);
-    raw.complete = raw.complete.take().or(steps.complete);
-    raw.release = raw.release.take().or(steps.release);
+    for (own, of_protocol) in
+        [(&mut raw.complete, steps.complete), (&mut raw.release, steps.release)]
+    {
+        if has_calls(own.as_ref()) {
+            continue;
+        }
+        if own.as_ref().is_some_and(|own| own.checks_owner) {
+            return wrong("`checks_owner` belongs to the calls, which the protocol supplies here")
+                .at(PROTOCOL);
+        }
+        // A step that the protocol does not have stays without calls, which is an error.
+        if of_protocol.is_some() {
+            *own = of_protocol;
+        }
+    }
     for script in expanded.scripts {
         if scripts.contains_key(&script.name) {
             let name = &script.name;
@@ -88,11 +102,18 @@ pub(super) fn add_steps(
     Ok(())
 }
 
+/// True if the file describes the calls of this step itself. Without any, it may have a note about
+/// the step of the protocol.
+fn has_calls(step: Option<&RawStep>) -> bool {
+    step.is_some_and(|step| !step.call.is_empty())
+}
+
 /// The further options of a protocol, and whether the file has them.
-fn options(raw: &RawSchema) -> [(&'static str, bool); 2] {
+fn options(raw: &RawSchema) -> [(&'static str, bool); 3] {
     [
         ("compares_payload", raw.compares_payload != ComparesPayload::default()),
         ("unreadable", raw.unreadable.is_some()),
+        ("ttl_unit", raw.ttl_unit != TtlUnit::default()),
     ]
 }
 
@@ -137,6 +158,13 @@ pub(crate) fn expanded(toml: &str) -> Result<String, String> {
     document.remove("client");
     for (name, _) in options(&raw) {
         document.remove(name);
+    }
+    if steps.is_some() {
+        for (name, step) in [("complete", &raw.complete), ("release", &raw.release)] {
+            if !has_calls(step.as_ref()) {
+                document.remove(name);
+            }
+        }
     }
     let mut text = document.to_string();
     if let Some(steps) = steps {
@@ -197,6 +225,12 @@ impl<'a> Expansion<'a> {
         if !matches!(self.raw.unreadable, None | Some(Meaning::Fail | Meaning::Conflict)) {
             return Err("`unreadable` is `fail` or `conflict`".to_owned());
         }
+        let sends_from_script = matches!(protocol, Protocol::FencedScript | Protocol::HashStatus);
+        if sends_from_script && self.raw.ttl_unit != TtlUnit::default() {
+            return Err(
+                "its scripts take TTLs in milliseconds, so `ttl_unit` does not fit".to_owned()
+            );
+        }
         if protocol == Protocol::HashStatus && self.raw.unreadable.is_some() {
             return Err("`unreadable` is about texts, and it stores hashes".to_owned());
         }
@@ -212,7 +246,7 @@ impl<'a> Expansion<'a> {
         }
         for (state, name) in [(State::InProgress, "lock_value"), (State::Completed, "result_value")]
         {
-            if self.values(state).next().is_none() {
+            if values(self.raw, state).next().is_none() {
                 return Err(format!("no [[value]] has the state `{}`", state.as_str()));
             }
             let write = self.raw.write.as_ref();
@@ -224,7 +258,7 @@ impl<'a> Expansion<'a> {
                 return Err(format!("it sends `{name}`, so [write] needs it"));
             }
         }
-        if self.raw.begin.is_none() && self.values(State::Released).next().is_some() {
+        if self.raw.begin.is_none() && values(self.raw, State::Released).next().is_some() {
             return Err("it takes no released record over; describe [begin]".to_owned());
         }
         for value in &self.raw.value {
@@ -270,7 +304,7 @@ impl<'a> Expansion<'a> {
                 self.reads_record(without_value);
             }
         }
-        if self.raw.complete.is_none() {
+        if !has_calls(self.raw.complete.as_ref()) {
             self.step("complete", false);
             self.stores_result("record", Meaning::Stored);
         }
@@ -291,7 +325,7 @@ impl<'a> Expansion<'a> {
     }
 
     fn lock_then_result(&mut self) -> Result<(), String> {
-        let owner = self.owner_path()?;
+        let owner = owner_path(self.raw)?;
         if self.raw.begin.is_none() {
             self.call("begin", &command(&["GET", "{result}"]));
             self.reply("nil = true", Meaning::Next, None);
@@ -306,7 +340,7 @@ impl<'a> Expansion<'a> {
             self.reply("nil = true", Meaning::Conflict, Some("{ lock = \"present\" }"));
             self.end();
         }
-        if self.raw.complete.is_none() {
+        if !has_calls(self.raw.complete.as_ref()) {
             // Storing does not compare the owner; only giving the lock up does.
             self.step("complete", false);
             self.stores_result("result", Meaning::Next);
@@ -332,7 +366,7 @@ impl<'a> Expansion<'a> {
     }
 
     fn fenced_script(&mut self, lock: &str, result: &str) -> Result<(), String> {
-        let Some(owner) = self.owner_path()? else {
+        let Some(owner) = owner_path(self.raw)? else {
             return Err("it compares the owner, so locks need `fields = { owner = … }`".to_owned());
         };
         // In one Redis key, the script could not tell such a result from the lock.
@@ -366,7 +400,7 @@ impl<'a> Expansion<'a> {
             self.other_text(lock, read_first);
             self.end();
         }
-        if self.raw.complete.is_none() {
+        if !has_calls(self.raw.complete.as_ref()) {
             self.step("complete", true);
             let ttl = self.result_ttl_ms();
             let call = script(
@@ -390,7 +424,7 @@ impl<'a> Expansion<'a> {
     }
 
     fn hash_status(&mut self) -> Result<(), String> {
-        let owner = self.owner_field()?;
+        let owner = owner_field(self.raw)?;
         if self.raw.begin.is_none() {
             let ttl = self.lock_ttl_ms();
             let call = script("hash_begin", &["{record}"], &[ttl, "{lock_value}"]);
@@ -405,7 +439,7 @@ impl<'a> Expansion<'a> {
             self.end();
         }
         let checks_owner = owner.is_some();
-        let held_fields = self.lock_fields()?;
+        let held_fields = lock_fields(self.raw)?;
         let names_owner = |value: &&RawValue| value.is_result() && value.fields.owner.is_some();
         if owner.is_some()
             && held_fields == "{}"
@@ -422,7 +456,7 @@ impl<'a> Expansion<'a> {
             None => ("", "", "{}"),
         };
         let wrong_type = Some("{ record = \"wrong-type\" }");
-        if self.raw.complete.is_none() {
+        if !has_calls(self.raw.complete.as_ref()) {
             self.step("complete", checks_owner);
             let ttl = self.result_ttl_ms();
             let call = script(
@@ -455,90 +489,13 @@ impl<'a> Expansion<'a> {
 
     /// True if the release step is to be written. A service that keeps its locks has none.
     fn releases(&self) -> bool {
-        self.raw.release.is_none() && self.raw.service.on_failure != Some(OnFailure::Keep)
+        !has_calls(self.raw.release.as_ref())
+            && self.raw.service.on_failure != Some(OnFailure::Keep)
     }
 
     /// The word for a role in `when` and in placeholders: `record` if one Redis key has both roles.
     fn role(&self, role: Role) -> &'static str {
         if self.raw.keys.record.is_some() { Role::Record.as_str() } else { role.as_str() }
-    }
-
-    fn values(&self, state: State) -> impl Iterator<Item = &'a RawValue> + use<'a> {
-        self.raw.value.iter().filter(move |value| value.state == Some(state))
-    }
-
-    /// Where the lock names its owner, as a JSON array of member names; `None` if it names none.
-    fn owner_path(&self) -> Result<Option<String>, String> {
-        let mut path: Option<String> = None;
-        let locks: Vec<_> = self.values(State::InProgress).collect();
-        for value in &locks {
-            let Some(pointer) = &value.fields.owner else { continue };
-            let is_json = !matches!(value.encoding, Some(encoding) if encoding != Encoding::Json);
-            let is_packed = value.decode.is_some() || !value.decode_at.is_empty();
-            if is_packed || !(is_json || pointer.is_empty()) {
-                return Err(format!("its scripts cannot read the owner in `{}`", value.name));
-            }
-            let names: Vec<String> = pointer
-                .split('/')
-                .skip(1)
-                .map(|name| name.replace("~1", "/").replace("~0", "~"))
-                .collect();
-            let found = serde_json::Value::from(names).to_string();
-            if path.as_ref().is_some_and(|path| *path != found) {
-                return Err("locks name the owner at different places".to_owned());
-            }
-            path = Some(found);
-        }
-        match path {
-            Some(_) if locks.iter().any(|value| value.fields.owner.is_none()) => {
-                Err("some locks name an owner and some do not".to_owned())
-            }
-            path => Ok(path),
-        }
-    }
-
-    /// The field of a hash that names the owner of a lock; `None` if no lock names one.
-    fn owner_field(&self) -> Result<Option<String>, String> {
-        let mut field: Option<String> = None;
-        for value in self.values(State::InProgress) {
-            let Some(pointer) = &value.fields.owner else { continue };
-            let name = pointer.trim_start_matches('/');
-            if name.contains(['/', '~']) {
-                return Err("its scripts compare the owner with a whole field".to_owned());
-            }
-            if field.as_ref().is_some_and(|field| field != name) {
-                return Err("locks name the owner in different fields".to_owned());
-            }
-            field = Some(name.to_owned());
-        }
-        Ok(field)
-    }
-
-    /// The fields that a lock has, as a JSON object of texts, so that the scripts leave a result of
-    /// the same owner alone.
-    fn lock_fields(&self) -> Result<String, String> {
-        let mut locks = self.values(State::InProgress);
-        let Some(lock) = locks.next() else { return Ok("{}".to_owned()) };
-        if locks.next().is_some() {
-            return Err("its scripts compare the fields of one lock format, and there are several"
-                .to_owned());
-        }
-        let mut fields = serde_json::Map::new();
-        for (pointer, value) in &lock.fields_are {
-            let name = pointer.trim_start_matches('/');
-            if name.contains(['/', '~']) {
-                return Err(format!(
-                    "its scripts compare whole fields of the hash, and `where` tests `{pointer}`, \
-                    which is inside one; describe the steps yourself"
-                ));
-            }
-            let text = match value {
-                serde_json::Value::String(text) => text.clone(),
-                other => other.to_string(),
-            };
-            fields.insert(name.to_owned(), text.into());
-        }
-        Ok(serde_json::Value::Object(fields).to_string())
     }
 
     /// The replies for the values that the client reads: a result, with or without another payload,
@@ -547,7 +504,7 @@ impl<'a> Expansion<'a> {
         let mut read = Vec::new();
         // A result first: a lock that may be any text would match the text of a result.
         for state in [State::Completed, State::Failed, State::InProgress] {
-            for value in self.values(state) {
+            for value in values(self.raw, state) {
                 let at = value.at.as_deref().unwrap_or(role);
                 if state.is_result() || at == role {
                     read.push((at, value));
@@ -604,7 +561,7 @@ impl<'a> Expansion<'a> {
     /// A condition that holds for each lock.
     fn held(&self, role: &str) -> String {
         let mut held = Vec::new();
-        for value in self.values(State::InProgress) {
+        for value in values(self.raw, State::InProgress) {
             held.push(format!("{{ {role} = {} }}", text(&value.name)));
         }
         format!("[{}]", held.join(", "))
@@ -614,9 +571,7 @@ impl<'a> Expansion<'a> {
     fn stores_result(&mut self, role: &str, means: Meaning) {
         let role = placeholder(role);
         let mut words = vec!["SET", &role, "{result_value}"];
-        if self.raw.ttl.result != Some(NO_TTL) {
-            words.extend(["PX", "{result_ttl_ms}"]);
-        }
+        words.extend(self.result_ttl_words());
         self.call("complete", &command(&words));
         self.reply("word = \"OK\"", means, Some("{}"));
         self.end();
@@ -630,7 +585,7 @@ impl<'a> Expansion<'a> {
             self.reply("integer = 0", means, None);
         } else {
             self.reply("integer = 1", means, Some(&format!("{{ {role} = \"present\" }}")));
-            self.reply("integer = 0", Meaning::Refused, Some("{}"));
+            self.reply("integer = 0", Meaning::Refused, None);
         }
         self.end();
     }
@@ -652,7 +607,19 @@ impl<'a> Expansion<'a> {
     }
 
     fn lock_ttl_words(&self) -> Vec<&'static str> {
-        if self.raw.ttl.lock == Some(NO_TTL) { Vec::new() } else { vec!["PX", "{lock_ttl_ms}"] }
+        match self.raw.ttl_unit {
+            _ if self.raw.ttl.lock == Some(NO_TTL) => Vec::new(),
+            TtlUnit::Ms => vec!["PX", "{lock_ttl_ms}"],
+            TtlUnit::S => vec!["EX", "{lock_ttl}"],
+        }
+    }
+
+    fn result_ttl_words(&self) -> Vec<&'static str> {
+        match self.raw.ttl_unit {
+            _ if self.raw.ttl.result == Some(NO_TTL) => Vec::new(),
+            TtlUnit::Ms => vec!["PX", "{result_ttl_ms}"],
+            TtlUnit::S => vec!["EX", "{result_ttl}"],
+        }
     }
 
     fn lock_ttl_ms(&self) -> &'static str {
@@ -663,10 +630,14 @@ impl<'a> Expansion<'a> {
         if self.raw.ttl.result == Some(NO_TTL) { "" } else { "{result_ttl_ms}" }
     }
 
-    /// Begins a step that has fields of its own.
+    /// Begins a step that has fields of its own, and the note of the file, if there is one.
     fn step(&mut self, name: &str, checks_owner: bool) {
         // Writing to a string cannot fail.
         _ = write!(self.toml, "\n[{name}]\nchecks_owner = {checks_owner}\n");
+        let own = if name == "complete" { &self.raw.complete } else { &self.raw.release };
+        if let Some(note) = own.as_ref().and_then(|step| step.note.as_ref()) {
+            _ = writeln!(self.toml, "note = {}", text(note));
+        }
     }
 
     /// Begins a call of a step; its replies follow.

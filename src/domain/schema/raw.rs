@@ -44,6 +44,9 @@ pub(super) struct RawSchema {
     pub(crate) compares_payload: ComparesPayload,
     /// What the protocol's begin means for a text that fits no format.
     pub(crate) unreadable: Option<Meaning>,
+    /// The unit of the TTLs that the protocol sends.
+    #[serde(default)]
+    pub(crate) ttl_unit: TtlUnit,
     pub(crate) keys: RawKeys,
     pub(crate) ttl: RawTtl,
     #[serde(default)]
@@ -88,6 +91,17 @@ pub(crate) enum ComparesPayload {
     /// With locks and results, before anything else. A value with an empty fingerprint has another
     /// payload than every request.
     Always,
+}
+
+/// The unit of the TTLs that the plain commands of a protocol send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum TtlUnit {
+    /// Milliseconds, with `PX`.
+    #[default]
+    Ms,
+    /// Seconds, with `EX`.
+    S,
 }
 
 /// How a library takes locks and stores results.
@@ -256,6 +270,7 @@ pub(super) struct RawStep {
     #[serde(default)]
     pub(crate) checks_owner: bool,
     pub(crate) note: Option<String>,
+    #[serde(default)]
     pub(crate) call: Vec<RawCall>,
 }
 
