@@ -87,6 +87,7 @@ mod shells;
 mod show;
 mod signals;
 mod simulate;
+mod starts_over;
 mod states;
 mod stats;
 mod sweep;
