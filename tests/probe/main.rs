@@ -16,6 +16,7 @@ mod correct;
 mod curl_lines;
 mod faults;
 mod mistakes;
+mod on_the_way;
 mod outside;
 mod removal;
 mod service;

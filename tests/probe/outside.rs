@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::stage::{PAYMENT, Stage, verdicts, with_verdict};
 use crate::support::probe_service::Variant;
-use crate::support::{Home, Run};
+use crate::support::{Home, Run, Server};
 use crate::validator::faults;
 
 /// A service that answers every request in one way, and counts its connections.
@@ -139,6 +139,23 @@ fn answers_that_are_always_equal_are_inconclusive() {
     let service = FixedService::start(|_| created("{}"));
     let run = probe(&[&service.url, "-d", PAYMENT, "-o", "json", "--only", "replay-body"]);
     assert_eq!(with_verdict(&run.exits(3), "inconclusive"), ["replay-body"]);
+}
+
+/// Rule: only a key that was sent can have a record. This service accepts every request, and stores
+/// nothing.
+/// Revert: if a request with an empty key counts, the run says that the record of a fifth key is not in
+/// Redis, which no request had.
+#[test]
+fn a_request_without_its_key_lacks_no_record() {
+    let server = Server::start();
+    let service = FixedService::start(|number| created(&format!("{{\"id\":\"pay-{number}\"}}")));
+    for place in [&["--key-header", "Idempotency-Key"], &["--key-field", "/key"]] {
+        let words = ["probe", &service.url, "-d", PAYMENT, "--schema", "express", "-o", "json"];
+        let only = ["--only", "key-missing,key-empty"];
+        let run = server.idemctl(&[&words[..], &only, place].concat());
+        let not_found = run.json()["records"]["not_found"].clone();
+        assert_eq!(not_found.as_array().map(Vec::len), Some(4), "{}", run.all());
+    }
 }
 
 #[test]

@@ -1,13 +1,14 @@
 //! A server, a payment service on it, and probes of that service.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::support::probe_service::{Config, ProbeService, Variant};
-use crate::support::{Run, Runs as _, Server, wire};
+use crate::support::{Run, Runs as _, Server, idemctl, wire};
 
 /// How long the handler takes. On a busy machine, requests are released within this time.
 pub const DELAY: Duration = Duration::from_millis(150);
@@ -66,11 +67,21 @@ impl Stage {
 
     /// The command of this probe.
     pub fn command(&self, effects: &str, output: &str, words: &[&str]) -> Command {
+        self.by(self.server.command(), effects, output, words)
+    }
+
+    /// The same on the way of this socket, which may be slow, with JSON.
+    pub fn through(&self, socket: &Path, words: &[&str]) -> Command {
+        let mut command = idemctl(self.server.folder());
+        command.arg("-s").arg(socket).args(["--timeout", "20s"]);
+        self.by(command, &self.service.url("/effects"), "json", words)
+    }
+
+    fn by(&self, mut command: Command, effects: &str, output: &str, words: &[&str]) -> Command {
         let failing = match self.variant {
             Some(Variant::ReleasesAfterFailure) => FAILING_LATE,
             _ => FAILING,
         };
-        let mut command = self.server.command();
         command.args(["probe", &self.service.url("/payments"), "-d", PAYMENT]);
         command.args(["-H", "Content-Type: application/json", "-H", "Authorization: Bearer one"]);
         command.args(["--as", "Authorization: Bearer two", "--effects", effects]);

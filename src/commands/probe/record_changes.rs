@@ -45,15 +45,17 @@ pub(super) struct RecordChanges {
     records: RecordLookup,
     writer: Writer,
     journal: Journal,
-    /// The keys that were sent, as a service may have stored them.
+    /// The keys of the requests that were sent.
+    keys: BTreeSet<String>,
+    /// The same as a service may have stored them: with quotation marks, or cut.
     sent: BTreeSet<String>,
     /// The keys that the service answered with a success, each with the keys under which it may have
     /// stored the record.
     answered: BTreeMap<String, Vec<String>>,
     /// The keys of the records that were found.
     found: BTreeSet<String>,
-    /// The Redis keys whose value is `FOREIGN`, and since when.
-    replaced: BTreeMap<Vec<u8>, Instant>,
+    /// When the first value was replaced by `FOREIGN`.
+    first_replaced: Option<Instant>,
     began: (SystemTime, Instant),
 }
 
@@ -105,17 +107,19 @@ impl RecordChanges {
             records,
             writer,
             journal,
+            keys: BTreeSet::new(),
             sent: BTreeSet::new(),
             answered: BTreeMap::new(),
             found: BTreeSet::new(),
-            replaced: BTreeMap::new(),
+            first_replaced: None,
             began: (context.now(), Instant::now()),
         })
     }
 
-    /// Notes the keys of a request before it is sent.
-    pub(super) fn note_sent(&mut self, keys: Vec<String>) {
-        self.sent.extend(keys);
+    /// Notes the key of a request before it is sent, and what a service may store it as.
+    pub(super) fn note_sent(&mut self, key: Option<&str>, stored_as: Vec<String>) {
+        self.keys.extend(key.map(str::to_owned));
+        self.sent.extend(stored_as);
     }
 
     /// Notes a key that was answered with a success, and what a service may have stored it as.
@@ -166,24 +170,17 @@ impl RecordChanges {
                 return Err(why.to_string());
             }
             for record in &found.records {
-                let Some(key_index) = self.replaced_index(record) else { continue };
+                let Some(key_index) = foreign_index(record) else { continue };
                 // The removal at the end tries it again.
                 let _ = self.apply(record, vec![key_index], KeyAction::Remove, "removed").await;
                 return Ok(true);
             }
         }
-        // An expired value is no statement about the service.
-        match self.replaced.values().any(|since| since.elapsed() >= FOREIGN_TTL) {
+        // An expired value is no statement about the service. No test waits for so long.
+        match self.first_replaced.is_some_and(|since| since.elapsed() >= FOREIGN_TTL) {
             true => Err("the value of idemctl may have expired before it was read".to_owned()),
             false => Ok(false),
         }
-    }
-
-    /// The index of the Redis key in which `ReplaceResult` left its value.
-    fn replaced_index(&self, record: &Record) -> Option<usize> {
-        record.seen.keys.iter().position(|key| {
-            self.replaced.contains_key(&key.redis_key) && is_foreign_value(&key.content)
-        })
     }
 
     /// The one record of these keys, which the service made.
@@ -211,7 +208,8 @@ impl RecordChanges {
         Ok(record)
     }
 
-    /// Passes a record that only this run can have made, and that idemctl changes.
+    /// Passes a record that only this run can have made, and that idemctl changes. A lookup also reads
+    /// a key as the name of a Redis key, so a record that it finds may have another key.
     ///
     /// # Errors
     /// Why it stays as it is.
@@ -290,7 +288,7 @@ impl RecordChanges {
             .back_up(&self.writer, &record.seen, &label, now)
             .await
             .map_err(|error| format!("{error:#}"))?;
-        self.replaced.insert(key.redis_key.clone(), Instant::now());
+        self.first_replaced.get_or_insert_with(Instant::now);
         let hashes = record.schema.hashes();
         let made = self.writer.call(&record.seen, None, words, &hashes).await;
         let (after, outcome, what) = match made {
@@ -339,8 +337,9 @@ impl RecordChanges {
         let found = match self.records.find(keys).await {
             Ok(found) => found,
             Err(why) => {
-                self.found.extend(keys.iter().cloned());
-                removal.kept.extend(keys.iter().map(|key| (key.clone(), why.clone())));
+                for key in keys {
+                    self.note_unread(key, &why, removal);
+                }
                 return;
             }
         };
@@ -350,7 +349,9 @@ impl RecordChanges {
             for record in found.records {
                 let name = escape::text(&record.key);
                 self.found.insert(String::from_utf8_lossy(&record.key).into_owned());
-                if !seen.insert(record.seen.keys[0].redis_key.clone()) {
+                // Two schemas may have this Redis key. Records that are members share one.
+                let one = (record.key.clone(), record.seen.keys[0].redis_key.clone());
+                if !seen.insert(one) {
                     continue;
                 }
                 match self.removal_of(&record).await {
@@ -359,8 +360,8 @@ impl RecordChanges {
                 }
             }
             if let Some(why) = found.why_unread {
-                self.found.insert(String::from_utf8_lossy(&found.given).into_owned());
-                removal.kept.insert(escape::text(&found.given), why.to_string());
+                let key = String::from_utf8_lossy(&found.given).into_owned();
+                self.note_unread(&key, &why.to_string(), removal);
             }
         }
         let (names, changes): (Vec<_>, Vec<_>) = changes.into_iter().unzip();
@@ -384,6 +385,15 @@ impl RecordChanges {
         }
     }
 
+    /// Notes a key whose record cannot be read. Only keys are named, and not what a service may have
+    /// made of them.
+    fn note_unread(&mut self, key: &str, why: &str, removal: &mut Removal) {
+        self.found.insert(key.to_owned());
+        if self.keys.contains(key) {
+            removal.kept.insert(escape::text(key.as_bytes()), why.to_owned());
+        }
+    }
+
     /// The keys that the service answered with a success, and that have no record as far as idemctl
     /// can find it.
     fn not_found(&self) -> Vec<String> {
@@ -402,7 +412,7 @@ impl RecordChanges {
     /// Why the record stays.
     async fn removal_of(&self, record: &Record) -> Result<Change, String> {
         self.check_own(record)?;
-        if record.claim.is_unrecognised() && self.replaced_index(record).is_none() {
+        if record.claim.is_unrecognised() && foreign_index(record).is_none() {
             return Err("its value is not one of the schema".to_owned());
         }
         let mut there = Vec::new();
@@ -432,8 +442,10 @@ impl RecordChanges {
     }
 }
 
-fn is_foreign_value(content: &Content) -> bool {
-    matches!(content, Content::Text { head, .. } if head == FOREIGN)
+/// The index of the Redis key that holds the value of `ReplaceResult`. No other run has this key.
+fn foreign_index(record: &Record) -> Option<usize> {
+    let mut keys = record.seen.keys.iter();
+    keys.position(|key| matches!(&key.content, Content::Text { head, .. } if head == FOREIGN))
 }
 
 fn label(record: &Record) -> RecordLabel {

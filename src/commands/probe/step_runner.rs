@@ -223,8 +223,9 @@ impl StepRunner {
         let mut changes = changes.lock().await;
         for request in requests {
             let keys = task.stored_keys(request);
-            changes.note_sent(task.cut_keys(&keys));
-            changes.note_sent(keys);
+            let mut stored_as = task.cut_keys(&keys);
+            stored_as.extend(keys);
+            changes.note_sent(request.key.as_deref(), stored_as);
         }
     }
 
@@ -235,7 +236,6 @@ impl StepRunner {
         for exchange in exchanges {
             let request = &exchange.request;
             if let Some(key) = &request.key
-                && task.sends_key(request)
                 && exchange.answer().is_some_and(ProbeAnswer::is_success)
             {
                 let mut stored_as = task.stored_keys(request);

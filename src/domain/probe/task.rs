@@ -177,15 +177,6 @@ impl ProbeTask {
         cut
     }
 
-    /// True if the key is in the request where the service looks for it.
-    pub(crate) fn sends_key(&self, request: &ProbeRequest) -> bool {
-        let Some(key) = &request.key else { return false };
-        let KeyPlace::Header(name) = &self.template.place else { return true };
-        request.headers.iter().any(|(known, value)| {
-            known.eq_ignore_ascii_case(name) && String::from_utf8_lossy(value).contains(key)
-        })
-    }
-
     /// True for a key that this run made. No other run has a key with its random name.
     pub(crate) fn is_own(&self, key: &str) -> bool {
         let prefix = match self.has_uuid_keys {

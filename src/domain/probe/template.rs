@@ -74,8 +74,8 @@ impl RequestTemplate {
         }
     }
 
-    /// The request in which the key's header has these lines; with none, it has no key. `key`
-    /// replaces each `{{key}}`.
+    /// The request in which the key's header has these lines. If no line contains the key, the request
+    /// has none. `key` replaces each `{{key}}`.
     ///
     /// # Errors
     /// The key has no place in this request.
@@ -107,7 +107,7 @@ impl RequestTemplate {
                 }
             }
         }
-        if lines.is_empty() {
+        if !lines.iter().any(|line| line.contains(key)) {
             request.key = None;
         }
         Ok(request)
