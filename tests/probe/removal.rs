@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::stage::{Stage, verdicts};
 use crate::support::probe_service::{CONTRACTS, Config, KeptKey};
-use crate::support::{Running as _, Runs as _, at_once};
+use crate::support::{Running as _, Runs as _, at_once, bounded};
 use crate::validator::faults;
 
 /// Keys of another run and of another program, which stay.
@@ -81,6 +81,26 @@ fn records_are_kept_and_named_if_the_server_refuses() {
     assert_eq!(run.json()["records"]["kept"].as_array().unwrap().len(), 5);
 }
 
+/// Rule: without a log or a backup nothing is removed, and the run says so.
+/// Revert: without the changes that were not tried, the run says that these records were written after
+/// their removal.
+#[test]
+fn records_stay_and_are_named_if_the_log_or_the_backup_cannot_be_written() {
+    for (blocks, file) in [(0, "audit.jsonl"), (1, "backups")] {
+        let stage = stage_with_others("express");
+        let words = ["--only", "replay-status"];
+        let command = stage.command(&stage.service.url("/effects"), "json", &words);
+        let run = bounded(&command, &format!("ulimit -f {blocks}"));
+        assert_eq!(own_keys(&stage).len(), 5, "{}", run.all());
+        let kept = run.json()["records"]["kept"].clone();
+        let reasons: Vec<_> =
+            kept.as_array().unwrap().iter().map(|kept| kept["why"].as_str().unwrap()).collect();
+        let is_right = |why: &&str| why.contains("cannot write") && why.contains(file);
+        assert_eq!(reasons.len(), 5, "{}", run.all());
+        assert!(reasons.iter().all(is_right), "{reasons:#?}");
+    }
+}
+
 /// Rule: a record that this run alone can have made is removed, also if the service cuts its key. With
 /// 32 characters all keys are cut, with 36 and 64 only those of 256.
 /// Revert: without the cut keys, these records stay.
@@ -143,7 +163,7 @@ fn an_interrupted_probe_removes_its_records() {
         }
         child.signal(signal);
         let run = child.ends().exits(130);
-        run.says("removed from Redis");
+        run.says("removed from Redis").says("that the service still executes can store its record");
         assert_eq!(own_keys(&stage), [""; 0], "{}", run.all());
     }
 }
