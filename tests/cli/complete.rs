@@ -8,7 +8,7 @@ use idemctl::domain::step::inputs::StepInputs;
 use redis::Connection;
 
 use crate::support::wire;
-use crate::support::{FOREVER, LOCK, PENDING, Run, Server};
+use crate::support::{LOCK, PENDING, Run, Server};
 
 const OWNER: &str = "0d3f6f2e-58f5-4c0b-9d6c-1f1f8f2a7b11";
 /// What is left of the result TTL of a day, in milliseconds, where the server was slow to tell.
@@ -291,7 +291,7 @@ fn the_one_schema_that_holds_the_key_is_taken() {
     server.idemctl(&["release", "k", "--yes"]).exits(2).says("which schema?");
     // Another program's value at the second key may be a record whose format is not described.
     for value in ["another program's", ""] {
-        server.set("idemkey:two", value, FOREVER);
+        server.set("idemkey:two", value, 60_000);
         server.set("idem:two", LOCK, 60_000);
         let ran = server.idemctl(&["release", "two", "--yes"]);
         ran.exits(2).says("which schema?");

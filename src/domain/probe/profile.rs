@@ -1,10 +1,13 @@
 //! A profile: what a specification or a provider asks of a service.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 
 use super::template::KeyForm;
+use crate::domain::duration::parse_duration;
 
 /// A profile, as `profiles/*.toml` describe it.
 #[derive(Debug, Clone, Deserialize)]
@@ -18,6 +21,9 @@ pub(crate) struct ProbeProfile {
     #[serde(default)]
     pub(crate) note: Option<String>,
     pub(crate) key: ProfileKey,
+    /// The shortest time for which a service keeps results, as it promises to its clients.
+    #[serde(default, deserialize_with = "duration")]
+    pub(crate) retention: Option<Duration>,
     pub(crate) statuses: ProfileStatuses,
     /// The checks that the profile judges, by their ids. All others are reported.
     pub(crate) checks: BTreeMap<String, ProfileClause>,
@@ -73,5 +79,13 @@ impl ProbeProfile {
 
     pub(crate) fn form(&self) -> KeyForm {
         if self.key.quoted { KeyForm::Quoted } else { KeyForm::Bare }
+    }
+}
+
+fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    match parse_duration(&text) {
+        Ok(duration) => Ok(Some(duration)),
+        Err(why) => Err(D::Error::custom(format_args!("`retention`: {why}"))),
     }
 }

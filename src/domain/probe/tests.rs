@@ -5,7 +5,7 @@ use std::cell::Cell;
 use super::message::{ProbeAnswer, ProbeExchange, ProbeOutcome, ProbeRequest, ServiceTrust};
 use super::payload::{with_other_order, with_other_payload};
 use super::probe_check::{
-    CheckedService, ProbeJudgement, ProbeStep, ProbeStepResult, ProbeVerdict,
+    CheckedService, ProbeJudgement, ProbeStep, ProbeStepResult, ProbeVerdict, StoredRecord,
 };
 use super::registry::{CHECKS, parse_profile};
 use super::task::{Baseline, ProbeTask};
@@ -507,4 +507,34 @@ fn only_keys_of_this_run_are_its_own() {
     let uuids = ProbeTask { has_uuid_keys: true, ..task };
     assert!(uuids.is_own(&uuids.new_key()));
     assert!(!uuids.is_own("1de3c710-0123-4457-8788-000000000001"));
+}
+
+#[test]
+fn a_result_that_expires_before_the_promised_retention_is_found() {
+    let stripe = include_str!("../../../profiles/stripe.toml");
+    let day = 86_400_000;
+    let judged = |profile: &str, ttl_ms| {
+        let task = ProbeTask { profile: parse_profile(profile).unwrap(), ..task() };
+        let record = StoredRecord {
+            state: "completed".to_owned(),
+            ttl_ms: Some(ttl_ms),
+            ..StoredRecord::default()
+        };
+        let result = ProbeStepResult {
+            record: Some(Ok(record)),
+            ..sent(vec![exchange(201, "a", 0, 1_000)])
+        };
+        judge(&task, "record-ttl", &[result])
+    };
+    let short = judged(stripe, 3_600_000);
+    assert_eq!(short.verdict, ProbeVerdict::Fail);
+    assert_eq!(
+        short.message,
+        "it expires in 3600000 ms, and Idempotent requests of the Stripe API v1 promises to keep \
+        results for 86400000 ms"
+    );
+    assert_eq!(judged(stripe, day - 9_000).verdict, ProbeVerdict::Pass);
+    assert_eq!(judged(IETF, 3_600_000).verdict, ProbeVerdict::Pass);
+    let wrong = stripe.replace("24h", "24");
+    assert!(parse_profile(&wrong).unwrap_err().contains("`retention`"));
 }

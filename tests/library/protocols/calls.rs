@@ -109,6 +109,20 @@ impl<'a> Caller<'a> {
         &self.states[number]
     }
 
+    /// True if the Redis key of a lock whose own time has passed has another TTL than the lock
+    /// should have. `None` if there is no such lock.
+    pub fn lapsed_lock_lacks_ttl(&self, number: usize) -> Option<bool> {
+        let lock = self.protocol.lock;
+        let keys = &self.states[number].keys;
+        let stored = keys.stored[lock].as_ref()?;
+        let now_ms = BEGINNING + keys.clock_ms;
+        let mut formats = self.protocol.formats.iter().filter(|format| format.at == lock);
+        let has_lapsed =
+            |format: &&Format| !format.is_completed && format.has_lapsed(&stored.content, now_ms);
+        let stated = formats.find(has_lapsed)?.ttl.unwrap_or(self.protocol.lock_ttl);
+        Some(stated != 0 && stored.ttl != Some(stated))
+    }
+
     fn reading(&self, keys: &Keys) -> Reading {
         let now_ms = BEGINNING + keys.clock_ms;
         let mut reading =

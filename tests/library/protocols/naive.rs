@@ -9,7 +9,7 @@ use super::calls::{Caller, Keys, Outcome, Step, Stored, Which};
 use super::fence::Fence;
 use super::format::Format;
 use super::protocol::{Call, MOST_WORKERS, Means, OnFailure, Protocol};
-use super::request::{BEGINNING, Request};
+use super::request::Request;
 use crate::support::Server;
 
 /// The faults, as indices of how often each happened.
@@ -462,8 +462,8 @@ impl Search<'_> {
     fn sets_other_ttl(&self, before: usize, step: Step, call: usize, outcome: &Outcome) -> bool {
         let protocol = self.protocol;
         let is_first_renewal = outcome.means == Some(Means::Renewed) && call == 0;
-        if is_first_renewal && protocol.lock_ttl != 0 && self.has_lapsed_lock(outcome.after) {
-            return true;
+        if is_first_renewal && let Some(lacks) = self.caller.lapsed_lock_lacks_ttl(outcome.after) {
+            return lacks;
         }
         for role in 0..protocol.redis_keys.len() {
             let Some(format) = self.format(outcome.after, role) else { continue };
@@ -484,8 +484,7 @@ impl Search<'_> {
             let stores = had.is_none() || had_format != has_format;
             let had_ttl = had.as_ref().and_then(|stored| stored.ttl);
             let has_ttl = has.as_ref().and_then(|stored| stored.ttl);
-            let is_renewal = is_first_renewal && role == protocol.lock;
-            if !stores && had_ttl == has_ttl && !is_renewal {
+            if !stores && had_ttl == has_ttl && !(is_first_renewal && role == protocol.lock) {
                 continue;
             }
             if has_ttl.is_none() && self.names_again(step, call, role, outcome.means) {
@@ -498,16 +497,6 @@ impl Search<'_> {
             }
         }
         false
-    }
-
-    /// A lock is there whose own time has passed.
-    fn has_lapsed_lock(&self, keys: usize) -> bool {
-        let lock = self.protocol.lock;
-        let reading = self.caller.state(keys);
-        let Some(stored) = &reading.keys.stored[lock] else { return false };
-        let now_ms = BEGINNING + reading.keys.clock_ms;
-        let mut formats = self.protocol.formats.iter().filter(|format| format.at == lock);
-        formats.any(|format| !format.is_completed && format.has_lapsed(&stored.content, now_ms))
     }
 
     /// A later call of the step names the Redis key.

@@ -5,6 +5,7 @@ use crate::domain::probe::probe_check::{
     ProbeCheck, ProbeGroup, ProbeJudgement, ProbeStep, ProbeStepResult, StoredRecord,
 };
 use crate::domain::probe::task::ProbeTask;
+use crate::domain::record::age;
 
 pub(in crate::domain::probe) const LOCK: ProbeCheck = ProbeCheck {
     id: "record-lock",
@@ -25,7 +26,7 @@ pub(in crate::domain::probe) const STORED: ProbeCheck = ProbeCheck {
 pub(in crate::domain::probe) const TTL: ProbeCheck = ProbeCheck {
     id: "record-ttl",
     group: ProbeGroup::Record,
-    title: "the stored result expires, and not before its TTL",
+    title: "the stored result expires, and not before its TTL or the promised retention",
     steps: send_once,
     judge: judge_ttl,
 };
@@ -127,26 +128,43 @@ fn judge_stored(_: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
     })())
 }
 
-fn judge_ttl(_: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
+/// How much may be missing from a promised retention: the time since the result was stored, and
+/// rounding to seconds.
+const RETENTION_SLACK_MS: u64 = 10_000;
+
+fn judge_ttl(task: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
     settled((|| {
         success_of(results[0].exchanges.first(), "the request")?;
         let record = record_of(&results[0])?;
         let judged = match (record.never_expires, record.ttl_ms) {
             (true, _) => ProbeJudgement::fail("the record never expires"),
-            (false, Some(ttl)) => match record.stated_ttl_ms {
-                // The result was stored a moment ago, so nearly its whole TTL is left.
-                Some(stated) if ttl < stated / 2 => ProbeJudgement::fail(format!(
-                    "it expires in {ttl} ms, and the schema states {stated} ms"
-                )),
-                _ => {
-                    let stated = stated_ttl(record);
-                    ProbeJudgement::pass(format!("it expires in {ttl} ms{stated}"))
-                }
-            },
+            (false, Some(ttl)) => judge_result_ttl(task, record, ttl),
             (false, None) => ProbeJudgement::inconclusive("its TTL is unknown"),
         };
         Ok(judged.showing(&[(0, 0)]))
     })())
+}
+
+/// Judges how long a result stays that was stored a moment ago, so that nearly its whole TTL is left.
+fn judge_result_ttl(task: &ProbeTask, record: &StoredRecord, ttl: u64) -> ProbeJudgement {
+    if let Some(stated) = record.stated_ttl_ms
+        && ttl < stated / 2
+    {
+        return ProbeJudgement::fail(format!(
+            "it expires in {ttl} ms, and the schema states {stated} ms"
+        ));
+    }
+    if let Some(retention) = task.profile.retention
+        && ttl + RETENTION_SLACK_MS < age::millis(retention)
+    {
+        return ProbeJudgement::fail(format!(
+            "it expires in {ttl} ms, and {} promises to keep results for {} ms",
+            task.profile.title,
+            age::millis(retention)
+        ));
+    }
+    let stated = stated_ttl(record);
+    ProbeJudgement::pass(format!("it expires in {ttl} ms{stated}"))
 }
 
 fn judge_body(_: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
