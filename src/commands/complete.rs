@@ -259,7 +259,7 @@ fn explain(
     }
     rehearsal.print(context, completed);
     let worker = chosen.original_worker(record);
-    // A result that names no owner does not show whose the service takes it for.
+    // If the result names no owner, idemctl cannot tell whose the service takes it for.
     let checks_owner = schema.complete.as_ref().is_some_and(|step| step.checks_owner);
     let is_uncertain = checks_owner && worker.is_none() && completed.owner().is_none();
     let late = if manual::is_overwritten_later(completed, worker) {

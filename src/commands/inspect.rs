@@ -2,14 +2,15 @@
 //!
 //! The path of the data:
 //! 1. `domain/record/locate.rs` lists the Redis keys that KEY may mean under each schema.
-//! 2. `store/read/lookup.rs` reads them: `reader.rs` calls `lua/admin/read_records.lua`, which gets
-//!    the Redis keys and returns type, expiry and value of each.
-//! 3. `store/cluster/routing.rs` passes the call to the node of the key, `cluster/node.rs` prepends
-//!    the connection's options (CLIENT; the first connection of the process asks HELLO before), and
-//!    `store/connection/connection.rs` queues the bytes.
-//!    `connection/transport.rs` writes them to the socket while it waits for the reply.
-//! 4. Back: `connection.rs` parses the reply, and `store/read/script_reply.rs` makes an
-//!    `Observation` of it.
+//! 2. `store/read/lookup.rs` reads them: `reader.rs` calls `lua/admin/read_records.lua`, which
+//!    receives the Redis keys and returns type, expiry and value of each.
+//! 3. `store/cluster/routing.rs` passes the call to the node of the key (a single server is a cluster
+//!    of one node). `cluster/node.rs` opens the connection, whose first bytes are AUTH and SELECT,
+//!    and prepends its options (CLIENT; the first connection to a server sends HELLO before).
+//!    `store/connection/connection.rs` queues the bytes, and `connection/transport.rs` writes them to
+//!    the socket while it waits for the reply.
+//! 4. Back: `connection/resp.rs` parses the reply, and `store/read/script_reply.rs` turns it into an
+//!    `Observation`.
 //! 5. `locate.rs` tries each schema: `domain/record/decode.rs` decodes the values, and for a schema
 //!    that recognises them `Record::new` derives the state, the age and the answer to the next
 //!    request (`domain/step/next_request.rs`).
@@ -194,7 +195,8 @@ fn check_options(args: &Args, is_watch: bool) -> Result<()> {
     Ok(())
 }
 
-/// `--find TEXT`: scans for the keys that hold the text, and inspects them unless they are listed.
+/// `--find TEXT`: scans for the keys that contain the text. Inspects the only one, or for programs
+/// all of them. Several are listed for people.
 async fn find_and_inspect(
     context: &mut Context,
     args: &Args,
@@ -252,7 +254,7 @@ async fn inspect(
         None => show(context, &results, args, has_all_keys).await?,
     }
 
-    // The data is written, or with the pager. Everything that follows is for people, on stderr.
+    // Stdout or the pager has the data now. Everything that follows is for people, on stderr.
     for result in &results {
         report(context, catalog, &reader, result);
     }

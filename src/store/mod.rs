@@ -1,5 +1,5 @@
-//! The only room that knows Redis: connecting, scanning, reading, changing, and the throw-away
-//! server.
+//! The only module that talks to Redis: connecting, scanning, reading, changing, and the temporary
+//! local Redis.
 
 pub(crate) mod audit;
 pub mod backup;

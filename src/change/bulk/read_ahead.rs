@@ -24,7 +24,7 @@ pub(super) struct ReadAhead<'a, R: BulkRule> {
     pub(super) asks_owners: bool,
     /// Where records are counted that were not counted before the prompt; `None` if they were.
     pub(super) count_into: Option<&'a mut Preview<R::Group>>,
-    /// Shows how many keys were scanned, if that is how far the run is.
+    /// Shows how many keys were scanned, if their number is the progress of the run.
     pub(super) bar: Option<ProgressBar>,
 }
 
@@ -111,7 +111,7 @@ impl PendingRecords {
         Self { queue, failed: None }
     }
 
-    /// The next records, so many; fewer only at the end.
+    /// The next `most` records; fewer only at the end.
     ///
     /// # Errors
     /// Why no more could be read, once all records before are taken.

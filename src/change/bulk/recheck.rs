@@ -79,8 +79,8 @@ impl SelectedRecord {
 pub(super) struct Rechecked<G> {
     /// The records that did not change since they were selected, each with its plan.
     pub(super) same: Vec<(Record, Planned<G>)>,
-    /// The account with those that are not. Whoever interrupts a recheck drops it, and has not
-    /// counted them.
+    /// The account so far, with the records that changed. A recheck that is interrupted returns no
+    /// account, and has counted nothing.
     pub(super) account: Account,
     /// Why a node of a cluster could not be asked, or what the user may not read: these records are
     /// left alone.
@@ -236,8 +236,8 @@ fn is_comparable(record: &Record) -> bool {
     record.seen.keys.iter().all(KeyState::is_comparable)
 }
 
-/// True for a record that nobody can tell from another program's: the rest of a value would tell,
-/// which is never read.
+/// True if only the rest of a value could show whose record it is, and that rest is too large to
+/// read.
 pub(super) fn is_too_large(record: &Record) -> bool {
     if record.claim != Claim::Provisional {
         return false;

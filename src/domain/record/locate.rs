@@ -170,7 +170,7 @@ fn candidates_for_text(catalog: &Catalog, text: &[u8], is_most_specific: bool) -
                 continue;
             }
             let redis_keys = schema.redis_keys(key);
-            // If the operator named schemas, the most specific template need not win.
+            // If schemas are named, here or in the context, the most specific template need not win.
             let claims = catalog.is_named() || owns_all(catalog, schema, &redis_keys);
             if claims == is_most_specific {
                 add(&mut candidates, schema, key, redis_keys, is_most_specific);

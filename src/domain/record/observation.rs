@@ -227,7 +227,7 @@ impl Content {
         }
     }
 
-    /// True if all of the value was read; also for a type that is not read.
+    /// False only for a string or a hash of which a part was read.
     pub(crate) fn is_whole(&self) -> bool {
         match self {
             Self::Text { head, length } => *length == Some(head.len() as u64),

@@ -68,8 +68,8 @@ pub enum Answer {
 as_str!(Answer);
 
 /// Predicts the answer to the next request: the first reply of the begin step whose condition holds
-/// in this state of the Redis keys. If no condition holds, the service fails, unless it may send a
-/// reply of which the schema does not say when.
+/// in this state of the Redis keys. If no condition holds, the service fails, unless the schema lists
+/// a reply without a condition.
 pub fn of(schema: &Schema, readings: &[Reading], seen: &Observation) -> NextRequest {
     let mut next = NextRequest {
         answer: Answer::Unknown,
@@ -229,7 +229,7 @@ fn answer_of(begin: &Step, predicted: Option<(&Reply, &Condition)>) -> Answer {
     }
 }
 
-/// True if begin has an answer to a request of which the schema does not say when it is given.
+/// True if begin has an answer to a request that the schema lists without a condition.
 pub(crate) fn has_unpredicted_answers(begin: &Step) -> bool {
     begin.calls.iter().flat_map(|call| &call.replies).any(|reply| {
         let is_answer =

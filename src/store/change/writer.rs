@@ -95,7 +95,7 @@ impl Writer {
         }
     }
 
-    /// This writer, but waiting after each batch of changes until so many replicas have it.
+    /// This writer, but waiting after each batch of changes until this many replicas have it.
     #[must_use]
     pub fn waiting_for(self, replicas: Option<(u32, Duration)>) -> Self {
         Self { replicas, ..self }

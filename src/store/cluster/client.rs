@@ -1,7 +1,7 @@
 //! A client of one server or of a cluster, and its knowledge of the topology behind it.
 //!
-//! idemctl learns that a server is a cluster node only when the server answers with a redirect, or
-//! when a caller needs the slot map.
+//! idemctl learns that a server is a cluster node only when the server answers with a redirect or
+//! with CROSSSLOT, or when a caller needs the slot map.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -318,7 +318,7 @@ impl KeyspaceScan {
             self.any_read |= !records.is_empty();
             return Ok(Some(records));
         }
-        // As at the end of the keyspace: that the user may not read is not that there are none.
+        // As at the end of the keyspace: records that the user may not read may still exist.
         match &self.forbidden {
             Some((_, why)) if !self.any_read => Err(why.clone()),
             _ => Ok(None),

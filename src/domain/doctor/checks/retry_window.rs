@@ -62,7 +62,7 @@ fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
     }
     if !without.is_empty() {
         let fact = format!(
-            "the retry window of {} is not stated (for how long a request can come again), so the \
+            "the retry window of {}, in which a request can come again, is not stated, so the \
              result TTL was not compared with it",
             without.join(", ")
         );
