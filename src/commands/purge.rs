@@ -13,7 +13,7 @@
 //! 4. `change/bulk/change_batch.rs` and `change/journal.rs` pass the batch to
 //!    `store/change/apply.rs`. It writes and syncs the backup of a few calls before it makes them.
 //! 5. `store/change/batch.rs` builds each call of `lua/admin/change_many_if_same.lua`: the Redis keys,
-//!    what was seen of them, and the command. The script first compares every record, and then
+//!    the values that were read, and the command. The script first compares every record, and then
 //!    changes those that are unchanged. `store/change/send.rs` sends the call, and reads back if the
 //!    reply is lost. `store/change/writer.rs` around it detects a failover and waits for replicas.
 //! 6. `store/cluster/routing.rs` and `node.rs` choose the node (a single server is a cluster of one

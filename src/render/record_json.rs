@@ -16,7 +16,7 @@ use crate::domain::diagnosis::Finding;
 use crate::domain::record::response::is_secret_header;
 use crate::domain::record::{KeyState, Record, TimeLeft, response};
 use crate::domain::snapshot::KeyPrint;
-use crate::domain::step::UnknownBecause;
+use crate::domain::step::UnknownAnswer;
 
 /// What stands in place of a hidden header's value.
 pub const HIDDEN: &str = "(hidden)";
@@ -228,7 +228,7 @@ impl<'a> RecordJson<'a> {
                 answer: next.answer.as_str(),
                 until_ms: next.until.and_then(TimeLeft::millis),
                 client: next.client.as_deref(),
-                unknown_because: next.unknown_because.as_ref().map(UnknownBecause::as_str),
+                unknown_because: next.unknown_because.as_ref().map(UnknownAnswer::as_str),
                 only_without_fingerprint: next.only_without_fingerprint,
             },
             findings: record.findings.iter().map(FindingJson::new).collect(),

@@ -7,7 +7,7 @@ use crate::domain::duration;
 use crate::domain::record::age::millis;
 use crate::domain::record::{Age, AgeSource, Evidence, Record, TimeLeft};
 use crate::domain::schema::{Clock, MemberType, PastExpiry, Schema, State, TtlOf};
-use crate::domain::step::{Answer, NextRequest, StepReply, UnknownBecause, fencing};
+use crate::domain::step::{Answer, NextRequest, StepReply, UnknownAnswer, fencing};
 use crate::render::escape;
 
 /// The longest reply that is shown unabridged, in bytes.
@@ -120,12 +120,12 @@ pub fn next_request(record: &Record) -> (&'static str, String) {
 
 fn unknown_because(record: &Record) -> String {
     let why = match (&record.next_request.unknown_because, &record.schema.begin) {
-        (Some(UnknownBecause::Value(why)), _) => {
+        (Some(UnknownAnswer::Value(why)), _) => {
             let is = if why.ends_with("is missing") { "incomplete" } else { "unclear" };
             let why = escape::text(why.as_bytes());
             return format!(", because the value is {is} ({why})");
         }
-        (Some(because @ UnknownBecause::NoServerTime), _) => because.as_str(),
+        (Some(because @ UnknownAnswer::NoServerTime), _) => because.as_str(),
         (None, Some(_)) => "the schema does not say what the begin step replies in this state",
         (None, None) => "the schema does not describe the begin step",
     };

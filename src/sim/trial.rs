@@ -49,6 +49,16 @@ struct TrialContent {
     is_own: bool,
 }
 
+/// The response of the operation whose steps are tried.
+pub(super) fn sample_response(schema: &Schema) -> Response {
+    Response {
+        status: Some(201),
+        headers: headers(schema),
+        body: sample_body(schema, br#"{"id":"order-1"}"#),
+        whole: true,
+    }
+}
+
 /// Executes every step in every state. Returns the wrong replies, at most one for each call.
 ///
 /// # Errors
@@ -57,12 +67,7 @@ pub(crate) async fn try_steps(
     schema: &Schema,
     connection: &mut Connection,
 ) -> Result<Vec<StrayReply>, StoreError> {
-    let response = Response {
-        status: Some(201),
-        headers: headers(schema),
-        body: sample_body(schema, br#"{"id":"order-1"}"#),
-        whole: true,
-    };
+    let response = sample_response(schema);
     let now_ms = server_ms(&connection.ask(&pack(["TIME"])).await?);
     let inputs = StepInputs {
         fingerprint: FINGERPRINT,

@@ -1,17 +1,16 @@
 //! Tries on a temporary local Redis which values the steps of a schema store without a TTL, so that
 //! they stay in Redis until someone deletes them.
 
-use crate::domain::record::{Content, Response, decode};
+use crate::domain::record::{Content, decode};
 use crate::domain::schema::{Meaning, Schema, State, Step, TtlOf};
-use crate::domain::self_check::{headers, sample_body};
 use crate::domain::step::{ExecutedStep, StepInputs, StepReply, execute};
 use crate::sim::service::{read_content, server_ms, set_content};
-use crate::sim::trial::{FINGERPRINT, KEY, LIVES_MS, OWNER, StrayReply};
+use crate::sim::trial::{FINGERPRINT, KEY, LIVES_MS, OWNER, StrayReply, sample_response};
 use crate::store::{Connection, StoreError, pack};
 
 /// Begins a request and completes it, as a success and as a failure, as far as the schema describes
 /// this. Returns a warning for each step that stores a value without a TTL, unless the value is a
-/// lock and the schema says that locks have none.
+/// lock and the schema defines no TTL for locks.
 ///
 /// # Errors
 /// An error of the server.
@@ -19,12 +18,7 @@ pub(crate) async fn try_ttls(
     schema: &Schema,
     connection: &mut Connection,
 ) -> Result<Vec<StrayReply>, StoreError> {
-    let response = Response {
-        status: Some(201),
-        headers: headers(schema),
-        body: sample_body(schema, br#"{"id":"order-1"}"#),
-        whole: true,
-    };
+    let response = sample_response(schema);
     let now_ms = server_ms(&connection.ask(&pack(["TIME"])).await?);
     let mut errors = vec![None];
     if schema.write.failed_value.is_some() {
@@ -113,8 +107,8 @@ async fn without_ttl(
     Ok(found)
 }
 
-/// The warning about a value that this step left without a TTL; `None` if the schema says that such
-/// a lock has none, or if another step stored the value.
+/// The warning about a value that this step left without a TTL; `None` if the schema defines no TTL
+/// for such a lock, or if another step stored the value.
 fn warning(schema: &Schema, step: &str, key_index: usize, content: &Content) -> Option<String> {
     let reading = decode::decode_value(schema, key_index, content);
     let format = &schema.values[reading.decoded()?.format];

@@ -15,7 +15,7 @@ pub(crate) enum RehearsalOutcome {
     NotNeeded,
     /// The steps were executed.
     Ran(Rehearsal),
-    /// The rehearsal failed, for this reason: no local Redis could be started, or it failed later.
+    /// The rehearsal failed. No local Redis could be started, or it failed later; the text says why.
     NotRun(String),
 }
 

@@ -230,7 +230,7 @@ pub(super) async fn set(
 /// Asks whether the context shall get another server.
 ///
 /// # Errors
-/// Usage: the user did not agree, or there is no terminal.
+/// Usage: the user did not agree, or idemctl cannot ask without a terminal.
 async fn confirm_server(
     context: &mut Context,
     name: &str,

@@ -176,7 +176,7 @@ impl RecordChanges {
                 return Ok(true);
             }
         }
-        // An expired value is no statement about the service. No test waits for so long.
+        // An expired value shows nothing about the service. No test waits that long.
         match self.first_replaced.is_some_and(|since| since.elapsed() >= FOREIGN_TTL) {
             true => Err("the value of idemctl may have expired before it was read".to_owned()),
             false => Ok(false),

@@ -71,8 +71,8 @@ pub(crate) enum WatchEnd {
     /// The same, and a result was stored later. `is_same` is true if the result has the owner or
     /// the time of the lock.
     ResultAfterExpiry { is_same: bool },
-    /// It was gone before its deadline, without a result, or another request had taken it, or had
-    /// stored a result.
+    /// It no longer existed before its deadline, and no result of its own did. Another request may
+    /// have taken the key, or stored a result.
     Gone,
     /// Its deadline moved or its value changed, and nothing shows whether it is the same lock.
     Ambiguous,

@@ -12,7 +12,7 @@ mod worker_steps;
 
 pub(crate) use executor::{CallPerformer, ExecutedStep, StepCall, execute};
 pub(crate) use inputs::{StepInputs, cluster_problem};
-pub(crate) use next_request::{Answer, NextRequest, UnknownBecause};
+pub(crate) use next_request::{Answer, NextRequest, UnknownAnswer};
 pub(crate) use reply::{ReplyMatch, StepReply};
 pub use worker_steps::StepKind;
 pub(crate) use worker_steps::WorkerSteps;

@@ -21,7 +21,7 @@ pub struct NextRequest {
     /// The client's response, if the schema describes it.
     pub client: Option<String>,
     /// Why the answer is unknown, if the value causes it.
-    pub unknown_because: Option<UnknownBecause>,
+    pub unknown_because: Option<UnknownAnswer>,
     /// True if the stored fingerprint is empty, so that a request with a fingerprint is a mismatch.
     pub only_without_fingerprint: bool,
 }
@@ -29,14 +29,14 @@ pub struct NextRequest {
 /// Why the answer to a record's next request is unknown although the schema describes the begin
 /// step.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum UnknownBecause {
+pub enum UnknownAnswer {
     /// The value lacks a field, or its expiry is not a time, in words.
     Value(String),
     /// The value contains its own expiry, and the user may not read the server's time.
     NoServerTime,
 }
 
-impl UnknownBecause {
+impl UnknownAnswer {
     /// The reason in JSON output.
     pub(crate) fn as_str(&self) -> &str {
         match self {
@@ -88,12 +88,12 @@ pub fn of(schema: &Schema, readings: &[Reading], seen: &Observation) -> NextRequ
         && let Some(why) = lacking_field(condition, readings)
     {
         next.answer = Answer::Unknown;
-        next.unknown_because = Some(UnknownBecause::Value(why.to_owned()));
+        next.unknown_because = Some(UnknownAnswer::Value(why.to_owned()));
         return next;
     }
     if depends_on_time(schema, begin, next.answer, readings, seen) {
         next.answer = Answer::Unknown;
-        next.unknown_because = Some(UnknownBecause::NoServerTime);
+        next.unknown_because = Some(UnknownAnswer::NoServerTime);
         return next;
     }
     if let Some((_, condition)) = predicted
