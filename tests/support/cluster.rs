@@ -1,6 +1,7 @@
 //! A cluster of the test's own: masters on ports of the loopback, each with a part of the slots.
 
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use redis::Connection;
 
@@ -82,18 +83,29 @@ impl Cluster {
 
     /// Makes a replica the master, whichever of the nodes it is.
     pub fn fail_over_to(&self, replica: usize) {
-        redis::cmd("CLUSTER").arg("FAILOVER").exec(&mut self.connect(replica)).unwrap();
-        self.until_master(replica);
+        self.promote(replica, &[b"CLUSTER", b"FAILOVER"]);
     }
 
-    /// Waits until a node is a master.
-    pub fn until_master(&self, index: usize) {
-        until("the replica is promoted", || self.info(index).contains("role:master"));
+    /// Makes a replica the master of its dead master's slots, as an operator does who does not wait for an election. How
+    /// long an election takes, and whether there is one at all, depends on how busy the machine is.
+    pub fn take_over(&self, replica: usize) {
+        self.promote(replica, &[b"CLUSTER", b"FAILOVER", b"TAKEOVER"]);
     }
 
-    /// Waits until the first node knows a master for every slot that answers.
-    pub fn until_served(&self) {
-        until("all slots are served", || self.ask(0, "INFO").contains("cluster_slots_ok:16384"));
+    /// Sends a replica a command that makes it a master, and waits until it is one. A server gives up a failover that
+    /// the other nodes did not agree to within five seconds, so the command is sent again after that.
+    fn promote(&self, replica: usize, command: &[&[u8]]) {
+        let mut again = Instant::now();
+        until("the replica is promoted", || {
+            if self.info(replica).contains("role:master") {
+                return true;
+            }
+            if again <= Instant::now() {
+                self.node(replica).send::<()>(command);
+                again = Instant::now() + Duration::from_secs(6);
+            }
+            false
+        });
     }
 
     /// Waits until the first node knows another as a master with slots.
@@ -103,6 +115,15 @@ impl Cluster {
             self.ask(0, "NODES").lines().any(|line| {
                 line.contains(&port) && line.contains("master") && line.split(' ').count() > 8
             })
+        });
+    }
+
+    /// Waits until the first node says that another has failed.
+    pub fn until_failed(&self, index: usize) {
+        let port = format!(":{}@", self.port(index));
+        until("the first node says that a dead one has failed", || {
+            let nodes = self.ask(0, "NODES");
+            nodes.lines().any(|line| line.contains(&port) && line.contains("fail "))
         });
     }
 
