@@ -3,7 +3,7 @@
 //! that somebody names.
 //!
 //! Every run of idemctl reads all of them, and JSON takes a fraction of the time TOML does: so each schema goes in as
-//! JSON too.
+//! JSON too, with the hash of its files.
 //!
 //! Says as well which commit is built: `IDEMCTL_COMMIT` (the Makefile sets it), or what a packaged crate says of itself. No other way:
 //! with git asked here, each commit would compile everything anew.
@@ -12,9 +12,13 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
+#[path = "src/domain/schema/files_hash.rs"]
+mod files_hash;
+
 fn main() -> io::Result<()> {
     let lua = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default()).join("lua");
     println!("cargo::rerun-if-changed=lua");
+    println!("cargo::rerun-if-changed=src/domain/schema/files_hash.rs");
     let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());
     fs::write(out.join("built_in.rs"), schemas(&lua, "lua")?)?;
     fs::write(out.join("libraries.rs"), schemas(&lua.join("libraries"), "lua/libraries")?)?;
@@ -31,17 +35,23 @@ fn schemas(root: &Path, place: &str) -> io::Result<String> {
             continue;
         }
         let place = format!("{place}/{}", name(&folder));
-        let (toml, json) = (include(&place, &schema), json(&schema)?);
+        let toml = include(&place, &schema);
+        let json = json(&schema)?;
+        let mut scripts = Vec::new();
+        for script in sorted(&folder)? {
+            if script.extension().is_some_and(|ext| ext == "lua") {
+                scripts.push(script);
+            }
+        }
+        let files_hash = hash(&schema, &scripts)?;
         let _ = writeln!(
             code,
             "BuiltIn {{ folder: {:?}, file: \"{place}/schema.toml\", toml: {toml},",
             name(&folder)
         );
-        let _ = writeln!(code, "json: {json:?}, scripts: &[");
-        for script in
-            sorted(&folder)?.iter().filter(|path| path.extension().is_some_and(|ext| ext == "lua"))
-        {
-            let _ = writeln!(code, "({:?}, {}),", name(script), include(&place, script));
+        let _ = writeln!(code, "json: {json:?}, files_hash: {files_hash:?}, scripts: &[");
+        for script in scripts {
+            let _ = writeln!(code, "({:?}, {}),", name(&script), include(&place, &script));
         }
         code.push_str("] },\n");
     }
@@ -86,6 +96,17 @@ fn json(path: &Path) -> io::Result<String> {
     let wrong = |error: toml::de::Error| io::Error::other(format!("{}: {error}", path.display()));
     let value: serde_json::Value = toml::from_str(&fs::read_to_string(path)?).map_err(wrong)?;
     Ok(value.to_string())
+}
+
+/// The hash of a schema's files, see `files_hash.rs`.
+fn hash(schema: &Path, scripts: &[PathBuf]) -> io::Result<String> {
+    let toml = fs::read_to_string(schema)?;
+    let mut texts = Vec::new();
+    for script in scripts {
+        texts.push((name(script), fs::read_to_string(script)?));
+    }
+    texts.sort();
+    Ok(files_hash::of(&toml, texts.iter().map(|(name, text)| (name.as_str(), text.as_str()))))
 }
 
 fn name(path: &Path) -> String {

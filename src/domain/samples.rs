@@ -86,7 +86,7 @@ fn parse(toml: &str, prefix: Option<&str>) -> Schema {
     let source = SchemaSource {
         file: "sample",
         toml,
-        json: None,
+        compiled_in: None,
         scripts: scripts.map(script).collect(),
         origin: SchemaOrigin::BuiltIn,
         prefixes: Prefixes { own: prefix, shared: None },

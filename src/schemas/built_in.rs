@@ -1,7 +1,7 @@
 //! The schema folders that are compiled in. Every run reads the services' schemas; the layouts of
 //! published libraries are read only if they are named.
 
-use crate::domain::schema::{Prefixes, SchemaOrigin, SchemaSource, Script};
+use crate::domain::schema::{CompiledIn, Prefixes, SchemaOrigin, SchemaSource, Script};
 
 /// A folder of `lua/` or of `lua/libraries/`.
 pub(super) struct BuiltIn {
@@ -10,6 +10,7 @@ pub(super) struct BuiltIn {
     file: &'static str,
     toml: &'static str,
     json: &'static str,
+    files_hash: &'static str,
     scripts: &'static [(&'static str, &'static str)],
 }
 
@@ -29,7 +30,7 @@ impl BuiltIn {
         SchemaSource {
             file: self.file,
             toml: self.toml,
-            json: Some(self.json),
+            compiled_in: Some(CompiledIn { json: self.json, files_hash: self.files_hash }),
             scripts,
             origin: SchemaOrigin::BuiltIn,
             prefixes,
@@ -48,11 +49,12 @@ mod tests {
     use crate::domain::schema;
 
     #[test]
-    fn the_json_compiled_in_says_what_the_toml_says() {
+    fn what_is_compiled_in_says_what_the_files_say() {
         for built_in in BUILT_IN.iter().chain(LIBRARIES) {
-            let of = |json| SchemaSource { json, ..built_in.source(Prefixes::default()) };
-            let from_toml = schema::parse(of(None)).unwrap();
-            let from_json = schema::parse(of(Some(built_in.json))).unwrap();
+            let compiled_in = built_in.source(Prefixes::default());
+            let files = SchemaSource { compiled_in: None, ..built_in.source(Prefixes::default()) };
+            let from_toml = schema::parse(files).unwrap();
+            let from_json = schema::parse(compiled_in).unwrap();
             assert_eq!(format!("{from_json:?}"), format!("{from_toml:?}"));
         }
     }

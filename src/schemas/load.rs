@@ -250,7 +250,7 @@ pub(crate) fn read_whole(
     let source = SchemaSource {
         file: &file.display().to_string(),
         toml: &toml,
-        json: None,
+        compiled_in: None,
         scripts: scripts_in(folder).map_err(|error| vec![error])?,
         origin: SchemaOrigin::Folder(folder.to_owned()),
         prefixes: deployment.prefixes(),

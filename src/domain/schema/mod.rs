@@ -4,6 +4,7 @@ mod capabilities;
 pub mod catalog;
 pub(crate) mod closed_fields;
 pub(crate) mod decoder;
+mod files_hash;
 pub(crate) mod key_hash;
 mod key_parts;
 pub(crate) mod key_template;
@@ -25,7 +26,7 @@ pub(crate) mod write_format;
 mod written;
 
 pub(crate) use self::location::line_of_key;
-pub(crate) use self::parse::{SchemaError, SchemaSource, parse, parse_all};
+pub(crate) use self::parse::{CompiledIn, SchemaError, SchemaSource, parse, parse_all};
 pub(crate) use catalog::Catalog;
 pub(crate) use closed_fields::{ClosedFields, Member};
 pub(crate) use decoder::{Codec, Decoder, Decoding, Encoding};

@@ -13,9 +13,8 @@ mod values;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use sha2::{Digest as _, Sha256};
-
 use self::symbol_table::SymbolTable;
+use super::files_hash;
 use super::key_hash::KeyHash;
 use super::location::{AllChecked, At as _, Checked, Wrong, all, wrong};
 use super::model::{Schema, SchemaOrigin, Script};
@@ -28,7 +27,6 @@ use super::value_format::{State, Timestamp};
 use super::value_template::Placeholder;
 use super::write_format::WriteFormat;
 use super::written;
-use crate::domain::hex::hex;
 
 /// The meanings that the replies of each step may have. At least one reply must have the first of
 /// them.
@@ -52,12 +50,21 @@ pub struct SchemaError {
 pub struct SchemaSource<'a> {
     pub(crate) file: &'a str,
     pub(crate) toml: &'a str,
-    /// The file as JSON, for the built-in schemas. JSON parses many times faster; the TOML is then
-    /// used only to find the line of an error.
-    pub(crate) json: Option<&'a str>,
+    /// What the build has made of the files of a built-in schema.
+    pub(crate) compiled_in: Option<CompiledIn<'a>>,
     pub(crate) scripts: Vec<Script>,
     pub(crate) origin: SchemaOrigin,
     pub(crate) prefixes: Prefixes<'a>,
+}
+
+/// A built-in schema as the build has compiled it in.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CompiledIn<'a> {
+    /// `schema.toml` as JSON, which parses many times faster. The TOML is then used only to find
+    /// the line of an error.
+    pub(crate) json: &'a str,
+    /// The hash of the files, see [`Schema::files_hash`].
+    pub(crate) files_hash: &'a str,
 }
 
 /// Parses and checks a schema.
@@ -65,10 +72,10 @@ pub struct SchemaSource<'a> {
 /// # Errors
 /// All errors, at least one, in the order of their lines.
 pub(crate) fn parse_all(source: SchemaSource<'_>) -> Result<Schema, Vec<SchemaError>> {
-    let SchemaSource { file, toml, json, scripts, origin, prefixes } = source;
+    let SchemaSource { file, toml, compiled_in, scripts, origin, prefixes } = source;
     let file = file.to_owned();
-    let raw: RawSchema = match json {
-        Some(json) => match serde_json::from_str(json) {
+    let raw: RawSchema = match compiled_in {
+        Some(compiled_in) => match serde_json::from_str(compiled_in.json) {
             Ok(raw) => raw,
             // The lines of the JSON are not those of the file.
             Err(wrong) => {
@@ -88,7 +95,14 @@ pub(crate) fn parse_all(source: SchemaSource<'_>) -> Result<Schema, Vec<SchemaEr
     };
     let scripts: BTreeMap<_, _> =
         scripts.into_iter().map(|script| (script.name.clone(), script)).collect();
-    let files_hash = files_hash(toml, &scripts);
+    let files_hash = match compiled_in {
+        Some(compiled_in) => compiled_in.files_hash.to_owned(),
+        None => {
+            let names_and_texts =
+                scripts.values().map(|script| (script.name.as_str(), script.text.as_ref()));
+            files_hash::of(toml, names_and_texts)
+        }
+    };
     let found = match resolve(raw, scripts, prefixes, origin) {
         Ok(schema) => return Ok(Schema { files_hash, ..schema }),
         Err(found) => found,
@@ -100,21 +114,6 @@ pub(crate) fn parse_all(source: SchemaSource<'_>) -> Result<Schema, Vec<SchemaEr
     }
     errors.sort_by_key(|error| error.line);
     Err(errors)
-}
-
-/// The SHA-256 of a schema's files, in hex.
-fn files_hash(toml: &str, scripts: &BTreeMap<String, Script>) -> String {
-    let mut files = vec![("schema.toml", toml)];
-    for script in scripts.values() {
-        files.push((&script.name, &script.text));
-    }
-    let mut hash = Sha256::new();
-    for (name, text) in files {
-        // The lengths keep the text of one file apart from the next.
-        hash.update(format!("{name} {}\n", text.len()));
-        hash.update(text);
-    }
-    hex(&hash.finalize())
 }
 
 /// Parses and checks a schema.

@@ -477,11 +477,13 @@ fn placeholder(
     if name.is_empty() {
         return Ok(None);
     }
-    let mut words = Vec::new();
     for (word, placeholder) in allowed.0.iter().copied().flatten() {
         if *word == name {
             return Ok(Some((TemplatePart::Placeholder(*placeholder), after)));
         }
+    }
+    let mut words = Vec::new();
+    for (word, _) in allowed.0.iter().copied().flatten() {
         words.push(format!("{{{word}}}"));
     }
     Err(format!("`{{{name}}}` is not a placeholder here; write one of {}", words.join(" ")))

@@ -72,7 +72,7 @@ fn deployed(toml: &str, prefixes: Prefixes<'_>) -> Result<Schema, SchemaError> {
     parse(SchemaSource {
         file: "schema.toml",
         toml,
-        json: None,
+        compiled_in: None,
         scripts: vec![Script { name: "begin".into(), text: "return 1".into() }],
         origin: SchemaOrigin::BuiltIn,
         prefixes,
