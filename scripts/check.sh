@@ -25,6 +25,7 @@ need fmt rustfmt
 step "format" cargo fmt --check
 need clippy clippy
 step "lints" cargo clippy --all-targets --locked -- -D warnings
+step "lints of the benchmarks" cargo clippy --manifest-path benches/Cargo.toml --target-dir target/bench --locked -- -D warnings
 step "documentation" env RUSTDOCFLAGS=-Dwarnings cargo doc --no-deps --locked
 need_deny
 step "dependencies" "$deny" --locked check licenses bans sources

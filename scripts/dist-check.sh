@@ -11,7 +11,7 @@ if ! scripts/dist.sh tools; then
   exit
 fi
 step "static binary and deb" scripts/dist.sh binary deb
-binary=target/$(uname -m)-unknown-linux-musl/${IDEMCTL_PROFILE:-release}/idemctl
+binary=${CARGO_TARGET_DIR:-target}/$(uname -m)-unknown-linux-musl/${IDEMCTL_PROFILE:-release}/idemctl
 package=$(ls target/dist/*.deb)
 
 step "no path of the builder" scripts/dist-steps.sh no-paths "$binary"

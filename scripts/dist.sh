@@ -15,7 +15,7 @@ version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -1)
 out=$PWD/target/dist
 name=idemctl-$version-$target
 profile=${IDEMCTL_PROFILE:-release}
-binary=$PWD/target/$target/$profile/idemctl
+binary=${CARGO_TARGET_DIR:-$PWD/target}/$target/$profile/idemctl
 parts=("$@")
 [ "$#" -gt 0 ] || parts=(binary deb rpm crate sbom sums)
 

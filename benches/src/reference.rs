@@ -56,7 +56,7 @@ pub fn scan(socket: &Path, reads: &Reads) -> io::Result<usize> {
                     let words = [command.as_bytes(), key].into_iter().chain(after.iter().map(|word| word.as_bytes()));
                     pack(&mut out, &words.collect::<Vec<_>>());
                 }
-                pack(&mut out, &[reads.time_left.as_bytes(), key]);
+                pack(&mut out, &[reads.expiry.as_bytes(), key]);
             }
         }
         connection.send(&out)?;
