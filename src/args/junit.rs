@@ -12,7 +12,7 @@ use crate::render::junit::{TestSuite, document};
 /// A file with the results as JUnit XML.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct JunitArgs {
-    /// Write the results to FILE as JUnit XML, for the test reports of CI systems
+    /// Write the results to FILE as JUnit XML, for CI systems
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
 }

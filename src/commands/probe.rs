@@ -9,6 +9,7 @@ mod record_changes;
 mod records;
 mod request;
 mod step_runner;
+mod stored_time;
 
 use std::cell::Cell;
 use std::path::Path;
@@ -256,6 +257,7 @@ fn task(context: &Context, args: &Args) -> Result<ProbeTask, CommandError> {
         concurrency: usize::from(args.concurrency),
         rounds: usize::from(args.rounds),
         other_method: args.other_method.clone(),
+        other_path: args.other_path.clone(),
         other_caller,
         counts_effects: args.effects.is_some(),
         counts_by_key: effects::is_of_key(args.effects.as_deref().unwrap_or_default()),
@@ -277,6 +279,9 @@ fn task(context: &Context, args: &Args) -> Result<ProbeTask, CommandError> {
         if method == &task.template.method {
             return Err(CommandError::usage("--other-method is the method of the request"));
         }
+    }
+    if let Some(path) = &task.other_path {
+        request::check_path(path, &request)?;
     }
     Ok(task)
 }

@@ -62,6 +62,11 @@ impl HttpClient {
         self.options.request_timeout
     }
 
+    /// The time since the probe began, in microseconds, as in an exchange.
+    pub(crate) fn now_us(&self) -> u64 {
+        self.micros(Instant::now())
+    }
+
     /// Sends one request and reads its answer.
     pub(crate) async fn send(&self, request: &ProbeRequest) -> ProbeExchange {
         self.send_through(request, Gate::new(1).place()).await

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::stage::{PAYMENT, Stage, verdicts, with_verdict};
+use crate::stage::{PAYMENT, STRICT, Stage, verdicts, with_verdict};
 use crate::support::probe_service::{Answers, Late, Variant};
 
 const REPLAY: &str = "replay-at-once,replay-status,replay-body,replay-headers,replay-one-effect,\
@@ -61,6 +61,41 @@ fn another_method_is_judged_only_if_it_is_named() {
     let stage = Stage::new("express", Some(Variant::IgnoresPayload));
     let run = stage.probe(&named);
     assert!(verdicts(&run)["mismatch-method"].1.contains("equal to the first"), "{}", run.all());
+}
+
+#[test]
+fn another_path_is_judged_only_if_the_service_accepts_it() {
+    let only = ["--only", "mismatch-path"];
+    let stage = Stage::new("express", None);
+    // Nothing is sent to a path that was not named.
+    let url = stage.service.url("/payments");
+    let unnamed = ["probe", &url, "-d", PAYMENT, "-o", "json"];
+    let run = crate::support::Home::with("").run(&[&unnamed[..], &only].concat());
+    let found = verdicts(&run)["mismatch-path"].clone();
+    assert_eq!(found, ("not-applicable".to_owned(), "it needs --other-path".to_owned()));
+    assert_eq!(stage.service.effects(), 3 + 1);
+
+    let run = stage.probe(&[&only[..], &["--profile", "stripe"]].concat()).exits(0);
+    let found = verdicts(&run)["mismatch-path"].clone();
+    assert_eq!(found, ("pass".to_owned(), "/refunds got 422".to_owned()), "{}", run.all());
+
+    let named = [&unnamed[..], &only, &["--other-path", "/none"]].concat();
+    let run = crate::support::Home::with("").run(&named).exits(0);
+    let (verdict, message) = verdicts(&run)["mismatch-path"].clone();
+    assert_eq!(verdict, "not-applicable", "{}", run.all());
+    assert!(message.contains("/none with a key of its own got 404"), "{message}");
+}
+
+#[test]
+fn another_path_that_gets_the_first_result_is_found() {
+    let stage = Stage::new("express", Some(Variant::IgnoresPath));
+    let only = ["--only", "mismatch-path,mismatch-payload"];
+    // The draft leaves it open.
+    let run = stage.probe(&only).exits(0);
+    let found = verdicts(&run)["mismatch-path"].clone();
+    assert_eq!(found, ("reported".to_owned(), "/refunds got the first result".to_owned()));
+    let run = stage.probe(&[&only[..], &["--profile", STRICT]].concat()).exits(1);
+    assert_eq!(with_verdict(&run, "fail"), ["mismatch-path"], "{}", run.all());
 }
 
 const COUNTED: &str = "replay-one-effect,concurrent-one-effect,concurrent-keys,key-missing,\

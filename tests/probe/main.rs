@@ -21,6 +21,7 @@ mod outside;
 mod removal;
 mod service;
 mod stage;
+mod stored_records;
 mod tls;
 #[path = "../cli/json/validator.rs"]
 #[expect(dead_code, reason = "its other functions are for the tests of all documents")]

@@ -6,7 +6,7 @@ use crate::support::probe_service::{VARIANTS, Variant};
 
 /// A mistake, a schema whose service makes it, the checks that fail, and the checks that fail as
 /// well unless the machine is too busy for two requests to overlap.
-pub const MISTAKES: [(Variant, &str, &[&str], &[&str]); 15] = [
+pub const MISTAKES: [(Variant, &str, &[&str], &[&str]); 17] = [
     (
         Variant::NoLock,
         "express",
@@ -23,7 +23,8 @@ pub const MISTAKES: [(Variant, &str, &[&str], &[&str]); 15] = [
     (Variant::ReplaysWithoutHeaders, "go-middleware", &["replay-headers"], &[]),
     (Variant::ReplaysAnotherStatus, "event-consumer", &["replay-status"], &[]),
     (Variant::AnyCaller, "go-chi", &["mismatch-caller"], &[]),
-    (Variant::IgnoresPayload, "express", &["mismatch-payload"], &[]),
+    (Variant::IgnoresPayload, "express", &["mismatch-path", "mismatch-payload"], &[]),
+    (Variant::IgnoresPath, "express", &["mismatch-path"], &[]),
     (Variant::EchoesFirstPayload, "reference", &["mismatch-echo"], &[]),
     (
         Variant::ReleasesOthersLock,
@@ -38,6 +39,7 @@ pub const MISTAKES: [(Variant, &str, &[&str], &[&str]); 15] = [
         &["disconnect-retry", "replay-one-effect"],
         &[
             "concurrent-payloads",
+            "mismatch-path",
             "mismatch-payload",
             "replay-body",
             "replay-headers",
@@ -49,6 +51,7 @@ pub const MISTAKES: [(Variant, &str, &[&str], &[&str]); 15] = [
     (Variant::KeepsFailures, "go-middleware", &["error-then-retry"], &[]),
     (Variant::ReleasesAfterFailure, "event-driven", &["error-then-retry"], &[]),
     (Variant::AcceptsMissingKey, "event-driven", &["key-missing"], &[]),
+    (Variant::SameOwner, "reference", &["record-owner"], &[]),
 ];
 
 /// How often a mistake is looked for at most.

@@ -14,14 +14,14 @@ use crate::support::{Home, Run, Server};
 use crate::validator::faults;
 
 /// A service that answers every request in one way, and counts its connections.
-struct FixedService {
-    url: String,
+pub struct FixedService {
+    pub url: String,
     connections: Arc<AtomicUsize>,
 }
 
 impl FixedService {
-    /// `answer` is the whole answer to the request with this number.
-    fn start(answer: impl Fn(usize) -> String + Send + Sync + 'static) -> Self {
+    /// Starts one. `answer` is the whole answer to the request with this number.
+    pub fn start(answer: impl Fn(usize) -> String + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/payments", listener.local_addr().unwrap());
         let connections = Arc::new(AtomicUsize::new(0));
@@ -42,12 +42,14 @@ impl FixedService {
         Self { url, connections }
     }
 
-    fn connections(&self) -> usize {
+    /// How many connections it had.
+    pub fn connections(&self) -> usize {
         self.connections.load(Ordering::SeqCst)
     }
 }
 
-fn created(body: &str) -> String {
+/// A 201 with this body.
+pub fn created(body: &str) -> String {
     let length = body.len();
     format!("HTTP/1.1 201 Created\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}")
 }
@@ -206,7 +208,7 @@ fn the_document_is_as_its_schema_says() {
     let run = stage.probe(&["--rounds", "1"]).exits(1);
     let found = faults("probe.json", &[run.json()]);
     assert!(found.is_empty(), "{}", found.join("\n"));
-    assert_eq!(verdicts(&run).len(), 38);
+    assert_eq!(verdicts(&run).len(), 40);
 }
 
 #[test]
@@ -254,6 +256,11 @@ fn bad_requests_are_usage_errors() {
         (&["http://127.0.0.1/", "--sandbox"], "your service does not use"),
         (&["http://127.0.0.1/", "--other-method", "A B"], "is not an HTTP method"),
         (&["http://127.0.0.1/", "--other-method", "POST"], "is the method of the request"),
+        (&["http://127.0.0.1/a", "--other-path", "refunds"], "must be a path such as /refunds"),
+        (&["http://127.0.0.1/a", "--other-path", "//other/x"], "must be a path such as /refunds"),
+        (&["http://127.0.0.1/a", "--other-path", "/x?sesame"], "must be a path such as /refunds"),
+        (&["http://127.0.0.1/a?b=1", "--other-path", "/a"], "is the path of the request"),
+        (&["http://127.0.0.1/{{key}}", "--other-path", "/{{key}}"], "is the path of the request"),
         (&["http://127.0.0.1/", "-d", "@/none"], "--data: cannot read /none"),
         (&["http://127.0.0.1/", "--expect", "/none"], "--expect: /none"),
     ] {

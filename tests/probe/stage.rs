@@ -85,7 +85,8 @@ impl Stage {
         command.args(["probe", &self.service.url("/payments"), "-d", PAYMENT]);
         command.args(["-H", "Content-Type: application/json", "-H", "Authorization: Bearer one"]);
         command.args(["--as", "Authorization: Bearer two", "--effects", effects]);
-        command.args(["--failing-data", failing, "--schema", self.schema, "-o", output]);
+        command.args(["--failing-data", failing, "--other-path", "/refunds"]);
+        command.args(["--schema", self.schema, "-o", output]);
         command.args(words);
         command
     }

@@ -6,11 +6,8 @@ use serde_json::Value;
 
 use super::options::Args;
 use crate::ask_program::AskProgram;
-use crate::domain::probe::{ProbeOutcome, ProbeRequest, ServiceTrust};
+use crate::domain::probe::{KEY_MARK, ProbeOutcome, ProbeRequest, ServiceTrust};
 use crate::http::HttpClient;
-
-/// What a key is replaced by in a command or a URL.
-const KEY_MARK: &str = "{{key}}";
 
 /// Returns the number of effects.
 pub(super) struct EffectsOracle {

@@ -118,6 +118,13 @@ pub struct Args {
     #[arg(long, value_name = "METHOD")]
     pub(super) other_method: Option<String>,
 
+    /// Path of another operation of the service, such as /refunds
+    ///
+    /// For the check mismatch-path, which sends the same request there. It must be accepted there
+    /// with a key of its own.
+    #[arg(long, value_name = "PATH")]
+    pub(super) other_path: Option<String>,
+
     /// Also change and delete records while the service uses them
     ///
     /// Only those of keys that this run made. Needs --schema and a server in an option. idemctl lets

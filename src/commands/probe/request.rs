@@ -5,7 +5,9 @@ use std::path::Path;
 use url::Url;
 
 use super::options::Args;
-use crate::domain::probe::{KeyPlace, ProbeProfile, ProbeRequest, RequestTemplate, ServiceTrust};
+use crate::domain::probe::{
+    KEY_MARK, KeyPlace, ProbeProfile, ProbeRequest, RequestTemplate, ServiceTrust,
+};
 use crate::exit::CommandError;
 use crate::files;
 use crate::render::escape;
@@ -228,6 +230,29 @@ pub(super) fn check_method(method: &str) -> Result<(), CommandError> {
     if method.is_empty() || !method.bytes().all(is_method) {
         let method = escape::text(method.as_bytes());
         return Err(CommandError::usage(format!("`{method}` is not an HTTP method")));
+    }
+    Ok(())
+}
+
+/// Refuses a path of --other-path that is the one of the request, or more than a path.
+/// `request` has a key.
+///
+/// # Errors
+/// Usage: it is not another path.
+pub(super) fn check_path(path: &str, request: &ProbeRequest) -> Result<(), CommandError> {
+    let is_path = path.starts_with('/') && !path.starts_with("//");
+    let is_whole = path.contains(['?', '#', '\\']) || path.contains(|c: char| c.is_control());
+    if !is_path || is_whole {
+        return Err(CommandError::usage("--other-path must be a path such as /refunds")
+            .hint("idemctl sends it to the host of URL, with the query of URL"));
+    }
+    let url = Url::parse(&request.url)
+        .map_err(|why| CommandError::usage(format!("the URL is not valid: {why}")))?;
+    let key = request.key.as_deref().unwrap_or_default();
+    let mut other = url.clone();
+    other.set_path(&path.replace(KEY_MARK, key));
+    if other == url {
+        return Err(CommandError::usage("--other-path is the path of the request"));
     }
     Ok(())
 }

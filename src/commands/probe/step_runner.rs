@@ -10,6 +10,7 @@ use tokio::time::{Instant, sleep};
 use super::effects::EffectsOracle;
 use super::record_changes::{RecordChanges, Removal};
 use super::records::RecordLookup;
+use super::stored_time::send_and_watch;
 use crate::domain::probe::{
     Baseline, ProbeAnswer, ProbeCheck, ProbeExchange, ProbeRequest, ProbeStep, ProbeStepResult,
     ProbeTask, RecordFault,
@@ -73,7 +74,10 @@ pub(super) struct StepRunner {
 pub(super) fn planned_requests(step: &ProbeStep) -> usize {
     match step {
         ProbeStep::CountEffects(_) | ProbeStep::Fault(..) | ProbeStep::TakeFaultBack(_) => 0,
-        ProbeStep::Send(_) | ProbeStep::SendUntilFree(_) | ProbeStep::Abandon(..) => 1,
+        ProbeStep::Send(_)
+        | ProbeStep::SendUntilFree(_)
+        | ProbeStep::Watch(_)
+        | ProbeStep::Abandon(..) => 1,
         ProbeStep::Overlap(..) | ProbeStep::FaultDuring(..) => 2,
         ProbeStep::Together(requests) => requests.len(),
     }
@@ -106,6 +110,7 @@ fn requests_of(step: &ProbeStep) -> &[ProbeRequest] {
         ProbeStep::CountEffects(_) | ProbeStep::Fault(..) | ProbeStep::TakeFaultBack(_) => &[],
         ProbeStep::Send(request)
         | ProbeStep::SendUntilFree(request)
+        | ProbeStep::Watch(request)
         | ProbeStep::Abandon(request, _)
         // The second request has the key of the first.
         | ProbeStep::Overlap(request, ..)
@@ -173,6 +178,15 @@ impl StepRunner {
             }
             ProbeStep::SendUntilFree(request) => {
                 result.exchanges = self.send_until_free(task, request).await;
+            }
+            ProbeStep::Watch(request) => {
+                self.sent += 1;
+                match &mut self.records {
+                    Some(records) => {
+                        return send_and_watch(&self.client, records, task, request).await;
+                    }
+                    None => result.exchanges.push(self.client.send(request).await),
+                }
             }
             ProbeStep::Together(requests) => {
                 self.sent += requests.len();

@@ -22,9 +22,10 @@ pub(crate) use self::message::{
     is_masked_parameter,
 };
 pub(crate) use self::probe_check::{
-    CheckedService, ProbeCheck, ProbeStep, ProbeStepResult, ProbeVerdict, RecordFault, StoredRecord,
+    CheckedService, ProbeCheck, ProbeStep, ProbeStepResult, ProbeVerdict, RecordFault,
+    StoredRecord, StoredTime,
 };
 pub(crate) use self::profile::ProbeProfile;
 pub(crate) use self::registry::{CHECKS, parse_profile};
 pub(crate) use self::task::{Baseline, ProbeTask, UUID_PREFIX};
-pub(crate) use self::template::{KeyForm, KeyPlace, RequestTemplate, TemplateError};
+pub(crate) use self::template::{KEY_MARK, KeyForm, KeyPlace, RequestTemplate, TemplateError};

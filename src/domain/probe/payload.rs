@@ -1,8 +1,11 @@
-//! Other payloads, made from the operator's.
+//! Other payloads and other paths, made from the operator's request.
 
+use bstr::ByteSlice as _;
 use serde_json::{Number, Value};
+use url::Url;
 
 use super::message::ProbeRequest;
+use super::template::KEY_MARK;
 
 /// The request with another payload, but the same key: one number of a JSON body is larger by
 /// `step`. `None` if the body is not JSON, or has no number.
@@ -31,6 +34,28 @@ pub(super) fn with_other_order(request: &ProbeRequest) -> Option<ProbeRequest> {
     let reversed: Value = members.into_iter().rev().collect::<serde_json::Map<_, _>>().into();
     let body = serde_json::to_vec_pretty(&reversed).ok()?;
     Some(ProbeRequest { body, ..request.clone() })
+}
+
+/// The request at another path of the same host. `{{key}}` in the path is replaced by the key.
+///
+/// # Errors
+/// Why the check is not applicable.
+pub(super) fn with_path(request: &ProbeRequest, path: &str) -> Result<ProbeRequest, String> {
+    let key = request.key.as_deref().unwrap_or_default();
+    let mut url = Url::parse(&request.url).map_err(|why| format!("the URL is not valid: {why}"))?;
+    // The query stays, and so does the host, whatever the path is.
+    url.set_path(&path.replace(KEY_MARK, key));
+    let other = ProbeRequest { url: url.into(), ..request.clone() };
+    if !other.url.contains(key) && !has_key_elsewhere(&other, key) {
+        return Err("the key is in the path, and --other-path has no {{key}}".to_owned());
+    }
+    Ok(other)
+}
+
+/// True if a header or the body contains the key.
+fn has_key_elsewhere(request: &ProbeRequest, key: &str) -> bool {
+    let in_headers = request.headers.iter().any(|(_, value)| value.contains_str(key));
+    in_headers || request.body.contains_str(key)
 }
 
 /// Raises the first number, in the order of the document; false if there is none. The key itself

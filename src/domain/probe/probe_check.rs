@@ -76,6 +76,9 @@ pub(crate) enum ProbeStep {
     Send(ProbeRequest),
     /// The same, repeated while the answer is a conflict, up to the time limit of one request.
     SendUntilFree(ProbeRequest),
+    /// Sends a request, and reads its record meanwhile until it has a result, up to a time limit after
+    /// the answer.
+    Watch(ProbeRequest),
     /// Sends all requests at the same time, each on its own connection.
     Together(Vec<ProbeRequest>),
     /// Sends a request, and closes the connection after this time without reading.
@@ -106,10 +109,21 @@ pub(crate) struct ProbeStepResult {
     /// What Redis held right after the step, for the first key of the step; `None` if Redis is not
     /// read.
     pub(crate) record: Option<Result<StoredRecord, String>>,
+    /// When the result was stored, as far as `Watch` saw it.
+    pub(crate) stored: Option<StoredTime>,
     /// That the fault was made, or why it was not.
     pub(crate) fault: Option<Result<(), String>>,
     /// Whether the value of `ReplaceResult` was still there, or why this is unknown.
     pub(crate) was_kept: Option<Result<bool, String>>,
+}
+
+/// Between which times a result was stored, in microseconds since the start of the probe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct StoredTime {
+    /// When the last read began that found no result; `None` if every read found it.
+    pub(crate) after_us: Option<u64>,
+    /// When the first read ended that found it; `None` if none did.
+    pub(crate) before_us: Option<u64>,
 }
 
 /// The record of a key, as far as a check needs it.
@@ -130,6 +144,13 @@ pub(crate) struct StoredRecord {
     /// The stored body, if a whole one is stored.
     pub(crate) body: Option<Vec<u8>>,
     pub(crate) redis_keys: Vec<Vec<u8>>,
+}
+
+impl StoredRecord {
+    /// True if the record holds the result of an operation.
+    pub(crate) fn has_result(&self) -> bool {
+        ["completed", "failed"].contains(&self.state.as_str())
+    }
 }
 
 /// What a check says.

@@ -5,7 +5,7 @@ use super::probe_check::ProbeCheck;
 use super::profile::ProbeProfile;
 
 /// Every check.
-pub(crate) static CHECKS: [ProbeCheck; 38] = [
+pub(crate) static CHECKS: [ProbeCheck; 40] = [
     replay::AT_ONCE,
     replay::STATUS,
     replay::BODY,
@@ -22,6 +22,7 @@ pub(crate) static CHECKS: [ProbeCheck; 38] = [
     mismatch::ECHO,
     mismatch::ORDER,
     mismatch::URL,
+    mismatch::PATH,
     mismatch::METHOD,
     mismatch::CALLER,
     header::MISSING,
@@ -37,6 +38,7 @@ pub(crate) static CHECKS: [ProbeCheck; 38] = [
     failures::CORRECTED,
     failures::SERVER_ERROR,
     stored_record::LOCK,
+    stored_record::OWNER,
     stored_record::STORED,
     stored_record::TTL,
     stored_record::BODY,

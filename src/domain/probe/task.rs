@@ -26,6 +26,8 @@ pub(crate) struct ProbeTask {
     pub(crate) rounds: usize,
     /// The method that the operator gave as another one.
     pub(crate) other_method: Option<String>,
+    /// The path that the operator gave as another operation of the service.
+    pub(crate) other_path: Option<String>,
     /// The header that names another caller.
     pub(crate) other_caller: Option<(String, Vec<u8>)>,
     /// True if idemctl can read the number of effects.

@@ -3,9 +3,10 @@
 use std::cell::Cell;
 
 use super::message::{ProbeAnswer, ProbeExchange, ProbeOutcome, ProbeRequest, ServiceTrust};
-use super::payload::{with_other_order, with_other_payload};
+use super::payload::{with_other_order, with_other_payload, with_path};
 use super::probe_check::{
     CheckedService, ProbeJudgement, ProbeStep, ProbeStepResult, ProbeVerdict, StoredRecord,
+    StoredTime,
 };
 use super::registry::{CHECKS, parse_profile};
 use super::task::{Baseline, ProbeTask};
@@ -33,6 +34,7 @@ fn task() -> ProbeTask {
         concurrency: 2,
         rounds: 1,
         other_method: Some("PUT".to_owned()),
+        other_path: Some("/refunds".to_owned()),
         other_caller: Some(("Authorization".to_owned(), b"Bearer two".to_vec())),
         counts_effects: true,
         counts_by_key: false,
@@ -197,6 +199,101 @@ fn a_first_result_for_another_payload_fails_even_without_a_control() {
     ];
     let judged = judge(&task(), "mismatch-payload", &results);
     assert_verdict(&judged, ProbeVerdict::Fail, "got the result of the first one");
+}
+
+#[test]
+fn a_used_key_at_another_path_is_rejected() {
+    let first = || exchange(201, "a", 0, 9);
+    let own = || exchange(201, "own", 20, 29);
+    let other = |status, id| exchange(status, id, 40, 49);
+    for (control, used, verdict, text) in [
+        (own(), other(422, "-"), ProbeVerdict::Pass, "/refunds got 422"),
+        (own(), other(201, "a"), ProbeVerdict::Fail, "/refunds got the first result"),
+        (own(), other(201, "b"), ProbeVerdict::Fail, "was executed with the same key"),
+        (own(), other(503, "-"), ProbeVerdict::Inconclusive, "/refunds got 503"),
+        // A path that shows the newest payment.
+        (first(), other(201, "a"), ProbeVerdict::Inconclusive, "whatever the key"),
+        // A path that looks a payment up by what the body says.
+        (exchange(404, "-", 20, 29), other(201, "a"), ProbeVerdict::Inconclusive, "got 201"),
+        (exchange(404, "-", 20, 29), other(404, "-"), ProbeVerdict::NotApplicable, "got 404"),
+    ] {
+        let results = [sent(vec![first()]), sent(vec![control]), sent(vec![used])];
+        assert_verdict(&judge(&task(), "mismatch-path", &results), verdict, text);
+    }
+    let baseline = Baseline { retries_succeed: false, ..task().baseline };
+    let task = ProbeTask { baseline, ..task() };
+    let results = [sent(vec![first()]), sent(vec![own()]), sent(vec![other(422, "-")])];
+    let judged = judge(&task, "mismatch-path", &results);
+    assert_verdict(&judged, ProbeVerdict::Inconclusive, "does not succeed either");
+}
+
+#[test]
+fn another_path_is_one_of_the_same_host() {
+    let at = |url: &str, path| {
+        let template = RequestTemplate { url: url.to_owned(), ..task().template };
+        with_path(&template.with_key("k1").unwrap(), path).map(|request| request.url)
+    };
+    assert_eq!(at("http://h:1/a?b=1", "/c/{{key}}").unwrap(), "http://h:1/c/k1?b=1");
+    for path in ["//evil/x", "http://evil/x", "\\\\evil", "@evil", "/../x"] {
+        assert!(at("http://h:1/a", path).unwrap().starts_with("http://h:1/"), "{path}");
+    }
+    let only_in_path = RequestTemplate {
+        url: "http://h/{{key}}".to_owned(),
+        place: KeyPlace::Mark,
+        body: Vec::new(),
+        ..task().template
+    };
+    let why = with_path(&only_in_path.with_key("k1").unwrap(), "/c").unwrap_err();
+    assert!(why.contains("--other-path has no {{key}}"), "{why}");
+}
+
+/// The bounds are those of the reads, whatever lies between them.
+#[test]
+fn the_time_of_a_stored_result_is_bounded_by_two_reads() {
+    let judged = |state: &str, after_us, before_us| {
+        let record = StoredRecord { state: state.to_owned(), ..StoredRecord::default() };
+        // Sent at 1 ms, answered at 20 ms.
+        let answered = exchange(201, "a", 1_000, 19_900);
+        let stored = Some(StoredTime { after_us, before_us });
+        let result = ProbeStepResult { record: Some(Ok(record)), stored, ..sent(vec![answered]) };
+        judge(&task(), "record-stored", &[result])
+    };
+    for (state, after, before, verdict, text) in [
+        (
+            "completed",
+            Some(7_950),
+            Some(9_150),
+            ProbeVerdict::Pass,
+            "between 10.8 ms and 12.1 ms before",
+        ),
+        ("completed", None, Some(9_000), ProbeVerdict::Pass, "between 11.0 ms and 19.0 ms before"),
+        (
+            "completed",
+            Some(18_000),
+            Some(20_700),
+            ProbeVerdict::Pass,
+            "at most 2.0 ms before and 0.7 ms after",
+        ),
+        (
+            "in-progress",
+            Some(320_000),
+            Some(325_050),
+            ProbeVerdict::Fail,
+            "between 300.0 ms and 305.1 ms after the answer arrived. A crash",
+        ),
+        (
+            "absent",
+            Some(320_000),
+            Some(325_050),
+            ProbeVerdict::Fail,
+            "A retry in this time finds no record",
+        ),
+        ("in-progress", Some(320_000), None, ProbeVerdict::Fail, "still in progress"),
+        ("absent", Some(320_000), None, ProbeVerdict::Inconclusive, "no record for this key"),
+        ("failed", Some(18_000), Some(20_700), ProbeVerdict::Reported, "the record is failed"),
+    ] {
+        assert_verdict(&judged(state, after, before), verdict, text);
+    }
 }
 
 #[test]

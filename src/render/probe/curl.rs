@@ -67,7 +67,9 @@ pub(super) fn commands_of_steps(steps: &[ProbeStep]) -> Vec<String> {
     for step in steps {
         match step {
             ProbeStep::CountEffects(_) => {}
-            ProbeStep::Send(request) | ProbeStep::SendUntilFree(request) => shell.send(request),
+            ProbeStep::Send(request)
+            | ProbeStep::SendUntilFree(request)
+            | ProbeStep::Watch(request) => shell.send(request),
             ProbeStep::Together(requests) => shell.together(requests),
             ProbeStep::Abandon(request, after) => shell.abandon(request, *after),
             ProbeStep::Overlap(first, second, after) => shell.overlap(first, second, *after),

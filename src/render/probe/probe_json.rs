@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::curl::{commands_of_results, url};
 use super::shown_answer::{MASKED, record_of, shown_body, spread};
 use crate::domain::probe::{
-    CheckedService, ProbeDifference, ProbeExchange, StoredRecord, is_masked_header,
+    CheckedService, ProbeDifference, ProbeExchange, StoredRecord, StoredTime, is_masked_header,
 };
 
 /// A check with what it found, as JSON.
@@ -29,6 +29,7 @@ pub(crate) fn check_json(checked: &CheckedService) -> Value {
         "spread_us": spread(&checked.results),
         "exchanges": exchanges,
         "record": record_of(checked).map(record_json),
+        "stored": checked.results.iter().find_map(|result| result.stored).map(stored_json),
         "curl": curl,
     })
 }
@@ -65,6 +66,10 @@ fn headers(exchange: &ProbeExchange, headers: &[(String, Vec<u8>)]) -> Vec<Value
         shown.push(json!([name, value]));
     }
     shown
+}
+
+fn stored_json(stored: StoredTime) -> Value {
+    json!({ "after_us": stored.after_us, "before_us": stored.before_us })
 }
 
 fn record_json(record: &StoredRecord) -> Value {

@@ -101,7 +101,9 @@ pub fn fingerprint(request: &Request, variant: Option<Variant>) -> String {
         }
     }
     if variant != Some(Variant::IgnoresPayload) {
-        for part in [request.method.as_bytes(), request.target.as_bytes(), &request.body] {
+        let ignores_path = variant == Some(Variant::IgnoresPath);
+        let target = if ignores_path { "" } else { &request.target };
+        for part in [request.method.as_bytes(), target.as_bytes(), &request.body] {
             hash.update([0]);
             hash.update(part);
         }

@@ -295,7 +295,10 @@ impl Service {
             Err(problem) => return Ok((problem, None)),
         };
         let fingerprint = fingerprint(request, self.variant);
-        let owner = Uuid::new_v4().to_string();
+        let owner = match self.is(Variant::SameOwner) {
+            true => "worker-1".to_owned(),
+            false => Uuid::new_v4().to_string(),
+        };
         let attempt = Attempt { request, stream, key, payment, owner, fingerprint };
         let begun = self.begin(&attempt)?;
         if let (Begun::Replay(_), Late::SecondEffect(after)) = (&begun, self.late) {

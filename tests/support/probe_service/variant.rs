@@ -10,6 +10,7 @@ pub enum Variant {
     ReplaysAnotherStatus,
     AnyCaller,
     IgnoresPayload,
+    IgnoresPath,
     EchoesFirstPayload,
     ReleasesOthersLock,
     ReleasesOnHangUp,
@@ -18,10 +19,11 @@ pub enum Variant {
     KeepsFailures,
     ReleasesAfterFailure,
     AcceptsMissingKey,
+    SameOwner,
 }
 
 /// Every variant: its name, and how it comes about.
-pub const VARIANTS: [(Variant, &str, &str); 15] = [
+pub const VARIANTS: [(Variant, &str, &str); 17] = [
     (Variant::NoLock, "no-lock", "stores results, but takes no lock while the handler runs"),
     (
         Variant::CheckThenLock,
@@ -45,6 +47,7 @@ pub const VARIANTS: [(Variant, &str, &str); 15] = [
     ),
     (Variant::AnyCaller, "any-caller", "does not bind the key to the caller"),
     (Variant::IgnoresPayload, "ignores-payload", "replays whatever the payload is"),
+    (Variant::IgnoresPath, "ignores-path", "compares the payload of a key, but not its path"),
     (
         Variant::EchoesFirstPayload,
         "echoes-first-payload",
@@ -73,6 +76,7 @@ pub const VARIANTS: [(Variant, &str, &str); 15] = [
         "releases the lock after a 5xx, even if the payment was already made",
     ),
     (Variant::AcceptsMissingKey, "accepts-missing-key", "executes requests that have no key"),
+    (Variant::SameOwner, "same-owner", "writes the name of its worker as the owner of every lock"),
 ];
 
 impl Variant {

@@ -6,7 +6,7 @@ use super::judging::{
     Executions, Results, answer_of, compare, executions, last, settled, statuses, success_of,
 };
 use crate::domain::probe::message::ProbeRequest;
-use crate::domain::probe::payload::with_other_order;
+use crate::domain::probe::payload::{with_other_order, with_path};
 use crate::domain::probe::probe_check::{
     ProbeCheck, ProbeGroup, ProbeJudgement, ProbeStep, ProbeStepResult,
 };
@@ -42,6 +42,14 @@ pub(in crate::domain::probe) const URL: ProbeCheck = ProbeCheck {
     title: "another query with a used key is another request",
     steps: other_url,
     judge: judge_url,
+};
+
+pub(in crate::domain::probe) const PATH: ProbeCheck = ProbeCheck {
+    id: "mismatch-path",
+    group: ProbeGroup::Mismatch,
+    title: "another path with a used key is rejected",
+    steps: other_path,
+    judge: judge_path,
 };
 
 pub(in crate::domain::probe) const METHOD: ProbeCheck = ProbeCheck {
@@ -83,6 +91,17 @@ fn other_url(task: &ProbeTask) -> Result<Vec<ProbeStep>, String> {
     let url = format!("{}{join}idemctl-probe=1", request.url);
     let other = ProbeRequest { url, ..request.clone() };
     Ok(vec![ProbeStep::Send(request), ProbeStep::SendUntilFree(other)])
+}
+
+/// The first request, a control with a key of its own, and the first request at the other path. The
+/// control is not the first, because a path that only looks something up must give it the same.
+fn other_path(task: &ProbeTask) -> Result<Vec<ProbeStep>, String> {
+    // A path that does not exist rejects everything, so idemctl does not choose one.
+    let Some(path) = &task.other_path else { return Err("it needs --other-path".to_owned()) };
+    let request = task.request(&task.new_key())?;
+    let other = with_path(&request, path)?;
+    let control = with_path(&task.request(&task.new_key())?, path)?;
+    Ok(vec![ProbeStep::Send(request), ProbeStep::Send(control), ProbeStep::SendUntilFree(other)])
 }
 
 /// A control with a key of its own, the first request, and the second one.
@@ -255,6 +274,59 @@ fn judge_url(task: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
         };
         Ok(ProbeJudgement::reported(message).showing(&[(0, 0), (1, place)]))
     })())
+}
+
+fn judge_path(task: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
+    settled(path_judged(task, results))
+}
+
+fn path_judged(
+    task: &ProbeTask,
+    results: &[ProbeStepResult],
+) -> Result<ProbeJudgement, ProbeJudgement> {
+    let first = success_of(results[0].exchanges.first(), "the first request")?;
+    let control = answer_of(results[1].exchanges.first())?;
+    let (place, other) = last(&results[2]);
+    let other = answer_of(other)?;
+    let shown = [(0, 0), (2, place)];
+    let path = task.other_path.as_deref().unwrap_or_default();
+    let (status, of_control) = (other.status, control.status);
+    if !control.is_success() && !other.is_success() {
+        return Ok(ProbeJudgement::not_applicable(format!(
+            "{path} with a key of its own got {of_control}, so a rejection shows nothing"
+        )));
+    }
+    if !control.is_success() {
+        // It may only look up what the first request created.
+        let message = format!(
+            "{path} got {status} with the used key, and {of_control} with a key of its own"
+        );
+        return Ok(ProbeJudgement::inconclusive(message).showing(&shown));
+    }
+    if other.is_success() {
+        let judged = match compare(task, first, other) {
+            // It may show the newest result to everyone.
+            Results::Same if !first.is_other_result(control) => ProbeJudgement::inconclusive(
+                format!("{path} gives the first result, whatever the key"),
+            ),
+            Results::Same => ProbeJudgement::fail(format!("{path} got the first result")),
+            Results::Different => {
+                ProbeJudgement::fail(format!("{path} was executed with the same key"))
+            }
+            Results::Unknown(_) => {
+                ProbeJudgement::fail(format!("{path} was accepted with the same key"))
+            }
+        };
+        return Ok(judged.showing(&shown));
+    }
+    let judged = if other.is_overload() || status >= 500 {
+        ProbeJudgement::inconclusive(format!("{path} got {status}"))
+    } else if !task.baseline.retries_succeed {
+        same_is_rejected(path, status)
+    } else {
+        ProbeJudgement::pass(format!("{path} got {status}"))
+    };
+    Ok(judged.showing(&shown))
 }
 
 fn judge_method(task: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {

@@ -1,8 +1,9 @@
 //! What Redis holds between the requests.
 
 use super::judging::{answer_of, last, settled, success_of};
+use crate::domain::probe::message::ProbeExchange;
 use crate::domain::probe::probe_check::{
-    ProbeCheck, ProbeGroup, ProbeJudgement, ProbeStep, ProbeStepResult, StoredRecord,
+    ProbeCheck, ProbeGroup, ProbeJudgement, ProbeStep, ProbeStepResult, StoredRecord, StoredTime,
 };
 use crate::domain::probe::task::ProbeTask;
 use crate::domain::record::age;
@@ -15,11 +16,19 @@ pub(in crate::domain::probe) const LOCK: ProbeCheck = ProbeCheck {
     judge: judge_lock,
 };
 
+pub(in crate::domain::probe) const OWNER: ProbeCheck = ProbeCheck {
+    id: "record-owner",
+    group: ProbeGroup::Record,
+    title: "the locks of two requests have different owners",
+    steps: read_two_locks,
+    judge: judge_owner,
+};
+
 pub(in crate::domain::probe) const STORED: ProbeCheck = ProbeCheck {
     id: "record-stored",
     group: ProbeGroup::Record,
     title: "the result is stored when the answer has arrived",
-    steps: send_once,
+    steps: watch,
     judge: judge_stored,
 };
 
@@ -50,6 +59,17 @@ fn read_while_running(task: &ProbeTask) -> Result<Vec<ProbeStep>, String> {
     needs_redis(task)?;
     let request = task.request(&task.new_key())?;
     Ok(vec![ProbeStep::Overlap(request.clone(), request, task.part_of_request())])
+}
+
+fn read_two_locks(task: &ProbeTask) -> Result<Vec<ProbeStep>, String> {
+    let mut steps = read_while_running(task)?;
+    steps.extend(read_while_running(task)?);
+    Ok(steps)
+}
+
+fn watch(task: &ProbeTask) -> Result<Vec<ProbeStep>, String> {
+    needs_redis(task)?;
+    Ok(vec![ProbeStep::Watch(task.request(&task.new_key())?)])
 }
 
 fn send_once(task: &ProbeTask) -> Result<Vec<ProbeStep>, String> {
@@ -86,17 +106,21 @@ fn stated_ttl(record: &StoredRecord) -> String {
     }
 }
 
+/// The lock that was read while the handler ran.
+fn lock_of(result: &ProbeStepResult) -> Result<&StoredRecord, ProbeJudgement> {
+    let record = record_of(result)?;
+    match record.state.as_str() {
+        "in-progress" => Ok(record),
+        state => Err(ProbeJudgement::inconclusive(format!(
+            "the record was already {state} when idemctl read it"
+        ))),
+    }
+}
+
 fn judge_lock(_: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
     settled((|| {
         let shown = [(0, 0), (0, 1)];
-        let record = record_of(&results[0])?;
-        if record.state != "in-progress" {
-            return Ok(ProbeJudgement::inconclusive(format!(
-                "the record was already {} when idemctl read it",
-                record.state
-            ))
-            .showing(&shown));
-        }
+        let record = lock_of(&results[0]).map_err(|judged| judged.showing(&shown))?;
         let owner = match &record.owner {
             Some(_) => "with an owner",
             None => "without an owner",
@@ -113,19 +137,90 @@ fn judge_lock(_: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
     })())
 }
 
+fn judge_owner(_: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
+    settled((|| {
+        let shown = [(0, 0), (1, 0)];
+        let first = lock_of(&results[0]).map_err(|judged| judged.showing(&shown))?;
+        let second = lock_of(&results[1]).map_err(|judged| judged.showing(&shown))?;
+        let (Some(first), Some(second)) = (&first.owner, &second.owner) else {
+            return Ok(ProbeJudgement::not_applicable("the locks have no owner"));
+        };
+        let judged = match first == second {
+            true => ProbeJudgement::fail(
+                "both locks have the same owner, so it does not name one request. A late request \
+                 can take the lock of its retry for its own",
+            ),
+            false => ProbeJudgement::pass("both locks have owners of their own"),
+        };
+        Ok(judged.showing(&shown))
+    })())
+}
+
 fn judge_stored(_: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
     settled((|| {
         success_of(results[0].exchanges.first(), "the request")?;
-        let record = record_of(&results[0])?;
-        let judged = match record.state.as_str() {
-            "completed" => ProbeJudgement::pass("the result is stored"),
-            "in-progress" => {
-                ProbeJudgement::fail("the answer has arrived, and the record is still in progress")
+        let when = stored_when(&results[0].exchanges[0], results[0].stored.unwrap_or_default());
+        // The record as it was right after the answer.
+        let state = match (&results[0].record, &when) {
+            (Some(Ok(record)), Some(_)) => record.state.as_str(),
+            _ => record_of(&results[0])?.state.as_str(),
+        };
+        let judged = match (state, when) {
+            ("completed", Some(when)) => {
+                ProbeJudgement::pass(format!("the result was stored {when}"))
             }
-            state => ProbeJudgement::reported(format!("the record is {state}")),
+            ("completed", None) => ProbeJudgement::pass("the result is stored"),
+            ("in-progress", Some(when)) => ProbeJudgement::fail(format!(
+                "the result was stored {when}. A crash in this time loses it, and a retry can \
+                 execute again",
+            )),
+            ("in-progress", None) => ProbeJudgement::fail(
+                "the answer has arrived, and the record is still in progress. A retry can execute \
+                 again when the lock expires",
+            ),
+            ("absent", Some(when)) => ProbeJudgement::fail(format!(
+                "the result was stored {when}. A retry in this time finds no record, and can \
+                 execute again",
+            )),
+            (state, _) => ProbeJudgement::reported(format!("the record is {state}")),
         };
         Ok(judged.showing(&[(0, 0)]))
     })())
+}
+
+/// When a result was stored, as seen from the arrival of the whole answer; `None` if it was not seen.
+/// The bounds are rounded so that they stay true.
+fn stored_when(exchange: &ProbeExchange, time: StoredTime) -> Option<String> {
+    let arrived = exchange.ended_us?;
+    let before = time.before_us?;
+    // Nothing is stored before the request was sent.
+    let after = time.after_us.max(exchange.sent_us).unwrap_or_default();
+    if before <= arrived {
+        let least = at_least(arrived - before);
+        let most = at_most(arrived.saturating_sub(after));
+        return Some(format!("between {least} and {most} before the answer arrived"));
+    }
+    if after >= arrived {
+        let least = at_least(after - arrived);
+        let most = at_most(before - arrived);
+        return Some(format!("between {least} and {most} after the answer arrived"));
+    }
+    let (earlier, later) = (at_most(arrived - after), at_most(before - arrived));
+    Some(format!("at most {earlier} before and {later} after the answer arrived"))
+}
+
+/// A time in microseconds as milliseconds, rounded down.
+fn at_least(us: u64) -> String {
+    in_millis(us / 100)
+}
+
+/// The same, rounded up.
+fn at_most(us: u64) -> String {
+    in_millis(us.div_ceil(100))
+}
+
+fn in_millis(tenths: u64) -> String {
+    format!("{}.{} ms", tenths / 10, tenths % 10)
 }
 
 /// How much may be missing from a promised retention: the time since the result was stored, and

@@ -1,0 +1,110 @@
+//! Watches the record of a request, to see when its result is stored.
+
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep};
+
+use super::records::RecordLookup;
+use crate::domain::probe::{
+    ProbeAnswer, ProbeRequest, ProbeStepResult, ProbeTask, StoredRecord, StoredTime,
+};
+use crate::http::HttpClient;
+
+/// The shortest time between two reads.
+const LEAST_PAUSE: Duration = Duration::from_millis(1);
+
+/// How long idemctl waits after the answer for a result.
+const MOST_WATCH: Duration = Duration::from_secs(2);
+
+/// Reads one record, and remembers when it had a result.
+struct ResultWatch<'a> {
+    client: &'a HttpClient,
+    records: &'a mut RecordLookup,
+    key: String,
+    /// The key as it was sent.
+    written: String,
+    stored: StoredTime,
+    /// True if a read found the result, or failed.
+    is_over: bool,
+}
+
+/// Sends a request, and reads its record until it has a result: meanwhile, right after the answer, and
+/// then up to the time limit. `record` is the one right after the answer.
+pub(super) async fn send_and_watch(
+    client: &HttpClient,
+    records: &mut RecordLookup,
+    task: &ProbeTask,
+    request: &ProbeRequest,
+) -> ProbeStepResult {
+    let key = request.key.clone().unwrap_or_default();
+    let written = task.template.written(&key);
+    let stored = StoredTime::default();
+    let mut watch = ResultWatch { client, records, key, written, stored, is_over: false };
+    let answered = Notify::new();
+    let sending = async {
+        let exchange = client.send(request).await;
+        answered.notify_one();
+        exchange
+    };
+    let (exchange, ()) = tokio::join!(sending, watch.until(&answered));
+    let record = watch.read().await;
+    if exchange.answer().is_some_and(ProbeAnswer::is_success) {
+        watch.go_on().await;
+    }
+    ProbeStepResult {
+        stored: Some(watch.stored),
+        exchanges: vec![exchange],
+        record: Some(record),
+        ..ProbeStepResult::default()
+    }
+}
+
+impl ResultWatch<'_> {
+    /// Reads until there is an answer. A read that has begun is not interrupted, because its reply
+    /// would be taken for that of the next one.
+    async fn until(&mut self, answered: &Notify) {
+        let began = Instant::now();
+        while !self.is_over {
+            let _ = self.read().await;
+            tokio::select! {
+                // The read after the answer must be the first one that begins after it.
+                biased;
+                () = answered.notified() => return,
+                () = sleep(pause(began.elapsed())) => {}
+            }
+        }
+    }
+
+    /// Reads on after the answer, up to the time limit.
+    async fn go_on(&mut self) {
+        let began = Instant::now();
+        while !self.is_over && began.elapsed() < MOST_WATCH {
+            sleep(pause(began.elapsed())).await;
+            let _ = self.read().await;
+        }
+    }
+
+    async fn read(&mut self) -> Result<StoredRecord, String> {
+        let began_us = self.client.now_us();
+        let read = self.records.read(&self.key, &self.written).await;
+        let is_seen = self.stored.before_us.is_some();
+        match &read {
+            Ok(record) if record.has_result() && !is_seen => {
+                self.stored.before_us = Some(self.client.now_us());
+                self.is_over = true;
+            }
+            // A result can be gone again, which does not change when it was stored.
+            Ok(_) if !is_seen => self.stored.after_us = Some(began_us),
+            Ok(_) => {}
+            Err(_) => self.is_over = true,
+        }
+        read
+    }
+}
+
+/// The time until the next read. It grows, so that a slow handler does not cost Redis thousands of
+/// reads.
+fn pause(waited: Duration) -> Duration {
+    LEAST_PAUSE + waited / 100
+}
