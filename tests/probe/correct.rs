@@ -7,15 +7,24 @@ use crate::support::probe_service::CONTRACTS;
 /// How many checks may prove nothing on a busy machine, where requests do not overlap.
 const MOST_INCONCLUSIVE: usize = 5;
 
+/// A schema that executes twice without any fault, as `explore event-consumer` shows: a request that
+/// saw no result takes the lock after another one has released it. Its service does so on a busy machine,
+/// and a probe that says so is right.
+const RACES: &str = "event-consumer";
+
 /// Probes a correct service. Returns the checks that failed, with the whole output; `None` if none
 /// did.
 fn false_failures(stage: &Stage, words: &[&str]) -> Option<String> {
+    let twice_before = stage.service.keys_paid_twice();
     let run = stage.probe(words);
+    let has_raced = stage.schema == RACES && stage.service.keys_paid_twice() > twice_before;
     let failed = with_verdict(&run, "fail");
     let inconclusive = with_verdict(&run, "inconclusive");
-    let is_true = failed.is_empty()
-        && inconclusive.len() <= MOST_INCONCLUSIVE
-        && (run.code == 0 || run.code == 3 && !inconclusive.is_empty());
+    let is_code_right = match failed.is_empty() {
+        true => run.code == 0 || run.code == 3 && !inconclusive.is_empty(),
+        false => has_raced && run.code == 1,
+    };
+    let is_true = is_code_right && inconclusive.len() <= MOST_INCONCLUSIVE;
     (!is_true).then(|| format!("failed {failed:?}, proved nothing {inconclusive:?}: {}", run.all()))
 }
 

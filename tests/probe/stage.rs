@@ -29,7 +29,7 @@ pub const STRICT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/probe/stric
 pub struct Stage {
     pub server: Server,
     pub service: ProbeService,
-    schema: &'static str,
+    pub schema: &'static str,
     variant: Option<Variant>,
 }
 

@@ -134,6 +134,12 @@ impl ProbeService {
     pub fn effects(&self) -> u64 {
         self.service.database.lock().unwrap().payments
     }
+
+    /// How many keys have more than one payment.
+    pub fn keys_paid_twice(&self) -> usize {
+        let database = self.service.database.lock().unwrap();
+        database.payments_of.values().filter(|payments| **payments > 1).count()
+    }
 }
 
 impl Drop for ProbeService {
