@@ -1,4 +1,4 @@
-//! Runs a program of the user, such as that of `--ask`, which finds out how an operation ended.
+//! Runs a program of the operator, such as that of `--ask`, which finds out how an operation ended.
 
 use std::ffi::OsString;
 use std::io;

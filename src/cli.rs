@@ -240,7 +240,7 @@ pub fn main(words: impl Iterator<Item = OsString>) -> Exit {
     invocation.set_filters(filters);
     invocation.set_selection(selection);
     invocation.set_schema_options(schemas);
-    ui.lead_to(invocation);
+    ui.set_invocation(invocation);
     ui.when_stdout_closes(root.command.when_stdout_closes());
     let check = match &root.command {
         Command::Check(args) => Some(args.output),
@@ -303,9 +303,13 @@ fn parse(words: &[OsString]) -> Result<Parsed, clap::Error> {
                 return Ok(Parsed {
                     root,
                     own: own_words(&short, &matches),
-                    filters: filters(&short, &matches, &[None, Some("Select"), Some("Schemas")]),
-                    selection: filters(&short, &matches, &[Some("Select")]),
-                    schemas: filters(&short, &matches, &[Some("Schemas")]),
+                    filters: option_words_under(
+                        &short,
+                        &matches,
+                        &[None, Some("Select"), Some("Schemas")],
+                    ),
+                    selection: option_words_under(&short, &matches, &[Some("Select")]),
+                    schemas: option_words_under(&short, &matches, &[Some("Schemas")]),
                 });
             }
         }
@@ -363,7 +367,7 @@ fn own_words(root: &clap::Command, matches: &clap::ArgMatches) -> Vec<String> {
 /// Only options under one of these headings of the help count. Keys are left out, because the log
 /// has one line for each. Options that select nothing (`--output`, `--yes`, `--count`) are left out
 /// as well.
-fn filters(
+fn option_words_under(
     root: &clap::Command,
     matches: &clap::ArgMatches,
     headings: &[Option<&str>],
@@ -502,7 +506,7 @@ fn usage(mut error: clap::Error, words: &[OsString]) -> Exit {
         && let Some(hint) = familiar::hint(command)
     {
         let mut ui = Ui::new(Color::Auto);
-        ui.lead_to(named_in(words));
+        ui.set_invocation(named_in(words));
         ui.error(&format!("there is no command `{command}`"));
         ui.hint(hint);
         return Exit::Usage;
@@ -512,7 +516,7 @@ fn usage(mut error: clap::Error, words: &[OsString]) -> Exit {
         && let Some(hint) = familiar::hint_for_removed_option(&command, option)
     {
         let mut ui = Ui::new(Color::Auto);
-        ui.lead_to(named_in(words));
+        ui.set_invocation(named_in(words));
         ui.error(&format!("`{command}` no longer has the option {option}"));
         ui.hint(hint);
         return Exit::Usage;
@@ -527,7 +531,7 @@ fn usage(mut error: clap::Error, words: &[OsString]) -> Exit {
     // Monitoring needs a line on stdout and an exit code of plugins in every case.
     if first_command(words).is_some_and(|command| command == "check") {
         let why = "the command line cannot be understood";
-        let _ = unknown(&mut Ui::new(Color::Never), why, Output::Table);
+        let _ = unknown(&mut Ui::new(Color::Never), why, Output::Text);
         return UNKNOWN;
     }
     Exit::Usage

@@ -22,14 +22,14 @@ use crate::store::{
 };
 use crate::terminal::ui::Ui;
 
-/// How long to wait for replicas if the user sets no limit.
+/// How long to wait for replicas if the operator sets no limit.
 const WAIT: Duration = Duration::from_secs(1);
 
 pub struct Context {
     pub settings: Settings,
     pub ui: Ui,
     sandbox: Option<Sandbox>,
-    placed: bool,
+    has_shown_server: bool,
     /// True after the warning about schemas that are left out.
     warned: bool,
     /// True after idemctl has checked which contexts protect the server.
@@ -38,35 +38,42 @@ pub struct Context {
 
 impl Context {
     pub fn new(settings: Settings, ui: Ui) -> Self {
-        Self { settings, ui, sandbox: None, placed: false, warned: false, knows_guards: false }
+        Self {
+            settings,
+            ui,
+            sandbox: None,
+            has_shown_server: false,
+            warned: false,
+            knows_guards: false,
+        }
     }
 
-    /// Shows values in the requested format: the output of `table`, one JSON document with the
+    /// Shows values in the requested format: the output of `text`, one JSON document with the
     /// values under `name`, or one JSON object per line.
     pub fn show<T: Serialize>(
         &mut self,
         output: Output,
         name: &str,
         values: &[T],
-        table: impl FnOnce(View) -> String,
+        text: impl FnOnce(View) -> String,
     ) -> io::Result<()> {
-        self.show_with(output, name, values, &Map::new(), table)
+        self.show_with(output, name, values, &Map::new(), text)
     }
 
-    /// Like [`Context::show`]; the JSON document also has the fields of `of_all`, which apply to
-    /// all values.
+    /// Like [`Context::show`]; the JSON document also has the fields of `document_fields`, which
+    /// apply to all values.
     pub fn show_with<T: Serialize>(
         &mut self,
         output: Output,
         name: &str,
         values: &[T],
-        of_all: &Map<String, Value>,
-        table: impl FnOnce(View) -> String,
+        document_fields: &Map<String, Value>,
+        text: impl FnOnce(View) -> String,
     ) -> io::Result<()> {
         let view = self.ui.view();
         match output {
-            Output::Table => self.ui.page(table(view))?,
-            Output::Json => self.ui.data(document::document(name, values, of_all))?,
+            Output::Text => self.ui.page(text(view))?,
+            Output::Json => self.ui.data(document::document(name, values, document_fields))?,
             Output::Jsonl => {
                 for value in values {
                     self.ui.data(document::line(value))?;
@@ -78,9 +85,9 @@ impl Context {
 
     /// Completes the advice on records' findings with the record's name and the options that lead
     /// to this server.
-    pub fn advise<'a>(&self, records: impl IntoIterator<Item = &'a mut Record>) {
+    pub fn complete_advice<'a>(&self, records: impl IntoIterator<Item = &'a mut Record>) {
         for record in records {
-            self.ui.invocation().advise(record);
+            self.ui.invocation().complete_advice(record);
         }
     }
 
@@ -300,19 +307,19 @@ impl Context {
         }
     }
 
-    /// Shows the server once if its context has a colour, so that the user does not mistake it for
-    /// another one.
+    /// Shows the server once if its context has a colour, so that the operator does not mistake it
+    /// for another one.
     fn show_server(&mut self) {
-        if self.settings.color().is_some() && self.ui.err_is_terminal() && !self.placed {
+        if self.settings.color().is_some() && self.ui.err_is_terminal() && !self.has_shown_server {
             let label = self.server_label(&self.settings.target().to_string());
             self.ui.status(&label);
-        } else if !self.placed {
+        } else if !self.has_shown_server {
             self.ui.detail(&format!(
                 "server: {}",
                 self.server_label(&self.settings.target().to_string())
             ));
         }
-        self.placed = true;
+        self.has_shown_server = true;
     }
 
     /// Uses a temporary local Redis from now on. The first call starts it.

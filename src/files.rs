@@ -1,7 +1,7 @@
 //! Reads and writes whole files, with limits on their size and on who may read them.
 //!
-//! The user names the files, and a name may refer to anything: an endless device, a folder, or a
-//! pipe without a writer. In every case, reading ends and needs no more memory than the limit.
+//! The operator names the files, and a name may refer to anything: an endless device, a folder, or
+//! a pipe without a writer. In every case, reading ends and needs no more memory than the limit.
 
 use std::fs::{File, FileType, Metadata, OpenOptions, Permissions};
 use std::io::{self, BufRead, Read, Write as _};
@@ -12,7 +12,8 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 
-/// How long a pipe may be silent. A user may have to type a passphrase before the writer continues.
+/// How long a pipe may be silent. An operator may have to type a passphrase before the writer
+/// continues.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Reads a file of at most `most` bytes. Only a regular file is accepted, because only its size is

@@ -1,4 +1,4 @@
-//! `--owner-alive`: runs the user's command to find out whether an owner is alive.
+//! `--owner-alive`: runs the operator's command to find out whether an owner is alive.
 
 use std::collections::HashMap;
 use std::convert::Infallible;

@@ -20,7 +20,7 @@ use crate::store::{KeyspaceScan, ReadLimit, RecordReader, RecordRecognizer, Stor
 use crate::terminal::frame::ProgressLine;
 
 /// What a scan reads.
-pub struct ScanPlan<'a> {
+pub struct ScanQuery<'a> {
     pub catalog: &'a Catalog,
     pub thresholds: Thresholds,
     /// How much of each value is read at least.
@@ -106,7 +106,7 @@ pub enum ScanEnd {
 
 /// A scan in progress.
 pub struct Scan<'a> {
-    plan: ScanPlan<'a>,
+    query: ScanQuery<'a>,
     keyspace: KeyspaceScan,
     interrupt: Interrupt,
     progress: ProgressLine,
@@ -143,7 +143,7 @@ pub struct ScanReport {
     /// The approximate number of Redis keys that the servers processed, including those that
     /// matched no pattern.
     pub passed: u64,
-    /// A warning about records that the user may not read.
+    /// A warning about records that the Redis user may not read.
     pub forbidden: Option<String>,
     /// The number of Redis keys per schema that were not read because other schemas were named.
     pub keys_of_other_schemas: BTreeMap<String, u64>,
@@ -156,16 +156,16 @@ impl<'a> Scan<'a> {
     /// No node can be reached; Ctrl-C.
     pub async fn start(
         reader: RecordReader,
-        plan: ScanPlan<'a>,
+        query: ScanQuery<'a>,
         interrupt: &Interrupt,
         progress: ProgressLine,
     ) -> Result<Self> {
-        let Some(keyspace) = interrupt.unless_raised(open(reader, &plan)).await else {
+        let Some(keyspace) = interrupt.unless_raised(open(reader, &query)).await else {
             return Err(CommandError::interrupted("interrupted: nothing was read").into());
         };
         Ok(Self {
             keyspace: keyspace?,
-            plan,
+            query,
             interrupt: interrupt.clone(),
             progress,
             coverage: Coverage::default(),
@@ -195,7 +195,7 @@ impl<'a> Scan<'a> {
         if !matches!(self.end, Some(ScanEnd::Complete)) {
             return false;
         }
-        let opened = self.interrupt.unless_raised(open(reader, &self.plan)).await;
+        let opened = self.interrupt.unless_raised(open(reader, &self.query)).await;
         let Some(keyspace) = self.settle(with_value(opened)) else {
             return false;
         };
@@ -216,12 +216,12 @@ impl<'a> Scan<'a> {
         if self.end.is_some() {
             return None;
         }
-        let Self { plan, keyspace, coverage, .. } = self;
+        let Self { query, keyspace, coverage, .. } = self;
         let read = async {
             let decoding = RecordRecognizer {
-                catalog: plan.catalog,
-                thresholds: &plan.thresholds,
-                needed: plan.needed,
+                catalog: query.catalog,
+                thresholds: &query.thresholds,
+                needed: query.needed,
                 coverage: &mut *coverage,
             };
             let Some(records) =
@@ -230,30 +230,30 @@ impl<'a> Scan<'a> {
                 return Ok(None);
             };
             let count = records.len();
-            // `filter_map` instead of a loop: if the plan needs no memory, the collection reuses
+            // `filter_map` instead of a loop: if `F::Plan` needs no memory, the collection reuses
             // the page's allocation, so a list does not copy a million records.
             let chosen = records.into_iter().filter_map(|mut record| {
                 // A finding about the size may decide whether the record is selected.
-                if plan.lengths == Lengths::All {
-                    diagnosis::add_oversized(&mut record, &plan.thresholds);
+                if query.lengths == Lengths::All {
+                    diagnosis::add_oversized(&mut record, &query.thresholds);
                 }
                 // Few records contradict a TTL, so that this is asked before the filter.
                 if contradiction::contradicts_default(&record) && filter.is_about(&record) {
                     coverage.contradictions.note(&record);
                 }
                 let selected = filter.select(&record);
-                let planned = coverage.take(&record, selected)?;
+                let planned = coverage.plan_or_count(&record, selected)?;
                 Some((record, planned))
             });
             let mut selected: Vec<_> = chosen.collect();
-            // Reading lengths costs the server time, so a plan that only shows them reads them
+            // Reading lengths costs the server time, so a command that only shows them reads them
             // after the selection.
-            if plan.lengths == Lengths::Selected {
+            if query.lengths == Lengths::Selected {
                 keyspace
                     .read_lengths(selected.iter_mut().map(|(record, _)| &mut record.seen))
                     .await?;
                 for (record, _) in &mut selected {
-                    diagnosis::add_oversized(record, &plan.thresholds);
+                    diagnosis::add_oversized(record, &query.thresholds);
                 }
             }
             Ok(Some(SelectedPage { records: count, selected }))
@@ -285,7 +285,7 @@ impl<'a> Scan<'a> {
             let records = self.read_records(candidates, |record| filter.is_about(record)).await?;
             for record in records {
                 let planned = filter.select(&record);
-                if let Some(planned) = self.coverage.take(&record, planned) {
+                if let Some(planned) = self.coverage.plan_or_count(&record, planned) {
                     selected.push((record, planned));
                 }
             }
@@ -309,7 +309,7 @@ impl<'a> Scan<'a> {
             return None;
         }
         let read =
-            self.interrupt.unless_raised(self.keyspace.next_deadlines(self.plan.catalog)).await;
+            self.interrupt.unless_raised(self.keyspace.next_deadlines(self.query.catalog)).await;
         let page = self.settle(read);
         self.progress.set_position(self.keys());
         page
@@ -327,11 +327,11 @@ impl<'a> Scan<'a> {
         if matches!(self.end, Some(ScanEnd::Interrupted)) {
             return None;
         }
-        let Self { plan, keyspace, coverage, .. } = self;
+        let Self { query, keyspace, coverage, .. } = self;
         let decoding = RecordRecognizer {
-            catalog: plan.catalog,
-            thresholds: &plan.thresholds,
-            needed: plan.needed,
+            catalog: query.catalog,
+            thresholds: &query.thresholds,
+            needed: query.needed,
             coverage: &mut *coverage,
         };
         let read = self.interrupt.unless_raised(keyspace.read_records(decoding, candidates)).await;
@@ -472,8 +472,8 @@ impl ScanEnd {
 }
 
 impl ScanReport {
-    /// True if everything was read. Records that the user may not read may belong to the schemas,
-    /// so a scan without them is incomplete even if it ended normally.
+    /// True if everything was read. Records that the Redis user may not read may belong to the
+    /// schemas, so a scan without them is incomplete even if it ended normally.
     pub fn is_complete(&self) -> bool {
         matches!(self.end, ScanEnd::Complete) && self.forbidden.is_none()
     }
@@ -508,9 +508,9 @@ fn with_value<T>(read: Option<Result<T, StoreError>>) -> Option<Result<Option<T>
     }
 }
 
-async fn open(reader: RecordReader, plan: &ScanPlan<'_>) -> Result<KeyspaceScan, StoreError> {
-    let keyspace = KeyspaceScan::start(reader, plan.catalog, plan.head).await?;
-    Ok(if plan.lengths == Lengths::All { keyspace } else { keyspace.without_lengths() })
+async fn open(reader: RecordReader, query: &ScanQuery<'_>) -> Result<KeyspaceScan, StoreError> {
+    let keyspace = KeyspaceScan::start(reader, query.catalog, query.head).await?;
+    Ok(if query.lengths == Lengths::All { keyspace } else { keyspace.without_lengths() })
 }
 
 /// Prints which records were left out, and which default TTLs the records contradict.

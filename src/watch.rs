@@ -1,4 +1,5 @@
-//! Repeats a command until a state is reached, a time limit expires, or the user presses Ctrl-C.
+//! Repeats a command until a state is reached, a time limit expires, or the operator presses
+//! Ctrl-C.
 
 use std::time::Duration;
 

@@ -11,7 +11,7 @@
 --   error NOPERM  the user may ask for no key's moment of expiry, or for the time; nothing changed
 --
 
--- clock, read_clock, deadline_of and FARTHEST are in part/deadline.lua, which idemctl puts in front of this script.
+-- clock, read_clock, deadline_of and FARTHEST are in shared/deadline.lua, which idemctl puts in front of this script.
 local keys = KEYS
 local heads = ARGV
 local rules = ARGV

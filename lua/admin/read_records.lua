@@ -9,7 +9,7 @@
 --   error ERR  head_length is not such a number
 --
 
--- The functions that are not defined here are in part/deadline.lua and part/fields.lua, which idemctl
+-- The functions that are not defined here are in shared/deadline.lua and shared/fields.lua, which idemctl
 -- puts before this script.
 
 local keys = KEYS

@@ -93,7 +93,7 @@ pub struct StepArgs {
 
     /// How it is confirmed, explained and backed up.
     #[command(flatten)]
-    pub(crate) change: ChangeArgs,
+    pub(crate) change_args: ChangeArgs,
 
     /// Whose step it is.
     #[command(flatten)]

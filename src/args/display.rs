@@ -74,7 +74,8 @@ impl From<ColorArg> for Color {
 pub enum Output {
     /// For people.
     #[default]
-    Table,
+    #[value(name = "table")]
+    Text,
     /// One JSON document.
     Json,
     /// One JSON object per line.
@@ -114,7 +115,8 @@ pub(crate) struct ShowArgs {
 pub(crate) enum Format {
     /// For people: as many columns as fit; one line per record if stdout is not a terminal.
     #[default]
-    Table,
+    #[value(name = "table")]
+    Text,
     /// For people: every column that has a value; on a terminal, as many as fit.
     Wide,
     /// Comma-separated values for a spreadsheet, with times in milliseconds and sizes in bytes.
@@ -134,7 +136,8 @@ pub(crate) enum Format {
 pub(crate) enum TabularOutput {
     /// For people.
     #[default]
-    Table,
+    #[value(name = "table")]
+    Text,
     /// Comma-separated values for a spreadsheet, with durations in milliseconds and sizes in bytes.
     Csv,
     /// Tab-separated values, otherwise as csv.

@@ -1,12 +1,12 @@
-//! Accounting for changes: a value is in the backup before it is removed, and the change is in the
-//! audit log afterwards.
+//! The record of the changes of a run: a value is in the backup before it is removed, and the
+//! change is in the audit log afterwards.
 
 use std::path::PathBuf;
 use std::time::SystemTime;
 
 use anyhow::Result;
 
-use super::audit_trail::{AuditTrail, Noted};
+use super::audit_log::{AuditLog, Noted};
 use crate::args::ChangeArgs;
 use crate::context::Context;
 use crate::domain::history::{LEFT_ALONE, OUTCOME_UNKNOWN};
@@ -17,7 +17,7 @@ use crate::store::{Change, KeyAction, Outcome, StoreError, Writer};
 
 /// The backup and the audit log of a run.
 pub struct Journal {
-    trail: AuditTrail,
+    audit_log: AuditLog,
     backup: Option<Backup>,
     /// Why a master of a cluster was left out; the changes on the other masters were made.
     unreachable: Option<StoreError>,
@@ -32,8 +32,8 @@ impl Journal {
         command: &'static str,
         removes: bool,
     ) -> Result<Self> {
-        let trail = AuditTrail::open_or_do_without(context, args, command)?;
-        Self::over(trail, context, args, command, removes)
+        let audit_log = AuditLog::open_or_do_without(context, args, command)?;
+        Self::over(audit_log, context, args, command, removes)
     }
 
     /// Like [`Self::open`], for a run that undoes an operation, or part of it.
@@ -42,14 +42,15 @@ impl Journal {
         args: &ChangeArgs,
         command: &'static str,
         op: &str,
-        is_part: bool,
+        is_partial: bool,
     ) -> Result<Self> {
-        let trail = AuditTrail::open_or_do_without(context, args, command)?.undoing(op, is_part);
-        Self::over(trail, context, args, command, true)
+        let audit_log =
+            AuditLog::open_or_do_without(context, args, command)?.undoing(op, is_partial);
+        Self::over(audit_log, context, args, command, true)
     }
 
     fn over(
-        trail: AuditTrail,
+        audit_log: AuditLog,
         context: &mut Context,
         args: &ChangeArgs,
         command: &'static str,
@@ -57,16 +58,16 @@ impl Journal {
     ) -> Result<Self> {
         let file = if removes { args.backup_file(context, command)? } else { None };
         let backup = match file {
-            Some(file) => Some(Backup::create(&file)?.by(trail.maker())),
+            Some(file) => Some(Backup::create(&file)?.by(audit_log.maker())),
             None => None,
         };
         context.ui.begin_changes();
-        Ok(Self { trail, backup, unreachable: None })
+        Ok(Self { audit_log, backup, unreachable: None })
     }
 
     /// The audit log.
-    pub fn trail(&mut self) -> &mut AuditTrail {
-        &mut self.trail
+    pub fn audit_log(&mut self) -> &mut AuditLog {
+        &mut self.audit_log
     }
 
     /// Makes changes, each only if the record is exactly what was seen, and notes that `what` was
@@ -124,9 +125,9 @@ impl Journal {
     /// # Errors
     /// The server or the log cannot be reached; then nothing must be changed.
     pub async fn begin(&mut self, writer: &Writer, now: SystemTime) -> Result<()> {
-        self.trail.set_server(writer.provenance().await?);
+        self.audit_log.set_server(writer.provenance().await?);
         let backup = self.backup_file();
-        Ok(self.trail.begin(&writer.name(), backup.as_deref(), now).await?)
+        Ok(self.audit_log.begin(&writer.name(), backup.as_deref(), now).await?)
     }
 
     /// The backup, as the audit log names it.
@@ -142,7 +143,7 @@ impl Journal {
         now: SystemTime,
     ) -> Result<()> {
         let backup = self.backup_file();
-        Ok(self.trail.note(noted, what, &writer.name(), backup.as_deref(), now).await?)
+        Ok(self.audit_log.note(noted, what, &writer.name(), backup.as_deref(), now).await?)
     }
 
     /// Notes Redis keys, and waits until the lines are on the disk. For changes that must be found
@@ -162,7 +163,7 @@ impl Journal {
         }
         self.begin(writer, now).await?;
         self.note(writer, noted.into_iter(), what, now).await?;
-        Ok(self.trail.settle().await?)
+        Ok(self.audit_log.settle().await?)
     }
 
     /// Backs up every Redis key of a record before a step that may change them.
@@ -181,7 +182,7 @@ impl Journal {
         if let Some(backup) = &mut self.backup {
             writer.back_up_record(seen, label, backup).await?;
         }
-        self.trail.set_server(writer.provenance().await?);
+        self.audit_log.set_server(writer.provenance().await?);
         Ok(())
     }
 
@@ -201,7 +202,7 @@ impl Journal {
         let mut changed = Vec::new();
         for index in 0..before.keys.len() {
             // If the record after the step is unknown, the step may have changed any of its keys.
-            if after.is_none_or(|after| !before.keys[index].is_as(&after.keys[index])) {
+            if after.is_none_or(|after| !before.keys[index].is_unchanged_in(&after.keys[index])) {
                 changed.push(index);
             }
         }
@@ -236,7 +237,7 @@ impl Journal {
     pub fn nothing_changed(&mut self, seen: &Observation) {
         let there = seen.keys.iter().find(|key| !key.content.is_absent());
         if let (Some(backup), Some(key)) = (&mut self.backup, there) {
-            backup.take_back(&[&key.redis_key]);
+            backup.withdraw(&[&key.redis_key]);
         }
     }
 
@@ -250,11 +251,11 @@ impl Journal {
         now: SystemTime,
     ) -> (Option<PathBuf>, Result<T>) {
         match &ended {
-            Err(error) => self.trail.stops_for(error),
-            Ok(_) if self.unreachable.is_some() => self.trail.stops_early(),
+            Err(error) => self.audit_log.stops_for(error),
+            Ok(_) if self.unreachable.is_some() => self.audit_log.stops_early(),
             Ok(_) => {}
         }
-        let noted = self.trail.end(now).await;
+        let noted = self.audit_log.end(now).await;
         let ended = match (ended, self.unreachable) {
             // An unknown outcome weighs more than the reason for the end.
             (Err(why), Some(unknown @ StoreError::OutcomeUnknown { .. })) => {

@@ -91,7 +91,7 @@ impl ManualStep<'_> {
                 does not put it back"
             ));
         }
-        if args.change.confirm_args.dry_run {
+        if args.change_args.confirm_args.dry_run {
             self.write(context, args.output, None, None)?;
             let expected = match self.report.predicted {
                 Some(predicted) => format!("; the expected reply is {}", predicted.as_str()),
@@ -100,9 +100,9 @@ impl ManualStep<'_> {
             context.ui.status(&format!("dry run: nothing was changed{expected}"));
             return Ok(Exit::Done);
         }
-        let writer = context.connect_writer(&args.change.confirm_args).await?;
+        let writer = context.connect_writer(&args.change_args.confirm_args).await?;
         let interrupt = Interrupt::listen()?;
-        let confirm_args = &args.change.confirm_args;
+        let confirm_args = &args.change_args.confirm_args;
         confirm_args.confirm(context, self.question, &writer.name(), &interrupt).await?;
         // From here on signals are ignored, because a step without its line in the log cannot be
         // undone. The calls are few, and each has a timeout.
@@ -127,7 +127,7 @@ impl ManualStep<'_> {
     ) -> Result<(StepOutcome, Option<PathBuf>)> {
         let started_at = context.now();
         let has_values = !self.report.record.seen.is_absent();
-        let mut journal = Journal::open(context, &args.change, self.report.name, has_values)?;
+        let mut journal = Journal::open(context, &args.change_args, self.report.name, has_values)?;
         let ended = match self.perform(&mut journal, writer, started_at, read_back).await {
             Ok(performed) => performed.ended(),
             Err(error) => {
@@ -201,7 +201,7 @@ impl ManualStep<'_> {
         let mut seen = record.seen.clone();
         // The operator may have thought for minutes since the record was read. A result that is
         // dated then would expire too early, and a lock would seem to hold for longer than it does.
-        if self.needs_time || record.schema.tells_time() {
+        if self.needs_time || record.schema.may_contain_time() {
             seen.server_ms = writer.time_at(&record.seen).await?;
         }
         if self.needs_time {
@@ -324,7 +324,7 @@ impl ManualStep<'_> {
 
     fn record_of(&self, seen: Observation) -> Record {
         let record = self.report.record;
-        locate::read_as(&record.schema, &record.key, seen)
+        locate::undiagnosed_record(&record.schema, &record.key, seen)
     }
 
     /// What the audit log calls the step; `None` if nothing was changed, which is not logged.
@@ -436,7 +436,7 @@ impl ManualStep<'_> {
         outcome: Option<&StepOutcome>,
         backup: Option<&Path>,
     ) -> Result<()> {
-        if output != Output::Table {
+        if output != Output::Text {
             context.ui.data(self.report.json(outcome, backup, output == Output::Jsonl))?;
             context.ui.flush()?;
         }
@@ -467,7 +467,7 @@ enum CallFailed {
     /// The call was sent, and no reply tells its outcome. `now` is the record afterwards, if it can
     /// be read.
     Lost { now: Option<Observation>, why: StoreError, sent_to: String },
-    /// The server replied with an error to the call, e.g. because the user may not send it.
+    /// The server replied with an error to the call, e.g. because the Redis user may not send it.
     ErrorReply(StoreError),
     /// The call had no effect: it was not sent, or its transaction was not executed.
     NotSent(StoreError),

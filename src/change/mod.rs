@@ -1,7 +1,7 @@
 //! What commands that change records share: confirmation, accounting for each change,
 //! changing many records, and making a service's own step on one record.
 
-mod audit_trail;
+mod audit_log;
 pub mod bulk;
 pub(crate) mod completion;
 mod confirm;
@@ -15,7 +15,7 @@ pub mod restore;
 mod stated_ttl;
 mod summary;
 
-pub use self::audit_trail::{AuditTrail, Noted};
+pub use self::audit_log::{AuditLog, Noted};
 pub use self::journal::{Journal, JournalStep};
 pub use self::manual_step::{ManualStep, PerformedStep};
 pub use self::one_record::{check_ttls, find_record, show_record, time_for, undescribed};

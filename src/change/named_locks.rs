@@ -100,7 +100,7 @@ impl NamedLocks {
         let found = interruptible(lookup.find(&mut reader, catalog, keys)).await?;
         let mut locks = Vec::new();
         for mut found in LookupResult::each_once(found) {
-            context.advise(&mut found.records);
+            context.complete_advice(&mut found.records);
             locks.push(NamedLock::new(found, catalog, &decide));
         }
         if locks.len() > 1 {
@@ -387,7 +387,7 @@ impl LockStatus {
         }
         match (records.as_slice(), &found.why_unread) {
             ([record], _) => {
-                let is_schema_named = catalog.takes_bare() || found.says_schema_of(record);
+                let is_schema_named = catalog.includes_unprefixed() || found.says_schema_of(record);
                 Self::of_record(record, is_schema_named, decide)
             }
             // Without an answer there may be a record, or none.

@@ -38,21 +38,21 @@ pub async fn find_record(context: &mut Context, args: &StepArgs) -> Result<Recor
         let why = name::ambiguous(&found.given, &names);
         return Err(CommandError::usage(format!("which schema? {why}")).hint(name::HINT).into());
     }
-    let mut held = Vec::new();
+    let mut names = Vec::new();
     for record in &found.records {
         // Any Redis key may be a record of a schema without a prefix: the operator names such a
         // schema.
         if record.schema.has_prefix() || found.says_schema_of(record) {
-            held.push(Name::of(record));
+            names.push(Name::of(record));
         }
     }
-    held.dedup();
+    names.dedup();
     // Another program's value under a second schema's prefix may look like one of its records.
-    if held.len() > 1 && only_schema(&catalog, args.key.as_bytes()).is_err() {
-        let why = name::ambiguous(&found.given, &held);
+    if names.len() > 1 && only_schema(&catalog, args.key.as_bytes()).is_err() {
+        let why = name::ambiguous(&found.given, &names);
         return Err(CommandError::usage(format!("which schema? {why}")).hint(name::HINT).into());
     }
-    let name = match held.as_slice() {
+    let name = match names.as_slice() {
         [name] => Some(name),
         [] => found.name(),
         _ => None,
@@ -97,7 +97,7 @@ async fn find_under_schema(context: &mut Context, args: &StepArgs) -> Result<Rec
     let mut there = Vec::new();
     let mut absent = Vec::new();
     for (candidate, seen) in candidates.iter().zip(seen) {
-        let record = locate::record_at(&catalog, candidate, seen?, &Thresholds::default());
+        let record = locate::record_even_absent(&catalog, candidate, seen?, &Thresholds::default());
         match record {
             Some(record) if record.seen.is_absent() => absent.push(record),
             Some(record) => there.push(record),
@@ -113,7 +113,7 @@ async fn find_under_schema(context: &mut Context, args: &StepArgs) -> Result<Rec
         let message = format!("{} is not a key of this schema", escape::text(key));
         return Err(CommandError::usage(message).into());
     };
-    context.advise([&mut record]);
+    context.complete_advice([&mut record]);
     Ok(record)
 }
 
@@ -178,7 +178,7 @@ fn only_schema(catalog: &Catalog, key: &[u8]) -> Result<(), CommandError> {
 
 /// Shows the record before the step, unless JSON is wanted.
 pub fn show_record(context: &mut Context, output: Output, of: &Record) -> Result<()> {
-    if output == Output::Table {
+    if output == Output::Text {
         // Without advice, because the operator has already chosen what to do.
         let mut shown = of.clone();
         for finding in &mut shown.findings {

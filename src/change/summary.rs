@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::args::Output;
 use crate::context::Context;
-use crate::domain::change::account::Ended;
+use crate::domain::change::outcome_counts::Ended;
 use crate::domain::schema::Catalog;
 use crate::domain::select::Coverage;
 use crate::exit::{self, CommandError, Exit};
@@ -17,7 +17,7 @@ use crate::render::document;
 /// Stdout cannot be written.
 pub fn write_report(context: &mut Context, output: Output, value: &Value) -> Result<()> {
     let text = match output {
-        Output::Table => return Ok(()),
+        Output::Text => return Ok(()),
         Output::Json => document::pretty(value),
         Output::Jsonl => document::line(value),
     };

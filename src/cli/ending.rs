@@ -25,7 +25,7 @@ pub(super) fn settle(ui: &mut Ui, exit: Exit) -> Exit {
 /// Stdout cannot be written. Monitoring still gets the exit code.
 pub(super) fn unknown(ui: &mut Ui, why: &str, output: Output) -> io::Result<()> {
     let text = match output {
-        Output::Table => plugin::unknown(why),
+        Output::Text => plugin::unknown(why),
         Output::Json => document::pretty(&plugin::unknown_json(why)),
         Output::Jsonl => document::line(&plugin::unknown_json(why)),
     };

@@ -70,7 +70,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         rehearsed: None,
     };
     change::show_record(context, args.step.output, &record)?;
-    if args.step.output == Output::Table {
+    if args.step.output == Output::Text {
         explain(context, &report);
     }
     let stores_hash = report.predicted == Some(Meaning::Acquired) && schema.has_fingerprints();
@@ -139,12 +139,12 @@ fn explain(context: &mut Context, report: &StepReport<'_>) {
         None => String::new(),
     };
     // A script may compute an expiry in the value, which is earlier than that of the Redis key.
-    let is_lapsing = schema
+    let has_contained_expiry = schema
         .values
         .iter()
         .any(|format| format.state == State::InProgress && format.expires_at.is_some());
     let until = match schema.ttl(TtlOf::Lock) {
-        _ if is_lapsing => "until the time in the lock has passed, or it is".to_owned(),
+        _ if has_contained_expiry => "until the time in the lock has passed, or it is".to_owned(),
         Some(ttl) => format!("for {}, or until the lock is", duration::short(age::millis(ttl))),
         None => "until the lock is".to_owned(),
     };

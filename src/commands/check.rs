@@ -21,7 +21,7 @@ use crate::domain::select::{Coverage, Missing, Reservoir, Selected, Selection};
 use crate::exit::{CommandError, Exit};
 use crate::interrupt::Interrupt;
 use crate::render::plugin;
-use crate::scan::{Lengths, Scan, ScanEnd, ScanPlan, show_left_out};
+use crate::scan::{Lengths, Scan, ScanEnd, ScanQuery, show_left_out};
 use crate::settings::Settings;
 use crate::store::{ReadLimit, RecordReader};
 
@@ -88,7 +88,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     // locks, which are short.
     let head =
         if sought.codes.contains(&FindingCode::Unreadable) { LONG_HEAD_BYTES } else { LOCK_BYTES };
-    let plan = ScanPlan {
+    let query = ScanQuery {
         catalog: &catalog,
         thresholds: sought.thresholds.clone(),
         head: ReadLimit::Bytes(head),
@@ -99,7 +99,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let progress = context.ui.progress("keys scanned");
     // Reading a deadline does not touch the key, and the expiry of most keys already shows that
     // they are not orphaned.
-    let scan = Scan::start(reader.clone(), plan, &interrupt, progress).await?.deadlines_first();
+    let scan = Scan::start(reader.clone(), query, &interrupt, progress).await?.deadlines_first();
     let most_outlasting = if reader.keeps_idle_times() { OUTLASTING_READS } else { 0 };
     let checking = Checking {
         catalog: &catalog,
@@ -140,7 +140,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         ));
     }
     match args.output {
-        Output::Table => context.ui.data(plugin::health(&health, &sought.limits))?,
+        Output::Text => context.ui.data(plugin::health(&health, &sought.limits))?,
         Output::Json | Output::Jsonl => {
             write_report(context, args.output, &plugin::health_json(&health, &sought.limits))?
         }
@@ -170,7 +170,7 @@ fn named(context: &Context, catalog: &Catalog, args: &SchemaArgs) -> Option<Chec
 /// The message that no Redis key of the server matches a schema; `None` if the server has no Redis
 /// keys.
 async fn nothing_covered(reader: &RecordReader) -> Result<Option<String>> {
-    let held = reader.keys_held().await?;
+    let held = reader.keys_on_server().await?;
     if held == 0 {
         return Ok(None);
     }
@@ -332,12 +332,12 @@ impl Checking<'_> {
         self.health.outlasting_is_partial = self.outlasting_unread > 0 && !is_read_by_sample;
         let scale = SampleScale { came, sampled };
         scale.all(&mut own);
-        let mut unrecognised = coverage.foreign.clone();
+        let mut unrecognised = coverage.unrecognised.clone();
         if came > sampled {
             self.health.sample = Some(sampled);
             scale.all(&mut unrecognised);
             // These maps count single records, and must not contain estimates.
-            coverage.foreign.clear();
+            coverage.unrecognised.clear();
             coverage.spared.clear();
             coverage.contradictions.are_of_a_sample();
         }

@@ -2,22 +2,23 @@
 //!
 //! The path of a completion:
 //! 1. `change/one_record.rs` finds and reads the record.
-//! 2. `change/completion/choice.rs` checks that it can be completed (`domain/manual/`), chooses owner and
-//!    fingerprint, and builds the `StepInputs`: the values of the placeholders in the schema's calls.
-//!    If the step needs a lock that the record lacks, one is taken in the transaction of the first
-//!    call. `domain/manual/predict.rs` predicts the reply.
+//! 2. `change/completion/choice.rs` checks that it can be completed (`domain/manual/`), chooses
+//!    owner and fingerprint, and builds the `StepInputs`: the values of the placeholders in the
+//!    schema's calls. If the step needs a lock that the record lacks, one is taken in the
+//!    transaction of the first call. `domain/manual/predict.rs` predicts the reply.
 //! 3. If the reply predicts that the response is stored, and the schema describes begin,
-//!    `sim/rehearsal.rs` executes the step and the next request on a temporary local Redis, and `change/completion/rehearsal.rs` prints what that showed.
+//!    `sim/rehearsal.rs` executes the step and the next request on a temporary local Redis, and
+//!    `change/completion/rehearsal.rs` prints what that showed.
 //! 4. `change/manual_step.rs` asks for confirmation, writes the backup, and lets
 //!    `domain/step/executor.rs` execute the schema's calls until a reply decides.
 //!    `domain/step/reply.rs` matches each reply with those of the schema.
-//! 5. `store/change/guarded_step.rs` sends each call between WATCH and EXEC, so that it has no effect
-//!    if the record changed. It does so as a `ChangeAttempt` of `store/change/writer.rs`, which
-//!    detects a failover and waits for replicas. Each call has a connection of its own:
+//! 5. `store/change/guarded_step.rs` sends each call between WATCH and EXEC, so that it has no
+//!    effect if the record changed. It does so as a `ChangeAttempt` of `store/change/writer.rs`,
+//!    which detects a failover and waits for replicas. Each call has a connection of its own:
 //!    `store/connection/connection.rs` queues the bytes, and `transport.rs` writes them while it
 //!    waits for the reply.
-//! 6. `manual_step.rs` logs and prints the outcome. The exit code is 0 if the step succeeded, 1 if it
-//!    was rejected, and that of the error if one ended it.
+//! 6. `manual_step.rs` logs and prints the outcome. The exit code is 0 if the step succeeded, 1 if
+//!    it was rejected, and that of the error if one ended it.
 
 mod given_body;
 
@@ -110,7 +111,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         overrides: Overrides { create: args.create, replace: args.replace },
         owner: args.owner.as_deref(),
         fingerprint: args.fingerprint.as_deref(),
-        dry_run: args.step.change.confirm_args.dry_run,
+        dry_run: args.step.change_args.confirm_args.dry_run,
     };
     let chosen = ChosenCompletion::new(context, options, &record, step)?;
     let inputs = chosen.checked_inputs(&record, &response, args.error.as_deref())?;
@@ -135,7 +136,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     if given.looks_like_broken_json() {
         context.ui.warning("the body looks like JSON, but is not valid JSON");
     }
-    if args.step.output == Output::Table {
+    if args.step.output == Output::Text {
         explain(context, &report, &chosen, &inputs, &completed, &rehearsal);
     }
 

@@ -86,7 +86,7 @@ pub async fn run(context: &mut Context, args: Args, connection: &ConnectionArgs)
         let config =
             ConnectionArgs { config: connection.config.clone(), ..ConnectionArgs::default() };
         let environment = context.settings.environment().without_server();
-        context.ui.lead_to(Invocation::of(&config, &environment));
+        context.ui.set_invocation(Invocation::of(&config, &environment));
     }
     match args.what {
         ContextSubcommand::Set(args) => set::set(context, args, connection).await,

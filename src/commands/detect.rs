@@ -78,7 +78,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     samples.retain(|sample| {
         let is_ignored = ignoring.iter().any(|schema| schema.ignores(&sample.redis_key));
         // A schema often ignores the Redis keys of another one.
-        !is_ignored || known.scanned_owners(&sample.redis_key).next().is_some()
+        !is_ignored || known.scanned_keys(&sample.redis_key).next().is_some()
     });
     let scope = DetectScope { total, sampled, ignored: sampled - samples.len() };
     let groups = detect::detect(&samples, &schemas);
@@ -160,7 +160,7 @@ fn next(group: &KeyGroup, known: &Catalog) -> Next {
         return if can_draft { Next::Describe(group.glob()) } else { Next::Nothing };
     };
     let name = &guess.schema.name;
-    let is_read = known.scanned_owners(&group.example).any(|owner| owner.schema.name == *name);
+    let is_read = known.scanned_keys(&group.example).any(|key| key.schema.name == *name);
     if is_read && group.confidence == Confidence::Is {
         return Next::Read(name.clone());
     }

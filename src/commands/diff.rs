@@ -22,7 +22,7 @@ use crate::interrupt::Interrupt;
 use crate::render::difference::{
     self, DifferenceLayout, DifferenceLine, DifferenceRow, DifferenceRows,
 };
-use crate::scan::{Lengths, RecordFilter, Scan, ScanEnd, ScanPlan, ScanReport, show_coverage};
+use crate::scan::{Lengths, RecordFilter, Scan, ScanEnd, ScanQuery, ScanReport, show_coverage};
 use crate::store::ReadLimit;
 
 /// Compare two snapshots of the records, or one snapshot with the current records
@@ -301,7 +301,7 @@ impl Diff {
         let reader = context.connect_reader().await?.scanning(args.scan.scan_options());
         // Reads as much of each value as `list` does. Otherwise long values and their findings
         // could not be compared.
-        let plan = ScanPlan {
+        let query = ScanQuery {
             catalog: &catalog,
             thresholds: Thresholds::default(),
             head: ReadLimit::Bytes(0),
@@ -309,7 +309,7 @@ impl Diff {
             lengths: Lengths::Selected,
         };
         let progress = context.ui.progress("keys scanned");
-        let mut scan = Scan::start(reader, plan, interrupt, progress).await?;
+        let mut scan = Scan::start(reader, query, interrupt, progress).await?;
         let every_record = EveryRecord(self.selection.clone());
         while let Some(page) = scan.next_page(&every_record).await {
             for record in &page.into_records() {
@@ -330,7 +330,7 @@ impl Diff {
 
     fn show(&mut self, context: &mut Context, row: &DifferenceRow<'_>) -> Result<()> {
         match self.output {
-            Output::Table => {}
+            Output::Text => {}
             Output::Json => return Ok(context.ui.data(self.rows.element(row))?),
             Output::Jsonl => return Ok(context.ui.data(difference::json(row) + "\n")?),
         }
@@ -361,7 +361,7 @@ impl Diff {
                 context.ui.data(self.rows.end(&self.counts, &self.summary, self.complete()))?;
             }
             Output::Jsonl => {}
-            Output::Table => {
+            Output::Text => {
                 // The counts of an incomplete scan would look as if records were gone.
                 if self.knows_all {
                     context.ui.page(difference::summary_table(&self.summary, context.ui.view()))?;

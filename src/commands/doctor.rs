@@ -51,15 +51,15 @@ const LARGEST_ACCEPTED: u64 = 1024 * 1024;
 /// then doctor names the command, and the ACL rule that allows it).
 ///
 /// If `explore` models the fault (eviction, lost writes of a failover or crash, restart, expiry, a
-/// lost lock TTL), doctor explores the schemas in use with this fault alone, on a temporary local Redis. It shows a
-/// shortest history that contains the fault, with the command that replays it. If no history
-/// violates an invariant, an eviction, a lost write, a restart or an expiry is not a finding. The
-/// results are cached.
+/// lost lock TTL), doctor explores the schemas in use with this fault alone, on a temporary local
+/// Redis. It shows a shortest history that contains the fault, with the command that replays it. If
+/// no history violates an invariant, an eviction, a lost write, a restart or an expiry is not a
+/// finding. The results are cached.
 ///
 /// With --data, doctor also looks into a sample of the records, for card numbers, credentials and
 /// personal data in values and keys, and for keys that clients can share by accident. It prints
-/// counts, and places as JSON pointers. It never prints a value or a key: a name that may be data is
-/// a star. At most 32 MiB are read, and 1 MiB at a time.
+/// counts, and places as JSON pointers. It never prints a value or a key: a name that may be data
+/// is a star. At most 32 MiB are read, and 1 MiB at a time.
 ///
 /// The schemas in use are those of --schema or of the context, or else those of a sample of the
 /// keys.
@@ -232,7 +232,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     if need != SampleNeed::Nothing && schemas.is_empty() {
         record_sample::say_unseen(context, &facts.sample);
     }
-    if args.output == Output::Table {
+    if args.output == Output::Text {
         repeat_verdict(context, &statements, lines)?;
     }
     Ok(match doctor::verdict(&statements) {
@@ -320,7 +320,7 @@ fn show(
         lines = page.lines().count();
         page
     })?;
-    if output != Output::Table {
+    if output != Output::Text {
         context.ui.status(&doctor_verdict::counts(statements));
     }
     if let Some(rules) = render::missing_rules(statements) {
@@ -330,7 +330,7 @@ fn show(
              (docs/doctor.md, Rights, has all)"
         ));
     }
-    if output == Output::Table {
+    if output == Output::Text {
         if let Some(line) = coverage::left_out(catalog)
             && facts.sample.is_ok()
         {

@@ -31,9 +31,9 @@ use crate::scan::{ScanEnd, ScanReport, explain_nothing};
 /// A client that sends a new key with each retry leaves several healthy records of one payment.
 /// This command groups records whose responses have equal values at all --same pointers. These are
 /// JSON pointers into the response body read as JSON. If the service stores the request beside the
-/// response, `value:/request/body/order` goes into the whole stored value. Numbers are compared by their exact value (1
-/// equals 1.0), and the number 1 differs from the text "1". A missing value, null, and an empty
-/// text, array or object are equal to nothing.
+/// response, `value:/request/body/order` goes into the whole stored value. Numbers are compared by
+/// their exact value (1 equals 1.0), and the number 1 differs from the text "1". A missing value,
+/// null, and an empty text, array or object are equal to nothing.
 ///
 /// Equal --same values are strong evidence. An equal fingerprint alone, within one schema, is weak
 /// evidence, because honest requests may have equal payloads. With --also owner it is strong, so
@@ -60,7 +60,8 @@ use crate::scan::{ScanEnd, ScanReport, explain_nothing};
 /// object with `key`, and may have `created_at` (RFC 3339, in UTC unless it has an offset; Unix
 /// seconds; or from 100000000000 on milliseconds), `response` (a JSON value, or a text with JSON),
 /// `status`, `state`, `fingerprint`, `owner` and `schema`. Without `response`, the pointers go into
-/// the line itself; `value:` always goes into the line beside `response`. If several lines have the same schema and key, the last one counts.
+/// the line itself; `value:` always goes into the line beside `response`. If several lines have the
+/// same schema and key, the last one counts.
 ///
 /// Exit status 0 if there is no group among the records of the schemas that were read, 1 if there
 /// is one, and 3 if that is unknown for some records, no record was compared (also because there
@@ -265,8 +266,8 @@ async fn show(
     };
     match args.output {
         // Nothing was grouped, so it must not look as if there were no groups.
-        TabularOutput::Table if is_interrupted => {}
-        TabularOutput::Table => {
+        TabularOutput::Text if is_interrupted => {}
+        TabularOutput::Text => {
             context.ui.page(text::groups(&report, is_complete, context.ui.view()))?
         }
         TabularOutput::Csv => {

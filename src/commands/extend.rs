@@ -73,7 +73,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         NamedLocks::find(context, &catalog, &lookup, keys, action, |record| decide(record, millis))
             .await?;
     // JSON is written once, after the change, because it reports the outcomes.
-    if args.output == Output::Table {
+    if args.output == Output::Text {
         locks.show(context)?;
     }
     if locks.refused().any(|why| why == NO_EXPIRY) {

@@ -51,7 +51,7 @@ pub struct Args {
     thresholds: ThresholdArgs,
 
     #[command(flatten)]
-    change: ChangeArgs,
+    change_args: ChangeArgs,
 
     #[command(flatten)]
     schemas: SchemaArgs,
@@ -92,11 +92,11 @@ async fn unlock_one(context: &mut Context, args: &Args, mut locks: NamedLocks) -
     let Some(lock) = locks.first_possible() else { return locks.exit() };
     let record = lock.record.clone();
     let key_index = lock.key_index;
-    if args.output == Output::Table {
+    if args.output == Output::Text {
         // The command line for scripts needs --confirm with the context that protects the server,
         // even if that context has the server under another address.
         context.learn_protection().await;
-        explain(context, &record, key_index, args.change.confirm_args.reason.as_deref())?;
+        explain(context, &record, key_index, args.change_args.confirm_args.reason.as_deref())?;
     }
     // The record is shown first, so that the operator sees which lock exists instead.
     if let Some(expected) = &args.expect
@@ -108,12 +108,12 @@ async fn unlock_one(context: &mut Context, args: &Args, mut locks: NamedLocks) -
         )
         .into());
     }
-    if args.change.confirm_args.dry_run {
+    if args.change_args.confirm_args.dry_run {
         write_record(context, args.output, &record, "dry-run", None)?;
         context.ui.status("dry run: nothing was changed");
         return Ok(Exit::Done);
     }
-    let ended = locks.change(context, &args.change, "Remove this lock?").await;
+    let ended = locks.change(context, &args.change_args, "Remove this lock?").await;
     // A lock that was removed is reported even if an error followed.
     if locks.done() > 0 {
         write_record(context, args.output, &record, "unlocked", locks.backup())?;
@@ -130,7 +130,7 @@ async fn unlock_one(context: &mut Context, args: &Args, mut locks: NamedLocks) -
 
 /// Unlocks several keys, which are shown in one table.
 async fn unlock_several(context: &mut Context, args: &Args, mut locks: NamedLocks) -> Result<Exit> {
-    if args.output == Output::Table {
+    if args.output == Output::Text {
         locks.show(context)?;
     }
     let possible = locks.possible();
@@ -144,12 +144,12 @@ async fn unlock_several(context: &mut Context, args: &Args, mut locks: NamedLock
         context.ui.warning("if a worker is still running, the operation executes twice");
     }
     let mut ended = Ok(());
-    if args.change.confirm_args.dry_run {
+    if args.change_args.confirm_args.dry_run {
         context.ui.status("dry run: nothing was changed");
     } else if possible > 0 {
         let them =
             if possible == 1 { "this lock".to_owned() } else { format!("these {possible} locks") };
-        ended = locks.change(context, &args.change, &format!("Remove {them}?")).await;
+        ended = locks.change(context, &args.change_args, &format!("Remove {them}?")).await;
         locks.print_done(context);
     }
     // Changes are reported even if an error followed. Without a confirmation, nothing was tried.
@@ -195,7 +195,7 @@ fn explain(
     key_index: usize,
     reason: Option<&str>,
 ) -> Result<()> {
-    change::show_record(context, Output::Table, record)?;
+    change::show_record(context, Output::Text, record)?;
     let redis_key = escape::text(&record.seen.keys[key_index].redis_key);
     if record.state.is_result() {
         let then = match unlock::answer_without(record, key_index) {
@@ -273,7 +273,7 @@ fn write_record(
 ) -> Result<()> {
     let record = record_json::value(record);
     let first = match output {
-        Output::Table => return Ok(()),
+        Output::Text => return Ok(()),
         Output::Json => json!({ "format": 1, "records": [record] }),
         Output::Jsonl => record,
     };

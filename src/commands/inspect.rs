@@ -4,13 +4,13 @@
 //! 1. `domain/record/locate.rs` lists the Redis keys that KEY may mean under each schema.
 //! 2. `store/read/lookup.rs` reads them: `reader.rs` calls `lua/admin/read_records.lua`, which
 //!    receives the Redis keys and returns type, expiry and value of each.
-//! 3. `store/cluster/routing.rs` passes the call to the node of the key (a single server is a cluster
-//!    of one node). `cluster/node.rs` opens the connection, whose first bytes are AUTH and SELECT,
-//!    and prepends its options (CLIENT; the first connection to a server sends HELLO before).
-//!    `store/connection/connection.rs` queues the bytes, and `connection/transport.rs` writes them to
-//!    the socket while it waits for the reply.
-//! 4. Back: `connection/resp.rs` parses the reply, and `store/read/script_reply.rs` turns it into an
-//!    `Observation`.
+//! 3. `store/cluster/routing.rs` passes the call to the node of the key (a single server is a
+//!    cluster of one node). `cluster/node.rs` opens the connection, whose first bytes are AUTH and
+//!    SELECT, and prepends its options (CLIENT; the first connection to a server sends HELLO
+//!    before). `store/connection/connection.rs` queues the bytes, and `connection/transport.rs`
+//!    writes them to the socket while it waits for the reply.
+//! 4. Back: `connection/resp.rs` parses the reply, and `store/read/script_reply.rs` turns it into
+//!    an `Observation`.
 //! 5. `locate.rs` tries each schema: `domain/record/decode.rs` decodes the values, and for a schema
 //!    that recognises them `Record::new` derives the state, the age and the answer to the next
 //!    request (`domain/step/next_request.rs`).
@@ -149,14 +149,15 @@ pub async fn run(context: &mut Context, mut args: Args) -> Result<Exit> {
     // `--watch KEY`: the option takes an optional interval, so that clap gives it the first key.
     let first = args.follow.watch.take_key();
     args.keys.keys.splice(0..0, first);
-    let watch = Watch::of(context, &args.follow, args.output == Output::Table)?;
+    let watch = Watch::of(context, &args.follow, args.output == Output::Text)?;
     check_options(&args, watch.is_some())?;
     let named = if args.find.is_some() || args.request_body.is_some() {
         Vec::new()
     } else {
         KeyList::all(&args.keys, context, MOST)?
     };
-    // Everything that the options alone can refuse is refused before the first connection.
+    // What the options alone can refuse is refused before the first connection. Only the file of
+    // --request-body is read later.
     if args.find.is_none() && args.scan.is_given() {
         return Err(CommandError::usage(
             "--rate, --scan-count and --read-from need --find, because nothing else scans",
@@ -182,7 +183,7 @@ pub async fn run(context: &mut Context, mut args: Args) -> Result<Exit> {
 
 /// Refuses options that do not go together.
 fn check_options(args: &Args, is_watch: bool) -> Result<()> {
-    if args.raw && args.output != Output::Table {
+    if args.raw && args.output != Output::Text {
         return Err(CommandError::usage(
             "--raw is only for text output, because JSON has no field for the bytes",
         )
@@ -205,9 +206,9 @@ async fn find_and_inspect(
     reader: RecordReader,
 ) -> Result<Exit> {
     if args.schemas.schema.is_empty() {
-        // A user who searches for a key does not know its schema, so the context's list of schemas
-        // could hide the key.
-        catalog = catalog.of_all();
+        // An operator who searches for a key does not know its schema, so the context's list of
+        // schemas could hide the key.
+        catalog = catalog.with_all_chosen();
     }
     let mut found = find::find(context, args, text, &catalog, &reader).await?;
     let Some(names) = found.names.take() else {
@@ -246,7 +247,7 @@ async fn inspect(
     let results = lookup.find(&mut reader, catalog, keys).await?;
     let mut results = LookupResult::each_once(results);
     for result in &mut results {
-        context.advise(&mut result.records);
+        context.complete_advice(&mut result.records);
     }
     let exit = exit_of(&results);
     match &args.body {
@@ -274,10 +275,10 @@ async fn inspect(
             .await;
     }
     // A replica without its master may show an old state, without any error.
-    if let Some(why) = reader.why_behind().await {
+    if let Some(why) = reader.why_stale().await {
         context.ui.warning(&why);
     }
-    // If no key exists, the user may have named the wrong database.
+    // If no key exists, the operator may have named the wrong database.
     if results.iter().all(|result| result.records.is_empty() && result.unclaimed.is_empty()) {
         scan::show_other_databases(context, &reader).await;
     }
@@ -285,14 +286,14 @@ async fn inspect(
 }
 
 /// Done if every key has a record. An unreachable node counts first, then a missing permission,
-/// because a record may exist in the part that was not read.
+/// because a record may exist in the unread rest.
 fn exit_of(results: &[LookupResult]) -> Exit {
     if results.iter().any(|result| result.unreachable().is_some()) {
         return Exit::Partial;
     }
     let missing: Vec<_> = results.iter().filter(|result| result.records.is_empty()).collect();
     if missing.iter().any(|result| result.why_unread.is_some()) {
-        // There may be a record among the keys that the user may not read.
+        // There may be a record among the keys that the Redis user may not read.
         Exit::Permission
     } else if missing.len() == results.len() {
         Exit::No
@@ -319,9 +320,9 @@ async fn show(
         complete &= result.why_unread.is_none();
     }
     // Fields of the JSON document beside the records.
-    let mut of_all = Map::new();
-    of_all.insert("unclaimed".to_owned(), Value::Array(unclaimed));
-    of_all.insert("complete".to_owned(), Value::Bool(complete));
+    let mut document_fields = Map::new();
+    document_fields.insert("unclaimed".to_owned(), Value::Array(unclaimed));
+    document_fields.insert("complete".to_owned(), Value::Bool(complete));
 
     let mut pasts = vec![None; records.len()];
     if args.explain {
@@ -332,18 +333,18 @@ async fn show(
                 explained.push(exploration::past_json(record, past));
             }
         }
-        of_all.insert("explained".to_owned(), Value::Array(explained));
+        document_fields.insert("explained".to_owned(), Value::Array(explained));
     }
 
     let most_raw = if args.full { usize::MAX } else { RAW_BYTES };
     // The fields of the JSON document take a hash of each value, so a page does not compute them.
     let mut shown = Vec::new();
-    if args.output != Output::Table {
+    if args.output != Output::Text {
         for record in &records {
             shown.push(RecordJson::of(record, args.reveal));
         }
     }
-    context.show_with(args.output, "records", &shown, &of_all, |view| {
+    context.show_with(args.output, "records", &shown, &document_fields, |view| {
         let mut pages = Vec::with_capacity(records.len());
         for (record, past) in records.iter().zip(&pasts) {
             let mut page = record::page(record, view, args.reveal);

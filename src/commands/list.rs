@@ -21,7 +21,7 @@ use crate::domain::snapshot::ListScope;
 use crate::exit::{CommandError, Exit};
 use crate::interrupt::Interrupt;
 use crate::render::{coverage, words};
-use crate::scan::{self, Lengths, Scan, ScanEnd, ScanPlan, ScanReport};
+use crate::scan::{self, Lengths, Scan, ScanEnd, ScanQuery, ScanReport};
 use crate::store::{ReadLimit, RecordReader};
 use crate::watch::{self, Watch};
 
@@ -93,7 +93,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         .into());
     }
     let selection = args.select.selection()?;
-    let is_table = matches!(args.show.output, Format::Table | Format::Wide);
+    let is_table = matches!(args.show.output, Format::Text | Format::Wide);
     let watch = Watch::of(context, &args.follow, is_table)?.map(Watch::scanning);
     check_watch(&args, watch.as_ref(), &selection)?;
     if let Some(remark) = args.select.filter.remark(&catalog) {
@@ -181,7 +181,7 @@ impl ListRun<'_> {
         let mut states = Vec::new();
         let progress = context.ui.progress("keys scanned");
         let mut scan =
-            Scan::start(self.databases[0].reader.clone(), self.plan(), self.interrupt, progress)
+            Scan::start(self.databases[0].reader.clone(), self.query(), self.interrupt, progress)
                 .await?;
         for (index, database) in self.databases.iter().enumerate() {
             if index > 0 && (rows.are_full() || !scan.continue_in(database.reader.clone()).await) {
@@ -218,9 +218,9 @@ impl ListRun<'_> {
         Ok(states)
     }
 
-    fn plan(&self) -> ScanPlan<'_> {
+    fn query(&self) -> ScanQuery<'_> {
         let is_whole = self.args.full || self.selection.reads_bodies();
-        ScanPlan {
+        ScanQuery {
             catalog: self.catalog,
             thresholds: self.args.thresholds.thresholds(),
             head: if is_whole { ReadLimit::Whole } else { ReadLimit::Bytes(0) },
@@ -234,10 +234,10 @@ impl ListRun<'_> {
         let show = &self.args.show;
         let shown = match show.output {
             Format::Name => FieldSet::NONE,
-            Format::Table if show.columns.is_empty() => {
+            Format::Text if show.columns.is_empty() => {
                 FieldSet::of(&[ValueField::Owner, ValueField::Time])
             }
-            Format::Table | Format::Csv | Format::Tsv if !show.columns.is_empty() => {
+            Format::Text | Format::Csv | Format::Tsv if !show.columns.is_empty() => {
                 let mut fields = FieldSet::NONE;
                 for column in &show.columns {
                     if let Some(field) = column.field() {
@@ -264,8 +264,8 @@ impl ListRun<'_> {
         let server = self.server();
         let keys = words::counted(report.keys, "key");
         let so_far = format!("{} among {keys} of {server}", words::counted(shown as u64, "record"));
-        let is_for_people = matches!(self.args.show.output, Format::Table | Format::Wide);
-        // After an incomplete scan, records may exist in the part that was not read.
+        let is_for_people = matches!(self.args.show.output, Format::Text | Format::Wide);
+        // After an incomplete scan, records may exist in the unread rest.
         if !matches!(report.end, ScanEnd::Complete) {
             return report.require_complete("the list is", &so_far);
         }
@@ -304,7 +304,7 @@ impl ListRun<'_> {
     async fn scanned(&self, scanned: u64) -> String {
         let mut held = 0;
         for database in self.databases {
-            match database.reader.keys_held().await {
+            match database.reader.keys_on_server().await {
                 Ok(keys) => held += keys,
                 Err(_) => return words::count(scanned),
             }

@@ -95,7 +95,7 @@ fn operations(context: &mut Context, args: &Args) -> Result<Exit> {
     context.show(filter.output, "operations", &shown, |view| history::table(view, &shown))?;
     warn_of_damage(context, &path, damaged);
     say_count(context, "operation", shown.len(), wanted.len() as u64);
-    if filter.output == Output::Table && !shown.is_empty() {
+    if filter.output == Output::Text && !shown.is_empty() {
         context.ui.hint("`idemctl log show OP` shows its options and Redis keys");
     }
     Ok(Exit::Done)

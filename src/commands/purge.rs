@@ -2,24 +2,27 @@
 //! if it has not changed since it was read.
 //!
 //! The path of a change:
-//! 1. `purge/choice.rs` turns the options into a rule. `domain/select/selection.rs` applies the
-//!    filters.
+//! 1. `commands/purge/choice.rs` turns the options into a `PurgeRule`.
+//!    `domain/select/selection.rs` applies the filters.
 //! 2. `change/bulk/source.rs` takes the records from a scan: `scan.rs` takes pages from
-//!    `store/read/keyspace_scan.rs`, and `scan_page.rs` sends SCAN, with the reads of the page
-//!    before, on the connection of each node. Named keys are read as `inspect` reads them.
-//! 3. `change/bulk/bulk_run.rs` counts the records (`preview.rs`), unless --yes or --confirm makes
-//!    that unnecessary, and then takes them in batches. `recheck.rs` selects each record again. It
-//!    also reads it again, unless it was read exactly enough within the last second.
+//!    `store/read/keyspace_scan.rs`, and `store/read/scan_page.rs` sends SCAN, with the reads of
+//!    the page before, on the connection of each node. Named keys are read as `inspect` reads them.
+//! 3. `change/bulk/bulk_run.rs` counts the records (`change/bulk/selected_counts.rs`), unless --yes
+//!    or --confirm makes that unnecessary. It then changes them in batches, while
+//!    `change/bulk/read_ahead.rs` reads the next ones. `change/bulk/recheck.rs` selects each record
+//!    again. It also reads it again, unless it was read exactly enough within the last second.
 //! 4. `change/bulk/change_batch.rs` and `change/journal.rs` pass the batch to
 //!    `store/change/apply.rs`. It writes and syncs the backup of a few calls before it makes them.
-//! 5. `store/change/batch.rs` builds each call of `lua/admin/change_many_if_same.lua`: the Redis keys,
-//!    the values that were read, and the command. The script first compares every record, and then
-//!    changes those that are unchanged. `store/change/send.rs` sends the call, and reads back if the
-//!    reply is lost. `store/change/writer.rs` around it detects a failover and waits for replicas.
-//! 6. `store/cluster/routing.rs` and `node.rs` choose the node (a single server is a cluster of one
-//!    node). `store/connection/connection.rs` queues the bytes, and `transport.rs` writes them.
-//! 7. Back: each change has an `Outcome`, which `change_batch.rs` counts in the `Account`; the
-//!    journal logs what was done or is unknown. `print_outcome` prints the account, and returns an
+//! 5. `store/change/batch.rs` builds each call of `lua/admin/change_many_if_same.lua`: the Redis
+//!    keys, what was read at each, and the command. `store/change/writer.rs` detects a failover
+//!    before the call, and waits for replicas after it. In between, `store/change/send.rs` sends
+//!    the call, and reads the records back if the reply is lost. The script compares every record
+//!    first, then changes those that are unchanged.
+//! 6. `store/cluster/routing.rs` and `store/cluster/node.rs` choose the node (a single server is a
+//!    cluster of one node). `store/connection/connection.rs` queues the bytes, and
+//!    `store/connection/transport.rs` writes them to the socket.
+//! 7. Back: each change has an `Outcome`, which `change_batch.rs` counts in `OutcomeCounts`; the
+//!    journal logs what was done or is unknown. `print_outcome` prints the counts, and returns an
 //!    error or an interruption with its exit code (`exit::between`). Otherwise `exit_after_changes`
 //!    and `with_named_keys` decide it.
 
@@ -37,7 +40,7 @@ use crate::args::{ChangeArgs, Output, PageArgs, SchemaArgs, ThresholdArgs};
 use crate::change::bulk::{BulkOptions, BulkRule as _, BulkRun};
 use crate::change::{exit_after, print_read_back, print_too_large, require_finished, write_report};
 use crate::context::Context;
-use crate::domain::change::account::{Account, Ended};
+use crate::domain::change::outcome_counts::{Ended, OutcomeCounts};
 use crate::domain::select::Rate;
 use crate::domain::select::named_keys::NamedKeys;
 use crate::exit::{CommandError, Exit};
@@ -87,14 +90,14 @@ pub struct Args {
     page: PageArgs,
 
     #[command(flatten)]
-    change: ChangeArgs,
+    change_args: ChangeArgs,
 
     #[command(flatten)]
     schemas: SchemaArgs,
 }
 
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
-    let only_shows = args.change.confirm_args.dry_run;
+    let only_shows = args.change_args.confirm_args.dry_run;
     // A percentage of all records is known only if all of them are read.
     let reads_all = args.limit.max_percent.is_some();
     let rule = PurgeRule::new(context, &args.choice, &args.schemas, &args.thresholds, reads_all)?;
@@ -107,7 +110,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         rule.check_narrow(&args.choice, &args.schemas)?;
     }
     // A dry run gets no `Writer`, without which nothing can be changed.
-    let confirm_args = if only_shows { None } else { Some(&args.change.confirm_args) };
+    let confirm_args = if only_shows { None } else { Some(&args.change_args.confirm_args) };
     let scan_options = args.page.scan_options();
     let mut purge = BulkRun::open(context, &rule, confirm_args, scan_options, key_list).await?;
 
@@ -115,14 +118,14 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let mut limit = u64::MAX;
     if counts_first(context, &args) {
         purge.count(context, true).await?;
-        let is_complete = purge.found.unreachable.is_none();
+        let is_complete = purge.selected.unreachable.is_none();
         show(context, &args, &rule, &purge, is_complete).await?;
-        limit = args.limit.most(purge.found.tally.total(), purge.found.records)?;
+        limit = args.limit.limit_for(purge.selected.tally.total(), purge.selected.records)?;
     }
     if only_shows || limit == 0 {
         report(context, &args, &rule, &purge)?;
-        let named = purge.found.coverage.named.clone();
-        let keys = purge.found.keys;
+        let named = purge.selected.coverage.named.clone();
+        let keys = purge.selected.keys;
         let exit = purge.end_unchanged(context)?;
         return with_named_keys(exit, &named, keys, args.choice.filters());
     }
@@ -140,34 +143,40 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         limit,
     };
     // An error is reported together with what was changed before it.
-    let result = purge.change(context, &args.change, options).await;
-    if purge.account.ended == Ended::NothingTried {
+    let result = purge.change(context, &args.change_args, options).await;
+    if purge.outcomes.ended == Ended::NothingTried {
         result?;
         return Ok(Exit::Done);
     }
     print_outcome(context, &args, &rule, &purge, result).await?;
     let exit = exit_after_changes(&args, &rule, &purge);
-    with_named_keys(exit, &purge.found.coverage.named, purge.found.keys, args.choice.filters())
+    with_named_keys(
+        exit,
+        &purge.selected.coverage.named,
+        purge.selected.keys,
+        args.choice.filters(),
+    )
 }
 
 /// The exit code of a purge that finished without an error. It is partial if records remain that
 /// the same command would not remove either, or if it is unknown whether all records were found.
 fn exit_after_changes(args: &Args, rule: &PurgeRule, purge: &BulkRun<'_, PurgeRule>) -> Exit {
-    if !purge.account.partly.is_empty() || purge.account.too_large > 0 {
+    if !purge.outcomes.partly.is_empty() || purge.outcomes.too_large > 0 {
         return Exit::Partial;
     }
     let has_scanned = !args.choice.keys.are_given();
-    exit_after(&purge.found.coverage, &rule.scope().catalog, has_scanned)
+    exit_after(&purge.selected.coverage, &rule.scope().catalog, has_scanned)
 }
 
 /// The exit code with the keys that were named one by one: partial if one was not found, is
-/// ambiguous, or was left alone. After a scan there are none, and `given` does not matter.
+/// ambiguous, or was left alone. `keys` are the keys that were named. After a scan no key is named,
+/// and `keys` does not matter.
 ///
 /// # Errors
-/// Usage: each of the given keys is ambiguous.
-fn with_named_keys(exit: Exit, named: &NamedKeys, given: u64, is_filtered: bool) -> Result<Exit> {
-    if named.ambiguous > 0 && named.ambiguous == given {
-        let each = if given == 1 { "the key names" } else { "each key names" };
+/// Usage: each of the named keys is ambiguous.
+fn with_named_keys(exit: Exit, named: &NamedKeys, keys: u64, is_filtered: bool) -> Result<Exit> {
+    if named.ambiguous > 0 && named.ambiguous == keys {
+        let each = if keys == 1 { "the key names" } else { "each key names" };
         return Err(CommandError::usage(format!(
             "{each} more than one record; nothing was changed"
         ))
@@ -183,8 +192,8 @@ fn with_named_keys(exit: Exit, named: &NamedKeys, given: u64, is_filtered: bool)
 /// True if a person or an option decides by the number of selected records, so that they are
 /// counted before any of them is removed.
 fn counts_first(context: &Context, args: &Args) -> bool {
-    args.change.confirm_args.dry_run
-        || args.change.confirm_args.asks_somebody(context)
+    args.change_args.confirm_args.dry_run
+        || args.change_args.confirm_args.asks_somebody(context)
         || args.limit.is_given()
 }
 
@@ -197,50 +206,50 @@ async fn show(
     purge: &BulkRun<'_, PurgeRule>,
     is_complete: bool,
 ) -> Result<()> {
-    let found = &purge.found;
+    let selected = &purge.selected;
     let catalog = &rule.scope().catalog;
-    if let Some(forbidden) = &found.forbidden {
+    if let Some(forbidden) = &selected.forbidden {
         context.ui.warning(forbidden);
     }
-    if found.tally.total() == 0 && is_complete {
-        let none = found.coverage.none_selected();
+    if selected.tally.total() == 0 && is_complete {
+        let none = selected.coverage.none_selected();
         context.ui.status(&format!(
             "{none} among {} of {}",
-            words::counted(found.keys, "key"),
+            words::counted(selected.keys, "key"),
             purge.server
         ));
         // A named record that was found is in this database.
-        if found.coverage.named.left == 0 {
+        if selected.coverage.named.left_alone == 0 {
             explain_nothing(context, catalog, &purge.reader).await;
         }
-    } else if found.tally.total() > 0 {
-        if args.output == Output::Table {
-            context.ui.page(change::records(&found.tally, context.ui.view()))?;
+    } else if selected.tally.total() > 0 {
+        if args.output == Output::Text {
+            context.ui.page(change::records(&selected.tally, context.ui.view()))?;
             context.ui.flush()?;
         }
-        if catalog.describe_begin(found.tally.schemas()) {
+        if catalog.describe_begin(selected.tally.schemas()) {
             context.ui.status("The next request with each of these keys executes the operation.");
         }
-        if rule.takes_locks() {
+        if rule.removes_locks() {
             context.ui.status("If a worker is still running, the operation executes twice.");
-        } else if catalog.have_separate_locks(found.tally.schemas()) {
+        } else if catalog.have_separate_locks(selected.tally.schemas()) {
             context.ui.status(
                 "A lock beside a result is removed with it, even if its worker is still running.",
             );
         }
     }
-    print_too_large(context, found.too_large);
-    show_coverage(context, &found.coverage, catalog);
+    print_too_large(context, selected.too_large);
+    show_coverage(context, &selected.coverage, catalog);
     Ok(())
 }
 
 async fn confirm(context: &mut Context, args: &Args, purge: &BulkRun<'_, PurgeRule>) -> Result<()> {
-    let records = match purge.found.tally.total() {
+    let records = match purge.selected.tally.total() {
         1 => "this record".to_owned(),
         total => format!("these {total} records"),
     };
     let question = format!("Purge {records}?");
-    let confirm_args = &args.change.confirm_args;
+    let confirm_args = &args.change_args.confirm_args;
     confirm_args.confirm_by_name(context, &question, &purge.server, &purge.interrupt).await
 }
 
@@ -250,8 +259,13 @@ fn report(
     rule: &PurgeRule,
     purge: &BulkRun<'_, PurgeRule>,
 ) -> Result<()> {
-    let covered = coverage::fields(&purge.found.coverage, &rule.scope().catalog, purge.found.keys);
-    write_report(context, args.output, &change::purge(&purge.found.tally, covered, &purge.account))
+    let covered =
+        coverage::fields(&purge.selected.coverage, &rule.scope().catalog, purge.selected.keys);
+    write_report(
+        context,
+        args.output,
+        &change::purge(&purge.selected.tally, covered, &purge.outcomes),
+    )
 }
 
 /// Reports how far the purge got, and why records were left alone.
@@ -265,45 +279,54 @@ async fn print_outcome(
     purge: &BulkRun<'_, PurgeRule>,
     result: Result<()>,
 ) -> Result<()> {
-    let account = &purge.account;
-    let is_whole = account.ended == Ended::Finished;
+    let outcomes = &purge.outcomes;
+    let is_whole = outcomes.ended == Ended::Finished;
     // Counted records were shown before the question. If nothing could be read, it is unknown
     // whether there are records.
     let mut shown = Ok(());
-    if !purge.is_counted && (result.is_ok() || purge.found.keys > 0) {
+    if !purge.is_counted && (result.is_ok() || purge.selected.keys > 0) {
         shown = show(context, args, rule, purge, is_whole).await;
     }
     // An error of stdout waits until the end, so that the outcome still reaches stderr.
     if shown.is_ok() {
         shown = report(context, args, rule, purge);
     }
-    let total = purge.found.tally.total();
-    let mut so_far = format!("{} purged", words::counted(account.done, "record"));
+    let total = purge.selected.tally.total();
+    let mut so_far = format!("{} purged", words::counted(outcomes.done, "record"));
     if purge.is_counted || is_whole {
-        so_far = format!("{} of {} purged", account.done, words::counted(total, "record"));
+        so_far = format!("{} of {} purged", outcomes.done, words::counted(total, "record"));
     }
-    if let Some(file) = &account.backup {
+    if let Some(file) = &outcomes.backup {
         so_far = format!("{so_far}; backup: {file}");
     }
-    print_read_back(context, account.read_back);
-    print_partly(context, account);
-    require_finished(result, account.ended, account.done + account.partly.len() as u64, &so_far)?;
+    print_read_back(context, outcomes.read_back);
+    print_partly(context, outcomes);
+    require_finished(
+        result,
+        outcomes.ended,
+        outcomes.done + outcomes.partly.len() as u64,
+        &so_far,
+    )?;
     if total > 0 {
         context.ui.status(&so_far);
     }
     for (count, verb, why) in [
-        (account.changed_meanwhile + account.renewed, "Left unchanged", "modified since the scan"),
         (
-            account.unrecognised,
+            outcomes.changed_meanwhile + outcomes.renewed,
+            "Left unchanged",
+            "modified since the scan",
+        ),
+        (
+            outcomes.unrecognised,
             "Left unchanged",
             "with a value that matches no format of the schema",
         ),
         (
-            account.too_large,
+            outcomes.too_large,
             "Left unchanged",
             "with a value larger than 16 MiB, which was not read completely",
         ),
-        (account.gone, "Already gone", "expired or removed by another client"),
+        (outcomes.gone, "Already gone", "expired or removed by another client"),
     ] {
         if count > 0 {
             context.ui.status(&format!("{verb}: {} {why}", words::counted(count, "record")));
@@ -313,8 +336,8 @@ async fn print_outcome(
 }
 
 /// Names the records of which only some Redis keys were removed.
-fn print_partly(context: &mut Context, account: &Account) {
-    for name in &account.partly {
+fn print_partly(context: &mut Context, outcomes: &OutcomeCounts) {
+    for name in &outcomes.partly {
         context.ui.warning(&format!(
             "{name} was removed only in part, because the cluster keeps its Redis keys in several \
             slots; inspect the key"

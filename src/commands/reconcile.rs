@@ -4,8 +4,8 @@
 //! The path of a run:
 //! 1. `reconcile/find.rs` finds the locks: without expiry, or known to be old.
 //! 2. `reconcile/hold.rs` extends those that would end, so that no retry executes meanwhile.
-//! 3. `reconcile/reconciliation.rs` asks about each (`ask_program.rs`), and `reconcile/plan.rs` decides what to
-//!    do. A response is tried on a temporary local Redis.
+//! 3. `reconcile/reconciliation.rs` asks about each (`ask_program.rs`), and `reconcile/plan.rs`
+//!    decides what to do. A response is tried on a temporary local Redis.
 //! 4. One table, and one question.
 //! 5. `reconcile/act.rs` makes the service's own steps. Before a release, the program is asked a
 //!    second time.
@@ -41,7 +41,7 @@ use crate::change::bulk::{check_members, check_narrow};
 use crate::change::{Journal, exit_after, write_report};
 use crate::context::Context;
 use crate::context::key_list::KeyList;
-use crate::domain::change::account::Ended;
+use crate::domain::change::outcome_counts::Ended;
 use crate::domain::reconcile::{ProviderAnswer, ProviderRow};
 use crate::domain::record::{Given, age};
 use crate::domain::schema::Catalog;
@@ -61,15 +61,15 @@ use crate::store::RecordReader;
 ///
 /// Takes locks without expiry, and locks known to be at least --older-than old, for which the lock
 /// TTL of your deployment must be stated. KEYs, --key-file and --from take only the locks of these
-/// keys, at most 10,000, and name each that is left. A lock that was renewed, extended or changed may have a
-/// live worker and stays as it is. Locks of an unknown age are named and left.
+/// keys, at most 10,000, and name each that is left. A lock that was renewed, extended or changed
+/// may have a live worker and stays as it is. Locks of an unknown age are named and left.
 ///
 /// Before it asks, idemctl extends locks that would end within --hold, so that no retry executes
 /// meanwhile, and renews that until the lock is completed or released. With --wait-replicas, a lock
-/// whose extension the replicas did not confirm is left. A lock that stays unknown
-/// gets the deadline back that this run found, unless this has passed. A lock whose operation is done keeps the
-/// time if its response is not stored, also if you do not confirm, because a retry would execute
-/// the operation again.
+/// whose extension the replicas did not confirm is left. A lock that stays unknown gets the
+/// deadline back that this run found, unless this has passed. A lock whose operation is done keeps
+/// the time if its response is not stored, also if you do not confirm, because a retry would
+/// execute the operation again.
 ///
 /// The program reads one JSON object on stdin and prints one on stdout: {"outcome":"done",
 /// "status":201,"headers":{},"body":{}}, {"outcome":"not-done"} or {"outcome":"unknown"}. An exit
@@ -83,12 +83,12 @@ use crate::store::RecordReader;
 pub struct Args {
     /// Program to ask about each lock, as a shell command
     ///
-    /// The exit status is that of the shell, so a program in its background may fail unnoticed. After
-    /// --ask-timeout the shell is killed with its process group. A process that it moved to another
-    /// group or session (setsid) runs on, but idemctl does not wait for it. If a process still
-    /// holds the output open when the program has ended, the answer is unknown. Programs also run
-    /// on if idemctl itself is killed with SIGKILL. contrib/ask/ and docs/schema/ask.json of the
-    /// source describe what it reads and prints.
+    /// The exit status is that of the shell, so a program in its background may fail unnoticed.
+    /// After --ask-timeout the shell is killed with its process group. A process that it moved to
+    /// another group or session (setsid) runs on, but idemctl does not wait for it. If a process
+    /// still holds the output open when the program has ended, the answer is unknown. Programs also
+    /// run on if idemctl itself is killed with SIGKILL. contrib/ask/ and docs/schema/ask.json of
+    /// the source describe what it reads and prints.
     #[arg(long, value_name = "CMD")]
     ask: Option<OsString>,
 
@@ -97,9 +97,9 @@ pub struct Args {
 
     /// Outcomes that the provider exported, as csv: key,outcome,status,body_file (`-`: stdin)
     ///
-    /// Only the locks of its keys, which are idempotency keys, are taken. Only `done` acts, because a file cannot confirm
-    /// `not-done` a second time. Paths of body files are relative to the csv file, and to the
-    /// current folder if that is stdin.
+    /// Only the locks of its keys, which are idempotency keys, are taken. Only `done` acts, because
+    /// a file cannot confirm `not-done` a second time. Paths of body files are relative to the csv
+    /// file, and to the current folder if that is stdin.
     #[arg(
         long,
         value_name = "FILE",
@@ -157,7 +157,7 @@ pub struct Args {
     scan: ScanArgs,
 
     #[command(flatten)]
-    change: ChangeArgs,
+    change_args: ChangeArgs,
 
     #[command(flatten)]
     schemas: SchemaArgs,
@@ -167,7 +167,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     if args.hold < Duration::from_secs(1) {
         return Err(CommandError::usage("--hold must be at least 1s").into());
     }
-    let dry_run = args.change.confirm_args.dry_run;
+    let dry_run = args.change_args.confirm_args.dry_run;
     let scan_options = args.scan.scan_options();
     if scan_options.from_replicas {
         let message = "--read-from replica is not possible, because a lock may have changed on \
@@ -178,14 +178,17 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let chosen = ChosenLocks::of(&args, context)?;
     let catalog = checked_catalog(context, &args)?;
     let selection = args.filter.selection()?;
-    let writer =
-        if dry_run { None } else { Some(context.connect_writer(&args.change.confirm_args).await?) };
+    let writer = if dry_run {
+        None
+    } else {
+        Some(context.connect_writer(&args.change_args.confirm_args).await?)
+    };
     let interrupt = Interrupt::listen()?;
     let mut reader = context.connect_reader().await?.scanning(scan_options);
     let server = reader.name();
     if writer.is_some() {
         // Locks are extended before the question, so it must be possible to answer it.
-        args.change.confirm_args.check_answerable(context, &server)?;
+        args.change_args.confirm_args.check_answerable(context, &server)?;
     }
 
     let search = LockSearch {
@@ -224,7 +227,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
             interrupt.handle_terminate()?;
             Some(Changes {
                 writer,
-                journal: Journal::open(context, &args.change, "reconcile", true)?,
+                journal: Journal::open(context, &args.change_args, "reconcile", true)?,
             })
         }
         None => None,
@@ -242,7 +245,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     };
     let mut reconciliation = Reconciliation {
         context,
-        confirm_args: &args.change.confirm_args,
+        confirm_args: &args.change_args.confirm_args,
         options,
         locks,
         reader,
@@ -408,7 +411,7 @@ impl Reconciliation<'_> {
         let to_do = counts.to_complete + counts.to_release;
         let ui = &mut self.context.ui;
         let mut is_shown = false;
-        if args.output == Output::Table {
+        if args.output == Output::Text {
             ui.page(lock_report::table(&self.locks, ui.view()))?;
             ui.flush()?;
             is_shown = ui.out_is_terminal();
@@ -482,7 +485,7 @@ impl Reconciliation<'_> {
         let mut backup = None;
         if let Some(Changes { mut journal, .. }) = self.changes.take() {
             if is_interrupted {
-                journal.trail().stops_early();
+                journal.audit_log().stops_early();
             }
             let (file, closed) = journal.close(decided, self.context.now()).await;
             decided = closed;
@@ -512,7 +515,7 @@ impl Reconciliation<'_> {
         if let Some(file) = &backup {
             so_far += &format!("; backup: {file}");
         }
-        if !args.change.confirm_args.dry_run {
+        if !args.change_args.confirm_args.dry_run {
             lock_report::print_locks(self.context, &self.locks);
             self.context.ui.status(&format!("Reconciled: {so_far}"));
         }

@@ -6,7 +6,7 @@ use clap::Args as ClapArgs;
 use crate::args::{Output, StepArgs, parse_owner};
 use crate::change::{self, ManualStep};
 use crate::context::Context;
-use crate::domain::manual::{self, Refusal};
+use crate::domain::manual::{self, NotExecutable};
 use crate::domain::record::{Record, Response};
 use crate::domain::schema::Meaning;
 use crate::domain::step::{StepInputs, fencing};
@@ -54,7 +54,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         &record,
         step,
         args.owner.as_deref(),
-        args.step.change.confirm_args.dry_run,
+        args.step.change_args.confirm_args.dry_run,
     )?;
     let report = StepReport {
         name: "release",
@@ -63,7 +63,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         owner: if owner.is_empty() { None } else { Some(&owner[..]) },
         rehearsed: None,
     };
-    if args.step.output == Output::Table {
+    if args.step.output == Output::Text {
         explain(context, &report);
     }
     // A release stores no response, but the request has a place for one.
@@ -92,37 +92,37 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     step.run(context, &args.step, manual::was_released).await
 }
 
-fn refused(record: &Record, why: &Refusal) -> CommandError {
+fn refused(record: &Record, why: &NotExecutable) -> CommandError {
     let key = escape::key(&record.key);
     let name = &record.schema.name;
     let argument = argument_of(record);
     match why {
-        Refusal::Absent => {
+        NotExecutable::Absent => {
             CommandError::new(Exit::No, format!("{key}: there is no lock under {name}"))
         }
-        Refusal::NoSuchStep => {
+        NotExecutable::NoSuchStep => {
             let hint = format!("to remove a lock, use `idemctl force-unlock {argument}`");
             CommandError::usage(format!("{name}: {why}")).hint(hint)
         }
-        Refusal::Released => {
+        NotExecutable::Released => {
             CommandError::new(Exit::No, format!("{key}: {why} already; nothing was done"))
         }
-        Refusal::Completed | Refusal::Failed => CommandError::usage(format!(
+        NotExecutable::Completed | NotExecutable::Failed => CommandError::usage(format!(
             "{key}: {why}; a stored result cannot be released"
         ))
         .hint(match why {
-            Refusal::Failed => {
+            NotExecutable::Failed => {
                 format!("to remove a failure, use `idemctl purge {argument} --state failed`")
             }
             _ => format!("to remove a result, use `idemctl purge {argument}`"),
         }),
-        Refusal::Unreadable(_) => {
+        NotExecutable::Unreadable(_) => {
             let hint =
                 format!("to remove an unreadable value, use `idemctl force-unlock {argument}`");
             CommandError::usage(format!("{key}: {why}")).hint(hint)
         }
-        Refusal::Undescribed(step) => change::undescribed(&record.schema, step),
-        Refusal::WrongType => CommandError::usage(format!("{key}: {why}")),
+        NotExecutable::Undescribed(step) => change::undescribed(&record.schema, step),
+        NotExecutable::WrongType => CommandError::usage(format!("{key}: {why}")),
     }
 }
 

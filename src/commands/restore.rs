@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::Args as ClapArgs;
 
 use crate::args::{ConfirmArgs, Output, ReturnArgs, SchemaFolderArgs};
-use crate::change::AuditTrail;
+use crate::change::AuditLog;
 use crate::change::restore::{
     CheckedBackup, KeysToRestore, Mode, RestoredRows, bring_back, finish, only_of, say_ambiguous,
     say_unknown,
@@ -45,13 +45,13 @@ pub struct Args {
     output: Output,
 
     #[command(flatten)]
-    change: ConfirmArgs,
+    confirm_args: ConfirmArgs,
 }
 
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let args = Args { file: found(context, args.file), ..args };
     let only = only_of(&args.file, &args.returns)?;
-    let mut is_part = say_ambiguous(context, &only)?;
+    let mut is_partial = say_ambiguous(context, &only)?;
     let of = KeysToRestore { args: &args.returns, only: &only, but: HashSet::new() };
     let mut source = CheckedBackup::open(context, &args.file, &of, None)?;
     if only.is_all_unknown() {
@@ -61,14 +61,14 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         )
         .into());
     }
-    is_part |= say_unknown(context, &only, &format!("{} holds", source.file));
-    let mut rows = RestoredRows::new(args.output, args.change.dry_run);
+    is_partial |= say_unknown(context, &only, &format!("{} holds", source.file));
+    let mut rows = RestoredRows::new(args.output, args.confirm_args.dry_run);
     // A backup is restored even if the schemas cannot be read.
     if let Ok(schemas) = context.all_schemas(&SchemaFolderArgs::default()) {
         rows = rows.knowing(schemas.all());
     }
     // A dry run also refuses another server, so that it predicts what a restore would do.
-    let ended = if args.change.dry_run {
+    let ended = if args.confirm_args.dry_run {
         let client = context.connect().await?;
         source.may_go_to(context, &client.provenance().await?, args.returns.elsewhere)?;
         let interrupt = Interrupt::listen()?;
@@ -81,9 +81,9 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let is_complete = matches!(ended, Ok(true)) && holds_all;
     // How the restore ended matters more than a stdout that cannot be written.
     let shown = rows.close(context, is_complete, source.left_out);
-    finish(context, args.change.dry_run, &rows, ended, source.wanted + source.missing)?;
+    finish(context, args.confirm_args.dry_run, &rows, ended, source.wanted + source.missing)?;
     shown?;
-    let is_whole = !is_part && holds_all && rows.kept_away() == 0;
+    let is_whole = !is_partial && holds_all && rows.kept_away() == 0;
     Ok(if is_whole { Exit::Done } else { Exit::Partial })
 }
 
@@ -107,26 +107,26 @@ async fn restore(
     source: &mut CheckedBackup,
     rows: &mut RestoredRows,
 ) -> Result<Result<bool>> {
-    let writer = context.connect_writer(&args.change).await?;
-    let mut trail = AuditTrail::open(context, &args.change, "restore")?;
+    let writer = context.connect_writer(&args.confirm_args).await?;
+    let mut audit_log = AuditLog::open(context, &args.confirm_args, "restore")?;
     let here = writer.provenance().await?;
     source.may_go_to(context, &here, args.returns.elsewhere)?;
-    trail.set_server(here);
+    audit_log.set_server(here);
     let question = format!("Restore {} Redis keys from {}?", source.wanted, args.file.display());
     let interrupt = Interrupt::listen()?;
-    args.change.confirm(context, &question, &writer.name(), &interrupt).await?;
+    args.confirm_args.confirm(context, &question, &writer.name(), &interrupt).await?;
     // From here on, a signal ends the restore after the current batch, which is then in the log.
     interrupt.handle_terminate()?;
     context.ui.begin_changes();
     // Without this line, `undo` after a crash would revert the operation before.
-    trail.begin(&writer.name(), Some(&source.file), context.now()).await?;
-    let mut mode = Mode::Restores(&writer, &mut trail);
+    audit_log.begin(&writer.name(), Some(&source.file), context.now()).await?;
+    let mut mode = Mode::Restores(&writer, &mut audit_log);
     let ended = bring_back(context, of, source, &mut mode, rows, &interrupt).await;
     if !matches!(ended, Ok(true)) || rows.may_go_on() {
-        trail.stops_early();
+        audit_log.stops_early();
     }
     // The log gets its closing line in any case, but the error of the restore comes first.
-    let noted = trail.end(context.now()).await;
+    let noted = audit_log.end(context.now()).await;
     Ok(match (ended, noted) {
         (Err(error), _) => Err(error),
         (Ok(_), Err(error)) => Err(error.into()),

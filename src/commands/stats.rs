@@ -19,7 +19,7 @@ use crate::files;
 use crate::interrupt::Interrupt;
 use crate::render::columns::Separated;
 use crate::render::{coverage, document, stats, words};
-use crate::scan::{self, Lengths, Scan, ScanEnd, ScanPlan, ScanReport};
+use crate::scan::{self, Lengths, Scan, ScanEnd, ScanQuery, ScanReport};
 use crate::store::{ReadLimit, RecordReader};
 use crate::watch::{self, Watch};
 
@@ -135,7 +135,7 @@ async fn figures(context: &mut Context, args: &Args) -> Result<Exit> {
     if let Some(remark) = args.select.filter.remark(&catalog) {
         context.ui.status(&remark);
     }
-    let is_table = args.output == TabularOutput::Table && args.prometheus.is_none();
+    let is_table = args.output == TabularOutput::Text && args.prometheus.is_none();
     let watch =
         Watch::of(context, &FollowArgs::of(args.watch.clone()), is_table)?.map(Watch::scanning);
     if watch.is_some() && args.output == TabularOutput::Json {
@@ -181,7 +181,7 @@ impl Counting<'_> {
 
     /// Counts the selected records, and shows the figures.
     async fn run(&self, context: &mut Context) -> Result<()> {
-        let plan = ScanPlan {
+        let query = ScanQuery {
             catalog: self.catalog,
             thresholds: self.args.thresholds.thresholds(),
             head: if self.selection.reads_bodies() {
@@ -193,7 +193,7 @@ impl Counting<'_> {
             lengths: Lengths::All,
         };
         let progress = context.ui.progress("keys scanned");
-        let mut scan = Scan::start(self.reader.clone(), plan, self.interrupt, progress).await?;
+        let mut scan = Scan::start(self.reader.clone(), query, self.interrupt, progress).await?;
         let mut stats = Stats::new(StatsDimension::from(self.args.by));
         while let Some(page) = scan.next_page(self.selection).await {
             let records = page.into_records();
@@ -248,7 +248,7 @@ impl Counting<'_> {
         if let Some(file) = &self.args.prometheus {
             // In a graph, incomplete figures would look like a drop.
             if matches!(report.end, ScanEnd::Complete) {
-                let foreign = report.coverage.foreign.values().sum();
+                let foreign = report.coverage.unrecognised.values().sum();
                 let text =
                     exposition(context, |run| stats::exposition(stats, report.keys, foreign, run));
                 write(context, file, &text)?;
@@ -267,10 +267,10 @@ impl Counting<'_> {
     ) -> Result<()> {
         let (rows, mut more) = stats::rows(stats, OWNERS);
         let text = match self.args.output {
-            TabularOutput::Table if counted(stats) > 0 => {
+            TabularOutput::Text if counted(stats) > 0 => {
                 return Ok(context.ui.page(stats::text(stats, context.ui.view(), OWNERS))?);
             }
-            TabularOutput::Table => return Ok(()),
+            TabularOutput::Text => return Ok(()),
             TabularOutput::Csv => stats::separated(
                 &rows,
                 StatsDimension::from(self.args.by),

@@ -13,7 +13,7 @@ use crate::args::{ChangeArgs, Output, ScanArgs, SchemaArgs, parse_duration};
 use crate::change::bulk::{BulkOptions, BulkRule as _, BulkRun};
 use crate::change::{exit_after, print_read_back, print_too_large, require_finished, write_report};
 use crate::context::Context;
-use crate::domain::change::account::Account;
+use crate::domain::change::outcome_counts::OutcomeCounts;
 use crate::exit::{CommandError, Exit};
 use crate::owner_check::OwnerCheck;
 use crate::render::{change, coverage, words};
@@ -82,14 +82,14 @@ pub struct Args {
     scan: ScanArgs,
 
     #[command(flatten)]
-    change: ChangeArgs,
+    change_args: ChangeArgs,
 
     #[command(flatten)]
     schemas: SchemaArgs,
 }
 
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
-    let only_shows = args.change.confirm_args.dry_run;
+    let only_shows = args.change_args.confirm_args.dry_run;
     let orphans = Orphans::new(context, &args.sought, args.action, &args.schemas)?;
     if let Some(remark) = args.sought.filter.remark(&orphans.scope().catalog) {
         context.ui.status(&remark);
@@ -101,30 +101,30 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         return Err(CommandError::usage(message).into());
     }
     // A dry run of a sweep that would be refused must not look as if there were nothing to sweep.
-    if !only_shows || orphans.takes_unreadable() {
+    if !only_shows || orphans.changes_unreadable() {
         orphans.check_narrow(&args.schemas)?;
     }
-    let leave = if only_shows { None } else { Some(&args.change.confirm_args) };
+    let leave = if only_shows { None } else { Some(&args.change_args.confirm_args) };
     let mut sweep = BulkRun::open(context, &orphans, leave, scan_options, None).await?;
 
     // A lock that expires by itself is removed only if --owner-alive reports that its owner is
     // dead.
     let asks_owners = args.owner_alive.is_some();
     sweep.count(context, asks_owners).await?;
-    if let Some(forbidden) = &sweep.found.forbidden {
+    if let Some(forbidden) = &sweep.selected.forbidden {
         context.ui.warning(forbidden);
     }
     if !asks_owners {
-        sweep.account.left_to_expire = sweep.found.may_be_held;
+        sweep.outcomes.left_to_expire = sweep.selected.need_dead_owner;
     }
     show(context, &args, &orphans, &sweep).await?;
-    let count = sweep.found.tally.total() - sweep.account.left_to_expire;
+    let count = sweep.selected.tally.total() - sweep.outcomes.left_to_expire;
     if only_shows || count == 0 {
         report(context, &args, &orphans, &sweep)?;
         return sweep.end_unchanged(context);
     }
 
-    let confirm_args = &args.change.confirm_args;
+    let confirm_args = &args.change_args.confirm_args;
     let question = question(&args, count);
     confirm_args.confirm(context, &question, &sweep.server, &sweep.interrupt).await?;
     let removes = args.action == ActionArg::Unlock;
@@ -137,8 +137,8 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         owners: args.owner_alive.clone().map(OwnerCheck::new),
         limit: u64::MAX,
     };
-    let result = sweep.change(context, &args.change, options).await;
-    account(context, &args, &orphans, &sweep, result)
+    let result = sweep.change(context, &args.change_args, options).await;
+    print_outcome(context, &args, &orphans, &sweep, result)
 }
 
 /// Shows the locks that were found, and what will happen to them.
@@ -148,33 +148,33 @@ async fn show(
     orphans: &Orphans,
     sweep: &BulkRun<'_, Orphans>,
 ) -> Result<()> {
-    let found = &sweep.found;
+    let selected = &sweep.selected;
     let catalog = &orphans.scope().catalog;
-    let total = found.tally.total();
-    let left = sweep.account.left_to_expire;
+    let total = selected.tally.total();
+    let left = sweep.outcomes.left_to_expire;
     // A node that was not read may have such locks, so only a complete scan reports that none
     // exist.
-    if total == 0 && found.unreachable.is_none() {
-        let none = if found.coverage.unproven.is_empty() {
+    if total == 0 && selected.unreachable.is_none() {
+        let none = if selected.coverage.unproven.is_empty() {
             "no orphaned locks"
         } else {
             "no locks were selected"
         };
         context.ui.status(&format!(
             "{none} among {} of {}",
-            words::counted(found.keys, "key"),
+            words::counted(selected.keys, "key"),
             sweep.server
         ));
         explain_nothing(context, catalog, &sweep.reader).await;
-    } else if total > 0 && args.output == Output::Table {
-        context.ui.page(change::orphans(&found.tally, context.ui.view()))?;
+    } else if total > 0 && args.output == Output::Text {
+        context.ui.page(change::orphans(&selected.tally, context.ui.view()))?;
         context.ui.flush()?;
         // The table shows three keys of each finding, and the operator has to see all before
         // deciding.
-        let is_preview =
-            args.change.confirm_args.dry_run || args.change.confirm_args.asks_somebody(context);
+        let is_preview = args.change_args.confirm_args.dry_run
+            || args.change_args.confirm_args.asks_somebody(context);
         if is_preview
-            && found.tally.leaves_keys_out()
+            && selected.tally.leaves_keys_out()
             && let Some(words) = args.sought.as_list_options()
         {
             let line = context.ui.invocation().list_line(words);
@@ -194,7 +194,7 @@ async fn show(
     }
     if total > left {
         context.ui.status(match args.action {
-            ActionArg::Unlock if !catalog.describe_begin(found.tally.schemas()) => {
+            ActionArg::Unlock if !catalog.describe_begin(selected.tally.schemas()) => {
                 "If a worker is still running, the operation executes twice."
             }
             ActionArg::Unlock => {
@@ -208,8 +208,8 @@ async fn show(
             }
         });
     }
-    print_too_large(context, found.too_large);
-    show_coverage(context, &found.coverage, catalog);
+    print_too_large(context, selected.too_large);
+    show_coverage(context, &selected.coverage, catalog);
     Ok(())
 }
 
@@ -227,12 +227,12 @@ fn report(
     orphans: &Orphans,
     sweep: &BulkRun<'_, Orphans>,
 ) -> Result<()> {
-    let found = &sweep.found;
-    let covered = coverage::fields(&found.coverage, &orphans.scope().catalog, found.keys);
+    let selected = &sweep.selected;
+    let covered = coverage::fields(&selected.coverage, &orphans.scope().catalog, selected.keys);
     write_report(
         context,
         args.output,
-        &change::sweep(&found.tally, &orphans.codes(), covered, &sweep.account),
+        &change::sweep(&selected.tally, &orphans.codes(), covered, &sweep.outcomes),
     )
 }
 
@@ -240,7 +240,7 @@ fn report(
 ///
 /// # Errors
 /// How the sweep ended, which matters more than a stdout that cannot be written.
-fn account(
+fn print_outcome(
     context: &mut Context,
     args: &Args,
     orphans: &Orphans,
@@ -248,24 +248,24 @@ fn account(
     result: Result<()>,
 ) -> Result<Exit> {
     let shown = report(context, args, orphans, sweep);
-    let account = &sweep.account;
-    let backup = match &account.backup {
+    let outcomes = &sweep.outcomes;
+    let backup = match &outcomes.backup {
         Some(file) => format!("; backup: {file}"),
         None => String::new(),
     };
-    let total = sweep.found.tally.total();
+    let total = sweep.selected.tally.total();
     let locks = if total == 1 { "lock" } else { "locks" };
-    let so_far = format!("{} of {total} {locks} done{backup}", account.done);
-    print_read_back(context, account.read_back);
-    require_finished(result, account.ended, account.done, &so_far)?;
+    let so_far = format!("{} of {total} {locks} done{backup}", outcomes.done);
+    print_read_back(context, outcomes.read_back);
+    require_finished(result, outcomes.ended, outcomes.done, &so_far)?;
     context.ui.status(&format!("Swept: {so_far}"));
     for (count, why) in [
-        (account.changed_meanwhile + account.gone, "modified or removed since the first check"),
-        (account.renewed, "renewed or re-acquired since the first check"),
-        (account.unrecognised, "with a value that matches no format of the schema"),
-        (account.too_large, "with a value larger than 16 MiB, which was not read completely"),
-        (account.skipped_alive, "whose owner is alive"),
-        (account.left_to_expire, "that will expire"),
+        (outcomes.changed_meanwhile + outcomes.gone, "modified or removed since the first check"),
+        (outcomes.renewed, "renewed or re-acquired since the first check"),
+        (outcomes.unrecognised, "with a value that matches no format of the schema"),
+        (outcomes.too_large, "with a value larger than 16 MiB, which was not read completely"),
+        (outcomes.skipped_alive, "whose owner is alive"),
+        (outcomes.left_to_expire, "that will expire"),
     ] {
         if count > 0 {
             let locks = if count == 1 { "lock" } else { "locks" };
@@ -273,21 +273,21 @@ fn account(
         }
     }
     shown?;
-    if account.owner_unknown > 0 {
-        print_undecided(context, account);
+    if outcomes.owner_unknown > 0 {
+        print_undecided(context, outcomes);
     }
     // Locks that the operator wanted to remove may be among these.
-    if account.owner_unknown > 0 || account.too_large > 0 {
+    if outcomes.owner_unknown > 0 || outcomes.too_large > 0 {
         return Ok(Exit::Partial);
     }
-    Ok(exit_after(&sweep.found.coverage, &orphans.scope().catalog, true))
+    Ok(exit_after(&sweep.selected.coverage, &orphans.scope().catalog, true))
 }
 
 /// Prints for how many locks --owner-alive gave no result, with an example.
-fn print_undecided(context: &mut Context, account: &Account) {
-    let count = account.owner_unknown;
+fn print_undecided(context: &mut Context, outcomes: &OutcomeCounts) {
+    let count = outcomes.owner_unknown;
     let locks = if count == 1 { "lock" } else { "locks" };
-    let because = match &account.owner_unknown_because {
+    let because = match &outcomes.owner_unknown_because {
         Some(why) => format!(" ({why})"),
         None => String::new(),
     };

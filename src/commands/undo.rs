@@ -59,15 +59,18 @@ pub struct Args {
     output: Output,
 
     #[command(flatten)]
-    change: ChangeArgs,
+    change_args: ChangeArgs,
 }
 
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let catalog = context.catalog(&SchemaArgs::default())?;
-    let dry_run = args.change.confirm_args.dry_run;
+    let dry_run = args.change_args.confirm_args.dry_run;
     // A dry run gets no connection that can change records.
-    let writer =
-        if dry_run { None } else { Some(context.connect_writer(&args.change.confirm_args).await?) };
+    let writer = if dry_run {
+        None
+    } else {
+        Some(context.connect_writer(&args.change_args.confirm_args).await?)
+    };
     let client = context.connect().await?;
     let here = match &writer {
         Some(writer) => writer.provenance().await?,
@@ -79,7 +82,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     allowed.map_err(|stop| undone.lead_there(context, stop))?;
     let has_ambiguous = say_ambiguous(context, &undone.only)?;
     let has_unknown = say_unknown(context, &undone.only, &format!("{} changed", undone.name()));
-    let is_part = has_ambiguous || has_unknown;
+    let is_partial = has_ambiguous || has_unknown;
     let of = KeysToRestore { args: &args.returns, only: &undone.only, but: undone.but.clone() };
     // Every backup is checked before the first change, so that a damaged one stops the whole undo.
     let mut sources = Vec::with_capacity(undone.backups.len());
@@ -92,7 +95,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let interrupt = Interrupt::listen()?;
     let reverter =
         Reverter { client: &client, catalog: &catalog, undone: &undone, interrupt: &interrupt };
-    let mut undo = Undo { args: &args, of, sources, reverter, is_part };
+    let mut undo = Undo { args: &args, of, sources, reverter, is_partial };
     let Some(writer) = writer else { return undo.dry_run(context).await };
     let predicted = undo.predict_and_show(context).await?;
     match predicted.restored() {
@@ -107,7 +110,7 @@ struct Undo<'a> {
     sources: Vec<CheckedBackup>,
     reverter: Reverter<'a>,
     /// True if a key that was named means no record, or more than one.
-    is_part: bool,
+    is_partial: bool,
 }
 
 impl Undo<'_> {
@@ -132,7 +135,7 @@ impl Undo<'_> {
     }
 
     fn exit(&self, rows: &RestoredRows) -> Exit {
-        let is_whole = !self.is_part && rows.kept_away() + self.left_out() + self.missing() == 0;
+        let is_whole = !self.is_partial && rows.kept_away() + self.left_out() + self.missing() == 0;
         if is_whole { Exit::Done } else { Exit::Partial }
     }
 
@@ -187,7 +190,7 @@ impl Undo<'_> {
 
     /// Shows what would be done, before the question. JSON reports at the end what was done.
     async fn predict_and_show(&mut self, context: &mut Context) -> Result<RestoredRows> {
-        let most = if self.args.output == Output::Table { MOST_ROWS } else { 0 };
+        let most = if self.args.output == Output::Text { MOST_ROWS } else { 0 };
         let mut rows = self.rows(true).showing(most);
         if !self.predict(context, &mut rows).await? {
             return Err(CommandError::interrupted("interrupted; nothing was changed").into());
@@ -242,20 +245,25 @@ impl Undo<'_> {
         );
         let question = escape::again(&question);
         let interrupt = &self.reverter.interrupt;
-        let confirm_args = &self.args.change.confirm_args;
+        let confirm_args = &self.args.change_args.confirm_args;
         confirm_args.confirm(context, &question, &writer.name(), interrupt).await?;
         // From here on, a signal ends the undo after the current batch, which is then in the log.
         self.reverter.interrupt.handle_terminate()?;
-        let is_part = !self.args.returns.keys.is_empty();
-        let mut journal =
-            Journal::open_undoing(context, &self.args.change, "undo", &operation.op, is_part)?;
+        let is_partial = !self.args.returns.keys.is_empty();
+        let mut journal = Journal::open_undoing(
+            context,
+            &self.args.change_args,
+            "undo",
+            &operation.op,
+            is_partial,
+        )?;
         // The preview showed the rows already, and the counts show what ended differently.
-        let most = if self.args.output == Output::Table { 0 } else { u64::MAX };
+        let most = if self.args.output == Output::Text { 0 } else { u64::MAX };
         let mut rows = self.rows(false).showing(most);
-        let ended = self.take_back(context, writer, &mut journal, &mut rows).await;
+        let ended = self.revert_records(context, writer, &mut journal, &mut rows).await;
         // What could not be reached may be restored later, so the next undo continues this one.
         if !matches!(ended, Ok(true)) || rows.may_go_on() {
-            journal.trail().stops_early();
+            journal.audit_log().stops_early();
         }
         let (backup, ended) = journal.close(ended, context.now()).await;
         let whole = matches!(ended, Ok(true)) && self.holds_all();
@@ -269,7 +277,7 @@ impl Undo<'_> {
         Ok(self.exit(&rows))
     }
 
-    async fn take_back(
+    async fn revert_records(
         &mut self,
         context: &mut Context,
         writer: &Writer,
@@ -281,7 +289,7 @@ impl Undo<'_> {
         for source in std::mem::take(&mut self.sources) {
             // The preview has read the backup to its end.
             let mut source = source.again()?;
-            let mut mode = Mode::Restores(writer, journal.trail());
+            let mut mode = Mode::Restores(writer, journal.audit_log());
             let whole =
                 bring_back(context, &self.of, &mut source, &mut mode, rows, interrupt).await;
             // The counts of every source are needed for the report, whatever its end.

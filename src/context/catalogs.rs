@@ -40,7 +40,7 @@ impl Context {
     /// The errors of [`Context::catalog`].
     pub fn catalog_without_context(&mut self, args: &SchemaArgs) -> Result<Catalog> {
         let catalog = self.catalog(args)?;
-        Ok(if args.schema.is_empty() { catalog.of_all() } else { catalog })
+        Ok(if args.schema.is_empty() { catalog.with_all_chosen() } else { catalog })
     }
 
     fn loaded(&self, args: &SchemaArgs) -> Result<Loaded, CommandError> {
@@ -56,7 +56,7 @@ impl Context {
     /// All known schemas, including those that are not chosen.
     ///
     /// # Errors
-    /// Usage: the user's schema folder cannot be read.
+    /// Usage: the operator's schema folder cannot be read.
     pub fn all_schemas(&self, folder: &SchemaFolderArgs) -> Result<AllSchemas, CommandError> {
         let args = SchemaArgs { folder: folder.clone(), ..SchemaArgs::default() };
         let folder = self.settings.schema_dir(folder.schema_dir.as_deref());
@@ -125,7 +125,7 @@ impl Context {
         Self { warned: true, ..self }
     }
 
-    /// Warns once per run about unusable schemas of the user's folder.
+    /// Warns once per run about unusable schemas of the operator's folder.
     ///
     /// # Errors
     /// Usage: one of them is named.
@@ -198,7 +198,7 @@ impl Context {
     /// The schemas that lack nothing, and a sentence about each of the others.
     ///
     /// # Errors
-    /// Usage: the user named a schema that lacks something, or all schemas do.
+    /// Usage: the operator named a schema that lacks something, or all schemas do.
     pub fn sparing(
         &self,
         mut schemas: Vec<Arc<Schema>>,

@@ -1,5 +1,5 @@
-//! Keys that the user names on the command line, in a file or on stdin. They are read twice, first
-//! to count them and then to process them.
+//! Keys that the operator names on the command line, in a file or on stdin. They are read twice,
+//! first to count them and then to process them.
 
 use std::collections::HashSet;
 use std::collections::hash_map::RandomState;
@@ -35,7 +35,7 @@ pub struct KeyList {
     once: Once<Given>,
 }
 
-/// The keys as the user named them.
+/// The keys as the operator named them.
 struct List {
     source: BufReader<Box<dyn ReadAgain>>,
     name: String,

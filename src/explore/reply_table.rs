@@ -8,8 +8,8 @@ use foldhash::fast::FixedState;
 
 use super::lag::Lags;
 use crate::domain::exploration::{
-    Act, AttributedReply, Author, ExecutedCall, KeysState, MetReplies, NextAction, StateFacts,
-    WorkerProgram, has_result,
+    Act, AttributedReply, ExecutedCall, KeysState, MetReplies, NextAction, ResponseAuthor,
+    StateFacts, WorkerProgram, has_result,
 };
 use crate::domain::record::Reading;
 use crate::domain::record::decode::Decoded;
@@ -19,8 +19,9 @@ use crate::domain::schema::{Meaning, Schema, State};
 /// prolong the lock.
 const RETRY_AFTER_MS: u64 = 1_000;
 
-/// How long after a value's own expiry the time stops, in milliseconds. A script may compare with
-/// `<` or `<=`, and in whole seconds; in the moment of the expiry it may find the value unexpired.
+/// How long after a value's contained expiry the time stops, in milliseconds. A script may compare
+/// with `<` or `<=`, and in whole seconds; in the moment of the expiry it may find the value
+/// unexpired.
 const LATE_MS: u64 = 1_000;
 
 /// The number of requests after the workers: one more, and one more with another payload.
@@ -31,8 +32,8 @@ pub(super) struct ReplyTable {
     program: Rc<WorkerProgram>,
     workers: u8,
     callers: Callers,
-    /// True if time passes to the expiry that a value holds. Begin may then take the value over with
-    /// further Redis keys, and the state has only those of `[keys]`.
+    /// True if time passes to the expiry that a value holds. Begin may then take the value over
+    /// with further Redis keys, and the state has only those of `[keys]`.
     passes_own_expiries: bool,
     states: Vec<KeysState>,
     numbers: HashMap<KeysState, u32>,
@@ -49,8 +50,8 @@ pub(super) struct ReplyTable {
     pub(super) lags: Lags,
     /// The effects of faults that no worker causes, by state and act; `None` if nothing changes.
     fault_effects: HashMap<(u32, Act), Option<u32>, FixedState>,
-    /// For two states whose results have different bytes, whether they are the same JSON. The search
-    /// asks for the same two states very often, and parsing is slow.
+    /// For two states whose results have different bytes, whether they are the same JSON. The
+    /// search asks for the same two states very often, and parsing is slow.
     same_results: HashMap<(u32, u32), bool, FixedState>,
 }
 
@@ -58,7 +59,7 @@ pub(super) struct ReplyTable {
 #[derive(Debug, Clone)]
 pub struct Callers {
     /// The responses that workers give.
-    pub responses: Vec<(Vec<u8>, Author)>,
+    pub responses: Vec<(Vec<u8>, ResponseAuthor)>,
     /// The owner ID of each worker.
     pub owners: Vec<Vec<u8>>,
     /// True if scripts read the clock.
@@ -214,10 +215,13 @@ impl ReplyTable {
             AttributedReply::new(schema, effect.meaning, response, &self.callers.responses);
         // The reply tells of a failure, whoever's it is. The client knows those of its operation.
         let is_replay = effect.meaning == Some(Meaning::Replay);
-        if is_replay && reply.author == Author::Untold && self.keys(of.keys).has_failure(schema) {
-            reply.author = Author::Failure(of.caller);
+        if is_replay
+            && reply.author == ResponseAuthor::Untold
+            && self.keys(of.keys).has_failure(schema)
+        {
+            reply.author = ResponseAuthor::Failure(of.caller);
         }
-        if is_replay && reply.author == Author::Untold && effect.hides_response {
+        if is_replay && reply.author == ResponseAuthor::Untold && effect.hides_response {
             self.met[usize::from(of.call)].has_untold_replay = true;
         }
         let calls = match self.program.step(call) {
@@ -534,7 +538,7 @@ fn held_lock(schema: &Schema, keys: &KeysState) -> Option<Box<Decoded>> {
     match keys.reading(schema, key_index) {
         Reading::Value(decoded)
             if schema.values[decoded.format].state == State::InProgress
-                && decoded.lapsed.is_none() =>
+                && decoded.past_expiry.is_none() =>
         {
             Some(decoded)
         }

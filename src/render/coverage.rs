@@ -35,7 +35,7 @@ const MOST_LINES: usize = 2;
 /// Lines about unrecognised values at the schemas' Redis keys, one per schema.
 pub fn unrecognised(coverage: &Coverage, catalog: &Catalog) -> Vec<String> {
     let mut lines = Vec::new();
-    for (name, count) in &coverage.foreign {
+    for (name, count) in &coverage.unrecognised {
         let mut under = String::new();
         if let Some(schema) = catalog.all().iter().find(|schema| schema.name == *name) {
             let prefixes = prefixes(schema);
@@ -76,17 +76,17 @@ pub fn lines(coverage: &Coverage, catalog: &Catalog) -> Vec<String> {
 fn named_keys(keys: &NamedKeys) -> Vec<String> {
     let mut lines = Vec::new();
     if keys.absent > 0 {
-        let names: Vec<_> = keys.told.iter().map(|key| escape::text(key)).collect();
+        let names: Vec<_> = keys.listed_absent.iter().map(|key| escape::text(key)).collect();
         // Only the first keys are kept by name, because a file may name any number of keys.
         let more = keys.absent - names.len() as u64;
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         lines.push(format!("not found: {}{more}", names.join(", ")));
     }
-    for (name, why) in &keys.told_left {
+    for (name, why) in &keys.listed_left {
         let name = escape::again(&name.text());
         lines.push(format!("unchanged: {name} ({})", escape::text(why.as_bytes())));
     }
-    let more_unchanged = keys.left - keys.told_left.len() as u64;
+    let more_unchanged = keys.left_alone - keys.listed_left.len() as u64;
     if more_unchanged > 0 {
         lines.push(format!("unchanged: {more_unchanged} more of the keys"));
     }
@@ -94,10 +94,10 @@ fn named_keys(keys: &NamedKeys) -> Vec<String> {
         let name = invocation::argument(&name.text());
         lines.push(format!("to remove a lock, run `idemctl force-unlock {name}`"));
     }
-    for (key, names) in &keys.told_ambiguous {
+    for (key, names) in &keys.listed_ambiguous {
         lines.push(name::ambiguous(key, names));
     }
-    match keys.ambiguous - keys.told_ambiguous.len() as u64 {
+    match keys.ambiguous - keys.listed_ambiguous.len() as u64 {
         0 => {}
         1 => lines.push("1 more key is ambiguous".to_owned()),
         more => lines.push(format!("{more} more keys are ambiguous")),
@@ -133,25 +133,25 @@ pub fn fields(coverage: &Coverage, catalog: &Catalog, keys: u64) -> Map<String, 
         unproven.insert(missing.as_str().to_owned(), coverage.unproven.count(missing).into());
     }
     let named = &coverage.named;
-    let not_found: Vec<_> = named.told.iter().map(|key| escape::text(key)).collect();
+    let not_found: Vec<_> = named.listed_absent.iter().map(|key| escape::text(key)).collect();
     let mut left_alone = Vec::new();
-    for (name, why) in &named.told_left {
+    for (name, why) in &named.listed_left {
         left_alone.push(json!({ "name": name.text(), "reason": escape::text(why.as_bytes()) }));
     }
     let mut ambiguous = Vec::new();
-    for (key, names) in &named.told_ambiguous {
+    for (key, names) in &named.listed_ambiguous {
         let names: Vec<_> = names.iter().map(|name| name.instead_of(key)).collect();
         ambiguous.push(json!({ "key": escape::text(key), "names": names }));
     }
     document::fields(json!({
         "keys_walked": keys,
-        "foreign": coverage.foreign,
+        "foreign": coverage.unrecognised,
         "spared": coverage.spared,
         "left_out": left_out,
         "unproven": unproven,
         "keys_not_found": named.absent,
         "not_found": not_found,
-        "keys_left_alone": named.left,
+        "keys_left_alone": named.left_alone,
         "left_alone": left_alone,
         "keys_ambiguous": named.ambiguous,
         "ambiguous": ambiguous,

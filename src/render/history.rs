@@ -250,7 +250,7 @@ mod tests {
             says_what_was_left: true,
             is_told: true,
             begun_backup: None,
-            is_part: false,
+            is_partial: false,
             places: Vec::new(),
         };
         for (width, columns) in [(40, 3), (60, 4), (80, 7), (100, 8), (200, 8)] {

@@ -173,7 +173,7 @@ impl RecordPage {
     }
 
     fn lock_and_result(&mut self, record: &Record) {
-        if let Some(why) = record.claim.unrecognised_because() {
+        if let Some(why) = record.author.unrecognised_because() {
             let name = &record.schema.name;
             self.page.field(
                 "Form",
@@ -341,7 +341,7 @@ fn redis_key(record: &Record, key_index: usize, key: &KeyState) -> String {
 /// The time that a Redis key has left, and the TTL of the schema.
 fn time_left(time_left: TimeLeft, record: &Record, key_index: usize, of: TtlOf) -> String {
     // The expiry in the value has a line of its own, and may be earlier.
-    if record.has_own_expiry(key_index) {
+    if record.key_contains_expiry(key_index) {
         return match time_left {
             TimeLeft::NoExpiry => "the Redis key never expires".to_owned(),
             TimeLeft::Millis(ms) => format!("the Redis key expires in {}", duration::short(ms)),

@@ -121,7 +121,7 @@ pub struct RecordJson<'a> {
     /// The expiry that the value itself contains.
     #[serde(skip_serializing_if = "Option::is_none")]
     own_expiry: Option<OwnExpiry>,
-    /// The time left in milliseconds, if the value that decides the state contains its own expiry.
+    /// The time left in milliseconds, if the value that decides the state contains an expiry.
     #[serde(skip_serializing_if = "Option::is_none")]
     ends_in_ms: Option<u64>,
 }
@@ -138,12 +138,12 @@ struct OwnExpiry {
 
 impl OwnExpiry {
     fn of(record: &Record) -> Option<Self> {
-        let (value, rule) = record.lapsing()?;
+        let (value, rule) = record.contained_expiry()?;
         Some(Self {
             at: value.expires_ms.and_then(columns::rfc3339),
             clock: rule.clock.as_str(),
             past: rule.past.as_str(),
-            is_past: record.seen.server_ms.map(|_| value.lapsed.is_some()),
+            is_past: record.seen.server_ms.map(|_| value.past_expiry.is_some()),
         })
     }
 }
@@ -205,7 +205,7 @@ impl<'a> RecordJson<'a> {
             redis_keys: record.seen.keys.iter().map(|key| text(&key.redis_key)).collect(),
             db: record.db,
             state: record.state.as_str(),
-            foreign_because: record.claim.unrecognised_because(),
+            foreign_because: record.author.unrecognised_because(),
             owner: record.owner().map(text),
             lock_ttl_ms: ttl_ms(record.lock()),
             result_ttl_ms: ttl_ms(record.result()),
@@ -238,9 +238,9 @@ impl<'a> RecordJson<'a> {
     }
 }
 
-/// The time that a record has left whose value contains its own expiry; `None` for any other.
+/// The time that a record has left whose value contains an expiry; `None` for any other.
 fn ends_in_ms(record: &Record) -> Option<u64> {
-    if !record.ends_by_itself() {
+    if !record.contains_expiry() {
         return None;
     }
     record.time_left()?.millis()

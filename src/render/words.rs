@@ -143,7 +143,7 @@ fn with_fingerprint(next: &NextRequest) -> &'static str {
 
 fn executes(record: &Record) -> &'static str {
     let is_there = record.seen.keys.iter().any(|key| !key.content.is_absent());
-    match record.lapsing().and_then(|(value, _)| value.lapsed) {
+    match record.contained_expiry().and_then(|(value, _)| value.past_expiry) {
         Some(_) => " the operation, because the stored value has passed its own expiry",
         None if is_there => " the operation, because the stored value does not stop it",
         None => " the operation, because the key is free",
@@ -252,7 +252,7 @@ fn replayed(record: &Record, told: &str) -> String {
 
 /// The expiry that a value itself contains, the clock that decides, and the consequence.
 pub fn own_expiry(record: &Record) -> Option<String> {
-    let (value, rule) = record.lapsing()?;
+    let (value, rule) = record.contained_expiry()?;
     let at = value.expires_ms?;
     let whose = match rule.clock {
         Clock::Client => "by the clients' clock, compared here with the server's",
@@ -272,7 +272,7 @@ pub fn own_expiry(record: &Record) -> Option<String> {
         PastExpiry::Absent => "the next request treats the record as absent",
         PastExpiry::Reclaimable => "the next request takes the key over",
     };
-    Some(match value.lapsed {
+    Some(match value.past_expiry {
         Some(_) => format!("{} ago: {then} ({field}; {whose})", duration::short(now - at)),
         None => format!("in {}, then {then} ({field}; {whose})", duration::short(at - now)),
     })

@@ -13,7 +13,7 @@ use crate::domain::schema::Schema;
 /// Schemas by name and prefix; `None` for a schema that does not take the prefix.
 type Prefixed = HashMap<(String, String), Option<Arc<Schema>>>;
 
-/// The schemas of the user's folder, followed by the built-in ones and those of published
+/// The schemas of the operator's folder, followed by the built-in ones and those of published
 /// libraries.
 pub(crate) struct AllSchemas {
     folder: Option<PathBuf>,

@@ -1,4 +1,4 @@
-//! Checks a user's schema folders and reports all problems with file and line.
+//! Checks an operator's schema folders and reports all problems with file and line.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -71,7 +71,8 @@ fn report(folder: &Path) -> SchemaReport {
     let named = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
     match read_whole(&named, &Deployment::default()) {
         Err(errors) => {
-            // The report names the files by the path that the user gave, not by the resolved one.
+            // The report names the files by the path that the operator gave, not by the resolved
+            // one.
             let resolved = named.display().to_string();
             let given = folder.display().to_string();
             let mut problems = Vec::new();

@@ -1,4 +1,4 @@
-//! Reads schema folders: the built-in ones and the user's own.
+//! Reads schema folders: the built-in ones and the operator's own.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -50,7 +50,7 @@ pub enum LoadError {
     },
 }
 
-/// The available schemas, and those of the user's folder that are left out.
+/// The available schemas, and those of the operator's folder that are left out.
 #[derive(Debug, Default)]
 pub struct Loaded {
     pub schemas: Vec<Schema>,
@@ -58,14 +58,14 @@ pub struct Loaded {
     /// They may only be executed.
     pub unsound: Vec<(Schema, SchemaError)>,
     /// The names of unusable folders, each with its first problem. A built-in schema of the same
-    /// name is left out as well, because the user wanted to replace it.
+    /// name is left out as well, because the operator wanted to replace it.
     pub left_out: Vec<(String, SchemaError)>,
     /// The names of drafts, whether readable or not. A draft is used only if it is named.
     pub drafts: Vec<String>,
 }
 
-/// All schemas: the built-in ones and those of the user's folder, which replace built-in ones of
-/// the same name.
+/// All schemas: the built-in ones and those of the operator's folder, which replace built-in ones
+/// of the same name.
 ///
 /// # Errors
 /// The folder cannot be read, or a schema does not accept its prefix.
@@ -97,8 +97,8 @@ pub fn load_with(
     }
     let mut loaded = Loaded::default();
     for built_in in compiled_in {
-        // Replaced even if the folder turns out to be unusable, because the user does not want the
-        // built-in schema.
+        // Replaced even if the folder turns out to be unusable, because the operator does not want
+        // the built-in schema.
         if own_folders.iter().any(|folder| name_of(folder) == built_in.folder) {
             continue;
         }
@@ -146,7 +146,7 @@ pub(super) fn one(
     name: &str,
     deployment: &Deployment,
 ) -> Result<Option<Schema>, LoadError> {
-    // The user's folder comes first, because it replaces a built-in schema of the same name.
+    // The operator's folder comes first, because it replaces a built-in schema of the same name.
     let schema = if let Some(own) = own_folder(folder, name) {
         read_folder(&own, deployment)?
     } else if let Some(built_in) = built_in_schema(name) {
@@ -158,7 +158,7 @@ pub(super) fn one(
     Ok(Some(schema))
 }
 
-/// The user's own folder of a schema; `None` if the user has no schema of this name.
+/// The operator's own folder of a schema; `None` if the operator has no schema of this name.
 fn own_folder(folder: Option<&Path>, name: &str) -> Option<PathBuf> {
     let own = folder?.join(name);
     if own.join("schema.toml").is_file() { Some(own) } else { None }

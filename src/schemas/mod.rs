@@ -1,5 +1,5 @@
-//! The schemas of a run, built in or from the user's folder, with the deployment's settings; and
-//! their checks.
+//! The schemas of a run, built in or from the operator's folder, with the deployment's settings;
+//! and their checks.
 
 mod all_schemas;
 mod built_in;

@@ -32,7 +32,7 @@ impl Adopted<'_> {
     /// Writes the change and returns the path of the previous file.
     ///
     /// # Errors
-    /// Usage: the file cannot be written, or was changed after the user was asked. It remains
+    /// Usage: the file cannot be written, or was changed after the operator was asked. It remains
     /// unchanged.
     pub(crate) fn save(&self) -> Result<Option<PathBuf>, CommandError> {
         let (lock, _) = ConfigLock::take(self.file)?;

@@ -39,7 +39,7 @@ pub(crate) struct ContextConfig {
     /// The prefix of the keys of every schema whose templates contain `{prefix}` and whose steps do
     /// not.
     pub(crate) prefix: Option<String>,
-    /// A folder with the user's own schemas.
+    /// A folder with the operator's own schemas.
     pub(crate) schema_dir: Option<PathBuf>,
     pub(crate) timeout: Option<Span>,
     pub(crate) connect_timeout: Option<Span>,
@@ -51,7 +51,7 @@ pub(crate) struct ContextConfig {
     pub(crate) redeliverer: Option<RedelivererName>,
     /// The settings for `check`, which its options override.
     pub(crate) check: CheckConfig,
-    /// True if the user must type the context's name before changes.
+    /// True if the operator must type the context's name before changes.
     pub(crate) protected: bool,
     pub(crate) read_only: bool,
     pub(crate) color: Option<NameColor>,

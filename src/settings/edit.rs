@@ -55,7 +55,7 @@ impl<'a> Edit<'a> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
             read => read.map_err(|error| self.cannot(error))?,
         };
-        // The user agreed to a change of the earlier content.
+        // The operator agreed to a change of the earlier content.
         if now != self.before {
             return Err(self
                 .cannot("it changed meanwhile")

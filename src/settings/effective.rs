@@ -63,7 +63,8 @@ impl Settings {
     /// Combines flags, variables and the config file.
     ///
     /// # Errors
-    /// Usage: a URL or config file cannot be read, a context is unknown, or a user has no password.
+    /// Usage: a URL or config file cannot be read, a context is unknown, or a Redis user has no
+    /// password.
     pub(crate) fn resolve(
         args: &ConnectionArgs,
         environment: Environment,
@@ -285,7 +286,7 @@ impl Settings {
         }
     }
 
-    /// True if the user must confirm changes by typing the context's name.
+    /// True if the operator must confirm changes by typing the context's name.
     pub(crate) fn is_protected(&self) -> bool {
         self.server_context.protected_by.is_some()
     }
@@ -324,7 +325,7 @@ impl Settings {
         }
     }
 
-    /// True if the user or the context names the schema, or the context has settings for it.
+    /// True if the operator or the context names the schema, or the context has settings for it.
     /// Layouts of published libraries and drafts are read only then.
     pub(crate) fn names_schema(&self, schema: &str, args: &SchemaArgs) -> bool {
         let context = &self.server_context.context;
@@ -332,13 +333,13 @@ impl Settings {
         listed || context.deployment.contains_key(schema)
     }
 
-    /// The folder of the user's own schemas. One that a flag or a variable names must exist; the
-    /// default folder is used if it exists.
+    /// The folder of the operator's own schemas. One that a flag or a variable names must exist;
+    /// the default folder is used if it exists.
     pub(crate) fn schema_dir(&self, flag: Option<&Path>) -> Option<PathBuf> {
         self.schema_dir_sourced(flag).value
     }
 
-    /// The default folder of the user's own schemas; it may not exist.
+    /// The default folder of the operator's own schemas; it may not exist.
     pub(crate) fn usual_schema_dir(&self) -> Option<PathBuf> {
         self.environment.config_dir().map(|folder| folder.join("schemas"))
     }

@@ -87,18 +87,18 @@ impl Environment {
         PathBuf::from(self.get("TMPDIR").unwrap_or("/tmp"))
     }
 
-    /// The user's shell.
+    /// The operator's shell.
     pub(crate) fn shell(&self) -> Option<&str> {
         self.get("SHELL")
     }
 
-    /// The user's pager, and the options for `less` if no variable sets them.
+    /// The operator's pager, and the options for `less` if no variable sets them.
     pub(crate) fn pager(&self) -> (&str, Option<&'static str>) {
         let less_options = if self.get("LESS").is_none() { Some(LESS_OPTIONS) } else { None };
         (self.get("PAGER").unwrap_or(LESS), less_options)
     }
 
-    /// The user's name, or number if there is no name.
+    /// The operator's name, or number if there is no name.
     pub(crate) fn user(&self) -> String {
         // Cron jobs and containers often set only one of them, or neither.
         match self.get("USER").or(self.get("LOGNAME")) {
@@ -107,7 +107,7 @@ impl Environment {
         }
     }
 
-    /// The user's number in the kernel, which no variable can change.
+    /// The operator's number in the kernel, which no variable can change.
     pub(crate) fn user_id(&self) -> u32 {
         rustix::process::getuid().as_raw()
     }
@@ -125,7 +125,7 @@ impl Environment {
         true
     }
 
-    /// The user who called sudo; `None` without sudo.
+    /// The operator who called sudo; `None` without sudo.
     pub(crate) fn sudo_user(&self) -> Option<String> {
         self.get("SUDO_USER").map(str::to_owned)
     }

@@ -103,7 +103,7 @@ fn in_process_list(flag: &str) -> String {
 /// The log-in at the Sentinels. It is independent of the log-in at the servers and its sources.
 ///
 /// # Errors
-/// Usage: a file cannot be read, or contains no password; there is a user without a password.
+/// Usage: a file cannot be read, or contains no password; there is a Redis user without a password.
 pub(super) fn at_sentinels(
     args: &ConnectionArgs,
     environment: &Environment,

@@ -37,8 +37,8 @@ pub(super) struct Server {
 
 impl Server {
     /// # Errors
-    /// Usage: a URL cannot be read, there is a user without a password, or the TLS settings are
-    /// invalid.
+    /// Usage: a URL cannot be read, there is a Redis user without a password, or the TLS settings
+    /// are invalid.
     pub(super) fn resolve(
         args: &ConnectionArgs,
         environment: &Environment,

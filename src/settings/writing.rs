@@ -74,12 +74,12 @@ fn change_of_server(file: &ConfigFile, name: &str, url: Option<&str>) -> Option<
 }
 
 /// Writes the connection options and these fields into a context, and creates it if it does not
-/// exist. `agreed` is the change of its server that the user has agreed to.
+/// exist. `agreed` is the change of its server that the operator has agreed to.
 ///
 /// # Errors
 /// Usage: a password would be stored, an option cannot be stored in a context, a new context has no
-/// server, there is nothing to write, or the file cannot be written, or has changed since the user
-/// agreed.
+/// server, there is nothing to write, or the file cannot be written, or has changed since the
+/// operator agreed.
 pub(crate) fn set_context(
     file: &ConfigFile,
     name: &str,
@@ -104,7 +104,7 @@ pub(crate) fn set_context(
         ))
         .hint(format!("`idemctl context set {name} -u redis://HOST:PORT/DB` makes it")));
     }
-    // The context's password would be sent to the new server, so the user must know.
+    // The context's password would be sent to the new server, so the operator must know.
     let login_kept = before.and_then(|before| login_kept(before, url.as_deref(), connection));
     let mut all = of_connection(url, connection);
     all.extend(of_context(fields));

@@ -13,8 +13,8 @@ pub(super) struct LoadedService<'a> {
     pub(super) schema: &'a Schema,
     /// The digests of the scripts that were loaded in advance.
     digests: BTreeMap<&'a str, Vec<u8>>,
-    /// The server's time at `started`, in milliseconds since the epoch; 0 if the user may not read
-    /// it.
+    /// The server's time at `started`, in milliseconds since the epoch; 0 if the Redis user may not
+    /// read it.
     started_ms: u64,
     started: Instant,
 }
@@ -32,7 +32,7 @@ impl<'a> LoadedService<'a> {
                     digests.insert(name.as_str(), digest);
                 }
                 Err(error) if !error.is_permission() => return Err(error),
-                // A user who may not load scripts sends the whole script with each call.
+                // A Redis user who may not load scripts sends the whole script with each call.
                 _ => {}
             }
         }

@@ -14,8 +14,8 @@ use crate::store::{Connection, StoreError, pack};
 /// The TTL of the keys, in milliseconds; longer than a trial takes.
 pub(super) const LIVES_MS: u64 = 60_000;
 
-/// The name of a lock whose own expiry, in its value, has passed.
-const LAPSED: &str = "a lock past its own expiry";
+/// The name of a lock whose contained expiry, in its value, has passed.
+const PAST_EXPIRY: &str = "a lock past its own expiry";
 
 /// The name of a lock or a result that lacks the hash of the payload, which its format permits.
 const UNHASHED: &str = "a value without fingerprint";
@@ -138,8 +138,8 @@ fn contents(schema: &Schema, key_index: usize, inputs: &StepInputs<'_>) -> Vec<T
     let mut own = vec![("nothing", Content::Absent)];
     if key_index == schema.lock_key_index() && write.lock_value.is_some() {
         own.push(("a lock", inputs.lock()));
-        if let Some(lapsed) = lapsed_lock(schema, inputs) {
-            own.push((LAPSED, lapsed));
+        if let Some(lock) = lock_past_expiry(schema, inputs) {
+            own.push((PAST_EXPIRY, lock));
         }
     }
     if key_index == schema.result_key_index() && write.result_value.is_some() {
@@ -195,13 +195,13 @@ fn without_fingerprint(schema: &Schema, key_index: usize, content: &Content) -> 
     if is_whole { Some(without) } else { None }
 }
 
-/// A lock whose own expiry, in its value, has passed; `None` if the schema's locks hold none.
-fn lapsed_lock(schema: &Schema, inputs: &StepInputs<'_>) -> Option<Content> {
+/// A lock whose contained expiry, in its value, has passed; `None` if the schema's locks hold none.
+fn lock_past_expiry(schema: &Schema, inputs: &StepInputs<'_>) -> Option<Content> {
     let now_ms = inputs.now_ms.checked_sub(LONG_AGO_MS)?;
     let lock = StepInputs { now_ms, ..inputs.clone() }.lock();
     let at = schema.lock_key_index();
     let reading = decode::decode_at(schema, at, &lock, Some(inputs.now_ms));
-    reading.lapsed().is_some().then_some(lock)
+    reading.past_expiry().is_some().then_some(lock)
 }
 
 async fn set_state(
@@ -236,7 +236,7 @@ impl Trial<'_> {
     async fn run(&self, connection: &mut Connection) -> Result<Option<StrayReply>, StoreError> {
         // A schema cannot tell such a lock from an absent one.
         let schema = self.inputs.schema;
-        if self.is_lapsed() && self.name != "begin" && schema.treats_lapsed_locks_as_absent() {
+        if self.is_expired() && self.name != "begin" && schema.treats_expired_locks_as_absent() {
             return Ok(None);
         }
         let executed = execute(self.inputs, &self.step.calls, connection).await?;
@@ -284,7 +284,7 @@ impl Trial<'_> {
         };
         // Older versions of idemctl did not check the replies of format 1, nor late workers, so
         // that a fault is only a warning there.
-        let is_late_worker = self.is_lapsed() && self.name != "begin";
+        let is_late_worker = self.is_expired() && self.name != "begin";
         let is_error = !self.inputs.schema.from_format_1 && is_own(self.state) && !is_late_worker;
         Ok(Some(StrayReply { step: self.name, call, message, is_error }))
     }
@@ -312,9 +312,9 @@ impl Trial<'_> {
         }
     }
 
-    /// True in a state with a lock whose own expiry has passed.
-    fn is_lapsed(&self) -> bool {
-        self.state.iter().any(|content| content.name == LAPSED)
+    /// True in a state with a lock whose contained expiry has passed.
+    fn is_expired(&self) -> bool {
+        self.state.iter().any(|content| content.name == PAST_EXPIRY)
     }
 
     /// True if a value has the fingerprint of another payload than the request's.

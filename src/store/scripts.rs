@@ -2,15 +2,15 @@
 //! because a script cannot call another one.
 
 pub(super) const READ_RECORDS: &str = concat!(
-    include_str!("../../lua/admin/part/deadline.lua"),
-    include_str!("../../lua/admin/part/fields.lua"),
+    include_str!("../../lua/admin/shared/deadline.lua"),
+    include_str!("../../lua/admin/shared/fields.lua"),
     include_str!("../../lua/admin/read_records.lua")
 );
 pub(super) const CHANGE_MANY_IF_SAME: &str = concat!(
-    include_str!("../../lua/admin/part/deadline.lua"),
+    include_str!("../../lua/admin/shared/deadline.lua"),
     include_str!("../../lua/admin/change_many_if_same.lua")
 );
 pub(super) const RESTORE_IF_ABSENT: &str = concat!(
-    include_str!("../../lua/admin/part/deadline.lua"),
+    include_str!("../../lua/admin/shared/deadline.lua"),
     include_str!("../../lua/admin/restore_if_absent.lua")
 );

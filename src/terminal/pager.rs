@@ -25,8 +25,8 @@ pub(super) struct Pager {
 }
 
 impl Pager {
-    /// A pager that starts once the text is longer than `height` lines. `None` if the user wants
-    /// none, that is, if `PAGER` is `cat` or empty.
+    /// A pager that starts once the text is longer than `height` lines. `None` if the operator
+    /// wants none, that is, if `PAGER` is `cat` or empty.
     pub(super) fn new(
         command: &str,
         less_options: Option<&'static str>,
@@ -73,7 +73,7 @@ impl Pager {
         shell.spawn()
     }
 
-    /// Waits until the user closes the pager. Returns the text that needed no pager.
+    /// Waits until the operator closes the pager. Returns the text that needed no pager.
     pub(super) fn end(&mut self) -> Vec<(Stream, Vec<u8>)> {
         if let Some(mut pager) = self.running.take() {
             drop(pager.stdin.take());

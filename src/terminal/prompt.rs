@@ -16,7 +16,7 @@ const CTRL_C: u8 = 3;
 /// The longest line in bytes that the kernel edits.
 const LONGEST: usize = 4096;
 
-/// The user's answer to a prompt.
+/// The operator's answer to a prompt.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum PromptAnswer {
     /// A line that ended with Enter.

@@ -117,7 +117,7 @@ impl Ui {
     }
 
     /// Sets the options that lead to this run's server, for all command lines printed from now on.
-    pub fn lead_to(&mut self, invocation: Invocation) {
+    pub fn set_invocation(&mut self, invocation: Invocation) {
         self.invocation = invocation;
     }
 
@@ -195,7 +195,8 @@ impl Ui {
         self.can_paint
     }
 
-    /// Records that stdin carries data. The user can still answer on the terminal of the process.
+    /// Records that stdin carries data. The operator can still answer on the terminal of the
+    /// process.
     pub fn stdin_carries_data(&mut self) {
         self.interactive = self.err_is_terminal && Prompt::open().is_ok();
     }
@@ -233,7 +234,8 @@ impl Ui {
         }
     }
 
-    /// Prints the text that was held back for a pager, and waits until the user closes the pager.
+    /// Prints the text that was held back for a pager, and waits until the operator closes the
+    /// pager.
     pub fn end_paging(&mut self) {
         let Some(mut pager) = self.pager.take() else { return };
         for (stream, text) in pager.end() {
@@ -258,8 +260,8 @@ impl Ui {
         }
         match taken {
             Ok(()) => Ok(true),
-            // A user who closes the pager has seen enough. The remaining work continues without
-            // output.
+            // An operator who closes the pager has seen enough. The remaining work continues
+            // without output.
             Err(_) if !self.ends_quietly() => Ok(true),
             Err(error) => Err(io::Error::new(error.kind(), Unwritten(error))),
         }

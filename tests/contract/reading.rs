@@ -24,7 +24,8 @@ fn records(server: &Server, text: &str, named: &[&str], prefix: Option<&str>) ->
     let places = locate::for_key(&catalog, text.as_bytes());
     let keys: Vec<_> = places.iter().map(|place| place.redis_keys.clone()).collect();
     let seen = library.observe(&keys);
-    let records = |(place, seen)| locate::records(&catalog, place, seen, &Thresholds::default());
+    let records =
+        |(place, seen)| locate::records_of_copy(&catalog, place, seen, &Thresholds::default());
     places.iter().zip(&seen).flat_map(records).collect()
 }
 
@@ -277,7 +278,8 @@ fn a_deployments_prefix_leads_to_its_records() {
 
 #[test]
 fn an_idempotency_key_that_looks_like_another_services_redis_key_is_that_services() {
-    // `idem:lock:k` fits express as the idempotency key `lock:k`, but the consumer's template is the more specific.
+    // `idem:lock:k` fits express as the idempotency key `lock:k`, but the consumer's template is
+    // the more specific.
     let server = Server::holding(&[("idem:lock:k", "1", 60_000)]);
     for text in ["k", "idem:lock:k", "lock:k"] {
         let names: Vec<_> = records(&server, text, &[], None)

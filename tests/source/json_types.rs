@@ -1,5 +1,5 @@
-//! `docs/schema/` says what the types say that become JSON: the fields of each struct, which of them may be left out or null, and
-//! the words of each enum.
+//! `docs/schema/` says what the types say that become JSON: the fields of each struct, which of
+//! them may be left out or null, and the words of each enum.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -101,7 +101,7 @@ const ENUMS: [(&str, &str, &str); 40] = [
     ("domain/snapshot/difference.rs", "DifferenceKind", "diff.json#/$defs/line/properties/what"),
     ("domain/snapshot/difference.rs", "HowRecordEnded", "diff.json#/$defs/line/properties/how"),
     ("domain/diagnosis/health.rs", "Status", "check.json#/$defs/status"),
-    ("domain/change/account.rs", "Ended", "sweep.json#/properties/outcome"),
+    ("domain/change/outcome_counts.rs", "Ended", "sweep.json#/properties/outcome"),
     ("domain/race/event.rs", "RaceAct", "race.json#/$defs/event/properties/step"),
     ("domain/race/event.rs", "RaceAnswer", "race.json#/$defs/event/properties/reply"),
     ("domain/race/run.rs", "RaceVerdict", "race.json#/$defs/line/properties/verdict"),

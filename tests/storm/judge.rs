@@ -44,7 +44,8 @@ pub enum Reason {
 pub enum Wrong {
     /// A sweep removed a lock whose worker lives.
     LiveLock,
-    /// A sweep by age removed a lock that ends by itself, though nobody said that its owner is dead.
+    /// A sweep by age removed a lock that ends by itself, though nobody said that its owner is
+    /// dead.
     EndsByItself,
     /// What was removed is not what had been looked at.
     NotWhatWasSeen,
@@ -101,17 +102,19 @@ impl Facts<'_> {
         self.at.saturating_sub(self.entry.written) / 1_000
     }
 
-    /// A lock that has neither an expiry nor an owner: it cannot be told from the one that stood there before.
+    /// A lock that has neither an expiry nor an owner: it cannot be told from the one that stood
+    /// there before.
     pub fn is_like_any_other(&self) -> bool {
         self.is_lock && self.entry.ends_at.is_none() && !self.names_owner
     }
 
-    /// How old a result is by what is stated of its TTL, in milliseconds; of one that never ends only its value may tell.
+    /// How old a result is by what is stated of its TTL, in milliseconds; of one that never ends
+    /// only its value may tell.
     fn stated_age_ms(&self) -> u64 {
         self.entry.left(self.at).map_or(u64::MAX, |left| self.result_ttl_ms.saturating_sub(left))
     }
 
-    fn ends_by_itself(&self) -> bool {
+    fn contains_expiry(&self) -> bool {
         self.entry.left(self.at).is_some_and(|left| left <= self.lock_ttl_ms + SLACK_MS)
     }
 }
@@ -140,7 +143,7 @@ pub fn wrongs(rule: Rule, facts: &Facts<'_>) -> Vec<Wrong> {
             let owner_is_dead = by == Reason::DeadOwner && facts.names_owner && !facts.is_alive;
             rule_out(
                 Wrong::EndsByItself,
-                by != Reason::Orphaned && facts.ends_by_itself() && !owner_is_dead,
+                by != Reason::Orphaned && facts.contains_expiry() && !owner_is_dead,
             );
         }
         Rule::OldResults(least) => {
@@ -274,7 +277,8 @@ mod tests {
         assert_eq!(judged(Rule::Unlock, &lock, like_any_other), [], "it is like the one before");
     }
 
-    /// A heartbeat gives a lock of 1 s half of its TTL after half a second: its end is the one that was seen.
+    /// A heartbeat gives a lock of 1 s half of its TTL after half a second: its end is the one that
+    /// was seen.
     #[test]
     fn an_unlock_takes_a_lock_that_ends_when_the_one_it_saw_ended() {
         let mut lock = entry(Some(NOW / 1_000 + 292), 207);

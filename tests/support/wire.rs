@@ -1,4 +1,5 @@
-//! The wire as a service uses it: commands, scripts, and the steps of a schema, with replies as schemas speak of them.
+//! The wire as a service uses it: commands, scripts, and the steps of a schema, with replies as
+//! schemas speak of them.
 
 use std::path::{Path, PathBuf};
 
@@ -54,8 +55,8 @@ pub fn source(name: &str) -> String {
 pub fn script(name: &str) -> String {
     let source = source(name);
     let parts = [
-        (&["deadline_of(", "read_clock("][..], "admin/part/deadline"),
-        (&["fields_of("], "admin/part/fields"),
+        (&["deadline_of(", "read_clock("][..], "admin/shared/deadline"),
+        (&["fields_of("], "admin/shared/fields"),
     ];
     let calls_any = |calls: &[&str]| calls.iter().any(|call| source.contains(call));
     let parts =

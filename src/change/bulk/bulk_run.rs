@@ -1,5 +1,5 @@
-//! One run of `purge` or `sweep`: the records that a rule selects are counted, changed, and
-//! accounted for.
+//! One run of `purge` or `sweep`: the records that a rule selects are counted and changed, and the
+//! outcome of each is counted.
 
 use std::convert::Infallible;
 use std::future::pending;
@@ -11,16 +11,16 @@ use tokio::sync::mpsc;
 use tokio::time::sleep_until;
 
 use super::change_batch::{BatchChanger, change_of};
-use super::preview::{MOST_KEPT_RECORDS, Preview};
 use super::read_ahead::{PendingRecords, ReadAhead};
 use super::recheck::{Rechecked, SelectedRecord, recheck};
 use super::rule::{BulkRule, PlannedAction};
+use super::selected_counts::{MOST_KEPT_RECORDS, SelectedCounts};
 use super::source::RecordSource;
 use crate::args::{ChangeArgs, ConfirmArgs};
 use crate::change::{Journal, RateLimiter, exit_after};
 use crate::context::Context;
 use crate::context::key_list::KeyList;
-use crate::domain::change::account::{Account, Ended};
+use crate::domain::change::outcome_counts::{Ended, OutcomeCounts};
 use crate::domain::select::Rate;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
@@ -42,12 +42,12 @@ pub struct BulkRun<'a, R: BulkRule> {
     /// The keys that are named one by one, if any are.
     key_list: Option<KeyList>,
     pub interrupt: Interrupt,
-    /// The selected records, counted.
-    pub found: Preview<R::Group>,
+    /// The selected records, counted before the prompt, or else while they are changed.
+    pub selected: SelectedCounts<R::Group>,
     /// True once all selected records were counted.
     pub is_counted: bool,
     /// The outcomes of the records.
-    pub account: Account,
+    pub outcomes: OutcomeCounts,
 }
 
 /// How the selected records are changed.
@@ -95,18 +95,19 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
             server,
             key_list,
             interrupt,
-            found: Preview::default(),
+            selected: SelectedCounts::default(),
             is_counted: false,
-            account: Account::default(),
+            outcomes: OutcomeCounts::default(),
         })
     }
 
-    /// Counts the records that the rule selects. Records that end by themselves are kept for the
-    /// change only if `keeps_held`. Nothing is changed, whatever the error.
+    /// Counts the records that the rule selects. Locks that only the death of their owner makes
+    /// orphans ([`Planned::needs_dead_owner`]) are kept for the change only if `keeps_expiring`.
+    /// Nothing is changed, whatever the error.
     ///
     /// # Errors
     /// The server could not be asked; Ctrl-C.
-    pub async fn count(&mut self, context: &Context, keeps_held: bool) -> Result<()> {
+    pub async fn count(&mut self, context: &Context, keeps_expiring: bool) -> Result<()> {
         let progress = context.ui.progress("keys scanned");
         let source = RecordSource::open(
             self.rule,
@@ -117,8 +118,9 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
         )
         .await?;
         let mut reader = self.reader.clone();
-        self.found =
-            Preview::count(self.rule, source, &mut reader, keeps_held, &self.interrupt).await?;
+        self.selected =
+            SelectedCounts::count(self.rule, source, &mut reader, keeps_expiring, &self.interrupt)
+                .await?;
         self.is_counted = true;
         Ok(())
     }
@@ -131,16 +133,16 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
         if self.writer.is_none() {
             context.ui.status("dry run: nothing was changed");
         }
-        if let Some(error) = self.found.unreachable {
+        if let Some(error) = self.selected.unreachable {
             return Err(error.into());
         }
         let has_scanned = self.key_list.is_none();
-        Ok(exit_after(&self.found.coverage, &self.rule.scope().catalog, has_scanned))
+        Ok(exit_after(&self.selected.coverage, &self.rule.scope().catalog, has_scanned))
     }
 
     /// Changes the records that were counted, or, if none were, the records that a scan finds now.
-    /// The account has every outcome, whatever the error; its own is [`Ended::NothingTried`] until
-    /// the backup and the audit log are open.
+    /// `outcomes` has the outcome of every record, whatever the error. Until the backup and the
+    /// audit log are open, the run itself counts as [`Ended::NothingTried`].
     ///
     /// # Errors
     /// As every change; partial if nodes of a cluster were left out.
@@ -155,8 +157,8 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
         // From here on SIGTERM, SIGQUIT and SIGHUP wait as Ctrl-C does, until backup and log are
         // whole.
         self.interrupt.handle_terminate()?;
-        let unreachable = self.found.unreachable.take();
-        let counted = if self.is_counted { self.found.selected.take() } else { None };
+        let unreachable = self.selected.unreachable.take();
+        let counted = if self.is_counted { self.selected.kept.take() } else { None };
         let mut source = None;
         if counted.is_none() {
             // The progress of the changes is shown, and not that of the scan.
@@ -175,28 +177,28 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
             grace: options.grace,
             owners: options.owners,
             limit: options.limit,
-            total: self.is_counted.then(|| self.found.tally.total().min(options.limit)),
+            total: self.is_counted.then(|| self.selected.tally.total().min(options.limit)),
             batch_changer: BatchChanger {
                 context,
                 writer,
                 journal: &mut journal,
                 audit_word: options.audit_word,
             },
-            account: &mut self.account,
+            outcomes: &mut self.outcomes,
         };
         // Records that were not counted before the prompt are counted while they are changed.
-        let count_into = if self.is_counted { None } else { Some(&mut self.found) };
+        let count_into = if self.is_counted { None } else { Some(&mut self.selected) };
         let ended = changes.run(counted.unwrap_or_default(), source, count_into).await;
         if matches!(ended, Ok(Ended::Interrupted)) {
-            journal.trail().stops_early();
+            journal.audit_log().stops_early();
         }
         let (backup, ended) = journal.close(ended, context.now()).await;
         let ended = match (ended, unreachable) {
             (Ok(_), Some(error)) => Err(error.into()),
             (ended, _) => ended,
         };
-        self.account.backup = backup.map(|file| file.display().to_string());
-        self.account.ended = *ended.as_ref().unwrap_or(&Ended::Failed);
+        self.outcomes.backup = backup.map(|file| file.display().to_string());
+        self.outcomes.ended = *ended.as_ref().unwrap_or(&Ended::Failed);
         ended.map(drop)
     }
 }
@@ -213,7 +215,7 @@ struct ChangeLoop<'a, R: BulkRule> {
     /// How many records are to be changed, if they were counted.
     total: Option<u64>,
     batch_changer: BatchChanger<'a>,
-    account: &'a mut Account,
+    outcomes: &'a mut OutcomeCounts,
 }
 
 impl<R: BulkRule> ChangeLoop<'_, R> {
@@ -221,24 +223,24 @@ impl<R: BulkRule> ChangeLoop<'_, R> {
     /// Ctrl-C. While a batch is changed, the next ones are read.
     ///
     /// # Errors
-    /// As every change; the account has the outcomes so far. If a node of a cluster does not
-    /// answer, the records of the others are changed, and the error is returned at the end.
+    /// As every change; `outcomes` has those so far. If a node of a cluster does not answer, the
+    /// records of the others are changed, and the error is returned at the end.
     async fn run(
         &mut self,
         counted: Vec<SelectedRecord>,
         mut source: Option<RecordSource<'_>>,
-        count_into: Option<&mut Preview<R::Group>>,
+        count_into: Option<&mut SelectedCounts<R::Group>>,
     ) -> Result<Ended> {
         let ui = &self.batch_changer.context.ui;
         // The selected records were not counted, so that the keys of the server are the total.
-        let mut keys_held = None;
+        let mut keys_on_server = None;
         if self.total.is_none()
             && matches!(source, Some(RecordSource::Scan(_)))
             && ui.shows_progress()
         {
-            keys_held = self.reader.keys_held().await.ok();
+            keys_on_server = self.reader.keys_on_server().await.ok();
         }
-        let progress = match keys_held {
+        let progress = match keys_on_server {
             Some(keys) => ui.progress_of(&processed_of_keys(0), Some(keys)),
             None => ui.progress_of("records processed", self.total),
         };
@@ -249,7 +251,7 @@ impl<R: BulkRule> ChangeLoop<'_, R> {
             waits,
             asks_owners: self.owners.is_some(),
             count_into,
-            bar: keys_held.map(|_| progress.clone()),
+            bar: keys_on_server.map(|_| progress.clone()),
         };
         // With a grace all records wait for it together; otherwise the next batch waits while one
         // is changed.
@@ -262,7 +264,7 @@ impl<R: BulkRule> ChangeLoop<'_, R> {
             pending::<Infallible>().await
         };
         let changing =
-            self.change_batches(PendingRecords::new(waiting), &progress, keys_held.is_some());
+            self.change_batches(PendingRecords::new(waiting), &progress, keys_on_server.is_some());
         let ended = tokio::select! {
             biased;
             ended = changing => ended,
@@ -275,8 +277,8 @@ impl<R: BulkRule> ChangeLoop<'_, R> {
             if let ScanEnd::Incomplete(error) = &report.end {
                 unread = Some(error.clone());
             }
-            if let Some(preview) = ahead.count_into {
-                preview.add_report(report);
+            if let Some(counts) = ahead.count_into {
+                counts.add_report(report);
             }
         }
         let (ended, unreachable) = ended?;
@@ -290,13 +292,13 @@ impl<R: BulkRule> ChangeLoop<'_, R> {
         }
     }
 
-    /// Scan, recheck, back up, compare and change, account: for one batch after the other.
+    /// Scan, recheck, back up, compare and change, count: for one batch after the other.
     ///
     /// Returns, beside how the changes ended, why a node of a cluster could not be asked, if
     /// nothing worse ended them.
     ///
     /// # Errors
-    /// As every change; the account has the outcomes so far.
+    /// As every change; `outcomes` has those so far.
     async fn change_batches(
         &mut self,
         mut pending: PendingRecords,
@@ -309,8 +311,8 @@ impl<R: BulkRule> ChangeLoop<'_, R> {
         loop {
             // Scan. The records of this batch were read while the batch before was changed.
             // A record that was changed partly, or perhaps, counts for the limit as a changed one.
-            let partly = self.account.partly.len() as u64;
-            let used = self.account.done + partly + self.account.unknown;
+            let partly = self.outcomes.partly.len() as u64;
+            let used = self.outcomes.done + partly + self.outcomes.unknown;
             let allowed = self.limit.saturating_sub(used);
             if allowed == 0 {
                 bar.finish_and_clear();
@@ -335,11 +337,11 @@ impl<R: BulkRule> ChangeLoop<'_, R> {
             let mut rechecked = rechecked?;
             unreachable = StoreError::unknown_or_first(unreachable, rechecked.unreachable.take());
             let changes = self.planned_changes(&mut rechecked);
-            *self.account = rechecked.account;
+            *self.outcomes = rechecked.outcomes;
 
-            // Back up, compare and change, account. Ctrl-C waits: a change without its line in the
+            // Back up, compare and change, count. Ctrl-C waits: a change without its line in the
             // log cannot be undone.
-            self.batch_changer.change(changes, self.account).await?;
+            self.batch_changer.change(changes, self.outcomes).await?;
 
             processed += records as u64;
             if shows_keys {
@@ -362,8 +364,8 @@ impl<R: BulkRule> ChangeLoop<'_, R> {
         if let Some(last) = batch.last() {
             sleep_until(last.read_at() + self.grace).await;
         }
-        let account = self.account.clone();
-        let mut rechecked = recheck(&mut self.reader, self.rule, batch, account).await?;
+        let outcomes = self.outcomes.clone();
+        let mut rechecked = recheck(&mut self.reader, self.rule, batch, outcomes).await?;
         let Some(owners) = &mut self.owners else { return Ok(rechecked) };
         leave_out_living(owners, &mut rechecked).await?;
         // The command may take seconds for an owner, and a lock may have been renewed meanwhile.
@@ -371,24 +373,24 @@ impl<R: BulkRule> ChangeLoop<'_, R> {
         for (record, _) in rechecked.same {
             dead.push(SelectedRecord::new(record).compact());
         }
-        let mut again = recheck(&mut self.reader, self.rule, dead, rechecked.account).await?;
+        let mut again = recheck(&mut self.reader, self.rule, dead, rechecked.outcomes).await?;
         again.unreachable = StoreError::unknown_or_first(rechecked.unreachable, again.unreachable);
         Ok(again)
     }
 
-    /// The changes to the records of a recheck; its account gets those that are left to expire.
+    /// The changes to the records of a recheck. Those that are left to expire are counted.
     fn planned_changes(&self, rechecked: &mut Rechecked<R::Group>) -> Vec<(KeyAction, Change)> {
         let mut changes = Vec::with_capacity(rechecked.same.len());
         for (record, planned) in rechecked.same.drain(..) {
             // Also a lock that the scan took for one that never expires: `--owner-alive` was not
             // asked about its owner.
-            let is_left = planned.may_be_held && self.owners.is_none();
+            let is_left = planned.needs_dead_owner && self.owners.is_none();
             match planned.action {
                 PlannedAction::Change(action) if !is_left => {
                     changes.push((action, change_of(record, &planned)));
                 }
                 PlannedAction::Change(_) | PlannedAction::LeaveToExpire => {
-                    rechecked.account.left_to_expire += 1;
+                    rechecked.outcomes.left_to_expire += 1;
                 }
             }
         }
@@ -400,24 +402,24 @@ fn processed_of_keys(records: u64) -> String {
     format!("{} records processed, keys scanned", count(records))
 }
 
-/// Leaves out the records whose owners are alive, or may be. A lock that ends by itself stays
-/// unless its owner is known to be dead.
+/// Leaves out the records whose owners are alive, or may be. A lock that expires stays unless its
+/// owner is known to be dead.
 ///
 /// # Errors
 /// Usage: the command cannot be run.
 async fn leave_out_living<G>(owners: &mut OwnerCheck, rechecked: &mut Rechecked<G>) -> Result<()> {
     // An owner may die after an answer.
     owners.forget();
-    let known = rechecked.same.iter().filter(|(record, _)| record.is_owner_told());
+    let known = rechecked.same.iter().filter(|(record, _)| record.is_owner_known());
     owners.ask(known.filter_map(|(record, _)| record.owner())).await?;
-    let account = &mut rechecked.account;
+    let outcomes = &mut rechecked.outcomes;
     let mut dead = Vec::with_capacity(rechecked.same.len());
     for (record, planned) in rechecked.same.drain(..) {
         let answer = match record.owner() {
-            _ if !record.is_owner_told() => OwnerAnswer::of_part(&record.key),
+            _ if !record.is_owner_known() => OwnerAnswer::of_part(&record.key),
             Some(owner) => owners.answer(owner),
-            None if planned.may_be_held => {
-                account.left_to_expire += 1;
+            None if planned.needs_dead_owner => {
+                outcomes.left_to_expire += 1;
                 continue;
             }
             // The schema keeps no owner, and such a lock never expires.
@@ -425,10 +427,10 @@ async fn leave_out_living<G>(owners: &mut OwnerCheck, rechecked: &mut Rechecked<
         };
         match answer {
             OwnerAnswer::Dead => dead.push((record, planned)),
-            OwnerAnswer::Alive => account.skipped_alive += 1,
+            OwnerAnswer::Alive => outcomes.skipped_alive += 1,
             OwnerAnswer::Unknown(why) => {
-                account.owner_unknown += 1;
-                account.owner_unknown_because.get_or_insert(why);
+                outcomes.owner_unknown += 1;
+                outcomes.owner_unknown_because.get_or_insert(why);
             }
         }
     }

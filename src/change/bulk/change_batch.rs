@@ -9,7 +9,7 @@ use anyhow::Result;
 use super::rule::Planned;
 use crate::change::Journal;
 use crate::context::Context;
-use crate::domain::change::account::Account;
+use crate::domain::change::outcome_counts::OutcomeCounts;
 use crate::domain::record::{Content, Record};
 use crate::render::escape;
 use crate::store::backup::RecordLabel;
@@ -46,11 +46,11 @@ impl BatchChanger<'_> {
     /// Makes changes, and counts the outcome of each record.
     ///
     /// # Errors
-    /// As every change; the account has the outcomes so far.
+    /// As every change; `counts` has the outcomes so far.
     pub(super) async fn change(
         &mut self,
         changes: Vec<(KeyAction, Change)>,
-        account: &mut Account,
+        counts: &mut OutcomeCounts,
     ) -> Result<()> {
         // One call makes one action, and schemas with different lock TTLs have different ones.
         let mut by_action: Vec<(KeyAction, Vec<Change>)> = Vec::new();
@@ -61,7 +61,7 @@ impl BatchChanger<'_> {
             }
         }
         for (action, changes) in by_action {
-            self.change_with(action, changes, account).await?;
+            self.change_with(action, changes, counts).await?;
         }
         Ok(())
     }
@@ -71,7 +71,7 @@ impl BatchChanger<'_> {
         &mut self,
         action: KeyAction,
         mut changes: Vec<Change>,
-        account: &mut Account,
+        counts: &mut OutcomeCounts,
     ) -> Result<()> {
         let mut other_slots = Vec::with_capacity(changes.len());
         for change in &mut changes {
@@ -91,7 +91,7 @@ impl BatchChanger<'_> {
                     outcome = Outcome::Partly;
                 }
             }
-            count(account, &change.label, outcome);
+            count(counts, &change.label, outcome);
         }
         ended
     }
@@ -142,20 +142,20 @@ impl BatchChanger<'_> {
 }
 
 /// Counts the outcome of a record.
-fn count(account: &mut Account, label: &RecordLabel, outcome: Outcome) {
+fn count(counts: &mut OutcomeCounts, label: &RecordLabel, outcome: Outcome) {
     match outcome {
-        Outcome::Done | Outcome::Expires(_) => account.done += 1,
+        Outcome::Done | Outcome::Expires(_) => counts.done += 1,
         Outcome::FoundDone => {
-            account.done += 1;
-            account.read_back += 1;
+            counts.done += 1;
+            counts.read_back += 1;
         }
         Outcome::Partly => {
-            account.partly.push(format!("{}/{}", label.schema, escape::text(&label.key)));
+            counts.partly.push(format!("{}/{}", label.schema, escape::text(&label.key)));
         }
-        Outcome::Kept => account.left_to_expire += 1,
-        Outcome::ChangedMeanwhile => account.changed_meanwhile += 1,
-        Outcome::Gone => account.gone += 1,
-        Outcome::Unknown => account.unknown += 1,
+        Outcome::Kept => counts.left_to_expire += 1,
+        Outcome::ChangedMeanwhile => counts.changed_meanwhile += 1,
+        Outcome::Gone => counts.gone += 1,
+        Outcome::Unknown => counts.unknown += 1,
         Outcome::NotMade => {}
     }
 }

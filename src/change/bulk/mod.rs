@@ -1,15 +1,15 @@
 //! What `purge` and `sweep` share. A run scans, rechecks, backs up, compares and changes, and
-//! accounts for each record: [`BulkRun::change`] is that sentence.
+//! counts the outcome of each record: [`BulkRun::change`] is that sentence.
 //!
 //! A command brings a [`BulkRule`], which says which records are meant and what is planned for each
 //! of them.
 
 mod bulk_run;
 mod change_batch;
-mod preview;
 mod read_ahead;
 mod recheck;
 mod rule;
+mod selected_counts;
 mod source;
 
 pub use self::bulk_run::{BulkOptions, BulkRun};

@@ -5,9 +5,9 @@ use anyhow::{Error, Result};
 use indicatif::ProgressBar;
 use tokio::sync::mpsc::{Receiver, Sender};
 
-use super::preview::Preview;
 use super::recheck::{SelectedRecord, refresh};
 use super::rule::{BulkRule, Planned};
+use super::selected_counts::SelectedCounts;
 use super::source::RecordSource;
 use crate::scan::SelectedPage;
 use crate::store::RecordReader;
@@ -19,11 +19,11 @@ pub(super) struct ReadAhead<'a, R: BulkRule> {
     pub(super) reader: RecordReader,
     /// True if a grace or a rate makes records wait between the read and the recheck.
     pub(super) waits: bool,
-    /// True if `--owner-alive` decides about locks that end by themselves; otherwise these are left
-    /// alone.
+    /// True if `--owner-alive` decides about locks of [`Planned::needs_dead_owner`]; otherwise
+    /// these are left to expire.
     pub(super) asks_owners: bool,
     /// Where records are counted that were not counted before the prompt; `None` if they were.
-    pub(super) count_into: Option<&'a mut Preview<R::Group>>,
+    pub(super) count_into: Option<&'a mut SelectedCounts<R::Group>>,
     /// Shows how many keys were scanned, if their number is the progress of the run.
     pub(super) bar: Option<ProgressBar>,
 }
@@ -51,8 +51,8 @@ impl<R: BulkRule> ReadAhead<'_, R> {
         queue: &Sender<Result<SelectedRecord>>,
     ) -> Result<()> {
         while let Some(page) = source.next_page_to_change(self.rule).await? {
-            if let Some(preview) = &mut self.count_into {
-                preview.add(&page, source.keys());
+            if let Some(counts) = &mut self.count_into {
+                counts.add(&page, source.keys());
             }
             let selected = self.selected(page).await?;
             send_all(selected, queue).await;
@@ -70,7 +70,7 @@ impl<R: BulkRule> ReadAhead<'_, R> {
     ) -> Result<Vec<SelectedRecord>> {
         let mut records = Vec::with_capacity(page.selected.len());
         for (record, planned) in page.selected {
-            if self.asks_owners || !planned.may_be_held {
+            if self.asks_owners || !planned.needs_dead_owner {
                 records.push(record);
             }
         }

@@ -13,9 +13,9 @@ use anyhow::Result;
 use tokio::time::Instant;
 
 use super::rule::{BulkRule, Planned};
-use crate::domain::change::account::Account;
+use crate::domain::change::outcome_counts::OutcomeCounts;
 use crate::domain::record::{
-    Candidate, Claim, Comparison, FieldSet, Identity, KeyState, Observation, Record, locate,
+    Author, Candidate, Comparison, FieldSet, Identity, KeyState, Observation, Record, locate,
 };
 use crate::domain::select::{Missing, Selected};
 use crate::store::{MOST_FURTHER, ReadResult, RecordReader, StoreError};
@@ -70,7 +70,7 @@ impl SelectedRecord {
     /// fields that are needed to select it.
     fn is_fresh(&self, needed: FieldSet) -> bool {
         let Self::Whole { record, read_at } = self else { return false };
-        let is_decided = record.claim != Claim::Provisional && !record.lacks(needed);
+        let is_decided = record.author != Author::Provisional && !record.lacks(needed);
         is_decided && is_comparable(record) && read_at.elapsed() < FRESH
     }
 }
@@ -79,11 +79,11 @@ impl SelectedRecord {
 pub(super) struct Rechecked<G> {
     /// The records that did not change since they were selected, each with its plan.
     pub(super) same: Vec<(Record, Planned<G>)>,
-    /// The account so far, with the records that changed. A recheck that is interrupted returns no
-    /// account, and has counted nothing.
-    pub(super) account: Account,
-    /// Why a node of a cluster could not be asked, or what the user may not read: these records are
-    /// left alone.
+    /// The outcomes so far, and those of the records that changed. An interrupted recheck returns
+    /// none, so that it has counted nothing.
+    pub(super) outcomes: OutcomeCounts,
+    /// Why a node of a cluster could not be asked, or what the Redis user may not read: these
+    /// records are left alone.
     pub(super) unreachable: Option<StoreError>,
 }
 
@@ -95,11 +95,11 @@ pub(super) async fn recheck<R: BulkRule>(
     reader: &mut RecordReader,
     rule: &R,
     selected: Vec<SelectedRecord>,
-    account: Account,
+    outcomes: OutcomeCounts,
 ) -> Result<Rechecked<R::Group>> {
     let mut rechecked =
-        Rechecked { same: Vec::with_capacity(selected.len()), account, unreachable: None };
-    let needed = rule.scope().needed;
+        Rechecked { same: Vec::with_capacity(selected.len()), outcomes, unreachable: None };
+    let needed = rule.scope().needed_fields;
     let mut stale = Vec::new();
     for selected in selected {
         if selected.is_fresh(needed)
@@ -115,7 +115,7 @@ pub(super) async fn recheck<R: BulkRule>(
     for ((candidate, identity), now) in stale.into_iter().zip(now) {
         let Some(now) = rechecked.if_same(reader, &identity, now)? else { continue };
         match decode(rule, candidate, now) {
-            Some(record) if record.claim == Claim::Provisional || record.lacks(needed) => {
+            Some(record) if record.author == Author::Provisional || record.lacks(needed) => {
                 undecided.push(record);
             }
             record => rechecked.select_again(rule, record),
@@ -126,7 +126,7 @@ pub(super) async fn recheck<R: BulkRule>(
 }
 
 impl<G> Rechecked<G> {
-    /// What was read now, if the record is the one that was selected; the account gets every other.
+    /// What was read now, if the record is the one that was selected. Every other is counted.
     ///
     /// # Errors
     /// The server could not be asked.
@@ -145,7 +145,7 @@ impl<G> Rechecked<G> {
                 );
                 return Ok(None);
             }
-            // A record that the user may not read did not change because of that.
+            // A record that the Redis user may not read did not change because of that.
             Err(error) if error.is_permission() => {
                 self.unreachable =
                     StoreError::unknown_or_first(self.unreachable.take(), Some(error));
@@ -155,9 +155,9 @@ impl<G> Rechecked<G> {
         };
         match identity.compare(&now) {
             Comparison::Same => return Ok(Some(now)),
-            Comparison::Renewed => self.account.renewed += 1,
-            Comparison::Changed if now.is_absent() => self.account.gone += 1,
-            Comparison::Changed => self.account.changed_meanwhile += 1,
+            Comparison::Renewed => self.outcomes.renewed += 1,
+            Comparison::Changed if now.is_absent() => self.outcomes.gone += 1,
+            Comparison::Changed => self.outcomes.changed_meanwhile += 1,
         }
         Ok(None)
     }
@@ -196,26 +196,26 @@ impl<G> Rechecked<G> {
                 let seen = record.seen.clone();
                 match decode(rule, Candidate::from(record), whole) {
                     Some(whole) => self.select_again(rule, Some(Record { seen, ..whole })),
-                    None => self.account.unrecognised += 1,
+                    None => self.outcomes.unrecognised += 1,
                 }
             }
         }
         Ok(())
     }
 
-    /// Keeps a record that the rule still selects; the account gets every other. `None` is a record
-    /// that no longer decodes.
+    /// Keeps a record that the rule still selects. Every other is counted. `None` is a record that
+    /// no longer decodes.
     fn select_again(&mut self, rule: &impl BulkRule<Group = G>, record: Option<Record>) {
         let Some(mut record) = record else {
-            self.account.changed_meanwhile += 1;
+            self.outcomes.changed_meanwhile += 1;
             return;
         };
         if is_too_large(&record) {
-            self.account.too_large += 1;
+            self.outcomes.too_large += 1;
             return;
         }
-        if record.claim.is_unrecognised() || record.claim == Claim::Provisional {
-            self.account.unrecognised += 1;
+        if record.author.is_unrecognised() || record.author == Author::Provisional {
+            self.outcomes.unrecognised += 1;
             return;
         }
         match rule.select(&record) {
@@ -224,8 +224,8 @@ impl<G> Rechecked<G> {
                 record.forget_responses();
                 self.same.push((record, planned));
             }
-            Selected::Unproven(Missing::Field(_) | Missing::Format) => self.account.too_large += 1,
-            Selected::Unproven(_) | Selected::No => self.account.changed_meanwhile += 1,
+            Selected::Unproven(Missing::Field(_) | Missing::Format) => self.outcomes.too_large += 1,
+            Selected::Unproven(_) | Selected::No => self.outcomes.changed_meanwhile += 1,
         }
     }
 }
@@ -239,7 +239,7 @@ fn is_comparable(record: &Record) -> bool {
 /// True if only the rest of a value could show whose record it is, and that rest is too large to
 /// read.
 pub(super) fn is_too_large(record: &Record) -> bool {
-    if record.claim != Claim::Provisional {
+    if record.author != Author::Provisional {
         return false;
     }
     let mut sizes = record.seen.keys.iter().filter_map(|key| key.content.size());
@@ -319,7 +319,7 @@ mod tests {
     fn a_read_that_leaves_the_claim_open_is_not_the_last_one() {
         let mut record = chi(CHI_LOCK, TimeLeft::NoExpiry);
         assert!(SelectedRecord::new(record.clone()).is_fresh(FieldSet::ALL));
-        record.claim = Claim::Provisional;
+        record.author = Author::Provisional;
         assert!(!SelectedRecord::new(record).is_fresh(FieldSet::NONE));
     }
 }

@@ -11,18 +11,19 @@ use crate::exit::CommandError;
 use crate::scan::RecordFilter;
 use crate::store::KeyAction;
 
-/// What is read of the records that a rule selects from.
+/// What is read of the records that a rule selects from. Each field costs commands or bytes, so a
+/// rule sets only what it selects by.
 pub struct Scope {
     /// The schemas whose records are read.
     pub catalog: Catalog,
     /// The ages and sizes from which on a record has a finding.
     pub thresholds: Thresholds,
     /// Bytes of each value that a scan reads at least.
-    pub least: usize,
+    pub min_bytes: usize,
     /// The fields of values that the rule selects by.
-    pub needed: FieldSet,
+    pub needed_fields: FieldSet,
     /// True if the rule selects by the lengths of values.
-    pub lengths: bool,
+    pub reads_lengths: bool,
 }
 
 /// Which records a command selects, and what it plans for each.
@@ -61,9 +62,10 @@ pub struct Planned<G> {
     pub key_indexes: Vec<usize>,
     /// What is done to these Redis keys.
     pub action: PlannedAction,
-    /// True for a lock that ends by itself: it is changed only if `--owner-alive` says that its
-    /// owner is dead.
-    pub may_be_held: bool,
+    /// True for a lock that expires and may belong to a live worker. It is changed only if
+    /// `--owner-alive` says that its owner is dead; otherwise it is left to expire. Never true in a
+    /// purge, because the operator has chosen the locks.
+    pub needs_dead_owner: bool,
 }
 
 /// What is planned for the Redis keys of a record.
@@ -100,7 +102,7 @@ pub fn check_members(context: &mut Context, catalog: &Catalog) -> Result<(), Com
 
 /// Passes a selection that is narrow enough to be changed, so that values of other programs stay.
 /// `key_glob` is `--match`, and `names_keys` is true if keys are named one by one.
-/// `takes_unreadable` is true if the command also changes values that do not decode.
+/// `changes_unreadable` is true if the command also changes values that do not decode.
 ///
 /// # Errors
 /// Usage: refused for safety, with the option that is missing.
@@ -109,7 +111,7 @@ pub fn check_narrow(
     schemas: &SchemaArgs,
     key_glob: Option<&[u8]>,
     names_keys: bool,
-    takes_unreadable: bool,
+    changes_unreadable: bool,
 ) -> Result<(), CommandError> {
     let is_narrow = names_keys || key_glob.is_some_and(glob::has_literal);
     for schema in catalog.scanned() {
@@ -124,7 +126,7 @@ pub fn check_narrow(
     // The value does not tell whose it is, so that the operator has to.
     let is_schema_named = !schemas.schema.is_empty();
     let has_prefix = schemas.prefix.as_ref().is_some_and(|prefix| !prefix.is_empty());
-    if takes_unreadable && !(is_schema_named && (is_narrow || has_prefix)) {
+    if changes_unreadable && !(is_schema_named && (is_narrow || has_prefix)) {
         return Err(CommandError::usage("an unreadable value may belong to any program").hint(
             "pass --schema, together with --prefix or a --match with fixed text; purge also \
             accepts KEYs",

@@ -11,7 +11,7 @@ use crate::domain::record::{Candidate, Record, TimeLeft};
 use crate::domain::select::{Coverage, Selected};
 use crate::exit::CommandError;
 use crate::interrupt::Interrupt;
-use crate::scan::{Lengths, Scan, ScanEnd, ScanPlan, ScanReport, SelectedPage};
+use crate::scan::{Lengths, Scan, ScanEnd, ScanQuery, ScanReport, SelectedPage};
 use crate::store::read::lookup::{Lookup, LookupResult};
 use crate::store::{MOST_WHOLE, ReadLimit, RecordReader, StoreError};
 use crate::terminal::frame::ProgressLine;
@@ -48,14 +48,14 @@ impl<'a> RecordSource<'a> {
             return Ok(Self::Named(Box::new(named)));
         }
         let scope = rule.scope();
-        let plan = ScanPlan {
+        let query = ScanQuery {
             catalog: &scope.catalog,
             thresholds: scope.thresholds.clone(),
-            head: ReadLimit::Bytes(scope.least),
-            needed: scope.needed,
-            lengths: if scope.lengths { Lengths::All } else { Lengths::None },
+            head: ReadLimit::Bytes(scope.min_bytes),
+            needed: scope.needed_fields,
+            lengths: if scope.reads_lengths { Lengths::All } else { Lengths::None },
         };
-        let mut scan = Scan::start(reader, plan, interrupt, progress).await?;
+        let mut scan = Scan::start(reader, query, interrupt, progress).await?;
         if rule.reads_deadlines_first() {
             scan = scan.deadlines_first();
         }
@@ -192,7 +192,7 @@ impl<'a> NamedRecords<'a> {
             if matches!(selection, Selected::No) {
                 self.coverage.named.add_not_chosen(&record, rule.left_out_because(&record));
             }
-            if let Some(planned) = self.coverage.take(&record, selection) {
+            if let Some(planned) = self.coverage.plan_or_count(&record, selection) {
                 selected.push((record, planned));
             }
         }
@@ -246,16 +246,16 @@ impl<'a> NamedRecords<'a> {
         if found.records.is_empty() && found.why_unread.is_none() && !was_seen {
             self.coverage.named.add_absent(&found.given);
         }
-        let has_own = found.records.iter().any(|record| !record.claim.is_unrecognised());
+        let has_own = found.records.iter().any(|record| !record.author.is_unrecognised());
         for record in found.records {
             let hash = self.hash(&record.seen.keys[0].redis_key);
             if !self.seen.insert(hash) {
                 continue;
             }
-            if self.coverage.count_claim(&record) {
+            if self.coverage.count_by_author(&record) {
                 records.push(record);
             } else if !has_own {
-                let why = record.claim.unrecognised_because().unwrap_or_default();
+                let why = record.author.unrecognised_because().unwrap_or_default();
                 let why = format!("it does not match schema {}: {why}", record.schema.name);
                 self.coverage.named.add_unrecognised(&record, why);
             }

@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use crate::change;
 use crate::context::Context;
-use crate::domain::manual::{self, Completion, Overrides, Refusal};
+use crate::domain::manual::{self, Completion, NotExecutable, Overrides};
 use crate::domain::record::{Content, Record, Response};
 use crate::domain::schema::{Schema, Step};
 use crate::domain::step::{Answer, StepInputs};
@@ -227,23 +227,24 @@ fn loses(record: &Record, lost: &[String]) -> CommandError {
     ))
 }
 
-fn refused(record: &Record, why: &Refusal) -> CommandError {
+fn refused(record: &Record, why: &NotExecutable) -> CommandError {
     let key = escape::key(&record.key);
     let name = &record.schema.name;
     match why {
-        Refusal::Absent => {
+        NotExecutable::Absent => {
             CommandError::new(Exit::No, format!("{key}: {why} under {name}; nothing was done"))
                 .hint(
                     "check --schema and --prefix; if the lock has expired, --create stores the \
                     response anyway",
                 )
         }
-        Refusal::Released => CommandError::new(Exit::No, format!("{key}: {why}; nothing was done"))
-            .hint(
+        NotExecutable::Released => {
+            CommandError::new(Exit::No, format!("{key}: {why}; nothing was done")).hint(
                 "the next request executes the operation; remove the record with `purge` and \
                 --state released to store a response with --create",
-            ),
-        Refusal::Completed | Refusal::Failed => {
+            )
+        }
+        NotExecutable::Completed | NotExecutable::Failed => {
             let then = match record.next_request.answer {
                 Answer::Replay => "; retries get the result shown above",
                 _ => "",
@@ -251,10 +252,12 @@ fn refused(record: &Record, why: &Refusal) -> CommandError {
             CommandError::usage(format!("{key}: {why}{then}"))
                 .hint("pass --replace to replace it with this response")
         }
-        Refusal::Unreadable(_) => CommandError::usage(format!("{key}: {why}"))
+        NotExecutable::Unreadable(_) => CommandError::usage(format!("{key}: {why}"))
             .hint("pass --replace to replace it with this response"),
-        Refusal::Undescribed(step) => change::undescribed(&record.schema, step),
-        Refusal::WrongType | Refusal::NoSuchStep => CommandError::usage(format!("{key}: {why}")),
+        NotExecutable::Undescribed(step) => change::undescribed(&record.schema, step),
+        NotExecutable::WrongType | NotExecutable::NoSuchStep => {
+            CommandError::usage(format!("{key}: {why}"))
+        }
     }
 }
 

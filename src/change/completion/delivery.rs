@@ -32,7 +32,8 @@ pub(crate) fn check_delivery(
     }
     let next = &completed.next_request;
     // A value that keeps the time of an expired one has expired, too.
-    let has_expired = completed.lapsing().is_some_and(|(value, _)| value.lapsed.is_some());
+    let has_expired =
+        completed.contained_expiry().is_some_and(|(value, _)| value.past_expiry.is_some());
     if has_expired && inputs.error.is_none() {
         let redis_key = &completed.seen.keys[schema.result_key_index()].redis_key;
         return Err(CommandError::usage(format!(

@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use super::rows::RestoredRows;
 use super::source::{CheckedBackup, KeysToRestore};
-use crate::change::{self, AuditTrail, Noted};
+use crate::change::{self, AuditLog, Noted};
 use crate::context::Context;
 use crate::domain::history::OUTCOME_UNKNOWN;
 use crate::domain::record::KeyIdentity;
@@ -28,7 +28,7 @@ pub enum Mode<'a> {
     /// Tells what would come back.
     Looks(&'a Client),
     /// Brings it back and notes it.
-    Restores(&'a Writer, &'a mut AuditTrail),
+    Restores(&'a Writer, &'a mut AuditLog),
 }
 
 impl Mode<'_> {
@@ -55,11 +55,11 @@ impl Mode<'_> {
             counts.push(of_record.len());
             returns.extend(of_record);
         }
-        let (writer, trail) = match self {
+        let (writer, audit_log) = match self {
             Self::Looks(client) => {
                 return Ok((per_record(client.would_restore(&returns).await?, &counts), Ok(())));
             }
-            Self::Restores(writer, trail) => (writer, trail),
+            Self::Restores(writer, audit_log) => (writer, audit_log),
         };
         let (restored, ended) = writer.restore(&returns).await;
         let restored = per_record(restored, &counts);
@@ -79,7 +79,7 @@ impl Mode<'_> {
         }
         for (what, noted) in [("restored", back), (OUTCOME_UNKNOWN, unknown)] {
             // A Redis key that is back is shown even if the change could not be noted.
-            let told = trail
+            let told = audit_log
                 .note(noted.into_iter(), what, &writer.name(), Some(file), context.now())
                 .await;
             ended = ended.and(told.map_err(anyhow::Error::from));
@@ -211,7 +211,7 @@ fn refused(error: StoreError) -> anyhow::Error {
         return error.into();
     }
     CommandError::new(
-        Exit::Refused,
+        Exit::RefusedForNow,
         format!("the server cannot read the format of the values in this backup: {text}"),
     )
     .hint(

@@ -40,7 +40,7 @@ pub enum Ending {
     Untold,
     /// No node of the cluster serves its slot as a whole, because the slot is being moved.
     Moving,
-    /// It could not be read: its node does not answer, or the user may not read it.
+    /// It could not be read: its node does not answer, or the Redis user may not read it.
     Unread,
 }
 
@@ -346,8 +346,8 @@ impl RestoredRows {
             ..row
         };
         match self.output {
-            Output::Table if seen == 0 => restored::heading() + &restored::line(&row, width),
-            Output::Table => restored::line(&row, width),
+            Output::Text if seen == 0 => restored::heading() + &restored::line(&row, width),
+            Output::Text => restored::line(&row, width),
             Output::Json => self.document.before_value() + &restored::json(&row),
             Output::Jsonl => restored::json(&row) + "\n",
         }

@@ -205,7 +205,7 @@ pub(super) async fn set(
              from the file, or change it with --retry-window",
         );
     }
-    // The password of the former server would go to the new one without the user noticing.
+    // The password of the former server would go to the new one without the operator noticing.
     if let Some(field) = written.login_kept {
         context
             .ui

@@ -120,7 +120,7 @@ impl ContextTest {
         if error.lost_the_reply() {
             return Err(error.clone());
         }
-        let exit = if error.is_permission() { Exit::Permission } else { Exit::Refused };
+        let exit = if error.is_permission() { Exit::Permission } else { Exit::RefusedForNow };
         if self.exit == Exit::Done {
             self.exit = exit;
         }

@@ -8,7 +8,7 @@ use fastrand::Rng;
 
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::doctor::{DataCollector, DataSample, FactResult, MemberCounts, other_forms};
-use crate::domain::record::locate::{for_redis_key, member, records_in};
+use crate::domain::record::locate::{for_redis_key, member, records};
 use crate::domain::record::{Candidate, Content, Observation, Record};
 use crate::domain::schema::{Catalog, Schema};
 use crate::store::doctor::{is_fatal, refused_sample};
@@ -218,7 +218,7 @@ impl DataReading<'_> {
                 found.push(member(self.catalog, schema, name, seen, &Thresholds::default()));
             }
             // The release that recognises the value wrote it.
-            let own = found.iter().find(|record| !record.claim.is_unrecognised());
+            let own = found.iter().find(|record| !record.author.is_unrecognised());
             if let Some(record) = own.or(found.first()) {
                 self.add(record);
             }
@@ -288,7 +288,7 @@ impl DataReading<'_> {
     /// Looks at the record in what was read, if there is one. If several schemas read it, it counts
     /// for the first.
     fn look_at(&mut self, candidate: &Candidate, seen: Observation) {
-        let found = records_in(self.catalog, candidate, seen, &Thresholds::default());
+        let found = records(self.catalog, candidate, seen, &Thresholds::default());
         if let Some(record) = found.first() {
             self.add(record);
         }
@@ -332,7 +332,7 @@ impl DataReading<'_> {
                     members.push(OtherMember { of, schema, key, is_other_form: false });
                     continue;
                 }
-                if !other.takes_key(key) {
+                if !other.accepts_key(key) {
                     continue;
                 }
                 let found = for_redis_key(self.catalog, &redis_keys[0]);
@@ -377,9 +377,8 @@ impl DataReading<'_> {
             for (seen, place) in read.into_iter().zip(places.by_ref()) {
                 let Ok(seen) = seen else { continue };
                 looked_for.elsewhere[place.of] |= !place.is_other_form;
-                let found =
-                    records_in(self.catalog, &place.candidate, seen, &Thresholds::default());
-                let Some(record) = found.iter().find(|record| !record.claim.is_unrecognised())
+                let found = records(self.catalog, &place.candidate, seen, &Thresholds::default());
+                let Some(record) = found.iter().find(|record| !record.author.is_unrecognised())
                 else {
                     continue;
                 };
@@ -425,7 +424,7 @@ impl DataReading<'_> {
 
 /// The place of another form of a key; `None` if the schema has no such key.
 fn form_at(of: usize, schema: &Arc<Schema>, form: &[u8]) -> Option<OtherPlace> {
-    if !schema.takes_key(form) {
+    if !schema.accepts_key(form) {
         return None;
     }
     let candidate = Candidate {

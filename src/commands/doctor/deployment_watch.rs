@@ -85,7 +85,7 @@ impl DeploymentWatch<'_> {
                     continue;
                 }
                 let mut found = drawn.found.unwrap_or_default();
-                found.retain(|record| !record.claim.is_unrecognised());
+                found.retain(|record| !record.author.is_unrecognised());
                 let [record] = &found[..] else { continue };
                 if let Some(hold) = hold_ms(record) {
                     run.holds_ms.push((record.schema.name.clone(), hold));
@@ -125,7 +125,8 @@ impl DeploymentWatch<'_> {
             for ((candidate, lock), seen) in page.iter_mut().zip(read) {
                 // The user no longer may read it, so that nothing more is known of it.
                 let Ok(seen) = seen else { continue };
-                let found = locate::records(self.catalog, candidate, &seen, &Thresholds::default());
+                let found =
+                    locate::records_of_copy(self.catalog, candidate, &seen, &Thresholds::default());
                 let record = found.iter().find(|record| record.schema.name == lock.schema.name);
                 lock.look(record, &seen, at);
             }

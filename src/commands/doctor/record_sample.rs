@@ -144,7 +144,7 @@ pub(super) async fn draw(
         for ((candidate, drawn), seen) in page.iter().zip(read) {
             let found = match seen {
                 Ok(seen) => {
-                    Some(locate::records(catalog, candidate, &seen, &Thresholds::default()))
+                    Some(locate::records_of_copy(catalog, candidate, &seen, &Thresholds::default()))
                 }
                 Err(_) => None,
             };
@@ -154,7 +154,8 @@ pub(super) async fn draw(
     Ok(Draw {
         keys,
         there: sampler.there,
-        // The sampler leaves out keys that the user may not read, and nodes that do not answer.
+        // The sampler leaves out keys that the Redis user may not read, and nodes that do not
+        // answer.
         has_gaps: sampler.forbidden().is_some() || sampler.missed().is_some(),
         records,
     })
@@ -180,7 +181,7 @@ async fn sample(
             sample.add_writer(record, other_author(catalog, record));
         }
         let recognised: Vec<_> =
-            found.iter().filter(|record| !record.claim.is_unrecognised()).collect();
+            found.iter().filter(|record| !record.author.is_unrecognised()).collect();
         if !recognised.is_empty() {
             sample.keys_of_records += drawn;
         }

@@ -18,7 +18,7 @@ use crate::domain::schema::{Catalog, Schema};
 use crate::domain::select::{Selected, Selection};
 use crate::exit::CommandError;
 use crate::interrupt::Interrupt;
-use crate::scan::{Lengths, Scan, ScanEnd, ScanPlan, ScanReport};
+use crate::scan::{Lengths, Scan, ScanEnd, ScanQuery, ScanReport};
 use crate::store::{ReadLimit, RecordReader};
 
 /// How much of each value a page reads, so that the reply for 500 records stays below 8 MiB. Most
@@ -53,7 +53,7 @@ pub(super) async fn read(
     // The filter by body needs whole bodies.
     let head =
         if selection.reads_bodies() { ReadLimit::Whole } else { ReadLimit::Bytes(PAGE_HEAD) };
-    let plan = ScanPlan {
+    let query = ScanQuery {
         catalog,
         thresholds: args.thresholds.thresholds(),
         head,
@@ -62,7 +62,7 @@ pub(super) async fn read(
         lengths: Lengths::None,
     };
     let progress = context.ui.progress("keys scanned");
-    let scan = Scan::start(reader, plan, &interrupt, progress).await?;
+    let scan = Scan::start(reader, query, &interrupt, progress).await?;
     let reading = ServerReading { scan, head, rule, selection: &selection, schemas: Vec::new() };
     reading.run(args.within_ms()).await
 }

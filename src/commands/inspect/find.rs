@@ -12,7 +12,7 @@ use crate::domain::schema::Catalog;
 use crate::exit::{CommandError, Exit};
 use crate::interrupt::Interrupt;
 use crate::render::{escape, listing::Listing, words};
-use crate::scan::{self, Lengths, Scan, ScanEnd, ScanPlan, ScanReport};
+use crate::scan::{self, Lengths, Scan, ScanEnd, ScanQuery, ScanReport};
 use crate::store::{ReadLimit, RecordReader};
 
 /// The scan ends after this many records, because a person does not read more, and a longer text
@@ -60,7 +60,7 @@ pub(super) async fn find(
     }
     let interrupt = Interrupt::listen()?;
     let thresholds = args.thresholds.thresholds();
-    let plan = ScanPlan {
+    let query = ScanQuery {
         catalog,
         thresholds,
         head: ReadLimit::Bytes(0),
@@ -69,7 +69,7 @@ pub(super) async fn find(
     };
     let reader = reader.clone().scanning(args.scan.scan_options());
     let mut scan =
-        Scan::start(reader.clone(), plan, &interrupt, context.ui.progress("keys scanned")).await?;
+        Scan::start(reader.clone(), query, &interrupt, context.ui.progress("keys scanned")).await?;
     // The search is for a key, so it also finds values that no schema recognises.
     scan = scan.with_unrecognised();
     let mut found: Vec<Record> = Vec::new();
@@ -92,11 +92,11 @@ pub(super) async fn find(
     scan::explain_left_out(context, catalog);
     // After a lost connection, the records cannot be read again.
     let can_read = !matches!(report.end, ScanEnd::Failed(_));
-    if args.output != Output::Table && !can_read {
+    if args.output != Output::Text && !can_read {
         return Ok(FoundKeys { names: None, report });
     }
     // Without a server that answers, people still see what the scan read of the records.
-    if args.output != Output::Table || (names.len() == 1 && can_read) {
+    if args.output != Output::Text || (names.len() == 1 && can_read) {
         if is_cut {
             context.ui.warning(&format!(
                 "only the first {MOST} records are shown; use a longer text to find fewer"

@@ -46,7 +46,7 @@ pub(super) async fn follow(
         let found = lookup.find(reader, catalog, keys.clone()).await?;
         for (followed, found) in followed.iter_mut().zip(found) {
             let mut now = known(found)?;
-            context.advise(&mut now);
+            context.complete_advice(&mut now);
             let is_changed = match &followed.before {
                 Some(before) => differs(before, &now),
                 None => true,
@@ -102,7 +102,7 @@ fn show(
     now: &[Record],
     (watch, args): (&Watch, &Args),
 ) -> Result<()> {
-    if args.output != Output::Table {
+    if args.output != Output::Text {
         return lines_of_json(context, &followed.key, now, args.reveal);
     }
     let view = context.ui.view();

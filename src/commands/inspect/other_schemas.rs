@@ -31,8 +31,8 @@ pub(super) async fn hint(
         return;
     }
     let chosen: Vec<_> = catalog.chosen().iter().map(|schema| schema.name.clone()).collect();
-    let Ok(others) = lookup.find(reader, &catalog.of_all(), missed).await else { return };
-    // A user may not know that the context names schemas.
+    let Ok(others) = lookup.find(reader, &catalog.with_all_chosen(), missed).await else { return };
+    // The operator may not know that the context names schemas.
     let mut by = String::new();
     if args.schema.is_empty()
         && let Some(name) = context.settings.context_name()
@@ -44,7 +44,7 @@ pub(super) async fn hint(
         for record in &other.records {
             let schema = &record.schema.name;
             // An unrecognised value may belong to another program.
-            if record.claim.is_unrecognised() || chosen.contains(schema) {
+            if record.author.is_unrecognised() || chosen.contains(schema) {
                 continue;
             }
             let line =

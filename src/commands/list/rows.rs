@@ -66,7 +66,7 @@ impl ListRows {
             second.push(Column::Db);
         }
         // A table shows the field that selected the records. Programs always get the same columns.
-        if by_status && show.output == Format::Table {
+        if by_status && show.output == Format::Text {
             second.push(Column::Status);
         }
         let mut top = None;
@@ -88,11 +88,11 @@ impl ListRows {
             columns.rotate_right(1);
         }
         let listing = match output {
-            Format::Table if show.columns.is_empty() => Listing::new(view, &second),
+            Format::Text if show.columns.is_empty() => Listing::new(view, &second),
             Format::Wide if show.columns.is_empty() => Listing::wide(view, &columns),
             _ => Listing::of(view, &columns),
         };
-        let is_for_people = matches!(output, Format::Table | Format::Wide);
+        let is_for_people = matches!(output, Format::Text | Format::Wide);
         let held = if is_for_people && top.is_none() { Some(Vec::new()) } else { None };
         Self {
             held,
@@ -170,7 +170,7 @@ impl ListRows {
         records.truncate(self.limit - self.taken());
         // Only JSON shows advice. A table would compute it in vain for each record.
         if matches!(self.output, Format::Json | Format::Jsonl) {
-            context.advise(&mut records);
+            context.complete_advice(&mut records);
         }
         let Some(held) = &mut self.held else { return self.show(context, &records) };
         held.append(&mut records);
@@ -211,7 +211,7 @@ impl ListRows {
         if let Some(top) = self.top.take() {
             self.cut = top.was_cut();
             let mut records = top.into_sorted();
-            context.advise(&mut records);
+            context.complete_advice(&mut records);
             self.show(context, &records)?;
         }
         if self.output == Format::Json {
@@ -226,7 +226,7 @@ impl ListRows {
             return Ok(());
         }
         match self.output {
-            Format::Table | Format::Wide => {
+            Format::Text | Format::Wide => {
                 if self.shown == 0 {
                     self.listing.fit(records, !self.knows_all);
                 }

@@ -68,7 +68,7 @@ pub(super) fn run(context: &mut Context, args: &ShowOperation) -> Result<Exit> {
     };
     let all = operation.redis_keys();
     match args.output {
-        Output::Table => context.ui.data(history::page(context.ui.view(), &operation, &records))?,
+        Output::Text => context.ui.data(history::page(context.ui.view(), &operation, &records))?,
         Output::Json => {
             let document = json!({ "format": 1, "operation": operation, "changes": records });
             context.ui.data(document::pretty(&document))?;

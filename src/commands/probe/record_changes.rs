@@ -193,7 +193,7 @@ impl RecordChanges {
             if let Some(why) = found.why_unread {
                 return Err(why.to_string());
             }
-            own.extend(found.records.into_iter().filter(|record| !record.claim.is_unrecognised()));
+            own.extend(found.records.into_iter().filter(|record| !record.author.is_unrecognised()));
         }
         own.dedup_by(|one, other| one.seen.keys[0].redis_key == other.seen.keys[0].redis_key);
         let record = match (own.pop(), own.pop()) {
@@ -412,7 +412,7 @@ impl RecordChanges {
     /// Why the record stays.
     async fn removal_of(&self, record: &Record) -> Result<Change, String> {
         self.check_own(record)?;
-        if record.claim.is_unrecognised() && foreign_index(record).is_none() {
+        if record.author.is_unrecognised() && foreign_index(record).is_none() {
             return Err("its value is not one of the schema".to_owned());
         }
         let mut there = Vec::new();

@@ -72,9 +72,9 @@ impl ChoiceArgs {
     /// # Errors
     /// Usage: a finding is about records that a purge leaves alone.
     fn states(&self) -> Result<Vec<State>, CommandError> {
-        let takes_locks = self.select.state.contains(&StateArg::InProgress);
+        let removes_locks = self.select.state.contains(&StateArg::InProgress);
         for code in &self.select.finding {
-            if code.is_of_an_open_lock() && !takes_locks {
+            if code.is_of_lock_without_result() && !removes_locks {
                 return Err(CommandError::usage(format!(
                     "--finding {} selects locks, which purge does not remove by default",
                     code.as_str()
@@ -132,7 +132,7 @@ impl PurgeRule {
         let thresholds = thresholds.thresholds();
         // A body is searched to its end, and only a long beginning shows whether a long value
         // decodes.
-        let least = if selection.reads_bodies() {
+        let min_bytes = if selection.reads_bodies() {
             LONGEST_VALUE
         } else if selection.states.contains(&State::Unreadable) {
             LONG_HEAD_BYTES
@@ -141,9 +141,9 @@ impl PurgeRule {
         };
         // Each length costs a command, so lengths are read only if they decide which
         // records are selected.
-        let lengths = selection.findings.contains(&FindingCode::Oversized);
-        let needed = selection.needed_fields();
-        let scope = Scope { catalog, thresholds, least, needed, lengths };
+        let reads_lengths = selection.findings.contains(&FindingCode::Oversized);
+        let needed_fields = selection.needed_fields();
+        let scope = Scope { catalog, thresholds, min_bytes, needed_fields, reads_lengths };
         Ok(Self { scope, selection, reads_all })
     }
 
@@ -157,13 +157,13 @@ impl PurgeRule {
         schemas: &SchemaArgs,
     ) -> Result<(), CommandError> {
         let key_glob = self.selection.key_glob.as_deref();
-        let takes_unreadable = self.selection.states.contains(&State::Unreadable);
+        let changes_unreadable = self.selection.states.contains(&State::Unreadable);
         let names_keys = args.keys.are_given();
-        check_narrow(&self.scope.catalog, schemas, key_glob, names_keys, takes_unreadable)
+        check_narrow(&self.scope.catalog, schemas, key_glob, names_keys, changes_unreadable)
     }
 
-    /// True if locks that are held are purged, too.
-    pub(super) fn takes_locks(&self) -> bool {
+    /// True if locks are removed, too. A worker may still hold them.
+    pub(super) fn removes_locks(&self) -> bool {
         self.selection.states.contains(&State::InProgress)
     }
 }
@@ -229,7 +229,7 @@ impl RecordFilter for PurgeRule {
             age: record.age,
             key_indexes,
             action: PlannedAction::Change(KeyAction::Remove),
-            may_be_held: false,
+            needs_dead_owner: false,
         })
     }
 }

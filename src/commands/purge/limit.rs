@@ -34,7 +34,7 @@ impl LimitArgs {
     ///
     /// # Errors
     /// Refused: more are chosen than the options allow.
-    pub(super) fn most(&self, total: u64, records: u64) -> Result<u64, CommandError> {
+    pub(super) fn limit_for(&self, total: u64, records: u64) -> Result<u64, CommandError> {
         if total == 0 {
             return Ok(0);
         }
@@ -92,11 +92,11 @@ mod tests {
     fn only_max_permits_more_than_were_shown() {
         let limit = |max, max_percent| LimitArgs { max, max_percent };
         // Ten of a hundred records were selected and shown.
-        assert_eq!(limit(None, None).most(10, 100).unwrap(), 10);
-        assert_eq!(limit(None, Some(50.0)).most(10, 100).unwrap(), 10);
-        assert_eq!(limit(Some(20), None).most(10, 100).unwrap(), 20);
-        assert_eq!(limit(Some(20), Some(15.0)).most(10, 100).unwrap(), 15);
-        assert!(limit(None, Some(5.0)).most(10, 100).is_err());
-        assert!(limit(Some(9), None).most(10, 100).is_err());
+        assert_eq!(limit(None, None).limit_for(10, 100).unwrap(), 10);
+        assert_eq!(limit(None, Some(50.0)).limit_for(10, 100).unwrap(), 10);
+        assert_eq!(limit(Some(20), None).limit_for(10, 100).unwrap(), 20);
+        assert_eq!(limit(Some(20), Some(15.0)).limit_for(10, 100).unwrap(), 15);
+        assert!(limit(None, Some(5.0)).limit_for(10, 100).is_err());
+        assert!(limit(Some(9), None).limit_for(10, 100).is_err());
     }
 }

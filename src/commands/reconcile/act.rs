@@ -104,7 +104,7 @@ impl Reconciliation<'_> {
             lock.has_changed(change);
             return false;
         }
-        let record = locate::read_as(&lock.record.schema, &lock.record.key, now);
+        let record = locate::undiagnosed_record(&lock.record.schema, &lock.record.key, now);
         if record.state != State::InProgress || reconcilable(&record).is_err() {
             // The bytes are the same, so only the expiry in the value can have passed.
             lock.fate = Fate::Left(

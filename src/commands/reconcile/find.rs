@@ -20,7 +20,7 @@ use crate::exit::CommandError;
 use crate::interrupt::Interrupt;
 use crate::owner_check::{OwnerAnswer, OwnerCheck};
 use crate::render::{columns, document, escape, name, record_json};
-use crate::scan::{Lengths, RecordFilter, Scan, ScanPlan};
+use crate::scan::{Lengths, RecordFilter, Scan, ScanQuery};
 use crate::store::audit::log;
 use crate::store::read::lookup::{Lookup, LookupResult};
 use crate::store::{ReadLimit, RecordReader, StoreError};
@@ -198,9 +198,9 @@ impl RecordFilter for LocksOnly<'_> {
         if record.is_undecided() {
             return Selected::Unproven(Missing::Format);
         }
-        // A lock whose own expiry has passed is absent for its service; it is named and left.
+        // A lock whose contained expiry has passed is absent for its service; it is named and left.
         if record.state == State::InProgress
-            || record.has_lapsing_lock() && !record.state.is_result()
+            || record.lock_contains_expiry() && !record.state.is_result()
         {
             return self.0.selects(record);
         }
@@ -221,7 +221,7 @@ impl LockSearch<'_> {
     ) -> Result<Found> {
         let mut needed = self.selection.needed_fields();
         needed.insert(ValueField::Time);
-        let plan = ScanPlan {
+        let query = ScanQuery {
             catalog: self.catalog,
             thresholds: Thresholds::default(),
             head: ReadLimit::Bytes(LOCK_BYTES),
@@ -229,7 +229,7 @@ impl LockSearch<'_> {
             lengths: Lengths::None,
         };
         let progress = context.ui.progress("keys scanned");
-        let mut scan = Scan::start(reader.clone(), plan, interrupt, progress).await?;
+        let mut scan = Scan::start(reader.clone(), query, interrupt, progress).await?;
         let mut found = Found { is_scan: true, ..Found::default() };
         let filter = LocksOnly(&self.selection);
         let mut reader = reader;
@@ -513,7 +513,10 @@ fn record_of(found: &mut LookupResult, catalog: &Catalog) -> Result<Record, Stri
         _ => return Err("it has records of several schemas; choose one with --schema".to_owned()),
     }
     let record = records.remove(0);
-    if !record.schema.has_prefix() && !catalog.takes_bare() && !found.says_schema_of(&record) {
+    if !record.schema.has_prefix()
+        && !catalog.includes_unprefixed()
+        && !found.says_schema_of(&record)
+    {
         return Err(format!(
             "any Redis key could match {}; name it with --schema",
             record.schema.name

@@ -42,7 +42,7 @@ const EXTENDED: &str = "extended";
 const NOT_WAITED: &str = "made without waiting for the replicas, which did not have an earlier one in \
     time";
 
-/// Why a lock is left whose value contains its own expiry.
+/// Why a lock is left whose value contains an expiry.
 const OWN_EXPIRY: &str = "its value contains its own expiry, which idemctl does not change, and which \
     does not outlast --hold; a retry may execute it";
 
@@ -86,7 +86,7 @@ impl Reconciliation<'_> {
                     wanted.push(index);
                 }
                 Some(Duration::ZERO) => lock.has_changed(LockChange::Other("the lock has ended")),
-                Some(left) if left < least && lock.record.has_lapsing_lock() => {
+                Some(left) if left < least && lock.record.lock_contains_expiry() => {
                     lock.fate = Fate::Left(OWN_EXPIRY.to_owned());
                 }
                 Some(left) if left < least => wanted.push(index),
@@ -97,7 +97,8 @@ impl Reconciliation<'_> {
         // The locks of one batch are extended together, and together they wait for replicas.
         let size = if self.confirm_args.wait_replicas.is_some() { AT_A_TIME } else { BATCH };
         for batch in wanted.chunks(size) {
-            // Ctrl-C does not stop a renewal, because locks of operations that are done would expire.
+            // Ctrl-C does not stop a renewal, because locks of operations that are done would
+            // expire.
             if !is_renewal && self.interrupt.is_raised() {
                 break;
             }
@@ -237,7 +238,7 @@ impl Reconciliation<'_> {
                     .zip(&lock.record.seen.keys)
                     .all(|(now, seen)| now.content == seen.content);
             if is_given {
-                let record = locate::read_as(&lock.record.schema, &lock.record.key, now);
+                let record = locate::undiagnosed_record(&lock.record.schema, &lock.record.key, now);
                 lock.record = record;
                 lock.read_at = Instant::now();
                 lock.hold = Hold::Extended { former_ms, until_ms: at };
@@ -276,9 +277,9 @@ impl Reconciliation<'_> {
             }
             _ => lock.deadline_ms().unwrap_or(at),
         };
-        let (after, behind) = match outcome {
-            Ok(GuardedOutcome::Made { reply: Ok(_), after, behind, .. }) => {
-                (after, behind.map(|behind| behind.to_string()).or(not_waited))
+        let (after, not_replicated) = match outcome {
+            Ok(GuardedOutcome::Made { reply: Ok(_), after, not_replicated, .. }) => {
+                (after, not_replicated.map(|error| error.to_string()).or(not_waited))
             }
             Ok(GuardedOutcome::Lost { now: Some(after), .. })
                 if after.keys[lock.key_index].deadline.is_at(at) =>
@@ -303,7 +304,7 @@ impl Reconciliation<'_> {
         if let TimeLeft::Millis(left) = after.keys[lock.key_index].time_left {
             after.server_ms = Some(at.saturating_sub(left));
         }
-        let record = locate::read_as(&lock.record.schema, &lock.record.key, after);
+        let record = locate::undiagnosed_record(&lock.record.schema, &lock.record.key, after);
         if let Hold::Extended { until_ms, .. } = lock.hold {
             lock.earlier_ms.push(until_ms);
         }
@@ -315,7 +316,7 @@ impl Reconciliation<'_> {
         }
         lock.record = record;
         lock.read_at = Instant::now();
-        if let Some(why) = behind {
+        if let Some(why) = not_replicated {
             lock.is_behind_on_replicas(&why);
             self.waits_for_replicas = false;
         }
@@ -334,8 +335,8 @@ impl Reconciliation<'_> {
         self.next_check.min(self.held_at + self.options.hold / 8)
     }
 
-    /// Notices locks that changed, and renews the hold of locks of which less than three quarters of
-    /// it is left, if it is time to.
+    /// Notices locks that changed, and renews the hold of locks of which less than three quarters
+    /// of it is left, if it is time to.
     pub(super) async fn keep_held(&mut self) {
         let is_due = Instant::now() >= self.next_tick();
         if !is_due {

@@ -31,8 +31,8 @@ pub(super) struct ReconciledLock {
     pub(super) lost_until_ms: Option<u64>,
     /// True if the last check could not read the lock.
     pub(super) is_unread: bool,
-    /// The deadlines that this run gave the lock before its present one. A failover may bring each of
-    /// them back.
+    /// The deadlines that this run gave the lock before its present one. A failover may bring each
+    /// of them back.
     pub(super) earlier_ms: Vec<u64>,
     /// Why the former deadline was not given back, if that was tried.
     pub(super) not_back: Option<String>,
@@ -62,7 +62,8 @@ pub(super) enum Hold {
 /// How a lock changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LockChange {
-    /// It has a deadline again that it had before its last extension, in milliseconds since the epoch.
+    /// It has a deadline again that it had before its last extension, in milliseconds since the
+    /// epoch.
     FormerDeadline(u64),
     /// In another way.
     Other(&'static str),
@@ -221,10 +222,10 @@ impl ReconciledLock {
     /// True if the expiry in the lock's value has passed, or passes within this time. idemctl does
     /// not change it.
     pub(super) fn own_expiry_within(&self, time: Duration) -> bool {
-        if !self.record.has_lapsing_lock() {
+        if !self.record.lock_contains_expiry() {
             return false;
         }
-        let own_ms = self.record.lapsing().and_then(|(value, _)| value.expires_ms);
+        let own_ms = self.record.contained_expiry().and_then(|(value, _)| value.expires_ms);
         match (own_ms, self.record.seen.server_ms) {
             (Some(own), Some(now)) => {
                 let left = Duration::from_millis(own.saturating_sub(now));

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::find::{Found, UnreconciledKey};
 use super::lock::{Fate, Hold, ReconciledLock};
 use crate::context::Context;
-use crate::domain::change::account::Ended;
+use crate::domain::change::outcome_counts::Ended;
 use crate::domain::duration;
 use crate::domain::record::{TimeLeft, age};
 use crate::render::change::named;

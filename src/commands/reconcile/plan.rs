@@ -6,7 +6,7 @@ use super::reconciliation::{Reconciliation, Rehearsals};
 use crate::change::completion::{ChosenCompletion, RehearsalOutcome, check_delivery};
 use crate::change::{self, time_for};
 use crate::domain::change::unlock;
-use crate::domain::manual::{self, Refusal, ResponseInput};
+use crate::domain::manual::{self, NotExecutable, ResponseInput};
 use crate::domain::reconcile::{DoneResponse, ProviderAnswer};
 use crate::domain::record::{Record, Response};
 use crate::domain::schema::{Meaning, Step};
@@ -195,7 +195,7 @@ pub(super) fn release_way(record: &Record) -> Result<ReleaseWay<'_>, String> {
                 .map_err(in_words)?;
             Ok(ReleaseWay::Step(step))
         }
-        Err(Refusal::NoSuchStep | Refusal::Undescribed(_)) => {
+        Err(NotExecutable::NoSuchStep | NotExecutable::Undescribed(_)) => {
             let key_index = unlock::removable(record)?;
             unlock::check_freed(record, key_index)?;
             Ok(ReleaseWay::Removal)

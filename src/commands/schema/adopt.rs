@@ -12,7 +12,7 @@ use crate::domain::schema::Schema;
 use crate::exit::{self, CommandError, Exit};
 use crate::interrupt::Interrupt;
 use crate::render::{escape, words};
-use crate::scan::{Lengths, Scan, ScanPlan};
+use crate::scan::{Lengths, Scan, ScanQuery};
 use crate::settings::{self, Adoption};
 use crate::store::ReadLimit;
 
@@ -160,7 +160,7 @@ async fn count(context: &mut Context, schema: &Schema) -> Result<u64> {
     let reader = context.connect_reader().await?;
     let server = reader.name();
     let interrupt = Interrupt::listen()?;
-    let plan = ScanPlan {
+    let query = ScanQuery {
         catalog: &catalog,
         thresholds: Thresholds::default(),
         head: ReadLimit::Bytes(0),
@@ -168,7 +168,7 @@ async fn count(context: &mut Context, schema: &Schema) -> Result<u64> {
         lengths: Lengths::None,
     };
     let mut scan =
-        Scan::start(reader, plan, &interrupt, context.ui.progress("keys scanned")).await?;
+        Scan::start(reader, query, &interrupt, context.ui.progress("keys scanned")).await?;
     let mut count = 0;
     while let Some(page) = scan.next_records(|_| true).await {
         count += page.len() as u64;

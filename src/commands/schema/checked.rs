@@ -16,7 +16,7 @@ use crate::domain::schema::{Catalog, State, Timestamp};
 use crate::exit::{CommandError, Exit};
 use crate::interrupt::Interrupt;
 use crate::render::{escape, words};
-use crate::scan::{Lengths, Scan, ScanEnd, ScanPlan};
+use crate::scan::{Lengths, Scan, ScanEnd, ScanQuery};
 use crate::schemas;
 use crate::schemas::check::{self, SchemaReport};
 use crate::sim;
@@ -160,7 +160,7 @@ async fn count(
     let reader = context.connect_reader().await?.scanning(args.scan_options());
     let server = reader.name();
     let interrupt = Interrupt::listen()?;
-    let plan = ScanPlan {
+    let query = ScanQuery {
         catalog: &catalog,
         thresholds: Thresholds::default(),
         head: ReadLimit::Bytes(0),
@@ -168,7 +168,7 @@ async fn count(
         lengths: Lengths::None,
     };
     let mut scan =
-        Scan::start(reader, plan, &interrupt, context.ui.progress("keys scanned")).await?;
+        Scan::start(reader, query, &interrupt, context.ui.progress("keys scanned")).await?;
     let mut times = Times::default();
     let mut counts = StateCounts::default();
     let now_ms = context.now_ms();
@@ -180,7 +180,7 @@ async fn count(
     }
     let report = scan.finish();
     report.show_coverage(context, &catalog);
-    let unrecognised = report.coverage.foreign.values().sum();
+    let unrecognised = report.coverage.unrecognised.values().sum();
     let text = counts.text(unrecognised, matches!(report.end, ScanEnd::Complete));
     let so_far = format!("{} of {server}", words::counted(report.keys, "key"));
     Ok(Some(Counted { text, times, ended: report.require_complete("the count is", &so_far) }))

@@ -126,15 +126,15 @@ impl Orphans {
         needs_a_stated_ttl(&catalog.scanned(), &sought, action)?;
         let thresholds =
             Thresholds { overdue_ms: args.older_than.map(age::millis), ..Thresholds::default() };
-        let least =
+        let min_bytes =
             if sought.contains(&FindingCode::Unreadable) { LONG_HEAD_BYTES } else { LOCK_BYTES };
         let selection =
             Selection { finding_evidence: Evidence::Stated, ..args.filter.selection()? };
-        let mut needed = selection.needed_fields();
+        let mut needed_fields = selection.needed_fields();
         if sought.contains(&FindingCode::Overdue) {
-            needed.insert(ValueField::Time);
+            needed_fields.insert(ValueField::Time);
         }
-        let scope = Scope { catalog, thresholds, least, needed, lengths: false };
+        let scope = Scope { catalog, thresholds, min_bytes, needed_fields, reads_lengths: false };
         Ok(Self { scope, sought, action, selection })
     }
 
@@ -144,7 +144,7 @@ impl Orphans {
     }
 
     /// True if values that do not decode are swept.
-    pub(super) fn takes_unreadable(&self) -> bool {
+    pub(super) fn changes_unreadable(&self) -> bool {
         self.sought.contains(&FindingCode::Unreadable)
     }
 
@@ -154,7 +154,7 @@ impl Orphans {
     /// Usage: refused for safety, with the option that is missing.
     pub(super) fn check_narrow(&self, schemas: &SchemaArgs) -> Result<(), CommandError> {
         let key_glob = self.selection.key_glob.as_deref();
-        check_narrow(&self.scope.catalog, schemas, key_glob, false, self.takes_unreadable())
+        check_narrow(&self.scope.catalog, schemas, key_glob, false, self.changes_unreadable())
     }
 
     fn planned(&self, record: &Record, orphan: Orphan) -> Planned<&'static str> {
@@ -169,13 +169,13 @@ impl Orphans {
             }
         };
         // A worker may still hold such a lock, so it is left to expire unless its owner is dead.
-        let may_be_held = orphan::may_be_held(record, orphan);
+        let needs_dead_owner = orphan::needs_dead_owner(record, orphan);
         Planned {
             group: orphan.code.as_str(),
             age: orphan::age(record),
             key_indexes: vec![orphan.key_index],
             action,
-            may_be_held,
+            needs_dead_owner,
         }
     }
 }

@@ -72,7 +72,7 @@ impl<'a> UndoCandidates<'a> {
                 self.goes_on(context, chosen, undone)?;
                 return Ok(undone);
             }
-            // A user who restores records one by one with --only does not mean the undo of the
+            // An operator who restores records one by one with --only does not mean the undo of the
             // record before.
             if self.args.keys.is_empty() {
                 break;
@@ -128,7 +128,7 @@ impl<'a> UndoCandidates<'a> {
     ) -> Result<(), CommandError> {
         let all = escape::again(&undone.op);
         let back = escape::again(&undo.op);
-        if undo.is_part && self.args.keys.is_empty() {
+        if undo.is_partial && self.args.keys.is_empty() {
             let message = format!(
                 "the last operation, {}, is a partial undo of {} that did not finish",
                 undo.name(),

@@ -76,7 +76,8 @@ pub(super) async fn plan(
                 errors.push(None);
             }
             Err(error) => {
-                // If the user may read none of the records, the error is about the user's rights.
+                // If the Redis user may read none of the records, the error is about the Redis
+                // user's rights.
                 let is_forbidden =
                     matches!(error, StoreError::Permission { .. }) && !is_nothing_read;
                 let is_of_record =
@@ -144,7 +145,9 @@ impl PlannedRecord {
         now.keys
             .retain(|key| changed.changes.iter().any(|change| change.redis_key == key.redis_key));
         let state = match schema {
-            Some(schema) => locate::read_as(schema, &changed.key, record.clone()).state.as_str(),
+            Some(schema) => {
+                locate::undiagnosed_record(schema, &changed.key, record.clone()).state.as_str()
+            }
             None => "",
         };
         let label = RecordLabel {

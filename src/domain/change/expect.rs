@@ -74,7 +74,7 @@ impl Expectation {
 
 /// The token that identifies the record's lock, and not a later lock on the same key:
 /// `sha256:<hex>@<milliseconds>`, or `@none` for a lock without expiry. `None` if there is no lock,
-/// if the value was not read whole, or if the user may not ask for the expiry.
+/// if the value was not read whole, or if the Redis user may not ask for the expiry.
 pub(crate) fn token(record: &Record) -> Option<String> {
     let lock = record.lock()?;
     let expiry = match lock.deadline {

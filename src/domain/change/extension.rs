@@ -17,14 +17,14 @@ pub(crate) enum Needless {
 /// # Errors
 /// Why the record has no lock to extend. It has none, or another program wrote the value.
 pub(crate) fn extendable(record: &Record) -> Result<usize, String> {
-    if let Some(why) = record.claim.unrecognised_because() {
+    if let Some(why) = record.author.unrecognised_because() {
         return Err(format!("it is not a lock of {}: {why}", record.schema.name));
     }
     if let Some(members) = record.schema.members {
         return Err(members.unchanged_because());
     }
     match record.state {
-        State::InProgress if record.has_lapsing_lock() => {
+        State::InProgress if record.lock_contains_expiry() => {
             Err("its value contains its own expiry, which decides when the lock ends, and idemctl \
                 extends only the TTL of the Redis key"
                 .to_owned())

@@ -170,7 +170,7 @@ fn may_have(
             // The deadline alone gives the age of a lock: the value holds no time, and the lock TTL
             // is not a mere default.
             (TimeLeft::Millis(left), Some(ttl), Some(overdue))
-                if is_stated && !schema.tells_time() =>
+                if is_stated && !schema.may_contain_time() =>
             {
                 left.saturating_add(overdue) < ttl
             }
@@ -211,15 +211,15 @@ pub(crate) fn expires_anyway(record: &Record, key_index: usize) -> bool {
     }
 }
 
-/// True for a lock that expires and may belong to a live worker: its age does not make it an
-/// orphan.
+/// True for a lock that expires and may belong to a live worker. Its age does not make it an
+/// orphan; only the death of its owner does.
 ///
 /// Only a lock TTL that the deployment states shows that a lock stays longer than its worker
 /// intended. Without one, every lock with an expiry counts as expiring in time.
 ///
 /// Whether a lock beside a result may belong to a live worker depends on the schema:
 /// [`fencing::keeps_locks_from_results`].
-pub(crate) fn may_be_held(record: &Record, orphan: Orphan) -> bool {
+pub(crate) fn needs_dead_owner(record: &Record, orphan: Orphan) -> bool {
     let expires = record.end_of(orphan.key_index) != Some(TimeLeft::NoExpiry);
     let is_stated = record.ttl_evidence(TtlOf::Lock) == Evidence::Stated;
     match orphan.code {
@@ -334,7 +334,7 @@ mod tests {
         let beside = |schema: &str, time_left: TimeLeft| {
             record(schema, &[(text("1"), time_left), (text("1"), TimeLeft::Millis(9))])
         };
-        let may = |record: &Record, code| may_be_held(record, Orphan { code, key_index: 0 });
+        let may = |record: &Record, code| needs_dead_owner(record, Orphan { code, key_index: 0 });
         let consumer = |time_left| beside("event-consumer", time_left);
         let (left, overdue) = (FindingCode::LeftoverLock, FindingCode::Overdue);
         for (record, code, expected, why) in [

@@ -24,7 +24,7 @@ pub struct Provenance {
     /// cluster.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) cluster: Vec<String>,
-    /// The id that a server chooses when it starts; `None` if the user may not ask for it.
+    /// The id that a server chooses when it starts; `None` if the Redis user may not ask for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) run_id: Option<String>,
     /// How long the server has been up, as it reports now; never stored.
@@ -166,7 +166,7 @@ impl fmt::Display for Provenance {
     }
 }
 
-/// What a server reports of its process; empty if the user may not ask.
+/// What a server reports of its process; empty if the Redis user may not ask.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Process {
     pub(crate) run_id: Option<String>,

@@ -1,6 +1,6 @@
 //! Which Redis key of a record may be removed to unlock it.
 
-use crate::domain::record::{Claim, Content, Reading, Record, decode};
+use crate::domain::record::{Author, Content, Reading, Record, decode};
 use crate::domain::schema::State;
 use crate::domain::step::{Answer, next_request};
 
@@ -61,13 +61,13 @@ pub(crate) fn removable(record: &Record) -> Result<usize, String> {
         ));
     }
     // Before the state, because another schema may own what this one reads as a lock.
-    match &record.claim {
-        Claim::ResultOf(other) => {
+    match &record.author {
+        Author::ResultOf(other) => {
             return Err(format!(
                 "{other} reads it as a completed result; unlocking never removes a stored result"
             ));
         }
-        Claim::LockOf(other) => {
+        Author::LockOf(other) => {
             return Err(format!("{other} reads it as its own lock; unlock the record of {other}"));
         }
         _ => {}

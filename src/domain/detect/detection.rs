@@ -216,7 +216,7 @@ struct PatternJudge<'a> {
 }
 
 /// The samples that one schema match takes.
-struct SampleClaim {
+struct Attribution {
     schema_match: usize,
     taken: Vec<usize>,
 }
@@ -227,45 +227,58 @@ impl PatternJudge<'_> {
     fn judge(&self) -> Vec<KeyGroup> {
         let among = &self.pattern.members;
         let matches = match_schemas(self.schema_set, self.sample_set(among));
-        let (mut claims, mut rest) = claims(&matches, among);
+        let (mut attributions, mut rest) = attributions(&matches, among);
         let mut parts = Vec::new();
-        if self.are_covered(&matches, &claims, &rest) {
+        if self.are_covered(&matches, &attributions, &rest) {
             // The few remaining samples are likely damaged records of the same service.
-            claims[0].taken.append(&mut rest);
+            attributions[0].taken.append(&mut rest);
         } else {
             // A few points may be chance. A mixed group is split only if the values are
             // unmistakable.
-            let weak: Vec<_> = claims
-                .extract_if(.., |claim| matches[claim.schema_match].points(&claim.taken) < STRONG)
+            let weak: Vec<_> = attributions
+                .extract_if(.., |attribution| {
+                    matches[attribution.schema_match].points(&attribution.taken) < STRONG
+                })
                 .collect();
-            for claim in weak {
-                parts.extend(in_part(&matches[claim.schema_match], &claim.taken, among));
-                rest.extend(claim.taken);
+            for attribution in weak {
+                parts.extend(in_part(
+                    &matches[attribution.schema_match],
+                    &attribution.taken,
+                    among,
+                ));
+                rest.extend(attribution.taken);
             }
         }
         rest.sort_unstable();
         let mut groups = Vec::new();
-        for claim in claims {
-            groups.push(self.claimed(&matches, claim));
+        for attribution in attributions {
+            groups.push(self.attributed(&matches, attribution));
         }
         if !rest.is_empty() {
-            groups.push(self.unclaimed(&rest, parts));
+            groups.push(self.unattributed(&rest, parts));
         }
         groups
     }
 
-    /// True if the claims cover so many samples that the whole group is attributed to them. `rest`
-    /// lists the samples without a claim.
-    fn are_covered(&self, matches: &[SchemaMatch], claims: &[SampleClaim], rest: &[usize]) -> bool {
-        if claims.is_empty() {
+    /// True if schemas read so many samples that the whole group is attributed to them. `rest`
+    /// lists the samples that no schema reads.
+    fn are_covered(
+        &self,
+        matches: &[SchemaMatch],
+        attributions: &[Attribution],
+        rest: &[usize],
+    ) -> bool {
+        if attributions.is_empty() {
             return false;
         }
-        let are_named = claims.iter().all(|claim| self.is_named(&matches[claim.schema_match]));
+        let are_named = attributions
+            .iter()
+            .all(|attribution| self.is_named(&matches[attribution.schema_match]));
         let must_read = if are_named { MOST } else { NEARLY_ALL };
         // A value of which too few bytes were read does not count against the schemas.
         let mut undecided = 0;
         for sample in rest {
-            if matches.iter().any(|schema_match| schema_match.open.contains(sample)) {
+            if matches.iter().any(|schema_match| schema_match.undecided.contains(sample)) {
                 undecided += 1;
             }
         }
@@ -282,11 +295,11 @@ impl PatternJudge<'_> {
         self.named.contains(&(schema.name.clone(), schema.prefix.text.clone()))
     }
 
-    /// The group of the samples that one schema claims.
-    fn claimed(&self, matches: &[SchemaMatch], mut claim: SampleClaim) -> KeyGroup {
-        claim.taken.sort_unstable();
-        let best = &matches[claim.schema_match];
-        let own = best.own_among(&claim.taken);
+    /// The group of the samples that are attributed to one schema.
+    fn attributed(&self, matches: &[SchemaMatch], mut attribution: Attribution) -> KeyGroup {
+        attribution.taken.sort_unstable();
+        let best = &matches[attribution.schema_match];
+        let own = best.own_among(&attribution.taken);
         let points = best.points(&own);
         let points_of_keys = best.points_of_keys();
 
@@ -323,7 +336,7 @@ impl PatternJudge<'_> {
             || values_give_points && (points_of_keys > 0.0 || points >= LEAST_OF_VALUES);
         let confidence =
             if others.is_empty() && is_sure { Confidence::Is } else { Confidence::Perhaps };
-        let (states, stuck) = self.states(&guess, &claim.taken);
+        let (states, stuck) = self.states(&guess, &attribution.taken);
         KeyGroup {
             confidence,
             others,
@@ -331,13 +344,13 @@ impl PatternJudge<'_> {
             states,
             stuck,
             guess: Some(guess),
-            ..self.group(&claim.taken)
+            ..self.group(&attribution.taken)
         }
     }
 
-    /// The group of the samples that no schema claims. `others` lists the schemas that read a part
-    /// of them.
-    fn unclaimed(&self, among: &[usize], mut others: Vec<Other>) -> KeyGroup {
+    /// The group of the samples that are attributed to no schema. `others` lists the schemas that
+    /// read a part of them.
+    fn unattributed(&self, among: &[usize], mut others: Vec<Other>) -> KeyGroup {
         let mut guess = None;
         match with_members(self.schema_set, self.sample_set(among)) {
             // That says more than a guess.
@@ -382,7 +395,7 @@ impl PatternJudge<'_> {
         let mut stuck = 0;
         for sample in among {
             let record = record(guess, &self.samples[*sample]);
-            let word = if record.claim.is_unrecognised() {
+            let word = if record.author.is_unrecognised() {
                 "foreign"
             } else if is_part(guess, &self.samples[*sample]) {
                 "part"
@@ -410,8 +423,8 @@ fn tells_stuck(schema: &Schema) -> bool {
 
 /// Assigns each sample to one schema match, the best match first. The second list holds the samples
 /// that no match takes.
-fn claims(matches: &[SchemaMatch], among: &[usize]) -> (Vec<SampleClaim>, Vec<usize>) {
-    let mut claims = Vec::new();
+fn attributions(matches: &[SchemaMatch], among: &[usize]) -> (Vec<Attribution>, Vec<usize>) {
+    let mut attributions = Vec::new();
     let mut rest = among.to_vec();
     while !rest.is_empty() {
         // `b.cmp(a)` prefers the earlier schema if the points are equal, so that the operator's own
@@ -425,9 +438,9 @@ fn claims(matches: &[SchemaMatch], among: &[usize]) -> (Vec<SampleClaim>, Vec<us
             break;
         }
         rest.retain(|sample| taken.binary_search(sample).is_err());
-        claims.push(SampleClaim { schema_match, taken });
+        attributions.push(Attribution { schema_match, taken });
     }
-    (claims, rest)
+    (attributions, rest)
 }
 
 /// A schema that reads only a part of the samples, too small for a group of its own.
@@ -465,7 +478,7 @@ fn record(guess: &Guess, seen: &KeyState) -> Record {
         });
     }
     let seen = Observation { server_ms: None, keys, atomic: true };
-    let mut record = locate::read_as(&guess.schema, key, seen);
+    let mut record = locate::undiagnosed_record(&guess.schema, key, seen);
     record.findings = findings(&record, &Thresholds::default(), None);
     record
 }

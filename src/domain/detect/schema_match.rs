@@ -20,7 +20,7 @@ pub(super) struct SchemaMatch {
     /// index.
     pub(super) own: Vec<(usize, usize)>,
     /// The samples of which too few bytes were read for a decision.
-    pub(super) open: Vec<usize>,
+    pub(super) undecided: Vec<usize>,
 }
 
 impl SchemaMatch {
@@ -97,19 +97,19 @@ fn schema_match(
     let step = among.len().div_ceil(PROBES).max(1);
     let may_match = among.iter().step_by(step).any(|sample| {
         let reading = decode::decode_value(&reader, key_index, &samples[*sample].content);
-        reading.is_own() || reading == Reading::Undecided
+        reading.conforms_or_absent() || reading == Reading::Undecided
     });
     if !may_match {
         return None;
     }
     let mut own = Vec::new();
-    let mut open = Vec::new();
+    let mut undecided = Vec::new();
     let mut redis_keys = Vec::new();
     for sample in among {
         let reading = decode::decode_value(&reader, key_index, &samples[*sample].content);
         if reading == Reading::Undecided {
-            open.push(*sample);
-        } else if reading.is_own()
+            undecided.push(*sample);
+        } else if reading.conforms_or_absent()
             && let Some(value) = reading.decoded()
         {
             own.push((*sample, value.format));
@@ -121,7 +121,7 @@ fn schema_match(
     }
     let part = KeyspacePart { leader, redis_keys: &redis_keys, named };
     let placed = place(schema_set, schema, key_index, part)?;
-    Some(SchemaMatch { placed, key_index, own, open })
+    Some(SchemaMatch { placed, key_index, own, undecided })
 }
 
 /// The schema for reading values. Without a prefix in its keys, a schema would claim any short

@@ -12,7 +12,7 @@ const STATE_THE_TTL: &str = "if your service uses a longer lock TTL, pass --lock
 pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
     let schema = &input.record.schema;
     // The time in such a value ends the lock, whatever TTL its Redis key has.
-    if input.record.state != State::InProgress || input.record.has_lapsing_lock() {
+    if input.record.state != State::InProgress || input.record.lock_contains_expiry() {
         return None;
     }
     let TimeLeft::Millis(left) = input.record.lock()?.time_left else { return None };

@@ -102,7 +102,7 @@ impl FindingCode {
 
     /// True for a finding about a lock without a result beside it. A purge removes such locks only
     /// with `--state in-progress`.
-    pub(crate) fn is_of_an_open_lock(self) -> bool {
+    pub(crate) fn is_of_lock_without_result(self) -> bool {
         match self {
             Self::NoExpiry | Self::ExcessTtl | Self::Overdue => true,
             Self::LeftoverLock

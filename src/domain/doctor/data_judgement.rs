@@ -65,7 +65,7 @@ fn remedy(sample: &DataSample) -> String {
     advice.join(" ")
 }
 
-/// What helps with members that the user may not read.
+/// What helps with members that the Redis user may not read.
 const MEMBERS: &str = "Allow the user to read the Redis keys with these members, with the ACL rules \
                        ~PATTERN and +@read.";
 

@@ -89,7 +89,7 @@ pub(crate) struct NodeFacts {
     pub(crate) cluster_info: Option<FactResult<InfoFields>>,
     /// This node's line of CLUSTER NODES; only asked of cluster nodes.
     pub(crate) cluster_line: Option<FactResult<String>>,
-    /// The rights of the user of this run. Each node of a cluster has ACL rules of its own.
+    /// The rights of the Redis user of this run. Each node of a cluster has ACL rules of its own.
     pub(crate) user: FactResult<UserRights>,
     /// The rights of the services' user; `None` if the operator names none.
     pub(crate) service_user: Option<FactResult<UserRights>>,
@@ -119,11 +119,11 @@ pub(crate) struct SentinelFacts {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct UserRights {
     pub(crate) user: String,
-    /// The commands that the user may not send.
+    /// The commands that the Redis user may not send.
     pub(crate) denied: Vec<DeniedCommand>,
 }
 
-/// A command that a user may not send.
+/// A command that a Redis user may not send.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DeniedCommand {
     /// The schema whose step sends it; `None` for a command of idemctl.
@@ -136,8 +136,8 @@ pub(crate) struct DeniedCommand {
 }
 
 impl DeniedCommand {
-    /// True if the user may send the command, but not with this Redis key. Redis then replies that
-    /// the user "has no permissions to access the 'x' key".
+    /// True if the Redis user may send the command, but not with this Redis key. Redis then replies
+    /// that the user "has no permissions to access the 'x' key".
     pub(crate) fn is_about_key(&self) -> bool {
         self.why.contains("to access")
     }
@@ -184,8 +184,8 @@ pub(crate) fn interrupted(why: String) -> RefusedFact {
 }
 
 impl NodeFacts {
-    /// Why what was seen of this server before and after the run is not of one process; `None` if it
-    /// is, as far as the server shows it.
+    /// Why what was seen of this server before and after the run is not of one process; `None` if
+    /// it is, as far as the server shows it.
     fn changed_in(&self, run: &ObservedRun) -> Option<String> {
         let later = match run.infos.get(&self.name) {
             Some(Ok(later)) => later,

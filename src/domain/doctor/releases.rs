@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::domain::record::{Claim, Record};
+use crate::domain::record::{Author, Record};
 use crate::domain::schema::Schema;
 
 /// The sampled values at the Redis keys of one template, e.g. `idempotency:*`.
@@ -34,9 +34,9 @@ pub(super) fn add(places: &mut Vec<PlaceSample>, record: &Record, other: Option<
     let place = place_of(places, &record.schema);
     if let Some(other) = other {
         place.count(other, OF_ANOTHER.to_owned());
-    } else if let Claim::Unrecognised(_) = record.claim {
+    } else if let Author::Unrecognised(_) = record.author {
         place.unrecognised += 1;
-    } else if !record.claim.is_unrecognised() {
+    } else if !record.author.is_unrecognised() {
         place.count(Arc::clone(&record.schema), format_of(record));
     }
 }

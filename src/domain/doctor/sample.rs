@@ -15,7 +15,7 @@ use crate::domain::schema::{Schema, State, TtlOf};
 pub(crate) struct RecordSample {
     /// True if the sample contains all Redis keys.
     pub(crate) is_all: bool,
-    /// Records in the sample that the user may not read, or that a node did not return.
+    /// Records in the sample that the Redis user may not read, or that a node did not return.
     pub(crate) unread: u64,
     /// How many Redis keys were sampled, and how many of them belong to a record.
     pub(crate) keys: u64,

@@ -155,7 +155,7 @@ fn what_is_hidden_is_unknown_and_named() {
     for answer in without_config.config.values_mut() {
         *answer = Err(refusal("CONFIG GET", None));
     }
-    // The user may not send CONFIG, and INFO has an empty policy.
+    // The Redis user may not send CONFIG, and INFO has an empty policy.
     let mut empty_policy = with(&["maxmemory_policy:", "aof_enabled:1"]);
     for answer in empty_policy.config.values_mut() {
         *answer = Err(refusal("CONFIG GET", Some("+config|get")));

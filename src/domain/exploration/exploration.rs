@@ -208,19 +208,19 @@ pub(crate) struct PastSchedule {
 }
 
 /// The reached states that equal the wanted one, except those that need more faults than another.
-/// `lapsed` states for each Redis key whether the value's own expiry has passed.
+/// `expired` states for each Redis key whether the value's contained expiry has passed.
 pub(crate) fn leading_to<'a>(
     schema: &Schema,
     reached: &'a [ReachedState],
     wanted: &AbstractState,
-    lapsed: &[bool],
+    expired: &[bool],
 ) -> Vec<&'a ReachedState> {
     let mut same = Vec::new();
     for state in reached {
-        let is_same_lapse = lapsed.iter().enumerate().all(|(key_index, is_lapsed)| {
-            state.keys.reading(schema, key_index).lapsed().is_some() == *is_lapsed
+        let is_same_expiry = expired.iter().enumerate().all(|(key_index, is_expired)| {
+            state.keys.reading(schema, key_index).past_expiry().is_some() == *is_expired
         });
-        if is_same_lapse && AbstractState::from_keys(schema, &state.keys) == *wanted {
+        if is_same_expiry && AbstractState::from_keys(schema, &state.keys) == *wanted {
             same.push(state);
         }
     }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::act::Act;
 use super::remedy::Culprit;
-use super::transition::{AttributedReply, Author, Transition};
+use super::transition::{AttributedReply, ResponseAuthor, Transition};
 use crate::domain::schema::{Meaning, Schema};
 
 /// A property that must hold after every transition of every schedule.
@@ -80,10 +80,10 @@ fn true_replay_is_violated(transition: &Transition) -> bool {
         return false;
     };
     match author {
-        Author::Nobody => true,
-        Author::Effect(worker) => transition.effects_before & 1 << worker == 0,
-        Author::Failure(_) => transition.effects_before != 0,
-        Author::Untold => false,
+        ResponseAuthor::Nobody => true,
+        ResponseAuthor::Effect(worker) => transition.effects_before & 1 << worker == 0,
+        ResponseAuthor::Failure(_) => transition.effects_before != 0,
+        ResponseAuthor::Untold => false,
     }
 }
 
@@ -101,7 +101,7 @@ fn no_false_done_is_violated(transition: &Transition) -> bool {
         return false;
     };
     // The response of a failure reports correctly that the operation was not done.
-    transition.effects_before == 0 && !matches!(author, Author::Failure(_))
+    transition.effects_before == 0 && !matches!(author, ResponseAuthor::Failure(_))
 }
 
 const RESULT_KEPT: Invariant = Invariant {
@@ -209,10 +209,12 @@ fn gets_response_of_other_payload(transition: &Transition) -> bool {
     }
     let same = transition.same_payload(caller);
     match reply.author {
-        Author::Effect(author) | Author::Failure(author) => same & 1 << author == 0,
+        ResponseAuthor::Effect(author) | ResponseAuthor::Failure(author) => same & 1 << author == 0,
         // Without a response, the effect that the client is told of is one that has happened.
-        Author::Untold => transition.effects_before != 0 && transition.effects_before & same == 0,
-        Author::Nobody => false,
+        ResponseAuthor::Untold => {
+            transition.effects_before != 0 && transition.effects_before & same == 0
+        }
+        ResponseAuthor::Nobody => false,
     }
 }
 
@@ -298,14 +300,14 @@ mod tests {
     #[test]
     fn a_replay_for_another_payload_is_found() {
         for (caller, author, effects_before, broken) in [
-            (2, Author::Effect(0), 0b001, true),
-            (2, Author::Failure(1), 0, true),
-            (0, Author::Effect(2), 0b100, true),
-            (1, Author::Effect(0), 0b001, false),
-            (2, Author::Effect(2), 0b100, false),
-            (2, Author::Untold, 0b001, true),
-            (2, Author::Untold, 0b100, false),
-            (1, Author::Untold, 0b001, false),
+            (2, ResponseAuthor::Effect(0), 0b001, true),
+            (2, ResponseAuthor::Failure(1), 0, true),
+            (0, ResponseAuthor::Effect(2), 0b100, true),
+            (1, ResponseAuthor::Effect(0), 0b001, false),
+            (2, ResponseAuthor::Effect(2), 0b100, false),
+            (2, ResponseAuthor::Untold, 0b001, true),
+            (2, ResponseAuthor::Untold, 0b100, false),
+            (1, ResponseAuthor::Untold, 0b001, false),
         ] {
             let reply = Some(AttributedReply { meaning: Some(Meaning::Replay), author });
             let caller = Some(caller);
@@ -320,12 +322,12 @@ mod tests {
     #[test]
     fn a_violation_of_true_replay_is_found() {
         for (author, effects_before, broken) in [
-            (Author::Nobody, 1, true),
-            (Author::Effect(1), 0b01, true),
-            (Author::Effect(1), 0b10, false),
-            (Author::Failure(0), 0b10, true),
-            (Author::Failure(0), 0, false),
-            (Author::Untold, 0, false),
+            (ResponseAuthor::Nobody, 1, true),
+            (ResponseAuthor::Effect(1), 0b01, true),
+            (ResponseAuthor::Effect(1), 0b10, false),
+            (ResponseAuthor::Failure(0), 0b10, true),
+            (ResponseAuthor::Failure(0), 0, false),
+            (ResponseAuthor::Untold, 0, false),
         ] {
             let reply = Some(AttributedReply { meaning: Some(Meaning::Replay), author });
             assert_eq!(
@@ -338,9 +340,11 @@ mod tests {
 
     #[test]
     fn a_violation_of_no_false_done_is_found() {
-        for (author, effects_before, broken) in
-            [(Author::Untold, 0, true), (Author::Untold, 1, false), (Author::Failure(0), 0, false)]
-        {
+        for (author, effects_before, broken) in [
+            (ResponseAuthor::Untold, 0, true),
+            (ResponseAuthor::Untold, 1, false),
+            (ResponseAuthor::Failure(0), 0, false),
+        ] {
             let reply = Some(AttributedReply { meaning: Some(Meaning::Replay), author });
             assert_eq!(
                 no_false_done_is_violated(&Transition { reply, effects_before, ..transition() }),

@@ -114,7 +114,7 @@ impl KeysState {
         BEGINNING_MS + self.clock_ms
     }
 
-    /// The value of this Redis key. It is marked as lapsed if its own expiry has passed.
+    /// The value of this Redis key. It is marked as expired if its contained expiry has passed.
     pub(crate) fn reading(&self, schema: &Schema, key_index: usize) -> Reading {
         decode::decode_at(schema, key_index, &self.content(key_index), Some(self.now_ms()))
     }
@@ -135,11 +135,11 @@ impl KeysState {
     }
 
     /// True if a Redis key holds something of a request that still counts: neither a record that
-    /// was given up, nor one whose own expiry has passed.
+    /// was given up, nor one whose contained expiry has passed.
     pub(crate) fn is_in_use(&self, schema: &Schema) -> bool {
         for key_index in 0..self.stored.len() {
             let reading = self.reading(schema, key_index);
-            let is_over = reading.lapsed().is_some() || is_released(schema, &reading);
+            let is_over = reading.past_expiry().is_some() || is_released(schema, &reading);
             if reading != Reading::Absent && !is_over {
                 return true;
             }
@@ -181,8 +181,8 @@ impl KeysState {
     }
 }
 
-/// The kind of value at this Redis key: a lock, a result, a part, or a record that the schema cannot
-/// read. `None` if the key does not exist.
+/// The kind of value at this Redis key: a lock, a result, a part, or a record that the schema
+/// cannot read. `None` if the key does not exist.
 pub(crate) fn held_at(schema: &Schema, keys: &KeysState, key_index: usize) -> Option<Role> {
     kind_of(schema, key_index, &keys.content(key_index))
 }
@@ -195,7 +195,7 @@ pub(crate) fn has_result(schema: &Schema, keys: &KeysState) -> bool {
     match keys.reading(schema, key_index) {
         Reading::Value(decoded) => {
             schema.values[decoded.format].state.is_result()
-                && decoded.lapsed.is_none()
+                && decoded.past_expiry.is_none()
                 && is_replayed(schema, decoded.format)
         }
         _ => false,
@@ -268,9 +268,9 @@ pub(crate) fn holds(schema: &Schema, keys: &KeysState, holder: Option<&str>) -> 
             (Some(ttl), Some(own)) => Some(ttl.min(own)),
             (ttl, own) => ttl.or(own),
         };
-        let is_lapsed = reading.lapsed().is_some();
+        let is_expired = reading.past_expiry().is_some();
         let ttl = match left {
-            _ if is_lapsed => "expired by its own time".to_owned(),
+            _ if is_expired => "expired by its own time".to_owned(),
             Some(ms) => duration::short(ms),
             None => "never expires".to_owned(),
         };

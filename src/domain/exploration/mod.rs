@@ -34,5 +34,5 @@ pub(crate) use stated_ttl::ExecutedCall;
 pub(crate) use step_coverage::{CoveredCall, StepCoverage, UnreachedGoal};
 pub use step_coverage::{Goal, MetReplies, ReachedGoals};
 pub(crate) use token::ScheduleToken;
-pub use transition::Author;
+pub use transition::ResponseAuthor;
 pub(crate) use transition::{AttributedReply, StateFacts, Transition};

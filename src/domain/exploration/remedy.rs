@@ -2,7 +2,7 @@
 //! schema has.
 
 use super::fault::Fault;
-use super::transition::Author;
+use super::transition::ResponseAuthor;
 use crate::domain::schema::value_template::Placeholder;
 use crate::domain::schema::{Action, Call, OnFailure, Role, Schema};
 use crate::domain::step::StepKind;
@@ -27,7 +27,7 @@ pub(crate) struct Culprit<'a> {
     /// The call of this step.
     pub(crate) call: Option<&'a Call>,
     /// The author of the replay that the call got.
-    pub(crate) author: Option<Author>,
+    pub(crate) author: Option<ResponseAuthor>,
     /// The last fault that took a lock or a result away, and which of both.
     pub(crate) taken: Option<(Fault, Role)>,
     /// The lock at the end of the history.
@@ -146,7 +146,7 @@ impl Culprit<'_> {
 
     /// What makes a replay true.
     pub(super) fn true_replay(&self) -> String {
-        if matches!(self.author, Some(Author::Failure(_)))
+        if matches!(self.author, Some(ResponseAuthor::Failure(_)))
             && self.schema.on_failure() == OnFailure::Store
         {
             return "let no stored failure be final, because another worker may have had the effect"

@@ -5,7 +5,7 @@ use crate::domain::schema::{Meaning, Schema};
 
 /// The author of a replayed response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Author {
+pub enum ResponseAuthor {
     /// The reply carries no response, or one that the results of several workers share.
     Untold,
     /// This worker, after its effect.
@@ -21,25 +21,25 @@ pub enum Author {
 pub(crate) struct AttributedReply {
     /// `None` for a reply that the schema does not list.
     pub(crate) meaning: Option<Meaning>,
-    pub(crate) author: Author,
+    pub(crate) author: ResponseAuthor,
 }
 
 impl AttributedReply {
     /// A reply that the schema does not list.
-    pub(crate) const UNRECOGNISED: Self = Self { meaning: None, author: Author::Untold };
+    pub(crate) const UNRECOGNISED: Self = Self { meaning: None, author: ResponseAuthor::Untold };
 
     /// Finds the author of the response that a reply carries, among the workers' `responses`.
     pub(crate) fn new(
         schema: &Schema,
         meaning: Option<Meaning>,
         response: Option<&[u8]>,
-        responses: &[(Vec<u8>, Author)],
+        responses: &[(Vec<u8>, ResponseAuthor)],
     ) -> Self {
         let author = match response {
             Some(carried) if meaning == Some(Meaning::Replay) => {
                 author(|known| is_same_response(schema, known, carried), responses)
             }
-            _ => Author::Untold,
+            _ => ResponseAuthor::Untold,
         };
         Self { meaning, author }
     }
@@ -68,7 +68,10 @@ fn is_same_response(schema: &Schema, known: &[u8], carried: &[u8]) -> bool {
     }
 }
 
-fn author(is_same: impl Fn(&[u8]) -> bool, responses: &[(Vec<u8>, Author)]) -> Author {
+fn author(
+    is_same: impl Fn(&[u8]) -> bool,
+    responses: &[(Vec<u8>, ResponseAuthor)],
+) -> ResponseAuthor {
     let mut same = Vec::new();
     for (response, author) in responses {
         if is_same(response) {
@@ -76,12 +79,14 @@ fn author(is_same: impl Fn(&[u8]) -> bool, responses: &[(Vec<u8>, Author)]) -> A
         }
     }
     match same[..] {
-        [] => Author::Nobody,
+        [] => ResponseAuthor::Nobody,
         [only] => only,
         // Failed handlers give equal responses, and for the invariants it does not matter which of
         // them failed.
-        [first, ..] if same.iter().all(|author| matches!(author, Author::Failure(_))) => first,
-        _ => Author::Untold,
+        [first, ..] if same.iter().all(|author| matches!(author, ResponseAuthor::Failure(_))) => {
+            first
+        }
+        _ => ResponseAuthor::Untold,
     }
 }
 
@@ -151,16 +156,16 @@ mod tests {
     #[test]
     fn a_response_has_one_author_unless_several_workers_gave_it() {
         let responses = [
-            (b"a".to_vec(), Author::Effect(0)),
-            (b"b".to_vec(), Author::Effect(1)),
-            (b"b".to_vec(), Author::Failure(1)),
-            (b"f".to_vec(), Author::Failure(0)),
-            (b"f".to_vec(), Author::Failure(1)),
+            (b"a".to_vec(), ResponseAuthor::Effect(0)),
+            (b"b".to_vec(), ResponseAuthor::Effect(1)),
+            (b"b".to_vec(), ResponseAuthor::Failure(1)),
+            (b"f".to_vec(), ResponseAuthor::Failure(0)),
+            (b"f".to_vec(), ResponseAuthor::Failure(1)),
         ];
         let author = |carried: &[u8]| author(|response| response == carried, &responses);
-        assert_eq!(author(b"a"), Author::Effect(0));
-        assert_eq!(author(b"b"), Author::Untold);
-        assert_eq!(author(b"f"), Author::Failure(0));
-        assert_eq!(author(b"c"), Author::Nobody);
+        assert_eq!(author(b"a"), ResponseAuthor::Effect(0));
+        assert_eq!(author(b"b"), ResponseAuthor::Untold);
+        assert_eq!(author(b"f"), ResponseAuthor::Failure(0));
+        assert_eq!(author(b"c"), ResponseAuthor::Nobody);
     }
 }

@@ -51,7 +51,7 @@ pub(crate) struct Operation {
     pub(crate) begun_backup: Option<String>,
     /// True if it undoes only the records that `--only` named.
     #[serde(skip)]
-    pub(crate) is_part: bool,
+    pub(crate) is_partial: bool,
     /// The places that it changed, each once; empty if the log does not contain them.
     #[serde(skip)]
     pub(crate) places: Vec<Provenance>,
@@ -140,7 +140,7 @@ impl Operations {
         let by = undo.op.clone();
         // An undo by idemctl 0.2 has no state; it counts as complete. An undo that is still running
         // does not.
-        let is_whole = !undo.is_part && matches!(undo.state, Some(OperationState::Ended) | None);
+        let is_whole = !undo.is_partial && matches!(undo.state, Some(OperationState::Ended) | None);
         let undone = &mut self.all[undone];
         // Only the last undo counts, so one of the two is cleared.
         if is_whole {
@@ -226,7 +226,7 @@ impl Operation {
             undoes: owned_text(begin.undoes.as_ref()),
             begun_backup: backup,
             state: Some(OperationState::Unended),
-            is_part: begin.part,
+            is_partial: begin.part,
             places: begin.from.iter().cloned().collect(),
             ..Self::default()
         }

@@ -27,7 +27,7 @@ pub(crate) struct Overrides {
 
 /// Why a record is not completed or released.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Refusal {
+pub(crate) enum NotExecutable {
     #[error("the key has no record")]
     Absent,
     #[error("the record is already completed")]
@@ -55,24 +55,27 @@ pub(crate) enum Refusal {
 ///
 /// # Errors
 /// Why the record cannot be completed, or which override permits it.
-pub(crate) fn completion_of(record: &Record, overrides: Overrides) -> Result<Completion, Refusal> {
+pub(crate) fn completion_of(
+    record: &Record,
+    overrides: Overrides,
+) -> Result<Completion, NotExecutable> {
     // No override permits this, because the value belongs to another program.
     if record.readings.iter().any(|reading| matches!(reading, Reading::WrongType(_))) {
-        return Err(Refusal::WrongType);
+        return Err(NotExecutable::WrongType);
     }
     match record.state {
         State::InProgress => Ok(Completion::OfLock),
         State::Absent if overrides.create => Ok(Completion::Creating),
-        State::Absent => Err(Refusal::Absent),
+        State::Absent => Err(NotExecutable::Absent),
         State::Completed | State::Failed | State::Unreadable if overrides.replace => {
             Ok(Completion::Replacing)
         }
-        State::Completed => Err(Refusal::Completed),
-        State::Failed => Err(Refusal::Failed),
-        State::Released => Err(Refusal::Released),
-        State::Unreadable => {
-            Err(Refusal::Unreadable(record.unreadable_because().unwrap_or_default().to_owned()))
-        }
+        State::Completed => Err(NotExecutable::Completed),
+        State::Failed => Err(NotExecutable::Failed),
+        State::Released => Err(NotExecutable::Released),
+        State::Unreadable => Err(NotExecutable::Unreadable(
+            record.unreadable_because().unwrap_or_default().to_owned(),
+        )),
     }
 }
 
@@ -167,13 +170,13 @@ mod tests {
     fn a_lock_is_completed_and_the_rest_needs_leave() {
         assert_eq!(completion_of(&chi(CHI_LOCK, SOON), NO), Ok(Completion::OfLock));
         assert_eq!(completion_of(&chi(CHI_LOCK, SOON), ALL), Ok(Completion::OfLock));
-        assert_eq!(completion_of(&absent("go-chi"), NO), Err(Refusal::Absent));
+        assert_eq!(completion_of(&absent("go-chi"), NO), Err(NotExecutable::Absent));
         assert_eq!(completion_of(&absent("go-chi"), ALL), Ok(Completion::Creating));
-        assert_eq!(completion_of(&chi(CHI_RESULT, SOON), NO), Err(Refusal::Completed));
+        assert_eq!(completion_of(&chi(CHI_RESULT, SOON), NO), Err(NotExecutable::Completed));
         assert_eq!(completion_of(&chi(CHI_RESULT, SOON), ALL), Ok(Completion::Replacing));
         assert!(matches!(
             completion_of(&chi("?", SOON), Overrides { create: true, ..NO }),
-            Err(Refusal::Unreadable(_))
+            Err(NotExecutable::Unreadable(_))
         ));
         assert_eq!(completion_of(&chi("?", SOON), ALL), Ok(Completion::Replacing));
     }
@@ -183,14 +186,17 @@ mod tests {
         let other =
             |schema, keys: &[(Content, TimeLeft)]| completion_of(&record(schema, keys), ALL);
         let hash = (Content::Other("hash".to_owned()), SOON);
-        assert_eq!(other("go-chi", std::slice::from_ref(&hash)), Err(Refusal::WrongType));
-        assert_eq!(other("event-consumer", &[hash, (text("1"), SOON)]), Err(Refusal::WrongType));
+        assert_eq!(other("go-chi", std::slice::from_ref(&hash)), Err(NotExecutable::WrongType));
+        assert_eq!(
+            other("event-consumer", &[hash, (text("1"), SOON)]),
+            Err(NotExecutable::WrongType)
+        );
     }
 
     #[test]
     fn a_lock_beside_a_result_is_completed() {
         let left = record("event-consumer", &[(text("1"), SOON), (text("1"), SOON)]);
-        assert_eq!(completion_of(&left, NO), Err(Refusal::Completed));
+        assert_eq!(completion_of(&left, NO), Err(NotExecutable::Completed));
     }
 
     #[test]

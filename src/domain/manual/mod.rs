@@ -9,7 +9,9 @@ mod predict;
 mod release;
 mod response_input;
 
-pub(crate) use self::complete::{Completion, Overrides, Refusal, completion_of, lock_for_step};
+pub(crate) use self::complete::{
+    Completion, NotExecutable, Overrides, completion_of, lock_for_step,
+};
 pub(crate) use self::delivery::{Delivered, delivered, difference};
 pub(crate) use self::loss::{
     dropped_fields, lost_fields, no_result, unread_result, unwritten_result,

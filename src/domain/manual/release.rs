@@ -1,6 +1,6 @@
 //! Which records an operator may release through the service's release step.
 
-use super::complete::Refusal;
+use super::complete::NotExecutable;
 use crate::domain::record::{Reading, Record};
 use crate::domain::schema::{OnFailure, State, Step};
 
@@ -9,26 +9,27 @@ use crate::domain::schema::{OnFailure, State, Step};
 ///
 /// # Errors
 /// Why the record must not be released.
-pub(crate) fn releasable(record: &Record) -> Result<&Step, Refusal> {
+pub(crate) fn releasable(record: &Record) -> Result<&Step, NotExecutable> {
     // A service that releases its lock after a failure has the step, even if it is not described.
     let on_failure = record.schema.service.on_failure;
     let is_known = record.schema.begin.is_some() && on_failure != Some(OnFailure::Release);
-    let missing = if is_known { Refusal::NoSuchStep } else { Refusal::Undescribed("release") };
+    let missing =
+        if is_known { NotExecutable::NoSuchStep } else { NotExecutable::Undescribed("release") };
     let step = record.schema.release.as_ref().ok_or(missing)?;
     // Some release steps are a plain DEL, which would remove the other program's value.
     if record.readings.iter().any(|reading| matches!(reading, Reading::WrongType(_))) {
-        return Err(Refusal::WrongType);
+        return Err(NotExecutable::WrongType);
     }
     match record.state {
         State::InProgress => Ok(step),
         State::Completed | State::Failed if record.lock().is_some() => Ok(step),
-        State::Completed => Err(Refusal::Completed),
-        State::Failed => Err(Refusal::Failed),
-        State::Released => Err(Refusal::Released),
-        State::Absent => Err(Refusal::Absent),
-        State::Unreadable => {
-            Err(Refusal::Unreadable(record.unreadable_because().unwrap_or_default().to_owned()))
-        }
+        State::Completed => Err(NotExecutable::Completed),
+        State::Failed => Err(NotExecutable::Failed),
+        State::Released => Err(NotExecutable::Released),
+        State::Absent => Err(NotExecutable::Absent),
+        State::Unreadable => Err(NotExecutable::Unreadable(
+            record.unreadable_because().unwrap_or_default().to_owned(),
+        )),
     }
 }
 
@@ -43,21 +44,21 @@ mod tests {
     #[test]
     fn only_a_lock_is_released() {
         assert!(releasable(&chi(CHI_LOCK, SOON)).is_ok());
-        assert_eq!(releasable(&chi(CHI_RESULT, SOON)).err(), Some(Refusal::Completed));
-        assert!(matches!(releasable(&chi("?", SOON)), Err(Refusal::Unreadable(_))));
+        assert_eq!(releasable(&chi(CHI_RESULT, SOON)).err(), Some(NotExecutable::Completed));
+        assert!(matches!(releasable(&chi("?", SOON)), Err(NotExecutable::Unreadable(_))));
         let nothing = record("go-chi", &[(Content::Absent, TimeLeft::Millis(0))]);
-        assert_eq!(releasable(&nothing).err(), Some(Refusal::Absent));
+        assert_eq!(releasable(&nothing).err(), Some(NotExecutable::Absent));
         let left = record("event-consumer", &[(text("1"), SOON), (text("1"), SOON)]);
         assert!(releasable(&left).is_ok());
         let done = record("event-consumer", &[(Content::Absent, SOON), (text("1"), SOON)]);
-        assert_eq!(releasable(&done).err(), Some(Refusal::Completed));
+        assert_eq!(releasable(&done).err(), Some(NotExecutable::Completed));
         let hash = record("go-chi", &[(Content::Other("hash".into()), SOON)]);
-        assert_eq!(releasable(&hash).err(), Some(Refusal::WrongType));
+        assert_eq!(releasable(&hash).err(), Some(NotExecutable::WrongType));
     }
 
     #[test]
     fn a_service_without_the_step_never_releases() {
         let lock = record("go-middleware", &[(text(r#"{"status":"PENDING"}"#), SOON)]);
-        assert_eq!(releasable(&lock).err(), Some(Refusal::NoSuchStep));
+        assert_eq!(releasable(&lock).err(), Some(NotExecutable::NoSuchStep));
     }
 }

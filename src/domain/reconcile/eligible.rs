@@ -4,7 +4,7 @@
 use crate::domain::change::unlock;
 use crate::domain::duration;
 use crate::domain::record::age::{self, TTL_TOLERANCE_MS};
-use crate::domain::record::{Claim, Evidence, Record, TimeLeft};
+use crate::domain::record::{Author, Evidence, Record, TimeLeft};
 use crate::domain::schema::{State, TtlOf};
 
 /// Whether a lock is reconciled.
@@ -27,10 +27,10 @@ pub(crate) enum Eligibility {
 /// # Errors
 /// Why the record has no such lock.
 pub(crate) fn reconcilable(record: &Record) -> Result<usize, String> {
-    if let Some(why) = record.claim.unrecognised_because() {
+    if let Some(why) = record.author.unrecognised_because() {
         return Err(format!("it is not a lock of {}: {why}", record.schema.name));
     }
-    if record.claim == Claim::Provisional || record.is_undecided() {
+    if record.author == Author::Provisional || record.is_undecided() {
         return Err("its value is too long to tell whose it is".to_owned());
     }
     match record.state {
@@ -44,7 +44,7 @@ pub(crate) fn reconcilable(record: &Record) -> Result<usize, String> {
     if record.state != State::InProgress || key_index != record.schema.lock_key_index() {
         return Err(format!("it is {} and no lock", record.state.as_str()));
     }
-    if record.lapsing().is_some_and(|(value, _)| value.lapsed.is_some()) {
+    if record.contained_expiry().is_some_and(|(value, _)| value.past_expiry.is_some()) {
         return Err("it has passed its own expiry, so its service treats it as ended".to_owned());
     }
     if let Some(why) = record.schema.read_only_because() {
@@ -67,7 +67,7 @@ pub(crate) fn eligibility(
     };
     let ttl = record.ttl(TtlOf::Lock).map(age::millis);
     let TimeLeft::Millis(left_ms) = record.seen.keys[key_index].time_left else {
-        return match (record.has_own_expiry(key_index), known_age) {
+        return match (record.key_contains_expiry(key_index), known_age) {
             (false, _) => without_expiry(known_age, ttl, older_than_ms),
             // It ends by itself, so only its age makes it old.
             (true, Some(age_ms)) => by_age(age_ms, older_than_ms, "created"),

@@ -20,7 +20,7 @@ pub(crate) enum Deadline {
     /// Between these two times: the time left by PTTL, added to the server's time before and after
     /// it.
     Between(u64, u64),
-    /// The user may not ask for it, or idemctl did not.
+    /// The Redis user may not ask for it, or idemctl did not.
     Unknown,
 }
 

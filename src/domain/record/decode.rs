@@ -43,7 +43,7 @@ pub fn decode_value(schema: &Schema, key_index: usize, content: &Content) -> Rea
     {
         return Reading::Unrecognised {
             why: format!("a hash of {} fields, too many to be a record's", hash.count),
-            is_part: false,
+            is_cut: false,
         };
     }
     let formats = formats_of(schema, key_index, kind).map(|(_, format)| format);
@@ -58,8 +58,8 @@ pub fn decode_value(schema: &Schema, key_index: usize, content: &Content) -> Rea
         let Some(source) = views.source(format) else {
             // Too little was read to undo the codecs of this format, so the value may still have
             // it.
-            if views.is_open(format) {
-                tested.open.push(format.state);
+            if views.is_undecided(format) {
+                tested.undecided.push(format.state);
             }
             continue;
         };
@@ -68,7 +68,7 @@ pub fn decode_value(schema: &Schema, key_index: usize, content: &Content) -> Rea
         if let Some(why) = views.undecodable(format) {
             return Reading::Unreadable(why);
         }
-        // The part that was not read may hold the time at which the value expires.
+        // The unread rest may hold the time at which the value expires.
         if format.expires_at.is_some() && !source.whole && source.expires_ms(format).is_none() {
             return Reading::Undecided;
         }
@@ -89,11 +89,11 @@ fn formats_of<'a>(
     })
 }
 
-/// The results of the formats that were tested, for a value that none of them has claimed yet.
+/// The results of the formats that were tested, for a value that has none of them so far.
 #[derive(Default)]
 struct TestedFormats {
-    /// The states of the formats for which the part that was not read decides.
-    open: Vec<State>,
+    /// The states of the formats for which the unread rest decides.
+    undecided: Vec<State>,
     /// The first format whose tests the value passes although its fields deviate.
     deviating: Option<(usize, Conformance)>,
     /// Why the fields deviate from a format whose tests the value may yet pass.
@@ -101,8 +101,7 @@ struct TestedFormats {
 }
 
 impl TestedFormats {
-    /// Tests one more format. Returns how far the value conforms to it, if the format claims the
-    /// value.
+    /// Tests one more format. Returns how far the value conforms to it, if the value has it.
     fn test(
         &mut self,
         schema: &Schema,
@@ -126,11 +125,13 @@ impl TestedFormats {
                     self.may_deviate = Some(deviation.why);
                 }
             }
-            // An earlier format of another state may still claim the value; then this one does not.
-            (Fit::Yes, conformance) if self.open.iter().all(|state| *state == format.state) => {
+            // The value may still turn out to have an earlier format, of another state.
+            (Fit::Yes, conformance)
+                if self.undecided.iter().all(|state| *state == format.state) =>
+            {
                 return Some(conformance);
             }
-            _ => self.open.push(format.state),
+            _ => self.undecided.push(format.state),
         }
         None
     }
@@ -138,8 +139,8 @@ impl TestedFormats {
     /// The reading of a value that no format fits exactly. It is the first format that fits with
     /// deviations, or else the reason why none fits.
     fn without_exact_format(self, schema: &Schema, views: Views<'_>) -> Reading {
-        // The unread part may still show that the value has one of these formats.
-        if !self.open.is_empty() {
+        // The unread rest may still show that the value has one of these formats.
+        if !self.undecided.is_empty() {
             return Reading::Undecided;
         }
         if let Some((index, conformance)) = self.deviating {
@@ -150,7 +151,7 @@ impl TestedFormats {
             }
         }
         if let Some(why) = self.may_deviate {
-            return Reading::Unrecognised { why, is_part: true };
+            return Reading::Unrecognised { why, is_cut: true };
         }
         let is_hash = schema.values.iter().all(|format| format.encoding() == Encoding::Hash);
         let why = if is_hash {
@@ -162,7 +163,7 @@ impl TestedFormats {
         };
         match views.rejected() {
             Some(reading) => reading,
-            None => Reading::Unrecognised { why: why.to_owned(), is_part: false },
+            None => Reading::Unrecognised { why: why.to_owned(), is_cut: false },
         }
     }
 }
@@ -186,8 +187,8 @@ pub(crate) fn document(
     Some(document.by_ref().into_owned())
 }
 
-/// Decodes the value of every Redis key as of the time of the read. A value whose own expiry has
-/// passed is absent, or reclaimable.
+/// Decodes the value of every Redis key as of the time of the read. A value whose contained expiry
+/// has passed is absent, or reclaimable.
 pub fn decode_all(schema: &Schema, seen: &Observation) -> Vec<Reading> {
     let mut readings = Vec::with_capacity(seen.keys.len());
     for (key_index, key) in seen.keys.iter().enumerate() {
@@ -235,52 +236,51 @@ pub(crate) fn decode_at(
         && let Some(expires_at) = &schema.values[value.format].expires_at
         && expires_ms <= now_ms
     {
-        value.lapsed = Some(expires_at.past);
+        value.past_expiry = Some(expires_at.past);
     }
     reading
 }
 
-/// Whether a closed format of a schema claims a content as a value of one state.
+/// Whether a content has a distinctive format ([`ValueFormat::is_distinctive`]) of one state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ClosedValue {
+pub(crate) enum DistinctiveValue {
     Yes,
-    /// The part of the value that was not read decides.
+    /// The unread rest of the value decides.
     Undecided,
     No,
 }
 
-/// Whether a closed format of the schema claims the content of one of its Redis keys as a value of
-/// this state.
-pub(crate) fn closed_value(
+/// Whether the content of one of the schema's Redis keys has a distinctive format of this state.
+pub(crate) fn distinctive_value(
     schema: &Schema,
     key_index: usize,
     content: &Content,
     state: State,
-) -> ClosedValue {
+) -> DistinctiveValue {
     let head = if let Content::Text { head, .. } = content { &head[..] } else { &[] };
     // The first bytes rule out most values before they are decoded. That matters, because a scan
     // asks this of every value at a Redis key of another schema.
     let may_be = schema.values.iter().any(|format| {
-        format.key_index == key_index && format.state == state && may_be_closed(format, head)
+        format.key_index == key_index && format.state == state && may_be_distinctive(format, head)
     });
     if !may_be {
-        return ClosedValue::No;
+        return DistinctiveValue::No;
     }
     match decode_value(schema, key_index, content) {
         Reading::Value(value) => {
             let format = &schema.values[value.format];
-            let is_closed =
-                format.state == state && format.is_closed() && !value.conformance.deviates();
-            if is_closed { ClosedValue::Yes } else { ClosedValue::No }
+            let is_distinctive =
+                format.state == state && format.is_distinctive() && !value.conformance.deviates();
+            if is_distinctive { DistinctiveValue::Yes } else { DistinctiveValue::No }
         }
-        Reading::Undecided if may_become_closed(schema, key_index, content, state) => {
-            ClosedValue::Undecided
+        Reading::Undecided if may_become_distinctive(schema, key_index, content, state) => {
+            DistinctiveValue::Undecided
         }
-        _ => ClosedValue::No,
+        _ => DistinctiveValue::No,
     }
 }
 
-fn may_be_closed(format: &ValueFormat, head: &[u8]) -> bool {
+fn may_be_distinctive(format: &ValueFormat, head: &[u8]) -> bool {
     if let Some(equals) = &format.tests.equals {
         return head == &equals[..];
     }
@@ -288,12 +288,17 @@ fn may_be_closed(format: &ValueFormat, head: &[u8]) -> bool {
     format.closed.is_some() && (is_object || !format.reads_json_as_it_stands())
 }
 
-/// True if these bytes may be the beginning of a closed format's value in this state.
-fn may_become_closed(schema: &Schema, key_index: usize, content: &Content, state: State) -> bool {
+/// True if these bytes may be the beginning of a value with a distinctive format of this state.
+fn may_become_distinctive(
+    schema: &Schema,
+    key_index: usize,
+    content: &Content,
+    state: State,
+) -> bool {
     let Content::Text { head, .. } = content else { return false };
     let mut formats = Vec::new();
     for format in &schema.values {
-        if format.key_index == key_index && format.state == state && format.is_closed() {
+        if format.key_index == key_index && format.state == state && format.is_distinctive() {
             formats.push(format);
         }
     }
@@ -301,7 +306,7 @@ fn may_become_closed(schema: &Schema, key_index: usize, content: &Content, state
     let views = Views::of(&undone, head);
     for format in formats {
         let Some(source) = views.source(format) else {
-            if views.is_open(format) {
+            if views.is_undecided(format) {
                 return true;
             }
             continue;

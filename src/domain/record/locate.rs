@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use super::claim::Claim;
-use super::decode::{self, ClosedValue, Reading};
+use super::author::Author;
+use super::decode::{self, DistinctiveValue, Reading};
 use super::extended::Extended;
 use super::name::{KeyMeanings, Name};
 use super::observation::{Content, Observation};
@@ -40,8 +40,8 @@ impl Candidate {
     }
 
     /// True if a value of one of its schemas may contain a time.
-    pub(crate) fn tells_time(&self) -> bool {
-        self.schemas.iter().any(|schema| schema.tells_time())
+    pub(crate) fn may_contain_time(&self) -> bool {
+        self.schemas.iter().any(|schema| schema.may_contain_time())
     }
 
     /// True if one of its schemas stores a hash there.
@@ -83,7 +83,7 @@ pub fn for_key(catalog: &Catalog, text: &[u8]) -> Vec<Candidate> {
 /// name itself gives the schema.
 pub(crate) fn for_name(catalog: &Catalog, name: &Name) -> Option<Candidate> {
     for schema in catalog.prefixed_schemas() {
-        if name.is_under(schema) && schema.takes_key(&name.key) {
+        if name.is_under(schema) && schema.accepts_key(&name.key) {
             return Some(Candidate {
                 key: name.key.clone(),
                 redis_keys: schema.redis_keys(&name.key),
@@ -166,13 +166,14 @@ fn candidates_for_text(catalog: &Catalog, text: &[u8], is_most_specific: bool) -
         let key_in_redis_key = schema.key_index_of(text).map(|(_, key)| key);
         // The text may be a full Redis key, an idempotency key, or both.
         for key in [key_in_redis_key, Some(text)].into_iter().flatten() {
-            if !schema.takes_key(key) {
+            if !schema.accepts_key(key) {
                 continue;
             }
             let redis_keys = schema.redis_keys(key);
-            // If schemas are named, here or in the context, the most specific template need not win.
-            let claims = catalog.is_named() || owns_all(catalog, schema, &redis_keys);
-            if claims == is_most_specific {
+            // If schemas are named, here or in the context, the most specific template need not
+            // win.
+            let wins = catalog.is_named() || is_most_specific_of_all(catalog, schema, &redis_keys);
+            if wins == is_most_specific {
                 add(&mut candidates, schema, key, redis_keys, is_most_specific);
             }
         }
@@ -191,7 +192,7 @@ pub(crate) fn redis_key_itself(redis_key: &[u8]) -> Candidate {
 }
 
 /// The candidates for locks of other schemas at a Redis key, each with the key's index there. The
-/// template of such a schema is less specific than that of the key's owner, and its locks are
+/// template of such a schema is less specific than that of the key's own schema, and its locks are
 /// recognised by their bytes. None of these candidates is the most specific.
 fn locks_of_broader_schemas(catalog: &Catalog, redis_key: &[u8]) -> Vec<(Candidate, usize)> {
     let mut candidates = Vec::new();
@@ -223,7 +224,8 @@ pub(crate) fn candidates_of_broader_schemas(
     candidates
 }
 
-/// True if a candidate that is not the most specific may hold a lock that its schema recognises by its bytes.
+/// True if a candidate that is not the most specific may hold a lock that its schema recognises by
+/// its bytes.
 pub(crate) fn may_be_lock_of_broader_schema(catalog: &Catalog, candidate: &Candidate) -> bool {
     if candidate.is_most_specific {
         return false;
@@ -241,7 +243,7 @@ pub(crate) fn may_be_lock_of_broader_schema(catalog: &Catalog, candidate: &Candi
 /// The candidate of the lock in a record's value, if another schema reads the value as a lock and a
 /// scan looks for that schema's records.
 pub(crate) fn candidate_of_lock(catalog: &Catalog, record: &Record) -> Option<Candidate> {
-    let Claim::LockOf(other) = &record.claim else { return None };
+    let Author::LockOf(other) = &record.author else { return None };
     for seen in &record.seen.keys {
         if seen.content.is_absent() {
             continue;
@@ -255,23 +257,23 @@ pub(crate) fn candidate_of_lock(catalog: &Catalog, record: &Record) -> Option<Ca
     None
 }
 
-/// True if the unread part of a record's values decides whether a closed format of its schema
-/// claims them as a lock.
-pub(crate) fn may_be_closed_lock(record: &Record) -> bool {
+/// True if the unread rest of a record's values decides whether they are a lock with a distinctive
+/// format of its schema.
+pub(crate) fn may_be_distinctive_lock(record: &Record) -> bool {
     for (key_index, key) in record.seen.keys.iter().enumerate() {
-        let closed =
-            decode::closed_value(&record.schema, key_index, &key.content, State::InProgress);
-        if closed == ClosedValue::Undecided {
+        let is_distinctive =
+            decode::distinctive_value(&record.schema, key_index, &key.content, State::InProgress);
+        if is_distinctive == DistinctiveValue::Undecided {
             return true;
         }
     }
     false
 }
 
-/// True if the unread part of a result decides whether it is another schema's lock.
+/// True if the unread rest of a result decides whether it is another schema's lock.
 pub(crate) fn may_be_lock_of_another(catalog: &Catalog, record: &Record) -> bool {
     for (key, reading) in record.seen.keys.iter().zip(&record.readings) {
-        if is_open_result(&record.schema, reading)
+        if is_result_by_key_name(&record.schema, reading)
             && catalog.may_be_lock_of_another(&record.schema, &key.redis_key, &key.content)
         {
             return true;
@@ -297,8 +299,8 @@ pub(crate) fn is_wanted(
 /// unclaimed key. The key of a schema that the scan does not look for may hold the lock of a schema
 /// that it does look for. Such a candidate is not the most specific.
 pub fn for_redis_key(catalog: &Catalog, redis_key: &[u8]) -> Option<(Candidate, usize)> {
-    let mut owners = catalog.scanned_owners(redis_key);
-    let Some(first) = owners.next() else {
+    let mut keys = catalog.scanned_keys(redis_key);
+    let Some(first) = keys.next() else {
         return locks_of_broader_schemas(catalog, redis_key).into_iter().next();
     };
     // The records there are read by their own commands.
@@ -308,11 +310,11 @@ pub fn for_redis_key(catalog: &Catalog, redis_key: &[u8]) -> Option<(Candidate, 
     let key = first.schema.keys[first.key_index].template.key_in(redis_key)?.to_vec();
     let redis_keys = first.schema.redis_keys(&key);
     let mut others = Vec::new();
-    for owner in owners {
-        let is_alike = first.alike.iter().any(|alike| Arc::ptr_eq(alike, &owner.schema));
+    for other in keys {
+        let is_alike = first.alike.iter().any(|alike| Arc::ptr_eq(alike, &other.schema));
         // Different templates may still produce the same Redis keys.
-        if !is_alike && owner.schema.redis_keys(&key) == redis_keys {
-            others.push(Arc::clone(&owner.schema));
+        if !is_alike && other.schema.redis_keys(&key) == redis_keys {
+            others.push(Arc::clone(&other.schema));
         }
     }
     // A scan calls this for every Redis key, so the usual list is shared and not copied.
@@ -328,17 +330,17 @@ pub fn for_redis_key(catalog: &Catalog, redis_key: &[u8]) -> Option<(Candidate, 
 /// value, or, if none does, one for each that reads it. If none reads it, the record counts for the
 /// schema whose fixed prefix it has (the newest release), or for the one that the operator named.
 /// There is none if the keys are absent or unclaimed.
-pub fn records(
+pub fn records_of_copy(
     catalog: &Catalog,
     candidate: &Candidate,
     seen: &Observation,
     thresholds: &Thresholds,
 ) -> Vec<Record> {
-    records_in(catalog, candidate, seen.clone(), thresholds)
+    records(catalog, candidate, seen.clone(), thresholds)
 }
 
 /// Like [`records`], without a copy of the observation, because a value may be large.
-pub(crate) fn records_in(
+pub(crate) fn records(
     catalog: &Catalog,
     candidate: &Candidate,
     seen: Observation,
@@ -351,12 +353,12 @@ pub(crate) fn records_in(
         }
         read.push((schema, decode::decode_all(schema, &seen)));
     }
-    if read.iter().any(|(_, readings)| is_own(readings)) {
-        read.retain(|(_, readings)| is_own(readings));
+    if read.iter().any(|(_, readings)| conforms_or_absent(readings)) {
+        read.retain(|(_, readings)| conforms_or_absent(readings));
     } else if read.iter().any(|(_, readings)| is_readable(readings)) {
         read.retain(|(_, readings)| is_readable(readings));
     } else {
-        match owner_of_unreadable(catalog, &read) {
+        match schema_of_unreadable(catalog, &read) {
             Some(index) => read = vec![read.swap_remove(index)],
             None => return Vec::new(),
         }
@@ -378,10 +380,10 @@ pub(crate) fn records_in(
 /// The schema that an unreadable value counts for: the newest release of those with a literal
 /// prefix. Without a fixed prefix any program may have written the Redis key, unless the operator
 /// named the schema.
-fn owner_of_unreadable(catalog: &Catalog, read: &[(&Arc<Schema>, Vec<Reading>)]) -> Option<usize> {
+fn schema_of_unreadable(catalog: &Catalog, read: &[(&Arc<Schema>, Vec<Reading>)]) -> Option<usize> {
     let mut older_release = None;
     for (index, (schema, _)) in read.iter().enumerate() {
-        if !catalog.takes_bare() && !schema.has_prefix() {
+        if !catalog.includes_unprefixed() && !schema.has_prefix() {
             continue;
         }
         if schema.older_release_of.is_none() {
@@ -393,7 +395,7 @@ fn owner_of_unreadable(catalog: &Catalog, read: &[(&Arc<Schema>, Vec<Reading>)])
 }
 
 /// The record at a candidate's Redis keys under its first schema, even if it is absent.
-pub(crate) fn record_at(
+pub(crate) fn record_even_absent(
     catalog: &Catalog,
     candidate: &Candidate,
     seen: Observation,
@@ -405,7 +407,7 @@ pub(crate) fn record_at(
 }
 
 /// The record of a known schema and idempotency key, without findings.
-pub(crate) fn read_as(schema: &Arc<Schema>, key: &[u8], seen: Observation) -> Record {
+pub(crate) fn undiagnosed_record(schema: &Arc<Schema>, key: &[u8], seen: Observation) -> Record {
     let readings = decode::decode_all(schema, &seen);
     Record::new(Arc::clone(schema), key.to_vec(), seen, readings)
 }
@@ -425,19 +427,19 @@ pub(crate) fn first_record(
         let readings = decode::decode_all(schema, &seen);
         // While the rest of a value may prove that it belongs to this schema, it counts for no
         // other.
-        if is_own(&readings) || readings.contains(&Reading::Undecided) {
+        if conforms_or_absent(&readings) || readings.contains(&Reading::Undecided) {
             return Some(record(catalog, schema, readings, candidate.key, seen, thresholds));
         }
     }
-    records_in(catalog, &candidate, seen, thresholds).into_iter().next()
+    records(catalog, &candidate, seen, thresholds).into_iter().next()
 }
 
-/// True if the unread part of a value decides what the record is to one of the candidate's schemas,
+/// True if the unread rest of a value decides what the record is to one of the candidate's schemas,
 /// or how a script treats it.
 pub(crate) fn is_undecided(candidate: &Candidate, seen: &Observation) -> bool {
     for schema in candidate.schemas.iter() {
         for reading in decode::decode_all(schema, seen) {
-            if matches!(reading, Reading::Undecided | Reading::Unrecognised { is_part: true, .. }) {
+            if matches!(reading, Reading::Undecided | Reading::Unrecognised { is_cut: true, .. }) {
                 return true;
             }
         }
@@ -455,8 +457,8 @@ fn record(
 ) -> Record {
     let other_schema = other_schema(catalog, schema, &readings, &seen);
     let mut record = Record::new(Arc::clone(schema), key, seen, readings);
-    if let Some(claim) = corrected_claim(catalog, &record, other_schema.as_ref()) {
-        record.claim = claim;
+    if let Some(author) = corrected_author(catalog, &record, other_schema.as_ref()) {
+        record.author = author;
     }
     record.findings = diagnosis::findings(&record, thresholds, other_schema.as_ref());
     drop_excess_ttl_of_extended_lock(&mut record, catalog.extended());
@@ -476,9 +478,9 @@ fn drop_excess_ttl_of_extended_lock(record: &mut Record, extended: &Extended) {
     }
 }
 
-fn owns_all(catalog: &Catalog, schema: &Schema, redis_keys: &[Vec<u8>]) -> bool {
+fn is_most_specific_of_all(catalog: &Catalog, schema: &Schema, redis_keys: &[Vec<u8>]) -> bool {
     for redis_key in redis_keys {
-        if !catalog.owners(redis_key).any(|(owner, _)| owner.name == schema.name) {
+        if !catalog.schemas_of_key(redis_key).any(|(best, _)| best.name == schema.name) {
             return false;
         }
     }
@@ -505,38 +507,38 @@ fn add(
     candidates.push(Candidate { key: key.to_vec(), redis_keys, schemas, is_most_specific });
 }
 
-/// The claim on a record if other schemas change it; `None` if it stays.
-fn corrected_claim(
+/// The author of a record if other schemas show that it is another one; `None` if it stays.
+fn corrected_author(
     catalog: &Catalog,
     record: &Record,
     other_schema: Option<&OtherSchema>,
-) -> Option<Claim> {
+) -> Option<Author> {
     if let Some(lock) = record.lock() {
         let reading = &record.readings[record.schema.lock_key_index()];
         // If its bytes prove that it is a lock, it cannot be a result of another schema.
         let may_be_result = match reading.decoded() {
             Some(value) => {
                 let format = &record.schema.values[value.format];
-                !format.is_closed() || value.conformance.deviates()
+                !format.is_distinctive() || value.conformance.deviates()
             }
             None => reading.mismatch().is_some(),
         };
         if may_be_result {
             let other = catalog.result_of_another(&record.schema, &lock.redis_key, &lock.content);
             if let Some(other) = other {
-                return Some(Claim::ResultOf(other.name.clone()));
+                return Some(Author::ResultOf(other.name.clone()));
             }
         }
     }
     if let Some(why) = why_of_another_record(catalog, record) {
-        return Some(Claim::Unrecognised(why));
+        return Some(Author::Unrecognised(why));
     }
     if let Some(other) = lock_of_another(catalog, record) {
-        return Some(Claim::LockOf(other.name.clone()));
+        return Some(Author::LockOf(other.name.clone()));
     }
     // If another schema with the same Redis keys wrote the value, a finding names that schema.
-    if record.claim.is_unrecognised() && record.schema.has_prefix() && other_schema.is_some() {
-        return Some(Claim::Own);
+    if record.author.is_unrecognised() && record.schema.has_prefix() && other_schema.is_some() {
+        return Some(Author::Own);
     }
     None
 }
@@ -545,7 +547,7 @@ fn corrected_claim(
 /// that it is a result.
 fn lock_of_another<'a>(catalog: &'a Catalog, record: &Record) -> Option<&'a Arc<Schema>> {
     for (key, reading) in record.seen.keys.iter().zip(&record.readings) {
-        if !is_open_result(&record.schema, reading) {
+        if !is_result_by_key_name(&record.schema, reading) {
             continue;
         }
         let other = catalog.lock_of_another(&record.schema, &key.redis_key, &key.content);
@@ -557,12 +559,12 @@ fn lock_of_another<'a>(catalog: &'a Catalog, record: &Record) -> Option<&'a Arc<
 }
 
 /// True for a value that is a result or a part only because of the name of its Redis key.
-fn is_open_result(schema: &Schema, reading: &Reading) -> bool {
+fn is_result_by_key_name(schema: &Schema, reading: &Reading) -> bool {
     let Some(value) = reading.decoded() else { return false };
-    schema.values[value.format].is_open_result()
+    schema.values[value.format].is_result_by_key_name()
 }
 
-/// Why a value of this record belongs to another record: a template with more literal bytes claims
+/// Why a value of this record belongs to another record: a template with more literal bytes fits
 /// its Redis key. As in [`for_key`], the most specific template wins. This happens if a client
 /// chose a key that makes two records share a Redis key.
 fn why_of_another_record(catalog: &Catalog, record: &Record) -> Option<String> {
@@ -581,7 +583,9 @@ fn why_of_another_record(catalog: &Catalog, record: &Record) -> Option<String> {
         // A record with one Redis key was found by that key, so that the schema owns it.
         let is_of_schema = present < 2
             || catalog.is_named()
-            || catalog.owners(&seen.redis_key).any(|(owner, _)| owner.name == record.schema.name);
+            || catalog
+                .schemas_of_key(&seen.redis_key)
+                .any(|(best, _)| best.name == record.schema.name);
         if !is_of_record || !is_of_schema {
             let why = "one of its Redis keys belongs to another record, \
                 whose key template is more specific";
@@ -597,8 +601,8 @@ fn is_absent(schema: &Schema, seen: &Observation) -> bool {
     main.all(|key| key.content.is_absent())
 }
 
-fn is_own(readings: &[Reading]) -> bool {
-    readings.iter().all(Reading::is_own)
+fn conforms_or_absent(readings: &[Reading]) -> bool {
+    readings.iter().all(Reading::conforms_or_absent)
 }
 
 fn is_readable(readings: &[Reading]) -> bool {
@@ -607,7 +611,7 @@ fn is_readable(readings: &[Reading]) -> bool {
 
 /// The other schema to which this value belongs. It is one that reads a value which this schema
 /// cannot read, or the newer release that cannot read a value of this one. The newer release does
-/// not count if the operator named the older one.
+/// not count if schemas are named.
 fn other_schema(
     catalog: &Catalog,
     schema: &Schema,
@@ -623,7 +627,7 @@ fn other_schema(
         }
         return None;
     }
-    // An operator who names the older release has said which one wrote the records.
+    // Whoever names schemas, on the command line or in the context, means older releases too.
     if catalog.is_named() {
         return None;
     }
@@ -643,8 +647,8 @@ fn other_schema(
 /// The other schema that wrote a record's value; `None` if the record's schema did, or if it is not
 /// known.
 pub(crate) fn other_author(catalog: &Catalog, record: &Record) -> Option<Arc<Schema>> {
-    let other = match &record.claim {
-        Claim::ResultOf(other) | Claim::LockOf(other) => other.clone(),
+    let other = match &record.author {
+        Author::ResultOf(other) | Author::LockOf(other) => other.clone(),
         _ => match other_schema(catalog, &record.schema, &record.readings, &record.seen) {
             Some(OtherSchema::WrittenBy(other)) => other,
             Some(OtherSchema::OlderReleaseOf(_)) | None => return None,
@@ -660,7 +664,7 @@ fn template_index(schema: &Schema, redis_key: &[u8]) -> Option<usize> {
 
 fn reads_there(schema: &Schema, redis_key: &[u8], content: &Content) -> bool {
     let Some(key_index) = template_index(schema, redis_key) else { return false };
-    decode::decode_value(schema, key_index, content).is_own()
+    decode::decode_value(schema, key_index, content).conforms_or_absent()
 }
 
 #[cfg(test)]

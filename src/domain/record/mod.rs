@@ -2,7 +2,7 @@
 //! evidence.
 
 pub(crate) mod age;
-pub mod claim;
+pub mod author;
 pub(crate) mod codec;
 pub(crate) mod deadline;
 pub mod decode;
@@ -25,7 +25,7 @@ pub mod response;
 pub(crate) mod unclaimed_key;
 
 pub(crate) use age::{Age, AgeSource};
-pub(crate) use claim::Claim;
+pub(crate) use author::Author;
 pub(crate) use deadline::Deadline;
 pub(crate) use decode::{Decoded, Reading, Stored};
 pub(crate) use evidence::Evidence;

@@ -7,7 +7,7 @@ use super::deadline::Deadline;
 /// The Redis keys of one record as they were read together, the lock's first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Observation {
-    /// The server's clock, in milliseconds since the epoch; `None` if the user may not ask.
+    /// The server's clock, in milliseconds since the epoch; `None` if the Redis user may not ask.
     pub(crate) server_ms: Option<u64>,
     /// One entry per Redis key.
     pub keys: Vec<KeyState>,
@@ -68,7 +68,7 @@ impl KeyState {
     }
 
     /// True if a later read shows the same Redis key, as far as both reads can show it.
-    pub(crate) fn is_as(&self, later: &Self) -> bool {
+    pub(crate) fn is_unchanged_in(&self, later: &Self) -> bool {
         // An absent key has no expiry to compare.
         self.content == later.content
             && (self.content.is_absent() || self.deadline.is_same(later.deadline))
@@ -227,7 +227,7 @@ impl Content {
         }
     }
 
-    /// False only for a string or a hash of which a part was read.
+    /// False only for a string or a hash that was cut.
     pub(crate) fn is_whole(&self) -> bool {
         match self {
             Self::Text { head, length } => *length == Some(head.len() as u64),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::age::{self, Age};
-use super::claim::Claim;
+use super::author::Author;
 use super::decode::{Decoded, Reading, Stored};
 use super::evidence::Evidence;
 use super::field_set::{FieldSet, ValueField};
@@ -26,7 +26,7 @@ pub struct Record {
     pub(crate) readings: Vec<Reading>,
     pub state: State,
     /// Who wrote it.
-    pub claim: Claim,
+    pub author: Author,
     /// Its age, if it is known.
     pub age: Option<Age>,
     /// The answer that the next request with this key gets.
@@ -49,14 +49,14 @@ impl Record {
         let state = state(&schema, &readings);
         let age = age::of(&schema, state, &readings, &seen);
         let next_request = next_request::of(&schema, &readings, &seen);
-        let claim = Claim::of(&schema, &readings);
+        let author = Author::of(&schema, &readings);
         Self {
             schema,
             key,
             seen,
             readings,
             state,
-            claim,
+            author,
             age,
             next_request,
             findings: Vec::new(),
@@ -100,11 +100,12 @@ impl Record {
 
     /// How long the value at this Redis key counts: until the Redis key expires, or until the value
     /// expires by itself, whichever is first. `None` if that is unknown, because the value may
-    /// expire by itself and its time was not read or is not a time, or the server's time is unknown.
+    /// expire by itself and its time was not read or is not a time, or the server's time is
+    /// unknown.
     pub(crate) fn end_of(&self, key_index: usize) -> Option<TimeLeft> {
         let of_key = self.seen.keys[key_index].time_left;
         let reading = &self.readings[key_index];
-        if matches!(reading, Reading::Undecided) && self.schema.lapses() {
+        if matches!(reading, Reading::Undecided) && self.schema.contains_expiry() {
             return None;
         }
         let own_ms = match reading.decoded() {
@@ -120,11 +121,11 @@ impl Record {
     }
 
     /// True if it is unknown whether the value at this Redis key expires by itself, because its
-    /// expiry was not read or is not a time. A value with a time in it expires, even if the server's
-    /// time is unknown.
+    /// expiry was not read or is not a time. A value with a time in it expires, even if the
+    /// server's time is unknown.
     pub(crate) fn may_never_end(&self, key_index: usize) -> bool {
         let reading = &self.readings[key_index];
-        let is_unread = matches!(reading, Reading::Undecided) && self.schema.lapses();
+        let is_unread = matches!(reading, Reading::Undecided) && self.schema.contains_expiry();
         is_unread || reading.decoded().is_some_and(|value| value.unclear_expiry.is_some())
     }
 
@@ -137,15 +138,15 @@ impl Record {
         Some(self.seen.keys[self.deciding()?].time_left)
     }
 
-    /// True if the value that decides the record's state contains its own expiry.
-    pub(crate) fn ends_by_itself(&self) -> bool {
+    /// True if the value that decides the record's state contains an expiry.
+    pub(crate) fn contains_expiry(&self) -> bool {
         let Some(key_index) = self.deciding() else { return false };
-        self.has_own_expiry(key_index)
+        self.key_contains_expiry(key_index)
     }
 
-    /// True if the value at this Redis key contains its own expiry, in addition to any TTL of the
+    /// True if the value at this Redis key contains an expiry, in addition to any TTL of the
     /// Redis key.
-    pub(crate) fn has_own_expiry(&self, key_index: usize) -> bool {
+    pub(crate) fn key_contains_expiry(&self, key_index: usize) -> bool {
         let value = self.readings[key_index].decoded();
         value.is_some_and(|value| value.expires_ms.is_some() || value.unclear_expiry.is_some())
     }
@@ -183,7 +184,7 @@ impl Record {
     }
 
     /// When the record ends ([`Record::end_of`]), in milliseconds since the epoch by the server's
-    /// clock; `None` if it never does, or the user may not ask.
+    /// clock; `None` if it never does, or the Redis user may not ask.
     pub(crate) fn deadline(&self) -> Option<u64> {
         let key_index = self.deciding()?;
         let of_key = self.seen.keys[key_index].deadline.millis();
@@ -223,8 +224,8 @@ impl Record {
     }
 
     /// False if only part of the lock's value was read, so that its owner may be truncated or in
-    /// the unread part.
-    pub(crate) fn is_owner_told(&self) -> bool {
+    /// the unread rest.
+    pub(crate) fn is_owner_known(&self) -> bool {
         if !self.keeps_owners() {
             return true;
         }
@@ -279,9 +280,9 @@ impl Record {
         stored.chars().any(is_binary)
     }
 
-    /// A value that contains its own expiry, and the rule for it: the value that decides the
+    /// A value that contains an expiry, and the rule for it: the value that decides the
     /// record's state, or else the first.
-    pub(crate) fn lapsing(&self) -> Option<(&Decoded, &ExpiresAt)> {
+    pub(crate) fn contained_expiry(&self) -> Option<(&Decoded, &ExpiresAt)> {
         let deciding = self.deciding().and_then(|key_index| self.readings[key_index].decoded());
         for value in deciding.into_iter().chain(self.values()) {
             if let Some(expires_at) = &self.schema.values[value.format].expires_at
@@ -293,9 +294,9 @@ impl Record {
         None
     }
 
-    /// True if the lock's value contains its own expiry, in addition to any TTL of its Redis key.
-    pub(crate) fn has_lapsing_lock(&self) -> bool {
-        self.has_own_expiry(self.schema.lock_key_index())
+    /// True if the lock's value contains an expiry, in addition to any TTL of its Redis key.
+    pub(crate) fn lock_contains_expiry(&self) -> bool {
+        self.key_contains_expiry(self.schema.lock_key_index())
     }
 
     /// The stored response, decoded.
@@ -339,20 +340,20 @@ impl Record {
         self.readings.iter().any(|reading| matches!(reading, Reading::Undecided))
     }
 
-    /// True if a result is stored, according to closed formats of the schema alone.
-    pub(crate) fn is_closed_result(&self) -> bool {
-        self.state.is_result() && self.is_closed()
+    /// True if a result is stored, according to distinctive formats of the schema alone.
+    pub(crate) fn is_distinctive_result(&self) -> bool {
+        self.state.is_result() && self.is_distinctive()
     }
 
-    /// True if a lock is held, according to closed formats of the schema alone.
-    pub(crate) fn is_closed_lock(&self) -> bool {
-        self.state == State::InProgress && self.is_closed()
+    /// True if a lock is held, according to distinctive formats of the schema alone.
+    pub(crate) fn is_distinctive_lock(&self) -> bool {
+        self.state == State::InProgress && self.is_distinctive()
     }
 
-    fn is_closed(&self) -> bool {
-        let is_closed =
-            self.main_values().all(|value| self.schema.values[value.format].is_closed());
-        is_closed && !self.claim.is_unrecognised()
+    fn is_distinctive(&self) -> bool {
+        let is_distinctive =
+            self.main_values().all(|value| self.schema.values[value.format].is_distinctive());
+        is_distinctive && !self.author.is_unrecognised()
     }
 
     /// Drops all but this many bytes of each string, and the body that was in the rest. The other

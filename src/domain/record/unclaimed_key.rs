@@ -1,12 +1,12 @@
 //! Redis keys that exist, but do not hold a record of any selected schema.
 
-use super::claim::Claim;
+use super::author::Author;
 use super::decode;
 use super::locate::Candidate;
 use super::observation::{Content, KeyState, Observation};
 use crate::domain::schema::{Catalog, Exclusion, Schema};
 
-/// A Redis key that exists but does not hold a record.
+/// A Redis key that exists but does not hold a record of a selected schema (`unclaimed` in JSON).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnclaimedKey {
     pub(crate) seen: KeyState,
@@ -48,7 +48,7 @@ pub(crate) fn redis_keys_of(catalog: &Catalog, key: &[u8]) -> Vec<Vec<u8>> {
 fn leaving_out(catalog: &Catalog, redis_key: &[u8]) -> Vec<(String, Exclusion)> {
     let mut leaving_out = Vec::new();
     for schema in catalog.prefixed_schemas() {
-        if !catalog.takes_bare() && !schema.has_prefix() {
+        if !catalog.includes_unprefixed() && !schema.has_prefix() {
             continue;
         }
         if let Some(exclusion) = schema.leaves_out(redis_key) {
@@ -97,7 +97,7 @@ fn deviation(schema: &Schema, seen: &Observation) -> Option<String> {
     for (key_index, key) in seen.keys.iter().enumerate() {
         readings.push(decode::decode_value(schema, key_index, &key.content));
     }
-    Claim::of(schema, &readings).unrecognised_because()
+    Author::of(schema, &readings).unrecognised_because()
 }
 
 #[cfg(test)]

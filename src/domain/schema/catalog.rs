@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::key_template::KeyTemplate;
 use super::{Schema, State, ValueFormat};
-use crate::domain::record::decode::{self, ClosedValue};
+use crate::domain::record::decode::{self, DistinctiveValue};
 use crate::domain::record::{Content, Extended};
 use crate::domain::select::glob;
 
@@ -24,13 +24,13 @@ pub struct Catalog {
     all: Vec<Arc<Schema>>,
     chosen: Vec<Arc<Schema>>,
     /// The chosen schemas. Each is followed by copies of itself under its other prefixes.
-    places: Vec<Arc<Schema>>,
+    prefixed: Vec<Arc<Schema>>,
     /// True if the operator or the context named the schemas.
     named: bool,
     /// True if a scan includes schemas without a fixed prefix, to which any Redis key may belong.
-    takes_bare: bool,
+    includes_unprefixed: bool,
     /// Every Redis key of every schema, ordered from the most specific template to the least.
-    keys: Vec<OwnedKey>,
+    keys: Vec<KeyOfSchema>,
     /// The words that are results in some schema.
     result_words: Vec<Vec<u8>>,
     /// True if some schema recognises its results by more than the beginning of a JSON object.
@@ -44,7 +44,7 @@ pub struct Catalog {
 
 /// One Redis key of a schema, as the catalog searches for it.
 #[derive(Debug, Clone)]
-pub(crate) struct OwnedKey {
+pub(crate) struct KeyOfSchema {
     pub(crate) schema: Arc<Schema>,
     /// The index in [`Schema::keys`].
     pub(crate) key_index: usize,
@@ -58,7 +58,7 @@ pub(crate) struct OwnedKey {
     locks_of_broader_schemas: Arc<[usize]>,
 }
 
-impl OwnedKey {
+impl KeyOfSchema {
     fn template(&self) -> &KeyTemplate {
         &self.schema.keys[self.key_index].template
     }
@@ -84,13 +84,14 @@ impl Catalog {
     }
 
     /// The same schemas, with all of them chosen.
-    pub(crate) fn of_all(&self) -> Self {
+    pub(crate) fn with_all_chosen(&self) -> Self {
         // Without names, no name can be unknown.
         let mut all = Self::of(self.all.clone(), &[]).unwrap_or_else(|_| self.clone());
         // Any Redis key may belong to a schema without a fixed prefix. Such a schema is read only
         // if it was named.
-        all.takes_bare = self.takes_bare && self.chosen.iter().any(|schema| !schema.has_prefix());
-        all.keys = owned_keys(&everywhere(&all.all), &all.places, all.takes_bare);
+        all.includes_unprefixed =
+            self.includes_unprefixed && self.chosen.iter().any(|schema| !schema.has_prefix());
+        all.keys = keys_of_schemas(&everywhere(&all.all), &all.prefixed, all.includes_unprefixed);
         all.with_extended(self.extended.clone())
     }
 
@@ -107,10 +108,10 @@ impl Catalog {
         let named = !names.is_empty();
         // Any Redis key may belong to a schema without a fixed prefix, so only a name includes
         // it.
-        let takes_bare = named;
+        let includes_unprefixed = named;
         let chosen = if named { chosen } else { all.clone() };
         let everywhere = everywhere(&all);
-        let places: Vec<_> =
+        let prefixed: Vec<_> =
             everywhere.iter().filter(|schema| has_name_of(&chosen, schema)).cloned().collect();
         // Collected once, because a scan needs it for every lock: see `may_be_result`.
         let mut result_words = Vec::new();
@@ -125,14 +126,14 @@ impl Catalog {
             }
         }
         Ok(Self {
-            keys: owned_keys(&everywhere, &places, takes_bare),
+            keys: keys_of_schemas(&everywhere, &prefixed, includes_unprefixed),
             result_words,
             has_wrapped_results,
-            places,
+            prefixed,
             chosen,
             all,
             named,
-            takes_bare,
+            includes_unprefixed,
             extended: Extended::default(),
             unreadable: Vec::new(),
             drafts: Vec::new(),
@@ -142,8 +143,10 @@ impl Catalog {
     /// The same for schemas that the context names and the operator did not. It omits schemas
     /// without a fixed prefix, unless the context names no others.
     pub(crate) fn of_context(mut self) -> Self {
-        self.takes_bare = self.named && self.chosen.iter().all(|schema| !schema.has_prefix());
-        self.keys = owned_keys(&everywhere(&self.all), &self.places, self.takes_bare);
+        self.includes_unprefixed =
+            self.named && self.chosen.iter().all(|schema| !schema.has_prefix());
+        self.keys =
+            keys_of_schemas(&everywhere(&self.all), &self.prefixed, self.includes_unprefixed);
         self
     }
 
@@ -190,7 +193,7 @@ impl Catalog {
 
     /// The chosen schemas under each of their prefixes.
     pub(crate) fn prefixed_schemas(&self) -> &[Arc<Schema>] {
-        &self.places
+        &self.prefixed
     }
 
     /// True if the operator or the context named the schemas to work on.
@@ -199,14 +202,18 @@ impl Catalog {
     }
 
     /// True if idemctl may treat a Redis key as a record of a schema without a fixed prefix.
-    pub(crate) fn takes_bare(&self) -> bool {
-        self.takes_bare
+    pub(crate) fn includes_unprefixed(&self) -> bool {
+        self.includes_unprefixed
     }
 
     /// The schemas that a scan includes. Chosen schemas without a fixed prefix are included only
     /// if they were named.
     pub(crate) fn scanned(&self) -> Vec<Arc<Schema>> {
-        self.places.iter().filter(|schema| is_scanned(schema, self.takes_bare)).cloned().collect()
+        self.prefixed
+            .iter()
+            .filter(|schema| is_scanned(schema, self.includes_unprefixed))
+            .cloned()
+            .collect()
     }
 
     /// True if one of these schemas has locks with Redis keys of their own.
@@ -224,7 +231,7 @@ impl Catalog {
     /// The names of the schemas that a scan includes, without duplicates.
     pub(crate) fn scanned_names(&self) -> Vec<String> {
         let mut names: Vec<_> = self.scanned().iter().map(|schema| schema.name.clone()).collect();
-        // `places` lists a schema once for each of its prefixes, one after the other.
+        // `prefixed` lists a schema once for each of its prefixes, one after the other.
         names.dedup();
         names
     }
@@ -247,7 +254,7 @@ impl Catalog {
     /// The chosen schemas that a scan omits: any Redis key may belong to them, and they were not
     /// named.
     pub(crate) fn left_out(&self) -> impl Iterator<Item = &Arc<Schema>> {
-        self.chosen.iter().filter(|schema| !is_scanned(schema, self.takes_bare))
+        self.chosen.iter().filter(|schema| !is_scanned(schema, self.includes_unprefixed))
     }
 
     /// The schemas that a scan omits although the context names them.
@@ -274,30 +281,33 @@ impl Catalog {
         pattern
     }
 
-    /// The schemas that own a Redis key, each with the key's index there. Only the most specific of
-    /// the matching templates count. There are several owners if schemas share a template.
-    pub(crate) fn owners(&self, redis_key: &[u8]) -> impl Iterator<Item = (&Arc<Schema>, usize)> {
-        self.owning_keys(redis_key).map(|owner| (&owner.schema, owner.key_index))
+    /// The schemas to which a Redis key belongs by its name, each with the key's index there. Only
+    /// the most specific of the matching templates count. There are several if schemas share one.
+    pub(crate) fn schemas_of_key(
+        &self,
+        redis_key: &[u8],
+    ) -> impl Iterator<Item = (&Arc<Schema>, usize)> {
+        self.most_specific_keys(redis_key).map(|key| (&key.schema, key.key_index))
     }
 
-    /// The owners of a Redis key that a scan includes.
-    pub(crate) fn scanned_owners(&self, redis_key: &[u8]) -> impl Iterator<Item = &OwnedKey> {
-        self.owning_keys(redis_key).filter(|owner| owner.scanned)
+    /// Those of [`Self::schemas_of_key`] that a scan includes.
+    pub(crate) fn scanned_keys(&self, redis_key: &[u8]) -> impl Iterator<Item = &KeyOfSchema> {
+        self.most_specific_keys(redis_key).filter(|key| key.scanned)
     }
 
-    /// The schema that owns a Redis key but that this command does not read, because other schemas
-    /// were named. A schema without a fixed prefix does not count, because it would own any Redis
-    /// key.
-    pub(crate) fn unselected_owner(&self, redis_key: &[u8]) -> Option<&Arc<Schema>> {
+    /// The schema to which a Redis key belongs but that this command does not read, because other
+    /// schemas were named. A schema without a fixed prefix does not count, because any Redis key
+    /// would belong to it.
+    pub(crate) fn unselected_schema(&self, redis_key: &[u8]) -> Option<&Arc<Schema>> {
         // Without names, every schema is read.
         if !self.named {
             return None;
         }
-        let owner = self.owning_keys(redis_key).next()?;
-        if owner.scanned || !owner.schema.has_prefix() {
+        let key = self.most_specific_keys(redis_key).next()?;
+        if key.scanned || !key.schema.has_prefix() {
             return None;
         }
-        Some(&owner.schema)
+        Some(&key.schema)
     }
 
     /// The first other schema that reads the value at a Redis key as a result. Only value formats
@@ -312,15 +322,15 @@ impl Catalog {
         if !self.may_be_result(content) {
             return None;
         }
-        for owner in &self.keys {
-            if owner.schema.name == schema.name || !owner.fits(redis_key) {
+        for key in &self.keys {
+            if key.schema.name == schema.name || !key.fits(redis_key) {
                 continue;
             }
             // Neither a failure nor a released record is a lock of the given schema.
             for state in [State::Completed, State::Failed, State::Released] {
-                let reads = decode::closed_value(&owner.schema, owner.key_index, content, state);
-                if reads == ClosedValue::Yes {
-                    return Some(&owner.schema);
+                let reads = decode::distinctive_value(&key.schema, key.key_index, content, state);
+                if reads == DistinctiveValue::Yes {
+                    return Some(&key.schema);
                 }
             }
         }
@@ -336,15 +346,15 @@ impl Catalog {
         redis_key: &[u8],
         content: &Content,
     ) -> Option<&Arc<Schema>> {
-        for owner in &self.keys {
-            if self.closed_lock_of(owner, schema, redis_key, content) == ClosedValue::Yes {
-                return Some(&owner.schema);
+        for key in &self.keys {
+            if self.distinctive_lock_of(key, schema, redis_key, content) == DistinctiveValue::Yes {
+                return Some(&key.schema);
             }
         }
         None
     }
 
-    /// True if the unread part of the content decides whether another schema reads it as a lock.
+    /// True if the unread rest of the content decides whether another schema reads it as a lock.
     pub(crate) fn may_be_lock_of_another(
         &self,
         schema: &Schema,
@@ -354,37 +364,37 @@ impl Catalog {
         if content.is_whole() {
             return false;
         }
-        self.keys.iter().any(|owner| {
-            self.closed_lock_of(owner, schema, redis_key, content) == ClosedValue::Undecided
+        self.keys.iter().any(|key| {
+            self.distinctive_lock_of(key, schema, redis_key, content) == DistinctiveValue::Undecided
         })
     }
 
-    fn closed_lock_of(
+    fn distinctive_lock_of(
         &self,
-        owner: &OwnedKey,
+        key: &KeyOfSchema,
         schema: &Schema,
         redis_key: &[u8],
         content: &Content,
-    ) -> ClosedValue {
-        let may_be_its = owner.schema.name != schema.name
-            && (owner.scanned || owner.schema.has_prefix())
-            && owner.fits(redis_key);
+    ) -> DistinctiveValue {
+        let may_be_its = key.schema.name != schema.name
+            && (key.scanned || key.schema.has_prefix())
+            && key.fits(redis_key);
         if !may_be_its {
-            return ClosedValue::No;
+            return DistinctiveValue::No;
         }
-        decode::closed_value(&owner.schema, owner.key_index, content, State::InProgress)
+        decode::distinctive_value(&key.schema, key.key_index, content, State::InProgress)
     }
 
-    /// The scanned schemas whose locks may be at a Redis key that another schema owns, each with
-    /// the key's index there. Such a lock belongs to them only if its bytes identify it.
+    /// The scanned schemas whose locks may be at a Redis key that belongs to another schema, each
+    /// with the key's index there. Such a lock belongs to them only if its bytes identify it.
     pub(crate) fn locks_of_broader_schemas(
         &self,
         redis_key: &[u8],
     ) -> impl Iterator<Item = (&Arc<Schema>, usize)> {
-        let owner =
-            self.owning_keys(redis_key).find(|owner| !owner.locks_of_broader_schemas.is_empty());
-        let beneath = match owner {
-            Some(owner) => &owner.locks_of_broader_schemas[..],
+        let specific =
+            self.most_specific_keys(redis_key).find(|key| !key.locks_of_broader_schemas.is_empty());
+        let beneath = match specific {
+            Some(specific) => &specific.locks_of_broader_schemas[..],
             None => &[],
         };
         let keys = beneath.iter().map(|index| &self.keys[*index]);
@@ -399,20 +409,20 @@ impl Catalog {
         is_object || self.has_wrapped_results || self.result_words.iter().any(|word| word == head)
     }
 
-    fn owning_keys(&self, redis_key: &[u8]) -> impl Iterator<Item = &OwnedKey> {
+    fn most_specific_keys(&self, redis_key: &[u8]) -> impl Iterator<Item = &KeyOfSchema> {
         let mut keys = self.keys.iter();
-        let first = keys.find(|owner| owner.fits(redis_key));
-        let best = first.map_or(0, |owner| owner.template().specificity());
-        // `keys` is ordered by specificity: every later owner is less specific.
-        let as_specific = keys.take_while(move |owner| owner.template().specificity() == best);
-        first.into_iter().chain(as_specific.filter(move |owner| owner.fits(redis_key)))
+        let first = keys.find(|key| key.fits(redis_key));
+        let best = first.map_or(0, |key| key.template().specificity());
+        // `keys` is ordered by specificity: every later key is less specific.
+        let as_specific = keys.take_while(move |key| key.template().specificity() == best);
+        first.into_iter().chain(as_specific.filter(move |key| key.fits(redis_key)))
     }
 }
 
-/// The only rule for what a scan includes and claims. A schema without a fixed prefix is included
-/// only if it was named, because any Redis key may belong to it.
-fn is_scanned(schema: &Schema, takes_bare: bool) -> bool {
-    takes_bare || schema.has_prefix()
+/// The only rule for what a scan includes. A schema without a fixed prefix is included only if it
+/// was named, because any Redis key may belong to it.
+fn is_scanned(schema: &Schema, includes_unprefixed: bool) -> bool {
+    includes_unprefixed || schema.has_prefix()
 }
 
 /// Every schema, followed by copies of itself under its other prefixes.
@@ -438,10 +448,14 @@ fn common_beginning<'a>(one: &'a [u8], other: &[u8]) -> &'a [u8] {
 }
 
 /// Every Redis key of every schema, ordered from the most specific template to the least.
-fn owned_keys(all: &[Arc<Schema>], chosen: &[Arc<Schema>], takes_bare: bool) -> Vec<OwnedKey> {
+fn keys_of_schemas(
+    all: &[Arc<Schema>],
+    chosen: &[Arc<Schema>],
+    includes_unprefixed: bool,
+) -> Vec<KeyOfSchema> {
     let mut scanned = Vec::new();
     for schema in all {
-        if is_scanned(schema, takes_bare) && has_name_of(chosen, schema) {
+        if is_scanned(schema, includes_unprefixed) && has_name_of(chosen, schema) {
             scanned.push(schema);
         }
     }
@@ -455,7 +469,7 @@ fn owned_keys(all: &[Arc<Schema>], chosen: &[Arc<Schema>], takes_bare: bool) -> 
         }
         let alike: Arc<[_]> = alike.into();
         for key_index in 0..schema.keys.len() {
-            keys.push(OwnedKey {
+            keys.push(KeyOfSchema {
                 schema: Arc::clone(schema),
                 key_index,
                 alike: Arc::clone(&alike),
@@ -465,33 +479,34 @@ fn owned_keys(all: &[Arc<Schema>], chosen: &[Arc<Schema>], takes_bare: bool) -> 
         }
     }
     // The sort is stable: schemas with equal specificity keep their order.
-    keys.sort_by_key(|owner| std::cmp::Reverse(owner.template().specificity()));
+    keys.sort_by_key(|key| std::cmp::Reverse(key.template().specificity()));
     // After sorting, because `locks_of_broader_schemas` contains indexes in the sorted list.
-    let beneath: Vec<_> = keys.iter().map(|owner| locks_of_broader_schemas(owner, &keys)).collect();
-    for (owner, beneath) in keys.iter_mut().zip(beneath) {
-        owner.locks_of_broader_schemas = beneath;
+    let beneath: Vec<_> = keys.iter().map(|key| locks_of_broader_schemas(key, &keys)).collect();
+    for (key, beneath) in keys.iter_mut().zip(beneath) {
+        key.locks_of_broader_schemas = beneath;
     }
     keys
 }
 
-/// The keys whose locks may be at a Redis key of this owner, as [`OwnedKey::locks_of_broader_schemas`]
-/// describes.
-fn locks_of_broader_schemas(owner: &OwnedKey, keys: &[OwnedKey]) -> Arc<[usize]> {
-    let has_open_results = owner.formats().any(ValueFormat::is_open_result);
-    if !has_open_results {
+/// The keys whose locks may be at a Redis key of this key, as
+/// [`KeyOfSchema::locks_of_broader_schemas`] describes.
+fn locks_of_broader_schemas(specific: &KeyOfSchema, keys: &[KeyOfSchema]) -> Arc<[usize]> {
+    let has_results_by_key_name = specific.formats().any(ValueFormat::is_result_by_key_name);
+    if !has_results_by_key_name {
         return Arc::from([]);
     }
     let mut beneath = Vec::new();
     for (index, key) in keys.iter().enumerate() {
-        if !key.scanned || key.schema.name == owner.schema.name {
+        if !key.scanned || key.schema.name == specific.schema.name {
             continue;
         }
-        if key.template().specificity() >= owner.template().specificity() {
+        if key.template().specificity() >= specific.template().specificity() {
             continue;
         }
-        let has_closed_locks =
-            key.formats().any(|format| format.state == State::InProgress && format.is_closed());
-        if has_closed_locks {
+        let has_distinctive_locks = key
+            .formats()
+            .any(|format| format.state == State::InProgress && format.is_distinctive());
+        if has_distinctive_locks {
             beneath.push(index);
         }
     }
@@ -505,9 +520,9 @@ mod tests {
     use super::*;
     use crate::domain::samples::{self, any_key, catalog, schemas};
 
-    /// Rule: the schemas that a scan includes are those that claim its keys. An operator's schema
-    /// with another prefix widens the scan to all Redis keys. A schema without a prefix claims none
-    /// of them until it is named.
+    /// Rule: the schemas that a scan includes are those that its keys may belong to. An operator's
+    /// schema with another prefix widens the scan to all Redis keys. A schema without a prefix
+    /// claims none of them until it is named.
     #[test]
     fn without_a_prefix_nothing_is_scanned_or_claimed_unless_named() {
         let of = |names: &[&str]| {
@@ -516,8 +531,7 @@ mod tests {
             Catalog::new(all, &names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>())
                 .unwrap()
         };
-        let claimed =
-            |catalog: &Catalog, redis_key: &[u8]| catalog.scanned_owners(redis_key).count();
+        let claimed = |catalog: &Catalog, redis_key: &[u8]| catalog.scanned_keys(redis_key).count();
         let unnamed = of(&[]);
         assert_eq!(unnamed.scan_pattern(), b"*");
         assert_eq!((claimed(&unnamed, b"user:42"), claimed(&unnamed, b"timed:k")), (0, 1));
@@ -563,33 +577,36 @@ mod tests {
     #[test]
     fn overlapping_templates_go_to_the_most_specific_one() {
         let catalog = catalog(&[], None);
-        let owners = |key: &str| {
-            catalog.owners(key.as_bytes()).map(|(s, i)| (s.name.clone(), i)).collect::<Vec<_>>()
+        let schemas = |key: &str| {
+            catalog
+                .schemas_of_key(key.as_bytes())
+                .map(|(s, i)| (s.name.clone(), i))
+                .collect::<Vec<_>>()
         };
         let is = |name: &str, key_index| (name.to_owned(), key_index);
-        assert_eq!(owners("idem:k"), [is("express", 0)]);
-        assert_eq!(owners("idem:started:k"), [is("event-driven", 0)]);
-        assert_eq!(owners("idem:done:k"), [is("event-consumer", 1)]);
+        assert_eq!(schemas("idem:k"), [is("express", 0)]);
+        assert_eq!(schemas("idem:started:k"), [is("event-driven", 0)]);
+        assert_eq!(schemas("idem:done:k"), [is("event-consumer", 1)]);
         // The empty key of the consumer: the most specific template has it, too.
-        assert_eq!(owners("idem:done:"), [is("event-consumer", 1)]);
-        assert_eq!(owners("idempotency:k"), [is("go-middleware", 0), is("go-middleware-v1", 0)]);
-        assert_eq!(owners("anything"), [is("go-chi", 0)]);
-        assert_eq!(owners(""), []);
+        assert_eq!(schemas("idem:done:"), [is("event-consumer", 1)]);
+        assert_eq!(schemas("idempotency:k"), [is("go-middleware", 0), is("go-middleware-v1", 0)]);
+        assert_eq!(schemas("anything"), [is("go-chi", 0)]);
+        assert_eq!(schemas(""), []);
     }
 
     proptest! {
         #[test]
         fn a_redis_key_has_one_owning_template(redis_key in any_key(), prefix in prop::option::of(Just("pay:"))) {
             let catalog = catalog(&[], prefix);
-            let templates: Vec<_> = catalog.owners(&redis_key).map(|(schema, key_index)| &schema.keys[key_index].template).collect();
+            let templates: Vec<_> = catalog.schemas_of_key(&redis_key).map(|(schema, key_index)| &schema.keys[key_index].template).collect();
             prop_assert!(templates.iter().all(|template| *template == templates[0]));
         }
 
         #[test]
-        fn no_template_that_fits_is_more_specific_than_the_owners(redis_key in any_key()) {
+        fn no_template_that_fits_is_more_specific_than_those_of_the_key(redis_key in any_key()) {
             let catalog = catalog(&[], None);
             let specificity = |(schema, key_index): (&Arc<Schema>, usize)| schema.keys[key_index].template.specificity();
-            let best = catalog.owners(&redis_key).next().map_or(0, specificity);
+            let best = catalog.schemas_of_key(&redis_key).next().map_or(0, specificity);
             for key in catalog.all().iter().flat_map(|schema| &schema.keys) {
                 let fits = key.template.idempotency_key(&redis_key).is_some();
                 prop_assert!(!fits || key.template.specificity() <= best);

@@ -86,13 +86,13 @@ pub struct Schema {
 }
 
 impl Schema {
-    /// True if some value format holds its own expiry.
-    pub(crate) fn lapses(&self) -> bool {
+    /// True if some value format holds an expiry.
+    pub(crate) fn contains_expiry(&self) -> bool {
         self.values.iter().any(|format| format.expires_at.is_some())
     }
 
-    /// True if a lock whose own expiry has passed counts as absent.
-    pub(crate) fn treats_lapsed_locks_as_absent(&self) -> bool {
+    /// True if a lock whose contained expiry has passed counts as absent.
+    pub(crate) fn treats_expired_locks_as_absent(&self) -> bool {
         self.values.iter().any(|format| {
             let past = format.expires_at.as_ref().map(|expires_at| expires_at.past);
             format.state == State::InProgress && past == Some(PastExpiry::Absent)
@@ -100,8 +100,9 @@ impl Schema {
     }
 
     /// True if some value format holds its own creation time or expiry.
-    pub(crate) fn tells_time(&self) -> bool {
-        self.lapses() || self.values.iter().any(|format| format.fields.created_at.is_some())
+    pub(crate) fn may_contain_time(&self) -> bool {
+        self.contains_expiry()
+            || self.values.iter().any(|format| format.fields.created_at.is_some())
     }
 
     /// True if this deployment states this TTL, and the TTL is not `none`.
@@ -197,11 +198,11 @@ impl Schema {
         limited
     }
 
-    /// The TTL that the complete step sends: that of results, or that of the format of failures if it
-    /// has one of its own; `NO_TTL` if there is none.
+    /// The TTL that the complete step sends: that of results, or that of the format of failures if
+    /// it has one of its own; `NO_TTL` if there is none.
     pub(crate) fn sent_result_ttl(&self, is_failed: bool) -> Duration {
-        // A success always has the TTL of results. Without an `error` nothing distinguishes its format
-        // from that of a failure, whose shorter TTL would let a retry execute too early.
+        // A success always has the TTL of results. Without an `error` nothing distinguishes its
+        // format from that of a failure, whose shorter TTL would let a retry execute too early.
         if !is_failed {
             return self.result_ttl;
         }
@@ -254,8 +255,8 @@ impl Schema {
         formats.any(|format| format.body_is == BodyIs::Json)
     }
 
-    /// True if some format of this state has a TTL of its own. Then only the value shows which TTL a
-    /// record has.
+    /// True if some format of this state has a TTL of its own. Then only the value shows which TTL
+    /// a record has.
     pub(crate) fn has_format_ttl(&self, state: State) -> bool {
         self.values.iter().any(|format| format.state == state && format.ttl.is_some())
     }
@@ -420,7 +421,7 @@ impl Schema {
 
     /// True if every Redis key that the templates build from this key yields the same key and the
     /// same key again.
-    pub(crate) fn takes_key(&self, key: &[u8]) -> bool {
+    pub(crate) fn accepts_key(&self, key: &[u8]) -> bool {
         for (key_index, role_key) in self.keys.iter().enumerate() {
             if self.key_index_of(&role_key.template.redis_key(key)) != Some((key_index, key)) {
                 return false;

@@ -267,7 +267,7 @@ impl<'a> Expansion<'a> {
                 let kind = if is_hash { "strings" } else { "hashes" };
                 return Err(format!("it stores {kind}, and `{}` is another type", value.name));
             }
-            // `SET NX` and `EXISTS` see a value whose own expiry has passed as any other.
+            // `SET NX` and `EXISTS` see a value whose contained expiry has passed as any other.
             if self.raw.begin.is_none() && value.expires_at.is_some() {
                 return Err(format!(
                     "it takes no expired value over, and `{}` has `expires_at`; describe [begin]",

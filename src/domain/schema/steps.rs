@@ -109,9 +109,9 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// True if the reply is only for a value whose own expiry has passed.
-    pub(crate) fn is_for_lapsed(&self) -> bool {
-        !self.when.is_empty() && self.when.iter().all(Condition::is_for_lapsed)
+    /// True if the reply is only for a value whose contained expiry has passed.
+    pub(crate) fn is_for_past_expiry(&self) -> bool {
+        !self.when.is_empty() && self.when.iter().all(Condition::is_for_past_expiry)
     }
 
     /// True if the reply is only for a request whose payload differs from the stored one.
@@ -139,9 +139,9 @@ pub struct Condition {
 }
 
 impl Condition {
-    /// True if the condition holds for a value whose own expiry has passed. Such a value counts as
-    /// absent or reclaimable.
-    fn is_for_lapsed(&self) -> bool {
+    /// True if the condition holds for a value whose contained expiry has passed. Such a value
+    /// counts as absent or reclaimable.
+    fn is_for_past_expiry(&self) -> bool {
         self.keys.iter().any(|(_, is)| matches!(is, KeyIs::Absent | KeyIs::Reclaimable))
     }
 }
@@ -155,7 +155,7 @@ pub enum KeyIs {
     Unreadable,
     /// A value of another Redis type.
     WrongType,
-    /// A value whose own expiry has passed, and which the next request replaces.
+    /// A value whose contained expiry has passed, and which the next request replaces.
     Reclaimable,
     /// The value format with this index in [`super::Schema::values`].
     Value(usize),

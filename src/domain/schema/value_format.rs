@@ -143,7 +143,7 @@ pub(crate) enum Clock {
 
 as_str!(Clock);
 
-/// How the next request treats a value whose own expiry has passed.
+/// How the next request treats a value whose contained expiry has passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
@@ -208,8 +208,8 @@ impl ValueFormat {
         self.decoding.value.encoding
     }
 
-    /// True if almost any text has this format. Only the Redis key then shows which schema owns the
-    /// value.
+    /// True if almost any text has this format. Only the Redis key then shows to which schema the
+    /// value belongs.
     pub(crate) fn is_opaque(&self) -> bool {
         !self.encoding().has_fields() && self.tests.equals.is_none()
     }
@@ -220,12 +220,13 @@ impl ValueFormat {
     }
 
     /// True for a result or a part that only the name of its Redis key identifies.
-    pub(crate) fn is_open_result(&self) -> bool {
-        (self.state.is_result() || self.state == State::Absent) && !self.is_closed()
+    pub(crate) fn is_result_by_key_name(&self) -> bool {
+        (self.state.is_result() || self.state == State::Absent) && !self.is_distinctive()
     }
 
-    /// True if the bytes of a value distinguish it from values of other programs.
-    pub(crate) fn is_closed(&self) -> bool {
+    /// True if the bytes of a value distinguish it from values of other programs: the schema lists
+    /// all of its fields (`closed`), or the whole value.
+    pub(crate) fn is_distinctive(&self) -> bool {
         self.closed.is_some() || self.tests.equals.is_some()
     }
 }

@@ -86,7 +86,7 @@ pub(crate) fn contradicts_default(record: &Record) -> bool {
 /// False for a lock that shows nothing about the service's TTL: another program may have written
 /// the value, an operator may have set the expiry, or the value holds the expiry that counts.
 fn shows_lock_ttl(record: &Record) -> bool {
-    record.state != State::Unreadable && !record.is_extended && !record.has_lapsing_lock()
+    record.state != State::Unreadable && !record.is_extended && !record.lock_contains_expiry()
 }
 
 fn key_contradicts(record: &Record, of: TtlOf, key: Option<&KeyState>) -> bool {

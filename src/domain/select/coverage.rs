@@ -6,14 +6,14 @@ use super::contradiction::Contradictions;
 use super::named_keys::NamedKeys;
 use super::selection::Selected;
 use super::unproven::{Missing, Unproven};
-use crate::domain::record::{Claim, Record};
+use crate::domain::record::{Author, Record};
 
 /// Counts of the records that a scan left out. The memory use depends only on the number of
 /// schemas.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Coverage {
     /// Records at Redis keys of a schema whose values the schema does not recognise, by schema.
-    pub(crate) foreign: BTreeMap<String, u64>,
+    pub(crate) unrecognised: BTreeMap<String, u64>,
     /// Records that would count as a schema's locks, but are another schema's results, by that
     /// other schema.
     pub(crate) spared: BTreeMap<String, u64>,
@@ -28,18 +28,18 @@ pub struct Coverage {
 
 impl Coverage {
     /// True if the record belongs to its schema. A record that does not is counted.
-    pub(crate) fn count_claim(&mut self, record: &Record) -> bool {
-        // The part that was not read decides whose value this is. Under a fixed prefix it is shown
+    pub(crate) fn count_by_author(&mut self, record: &Record) -> bool {
+        // The unread rest decides whose value this is. Under a fixed prefix it is shown
         // as unreadable.
         if record.is_undecided() && !record.schema.has_prefix() {
             self.unproven.add(record, Missing::Format);
             return self.keeps_unrecognised;
         }
-        let is_foreign = record.claim.is_unrecognised();
+        let is_foreign = record.author.is_unrecognised();
         if is_foreign {
-            *self.foreign.entry(record.schema.name.clone()).or_default() += 1;
+            *self.unrecognised.entry(record.schema.name.clone()).or_default() += 1;
         }
-        if let Claim::ResultOf(other) = &record.claim {
+        if let Author::ResultOf(other) = &record.author {
             *self.spared.entry(other.clone()).or_default() += 1;
         }
         !is_foreign || self.keeps_unrecognised
@@ -53,7 +53,7 @@ impl Coverage {
 
     /// The command's plan for a record, if `selected` is yes. A record with missing evidence is
     /// counted as left out.
-    pub(crate) fn take<T>(&mut self, record: &Record, selected: Selected<T>) -> Option<T> {
+    pub(crate) fn plan_or_count<T>(&mut self, record: &Record, selected: Selected<T>) -> Option<T> {
         match selected {
             Selected::Yes(planned) => Some(planned),
             Selected::No => None,

@@ -4,7 +4,7 @@ use crate::domain::record::{Name, Record};
 use crate::domain::schema::State;
 
 /// The most keys that are listed by name; further ones are only counted.
-const MOST_TOLD: usize = 20;
+const MOST_LISTED: usize = 20;
 
 /// The outcome for keys that were named one by one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -12,17 +12,17 @@ pub(crate) struct NamedKeys {
     /// Keys under which no record was found.
     pub(crate) absent: u64,
     /// The first of the absent keys.
-    pub(crate) told: Vec<Vec<u8>>,
+    pub(crate) listed_absent: Vec<Vec<u8>>,
     /// Keys that name more than one record each. Their records are not changed.
     pub(crate) ambiguous: u64,
     /// The first of the ambiguous keys, and their records.
-    pub(crate) told_ambiguous: Vec<(Vec<u8>, Vec<Name>)>,
+    pub(crate) listed_ambiguous: Vec<(Vec<u8>, Vec<Name>)>,
     /// Records of named keys that were left alone.
-    pub(crate) left: u64,
+    pub(crate) left_alone: u64,
     /// Records among these whose values the schema does not recognise.
     pub(crate) unrecognised: u64,
     /// The first of the records that were left alone, each with the reason.
-    pub(crate) told_left: Vec<(Name, String)>,
+    pub(crate) listed_left: Vec<(Name, String)>,
     /// The first lock that the filters left out.
     pub(crate) first_lock: Option<Name>,
 }
@@ -31,24 +31,24 @@ impl NamedKeys {
     /// Adds a key under which no record was found.
     pub(crate) fn add_absent(&mut self, key: &[u8]) {
         self.absent += 1;
-        if self.told.len() < MOST_TOLD {
-            self.told.push(key.to_vec());
+        if self.listed_absent.len() < MOST_LISTED {
+            self.listed_absent.push(key.to_vec());
         }
     }
 
     /// Adds a key that names more than one record.
     pub(crate) fn add_ambiguous(&mut self, key: &[u8], names: Vec<Name>) {
         self.ambiguous += 1;
-        if self.told_ambiguous.len() < MOST_TOLD {
-            self.told_ambiguous.push((key.to_vec(), names));
+        if self.listed_ambiguous.len() < MOST_LISTED {
+            self.listed_ambiguous.push((key.to_vec(), names));
         }
     }
 
     /// Adds a record of a named key that the command leaves alone, and why.
     pub(crate) fn add_left(&mut self, record: &Record, why: String) {
-        self.left += 1;
-        if self.told_left.len() < MOST_TOLD {
-            self.told_left.push((Name::of(record), why));
+        self.left_alone += 1;
+        if self.listed_left.len() < MOST_LISTED {
+            self.listed_left.push((Name::of(record), why));
         }
     }
 
@@ -69,7 +69,7 @@ impl NamedKeys {
     /// True if the command left some of the named keys alone. With `is_filtered`, the operator
     /// chose among the keys, so that records which the filters left out do not count.
     pub(crate) fn has_left_any(&self, is_filtered: bool) -> bool {
-        let left = if is_filtered { self.unrecognised } else { self.left };
+        let left = if is_filtered { self.unrecognised } else { self.left_alone };
         self.absent + self.ambiguous + left > 0
     }
 }
@@ -83,6 +83,6 @@ mod tests {
     fn some_keys_are_told_and_all_are_counted() {
         let mut keys = NamedKeys::default();
         (0..50).for_each(|number| keys.add_absent(&[number]));
-        assert_eq!((keys.absent, keys.told.len()), (50, MOST_TOLD));
+        assert_eq!((keys.absent, keys.listed_absent.len()), (50, MOST_LISTED));
     }
 }

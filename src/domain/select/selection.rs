@@ -106,7 +106,7 @@ impl Selection {
         let depends_on_format = !self.states.is_empty()
             || self.reads_bodies()
             || !self.needed_fields().is_empty()
-            || (self.compares_ttls() && record.schema.lapses());
+            || (self.compares_ttls() && record.schema.contains_expiry());
         if record.is_undecided() && depends_on_format {
             return Selected::Unproven(Missing::Format);
         }
@@ -126,7 +126,7 @@ impl Selection {
         if !self.passes_key(&record.key) || !self.passes_ttl(record) {
             return false;
         }
-        // The part that was not read decides what such a record is.
+        // The unread rest decides what such a record is.
         if record.is_undecided() {
             return true;
         }
@@ -210,8 +210,10 @@ impl Selection {
         if !self.compares_ttls() {
             return true;
         }
-        // The part that was not read may contain an expiry.
-        if (record.is_undecided() && record.schema.lapses()) || self.needs_unknown_end(record) {
+        // The unread rest may contain an expiry.
+        if (record.is_undecided() && record.schema.contains_expiry())
+            || self.needs_unknown_end(record)
+        {
             return true;
         }
         let time_left = record.time_left();
@@ -235,7 +237,7 @@ impl Selection {
     /// True if a filter needs the end of the record, and the record ends by itself at an unknown
     /// time.
     fn needs_unknown_end(&self, record: &Record) -> bool {
-        if !record.ends_by_itself() || record.time_left().is_some() {
+        if !record.contains_expiry() || record.time_left().is_some() {
             return false;
         }
         // A value with a time in it expires, even if the server's time is unknown.

@@ -40,7 +40,7 @@ pub(crate) struct ListedRecord {
     pub(crate) lock_ttl_ms: Option<u64>,
     #[serde(default)]
     pub(crate) result_ttl_ms: Option<u64>,
-    /// The time left, if the value contained its own expiry.
+    /// The time left, if the value contained its contained expiry.
     #[serde(default)]
     pub(crate) ends_in_ms: Option<u64>,
     /// `None` in lists of older versions of the program.
@@ -105,7 +105,7 @@ impl ListedRecord {
             result_ttl_ms: record.result().and_then(|key| key.time_left.millis()),
             ends_in_ms: record
                 .time_left()
-                .filter(|_| record.ends_by_itself())
+                .filter(|_| record.contains_expiry())
                 .and_then(TimeLeft::millis),
             no_expiry: Some(record.time_left() == Some(TimeLeft::NoExpiry)),
             identity,

@@ -77,7 +77,7 @@ fn value_of(format: usize) -> Decoded {
         completed_ms: None,
         expires_ms: None,
         unclear_expiry: None,
-        lapsed: None,
+        past_expiry: None,
         response: None,
         error: None,
         blob: None,

@@ -32,7 +32,7 @@ pub struct NextRequest {
 pub enum UnknownAnswer {
     /// The value lacks a field, or its expiry is not a time, in words.
     Value(String),
-    /// The value contains its own expiry, and the user may not read the server's time.
+    /// The value contains an expiry, and the Redis user may not read the server's time.
     NoServerTime,
 }
 
@@ -68,8 +68,8 @@ pub enum Answer {
 as_str!(Answer);
 
 /// Predicts the answer to the next request: the first reply of the begin step whose condition holds
-/// in this state of the Redis keys. If no condition holds, the service fails, unless the schema lists
-/// a reply without a condition.
+/// in this state of the Redis keys. If no condition holds, the service fails, unless the schema
+/// lists a reply without a condition.
 pub fn of(schema: &Schema, readings: &[Reading], seen: &Observation) -> NextRequest {
     let mut next = NextRequest {
         answer: Answer::Unknown,
@@ -85,7 +85,7 @@ pub fn of(schema: &Schema, readings: &[Reading], seen: &Observation) -> NextRequ
     let predicted = predict_reply(begin, readings, false);
     next.answer = answer_of(begin, predicted);
     if let Some((_, condition)) = predicted
-        && let Some(why) = lacking_field(condition, readings)
+        && let Some(why) = why_field_is_lacking(condition, readings)
     {
         next.answer = Answer::Unknown;
         next.unknown_because = Some(UnknownAnswer::Value(why.to_owned()));
@@ -133,9 +133,9 @@ pub fn of(schema: &Schema, readings: &[Reading], seen: &Observation) -> NextRequ
     next
 }
 
-/// The field that a value lacks although the condition is about a value with it. The service may
-/// take such a value for another one, or fail.
-fn lacking_field<'a>(condition: &Condition, readings: &'a [Reading]) -> Option<&'a str> {
+/// Why a field of a value is lacking, although the condition is about a value with it. The service
+/// may take such a value for another one, or fail.
+fn why_field_is_lacking<'a>(condition: &Condition, readings: &'a [Reading]) -> Option<&'a str> {
     for (key_index, asked) in &condition.keys {
         if matches!(asked, KeyIs::Value(_) | KeyIs::Reclaimable)
             && let Some(why) = readings[*key_index].lacks_field()
@@ -147,7 +147,7 @@ fn lacking_field<'a>(condition: &Condition, readings: &'a [Reading]) -> Option<&
 }
 
 /// True if the server's time is unknown, and the service would give another answer if a value had
-/// passed its own expiry.
+/// passed its contained expiry.
 fn depends_on_time(
     schema: &Schema,
     begin: &Step,
@@ -164,9 +164,9 @@ fn depends_on_time(
         if reading.decoded().is_none_or(|value| value.expires_ms.is_none()) {
             continue;
         }
-        let Some(lapsed) = lapsed(schema, reading) else { continue };
+        let Some(after) = after_expiry(schema, reading) else { continue };
         for mut readings in possible.clone() {
-            readings[key_index] = lapsed.clone();
+            readings[key_index] = after.clone();
             possible.push(readings);
         }
     }
@@ -345,7 +345,7 @@ fn end_of_answer(
     readings: &[Reading],
     seen: &Observation,
 ) -> EndOfAnswer {
-    // Each Redis key ends by its TTL, and a value may pass its own expiry before.
+    // Each Redis key ends by its TTL, and a value may pass its contained expiry before.
     let mut ends = Vec::new();
     for (key_index, key) in seen.keys.iter().enumerate() {
         if readings[key_index].is_absent() {
@@ -355,9 +355,9 @@ fn end_of_answer(
             ends.push((ms, key_index, Reading::Absent));
         }
         if let Some(ms) = own_time_left(&readings[key_index], seen)
-            && let Some(lapsed) = lapsed(schema, &readings[key_index])
+            && let Some(after) = after_expiry(schema, &readings[key_index])
         {
-            ends.push((ms, key_index, lapsed));
+            ends.push((ms, key_index, after));
         }
     }
     ends.sort_by_key(|(ms, _, _)| *ms);
@@ -393,10 +393,10 @@ fn end_of_answer(
     EndOfAnswer { until: Some(TimeLeft::NoExpiry), key_index, then: None }
 }
 
-/// The reading of a value after its own expiry; `None` if its format has none.
-fn lapsed(schema: &Schema, reading: &Reading) -> Option<Reading> {
+/// The reading of a value after its contained expiry; `None` if its format has none.
+fn after_expiry(schema: &Schema, reading: &Reading) -> Option<Reading> {
     let mut value = reading.decoded()?.clone();
-    value.lapsed = Some(schema.values[value.format].expires_at.as_ref()?.past);
+    value.past_expiry = Some(schema.values[value.format].expires_at.as_ref()?.past);
     Some(Reading::Value(Box::new(value)))
 }
 
@@ -404,7 +404,7 @@ fn lapsed(schema: &Schema, reading: &Reading) -> Option<Reading> {
 /// has passed.
 fn own_time_left(reading: &Reading, seen: &Observation) -> Option<u64> {
     let value = reading.decoded()?;
-    if value.lapsed.is_some() {
+    if value.past_expiry.is_some() {
         return None;
     }
     Some(value.expires_ms?.saturating_sub(seen.server_ms?))

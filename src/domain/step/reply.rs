@@ -153,15 +153,15 @@ impl ReplyMatcher<'_> {
         reply.texts().map(|text| Content::text(text.to_vec())).collect()
     }
 
-    /// True for a value of this format. If the value's own expiry has passed, the entry must be for
-    /// such values.
+    /// True for a value of this format. If the value's contained expiry has passed, the entry must
+    /// be for such values.
     fn has_format(&self, entry: &Reply, format: usize, value: &Content) -> bool {
         let reading = self.read(format, value);
-        if reading.lapsed().is_none() {
+        if reading.past_expiry().is_none() {
             return reading.is(&KeyIs::Value(format));
         }
         match reading.decoded() {
-            Some(value) => entry.is_for_lapsed() && value.format == format,
+            Some(value) => entry.is_for_past_expiry() && value.format == format,
             None => false,
         }
     }

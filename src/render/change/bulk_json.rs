@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
-use crate::domain::change::account::Account;
+use crate::domain::change::outcome_counts::OutcomeCounts;
 use crate::domain::select::Tally;
 use crate::domain::select::tally::{TallyGroup, TallySample};
 use crate::render::document::{fields, with};
@@ -15,7 +15,7 @@ pub fn sweep(
     tally: &Tally<&'static str>,
     sought: &[&'static str],
     covered: Map<String, Value>,
-    swept: &Account,
+    swept: &OutcomeCounts,
 ) -> Value {
     let mut found = Map::new();
     // Findings without a record are included, so that programs find every field.
@@ -54,7 +54,7 @@ pub fn sweep(
 pub fn purge(
     tally: &Tally<(String, &'static str)>,
     covered: Map<String, Value>,
-    purged: &Account,
+    purged: &OutcomeCounts,
 ) -> Value {
     let mut found = Vec::new();
     for ((schema, state), of) in tally.groups() {

@@ -142,7 +142,8 @@ fn value(schema: &Schema, case: &ValueFormat) -> Value {
         "equals": case.tests.equals.as_deref().map(String::from_utf8_lossy),
         "where": case.tests.fields.iter().cloned().collect::<Map<_, _>>(),
         "has": case.tests.has,
-        "closed": case.is_closed(),
+        // The word of `schema.toml` for it, which is part of the output's contract.
+        "closed": case.is_distinctive(),
         "opaque": case.is_opaque(),
         "required": paths(case, |member| member.is_required && member.level.is_none()),
         "optional": paths(case, |member| !member.is_required && member.level.is_none()),

@@ -230,7 +230,7 @@ pub(super) fn holds(case: &ValueFormat) -> String {
     parts.join(", ")
 }
 
-/// The field that holds a value's own expiry, and the consequence of that expiry.
+/// The field that holds a value's contained expiry, and the consequence of that expiry.
 fn ends(expires_at: &ExpiresAt) -> String {
     let ExpiresAt { field, plus, unit, clock, past } = expires_at;
     let unit = unit.as_str();

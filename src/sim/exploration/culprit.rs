@@ -109,7 +109,7 @@ fn taken(schema: &Schema, steps: &[TracedStep]) -> Option<(Fault, Role)> {
 fn is_locked(schema: &Schema, keys: &KeysState) -> bool {
     let key_index = schema.lock_key_index();
     held_at(schema, keys, key_index) == Some(Role::Lock)
-        && keys.reading(schema, key_index).lapsed().is_none()
+        && keys.reading(schema, key_index).past_expiry().is_none()
 }
 
 /// The lock at the end of a history, and why it never expires.

@@ -405,9 +405,10 @@ pub(crate) async fn explain(
         return Err(NotExplained::Schema(task.describe_unsteady(unsteady)));
     }
     let wanted = AbstractState::from_observation(&record.schema, &record.seen);
-    let lapsed: Vec<_> = record.readings.iter().map(|reading| reading.lapsed().is_some()).collect();
+    let expired: Vec<_> =
+        record.readings.iter().map(|reading| reading.past_expiry().is_some()).collect();
     let mut schedules = Vec::new();
-    for reached in leading_to(&record.schema, &explored.reached, &wanted, &lapsed) {
+    for reached in leading_to(&record.schema, &explored.reached, &wanted, &expired) {
         let token = task.token(&reached.beginning, &reached.acts);
         let steps = task.retrace(&token, &mut server).await?.map_err(NotExplained::Schema)?;
         let lines = task.replay(&token, &steps, place).await?.lines;

@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use crate::domain::exploration::{Author, KeysState, ProgramCall, WorkerProgram};
+use crate::domain::exploration::{KeysState, ProgramCall, ResponseAuthor, WorkerProgram};
 use crate::domain::record::{Reading, decode};
 use crate::domain::schema::{Action, Call, Schema, State};
 use crate::domain::step::{StepInputs, StepKind};
@@ -29,7 +29,8 @@ impl Workers {
         key: Vec<u8>,
         has_other_payload: bool,
     ) -> Self {
-        let ticks = program.services.iter().any(|schema| sees_time(schema) || schema.lapses());
+        let ticks =
+            program.services.iter().any(|schema| sees_time(schema) || schema.contains_expiry());
         Self { program, count, key, has_other_payload, ticks }
     }
 
@@ -82,7 +83,7 @@ impl Workers {
     }
 
     /// The responses of all workers with every service.
-    fn responses(&self) -> Vec<(Vec<u8>, Author)> {
+    fn responses(&self) -> Vec<(Vec<u8>, ResponseAuthor)> {
         let beginning_ms = KeysState::absent(0).now_ms();
         let mut responses = Vec::new();
         for schema in &self.program.services {
@@ -90,13 +91,13 @@ impl Workers {
                 let mut succeeded = self.new_job(schema, worker);
                 succeeded.succeed(schema, &Self::name(worker));
                 let response = succeeded.request(schema, &self.key, beginning_ms).replayed();
-                responses.push((response, Author::Effect(worker)));
+                responses.push((response, ResponseAuthor::Effect(worker)));
                 let mut failed = self.new_job(schema, worker);
                 failed.fail();
                 let failure = failed.request(schema, &self.key, beginning_ms);
                 // A client that gets what a success looks like does not learn of the failure.
                 if !looks_like_success(schema, &failure) {
-                    responses.push((failure.replayed(), Author::Failure(worker)));
+                    responses.push((failure.replayed(), ResponseAuthor::Failure(worker)));
                 }
             }
         }

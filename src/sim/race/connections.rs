@@ -120,7 +120,8 @@ impl Connections {
 pub(super) struct WitnessLock {
     /// Sets the lock again, and returns the value before.
     renewal: Packed,
-    /// False if the user may not set the lock, or if the server does not support SET with GET.
+    /// False if the Redis user may not set the lock, or if the server does not support SET with
+    /// GET.
     is_of_use: bool,
 }
 

@@ -12,7 +12,7 @@ use super::worker::ScenarioWorker;
 use super::worker_calls::CallOutcome;
 use crate::domain::duration;
 use crate::domain::exploration::{
-    AbstractState, Act, AttributedReply, Author, MOST_LOST_WRITES, NextAction, TraceLine,
+    AbstractState, Act, AttributedReply, MOST_LOST_WRITES, NextAction, ResponseAuthor, TraceLine,
     WorkerProgram, held_at, holds,
 };
 use crate::domain::schema::{Meaning, Role, Schema};
@@ -111,7 +111,7 @@ impl<'s> ScheduleReplay<'s> {
             before_writes: Vec::new(),
             redis_keys,
             // The time in a value cannot be brought forward, so the clock is.
-            stops_clock: program.services.iter().any(|schema| schema.lapses()),
+            stops_clock: program.services.iter().any(|schema| schema.contains_expiry()),
         };
         for (worker, service) in services.iter().enumerate() {
             // A worker without a connection does nothing, which the comparison of states reports.
@@ -393,7 +393,7 @@ impl<'s> Player<'s> {
                 meaning_word(explored.meaning)
             ));
         }
-        let Author::Effect(worker) = explored.author else { return None };
+        let ResponseAuthor::Effect(worker) = explored.author else { return None };
         let Some(CallOutcome::Replied(reply)) = outcome else { return None };
         let name = self.names.get(usize::from(worker))?;
         let history = self.history.borrow();

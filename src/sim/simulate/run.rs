@@ -168,10 +168,10 @@ impl<'s> ScenarioRun<'s> {
         self.now_ms + millis(self.clock.elapsed()) + 1
     }
 
-    /// The milliseconds until the lock's own expiry, which its value holds; `None` if it holds
-    /// none.
-    async fn lock_lapses_in(&self) -> ScenarioResult<Option<i64>> {
-        if !self.schema().lapses() {
+    /// The milliseconds until the lock's contained expiry, which its value holds; `None` if it
+    /// holds none.
+    async fn lock_expires_in(&self) -> ScenarioResult<Option<i64>> {
+        if !self.schema().contains_expiry() {
             return Ok(None);
         }
         let seen = self.observe().await?;
@@ -214,8 +214,8 @@ impl<'s> ScenarioRun<'s> {
         if ms <= millis(self.lock_ttl) {
             return millis(self.own_lock_ttl);
         }
-        // The own expiry of a lock's value is not shortened when its TTL is.
-        if self.schema().lapses() && self.is_of_long_lock(ms) {
+        // The contained expiry of a lock's value is not shortened when its TTL is.
+        if self.schema().contains_expiry() && self.is_of_long_lock(ms) {
             return millis(self.own_lock_ttl);
         }
         let own = millis(self.own_result_ttl.get());
@@ -242,9 +242,9 @@ impl<'s> ScenarioRun<'s> {
                 continue;
             };
             // The lock ends with its TTL or with the expiry in its value, whichever comes first.
-            let left = match self.lock_lapses_in().await? {
+            let left = match self.lock_expires_in().await? {
                 Some(0) => break,
-                Some(lapses) if ttl < 0 || lapses < ttl => lapses,
+                Some(expires) if ttl < 0 || expires < ttl => expires,
                 _ => ttl,
             };
             if left == -2 {

@@ -159,8 +159,9 @@ impl<'s> ScenarioWorker<'s> {
         &mut self,
         calls: Range<usize>,
     ) -> ScenarioResult<Option<BeginOutcome>> {
-        // A lock with its own expiry is compared with the worker's own time, which must be current.
-        if calls.start == 0 && self.schema().lapses() {
+        // A lock with its contained expiry is compared with the worker's own time, which must be
+        // current.
+        if calls.start == 0 && self.schema().contains_expiry() {
             self.now_ms = self.run().time_ms();
         }
         // Taken before the call, because the lock's TTL starts when Redis executes the call.

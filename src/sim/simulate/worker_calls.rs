@@ -50,7 +50,7 @@ impl CallOutcome {
 
     fn from_error(error: &StoreError) -> Self {
         match error {
-            StoreError::Refused { code, why, .. } => {
+            StoreError::ErrorReply { code, why, .. } => {
                 Self::Error(plain(&format!("error {code} {why}")))
             }
             error if error.lost_the_reply() => {

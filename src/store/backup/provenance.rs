@@ -34,7 +34,8 @@ impl Client {
         Ok(Provenance { address, db: target.db, service, cluster, run_id, uptime, taken_at: None })
     }
 
-    /// The id of this run of the server; `None` if the user may not ask for it, and for a cluster.
+    /// The id of this run of the server; `None` if the Redis user may not ask for it, and for a
+    /// cluster.
     ///
     /// # Errors
     /// The errors of any read.
@@ -54,8 +55,8 @@ impl Client {
                 None => Ok(Process::default()),
             },
             Err(error) if error.lost_the_reply() => Err(error),
-            // The user may not ask, or the server does not report it. TIME shows whether the server
-            // refuses everything.
+            // The Redis user may not ask, or the server does not report it. TIME shows whether the
+            // server refuses everything.
             Err(_) => {
                 self.ask(&redis::cmd("TIME")).await?;
                 Ok(Process::default())

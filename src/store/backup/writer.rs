@@ -123,7 +123,7 @@ impl Backup {
 
     /// Withdraws the last entries of these Redis keys, because their records were not changed. If
     /// this cannot be written, the entries remain, as after a crash.
-    pub fn take_back(&mut self, left_alone: &[&[u8]]) {
+    pub fn withdraw(&mut self, left_alone: &[&[u8]]) {
         if left_alone.is_empty() {
             return;
         }

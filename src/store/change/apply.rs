@@ -247,7 +247,7 @@ impl BatchAttempt<'_, '_> {
                 }
             }
             if let Some(backup) = self.backup.as_deref_mut() {
-                backup.take_back(&batch.left_alone());
+                backup.withdraw(&batch.left_alone());
             }
         }
         match stopped {

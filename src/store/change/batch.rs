@@ -129,8 +129,8 @@ struct RequestedChange<'a> {
 }
 
 impl<'a> Batch<'a> {
-    /// Creates a batch. A change that cannot be compared gets the outcome `ChangedMeanwhile` and is never
-    /// sent. Its record was not read exactly enough, or the Redis key to change was absent.
+    /// Creates a batch. A change that cannot be compared gets the outcome `ChangedMeanwhile` and is
+    /// never sent. Its record was not read exactly enough, or the Redis key to change was absent.
     pub(in crate::store) fn new(changes: &'a [Change]) -> Self {
         let mut asked = Vec::with_capacity(changes.len());
         for (index, change) in changes.iter().enumerate() {
@@ -152,7 +152,7 @@ impl<'a> Batch<'a> {
 
     /// Saves the values that were read as a whole. Returns the Redis keys that still need a DUMP.
     pub(in crate::store) fn save(&mut self) -> Vec<&'a [u8]> {
-        let mut open = Vec::new();
+        let mut to_dump = Vec::new();
         for asked in &mut self.asked {
             asked.saved.resize(asked.change.backed_up.len(), None);
             for (key_index, saved) in asked.change.backed_up.iter().zip(&mut asked.saved) {
@@ -161,11 +161,11 @@ impl<'a> Batch<'a> {
                     *saved = Saved::of_whole(seen);
                 }
                 if saved.is_none() {
-                    open.push(seen.redis_key.as_slice());
+                    to_dump.push(seen.redis_key.as_slice());
                 }
             }
         }
-        open
+        to_dump
     }
 
     /// Takes the DUMP of each Redis key that [`Batch::save`] returned, from a list for several

@@ -52,7 +52,7 @@ pub enum GuardedOutcome {
         before: Observation,
         after: Observation,
         /// Why the replicas that the operator requires did not have it in time.
-        behind: Option<StoreError>,
+        not_replicated: Option<StoreError>,
     },
     /// The record was no longer as it was seen; nothing was done.
     ChangedMeanwhile,
@@ -227,9 +227,9 @@ impl ChangeAttempt for GuardedAttempt<'_> {
     }
 
     async fn wait_for_replicas(&mut self, writer: &Writer) -> Result<(), StoreError> {
-        let not_replicated = writer.wait_behind(self.connection.as_mut()).await;
-        if let GuardedOutcome::Made { behind, .. } = &mut self.outcome {
-            *behind = not_replicated;
+        let missing = writer.wait_for_step(self.connection.as_mut()).await;
+        if let GuardedOutcome::Made { not_replicated, .. } = &mut self.outcome {
+            *not_replicated = missing;
         }
         Ok(())
     }
@@ -310,7 +310,7 @@ impl<'a> GuardedAttempt<'a> {
                 reply = Err(client.error(&error.into()));
             }
         }
-        self.outcome = GuardedOutcome::Made { reply, before, after, behind: None };
+        self.outcome = GuardedOutcome::Made { reply, before, after, not_replicated: None };
         self.connection = Some(connection);
         Ok(())
     }

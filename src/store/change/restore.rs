@@ -303,7 +303,7 @@ async fn read_current(
 
 /// True if RESTORE rejected the bytes. The script then leaves no key of the record restored.
 fn is_of_restore(error: &StoreError) -> bool {
-    let StoreError::Refused { why, .. } = error else { return false };
+    let StoreError::ErrorReply { why, .. } = error else { return false };
     why.contains("DUMP payload version or checksum are wrong") || why.contains("Bad data format")
 }
 

@@ -20,8 +20,8 @@ pub struct Writer {
     client: Mutex<Client>,
     /// How many replicas must have each batch of changes, and how long to wait for them.
     replicas: Option<(u32, Duration)>,
-    /// The error that the replicas did not have a service's own step in time.
-    behind: Mutex<Option<StoreError>>,
+    /// Why the replicas did not have a service's own step in time.
+    not_replicated: Mutex<Option<StoreError>>,
     /// Masters of a cluster that did not answer; nothing more is sent to them. `client` may be
     /// locked while this is locked, but not the other way round.
     pub(super) unreachable: Mutex<HashSet<String>>,
@@ -90,7 +90,7 @@ impl Writer {
         Self {
             client: Mutex::new(client),
             replicas: None,
-            behind: Mutex::default(),
+            not_replicated: Mutex::default(),
             unreachable: Mutex::default(),
         }
     }
@@ -153,7 +153,7 @@ impl Writer {
     /// The error that the outcome of `what` is unknown, because its reply was lost for the reason
     /// `why`, and a later read did not show it.
     pub(super) fn outcome_unknown(&self, what: String, why: &StoreError) -> StoreError {
-        // In a cluster, the node that did not answer, which need not be the one that the user
+        // In a cluster, the node that did not answer, which need not be the one that the operator
         // named.
         let target = match why.silent_server() {
             Some(server) => server.to_owned(),
@@ -167,8 +167,8 @@ impl Writer {
     /// # Errors
     /// They did not have it; the step remains made.
     pub fn replicas_have_it(&self) -> Result<(), StoreError> {
-        match self.behind.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            Some(behind) => Err(behind),
+        match self.not_replicated.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            Some(missing) => Err(missing),
             None => Ok(()),
         }
     }
@@ -177,7 +177,7 @@ impl Writer {
     /// only the changes of the connection that sends it. Without that connection, the number of
     /// replicas is unknown. Returns the error if they do not have it. [`Writer::replicas_have_it`]
     /// returns it later too, because the step's reply is reported first.
-    pub(super) async fn wait_behind(
+    pub(super) async fn wait_for_step(
         &self,
         connection: Option<&mut Connection>,
     ) -> Option<StoreError> {
@@ -193,9 +193,9 @@ impl Writer {
         if have >= i64::from(wanted) {
             return None;
         }
-        let behind = StoreError::NotReplicated { target: self.name(), have, wanted };
-        *self.behind.lock().unwrap_or_else(PoisonError::into_inner) = Some(behind.clone());
-        Some(behind)
+        let missing = StoreError::NotReplicated { target: self.name(), have, wanted };
+        *self.not_replicated.lock().unwrap_or_else(PoisonError::into_inner) = Some(missing.clone());
+        Some(missing)
     }
 
     /// Waits for the replicas of the masters of these Redis keys, if the operator requires that.

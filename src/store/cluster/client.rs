@@ -84,7 +84,7 @@ impl Client {
         self.target().to_string()
     }
 
-    /// The server; in a cluster, the node that the user named.
+    /// The server; in a cluster, the node that the operator named.
     pub fn target(&self) -> &Target {
         self.home.target()
     }
@@ -142,7 +142,7 @@ impl Client {
     /// Redis keys.
     ///
     /// # Errors
-    /// Fewer replicas acknowledged the changes in time, or the user may not send WAIT.
+    /// Fewer replicas acknowledged the changes in time, or the Redis user may not send WAIT.
     pub(in crate::store) async fn replicated(
         &self,
         redis_keys: &[&[u8]],
@@ -203,7 +203,7 @@ impl Client {
             return Ok(node);
         }
         let node = node::connect(target).await?;
-        self.change(|topology| {
+        self.update_topology(|topology| {
             if let Topology::Cluster(_, nodes) = topology {
                 nodes.insert(target.to_string(), node.clone());
             }
@@ -246,7 +246,7 @@ impl Client {
         self.topology.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(super) fn change(&self, change: impl FnOnce(&mut Topology)) {
-        change(&mut self.topology.lock().unwrap_or_else(PoisonError::into_inner));
+    pub(super) fn update_topology(&self, update: impl FnOnce(&mut Topology)) {
+        update(&mut self.topology.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }

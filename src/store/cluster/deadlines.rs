@@ -16,9 +16,9 @@ use crate::store::error::StoreError;
 pub(in crate::store) const TRIED: &str = "idemctl";
 
 impl Client {
-    /// True if one attempt showed that the user may send PEXPIRETIME and TIME here. Another node of
-    /// a cluster may run an older version, so callers must handle a refusal. The result is not
-    /// remembered if a node did not answer.
+    /// True if one attempt showed that the Redis user may send PEXPIRETIME and TIME here. Another
+    /// node of a cluster may run an older version, so callers must handle a refusal. The result is
+    /// not remembered if a node did not answer.
     pub(in crate::store) async fn tells_deadlines(&self) -> bool {
         let known = *self.deadlines.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = known {
@@ -44,7 +44,7 @@ impl Client {
     /// them.
     ///
     /// # Errors
-    /// A deadline is unknown because the user lacks a right, so nothing may be changed.
+    /// A deadline is unknown because the Redis user lacks a right, so nothing may be changed.
     pub(in crate::store) fn can_compare<'a>(
         &self,
         seen: impl IntoIterator<Item = &'a Observation>,
@@ -66,9 +66,9 @@ impl Client {
     }
 }
 
-/// True if an attempt at PEXPIRETIME shows that the server knows the command and that the user may
-/// send it. Redis checks both before it rejects a Redis key of another node or one outside the
-/// user's key patterns.
+/// True if an attempt at PEXPIRETIME shows that the server knows the command and that the Redis
+/// user may send it. Redis checks both before it rejects a Redis key of another node or one outside
+/// the user's key patterns.
 pub(in crate::store) fn is_known(tried: Result<&Value, &StoreError>) -> bool {
     match tried {
         Ok(value) => matches!(value, Value::Int(_)),

@@ -83,7 +83,7 @@ impl Client {
             }
         }
         if corrected != *map {
-            self.change(|topology| {
+            self.update_topology(|topology| {
                 if let Topology::Cluster(map, _) = topology {
                     *map = Arc::new(corrected);
                 }
@@ -145,7 +145,7 @@ impl Client {
     /// `most`.
     ///
     /// # Errors
-    /// The errors of any read; the user may not send the CLUSTER commands.
+    /// The errors of any read; the Redis user may not send the CLUSTER commands.
     pub(in crate::store) async fn keys_in_slot(
         &self,
         node: &Target,
@@ -172,7 +172,7 @@ impl Client {
     }
 
     /// The addresses that all nodes announce, by IP address and by hostname, including nodes that
-    /// are down. Empty if the user may not ask.
+    /// are down. Empty if the Redis user may not ask.
     ///
     /// # Errors
     /// There is no reply, or the server temporarily refuses commands.

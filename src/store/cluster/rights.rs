@@ -20,7 +20,7 @@ pub(crate) struct Greeting {
 }
 
 impl Client {
-    /// The server's description of itself; `None` if the user may not send HELLO.
+    /// The server's description of itself; `None` if the Redis user may not send HELLO.
     ///
     /// # Errors
     /// There is no reply, the log-in is missing, or the server temporarily refuses commands.
@@ -42,10 +42,10 @@ impl Client {
         }))
     }
 
-    /// Checks whether the user may scan the keyspace.
+    /// Checks whether the Redis user may scan the keyspace.
     ///
     /// # Errors
-    /// The user may not, or the server does not answer.
+    /// The Redis user may not, or the server does not answer.
     pub(crate) async fn may_scan(&self) -> Result<(), StoreError> {
         self.home.ask(redis::cmd("SCAN").arg(0).arg("COUNT").arg(1)).await?;
         Ok(())

@@ -39,7 +39,7 @@ impl Client {
     /// moment first.
     ///
     /// # Errors
-    /// The user may not ask for the slot map, or no node serves the slot.
+    /// The Redis user may not ask for the slot map, or no node serves the slot.
     pub(in crate::store) async fn redirected(
         &self,
         error: &StoreError,
@@ -47,7 +47,7 @@ impl Client {
     ) -> Result<Route, StoreError> {
         self.learn_after_redirect().await?;
         match error {
-            StoreError::Refused { code, why, .. } => self.route(code, why, redis_key).await,
+            StoreError::ErrorReply { code, why, .. } => self.route(code, why, redis_key).await,
             other => Err(other.clone()),
         }
     }
@@ -73,8 +73,8 @@ impl Client {
     /// Sends commands in one write per node and returns a reply or an error for each.
     ///
     /// # Errors
-    /// A node did not answer, or the user may not ask which node serves a key. The replies of the
-    /// other nodes are then lost.
+    /// A node did not answer, or the Redis user may not ask which node serves a key. The replies of
+    /// the other nodes are then lost.
     pub(in crate::store) async fn ask_all(
         &self,
         commands: &Pipeline,
@@ -137,7 +137,8 @@ impl Client {
         let mut replies: Vec<Option<ClientReply>> = vec![None; commands.len()];
         let mut groups: Vec<(&Target, Vec<usize>)> = Vec::new();
         for (index, command) in commands.iter().enumerate() {
-            // Any node may answer a command without a key, so the node that the user named does.
+            // Any node may answer a command without a key, so the node that the operator named
+            // does.
             let node = match slot_map::key_of(command) {
                 None => self.target(),
                 Some(redis_key) => match map.master(hash_slot::of(redis_key)) {
@@ -192,7 +193,7 @@ impl Client {
         }
         let mut silent: Vec<(Target, StoreError)> = Vec::new();
         for index in astray {
-            let Err(StoreError::Refused { code, why, .. }) = &replies[*index] else { continue };
+            let Err(StoreError::ErrorReply { code, why, .. }) = &replies[*index] else { continue };
             let redis_key = slot_map::key_of(commands[*index]).unwrap_or_default();
             let route = match self.route(code, why, redis_key).await {
                 Ok(route) => route,
@@ -229,7 +230,7 @@ impl Client {
     async fn route(&self, code: &str, why: &str, redis_key: &[u8]) -> Result<Route, StoreError> {
         Ok(match (code, slot_map::redirect(why, self.target())) {
             ("MOVED", Some((slot, node))) => {
-                self.change(|topology| {
+                self.update_topology(|topology| {
                     if let Topology::Cluster(map, _) = topology {
                         Arc::make_mut(map).moved(slot, node.clone());
                     }
@@ -249,12 +250,12 @@ impl Client {
 /// The error for a command that was redirected too often, because its keys are on both sides of a
 /// migration.
 pub(in crate::store) fn half_moved(error: &StoreError, redis_key: &[u8]) -> StoreError {
-    let StoreError::Refused { target, refused_at, .. } = error else { return error.clone() };
+    let StoreError::ErrorReply { target, refused_at, .. } = error else { return error.clone() };
     let slot = hash_slot::of(redis_key);
     let why = format!(
         "slot {slot} is being moved, and a command of several keys has to wait until that is done"
     );
-    StoreError::Refused {
+    StoreError::ErrorReply {
         target: target.clone(),
         code: "TRYAGAIN".to_owned(),
         why,
@@ -264,7 +265,7 @@ pub(in crate::store) fn half_moved(error: &StoreError, redis_key: &[u8]) -> Stor
 
 /// True if a node refused a command because its keys are in different slots.
 fn is_cross_slot(reply: &ClientReply) -> bool {
-    matches!(reply, Err(StoreError::Refused { code, .. }) if code == "CROSSSLOT")
+    matches!(reply, Err(StoreError::ErrorReply { code, .. }) if code == "CROSSSLOT")
 }
 
 /// The replies of one node, or its error once per command if it did not answer.

@@ -27,7 +27,7 @@ impl Client {
         calls: impl Fn(ScriptRef<'_>) -> Vec<Cmd>,
     ) -> Result<Vec<ClientReply>, StoreError> {
         let digest = self.digest(script).await?;
-        // There is no digest if the user may not load scripts.
+        // There is no digest if the Redis user may not load scripts.
         let script_ref = match &digest {
             Some(digest) => ScriptRef::Digest(digest),
             None => ScriptRef::Text,
@@ -35,7 +35,7 @@ impl Client {
         let mut replies = self.send_each(calls(script_ref)).await;
         let mut forgotten = Vec::new();
         for (index, reply) in replies.iter().enumerate() {
-            if let Err(StoreError::Refused { code, .. }) = reply
+            if let Err(StoreError::ErrorReply { code, .. }) = reply
                 && code == "NOSCRIPT"
             {
                 forgotten.push(index);

@@ -82,8 +82,8 @@ impl Client {
         }
     }
 
-    /// The node to put load on: the one that the user named, or another master if that one is not a
-    /// master of the cluster.
+    /// The node to put load on: the one that the operator named, or another master if that one is
+    /// not a master of the cluster.
     pub async fn playground(&self, server: &Writable) -> Result<Writable, StoreError> {
         let mut masters = self.masters().await?;
         if masters.is_empty() {
@@ -162,7 +162,7 @@ impl Client {
             // Any other error means that the server is not a node of a cluster.
             Err(_) => None,
         };
-        self.change(|topology| {
+        self.update_topology(|topology| {
             *topology = match (map, std::mem::take(topology)) {
                 (Some(map), Topology::Cluster(_, nodes)) => Topology::Cluster(Arc::new(map), nodes),
                 (Some(map), _) => Topology::Cluster(Arc::new(map), HashMap::new()),
@@ -176,7 +176,7 @@ impl Client {
 
     /// Requires that the server is not a replica outside a cluster. Changes to a replica
     /// (`replica-read-only no`) never reach its master; in a cluster they are sent to the masters.
-    /// False if the user may not ask for the role.
+    /// False if the Redis user may not ask for the role.
     ///
     /// # Errors
     /// Refused, because the server is a replica; or there is no reply.
@@ -198,7 +198,7 @@ impl Client {
             Some(master) => format!(" of {master}"),
             None => String::new(),
         };
-        Err(StoreError::Refused {
+        Err(StoreError::ErrorReply {
             target: self.name(),
             code: "READONLY".to_owned(),
             why: format!(
@@ -208,7 +208,7 @@ impl Client {
         })
     }
 
-    /// True if the server is a replica outside a cluster; `None` if the user may not ask.
+    /// True if the server is a replica outside a cluster; `None` if the Redis user may not ask.
     ///
     /// # Errors
     /// There is no reply.
@@ -222,7 +222,7 @@ impl Client {
                 return Ok(Some(is_replica && !is_node));
             }
             Err(error) if error.lost_the_reply() => return Err(error),
-            // A user without the right to HELLO may still have the right to ROLE.
+            // A Redis user without the right to HELLO may still have the right to ROLE.
             Err(_) => {}
         }
         match self.home.ask(&redis::cmd("ROLE")).await {
@@ -238,7 +238,7 @@ impl Client {
         }
     }
 
-    /// The address of this server's master, if the user may ask for it.
+    /// The address of this server's master, if the Redis user may ask for it.
     async fn own_master(&self) -> Option<String> {
         let role = self.home.ask(&redis::cmd("ROLE")).await.ok()?;
         let mut parts = reply::array(role)?.into_iter().skip(1);
@@ -248,8 +248,8 @@ impl Client {
     }
 
     /// The reason why reads here may be out of date: the server is a replica that lost the link to
-    /// its master, or may be one because the user may not ask. `None` for any other server.
-    pub async fn why_behind(&self) -> Option<String> {
+    /// its master, or may be one because the Redis user may not ask. `None` for any other server.
+    pub async fn why_stale(&self) -> Option<String> {
         if self.is_cluster() || self.home.target().client_options.was_just_master() {
             return None;
         }
@@ -261,8 +261,8 @@ impl Client {
         }
     }
 
-    /// Like [`Self::why_behind`], for a user who may not send ROLE. INFO also shows the link to the
-    /// master. HELLO, which most users may send, shows only whether the server is a replica.
+    /// Like [`Self::why_stale`], for a Redis user who may not send ROLE. INFO also shows the link
+    /// to the master. HELLO, which most users may send, shows only whether the server is a replica.
     async fn why_behind_without_role(&self) -> Option<String> {
         let name = self.name();
         let info = self.home.ask(redis::cmd("INFO").arg("replication")).await;
@@ -299,7 +299,7 @@ impl Client {
         ))
     }
 
-    /// True if HELLO reports a cluster node, or INFO if the user may not send HELLO.
+    /// True if HELLO reports a cluster node, or INFO if the Redis user may not send HELLO.
     async fn says_it_is_a_node(&self) -> bool {
         if let Ok(greeting) = self.home.ask(&redis::cmd("HELLO")).await
             && let Some(mode) = client_options::mode(greeting)
@@ -337,7 +337,7 @@ impl Client {
 
     pub(super) fn unserved(&self, redis_key: &[u8]) -> StoreError {
         let why = format!("no node serves slot {}", hash_slot::of(redis_key));
-        StoreError::Refused {
+        StoreError::ErrorReply {
             target: self.name(),
             code: "CLUSTERDOWN".to_owned(),
             why,
@@ -352,8 +352,8 @@ fn subscribers(reply: redis::Value) -> Option<i64> {
     reply::integer(parts.get(1)?)
 }
 
-/// True if a server does not list the nodes although it may be a cluster node: the user may not
-/// ask, or the command was renamed there.
+/// True if a server does not list the nodes although it may be a cluster node: the Redis user may
+/// not ask, or the command was renamed there.
 fn does_not_tell(error: &StoreError) -> bool {
     error.is_permission() || error.is_unknown_command()
 }

@@ -288,8 +288,8 @@ impl Connection {
         let expected = self.marks.pop_front().unwrap_or_default();
         match self.token().await? {
             Token::Text(text) if answers_mark(self.bytes(text.clone()), &expected) => Ok(()),
-            // The server answers a marker with an error if the user may not send PING, or if it
-            // refuses all requests.
+            // The server answers a marker with an error if the Redis user may not send PING, or if
+            // it refuses all requests.
             Token::Error(_) => Ok(()),
             _ => Err(self.out_of_step()),
         }

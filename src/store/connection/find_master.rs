@@ -125,7 +125,7 @@ impl Sentinels {
             Ok(StepReply::Error { .. }) => Ok(()),
             Err(error) if error.is_permission() => Ok(()),
             Err(error) => Err(error),
-            Ok(_) => Err(StoreError::Refused {
+            Ok(_) => Err(StoreError::ErrorReply {
                 target: master.to_string(),
                 code: "READONLY".to_owned(),
                 why: format!(
@@ -155,7 +155,7 @@ fn of_sentinel(error: StoreError) -> StoreError {
 fn is_passing(error: &StoreError) -> bool {
     match error {
         // The named server is still a replica, or is starting.
-        StoreError::Refused { code, .. } => code == "READONLY" || code == "LOADING",
+        StoreError::ErrorReply { code, .. } => code == "READONLY" || code == "LOADING",
         error => error.lost_the_reply(),
     }
 }

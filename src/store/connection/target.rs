@@ -10,10 +10,10 @@ use super::sentinels::Sentinels;
 use super::tls::{Tls, TlsOptions};
 use super::trace::Trace;
 
-/// The connect timeout if the user sets none.
+/// The connect timeout if the operator sets none.
 pub const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The reply timeout if the user sets none.
+/// The reply timeout if the operator sets none.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A server, a database on it, and the log-in.

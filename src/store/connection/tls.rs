@@ -1,9 +1,9 @@
 //! The TLS settings of the user, and the rustls configuration made from them. Files are read only
 //! for the first connection that needs TLS; all connections share the result.
 //!
-//! The client crate would read the system's certificates even if the user names an issuer, so a bad
-//! `SSL_CERT_FILE` broke connections that did not need it. It also reported a server without TLS as
-//! "timed out". idemctl therefore calls rustls directly.
+//! The client crate would read the system's certificates even if the operator names an issuer, so a
+//! bad `SSL_CERT_FILE` broke connections that did not need it. It also reported a server without
+//! TLS as "timed out". idemctl therefore calls rustls directly.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};

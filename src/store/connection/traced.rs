@@ -9,8 +9,8 @@ use std::time::Instant;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::redacted;
 use super::resp::{self, Arriving, Token};
-use super::told;
 use super::trace::Trace;
 use super::transport::Socket;
 use crate::domain::exchange::Exchange;
@@ -53,14 +53,14 @@ impl Traced {
             if let Some((words, since)) = self.waiting.pop_front() {
                 let error = match resp::token(&self.answered, 0, usize::MAX) {
                     Ok(Some((Token::Error(text), _))) => {
-                        Some(told::told_error(&self.answered[text], &words))
+                        Some(redacted::redacted_error(&self.answered[text], &words))
                     }
                     _ => None,
                 };
                 let micros = u64::try_from(since.elapsed().as_micros()).unwrap_or(u64::MAX);
                 self.trace.tell(&Exchange {
                     server: self.server.clone(),
-                    words: told::told(&words),
+                    words: redacted::redacted_words(&words),
                     micros,
                     bytes: end,
                     error,

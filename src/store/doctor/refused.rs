@@ -11,7 +11,7 @@ pub(super) fn refused(command: &str, rule: &str, error: &StoreError) -> RefusedF
         StoreError::Permission { why, .. } => {
             why.split("; the user needs").next().unwrap_or(why).to_owned()
         }
-        StoreError::Refused { code, why, .. } => format!("{code} {why}"),
+        StoreError::ErrorReply { code, why, .. } => format!("{code} {why}"),
         other => other.to_string(),
     };
     let is_unreachable = error.lost_the_reply() || error.is_for_now();

@@ -63,7 +63,7 @@ fn quorum_reply(reply: Result<Value, StoreError>) -> FactResult<Result<String, S
             Some(words) => Ok(Ok(words)),
             None => Err(not_understood(command)),
         },
-        Err(StoreError::Refused { code, why, .. }) if code == "NOQUORUM" => Ok(Err(why)),
+        Err(StoreError::ErrorReply { code, why, .. }) if code == "NOQUORUM" => Ok(Err(why)),
         Err(error) => Err(refused(command, "+sentinel|ckquorum", &error)),
     }
 }

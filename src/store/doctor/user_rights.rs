@@ -27,7 +27,7 @@ pub(super) async fn read_user(
     Ok(user.and_then(|user| reply::word(user).ok_or_else(|| not_understood(WHOAMI))))
 }
 
-/// Which of these commands a user may not send.
+/// Which of these commands a Redis user may not send.
 ///
 /// # Errors
 /// The server answers nothing at all.

@@ -1,4 +1,4 @@
-//! Which right a user lacks, in the syntax of an ACL rule.
+//! Which right a Redis user lacks, in the syntax of an ACL rule.
 
 /// The missing right if the server does not name it.
 pub(in crate::store) const OF_SCRIPT: &str = "the commands that the script runs";

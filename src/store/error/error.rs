@@ -54,7 +54,7 @@ pub enum StoreError {
     SentinelLogIn { target: String, why: String },
     #[error("Redis at {target} denied permission: {why}")]
     Permission { target: String, why: String },
-    /// The server is a cluster node, and the user may not ask which node serves a Redis key.
+    /// The server is a cluster node, and the Redis user may not ask which node serves a Redis key.
     #[error(
         "Redis at {target} denied permission: this is a cluster node, and the user needs \
         +cluster|slots to find the node of a key"
@@ -62,7 +62,7 @@ pub enum StoreError {
     NeedsSlots { target: String },
     /// The server refuses the command, temporarily or in its present state.
     #[error("Redis at {target} returned an error: {code} {why}")]
-    Refused {
+    ErrorReply {
         target: String,
         /// The error code, e.g. `LOADING`.
         code: String,
@@ -117,7 +117,7 @@ pub enum ErrorClass {
     /// The server is unreachable or timed out; nothing was sent.
     Unreachable,
     /// The server temporarily refuses commands.
-    Refused,
+    RefusedForNow,
     Partial,
     /// A change may or may not have been made.
     OutcomeUnknown,
@@ -143,7 +143,7 @@ impl StoreError {
             | Self::OnlyTls { .. }
             | Self::Tls { .. }
             | Self::UnknownService { .. } => ErrorClass::Unreachable,
-            Self::Refused { .. } => ErrorClass::Refused,
+            Self::ErrorReply { .. } => ErrorClass::RefusedForNow,
             Self::Missed { .. } | Self::FailedOver { .. } => ErrorClass::Partial,
             Self::NotReplicated { .. } | Self::MasterUnknown { .. } => ErrorClass::Partial,
             Self::OutcomeUnknown { .. } => ErrorClass::OutcomeUnknown,

@@ -91,9 +91,9 @@ impl StoreError {
         if code == "DENIED" {
             // The first sentence is enough: a page of advice for the server's operator follows it.
             let first = why.split_inclusive(". ").next().unwrap_or_default().trim_end().to_owned();
-            return Self::Refused { target, code, why: first, refused_at };
+            return Self::ErrorReply { target, code, why: first, refused_at };
         }
-        Self::Refused {
+        Self::ErrorReply {
             target,
             code,
             why: if why.is_empty() { error.to_string() } else { why },

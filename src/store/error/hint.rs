@@ -46,7 +46,7 @@ impl StoreError {
             Self::Apart { .. } => {
                 "use force-unlock to remove only the lock; nothing else was tried"
             }
-            Self::Refused { code, why, .. } => return refused(code, why),
+            Self::ErrorReply { code, why, .. } => return refused(code, why),
             Self::NotReplicated { .. } => {
                 "to wait longer, pass --wait-timeout; to see the state of the replicas, send INFO \
                 replication"

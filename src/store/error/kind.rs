@@ -52,7 +52,7 @@ impl StoreError {
         }
     }
 
-    /// True if the user lacks a right.
+    /// True if the Redis user lacks a right.
     pub fn is_permission(&self) -> bool {
         matches!(self, Self::Permission { .. } | Self::NeedsSlots { .. })
     }
@@ -61,7 +61,7 @@ impl StoreError {
     /// connection in the middle of a command with many arguments.
     pub(in crate::store) fn turns_away(&self) -> bool {
         match self {
-            Self::Refused { code, why, .. } => {
+            Self::ErrorReply { code, why, .. } => {
                 code == "DENIED" || why.starts_with("max number of clients")
             }
             Self::Authentication { why, .. } => why.starts_with("NOAUTH"),
@@ -69,7 +69,7 @@ impl StoreError {
         }
     }
 
-    /// True if the user may not send the command at all, whatever the Redis key.
+    /// True if the Redis user may not send the command at all, whatever the Redis key.
     pub(in crate::store) fn is_of_command(&self) -> bool {
         matches!(self, Self::Permission { why, .. } if why.contains("command"))
     }
@@ -89,25 +89,25 @@ impl StoreError {
         }
     }
 
-    /// True if the user may not ask which node of a cluster serves a key.
+    /// True if the Redis user may not ask which node of a cluster serves a key.
     pub(in crate::store) fn lacks_slot_map_right(&self) -> bool {
         matches!(self, Self::NeedsSlots { .. })
     }
 
     /// True if the Redis key holds another type than the command works on.
     pub(in crate::store) fn is_wrong_type(&self) -> bool {
-        matches!(self, Self::Refused { code, .. } if code == "WRONGTYPE")
+        matches!(self, Self::ErrorReply { code, .. } if code == "WRONGTYPE")
     }
 
     /// True if a cluster node redirected the command to another node or to a later time. Nothing
     /// was done.
     pub fn is_redirect(&self) -> bool {
-        matches!(self, Self::Refused { code, .. } if REDIRECTS.contains(&code.as_str()))
+        matches!(self, Self::ErrorReply { code, .. } if REDIRECTS.contains(&code.as_str()))
     }
 
     /// True if a server temporarily refuses every command, whatever the record.
     pub(in crate::store) fn is_for_now(&self) -> bool {
-        matches!(self, Self::Refused { code, .. } if FOR_NOW.contains(&code.as_str()))
+        matches!(self, Self::ErrorReply { code, .. } if FOR_NOW.contains(&code.as_str()))
     }
 
     /// True if the error concerns one node or one slot of a cluster: the others may still work.
@@ -118,7 +118,7 @@ impl StoreError {
     /// The error to report after the other nodes and slots of a cluster were processed.
     pub fn into_missed(self) -> Self {
         match self {
-            Self::Refused { .. } => {
+            Self::ErrorReply { .. } => {
                 Self::Missed { why: format!("records could not be rechecked: {self}") }
             }
             other => other,
@@ -130,7 +130,7 @@ impl StoreError {
     pub fn is_of_the_slot(&self) -> bool {
         match self {
             // A node also answers CLUSTERDOWN, with another message, if the whole cluster is down.
-            Self::Refused { code, why, .. } if code == "CLUSTERDOWN" => why.contains("slot"),
+            Self::ErrorReply { code, why, .. } if code == "CLUSTERDOWN" => why.contains("slot"),
             error => error.is_redirect(),
         }
     }
@@ -138,7 +138,7 @@ impl StoreError {
     /// True if the server does not know the command.
     pub fn is_unknown_command(&self) -> bool {
         match self {
-            Self::Refused { why, .. } => why.to_ascii_lowercase().contains("unknown command"),
+            Self::ErrorReply { why, .. } => why.to_ascii_lowercase().contains("unknown command"),
             _ => false,
         }
     }
@@ -163,7 +163,7 @@ mod tests {
             what: "it".into(),
             why: "lost".into(),
         };
-        let refused = StoreError::Refused {
+        let refused = StoreError::ErrorReply {
             target,
             code: "NOREPLICAS".into(),
             why,

@@ -31,7 +31,7 @@ impl StoreError {
     /// True if a change that got this error was not made.
     pub(in crate::store) fn is_without_effect(&self) -> bool {
         match self {
-            Self::Refused { code, why, refused_at, .. } => match refused_at {
+            Self::ErrorReply { code, why, refused_at, .. } => match refused_at {
                 RefusedAt::Command if code == "ERR" => {
                     WORDS.iter().any(|words| why.starts_with(words))
                 }
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     fn refused(refused_at: RefusedAt, code: &str, why: &str) -> bool {
-        StoreError::Refused {
+        StoreError::ErrorReply {
             target: String::new(),
             code: code.to_owned(),
             why: why.to_owned(),

@@ -47,7 +47,7 @@ impl ScanCursor {
         self.bounds.asks_how_many()
     }
 
-    /// Takes the reply to DBSIZE; `None` if the user may not send it.
+    /// Takes the reply to DBSIZE; `None` if the Redis user may not send it.
     ///
     /// # Errors
     /// Why the scan has no end.
@@ -166,10 +166,10 @@ impl ScanBounds {
         self.keys >= self.asks_at
     }
 
-    /// Takes the number of existing keys; `None` if the user may not ask.
+    /// Takes the number of existing keys; `None` if the Redis user may not ask.
     fn there_are(&mut self, keys: Option<u64>) -> Result<(), &'static str> {
         self.asks_at = self.asks_at.saturating_mul(2).max(SLACK / 2);
-        // If the user may not ask, the other limits still apply.
+        // If the Redis user may not ask, the other limits still apply.
         self.most_there = self.most_there.max(keys.unwrap_or(u64::MAX));
         let most = self.most_there.saturating_mul(FACTOR).saturating_add(SLACK);
         if self.keys > most { Err("it returns many times the keys that exist") } else { Ok(()) }

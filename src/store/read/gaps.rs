@@ -28,8 +28,8 @@ pub(in crate::store) struct Gaps {
     unserved: Vec<u16>,
     /// Why nodes could not be read to the end.
     nodes: Vec<StoreError>,
-    /// Reasons why the result may be incomplete without an error. For example, the user may not ask
-    /// which slots are being moved, or a replica is behind.
+    /// Reasons why the result may be incomplete without an error. For example, the Redis user may
+    /// not ask which slots are being moved, or a replica is behind.
     doubts: Vec<String>,
     /// Why records could not be read, by one of their Redis keys.
     records: BTreeMap<Vec<u8>, StoreError>,
@@ -217,7 +217,7 @@ mod tests {
 
     fn try_again() -> StoreError {
         let (target, code, why) = ("a:1/0".to_owned(), "TRYAGAIN".to_owned(), "later".to_owned());
-        StoreError::Refused { target, code, why, refused_at: RefusedAt::Command }
+        StoreError::ErrorReply { target, code, why, refused_at: RefusedAt::Command }
     }
 
     fn silent() -> StoreError {

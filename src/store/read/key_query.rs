@@ -85,7 +85,7 @@ impl LengthQuery {
 }
 
 /// The server's time before and after a read, in milliseconds since the epoch; `None` if idemctl
-/// did not ask, or the user may not.
+/// did not ask, or the Redis user may not.
 #[derive(Debug, Clone, Copy, Default)]
 pub(in crate::store) struct ReadTimes {
     pub(in crate::store) before: Option<u64>,
@@ -336,7 +336,7 @@ pub(in crate::store) fn hash_of(reply: Value) -> Option<Content> {
     if fields.is_empty() { Some(Content::Absent) } else { Some(Content::hash(fields)) }
 }
 
-/// Reads the reply to TIME, in milliseconds since the epoch; `None` if the user may not ask.
+/// Reads the reply to TIME, in milliseconds since the epoch; `None` if the Redis user may not ask.
 ///
 /// # Errors
 /// As [`ReplySource::next_reply`]; a reply that Redis never sends.
@@ -352,8 +352,8 @@ pub(in crate::store) async fn read_time(
     }
 }
 
-/// Returns an error that concerns only one Redis key: the user may not read the key, it has another
-/// type, or the node does not serve its slot.
+/// Returns an error that concerns only one Redis key: the Redis user may not read the key, it has
+/// another type, or the node does not serve its slot.
 ///
 /// # Errors
 /// Any other error, which ends a scan.

@@ -67,8 +67,8 @@ pub struct KeyspaceScan {
     returned: u64,
     /// The earliest time for the next page.
     due: Instant,
-    /// The number of records that the user may not read, and the reason; and whether any record
-    /// could be read.
+    /// The number of records that the Redis user may not read, and the reason; and whether any
+    /// record could be read.
     forbidden: Option<(u64, StoreError)>,
     any_read: bool,
     /// Redis keys of known schemas that this command does not read, by schema.
@@ -203,9 +203,9 @@ impl KeyspaceScan {
         Ok(longer)
     }
 
-    /// Leaves out a record that could not be read. Records that the user may not read are counted.
-    /// Any other error belongs to the record, or to its node of a cluster, and is reported at the
-    /// end.
+    /// Leaves out a record that could not be read. Records that the Redis user may not read are
+    /// counted. Any other error belongs to the record, or to its node of a cluster, and is reported
+    /// at the end.
     ///
     /// # Errors
     /// The error, if it concerns more than that.
@@ -223,8 +223,8 @@ impl KeyspaceScan {
         self.nodes.gap()
     }
 
-    /// A warning about records that the user may not read, and that may belong to other programs;
-    /// `None` if there are none.
+    /// A warning about records that the Redis user may not read, and that may belong to other
+    /// programs; `None` if there are none.
     pub fn forbidden(&self) -> Option<String> {
         let (count, why) = self.forbidden.as_ref()?;
         let records = if *count == 1 { "record was" } else { "records were" };
@@ -311,14 +311,14 @@ impl KeyspaceScan {
                     continue;
                 }
                 let record = locate::member(catalog, &schema, key, seen, thresholds);
-                if coverage.count_claim(&record) {
+                if coverage.count_by_author(&record) {
                     records.push(record);
                 }
             }
             self.any_read |= !records.is_empty();
             return Ok(Some(records));
         }
-        // As at the end of the keyspace: records that the user may not read may still exist.
+        // As at the end of the keyspace: records that the Redis user may not read may still exist.
         match &self.forbidden {
             Some((_, why)) if !self.any_read => Err(why.clone()),
             _ => Ok(None),
@@ -393,7 +393,7 @@ impl KeyspaceScan {
                 let present = record.seen.keys.iter().filter(|key| !key.content.is_absent());
                 // The schema that owns the lock reports it.
                 let is_reported = of_lock.is_some() && present.count() == 1;
-                if !is_reported && coverage.count_claim(&record) {
+                if !is_reported && coverage.count_by_author(&record) {
                     records.push(record);
                 }
             }
@@ -465,8 +465,8 @@ impl KeyspaceScan {
         sleep_until(self.due).await;
         let page = self.nodes.next_page(catalog, wanted).await;
         let Some(page) = self.explained(page).await? else {
-            // If the user may read none of the records, the scan must not report that there are
-            // none.
+            // If the Redis user may read none of the records, the scan must not report that there
+            // are none.
             return match &self.forbidden {
                 Some((_, why)) if !self.any_read => Err(why.clone()),
                 _ => Ok(None),
@@ -511,9 +511,9 @@ impl KeyspaceScan {
                 places.iter().map(|(candidate, _)| candidate.redis_keys.clone()).collect();
             let head = self.head_for(places.iter().map(|(candidate, _)| candidate));
             // Plain commands cannot read part of a hash, and do not return the server's time.
-            let needs_script = places
-                .iter()
-                .any(|(candidate, _)| candidate.keeps_collections() || candidate.tells_time());
+            let needs_script = places.iter().any(|(candidate, _)| {
+                candidate.keeps_collections() || candidate.may_contain_time()
+            });
             let read = match what {
                 ReadScope::Deadlines => {
                     self.reader.read_query(&wanted, KeyQuery::deadlines()).await
@@ -576,7 +576,8 @@ impl KeyspaceScan {
         for (index, seen) in pairs.into_iter().zip(read) {
             match seen {
                 Ok(seen) => records[index].1 = seen,
-                // The user may not run scripts, so the replies to the plain commands are kept.
+                // The Redis user may not run scripts, so the replies to the plain commands are
+                // kept.
                 Err(error) if error.is_permission() && !error.lacks_slot_map_right() => {}
                 Err(error) => {
                     self.nodes.miss_record(&records[index].0.redis_keys[0], error)?;
@@ -668,15 +669,15 @@ fn can_read_more(record: &Record, steps: usize) -> bool {
 fn lacks(catalog: &Catalog, record: &Record, is_most_specific: bool, needed: FieldSet) -> bool {
     if !is_most_specific {
         // Such a record counts only if its bytes identify it as a lock.
-        return locate::may_be_closed_lock(record);
+        return locate::may_be_distinctive_lock(record);
     }
     record.is_undecided() || locate::may_be_lock_of_another(catalog, record) || record.lacks(needed)
 }
 
-/// True if the candidate holds a record. One that is not the most specific holds a record only if its value is
-/// a lock.
+/// True if the candidate holds a record. One that is not the most specific holds a record only if
+/// its value is a lock.
 fn holds(is_most_specific: bool, record: &Record) -> bool {
-    is_most_specific || record.is_closed_lock()
+    is_most_specific || record.is_distinctive_lock()
 }
 
 /// The record of a candidate, unless it is absent. A scan finds a record with each of its Redis

@@ -122,7 +122,7 @@ impl HeadSamples {
 fn bytes_needed(record: &Record, is_enough: impl Fn(&Record) -> bool) -> Option<usize> {
     for length in LENGTHS {
         let part = cut(&record.seen, length);
-        if is_enough(&locate::read_as(&record.schema, &record.key, part)) {
+        if is_enough(&locate::undiagnosed_record(&record.schema, &record.key, part)) {
             return Some(length);
         }
     }

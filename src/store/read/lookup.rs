@@ -45,8 +45,8 @@ pub struct LookupResult {
     pub unclaimed: Vec<UnclaimedKey>,
     /// The Redis keys that were read.
     pub checked: Vec<Vec<u8>>,
-    /// Why some of the Redis keys were not read: the user may not read them, or their node of a
-    /// cluster does not answer.
+    /// Why some of the Redis keys were not read: the Redis user may not read them, or their node of
+    /// a cluster does not answer.
     pub why_unread: Option<StoreError>,
     /// The schemas of which some Redis keys were not read.
     pub unread_schemas: Vec<String>,
@@ -56,7 +56,7 @@ impl LookupResult {
     /// The names of the records that the KEY may mean, if there are several. A command that changes
     /// records must not choose one.
     pub fn several(&self) -> Option<Vec<Name>> {
-        let own = self.records.iter().filter(|record| !record.claim.is_unrecognised());
+        let own = self.records.iter().filter(|record| !record.author.is_unrecognised());
         let names = name::of_each(own);
         if names.len() > 1 { Some(names) } else { None }
     }
@@ -93,8 +93,8 @@ impl LookupResult {
         }
     }
 
-    /// Why more records may exist, other than that the user may not read them: e.g. a node of a
-    /// cluster does not answer.
+    /// Why more records may exist, other than that the Redis user may not read them: e.g. a node of
+    /// a cluster does not answer.
     pub fn unreachable(&self) -> Option<&StoreError> {
         match &self.why_unread {
             Some(error) if !error.is_permission() => Some(error),
@@ -212,7 +212,7 @@ impl Lookup {
                         found.unread_schemas.push(schema.name.clone());
                     }
                 }
-                // An unreachable node is more serious than a key that the user may not read.
+                // An unreachable node is more serious than a key that the Redis user may not read.
                 if found.why_unread.is_none() || !error.is_permission() {
                     found.why_unread = Some(error);
                 }
@@ -221,7 +221,7 @@ impl Lookup {
         };
         if candidate.is_most_specific {
             let unclaimed = unclaimed_key::unclaimed_in(candidate, &seen);
-            let records = locate::records_in(catalog, candidate, seen, &self.thresholds);
+            let records = locate::records(catalog, candidate, seen, &self.thresholds);
             if records.is_empty() {
                 found.unclaimed.extend(unclaimed);
             }
@@ -232,9 +232,9 @@ impl Lookup {
         // The Redis key belongs to another schema. A value counts only if its bytes identify it as
         // this schema's lock, or as its result if the caller wants these, too.
         let may_be_lock = locate::may_be_lock_of_broader_schema(catalog, candidate);
-        for record in locate::records_in(catalog, candidate, seen, &self.thresholds) {
-            let is_result = self.includes_results_of_others && record.is_closed_result();
-            let is_lock = may_be_lock && record.is_closed_lock();
+        for record in locate::records(catalog, candidate, seen, &self.thresholds) {
+            let is_result = self.includes_results_of_others && record.is_distinctive_result();
+            let is_lock = may_be_lock && record.is_distinctive_lock();
             if is_result || is_lock {
                 found.records.push(record);
             }
@@ -311,7 +311,7 @@ impl Lookup {
         let wanted: Vec<&Candidate> = candidates.iter().collect();
         let read = self.read(reader, &wanted, self.head).await?;
         for ((index, candidate), seen) in indexes.into_iter().zip(&candidates).zip(read) {
-            // A user who may not read the Redis key learns nothing new from the error.
+            // A Redis user who may not read the Redis key learns nothing new from the error.
             if let Ok(seen) = seen {
                 all_found[index].unclaimed.extend(unclaimed_key::unclaimed_in(candidate, &seen));
             }

@@ -195,7 +195,7 @@ struct KeyExpiry {
 }
 
 impl KeyExpiry {
-    /// Reads the replies to [`add_expiry`]. A user may not be permitted to send TIME.
+    /// Reads the replies to [`add_expiry`]. A Redis user may not be permitted to send TIME.
     fn read(
         client: &Client,
         replies: &mut impl Iterator<Item = ClientReply>,

@@ -4,7 +4,7 @@
 pub(crate) mod cursor;
 pub(crate) mod for_change;
 pub(crate) mod gaps;
-pub(crate) mod held;
+pub(crate) mod key_count;
 pub(crate) mod key_query;
 pub(crate) mod keyspace_scan;
 mod learned_heads;

@@ -1,5 +1,5 @@
 //! Reads records with plain commands. These are the records that a scan cannot read on a node's own
-//! connection, and all records if the user may not run scripts.
+//! connection, and all records if the Redis user may not run scripts.
 
 use redis::{Pipeline, Value};
 
@@ -86,8 +86,8 @@ impl RecordReader {
                     *length = Some(u64::try_from(now).unwrap_or(0).max(head.len() as u64));
                 }
                 (Content::Other(kind), Ok(value)) => *kind = reply::word(value).unwrap_or_default(),
-                // The type changed meanwhile, or the user may not ask for it. The content stays as
-                // it was read.
+                // The type changed meanwhile, or the Redis user may not ask for it. The content
+                // stays as it was read.
                 _ => {}
             }
         }

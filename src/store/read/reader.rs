@@ -56,7 +56,7 @@ enum ReadMethod {
     ReadOnlyScript,
     /// `EVAL`, before that.
     Script,
-    /// Plain commands, which are not atomic: the user may not run scripts.
+    /// Plain commands, which are not atomic: the Redis user may not run scripts.
     Commands,
 }
 
@@ -103,8 +103,8 @@ impl RecordReader {
     }
 
     /// A sentence about old data that the server may have; `None` if nothing indicates that.
-    pub async fn why_behind(&self) -> Option<String> {
-        self.client.why_behind().await
+    pub async fn why_stale(&self) -> Option<String> {
+        self.client.why_stale().await
     }
 
     /// The number of the database.
@@ -123,7 +123,7 @@ impl RecordReader {
 
     /// Reads records, each atomically and all in one round trip: idle time before anything touches
     /// the value, then type, expiry, deadline, memory and the value's head. Returns one result per
-    /// record, in order, because the user may not be allowed to read some of them.
+    /// record, in order, because the Redis user may not be allowed to read some of them.
     ///
     /// # Errors
     /// Any error that does not concern only one record.
@@ -185,7 +185,7 @@ impl RecordReader {
                 Err(error) if error.lost_the_reply() => {
                     read.extend(vec![Err(error); call.len()]);
                 }
-                // The user may not read one of the records, or another node serves it.
+                // The Redis user may not read one of the records, or another node serves it.
                 Err(_) => {
                     let each = self.read_with(call, head, ReadDetail::Brief).await?;
                     read.extend(self.read_half_moved(call, each, head, ReadDetail::Brief).await?);
@@ -196,8 +196,8 @@ impl RecordReader {
     }
 
     /// Reads a few records in one call of the script. `None` if one call cannot read them all,
-    /// because the user may not read one, because they are on several nodes, or because only plain
-    /// commands work.
+    /// because the Redis user may not read one, because they are on several nodes, or because only
+    /// plain commands work.
     async fn read_in_one_call(
         &mut self,
         groups: &[RedisKeys],
@@ -372,8 +372,8 @@ impl RecordReader {
         self.client.ask_each(&pipeline).await
     }
 
-    /// The method to try next if the server does not know this one's command, or the user may not
-    /// send it.
+    /// The method to try next if the server does not know this one's command, or the Redis user may
+    /// not send it.
     fn next_method(&self, replies: &[Result<Value, StoreError>]) -> Option<ReadMethod> {
         let is_refused = replies.iter().any(|reply| {
             reply.as_ref().is_err_and(|error| error.is_unknown_command() || error.is_of_command())

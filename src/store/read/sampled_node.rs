@@ -27,7 +27,7 @@ const MATCHED_PAGE: usize = 1_000;
 /// A node, and the Redis keys of it that were returned.
 pub(super) struct SampledNode {
     pub(super) node: Target,
-    /// How many Redis keys it has; `None` if the user may not ask.
+    /// How many Redis keys it has; `None` if the Redis user may not ask.
     pub(super) size: Option<u64>,
     /// How many of them are wanted.
     wanted: usize,

@@ -35,10 +35,10 @@ pub struct Sampler {
     /// The earliest time for the next page.
     due: Instant,
     nodes: VecDeque<SampledNode>,
-    /// How many Redis keys exist; `None` if the user may not ask.
+    /// How many Redis keys exist; `None` if the Redis user may not ask.
     pub(crate) there: Option<u64>,
     gaps: Gaps,
-    /// Redis keys that the user may not read, and why.
+    /// Redis keys that the Redis user may not read, and why.
     forbidden: Option<(u64, StoreError)>,
     sampled: u64,
 }
@@ -139,14 +139,14 @@ impl Sampler {
         }
     }
 
-    /// A warning about Redis keys that the user may not read; `None` if there are none.
+    /// A warning about Redis keys that the Redis user may not read; `None` if there are none.
     pub fn forbidden(&self) -> Option<String> {
         let (count, why) = self.forbidden.as_ref()?;
         let keys = if *count == 1 { "key was" } else { "keys were" };
         Some(format!("{count} Redis {keys} skipped: {why}"))
     }
 
-    /// How many Redis keys the user may not read.
+    /// How many Redis keys the Redis user may not read.
     pub(crate) fn forbidden_keys(&self) -> u64 {
         self.forbidden.as_ref().map_or(0, |(count, _)| *count)
     }
@@ -171,7 +171,7 @@ impl Sampler {
     /// The end of the sample.
     ///
     /// # Errors
-    /// The user may read none of the keys.
+    /// The Redis user may read none of the keys.
     fn end(&self) -> Result<Option<Vec<KeyState>>, StoreError> {
         match &self.forbidden {
             Some((_, why)) if self.sampled == 0 => Err(why.clone()),
@@ -198,7 +198,7 @@ impl Sampler {
                 Err(error) if error.lost_the_reply() || error.lacks_slot_map_right() => {
                     return Err(error);
                 }
-                // A user who may not ask for the type may still read the value.
+                // A Redis user who may not ask for the type may still read the value.
                 Err(_) => to_read.push(redis_keys),
             }
         }

@@ -98,7 +98,7 @@ impl Nodes {
             scan_options,
         };
         nodes.connect(masters).await;
-        if let Some(why) = nodes.client.why_behind().await {
+        if let Some(why) = nodes.client.why_stale().await {
             nodes.gaps.doubt(why);
         }
         if nodes.open.is_empty()
@@ -312,7 +312,7 @@ impl Nodes {
             {
                 return Ok(!self.names.is_empty());
             }
-            self.gaps.miss_node(StoreError::Refused {
+            self.gaps.miss_node(StoreError::ErrorReply {
                 target: nodes[0].to_string(),
                 code: "MOVED".to_owned(),
                 why: "slots go on moving from node to node".to_owned(),

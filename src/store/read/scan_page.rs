@@ -30,7 +30,7 @@ use crate::store::error::StoreError;
 pub(in crate::store) type FoundRecord = (Candidate, usize, ReadResult);
 
 /// Records to read, each with the index of the Redis key by which it was found.
-type Places = Vec<(Candidate, usize)>;
+type FoundCandidates = Vec<(Candidate, usize)>;
 
 /// One page of a node's keyspace.
 #[derive(Default)]
@@ -46,7 +46,7 @@ pub(in crate::store) struct ScanPage {
     /// Records that this node cannot read alone, because a cluster stores their Redis keys in
     /// different slots, or is moving them. Also records that need a script, because they are
     /// neither strings nor small hashes.
-    pub(in crate::store) elsewhere: Places,
+    pub(in crate::store) elsewhere: FoundCandidates,
     /// Redis keys of known schemas that this command does not read, by schema.
     pub(in crate::store) keys_of_other_schemas: BTreeMap<String, u64>,
 }
@@ -56,7 +56,7 @@ struct ScannedKeys {
     /// Redis keys that no earlier page contained.
     returned: usize,
     /// The records that they belong to.
-    places: Places,
+    places: FoundCandidates,
     /// Redis keys of known schemas that this command does not read, by schema.
     keys_of_other_schemas: BTreeMap<String, u64>,
 }
@@ -66,8 +66,8 @@ struct PageInFlight {
     passed: usize,
     keys: ScannedKeys,
     /// Records that may be small hashes, whose memory has been requested.
-    may_be_small: Places,
-    elsewhere: Places,
+    may_be_small: FoundCandidates,
+    elsewhere: FoundCandidates,
     query: KeyQuery,
     heads: PageHeads,
     sent_at: Instant,
@@ -350,7 +350,7 @@ impl NodePages {
             let there = match size {
                 Ok(Value::Int(size)) => u64::try_from(size).ok(),
                 Ok(_) => return Err(self.stream.unexpected("DBSIZE")),
-                // The user may not ask.
+                // The Redis user may not ask.
                 Err(_) => None,
             };
             self.cursor.there_are(there).map_err(|why| endless(&self.stream, why))?;
@@ -383,7 +383,7 @@ impl NodePages {
                 if locate::is_wanted(catalog, &candidate, &wanted) {
                     keys.places.push((candidate, key_index));
                 }
-            } else if let Some(schema) = catalog.unselected_owner(redis_key) {
+            } else if let Some(schema) = catalog.unselected_schema(redis_key) {
                 *keys.keys_of_other_schemas.entry(schema.name.clone()).or_default() += 1;
             }
         }
@@ -393,7 +393,12 @@ impl NodePages {
 
 /// Queues the commands for the records of a page, followed by TIME. If PTTL reports the expiries,
 /// TIME is sent before them as well.
-fn ask_for_records(stream: &mut Connection, query: KeyQuery, heads: &PageHeads, places: &Places) {
+fn ask_for_records(
+    stream: &mut Connection,
+    query: KeyQuery,
+    heads: &PageHeads,
+    places: &FoundCandidates,
+) {
     if query.expiry == ExpiryCommand::Pttl {
         stream.queue(&[b"TIME"]);
     }
@@ -403,13 +408,13 @@ fn ask_for_records(stream: &mut Connection, query: KeyQuery, heads: &PageHeads, 
     stream.queue(&[b"TIME"]);
 }
 
-/// Reads the replies to [`ask_for_records`], one result per record, because the user may not be
-/// allowed to read some of them.
+/// Reads the replies to [`ask_for_records`], one result per record, because the Redis user may not
+/// be allowed to read some of them.
 async fn read_records(
     stream: &mut Connection,
     query: KeyQuery,
     heads: &PageHeads,
-    places: &Places,
+    places: &FoundCandidates,
 ) -> Result<Vec<ReadResult>, StoreError> {
     let before = match query.expiry {
         ExpiryCommand::Pttl => read_time(stream).await?,

@@ -38,7 +38,7 @@ fn key_state(redis_key: &[u8], value: Value, server_ms: Option<u64>) -> Option<K
     let content = match reply::word(kind)?.as_str() {
         "none" => Content::Absent,
         "string" => Content::Text { head: reply::bytes(head)?, length },
-        // The script omits the fields of a hash that the user may not read.
+        // The script omits the fields of a hash that the Redis user may not read.
         "hash" if matches!(head, Value::Array(_)) => Content::Hash(Box::new(hash(head, length?)?)),
         other => Content::Other(other.to_owned()),
     };
@@ -71,7 +71,7 @@ fn hash(value: Value, count: u64) -> Option<Hash> {
     Some(Hash::new(fields, count))
 }
 
-/// The script replies with milliseconds since the epoch; -3 if the user may ask for neither
+/// The script replies with milliseconds since the epoch; -3 if the Redis user may ask for neither
 /// PEXPIRETIME nor TIME.
 fn deadline_of(at: i64, is_exact: bool) -> Deadline {
     match u64::try_from(at) {

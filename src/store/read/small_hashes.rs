@@ -78,8 +78,8 @@ impl SmallHashes {
     }
 
     /// Reads the replies to [`SmallHashes::ask`]. A hash that needs the script is returned without
-    /// an observation. Either it has another type, the user may not read it, another node serves
-    /// it, or it may expire when its fields do.
+    /// an observation. Either it has another type, the Redis user may not read it, another node
+    /// serves it, or it may expire when its fields do.
     pub(super) async fn read(
         &mut self,
         stream: &mut Connection,
@@ -147,7 +147,7 @@ pub(super) fn ask_for_memory<'a>(
 }
 
 /// Reads the replies to [`ask_for_memory`]. Returns the small hashes, and the others, including
-/// those whose memory the user may not ask for.
+/// those whose memory the Redis user may not ask for.
 pub(super) async fn split_by_memory(
     stream: &mut Connection,
     places: Vec<CandidateKey>,

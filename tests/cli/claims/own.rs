@@ -3,7 +3,7 @@
 use idemctl::domain::diagnosis::Thresholds;
 use idemctl::domain::record::FieldSet;
 use idemctl::domain::record::Record;
-use idemctl::domain::record::claim::Claim;
+use idemctl::domain::record::author::Author;
 use idemctl::domain::record::decode::{self, Reading};
 use idemctl::domain::record::observation::Observation;
 use idemctl::domain::record::response::Response;
@@ -54,7 +54,8 @@ fn response() -> impl Strategy<Value = Response> {
     })
 }
 
-/// Rule: whatever a service's own steps store of a response is the service's own record, as a lock and as a result.
+/// Rule: whatever a service's own steps store of a response is the service's own record, as a lock
+/// and as a result.
 #[test]
 fn what_each_schemas_own_steps_store_is_claimed() {
     let server = Server::start();
@@ -100,7 +101,7 @@ fn what_each_schemas_own_steps_store_is_claimed() {
                         seen.clone(),
                         readings(record, &seen),
                     );
-                    prop_assert_eq!(whole.claim, Claim::Own, "{}: {:?}", &schema.name, seen);
+                    prop_assert_eq!(whole.author, Author::Own, "{}: {:?}", &schema.name, seen);
                 }
                 for redis_key in whole.iter().flatten() {
                     wire::ask(&mut connection, &[b"DEL", &redis_key[..]]);

@@ -58,7 +58,8 @@ state = "in-progress"
 fields = { owner = "/owner" }
 "#;
 
-/// Rule: nothing is warned of that needs no attention. A schema of hashes cannot be filled, which only `-v` says.
+/// Rule: nothing is warned of that needs no attention. A schema of hashes cannot be filled, which
+/// only `-v` says.
 #[test]
 fn a_schema_that_cannot_be_filled_is_no_warning() {
     let home = home();
@@ -82,7 +83,8 @@ fn catalog() -> Catalog {
     Catalog::new(wire::built_in(), &[]).unwrap()
 }
 
-/// The codes of all findings on a server filled with so many records a schema, as a plain scan sees them.
+/// The codes of all findings on a server filled with so many records a schema, as a plain scan sees
+/// them.
 async fn codes(count: u64) -> BTreeSet<FindingCode> {
     let catalog = catalog();
     let folders: Vec<_> = std::env::split_paths(&path()).collect();
@@ -106,7 +108,8 @@ async fn codes(count: u64) -> BTreeSet<FindingCode> {
             .read_or_fail(std::slice::from_ref(&candidate.redis_keys), ReadLimit::Bytes(65_536))
             .await
             .unwrap();
-        for record in locate::records(&catalog, &candidate, seen[0].as_ref().unwrap(), &thresholds)
+        for record in
+            locate::records_of_copy(&catalog, &candidate, seen[0].as_ref().unwrap(), &thresholds)
         {
             codes.extend(record.findings.iter().map(|finding| finding.code));
         }

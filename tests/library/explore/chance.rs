@@ -1,5 +1,5 @@
-//! Schedules that chance makes, played on the server from beginning to end, by the test and then by the workers of `sim`: what
-//! they harm, the exploration knows.
+//! Schedules that chance makes, played on the server from beginning to end, by the test and then by
+//! the workers of `sim`: what they harm, the exploration knows.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use super::performer::Performer;
 use crate::support::BUILT_IN;
 use crate::support::wire::ask;
 use crate::support::{Runs, idemctl, program};
-use idemctl::domain::exploration::{Act, Author, Fault, FaultBudget, NextAction};
+use idemctl::domain::exploration::{Act, Fault, FaultBudget, NextAction, ResponseAuthor};
 use idemctl::domain::schema::Meaning;
 use idemctl::domain::step::reply::{ReplyMatcher, StepReply};
 use idemctl::explore::SearchLimits;
@@ -20,14 +20,15 @@ const SCHEDULES: usize = 10_000;
 
 const MOST: &str = "expiry=2,delay=0,crash=1,lost=1,resend=1,fail=1,late-fail=1,give-up=0,evict=1";
 
-/// Of so many schedules workers play one: a schedule takes them sixty round trips. With IDEMCTL_EVERY_SCHEDULE=1 they play all,
-/// for a minute and more.
+/// Of so many schedules workers play one: a schedule takes them sixty round trips. With
+/// IDEMCTL_EVERY_SCHEDULE=1 they play all, for a minute and more.
 const PLAYED_OF: usize = 10;
 
 /// How many schedules one run of the binary plays.
 const AT_ONCE: usize = 500;
 
-/// TTLs less far apart than this were set at one moment, whatever the calls between them took, in milliseconds.
+/// TTLs less far apart than this were set at one moment, whatever the calls between them took, in
+/// milliseconds.
 const AT_ONE_MOMENT: u64 = 3_000;
 
 /// One schedule under way.
@@ -186,9 +187,9 @@ impl<'a> Walk<'a> {
                 .iter()
                 .filter(|(response, _)| response == carried)
                 .map(|(_, author)| *author);
-            let is_true = |author: Author| match author {
-                Author::Effect(of) => self.effects.contains(&of),
-                Author::Failure(_) => self.effects.is_empty(),
+            let is_true = |author: ResponseAuthor| match author {
+                ResponseAuthor::Effect(of) => self.effects.contains(&of),
+                ResponseAuthor::Failure(_) => self.effects.is_empty(),
                 _ => false,
             };
             if !of.into_iter().any(is_true) {

@@ -1,11 +1,12 @@
-//! Calls performed on a server of the test's own, apart from the way in which the binary performs them.
+//! Calls performed on a server of the test's own, apart from the way in which the binary performs
+//! them.
 
 use std::convert::Infallible;
 use std::rc::Rc;
 
 use crate::support::Server;
 use crate::support::wire::{ask, schema, words};
-use idemctl::domain::exploration::{Author, KeysState, StoredKey, WorkerProgram};
+use idemctl::domain::exploration::{KeysState, ResponseAuthor, StoredKey, WorkerProgram};
 use idemctl::domain::step::StepKind;
 
 use idemctl::domain::record::observation::Content;
@@ -120,14 +121,14 @@ impl Performer {
         means == Some(Meaning::Acquired) || before.stored[lock] != after.stored[lock]
     }
 
-    pub fn responses(&self) -> Vec<(Vec<u8>, Author)> {
+    pub fn responses(&self) -> Vec<(Vec<u8>, ResponseAuthor)> {
         let of = |worker: u8, fails: bool| {
             self.with_request(worker, fails, |request| request.replayed())
         };
         let both = |worker: u8| {
             [
-                (of(worker, false), Author::Effect(worker)),
-                (of(worker, true), Author::Failure(worker)),
+                (of(worker, false), ResponseAuthor::Effect(worker)),
+                (of(worker, true), ResponseAuthor::Failure(worker)),
             ]
         };
         (0..self.workers).flat_map(both).collect()

@@ -26,7 +26,7 @@ pub(super) const TOLERANCE_MS: i64 = 1_000;
 fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
     let mut telling = Vec::new();
     for schema in &facts.schemas {
-        if schema.tells_time() {
+        if schema.may_contain_time() {
             telling.push(schema.name.clone());
         }
     }

@@ -1,4 +1,4 @@
-//! What the user of this run may do.
+//! What the Redis user of this run may do.
 
 use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
 use crate::domain::doctor::facts::{DeniedCommand, DeploymentFacts, NodeFacts, UserRights};

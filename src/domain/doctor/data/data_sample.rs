@@ -28,7 +28,7 @@ pub(crate) struct DataSample {
     pub(crate) left_out: u64,
     /// The members of Redis keys that were looked at, for each schema with such records.
     pub(crate) members: Vec<MemberCounts>,
-    /// The schemas whose members the user may not read.
+    /// The schemas whose members the Redis user may not read.
     pub(crate) unread_members: BTreeSet<String>,
     /// The schemas under whose templates keys were looked for.
     pub(crate) templates: u64,
@@ -105,7 +105,8 @@ impl DataSample {
         self.not_whole() > 0 || !self.unread_members.is_empty()
     }
 
-    /// True if the sample has all Redis keys, and all members of those that have records as members.
+    /// True if the sample has all Redis keys, and all members of those that have records as
+    /// members.
     pub(crate) fn has_all_records(&self) -> bool {
         self.is_all && self.members.iter().all(|members| members.are_all)
     }

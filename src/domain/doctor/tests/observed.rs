@@ -169,8 +169,8 @@ fn locks_that_expire_are_never_in_order() {
     assert_eq!(severities(&with_others(released, 30), "hold-times"), [Fine]);
 }
 
-/// Looks at these results after the lock, and returns how the lock ended and what is said of 20 such
-/// locks.
+/// Looks at these results after the lock, and returns how the lock ended and what is said of 20
+/// such locks.
 fn followed_by(
     lock: &Record,
     last_seen: u64,
@@ -251,8 +251,8 @@ fn a_result_with_another_owner_is_another_requests() {
     assert_eq!(watched.end, WatchEnd::ResultAfterExpiry { is_same: false });
 }
 
-/// Rule: if the user may not ask for the server's time, the clock of the run shows what is certainly
-/// before the deadline.
+/// Rule: if the Redis user may not ask for the server's time, the clock of the run shows what is
+/// certainly before the deadline.
 #[test]
 fn without_the_servers_time_a_result_is_before_the_deadline_only_if_that_is_certain() {
     let plain = lock("express", LOCK, 2_000, 2_000);

@@ -43,7 +43,7 @@ pub(super) fn decode_fields(
         expires_ms: source.expires_ms(format),
         unclear_expiry: source.unclear_expiry(format),
         // That depends on the time of the read, so `decode_at` sets it.
-        lapsed: None,
+        past_expiry: None,
         response: source.response(format),
         error: source.text(fields.error.as_ref()),
         blob,

@@ -12,7 +12,7 @@ use crate::domain::schema::{Encoding, ValueFormat};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Fit {
     Yes,
-    /// The part of the value that was not read decides.
+    /// The unread rest of the value decides.
     Open,
     No,
 }

@@ -23,7 +23,7 @@ pub enum Reading {
         why: String,
         /// True if only the beginning was read, and the rest decides which format a script takes it
         /// for.
-        is_part: bool,
+        is_cut: bool,
     },
     /// A type that the schema does not keep there: Redis's name of the type.
     WrongType(String),
@@ -35,26 +35,27 @@ impl Reading {
         match asked {
             KeyIs::Absent => self.is_absent(),
             KeyIs::Present => !self.is_absent(),
-            KeyIs::Reclaimable => self.lapsed() == Some(PastExpiry::Reclaimable),
+            KeyIs::Reclaimable => self.past_expiry() == Some(PastExpiry::Reclaimable),
             KeyIs::Unreadable => self.mismatch().is_some(),
             KeyIs::WrongType => matches!(self, Self::WrongType(_)),
             KeyIs::Value(format) => {
                 let Self::Value(decoded) = self else { return false };
-                decoded.format == *format && decoded.lapsed.is_none()
+                decoded.format == *format && decoded.past_expiry.is_none()
             }
         }
     }
 
-    /// True if the key is absent, or if the value's own expiry has passed and the service then
-    /// treats it as absent.
+    /// True if the key is absent, or if the value's contained expiry has passed and the service
+    /// then treats it as absent.
     pub(crate) fn is_absent(&self) -> bool {
         // This is asked several times per record, and comparing whole readings takes longer.
-        matches!(self, Self::Absent) || self.lapsed() == Some(PastExpiry::Absent)
+        matches!(self, Self::Absent) || self.past_expiry() == Some(PastExpiry::Absent)
     }
 
-    /// How the next request treats a value whose own expiry has passed; `None` for any other value.
-    pub(crate) fn lapsed(&self) -> Option<PastExpiry> {
-        self.decoded()?.lapsed
+    /// How the next request treats a value whose contained expiry has passed; `None` for any other
+    /// value.
+    pub(crate) fn past_expiry(&self) -> Option<PastExpiry> {
+        self.decoded()?.past_expiry
     }
 
     /// Why the value has none of the schema's formats; `None` if it has one, or is absent.
@@ -82,9 +83,9 @@ impl Reading {
         value.conformance.lacks_field().or(value.unclear_expiry.as_deref())
     }
 
-    /// True if the value has one of the schema's formats, or is absent, and the part that was read
-    /// does not deviate.
-    pub(crate) fn is_own(&self) -> bool {
+    /// True if the value is absent, or has one of the schema's formats and does not deviate from it
+    /// as far as it was read.
+    pub(crate) fn conforms_or_absent(&self) -> bool {
         match self {
             Self::Absent => true,
             Self::Value(value) => !value.conformance.deviates(),
@@ -119,7 +120,7 @@ pub struct Decoded {
     /// Why that is unknown although the value holds an expiry: the field is not a time.
     pub(crate) unclear_expiry: Option<Box<str>>,
     /// How the service treats the value after that time; `None` before, and if the time is unknown.
-    pub(crate) lapsed: Option<PastExpiry>,
+    pub(crate) past_expiry: Option<PastExpiry>,
     pub(crate) response: Option<Stored>,
     pub(crate) error: Option<String>,
     pub(crate) blob: Option<Value>,

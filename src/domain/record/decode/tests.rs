@@ -57,7 +57,7 @@ fn a_number_is_compared_by_its_value() {
         assert!(
             matches!(
                 decode_value(&chi, 0, &text(value)),
-                Reading::Unrecognised { is_part: false, .. }
+                Reading::Unrecognised { is_cut: false, .. }
             ),
             "{other}"
         );
@@ -215,7 +215,7 @@ fn the_beginning_of_a_value_is_judged_by_what_it_holds() {
     );
     let kit = beginning(r#"{"operation":"payment.create","idempotency_key":"k"#);
     assert!(
-        matches!(kit, Reading::Unrecognised { is_part: true, .. }),
+        matches!(kit, Reading::Unrecognised { is_cut: true, .. }),
         "{kit:?}: its status may come yet"
     );
     assert_eq!(beginning(r#"{"code":200,"headers":{}"#), Reading::Undecided);
@@ -248,7 +248,7 @@ proptest! {
         prop_assert!(!claims(&bytes), "random bytes are no such object");
         let document = serde_json::json!({ "other": bytes.clone(), "status": status });
         prop_assert_eq!(claims(document.to_string().as_bytes()), status == 0 || status == 1);
-        prop_assert!(!decode_value(&chi, 0, &text(document.to_string())).is_own(), "no such object has another field");
+        prop_assert!(!decode_value(&chi, 0, &text(document.to_string())).conforms_or_absent(), "no such object has another field");
     }
 
     #[test]

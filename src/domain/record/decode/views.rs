@@ -128,8 +128,8 @@ impl<'a> Views<'a> {
         None
     }
 
-    /// True if the unread part decides whether the value can be decoded this way at all.
-    pub(super) fn is_open(&self, format: &ValueFormat) -> bool {
+    /// True if the unread rest decides whether the value can be decoded this way at all.
+    pub(super) fn is_undecided(&self, format: &ValueFormat) -> bool {
         matches!(self.view(format), Some(DecodedView::Nothing))
     }
 
@@ -163,7 +163,7 @@ impl<'a> Views<'a> {
             }
         }
         let why = of_another_program?;
-        Some(Reading::Unrecognised { why, is_part: false })
+        Some(Reading::Unrecognised { why, is_cut: false })
     }
 
     fn view(&self, format: &ValueFormat) -> Option<&DecodedView<'a>> {

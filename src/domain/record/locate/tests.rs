@@ -22,7 +22,7 @@ fn told(catalog: &Catalog, schema: &str, value: &[u8]) -> Vec<(String, State, Ve
             record.findings.iter().map(|finding| finding.code.as_str()).collect(),
         )
     };
-    let found = records(catalog, &place, &seen, &Thresholds::default());
+    let found = records_of_copy(catalog, &place, &seen, &Thresholds::default());
     let first = first_record(catalog, place, seen, &Thresholds::default());
     assert_eq!(format!("{first:?}"), format!("{:?}", found.first()));
     found.into_iter().map(told).collect()
@@ -97,7 +97,7 @@ fn each_releases_value_is_that_releases() {
     assert_eq!(told(&older, "go-middleware-v1", b"in-progress"), [known]);
 }
 
-fn claims(catalog: &Catalog, schema: &str, value: &[u8]) -> Vec<(String, Claim)> {
+fn claims(catalog: &Catalog, schema: &str, value: &[u8]) -> Vec<(String, Author)> {
     let schema = catalog.all().iter().find(|known| known.name == schema).unwrap();
     let candidate = Candidate {
         key: b"k".to_vec(),
@@ -110,8 +110,8 @@ fn claims(catalog: &Catalog, schema: &str, value: &[u8]) -> Vec<(String, Claim)>
         &[(text(value), TimeLeft::NoExpiry), (Content::Absent, TimeLeft::Millis(0))]
             [..schema.keys.len()],
     );
-    let found = records(catalog, &candidate, &seen, &Thresholds::default());
-    found.into_iter().map(|record| (record.schema.name.clone(), record.claim)).collect()
+    let found = records_of_copy(catalog, &candidate, &seen, &Thresholds::default());
+    found.into_iter().map(|record| (record.schema.name.clone(), record.author)).collect()
 }
 
 /// Rule: what a closed form of another loaded schema reads as a result is nobody's lock, whoever
@@ -121,21 +121,21 @@ fn a_result_of_another_schema_is_no_lock() {
     let result = br#"{"status":"COMPLETED","statusCode":200,"headers":{},"body":""}"#;
     let spared =
         |schema: &str, value: &[u8]| claims(&catalog(&[], None), schema, value)[0].1.clone();
-    let by_express = Claim::ResultOf("express".to_owned());
+    let by_express = Author::ResultOf("express".to_owned());
     assert_eq!(spared("event-driven", result), by_express);
     assert_eq!(spared("event-consumer", result), by_express);
-    assert_eq!(spared("event-driven", b"0d3f6f2e"), Claim::Own);
+    assert_eq!(spared("event-driven", b"0d3f6f2e"), Author::Own);
     assert_eq!(
         spared("event-driven", br#"{"status":"IN_PROGRESS"}"#),
-        Claim::Own,
+        Author::Own,
         "a lock is no result"
     );
     assert_eq!(
         spared("event-driven", br#"{"status":"COMPLETED","x":1}"#),
-        Claim::Own,
+        Author::Own,
         "no form of express"
     );
-    assert_eq!(spared("express", result), Claim::Own);
+    assert_eq!(spared("express", result), Author::Own);
 }
 
 /// Rule: a value that one of several schemas at a Redis key claims is that one's, though another
@@ -162,7 +162,7 @@ fn who_claims_a_value_comes_before_who_reads_it() {
 #[test]
 fn a_neighbours_value_is_no_strangers() {
     let older = catalog(&["go-middleware-v1"], None);
-    assert_eq!(claims(&older, "go-middleware-v1", br#"{"status":"PENDING"}"#)[0].1, Claim::Own);
+    assert_eq!(claims(&older, "go-middleware-v1", br#"{"status":"PENDING"}"#)[0].1, Author::Own);
     assert!(
         claims(&older, "go-middleware-v1", br#"{"status":"PENDING","x":1}"#)[0].1.is_unrecognised()
     );
@@ -173,14 +173,14 @@ fn nothing_there_is_no_record() {
     let catalog = catalog(&["express"], None);
     let place = for_key(&catalog, b"k").remove(0);
     let seen = samples::seen(&place.schemas[0], &[(Content::Absent, TimeLeft::Millis(0))]);
-    assert_eq!(records(&catalog, &place, &seen, &Thresholds::default()).len(), 0);
+    assert_eq!(records_of_copy(&catalog, &place, &seen, &Thresholds::default()).len(), 0);
 }
 
 proptest! {
     #[test]
     fn without_a_prefix_only_what_can_be_read_is_claimed(value in prop::collection::vec(any::<u8>(), 0..30)) {
         let named = claims(&catalog(&["go-chi"], None), "go-chi", &value);
-        prop_assert!(named.iter().all(|(_, claim)| claim.is_unrecognised()), "{:?}", named);
+        prop_assert!(named.iter().all(|(_, author)| author.is_unrecognised()), "{:?}", named);
         prop_assert_eq!(claims(&catalog(&[], None), "go-chi", &value), []);
         let prefixed = told(&catalog(&[], Some("pay:")), "go-chi", &value);
         prop_assert_eq!(prefixed.len(), 1);
@@ -209,7 +209,7 @@ proptest! {
         for (index, place) in places.iter().enumerate() {
             prop_assert!(places[..index].iter().all(|other| other.redis_keys != place.redis_keys));
             for redis_key in &place.redis_keys {
-                prop_assert!(catalog.owners(redis_key).any(|(owner, _)| owner.name == place.schemas[0].name));
+                prop_assert!(catalog.schemas_of_key(redis_key).any(|(best, _)| best.name == place.schemas[0].name));
             }
         }
     }

@@ -91,7 +91,7 @@ fn covers(earlier: &Reply, later: &Reply, values: &[ValueFormat]) -> bool {
         return false;
     }
     // An expired value and a valid one never match the same entry.
-    if earlier.value.is_some() && earlier.is_for_lapsed() != later.is_for_lapsed() {
+    if earlier.value.is_some() && earlier.is_for_past_expiry() != later.is_for_past_expiry() {
         return false;
     }
     match (&earlier.pattern, &later.pattern) {

@@ -55,7 +55,7 @@ impl Client {
         let Some((letters, now)) = letters_and_time(reply) else {
             return Err(self.unexpected("EVAL"));
         };
-        // The script replies -1 if the user may not send TIME.
+        // The script replies -1 if the Redis user may not send TIME.
         let now = u64::try_from(now).ok();
         if letters.len() != record.keys.len() {
             return Err(self.unexpected("EVAL"));

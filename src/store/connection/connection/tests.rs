@@ -150,8 +150,8 @@ async fn a_reply_that_came_twice_is_known_by_the_mark_behind_it() {
     }
 }
 
-/// Rule: if the server refuses the marker, as for a user who may not send PING, the replies before
-/// it are still valid.
+/// Rule: if the server refuses the marker, as for a Redis user who may not send PING, the replies
+/// before it are still valid.
 #[tokio::test]
 async fn a_refused_mark_is_no_reply_of_another_request() {
     let (here, mut there) = UnixStream::pair().unwrap();

@@ -15,29 +15,29 @@ const OPTIONS: [&str; 10] =
     ["NX", "XX", "GET", "KEEPTTL", "REPLACE", "ABSTTL", "PX", "EX", "PXAT", "EXAT"];
 
 /// A command as `--debug` shows it.
-pub(super) fn told(words: &[Vec<u8>]) -> Vec<Vec<u8>> {
+pub(super) fn redacted_words(words: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let name = name_of(words);
     // HELLO may contain the log-in after its option AUTH.
     let mut login = None;
     if name == "AUTH" || name == "HELLO" {
         login = words.iter().position(|word| word.eq_ignore_ascii_case(b"AUTH"));
     }
-    let mut told = Vec::new();
+    let mut redacted = Vec::new();
     for (index, word) in words.iter().enumerate().take(MOST_WORDS) {
-        told.push(match login {
+        redacted.push(match login {
             Some(login) if index > login => b"(hidden)".to_vec(),
             _ if word.len() <= MOST_BYTES && is_shown(&name, words, index) => word.clone(),
             _ => print(word),
         });
     }
     if words.len() > MOST_WORDS {
-        told.push(format!("(and {} more)", words.len() - MOST_WORDS).into_bytes());
+        redacted.push(format!("(and {} more)", words.len() - MOST_WORDS).into_bytes());
     }
-    told
+    redacted
 }
 
 /// An error of the server, without the words of the command that it repeats.
-pub(super) fn told_error(error: &[u8], words: &[Vec<u8>]) -> Vec<u8> {
+pub(super) fn redacted_error(error: &[u8], words: &[Vec<u8>]) -> Vec<u8> {
     const REPEATS: &str = "with args beginning with";
     let mut text = String::from_utf8_lossy(error).into_owned();
     if let Some(at) = text.find(REPEATS) {
@@ -134,7 +134,7 @@ mod tests {
 
     fn shown(line: &[&str]) -> String {
         let words: Vec<_> = line.iter().map(|word| word.as_bytes().to_vec()).collect();
-        String::from_utf8(told(&words).join(&b' ')).unwrap()
+        String::from_utf8(redacted_words(&words).join(&b' ')).unwrap()
     }
 
     /// Rule: no password, stored value or owner token is shown, however short it is.
@@ -170,9 +170,10 @@ mod tests {
         let words: Vec<_> =
             ["FOO", "k", "4111111111111111"].iter().map(|word| word.as_bytes().to_vec()).collect();
         let error = b"ERR unknown command 'FOO', with args beginning with: 'k' '4111111111111111' ";
-        let told = String::from_utf8(told_error(error, &words)).unwrap();
-        assert_eq!(told, "ERR unknown command 'FOO', with args beginning with (hidden)");
-        let told = String::from_utf8(told_error(b"ERR no such 4111111111111111", &words)).unwrap();
-        assert!(told.starts_with("ERR no such <16 B sha256:"), "{told}");
+        let redacted = String::from_utf8(redacted_error(error, &words)).unwrap();
+        assert_eq!(redacted, "ERR unknown command 'FOO', with args beginning with (hidden)");
+        let redacted =
+            String::from_utf8(redacted_error(b"ERR no such 4111111111111111", &words)).unwrap();
+        assert!(redacted.starts_with("ERR no such <16 B sha256:"), "{redacted}");
     }
 }

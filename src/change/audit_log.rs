@@ -25,7 +25,7 @@ const ELSEWHERE: &str = "set XDG_STATE_HOME to another folder for backups and th
     continue without both with --no-backup";
 
 /// Who changes what with which command, and why.
-pub struct AuditTrail {
+pub struct AuditLog {
     /// `None` where the operator goes on without a log.
     log: Option<PathBuf>,
     op: String,
@@ -41,7 +41,7 @@ pub struct AuditTrail {
     reason: Option<String>,
     undoes: Option<String>,
     /// True if only the records that `--only` names are taken back.
-    is_part: bool,
+    is_partial: bool,
     /// True once the log says that the run begins to change something.
     has_begun: bool,
     /// True if the run stops before it has processed everything.
@@ -67,7 +67,7 @@ pub struct Noted<'a> {
     pub after: Option<KeyIdentity>,
 }
 
-impl AuditTrail {
+impl AuditLog {
     /// Makes sure, before anything is changed, that the log can be written.
     pub fn open(context: &Context, args: &ConfirmArgs, command: &'static str) -> Result<Self> {
         Ok(Self::with(Some(writable_log(context)?), context, args, command))
@@ -93,7 +93,7 @@ impl AuditTrail {
             filters: context.ui.invocation().filters(),
             reason: args.reason.clone(),
             undoes: None,
-            is_part: false,
+            is_partial: false,
             has_begun: false,
             stops_early: false,
             why: None,
@@ -122,10 +122,10 @@ impl AuditTrail {
         }
     }
 
-    /// The trail of a run that undoes an operation, or part of it.
+    /// The audit log of a run that undoes an operation, or part of it.
     #[must_use]
-    pub fn undoing(self, op: &str, is_part: bool) -> Self {
-        Self { undoes: Some(op.to_owned()), is_part, ..self }
+    pub fn undoing(self, op: &str, is_partial: bool) -> Self {
+        Self { undoes: Some(op.to_owned()), is_partial, ..self }
     }
 
     /// Writes, before the first change, that the run begins to change something. If it is killed
@@ -155,7 +155,7 @@ impl AuditTrail {
             reason: self.reason.as_deref().map(Into::into),
             backup: backup.map(Into::into),
             undoes: self.undoes.as_deref().map(Into::into),
-            part: self.is_part,
+            part: self.is_partial,
             from: self.unwritten_server.clone(),
         }));
         let lines = Lines::of_mark(&mark);
@@ -214,7 +214,7 @@ impl AuditTrail {
     }
 
     /// Notes that `what` was done at `now` on this server. All lines are one write, which continues
-    /// after this returns; [`AuditTrail::end`] waits for the last write.
+    /// after this returns; [`AuditLog::end`] waits for the last write.
     ///
     /// # Errors
     /// Partial: the log may lack earlier changes.

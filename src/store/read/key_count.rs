@@ -12,7 +12,7 @@ impl RecordReader {
     ///
     /// # Errors
     /// The errors of any read; slots of a cluster that no node serves.
-    pub async fn keys_held(&self) -> Result<u64, StoreError> {
+    pub async fn keys_on_server(&self) -> Result<u64, StoreError> {
         let mut held = 0;
         let (masters, _, gaps) = Gaps::open(self.client()).await?;
         // A sum without the keys of these slots would be too small.

@@ -16,22 +16,22 @@ use crate::store::{RecordReader, StoreError};
 /// them, so that memory stays flat.
 pub(super) const MOST_KEPT_RECORDS: usize = 10_000;
 
-/// The selected records of a run, counted.
-pub struct Preview<G> {
+/// The selected records of a run, counted before the prompt, or while they are changed.
+pub struct SelectedCounts<G> {
     /// The selected records, counted by group.
     pub tally: Tally<G>,
     /// Redis keys, or named keys, that were read.
     pub keys: u64,
     /// Records of the schemas that were read, selected or not.
     pub records: u64,
-    /// Selected records that end by themselves.
-    pub may_be_held: u64,
+    /// Selected locks of [`Planned::needs_dead_owner`].
+    pub need_dead_owner: u64,
     /// Selected records that no change touches, because a value is too large to tell what the
     /// record is. If more are selected than are kept, they are not counted before the change.
     pub too_large: u64,
     /// The selected records; `None` if there are more than [`MOST_KEPT_RECORDS`].
-    pub selected: Option<Vec<SelectedRecord>>,
-    /// A warning that records were left out that the user may not read.
+    pub kept: Option<Vec<SelectedRecord>>,
+    /// A warning that records were left out that the Redis user may not read.
     pub forbidden: Option<String>,
     /// Why nodes of a cluster were left out, if any were.
     pub unreachable: Option<StoreError>,
@@ -39,15 +39,15 @@ pub struct Preview<G> {
     pub coverage: Coverage,
 }
 
-impl<G: Ord> Default for Preview<G> {
+impl<G: Ord> Default for SelectedCounts<G> {
     fn default() -> Self {
         Self {
             tally: Tally::default(),
             keys: 0,
             records: 0,
-            may_be_held: 0,
+            need_dead_owner: 0,
             too_large: 0,
-            selected: Some(Vec::new()),
+            kept: Some(Vec::new()),
             forbidden: None,
             unreachable: None,
             coverage: Coverage::default(),
@@ -55,9 +55,9 @@ impl<G: Ord> Default for Preview<G> {
     }
 }
 
-impl<G: Ord + Clone> Preview<G> {
-    /// Counts the records that a source selects, and keeps them. Those that end by themselves are
-    /// kept only if `keeps_held`.
+impl<G: Ord + Clone> SelectedCounts<G> {
+    /// Counts the records that a source selects, and keeps them. Locks of
+    /// [`Planned::needs_dead_owner`] are kept only if `keeps_expiring`.
     ///
     /// # Errors
     /// The server could not be asked; Ctrl-C. Nothing was changed.
@@ -65,10 +65,10 @@ impl<G: Ord + Clone> Preview<G> {
         rule: &R,
         mut source: RecordSource<'_>,
         reader: &mut RecordReader,
-        keeps_held: bool,
+        keeps_expiring: bool,
         interrupt: &Interrupt,
     ) -> Result<Self> {
-        let mut preview = Self::default();
+        let mut counts = Self::default();
         loop {
             let page = source.next_page(rule).await;
             if interrupt.is_raised() {
@@ -77,17 +77,17 @@ impl<G: Ord + Clone> Preview<G> {
                 return Err(CommandError::interrupted(message).into());
             }
             let Some(page) = page? else { break };
-            preview.add(&page, source.keys());
+            counts.add(&page, source.keys());
             let mut kept = Vec::with_capacity(page.selected.len());
             for (record, planned) in page.selected {
-                if keeps_held || !planned.may_be_held {
+                if keeps_expiring || !planned.needs_dead_owner {
                     kept.push(record);
                 }
             }
-            preview.keep(reader, rule, kept).await?;
+            counts.keep(reader, rule, kept).await?;
         }
-        preview.add_report(source.finish());
-        Ok(preview)
+        counts.add_report(source.finish());
+        Ok(counts)
     }
 
     /// Counts a page; `keys` were read so far.
@@ -95,7 +95,7 @@ impl<G: Ord + Clone> Preview<G> {
         self.keys = keys;
         self.records += page.records as u64;
         for (record, planned) in &page.selected {
-            self.may_be_held += u64::from(planned.may_be_held);
+            self.need_dead_owner += u64::from(planned.needs_dead_owner);
             self.tally.add(planned.group.clone(), record, planned.age);
         }
     }
@@ -117,9 +117,9 @@ impl<G: Ord + Clone> Preview<G> {
         rule: &impl BulkRule,
         mut records: Vec<Record>,
     ) -> Result<()> {
-        let Some(kept) = &mut self.selected else { return Ok(()) };
+        let Some(kept) = &mut self.kept else { return Ok(()) };
         if kept.len() + records.len() > MOST_KEPT_RECORDS {
-            self.selected = None;
+            self.kept = None;
             return Ok(());
         }
         refresh(reader, rule, records.iter_mut()).await?;

@@ -1,12 +1,12 @@
-//! Claims: whether the schema's service wrote a record, or another program whose value the schema
-//! can read.
+//! The author of a record: the schema's service, or another program whose value the schema can
+//! read.
 
 use super::decode::{Conformance, Reading};
 use crate::domain::schema::Schema;
 
 /// Who wrote a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Claim {
+pub enum Author {
     /// The schema's service: the values have formats that the schema writes.
     Own,
     /// The schema's service, as far as the values were read: the rest of a value may deviate.
@@ -19,8 +19,8 @@ pub enum Claim {
     LockOf(String),
 }
 
-impl Claim {
-    /// The claim that follows from the readings of a record's Redis keys.
+impl Author {
+    /// The author that the readings of a record's Redis keys show.
     pub(crate) fn of(schema: &Schema, readings: &[Reading]) -> Self {
         if let Some(why) = readings.iter().find_map(Reading::unrecognised_because) {
             return Self::Unrecognised(why.to_owned());
@@ -34,7 +34,7 @@ impl Claim {
             // Any Redis key may match a schema without a prefix, so a value that cannot be read is
             // no evidence.
             for reading in readings {
-                if !reading.is_own() {
+                if !reading.conforms_or_absent() {
                     let what = reading.mismatch().unwrap_or("no string");
                     let why = format!("{what}, and its Redis key has no fixed prefix");
                     return Self::Unrecognised(why);

@@ -24,9 +24,9 @@ pub enum Ended {
 
 as_str!(Ended);
 
-/// The outcome for the records of a purge or a sweep.
+/// The outcomes of the records of a purge or a sweep, counted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Account {
+pub struct OutcomeCounts {
     /// How the run ended.
     pub(crate) ended: Ended,
     /// Records that were changed.
