@@ -23,12 +23,12 @@ use crate::commands::{
     duplicates, explore, extend, force_unlock, inspect, list, log, man, probe, purge, race,
     reconcile, release, restore, sandbox, schema, simulate, stats, sweep, undo,
 };
-use crate::context::{Context, interruptible};
 use crate::exit::{CommandError, Exit};
 use crate::interrupt::outlive_file_size_limit;
 use crate::render::escape;
 use crate::render::invocation::{Invocation, option_words};
 use crate::render::style::Color;
+use crate::session::{Session, interruptible};
 use crate::settings::{Environment, Settings};
 use crate::terminal::ui::{Ui, WhenStdoutCloses};
 use crate::version;
@@ -268,14 +268,14 @@ pub fn main(words: impl Iterator<Item = OsString>) -> Exit {
     {
         ui.page_by(settings.environment().pager());
     }
-    let mut context = Context::new(settings, ui);
-    let ended = run(&mut context, root.command, &root.options.connection);
-    context.ui.detail(&format!("took {:.3} s", started.elapsed().as_secs_f64()));
+    let mut session = Session::new(settings, ui);
+    let ended = run(&mut session, root.command, &root.options.connection);
+    session.ui.detail(&format!("took {:.3} s", started.elapsed().as_secs_f64()));
     let exit = match ended {
-        Ok(exit) => settle(&mut context.ui, exit),
-        Err(error) => report(&mut context.ui, &error, check),
+        Ok(exit) => settle(&mut session.ui, exit),
+        Err(error) => report(&mut session.ui, &error, check),
     };
-    context.ui.end_paging();
+    session.ui.end_paging();
     exit
 }
 
@@ -441,59 +441,59 @@ fn settings(root: &Root, environment: Environment) -> Result<Settings, CommandEr
     }
 }
 
-fn run(context: &mut Context, command: Command, connection: &ConnectionArgs) -> Result<Exit> {
+fn run(session: &mut Session, command: Command, connection: &ConnectionArgs) -> Result<Exit> {
     // One thread, because races ran slower on several threads when this was measured on two cores.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let ended = runtime.block_on(async {
         // At a file size limit, SIGXFSZ would kill idemctl between a change and its line in the
         // log.
         outlive_file_size_limit()?;
-        dispatch(context, command, connection).await
+        dispatch(session, command, connection).await
     });
     // What was printed before an error still reaches stdout, but the error decides the exit code.
-    let flushed = context.ui.flush();
+    let flushed = session.ui.flush();
     let exit = ended?;
     flushed?;
     Ok(exit)
 }
 
 async fn dispatch(
-    context: &mut Context,
+    session: &mut Session,
     command: Command,
     connection: &ConnectionArgs,
 ) -> Result<Exit> {
     match command {
-        Command::Inspect(args) if args.handles_interrupt() => inspect::run(context, args).await,
-        Command::Inspect(args) => interruptible(inspect::run(context, args)).await,
-        Command::List(args) => list::run(context, args).await,
-        Command::Stats(args) => stats::run(context, args).await,
-        Command::Diff(args) => diff::run(context, args).await,
-        Command::Duplicates(args) => duplicates::run(context, args).await,
-        Command::Check(args) => check::run(context, args).await,
-        Command::Doctor(args) => doctor::run(context, args).await,
-        Command::ForceUnlock(args) => force_unlock::run(context, args).await,
-        Command::Extend(args) => extend::run(context, args).await,
-        Command::Complete(args) => complete::run(context, args).await,
-        Command::Release(args) => release::run(context, args).await,
-        Command::Begin(args) => begin::run(context, args).await,
-        Command::Sweep(args) => sweep::run(context, args).await,
-        Command::Reconcile(args) => reconcile::run(context, args).await,
-        Command::Purge(args) => purge::run(context, args).await,
-        Command::Restore(args) => restore::run(context, args).await,
-        Command::Undo(args) => undo::run(context, args).await,
-        Command::Log(args) => log::run(context, args),
-        Command::Backup(args) => backup::run(context, args).await,
-        Command::Sandbox(args) => sandbox::run(context, args).await,
-        Command::Race(args) => race::run(context, args).await,
-        Command::Simulate(args) => simulate::run(context, args).await,
-        Command::Explore(args) => explore::run(context, args).await,
-        Command::Probe(args) => probe::run(context, args).await,
-        Command::Detect(args) => detect::run(context, args).await,
-        Command::Schema(args) => schema::run(context, args).await,
-        Command::Context(args) => interruptible(contexts::run(context, args, connection)).await,
-        Command::Config(args) => config::run(context, args),
-        Command::Completions(args) => completions::run(context, args, self::command()),
-        Command::Man(args) => man::run(context, args, self::command()),
+        Command::Inspect(args) if args.handles_interrupt() => inspect::run(session, args).await,
+        Command::Inspect(args) => interruptible(inspect::run(session, args)).await,
+        Command::List(args) => list::run(session, args).await,
+        Command::Stats(args) => stats::run(session, args).await,
+        Command::Diff(args) => diff::run(session, args).await,
+        Command::Duplicates(args) => duplicates::run(session, args).await,
+        Command::Check(args) => check::run(session, args).await,
+        Command::Doctor(args) => doctor::run(session, args).await,
+        Command::ForceUnlock(args) => force_unlock::run(session, args).await,
+        Command::Extend(args) => extend::run(session, args).await,
+        Command::Complete(args) => complete::run(session, args).await,
+        Command::Release(args) => release::run(session, args).await,
+        Command::Begin(args) => begin::run(session, args).await,
+        Command::Sweep(args) => sweep::run(session, args).await,
+        Command::Reconcile(args) => reconcile::run(session, args).await,
+        Command::Purge(args) => purge::run(session, args).await,
+        Command::Restore(args) => restore::run(session, args).await,
+        Command::Undo(args) => undo::run(session, args).await,
+        Command::Log(args) => log::run(session, args),
+        Command::Backup(args) => backup::run(session, args).await,
+        Command::Sandbox(args) => sandbox::run(session, args).await,
+        Command::Race(args) => race::run(session, args).await,
+        Command::Simulate(args) => simulate::run(session, args).await,
+        Command::Explore(args) => explore::run(session, args).await,
+        Command::Probe(args) => probe::run(session, args).await,
+        Command::Detect(args) => detect::run(session, args).await,
+        Command::Schema(args) => schema::run(session, args).await,
+        Command::Context(args) => interruptible(contexts::run(session, args, connection)).await,
+        Command::Config(args) => config::run(session, args),
+        Command::Completions(args) => completions::run(session, args, self::command()),
+        Command::Man(args) => man::run(session, args, self::command()),
     }
 }
 

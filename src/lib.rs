@@ -2,7 +2,7 @@
 //! keep in Redis.
 //!
 //! The modules, and the only direction of imports: `cli` → `commands` → {`change`, `scan`,
-//! `context`, `settings`, `args`, `sim`, `render`, `terminal`, `schemas`, `store`} → `domain`.
+//! `session`, `settings`, `args`, `sim`, `render`, `terminal`, `schemas`, `store`} → `domain`.
 //! `domain` does no I/O, `render` turns values into text, only `store` knows Redis, and only
 //! `terminal` prints. docs/architecture.md describes each module.
 //!
@@ -14,7 +14,6 @@ mod ask_program;
 mod change;
 pub mod cli;
 mod commands;
-mod context;
 #[doc(hidden)]
 pub mod domain;
 #[doc(hidden)]
@@ -29,6 +28,7 @@ mod render;
 mod scan;
 #[doc(hidden)]
 pub mod schemas;
+mod session;
 mod settings;
 #[doc(hidden)]
 pub mod sim;

@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 
-use crate::context::Context;
 use crate::domain::diagnosis::{self, Thresholds};
 use crate::domain::record::{Candidate, FieldSet, Record, TimeLeft};
 use crate::domain::schema::Catalog;
@@ -16,6 +15,7 @@ use crate::domain::select::{Coverage, Selected, Selection, contradiction};
 use crate::exit::{CommandError, Exit};
 use crate::interrupt::Interrupt;
 use crate::render::coverage;
+use crate::session::Session;
 use crate::store::{KeyspaceScan, ReadLimit, RecordReader, RecordRecognizer, StoreError};
 use crate::terminal::frame::ProgressLine;
 
@@ -479,14 +479,14 @@ impl ScanReport {
     }
 
     /// Prints which records were left out, and which default TTLs the records contradict.
-    pub fn show_coverage(&self, context: &mut Context, catalog: &Catalog) {
-        show_coverage(context, &self.coverage, catalog);
+    pub fn show_coverage(&self, session: &mut Session, catalog: &Catalog) {
+        show_coverage(session, &self.coverage, catalog);
         // The error of a scan that ended for lack of rights reports the same.
         let is_reported = matches!(&self.end, ScanEnd::Failed(error) if error.is_permission());
         if let Some(forbidden) = &self.forbidden
             && !is_reported
         {
-            context.ui.warning(forbidden);
+            session.ui.warning(forbidden);
         }
     }
 
@@ -514,48 +514,48 @@ async fn open(reader: RecordReader, query: &ScanQuery<'_>) -> Result<KeyspaceSca
 }
 
 /// Prints which records were left out, and which default TTLs the records contradict.
-pub fn show_coverage(context: &mut Context, of: &Coverage, catalog: &Catalog) {
-    show_left_out(context, of, catalog);
+pub fn show_coverage(session: &mut Session, of: &Coverage, catalog: &Catalog) {
+    show_left_out(session, of, catalog);
     for note in coverage::contradicted_defaults(of) {
-        context.ui.note(&note);
+        session.ui.note(&note);
     }
 }
 
 /// Prints which records were left out, and the options that set the missing TTLs for the same
 /// command.
-pub fn show_left_out(context: &mut Context, of: &Coverage, catalog: &Catalog) {
+pub fn show_left_out(session: &mut Session, of: &Coverage, catalog: &Catalog) {
     // Details only: on a server that other programs share, every run would print these lines.
     for line in coverage::unrecognised(of, catalog) {
-        context.ui.detail(&line);
+        session.ui.detail(&line);
     }
     for line in coverage::lines(of, catalog) {
-        context.ui.status(&line);
+        session.ui.status(&line);
     }
     let stating = coverage::stating(of);
     // The TTL is a placeholder, because idemctl must not guess the TTL of a deployment.
     if !stating.is_empty() {
-        context.ui.hint("to include them, replace DURATION with the TTL that your service sets:");
+        session.ui.hint("to include them, replace DURATION with the TTL that your service sets:");
     }
     for options in stating {
-        let line = context.ui.invocation().again(&options);
-        context.ui.hint(&format!("`{line}`"));
+        let line = session.ui.invocation().again(&options);
+        session.ui.hint(&format!("`{line}`"));
     }
 }
 
 /// Prints possible reasons why a complete scan found nothing: schemas that were left out, and Redis
 /// keys in other databases.
-pub async fn explain_nothing(context: &mut Context, catalog: &Catalog, reader: &RecordReader) {
-    explain_left_out(context, catalog);
-    show_other_databases(context, reader).await;
+pub async fn explain_nothing(session: &mut Session, catalog: &Catalog, reader: &RecordReader) {
+    explain_left_out(session, catalog);
+    show_other_databases(session, reader).await;
 }
 
 /// Prints which schemas a scan left out because neither --schema nor the context names them.
-pub fn explain_left_out(context: &mut Context, catalog: &Catalog) {
+pub fn explain_left_out(session: &mut Session, catalog: &Catalog) {
     // Schemas that the context names are reported as skipped.
     if catalog.skipped().next().is_none()
         && let Some(line) = coverage::left_out(catalog)
     {
-        context.ui.status(&line);
+        session.ui.status(&line);
     }
 }
 
@@ -563,16 +563,16 @@ pub fn explain_left_out(context: &mut Context, catalog: &Catalog) {
 const MOST_DATABASES: usize = 3;
 
 /// Prints which other databases of the server contain Redis keys, the largest first.
-pub async fn show_other_databases(context: &mut Context, reader: &RecordReader) {
+pub async fn show_other_databases(session: &mut Session, reader: &RecordReader) {
     let mut elsewhere = reader.keys_elsewhere().await;
     elsewhere.sort_by_key(|(_, keys)| Reverse(*keys));
     let more = elsewhere.len().saturating_sub(MOST_DATABASES);
     for (db, keys) in elsewhere.into_iter().take(MOST_DATABASES) {
         let keys =
             if keys == 1 { "1 Redis key is".to_owned() } else { format!("{keys} Redis keys are") };
-        context.ui.hint(&format!("{keys} in database {db}: -n {db}"));
+        session.ui.hint(&format!("{keys} in database {db}: -n {db}"));
     }
     if more > 0 {
-        context.ui.hint(&format!("{more} more databases have Redis keys"));
+        session.ui.hint(&format!("{more} more databases have Redis keys"));
     }
 }

@@ -7,11 +7,11 @@ use anyhow::Result;
 use tokio::time::Instant;
 
 use crate::args::FollowArgs;
-use crate::context::Context;
 use crate::domain::schema::State;
 use crate::domain::select::awaited::Awaited;
 use crate::exit::{CommandError, Exit};
 use crate::interrupt::Interrupt;
+use crate::session::Session;
 
 /// A watch that scans the keyspace pauses at least this many times as long as its last scan took.
 /// It therefore causes less than a tenth of the load of continuous scans, however large the
@@ -39,15 +39,15 @@ impl Watch {
     /// # Errors
     /// Usage: an invalid time.
     pub fn of(
-        context: &mut Context,
+        session: &mut Session,
         args: &FollowArgs,
         is_table: bool,
     ) -> Result<Option<Self>, CommandError> {
         if args.interval()?.is_some() {
-            context.ui.end_paging();
+            session.ui.end_paging();
         }
         let until = args.until.map(State::from);
-        let paints = is_table && context.ui.can_paint();
+        let paints = is_table && session.ui.can_paint();
         Ok(args.interval()?.map(|interval| Self {
             interval,
             scans: false,
@@ -77,9 +77,9 @@ impl Watch {
     /// The error of `look`; the awaited state was not reached or cannot be reached; Ctrl-C.
     pub async fn follow(
         &self,
-        context: &mut Context,
+        session: &mut Session,
         interrupt: &Interrupt,
-        mut look: impl AsyncFnMut(&mut Context) -> Result<Awaited>,
+        mut look: impl AsyncFnMut(&mut Session) -> Result<Awaited>,
     ) -> Result<Exit> {
         let end = self.within.map(|within| Instant::now() + within);
         let is_plain = self.within.is_none() && self.until.is_none();
@@ -88,12 +88,12 @@ impl Watch {
             let started = Instant::now();
             let is_last = end.is_some_and(|end| Instant::now() >= end);
             if self.paints {
-                context.ui.begin_frame(&self.heading(context, took));
+                session.ui.begin_frame(&self.heading(session, took));
             }
-            let awaited = interrupt.unless_raised(look(context)).await;
+            let awaited = interrupt.unless_raised(look(session)).await;
             let awaited =
                 awaited.unwrap_or_else(|| Err(CommandError::interrupted("interrupted").into()));
-            context.ui.end_frame(awaited.is_ok())?;
+            session.ui.end_frame(awaited.is_ok())?;
             // Ctrl-C is the normal end of a watch that awaits nothing.
             if is_plain && interrupt.is_raised() {
                 return Ok(Exit::Done);
@@ -132,7 +132,7 @@ impl Watch {
     }
 
     /// The line above a screen; `took` is the duration of the previous repetition.
-    fn heading(&self, context: &Context, took: Duration) -> String {
+    fn heading(&self, session: &Session, took: Duration) -> String {
         let paused = took + self.pause_after(took);
         let every = if paused > self.interval.max(NOTICED) {
             let seconds = Duration::from_secs(paused.as_secs());
@@ -142,8 +142,8 @@ impl Watch {
         };
         let until =
             self.until.map(|state| format!(" until {}", state.as_str())).unwrap_or_default();
-        let time = humantime::format_rfc3339_seconds(context.now());
-        context.ui.view().palette.dim(&format!("{time}, every {every}{until}"))
+        let time = humantime::format_rfc3339_seconds(session.now());
+        session.ui.view().palette.dim(&format!("{time}, every {every}{until}"))
     }
 
     fn too_late(&self, state: State) -> CommandError {

@@ -9,12 +9,12 @@ use base64::engine::general_purpose::STANDARD;
 use tokio::task::JoinHandle;
 
 use crate::args::{ChangeArgs, ConfirmArgs};
-use crate::context::Context;
 use crate::domain::change::provenance::Provenance;
 use crate::domain::history::{AuditEntry, Begin, EndState, Mark, OperationEnd};
 use crate::domain::record::KeyIdentity;
 use crate::exit::{CommandError, Exit};
 use crate::render::escape;
+use crate::session::Session;
 use crate::store::StoreError;
 use crate::store::audit::append::{self, Lines};
 use crate::store::audit::log::mentions;
@@ -69,28 +69,28 @@ pub struct Noted<'a> {
 
 impl AuditLog {
     /// Makes sure, before anything is changed, that the log can be written.
-    pub fn open(context: &Context, args: &ConfirmArgs, command: &'static str) -> Result<Self> {
-        Ok(Self::with(Some(writable_log(context)?), context, args, command))
+    pub fn open(session: &Session, args: &ConfirmArgs, command: &'static str) -> Result<Self> {
+        Ok(Self::with(Some(writable_log(session)?), session, args, command))
     }
 
     fn with(
         log: Option<PathBuf>,
-        context: &Context,
+        session: &Session,
         args: &ConfirmArgs,
         command: &'static str,
     ) -> Self {
-        let op = unused(log.as_deref(), || context.new_operation());
-        let environment = context.settings.environment();
+        let op = unused(log.as_deref(), || session.new_operation());
+        let environment = session.settings.environment();
         Self {
             log,
             op,
-            began: humantime::format_rfc3339_millis(context.now()).to_string(),
+            began: humantime::format_rfc3339_millis(session.now()).to_string(),
             who: environment.user(),
             sudo_user: environment.sudo_user(),
             uid: environment.user_id(),
-            host: context.host(),
+            host: session.host(),
             command,
-            filters: context.ui.invocation().filters(),
+            filters: session.ui.invocation().filters(),
             reason: args.reason.clone(),
             undoes: None,
             is_partial: false,
@@ -106,19 +106,19 @@ impl AuditLog {
     /// Like [`Self::open`], but if the log cannot be written and the operator wants no backup, the
     /// run continues without a log.
     pub fn open_or_do_without(
-        context: &mut Context,
+        session: &mut Session,
         args: &ChangeArgs,
         command: &'static str,
     ) -> Result<Self> {
-        match writable_log(context) {
+        match writable_log(session) {
             Err(error) if args.no_backup => {
-                context.ui.warning(&format!(
+                session.ui.warning(&format!(
                     "the audit log will not contain this change: {}",
                     error.message
                 ));
-                Ok(Self::with(None, context, &args.confirm_args, command))
+                Ok(Self::with(None, session, &args.confirm_args, command))
             }
-            _ => Self::open(context, &args.confirm_args, command),
+            _ => Self::open(session, &args.confirm_args, command),
         }
     }
 
@@ -306,8 +306,8 @@ impl AuditLog {
 ///
 /// # Errors
 /// Usage, with the variable that names another folder.
-fn writable_log(context: &Context) -> Result<PathBuf, CommandError> {
-    let log = context.settings.audit_log().map_err(|stop| stop.hint(ELSEWHERE))?;
+fn writable_log(session: &Session) -> Result<PathBuf, CommandError> {
+    let log = session.settings.audit_log().map_err(|stop| stop.hint(ELSEWHERE))?;
     append::prepare(&log).map_err(|error| {
         CommandError::usage(format!("{error}; nothing was changed")).hint(ELSEWHERE)
     })?;

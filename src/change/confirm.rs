@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use anyhow::Result;
 
 use crate::args::{ChangeArgs, ConfirmArgs};
-use crate::context::Context;
 use crate::exit::CommandError;
 use crate::interrupt::Interrupt;
 use crate::render::escape;
+use crate::session::Session;
 use crate::terminal::ui::{ReadyPrompt, is_yes};
 
 /// How often a name is asked for. Somebody who types `y` out of habit reads the question the second
@@ -25,13 +25,13 @@ impl ConfirmArgs {
     /// Refused for safety, or interrupted.
     pub async fn confirm(
         &self,
-        context: &mut Context,
+        session: &mut Session,
         question: &str,
         server: &str,
         interrupt: &Interrupt,
     ) -> Result<()> {
-        match self.dialog(context, question, server)? {
-            Some(dialog) => dialog.run(context, interrupt).await,
+        match self.dialog(session, question, server)? {
+            Some(dialog) => dialog.run(session, interrupt).await,
             None => Ok(()),
         }
     }
@@ -43,26 +43,26 @@ impl ConfirmArgs {
     /// Refused for safety.
     pub fn dialog(
         &self,
-        context: &Context,
+        session: &Session,
         question: &str,
         server: &str,
     ) -> Result<Option<ConfirmDialog>, CommandError> {
-        let protected = context
+        let protected = session
             .settings
             .context_name()
-            .filter(|_| context.settings.is_protected())
+            .filter(|_| session.settings.is_protected())
             .map(str::to_owned);
         match protected {
-            Some(name) => self.name_dialog(context, question, server, &[&name]),
+            Some(name) => self.name_dialog(session, question, server, &[&name]),
             // A script that names its server with --confirm must not go ahead on another one.
             None if self.confirm.is_some() => {
-                let name = context.settings.context_name().map(str::to_owned);
+                let name = session.settings.context_name().map(str::to_owned);
                 let names: Vec<_> = name.iter().map(String::as_str).chain([server]).collect();
-                self.name_dialog(context, question, server, &names)
+                self.name_dialog(session, question, server, &names)
             }
             None if self.yes => Ok(None),
             None => {
-                let question = format!("{question} ({})", context.server_label(server));
+                let question = format!("{question} ({})", session.server_label(server));
                 Ok(Some(ConfirmDialog { names: Vec::new(), question, asked: 0 }))
             }
         }
@@ -76,20 +76,20 @@ impl ConfirmArgs {
     /// Refused for safety, or interrupted.
     pub async fn confirm_by_name(
         &self,
-        context: &mut Context,
+        session: &mut Session,
         question: &str,
         server: &str,
         interrupt: &Interrupt,
     ) -> Result<()> {
-        let name = context.settings.context_name().map(str::to_owned);
+        let name = session.settings.context_name().map(str::to_owned);
         let names = match &name {
-            Some(name) if context.settings.is_protected() => vec![name.as_str()],
+            Some(name) if session.settings.is_protected() => vec![name.as_str()],
             _ if self.yes && self.confirm.is_none() => return Ok(()),
             Some(name) => vec![name.as_str(), server],
             None => vec![server],
         };
-        match self.name_dialog(context, question, server, &names)? {
-            Some(dialog) => dialog.run(context, interrupt).await,
+        match self.name_dialog(session, question, server, &names)? {
+            Some(dialog) => dialog.run(session, interrupt).await,
             None => Ok(()),
         }
     }
@@ -99,9 +99,9 @@ impl ConfirmArgs {
     ///
     /// # Errors
     /// Usage: there is no terminal to ask on, or --confirm names something else.
-    pub fn check_answerable(&self, context: &Context, server: &str) -> Result<(), CommandError> {
-        let name = context.settings.context_name();
-        let is_protected = name.is_some() && context.settings.is_protected();
+    pub fn check_answerable(&self, session: &Session, server: &str) -> Result<(), CommandError> {
+        let name = session.settings.context_name();
+        let is_protected = name.is_some() && session.settings.is_protected();
         if let Some(given) = &self.confirm {
             let is_right = name == Some(given.trim()) || (!is_protected && server == given.trim());
             if is_right {
@@ -110,11 +110,11 @@ impl ConfirmArgs {
             let wanted = name.unwrap_or(server);
             return Err(refused().hint(format!("--confirm must be `{wanted}` here")));
         }
-        if context.ui.is_interactive() {
+        if session.ui.is_interactive() {
             return Ok(());
         }
         match name {
-            Some(name) if is_protected => Err(self.cannot_ask(context, name)),
+            Some(name) if is_protected => Err(self.cannot_ask(session, name)),
             _ if self.yes => Ok(()),
             _ => Err(CommandError::usage("cannot prompt without a terminal")
                 .hint("to continue without a prompt, pass --yes")),
@@ -122,14 +122,14 @@ impl ConfirmArgs {
     }
 
     /// True if a person is asked, and so sees what will be changed.
-    pub fn asks_somebody(&self, context: &Context) -> bool {
-        self.confirm.is_none() && (!self.yes || context.settings.is_protected())
+    pub fn asks_somebody(&self, session: &Session) -> bool {
+        self.confirm.is_none() && (!self.yes || session.settings.is_protected())
     }
 
     /// The questions for one of these names; `None` if `--confirm` gives it.
     fn name_dialog(
         &self,
-        context: &Context,
+        session: &Session,
         question: &str,
         server: &str,
         names: &[&str],
@@ -141,18 +141,18 @@ impl ConfirmArgs {
                 false => Err(refused().hint(format!("--confirm must be {} here", wanted(names)))),
             };
         }
-        if !context.ui.is_interactive() {
-            return Err(self.cannot_ask(context, name));
+        if !session.ui.is_interactive() {
+            return Err(self.cannot_ask(session, name));
         }
         let question =
-            format!("{question} ({}) Type `{name}` to continue", context.server_label(server));
+            format!("{question} ({}) Type `{name}` to continue", session.server_label(server));
         let names = names.iter().map(|name| (*name).to_owned()).collect();
         Ok(Some(ConfirmDialog { names, question, asked: 0 }))
     }
 
     /// The error for a name that cannot be asked for, with what a script passes instead.
-    fn cannot_ask(&self, context: &Context, name: &str) -> CommandError {
-        if !context.settings.is_protected() {
+    fn cannot_ask(&self, session: &Session, name: &str) -> CommandError {
+        if !session.settings.is_protected() {
             return CommandError::usage("cannot prompt without a terminal")
                 .hint(format!("to continue without a prompt, pass --confirm {name} or --yes"));
         }
@@ -161,7 +161,7 @@ impl ConfirmArgs {
         } else {
             "cannot prompt for its name without a terminal"
         };
-        CommandError::usage(format!("{}: {why}", context.settings.protection()))
+        CommandError::usage(format!("{}: {why}", session.settings.protection()))
             .hint(format!("in scripts, add --confirm {name}"))
     }
 }
@@ -179,10 +179,10 @@ impl ConfirmDialog {
     ///
     /// # Errors
     /// Not confirmed, interrupted, or no terminal to ask on.
-    async fn run(mut self, context: &mut Context, interrupt: &Interrupt) -> Result<()> {
+    async fn run(mut self, session: &mut Session, interrupt: &Interrupt) -> Result<()> {
         interrupt.handle_terminate()?;
         loop {
-            let typed = self.prompt(context)?.answer(interrupt).await?;
+            let typed = self.prompt(session)?.answer(interrupt).await?;
             if self.takes(&typed)? {
                 return Ok(());
             }
@@ -193,12 +193,12 @@ impl ConfirmDialog {
     ///
     /// # Errors
     /// There is no terminal to ask on.
-    pub fn prompt(&mut self, context: &mut Context) -> Result<ReadyPrompt, CommandError> {
+    pub fn prompt(&mut self, session: &mut Session) -> Result<ReadyPrompt, CommandError> {
         self.asked += 1;
         if self.names.is_empty() {
-            context.ui.prompt_to_confirm(&self.question)
+            session.ui.prompt_to_confirm(&self.question)
         } else {
-            context.ui.prompt_for(&self.question)
+            session.ui.prompt_for(&self.question)
         }
     }
 
@@ -239,20 +239,20 @@ impl ChangeArgs {
     /// The backup's file; `None` where the operator wants no backup.
     pub fn backup_file(
         &self,
-        context: &mut Context,
+        session: &mut Session,
         command: &str,
     ) -> Result<Option<PathBuf>, CommandError> {
         if self.no_backup {
-            context.ui.warning("no backup is kept, so removed records cannot be restored");
+            session.ui.warning("no backup is kept, so removed records cannot be restored");
             return Ok(None);
         }
         if let Some(file) = &self.backup {
             // The log names the file, and is read from other folders.
             return Ok(Some(std::path::absolute(file).unwrap_or_else(|_| file.clone())));
         }
-        let time = humantime::format_rfc3339_millis(context.now()).to_string().replace(':', "");
+        let time = humantime::format_rfc3339_millis(session.now()).to_string().replace(':', "");
         let name = format!("{time}-{command}-{}.jsonl", std::process::id());
-        Ok(Some(context.settings.backup_dir()?.join(name)))
+        Ok(Some(session.settings.backup_dir()?.join(name)))
     }
 }
 

@@ -8,10 +8,10 @@ use anyhow::Result;
 
 use super::audit_log::{AuditLog, Noted};
 use crate::args::ChangeArgs;
-use crate::context::Context;
 use crate::domain::history::{LEFT_ALONE, OUTCOME_UNKNOWN};
 use crate::domain::record::{KeyIdentity, Observation};
 use crate::exit::{self, CommandError};
+use crate::session::Session;
 use crate::store::backup::{Backup, RecordLabel};
 use crate::store::{Change, KeyAction, Outcome, StoreError, Writer};
 
@@ -27,41 +27,41 @@ impl Journal {
     /// Opens the backup and the audit log before anything is changed. Only a removal needs a
     /// backup.
     pub fn open(
-        context: &mut Context,
+        session: &mut Session,
         args: &ChangeArgs,
         command: &'static str,
         removes: bool,
     ) -> Result<Self> {
-        let audit_log = AuditLog::open_or_do_without(context, args, command)?;
-        Self::over(audit_log, context, args, command, removes)
+        let audit_log = AuditLog::open_or_do_without(session, args, command)?;
+        Self::over(audit_log, session, args, command, removes)
     }
 
     /// Like [`Self::open`], for a run that undoes an operation, or part of it.
     pub fn open_undoing(
-        context: &mut Context,
+        session: &mut Session,
         args: &ChangeArgs,
         command: &'static str,
         op: &str,
         is_partial: bool,
     ) -> Result<Self> {
         let audit_log =
-            AuditLog::open_or_do_without(context, args, command)?.undoing(op, is_partial);
-        Self::over(audit_log, context, args, command, true)
+            AuditLog::open_or_do_without(session, args, command)?.undoing(op, is_partial);
+        Self::over(audit_log, session, args, command, true)
     }
 
     fn over(
         audit_log: AuditLog,
-        context: &mut Context,
+        session: &mut Session,
         args: &ChangeArgs,
         command: &'static str,
         removes: bool,
     ) -> Result<Self> {
-        let file = if removes { args.backup_file(context, command)? } else { None };
+        let file = if removes { args.backup_file(session, command)? } else { None };
         let backup = match file {
             Some(file) => Some(Backup::create(&file)?.by(audit_log.maker())),
             None => None,
         };
-        context.ui.begin_changes();
+        session.ui.begin_changes();
         Ok(Self { audit_log, backup, unreachable: None })
     }
 

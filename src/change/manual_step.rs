@@ -9,7 +9,6 @@ use anyhow::Result;
 use super::journal::{Journal, JournalStep};
 use super::one_record::time_for;
 use crate::args::{Output, StepArgs};
-use crate::context::Context;
 use crate::domain::history::{OUTCOME_UNKNOWN, PARTIAL};
 use crate::domain::manual;
 use crate::domain::record::{Identity, Observation, Record, age, locate};
@@ -19,6 +18,7 @@ use crate::exit::{CommandError, Exit};
 use crate::interrupt::Interrupt;
 use crate::render::change::{StepOutcome, StepReport};
 use crate::render::{escape, words};
+use crate::session::Session;
 use crate::store::backup::RecordLabel;
 use crate::store::{GuardedOutcome, StepLock, StoreError, Writer};
 
@@ -80,36 +80,36 @@ impl ManualStep<'_> {
     /// partial, not confirmed, and the server's errors.
     pub async fn run(
         &self,
-        context: &mut Context,
+        session: &mut Session,
         args: &StepArgs,
         read_back: impl Fn(&Record) -> Option<Meaning>,
     ) -> Result<Exit> {
         let beside = self.keys_beside_record(self.step.calls.len());
         if !beside.is_empty() {
-            context.ui.warning(&format!(
+            session.ui.warning(&format!(
                 "this step may also change {beside}, of which idemctl keeps no copy, so that undo \
                 does not put it back"
             ));
         }
         if args.change_args.confirm_args.dry_run {
-            self.write(context, args.output, None, None)?;
+            self.write(session, args.output, None, None)?;
             let expected = match self.report.predicted {
                 Some(predicted) => format!("; the expected reply is {}", predicted.as_str()),
                 None => String::new(),
             };
-            context.ui.status(&format!("dry run: nothing was changed{expected}"));
+            session.ui.status(&format!("dry run: nothing was changed{expected}"));
             return Ok(Exit::Done);
         }
-        let writer = context.connect_writer(&args.change_args.confirm_args).await?;
+        let writer = session.connect_writer(&args.change_args.confirm_args).await?;
         let interrupt = Interrupt::listen()?;
         let confirm_args = &args.change_args.confirm_args;
-        confirm_args.confirm(context, self.question, &writer.name(), &interrupt).await?;
+        confirm_args.confirm(session, self.question, &writer.name(), &interrupt).await?;
         // From here on signals are ignored, because a step without its line in the log cannot be
         // undone. The calls are few, and each has a timeout.
         interrupt.handle_terminate()?;
-        let (outcome, backup) = self.execute_and_log(context, args, &writer, read_back).await?;
-        self.write(context, args.output, Some(&outcome), backup.as_deref())?;
-        self.print_outcome(context, &outcome, backup.as_deref());
+        let (outcome, backup) = self.execute_and_log(session, args, &writer, read_back).await?;
+        self.write(session, args.output, Some(&outcome), backup.as_deref())?;
+        self.print_outcome(session, &outcome, backup.as_deref());
         // An error of the replicas comes last, because the step was executed, and its reply must be
         // reported.
         writer.replicas_have_it()?;
@@ -120,14 +120,14 @@ impl ManualStep<'_> {
     /// and the file of the backup.
     async fn execute_and_log(
         &self,
-        context: &mut Context,
+        session: &mut Session,
         args: &StepArgs,
         writer: &Writer,
         read_back: impl Fn(&Record) -> Option<Meaning>,
     ) -> Result<(StepOutcome, Option<PathBuf>)> {
-        let started_at = context.now();
+        let started_at = session.now();
         let has_values = !self.report.record.seen.is_absent();
-        let mut journal = Journal::open(context, &args.change_args, self.report.name, has_values)?;
+        let mut journal = Journal::open(session, &args.change_args, self.report.name, has_values)?;
         let ended = match self.perform(&mut journal, writer, started_at, read_back).await {
             Ok(performed) => performed.ended(),
             Err(error) => {
@@ -135,7 +135,7 @@ impl ManualStep<'_> {
                 return ended;
             }
         };
-        let (backup, ended) = journal.close(ended, context.now()).await;
+        let (backup, ended) = journal.close(ended, session.now()).await;
         Ok((ended?, backup))
     }
 
@@ -376,7 +376,7 @@ impl ManualStep<'_> {
     }
 
     /// Prints what the service answered, and what the next request gets now.
-    fn print_outcome(&self, context: &mut Context, outcome: &StepOutcome, backup: Option<&Path>) {
+    fn print_outcome(&self, session: &mut Session, outcome: &StepOutcome, backup: Option<&Path>) {
         let name = &self.report.record.schema.name;
         let backup = backup.map(|file| format!("; backup: {}", file.display())).unwrap_or_default();
         let means = match outcome.means {
@@ -394,19 +394,19 @@ impl ManualStep<'_> {
                 "; nothing was changed"
             };
             let reply = words::reply(reply);
-            context.ui.status(&format!("{name} answers {reply}: {means}{left}{backup}"));
+            session.ui.status(&format!("{name} answers {reply}: {means}{left}{backup}"));
         } else {
-            context.ui.status(&format!(
+            session.ui.status(&format!(
                 "The reply was lost, but reading back shows that the step was executed: \
                 {means}{backup}"
             ));
         }
         let then = words::then(&outcome.now);
         if self.is_verified || !self.took_effect(outcome) {
-            context.ui.status(&format!("Read back: {then}."));
+            session.ui.status(&format!("Read back: {then}."));
         } else {
             let state = outcome.now.state.as_str();
-            context.ui.status(&format!(
+            session.ui.status(&format!(
                 "Read back: {state}. According to the schema, {then}. This was not tested."
             ));
         }
@@ -424,21 +424,21 @@ impl ManualStep<'_> {
                     format!(" To complete or release it, pass --owner {owner}")
                 }
             };
-            context.ui.status(&format!("The lock belongs to {owner}.{then}"));
+            session.ui.status(&format!("The lock belongs to {owner}.{then}"));
         }
     }
 
     /// Writes the step as JSON, if JSON is wanted.
     fn write(
         &self,
-        context: &mut Context,
+        session: &mut Session,
         output: Output,
         outcome: Option<&StepOutcome>,
         backup: Option<&Path>,
     ) -> Result<()> {
         if output != Output::Text {
-            context.ui.data(self.report.json(outcome, backup, output == Output::Jsonl))?;
-            context.ui.flush()?;
+            session.ui.data(self.report.json(outcome, backup, output == Output::Jsonl))?;
+            session.ui.flush()?;
         }
         Ok(())
     }

@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 use super::Journal;
 use crate::args::ChangeArgs;
 use crate::change;
-use crate::context::{Context, interruptible};
 use crate::domain::record::{Given, Name, Record};
 use crate::domain::schema::Catalog;
 use crate::exit::{self, CommandError, Exit};
 use crate::interrupt::Interrupt;
 use crate::render::change::named;
 use crate::render::{escape, name};
+use crate::session::{Session, interruptible};
 use crate::store::backup::RecordLabel;
 use crate::store::read::lookup::{Lookup, LookupResult};
 use crate::store::{Change, KeyAction, Outcome, StoreError};
@@ -89,25 +89,25 @@ impl NamedLocks {
     /// # Errors
     /// As every read. What can be said of one key alone is in its status.
     pub async fn find(
-        context: &mut Context,
+        session: &mut Session,
         catalog: &Catalog,
         lookup: &Lookup,
         keys: Vec<Given>,
         action: LockAction,
         decide: impl Fn(&Record) -> LockDecision,
     ) -> Result<Self> {
-        let mut reader = context.connect_reader().await?;
+        let mut reader = session.connect_reader().await?;
         let found = interruptible(lookup.find(&mut reader, catalog, keys)).await?;
         let mut locks = Vec::new();
         for mut found in LookupResult::each_once(found) {
-            context.complete_advice(&mut found.records);
+            session.complete_advice(&mut found.records);
             locks.push(NamedLock::new(found, catalog, &decide));
         }
         if locks.len() > 1 {
             for lock in &locks {
                 if let LockStatus::Ambiguous(names) = &lock.status {
-                    context.ui.warning(&name::ambiguous(&lock.key, names));
-                    context.ui.hint(name::HINT);
+                    session.ui.warning(&name::ambiguous(&lock.key, names));
+                    session.ui.hint(name::HINT);
                 }
             }
         }
@@ -149,7 +149,7 @@ impl NamedLocks {
     ///
     /// # Errors
     /// Stdout cannot be written.
-    pub fn show(&self, context: &mut Context) -> Result<()> {
+    pub fn show(&self, session: &mut Session) -> Result<()> {
         let mut rows = Vec::with_capacity(self.locks.len());
         for lock in &self.locks {
             let schema = match &lock.status {
@@ -158,8 +158,8 @@ impl NamedLocks {
             };
             rows.push(vec![escape::text(&lock.key), schema, lock.words(&self.action)]);
         }
-        context.ui.page(named(&["KEY", "SCHEMA", "LOCK"], rows.into_iter(), context.ui.view()))?;
-        Ok(context.ui.flush()?)
+        session.ui.page(named(&["KEY", "SCHEMA", "LOCK"], rows.into_iter(), session.ui.view()))?;
+        Ok(session.ui.flush()?)
     }
 
     /// Asks, and changes each lock that is still the one that was shown.
@@ -169,23 +169,23 @@ impl NamedLocks {
     /// may have been changed.
     pub async fn change(
         &mut self,
-        context: &mut Context,
+        session: &mut Session,
         args: &ChangeArgs,
         question: &str,
     ) -> Result<()> {
         let changes: Vec<_> = self.all_possible().map(PossibleLock::change).collect();
-        let writer = context.connect_writer(&args.confirm_args).await?;
+        let writer = session.connect_writer(&args.confirm_args).await?;
         let interrupt = Interrupt::listen()?;
-        args.confirm_args.confirm(context, question, &writer.name(), &interrupt).await?;
+        args.confirm_args.confirm(session, question, &writer.name(), &interrupt).await?;
         // A signal waits until the log has a line for every lock that was changed.
         interrupt.handle_terminate()?;
         let LockAction { command, action, done, removes, .. } = self.action;
-        let mut journal = Journal::open(context, args, command, removes)?;
-        let (outcomes, ended) = journal.apply(&writer, &changes, action, done, context.now()).await;
-        let (backup, ended) = journal.close(ended, context.now()).await;
+        let mut journal = Journal::open(session, args, command, removes)?;
+        let (outcomes, ended) = journal.apply(&writer, &changes, action, done, session.now()).await;
+        let (backup, ended) = journal.close(ended, session.now()).await;
         self.backup = backup.map(|file| file.display().to_string());
         let read_back = outcomes.iter().filter(|outcome| **outcome == Outcome::FoundDone).count();
-        change::print_read_back(context, read_back as u64);
+        change::print_read_back(session, read_back as u64);
         // An error ends the changes early: locks that are left over were not tried.
         let mut outcomes = outcomes.into_iter();
         for lock in &mut self.locks {
@@ -215,7 +215,7 @@ impl NamedLocks {
     }
 
     /// Prints how many locks were changed, and why the others were not.
-    pub fn print_done(&self, context: &mut Context) {
+    pub fn print_done(&self, session: &mut Session) {
         if !self.was_tried() {
             return;
         }
@@ -224,10 +224,10 @@ impl NamedLocks {
         let locks = if self.done() == 1 { "lock" } else { "locks" };
         let backup =
             self.backup.as_ref().map(|file| format!("; backup: {file}")).unwrap_or_default();
-        context.ui.status(&format!("{verb} {} {locks}{backup}", self.done()));
+        session.ui.status(&format!("{verb} {} {locks}{backup}", self.done()));
         for lock in &self.locks {
             if matches!(lock.status, LockStatus::Tried(outcome) if !outcome.is_done()) {
-                context.ui.status(&format!(
+                session.ui.status(&format!(
                     "{}: {}",
                     escape::text(&lock.key),
                     lock.words(&self.action)

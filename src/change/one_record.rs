@@ -5,12 +5,12 @@ use std::os::unix::ffi::OsStrExt as _;
 use anyhow::Result;
 
 use crate::args::{Output, SchemaArgs, StepArgs};
-use crate::context::{Context, interruptible};
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::record::{Given, Name, Record, locate};
 use crate::domain::schema::{Catalog, Schema, Step};
 use crate::exit::{CommandError, Exit};
 use crate::render::{escape, name, record};
+use crate::session::{Session, interruptible};
 use crate::store::ReadLimit;
 use crate::store::read::lookup::Lookup;
 
@@ -20,12 +20,12 @@ use crate::store::read::lookup::Lookup;
 /// # Errors
 /// Usage: several schemas, no key, a KEY that names two records, or a schema that idemctl only
 /// reads; else as every read.
-pub async fn find_record(context: &mut Context, args: &StepArgs) -> Result<Record> {
-    let catalog = context.catalog(&args.schemas)?;
+pub async fn find_record(session: &mut Session, args: &StepArgs) -> Result<Record> {
+    let catalog = session.catalog(&args.schemas)?;
     if only_schema(&catalog, args.key.as_bytes()).is_ok() || args.key.is_empty() {
-        return find_under_schema(context, args).await;
+        return find_under_schema(session, args).await;
     }
-    let mut reader = context.connect_reader().await?;
+    let mut reader = session.connect_reader().await?;
     let lookup = Lookup {
         head: ReadLimit::Whole,
         thresholds: Thresholds::default(),
@@ -62,12 +62,12 @@ pub async fn find_record(context: &mut Context, args: &StepArgs) -> Result<Recor
         if only_schema(&catalog, args.key.as_bytes()).is_err() {
             return Err(why.clone().into());
         }
-        return find_under_schema(context, args).await;
+        return find_under_schema(session, args).await;
     }
-    let Some(name) = name else { return find_under_schema(context, args).await };
+    let Some(name) = name else { return find_under_schema(session, args).await };
     let schemas = SchemaArgs { schema: vec![name.schema.clone()], ..args.schemas.clone() };
     let args = StepArgs { key: name.quoted().into(), schemas, ..args.clone() };
-    find_under_schema(context, &args).await
+    find_under_schema(session, &args).await
 }
 
 /// Reads the record of a key under the one schema that was chosen, in whatever state the record is,
@@ -75,8 +75,8 @@ pub async fn find_record(context: &mut Context, args: &StepArgs) -> Result<Recor
 ///
 /// # Errors
 /// As [`find_record`].
-async fn find_under_schema(context: &mut Context, args: &StepArgs) -> Result<Record> {
-    let catalog = context.catalog(&args.schemas)?;
+async fn find_under_schema(session: &mut Session, args: &StepArgs) -> Result<Record> {
+    let catalog = session.catalog(&args.schemas)?;
     let key = args.key.as_bytes();
     if key.is_empty() {
         return Err(CommandError::usage("the key is empty").into());
@@ -85,7 +85,7 @@ async fn find_under_schema(context: &mut Context, args: &StepArgs) -> Result<Rec
     for schema in catalog.chosen() {
         check_writable(schema)?;
     }
-    let mut reader = context.connect_reader().await?;
+    let mut reader = session.connect_reader().await?;
     let meanings = Given::word(key).meanings(&catalog, reader.db());
     let candidates = locate::for_meanings(&catalog, &meanings);
     let mut wanted = Vec::with_capacity(candidates.len());
@@ -113,7 +113,7 @@ async fn find_under_schema(context: &mut Context, args: &StepArgs) -> Result<Rec
         let message = format!("{} is not a key of this schema", escape::text(key));
         return Err(CommandError::usage(message).into());
     };
-    context.complete_advice([&mut record]);
+    session.complete_advice([&mut record]);
     Ok(record)
 }
 
@@ -177,15 +177,15 @@ fn only_schema(catalog: &Catalog, key: &[u8]) -> Result<(), CommandError> {
 }
 
 /// Shows the record before the step, unless JSON is wanted.
-pub fn show_record(context: &mut Context, output: Output, of: &Record) -> Result<()> {
+pub fn show_record(session: &mut Session, output: Output, of: &Record) -> Result<()> {
     if output == Output::Text {
         // Without advice, because the operator has already chosen what to do.
         let mut shown = of.clone();
         for finding in &mut shown.findings {
             finding.advice.clear();
         }
-        context.ui.page(record::page(&shown, context.ui.view(), false))?;
-        context.ui.flush()?;
+        session.ui.page(record::page(&shown, session.ui.view(), false))?;
+        session.ui.flush()?;
     }
     Ok(())
 }

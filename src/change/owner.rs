@@ -4,11 +4,11 @@ use anyhow::Result;
 use uuid::Uuid;
 
 use super::confirm::MOST_ASKED;
-use crate::context::Context;
 use crate::domain::record::Record;
 use crate::domain::schema::Step;
 use crate::exit::{CommandError, Exit};
 use crate::render::escape;
+use crate::session::Session;
 
 /// The owner in whose name a step is made on a lock. If the service checks the owner: the owner
 /// that was given, or that the operator names when asked; a dry run asks nobody. Otherwise the
@@ -18,7 +18,7 @@ use crate::render::escape;
 /// Usage: none was given and nobody can be asked, or the schema knows no owners. No: it is not the
 /// lock's.
 pub fn owner_of_lock(
-    context: &mut Context,
+    session: &mut Session,
     record: &Record,
     step: &Step,
     given: Option<&str>,
@@ -27,10 +27,10 @@ pub fn owner_of_lock(
     let holder = record.owner();
     let Some(given) = given else {
         if step.checks_owner && !dry_run {
-            return ask(context, record, holder);
+            return ask(session, record, holder);
         }
         if step.checks_owner {
-            context.ui.note("the step itself needs --owner, because the service checks the owner");
+            session.ui.note("the step itself needs --owner, because the service checks the owner");
         }
         return Ok(holder.unwrap_or_default().to_vec());
     };
@@ -87,9 +87,9 @@ fn no_owners(record: &Record) -> CommandError {
         .hint("omit --owner")
 }
 
-fn ask(context: &mut Context, record: &Record, holder: Option<&[u8]>) -> Result<Vec<u8>> {
+fn ask(session: &mut Session, record: &Record, holder: Option<&[u8]>) -> Result<Vec<u8>> {
     let name = &record.schema.name;
-    if !context.ui.is_interactive() {
+    if !session.ui.is_interactive() {
         let holder = holder
             .map(|holder| format!("; the lock belongs to {}", escape::text(holder)))
             .unwrap_or_default();
@@ -100,13 +100,13 @@ fn ask(context: &mut Context, record: &Record, holder: Option<&[u8]>) -> Result<
         .into());
     }
     let held = holder.map(|holder| format!(" ({})", escape::text(holder))).unwrap_or_default();
-    let place = context.server_label(&context.settings.target().to_string());
+    let place = session.server_label(&session.settings.target().to_string());
     let mut question = format!(
         "{name} at {place} lets only the lock's owner do this. Type the owner's ID to \
         continue{held}"
     );
     for _ in 0..MOST_ASKED {
-        let typed = context.ui.ask_for(&question)?;
+        let typed = session.ui.ask_for(&question)?;
         let typed = typed.trim();
         if typed.is_empty() {
             break;

@@ -4,25 +4,25 @@ use anyhow::Result;
 use serde_json::Value;
 
 use crate::args::Output;
-use crate::context::Context;
 use crate::domain::change::outcome_counts::Ended;
 use crate::domain::schema::Catalog;
 use crate::domain::select::Coverage;
 use crate::exit::{self, CommandError, Exit};
 use crate::render::document;
+use crate::session::Session;
 
 /// Writes what was found and done, if JSON is wanted: one object, which is one line with `jsonl`.
 ///
 /// # Errors
 /// Stdout cannot be written.
-pub fn write_report(context: &mut Context, output: Output, value: &Value) -> Result<()> {
+pub fn write_report(session: &mut Session, output: Output, value: &Value) -> Result<()> {
     let text = match output {
         Output::Text => return Ok(()),
         Output::Json => document::pretty(value),
         Output::Jsonl => document::line(value),
     };
-    context.ui.data(text)?;
-    Ok(context.ui.flush()?)
+    session.ui.data(text)?;
+    Ok(session.ui.flush()?)
 }
 
 /// The exit code of a run that changes many records and finished: partial if records were left out
@@ -38,7 +38,7 @@ pub fn exit_after(coverage: &Coverage, catalog: &Catalog, has_scanned: bool) -> 
 
 /// Prints how many of the selected records no change touches, because a value is larger than is
 /// ever read.
-pub fn print_too_large(context: &mut Context, count: u64) {
+pub fn print_too_large(session: &mut Session, count: u64) {
     if count > 0 {
         let records =
             if count == 1 { "1 of them has".to_owned() } else { format!("{count} of them have") };
@@ -46,18 +46,18 @@ pub fn print_too_large(context: &mut Context, count: u64) {
             "{records} a value larger than 16 MiB, which idemctl does not read completely and will \
             skip."
         );
-        context.ui.status(&message);
+        session.ui.status(&message);
     }
 }
 
 /// Prints how many changes were made whose replies were lost, as reading back showed.
-pub fn print_read_back(context: &mut Context, count: u64) {
+pub fn print_read_back(session: &mut Session, count: u64) {
     match count {
         0 => {}
         1 => {
-            context.ui.status("1 reply was lost, but reading back shows that the change was made.")
+            session.ui.status("1 reply was lost, but reading back shows that the change was made.")
         }
-        _ => context.ui.status(&format!(
+        _ => session.ui.status(&format!(
             "{count} replies were lost, but reading back shows that the changes were made."
         )),
     }

@@ -15,12 +15,12 @@ use clap_complete::engine::{
 
 use super::{Root, help};
 use crate::args::{ConnectionArgs, SchemaArgs, SchemaFolderArgs};
-use crate::context::Context;
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::record::FieldSet;
 use crate::domain::select::Coverage;
 use crate::render::style::Color;
 use crate::schemas as all_schemas;
+use crate::session::Session;
 use crate::settings::{Environment, Settings};
 use crate::store::audit::log::Log;
 use crate::store::{self, KeyspaceScan, ReadLimit, RecordRecognizer};
@@ -169,10 +169,10 @@ fn values(offer: Offer, typed: &[OsString], begun: &str) -> Option<Vec<String>> 
         Offer::Operations => operations(&file_settings(&connection)?),
         Offer::Schemas | Offer::AllSchemas => {
             let settings = file_settings(&connection)?;
-            let mut context = Context::new(settings, Ui::new(Color::Never)).saying_nothing();
+            let mut session = Session::new(settings, Ui::new(Color::Never)).saying_nothing();
             // The incomplete name after --schema is not a schema yet, and would be an error.
             let args = SchemaArgs { schema: Vec::new(), ..schemas(&matches) };
-            let catalog = context.catalog(&args).ok()?;
+            let catalog = session.catalog(&args).ok()?;
             let mut names: Vec<_> =
                 catalog.all().iter().map(|schema| schema.name.clone()).collect();
             if matches!(offer, Offer::AllSchemas) {
@@ -270,8 +270,8 @@ async fn find(
     wanted: &OfferedKeys<'_>,
     found: &mut Vec<String>,
 ) -> Option<()> {
-    let mut context = Context::new(settings.clone(), Ui::new(Color::Never)).saying_nothing();
-    let catalog = context.catalog(schemas).ok()?;
+    let mut session = Session::new(settings.clone(), Ui::new(Color::Never)).saying_nothing();
+    let catalog = session.catalog(schemas).ok()?;
     let client = store::connect(settings.target()).await.ok()?;
     let head = if wanted.only_locks { HEAD } else { ReadLimit::Bytes(0) };
     let mut scan =

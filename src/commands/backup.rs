@@ -9,10 +9,10 @@ use anyhow::Result;
 use clap::{Args as ClapArgs, Subcommand};
 
 use crate::args::{Output, parse_duration};
-use crate::context::Context;
 use crate::domain::record::KeyIdentity;
 use crate::exit::{CommandError, Exit};
 use crate::render::{backups, escape, words};
+use crate::session::Session;
 use crate::store::audit::log;
 use crate::store::backup::folder::{BackupFile, BackupState, Folder};
 
@@ -71,30 +71,30 @@ impl Args {
     }
 }
 
-pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
+pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     match args.command {
-        Command::List { output } => list(context, output),
+        Command::List { output } => list(session, output),
         Command::Prune { older_than, output, yes, dry_run } => {
-            prune(context, older_than, output, yes, dry_run).await
+            prune(session, older_than, output, yes, dry_run).await
         }
     }
 }
 
-fn list(context: &mut Context, output: Output) -> Result<Exit> {
-    let (path, Folder { mut backups, others }) = read(context)?;
-    explain_unended(context, &mut backups)?;
-    show(context, output, &backups)?;
+fn list(session: &mut Session, output: Output) -> Result<Exit> {
+    let (path, Folder { mut backups, others }) = read(session)?;
+    explain_unended(session, &mut backups)?;
+    show(session, output, &backups)?;
     for backup in &backups {
         let file = escape::text(backup.path.as_os_str().as_bytes());
         match &backup.state {
             BackupState::Damaged(why) => {
-                context.ui.status(&format!("{file} is damaged: {}", escape::text(why.as_bytes())));
+                session.ui.status(&format!("{file} is damaged: {}", escape::text(why.as_bytes())));
             }
             BackupState::Unended(why) => {
-                context.ui.status(&format!("{file} is unended: {}", escape::text(why.as_bytes())));
+                session.ui.status(&format!("{file} is unended: {}", escape::text(why.as_bytes())));
                 if let Some(by) = &backup.by {
                     let op = escape::again(&by.op);
-                    context.ui.hint(&format!("`idemctl undo {op}` restores its records"));
+                    session.ui.hint(&format!("`idemctl undo {op}` restores its records"));
                 }
             }
             BackupState::Complete | BackupState::BeingWritten => {}
@@ -102,29 +102,29 @@ fn list(context: &mut Context, output: Output) -> Result<Exit> {
     }
     // A file that lost its first line does not look like a backup. The audit log still shows
     // whether an operation saved records in it.
-    let removed = if others.is_empty() { HashMap::new() } else { removed_into_files(context)? };
+    let removed = if others.is_empty() { HashMap::new() } else { removed_into_files(session)? };
     for (file, why) in others {
         let known = match removed.get(&file.display().to_string()) {
             Some(known) => format!(", although the audit log shows that {known}"),
             None => String::new(),
         };
         let file = escape::text(file.as_os_str().as_bytes());
-        context
+        session
             .ui
             .status(&format!("{file} is not counted: {}{known}", escape::text(why.as_bytes())));
     }
     let sum = total(&backups);
-    context.ui.status(&format!("{} in {}", sum, escape::text(path.as_os_str().as_bytes())));
+    session.ui.status(&format!("{} in {}", sum, escape::text(path.as_os_str().as_bytes())));
     Ok(Exit::Done)
 }
 
 /// Says why backups have no closing line, if the audit log knows it.
-fn explain_unended(context: &Context, backups: &mut [BackupFile]) -> Result<()> {
+fn explain_unended(session: &Session, backups: &mut [BackupFile]) -> Result<()> {
     // Without an unended backup there is no reason to read the whole audit log.
     if !backups.iter().any(|backup| matches!(backup.state, BackupState::Unended(_))) {
         return Ok(());
     }
-    let path = context.settings.audit_log()?;
+    let path = session.settings.audit_log()?;
     let read = log::each(&path, |_, _| {}).map_err(|error| {
         CommandError::usage(format!("cannot read the audit log {}: {error}", path.display()))
     })?;
@@ -144,8 +144,8 @@ fn explain_unended(context: &Context, backups: &mut [BackupFile]) -> Result<()> 
 
 /// What the audit log knows of each file in which removed Redis keys were saved: the operation, and
 /// the number of keys.
-fn removed_into_files(context: &Context) -> Result<HashMap<String, String>> {
-    let path = context.settings.audit_log()?;
+fn removed_into_files(session: &Session) -> Result<HashMap<String, String>> {
+    let path = session.settings.audit_log()?;
     let mut counts = HashMap::new();
     let read = log::each(&path, |entry, operation| {
         let is_removed = entry.after.as_ref().is_some_and(KeyIdentity::is_absent);
@@ -167,14 +167,14 @@ fn removed_into_files(context: &Context) -> Result<HashMap<String, String>> {
 }
 
 async fn prune(
-    context: &mut Context,
+    session: &mut Session,
     older_than: Duration,
     output: Output,
     yes: bool,
     dry_run: bool,
 ) -> Result<Exit> {
-    let (path, Folder { backups, .. }) = read(context)?;
-    let since = context.now().checked_sub(older_than).unwrap_or(SystemTime::UNIX_EPOCH);
+    let (path, Folder { backups, .. }) = read(session)?;
+    let since = session.now().checked_sub(older_than).unwrap_or(SystemTime::UNIX_EPOCH);
     let all = backups.len();
     let mut old = Vec::new();
     let mut being_written = Vec::new();
@@ -189,18 +189,18 @@ async fn prune(
             old.push(backup);
         }
     }
-    show(context, output, &old)?;
+    show(session, output, &old)?;
     for backup in being_written {
         let file = escape::text(backup.path.as_os_str().as_bytes());
-        context.ui.status(&format!("{file} is kept, because its operation has not ended yet"));
+        session.ui.status(&format!("{file} is kept, because its operation has not ended yet"));
     }
     if old.is_empty() {
         let path = escape::text(path.as_os_str().as_bytes());
-        context.ui.status(&format!("None of the {all} backups in {path} is that old."));
+        session.ui.status(&format!("None of the {all} backups in {path} is that old."));
         return Ok(Exit::Done);
     }
     if dry_run {
-        context
+        session
             .ui
             .status(&format!("dry run: nothing was deleted; {} would be deleted", total(&old)));
         return Ok(Exit::Done);
@@ -209,13 +209,13 @@ async fn prune(
         "Delete {} of {all}? The records in them cannot be restored afterwards.",
         total(&old)
     );
-    if !yes && !context.ui.confirm(&question).await? {
+    if !yes && !session.ui.confirm(&question).await? {
         return Err(CommandError::usage("not confirmed; nothing was deleted").into());
     }
-    delete(context, &old)
+    delete(session, &old)
 }
 
-fn delete(context: &mut Context, old: &[BackupFile]) -> Result<Exit> {
+fn delete(session: &mut Session, old: &[BackupFile]) -> Result<Exit> {
     let mut deleted = Vec::with_capacity(old.len());
     let mut left = 0;
     for backup in old {
@@ -225,16 +225,16 @@ fn delete(context: &mut Context, old: &[BackupFile]) -> Result<Exit> {
             Err(why) => {
                 left += 1;
                 let file = escape::text(backup.path.as_os_str().as_bytes());
-                context.ui.warning(&format!("{file} stays: {why}"));
+                session.ui.warning(&format!("{file} stays: {why}"));
             }
         }
     }
-    context.ui.status(&format!("Deleted {}.", total(&deleted)));
+    session.ui.status(&format!("Deleted {}.", total(&deleted)));
     Ok(if left > 0 { Exit::Partial } else { Exit::Done })
 }
 
-fn read(context: &Context) -> Result<(PathBuf, Folder)> {
-    let path = context.settings.backup_dir()?;
+fn read(session: &Session) -> Result<(PathBuf, Folder)> {
+    let path = session.settings.backup_dir()?;
     let folder = Folder::read(&path).map_err(|error| {
         CommandError::usage(format!(
             "cannot read the folder of backups {}: {error}",
@@ -244,9 +244,9 @@ fn read(context: &Context) -> Result<(PathBuf, Folder)> {
     Ok((path, folder))
 }
 
-fn show(context: &mut Context, output: Output, found: &[BackupFile]) -> Result<()> {
+fn show(session: &mut Session, output: Output, found: &[BackupFile]) -> Result<()> {
     let lines: Vec<_> = found.iter().map(line).collect();
-    Ok(context.show(output, "backups", &lines, |view| backups::table(view, &lines))?)
+    Ok(session.show(output, "backups", &lines, |view| backups::table(view, &lines))?)
 }
 
 fn line(found: &BackupFile) -> backups::BackupSummary<'_> {

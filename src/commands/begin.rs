@@ -5,7 +5,6 @@ use clap::Args as ClapArgs;
 
 use crate::args::{Output, StepArgs, parse_owner, parse_token};
 use crate::change::{self, ManualStep};
-use crate::context::Context;
 use crate::domain::record::{Record, Response, age};
 use crate::domain::schema::{Meaning, State, TtlOf};
 use crate::domain::step::StepInputs;
@@ -13,6 +12,7 @@ use crate::domain::{duration, manual};
 use crate::exit::{CommandError, Exit};
 use crate::render::change::StepReport;
 use crate::render::escape;
+use crate::session::Session;
 
 /// Take a key's lock with the service's own step, or show what a request gets
 ///
@@ -36,8 +36,8 @@ pub struct Args {
     step: StepArgs,
 }
 
-pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
-    let record = change::find_record(context, &args.step).await?;
+pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
+    let record = change::find_record(session, &args.step).await?;
     let schema = record.schema.clone();
     let Some(step) = &schema.begin else {
         return Err(change::undescribed(&schema, "begin").into());
@@ -69,13 +69,13 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         owner,
         rehearsed: None,
     };
-    change::show_record(context, args.step.output, &record)?;
+    change::show_record(session, args.step.output, &record)?;
     if args.step.output == Output::Text {
-        explain(context, &report);
+        explain(session, &report);
     }
     let stores_hash = report.predicted == Some(Meaning::Acquired) && schema.has_fingerprints();
     if stores_hash && fingerprint.is_empty() && args.fingerprint.is_none() {
-        context.ui.warning(
+        session.ui.warning(
             "without --fingerprint, the lock has no hash of a payload, so requests with this key \
             may be rejected as having another payload",
         );
@@ -98,7 +98,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         // Only a completion promises a replay, which has to be tried first.
         is_verified: true,
     };
-    step.run(context, &args.step, |now| {
+    step.run(session, &args.step, |now| {
         manual::was_acquired(&record, now, owner.unwrap_or_default())
     })
     .await
@@ -117,10 +117,10 @@ fn fingerprint(args: &Args, record: &Record) -> Result<String, CommandError> {
     }
 }
 
-fn explain(context: &mut Context, report: &StepReport<'_>) {
+fn explain(session: &mut Session, report: &StepReport<'_>) {
     let schema = &report.record.schema;
     let Some(predicted) = report.predicted else {
-        context.ui.status("The schema does not say what the service replies in this state.");
+        session.ui.status("The schema does not say what the service replies in this state.");
         return;
     };
     if predicted != Meaning::Acquired {
@@ -130,7 +130,7 @@ fn explain(context: &mut Context, report: &StepReport<'_>) {
         } else {
             "This does not acquire a lock."
         };
-        context.ui.status(&format!("Expected reply: {}. {effect}", predicted.as_str()));
+        session.ui.status(&format!("Expected reply: {}. {effect}", predicted.as_str()));
         return;
     }
     let redis_key = escape::text(&report.record.seen.keys[schema.lock_key_index()].redis_key);
@@ -149,7 +149,7 @@ fn explain(context: &mut Context, report: &StepReport<'_>) {
         None => "until the lock is".to_owned(),
     };
     // Only the script knows whether it writes in this state, which is checked afterwards.
-    context.ui.status(&format!(
+    session.ui.status(&format!(
         "Expected reply: acquired. The step should take the lock {redis_key}{owner}; requests with \
         this key are then rejected {until} completed or released."
     ));

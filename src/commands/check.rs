@@ -9,7 +9,6 @@ use fastrand::Rng;
 
 use crate::args::{FilterArgs, Output, ScanArgs, SchemaArgs, ThresholdArgs};
 use crate::change::{needs_a_stated_lock_ttl, write_report};
-use crate::context::Context;
 use crate::domain::change::orphan;
 use crate::domain::diagnosis::health::{Alarm, CheckedSchemas, Health, Limits, Status};
 use crate::domain::diagnosis::{FindingCode, Thresholds};
@@ -22,6 +21,7 @@ use crate::exit::{CommandError, Exit};
 use crate::interrupt::Interrupt;
 use crate::render::plugin;
 use crate::scan::{Lengths, Scan, ScanEnd, ScanQuery, show_left_out};
+use crate::session::Session;
 use crate::settings::Settings;
 use crate::store::{ReadLimit, RecordReader};
 
@@ -78,11 +78,11 @@ pub struct Args {
     schemas: SchemaArgs,
 }
 
-pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
-    let catalog = context.catalog(&args.schemas)?;
-    let sought = args.alarms.sought(&context.settings, args.thresholds.clone(), &catalog)?;
+pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
+    let catalog = session.catalog(&args.schemas)?;
+    let sought = args.alarms.sought(&session.settings, args.thresholds.clone(), &catalog)?;
     let selection = args.filter.selection()?;
-    let reader = context.connect_reader().await?.scanning(args.scan.scan_options());
+    let reader = session.connect_reader().await?.scanning(args.scan.scan_options());
     let interrupt = Interrupt::listen()?;
     // Only a long beginning shows whether a long value can be decoded. Other findings are about
     // locks, which are short.
@@ -96,7 +96,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         needed: FieldSet::of(&[ValueField::Time]).union(selection.needed_fields()),
         lengths: Lengths::None,
     };
-    let progress = context.ui.progress("keys scanned");
+    let progress = session.ui.progress("keys scanned");
     // Reading a deadline does not touch the key, and the expiry of most keys already shows that
     // they are not orphaned.
     let scan = Scan::start(reader.clone(), query, &interrupt, progress).await?.deadlines_first();
@@ -114,7 +114,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     };
     let (mut health, coverage) = checking.run().await;
     health.is_narrowed = args.filter.narrows();
-    health.named = named(context, &catalog, &args.schemas);
+    health.named = named(session, &catalog, &args.schemas);
     let is_nothing = health.records + health.foreign + health.found.total() == 0;
     // Schemas that the operator named may have no records yet. If one of them was skipped, its
     // records may be those keys.
@@ -129,7 +129,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         if are_all && health.gap.is_none() {
             health.gap = Some(format!("{message}, which this command does not check"));
         } else {
-            context.ui.note(&format!("{message} and were not checked"));
+            session.ui.note(&format!("{message} and were not checked"));
         }
     }
     // The keys of a schema that could not be read may be stuck locks, so the check cannot be OK.
@@ -140,19 +140,19 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         ));
     }
     match args.output {
-        Output::Text => context.ui.data(plugin::health(&health, &sought.limits))?,
+        Output::Text => session.ui.data(plugin::health(&health, &sought.limits))?,
         Output::Json | Output::Jsonl => {
-            write_report(context, args.output, &plugin::health_json(&health, &sought.limits))?
+            write_report(session, args.output, &plugin::health_json(&health, &sought.limits))?
         }
     }
-    context.ui.flush()?;
+    session.ui.flush()?;
     // Without notes on default TTLs, because the line has them.
-    show_left_out(context, &coverage, &catalog);
+    show_left_out(session, &coverage, &catalog);
     Ok(Exit::Command(health.status(&sought.limits).code()))
 }
 
 /// The schemas that are checked; `None` if all are, because none were named.
-fn named(context: &Context, catalog: &Catalog, args: &SchemaArgs) -> Option<CheckedSchemas> {
+fn named(session: &Session, catalog: &Catalog, args: &SchemaArgs) -> Option<CheckedSchemas> {
     if !catalog.is_named() {
         return None;
     }
@@ -162,7 +162,7 @@ fn named(context: &Context, catalog: &Catalog, args: &SchemaArgs) -> Option<Chec
     schemas.dedup();
     let mut named_by = None;
     if args.schema.is_empty() {
-        named_by = context.settings.context_name().map(str::to_owned);
+        named_by = session.settings.context_name().map(str::to_owned);
     }
     Some(CheckedSchemas { schemas, context: named_by })
 }

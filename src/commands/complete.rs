@@ -32,7 +32,6 @@ use crate::change::completion::{
     ChosenCompletion, CompleteOptions, RehearsalOutcome, check_delivery,
 };
 use crate::change::{self, ManualStep};
-use crate::context::Context;
 use crate::domain::duration;
 use crate::domain::manual::{self, Completion, Overrides, ResponseInput};
 use crate::domain::record::{Content, Record, TimeLeft};
@@ -41,6 +40,7 @@ use crate::domain::step::{Answer, StepInputs};
 use crate::exit::{CommandError, Exit};
 use crate::render::change::StepReport;
 use crate::render::{escape, words};
+use crate::session::Session;
 use crate::sim::simulate::LocalServers;
 use crate::sim::{self, NotRehearsed};
 
@@ -92,10 +92,10 @@ pub struct Args {
     step: StepArgs,
 }
 
-pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
+pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     // What the options alone can refuse is refused before the first connection.
-    let given = given(context, &args)?;
-    let record = change::find_record(context, &args.step).await?;
+    let given = given(session, &args)?;
+    let record = change::find_record(session, &args.step).await?;
     let schema = record.schema.clone();
     let Some(step) = &schema.complete else {
         return Err(change::undescribed(&schema, "complete").into());
@@ -105,7 +105,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         hint: misfit.hint,
         ..CommandError::usage(misfit.message)
     })?;
-    change::show_record(context, args.step.output, &record)?;
+    change::show_record(session, args.step.output, &record)?;
 
     let options = CompleteOptions {
         overrides: Overrides { create: args.create, replace: args.replace },
@@ -113,7 +113,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         fingerprint: args.fingerprint.as_deref(),
         dry_run: args.step.change_args.confirm_args.dry_run,
     };
-    let chosen = ChosenCompletion::new(context, options, &record, step)?;
+    let chosen = ChosenCompletion::new(session, options, &record, step)?;
     let inputs = chosen.checked_inputs(&record, &response, args.error.as_deref())?;
     let step_lock = chosen.missing_lock(&record, &inputs)?;
     let mut report = StepReport {
@@ -125,7 +125,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     };
     // The schema's prediction is a promise to the operator, so the service's own scripts test it
     // first, on a temporary local Redis.
-    let rehearsal = rehearse(context, &report, step, &inputs, step_lock.as_ref()).await?;
+    let rehearsal = rehearse(session, &report, step, &inputs, step_lock.as_ref()).await?;
     report.rehearsed = rehearsal.next_meaning();
     // The rehearsal saw the service's own TTL; the schema only has its default.
     let completed = manual::completed(&record, &inputs, rehearsal.time_left());
@@ -134,10 +134,10 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     }
     // Without a content type, the body may be any text, so idemctl only warns.
     if given.looks_like_broken_json() {
-        context.ui.warning("the body looks like JSON, but is not valid JSON");
+        session.ui.warning("the body looks like JSON, but is not valid JSON");
     }
     if args.step.output == Output::Text {
-        explain(context, &report, &chosen, &inputs, &completed, &rehearsal);
+        explain(session, &report, &chosen, &inputs, &completed, &rehearsal);
     }
 
     let question = if report.predicted == Some(Meaning::Stored) {
@@ -157,15 +157,15 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         shows_owner: false,
         is_verified: rehearsal.verifies(&completed),
     };
-    manual_step.run(context, &args.step, |now| manual::was_stored(&record, now, &inputs)).await
+    manual_step.run(session, &args.step, |now| manual::was_stored(&record, now, &inputs)).await
 }
 
 /// The response that the options give.
-fn given(context: &mut Context, args: &Args) -> Result<ResponseInput, CommandError> {
+fn given(session: &mut Session, args: &Args) -> Result<ResponseInput, CommandError> {
     let body = args.body.as_deref().map(given_body::read).transpose()?;
     // Stdin carried the body, so a question needs the terminal of the process.
     if args.body.as_deref().is_some_and(|body| body == "-") {
-        context.ui.stdin_carries_data();
+        session.ui.stdin_carries_data();
     }
     let given = ResponseInput {
         status: args.status,
@@ -185,7 +185,7 @@ fn given(context: &mut Context, args: &Args) -> Result<ResponseInput, CommandErr
 /// Rehearses the completion on a temporary local Redis, unless the service will refuse to store the
 /// response.
 async fn rehearse(
-    context: &Context,
+    session: &Session,
     report: &StepReport<'_>,
     step: &Step,
     inputs: &StepInputs<'_>,
@@ -194,11 +194,11 @@ async fn rehearse(
     if report.predicted != Some(Meaning::Stored) {
         return Ok(RehearsalOutcome::NotNeeded);
     }
-    let environment = context.settings.environment();
+    let environment = session.settings.environment();
     let servers = LocalServers {
         path: environment.path(),
         temp_dir: environment.temp_dir(),
-        like: context.settings.target().clone(),
+        like: session.settings.target().clone(),
     };
     Ok(match sim::rehearse(report.record, step, inputs, lock, &servers).await {
         Ok(Some(rehearsal)) => RehearsalOutcome::Ran(rehearsal),
@@ -211,7 +211,7 @@ async fn rehearse(
 /// Prints what the step will do: what is stored, for how long, over what, and what a late worker
 /// and the next request get.
 fn explain(
-    context: &mut Context,
+    session: &mut Session,
     report: &StepReport<'_>,
     chosen: &ChosenCompletion,
     inputs: &StepInputs<'_>,
@@ -227,7 +227,7 @@ fn explain(
             }
             _ => String::new(),
         };
-        context.ui.status(&format!("The service will reject this result{owner}."));
+        session.ui.status(&format!("The service will reject this result{owner}."));
         return;
     }
     let redis_key = escape::text(&record.seen.keys[schema.result_key_index()].redis_key);
@@ -236,13 +236,13 @@ fn explain(
         TimeLeft::Millis(left) => format!(" for {}", duration::short(left)),
     };
     let what = response_in_words(inputs);
-    context
+    session
         .ui
         .status(&format!("This stores {what} at {redis_key}{lives}, as {} does.", schema.name));
     match chosen.completion {
         Completion::OfLock => {}
         Completion::Creating => {
-            context.ui.status(
+            session.ui.status(
                 "The key has no record now, because its lock expired or was never acquired.",
             );
         }
@@ -254,11 +254,11 @@ fn explain(
                     format!(", and drops its {}", escape::text(dropped.join(", ").as_bytes()))
                 }
             };
-            context.ui.status(&format!("This replaces the current value{which}."));
-            warn_of_other_fingerprint(context, record, completed);
+            session.ui.status(&format!("This replaces the current value{which}."));
+            warn_of_other_fingerprint(session, record, completed);
         }
     }
-    rehearsal.print(context, completed);
+    rehearsal.print(session, completed);
     let worker = chosen.original_worker(record);
     // If the result names no owner, idemctl cannot tell whose the service takes it for.
     let checks_owner = schema.complete.as_ref().is_some_and(|step| step.checks_owner);
@@ -280,18 +280,18 @@ fn explain(
         }
         _ => "the original worker".to_owned(),
     };
-    context.ui.status(&format!("If {whose} is still running, its result {late}{failing}."));
+    session.ui.status(&format!("If {whose} is still running, its result {late}{failing}."));
     if completed.next_request.answer == Answer::Replay {
         let took_effect =
             if inputs.error.is_some() { "did not take effect" } else { "took effect" };
-        context.ui.status(&format!(
+        session.ui.status(&format!(
             "Make sure that the operation {took_effect}, because retries no longer execute it."
         ));
     }
 }
 
 /// Warns if the result has another fingerprint than the value that it replaces.
-fn warn_of_other_fingerprint(context: &mut Context, record: &Record, completed: &Record) {
+fn warn_of_other_fingerprint(session: &mut Session, record: &Record, completed: &Record) {
     let (Some(before), Some(after)) = (record.fingerprint(), completed.fingerprint()) else {
         return;
     };
@@ -300,7 +300,7 @@ fn warn_of_other_fingerprint(context: &mut Context, record: &Record, completed: 
     }
     let before = escape::text(before.as_bytes());
     let after = escape::text(after.as_bytes());
-    context.ui.warning(&format!(
+    session.ui.warning(&format!(
         "this replaces the fingerprint {before} by {after}, so requests with the payload of \
         {before} no longer get a result"
     ));

@@ -5,8 +5,8 @@ use clap::Args as ClapArgs;
 use clap_complete::Shell;
 use clap_complete::env::{Bash, EnvCompleter, Fish, Zsh};
 
-use crate::context::Context;
 use crate::exit::Exit;
+use crate::session::Session;
 
 /// The last line of the script for zsh, as clap_complete writes that script.
 const ZSH_REGISTERS: &[u8] = b"compdef _clap_dynamic_completer_idemctl idemctl\n";
@@ -38,7 +38,7 @@ fn dynamic_script(shell: Shell) -> Option<&'static dyn EnvCompleter> {
     }
 }
 
-pub fn run(context: &mut Context, args: Args, mut root: clap::Command) -> Result<Exit> {
+pub fn run(session: &mut Session, args: Args, mut root: clap::Command) -> Result<Exit> {
     let mut script = Vec::new();
     match dynamic_script(args.shell) {
         Some(shell) => {
@@ -60,6 +60,6 @@ pub fn run(context: &mut Context, args: Args, mut root: clap::Command) -> Result
         }
         _ => {}
     }
-    context.ui.data(script)?;
+    session.ui.data(script)?;
     Ok(Exit::Done)
 }

@@ -4,9 +4,9 @@ use anyhow::Result;
 use clap::{Args as ClapArgs, Subcommand};
 
 use crate::args::{Output, SchemaArgs};
-use crate::context::Context;
 use crate::exit::Exit;
 use crate::render::settings::{self as render, Setting};
+use crate::session::Session;
 
 /// Show the effective settings from options, environment variables and the config file
 ///
@@ -34,17 +34,17 @@ enum ConfigSubcommand {
     },
 }
 
-pub fn run(context: &mut Context, args: Args) -> Result<Exit> {
+pub fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let ConfigSubcommand::Show { origin, output } = args.what;
     // Loading the schemas checks the settings for them, as every other command does.
-    context.catalog(&SchemaArgs::default())?;
-    let rows = context.settings.rows();
+    session.catalog(&SchemaArgs::default())?;
+    let rows = session.settings.rows();
     let mut settings = Vec::with_capacity(rows.len());
     for row in &rows {
         let value = row.value.as_deref();
         settings.push(Setting { name: &row.name, value, origin: &row.origin });
     }
-    context
+    session
         .show(output, "settings", &settings, |view| render::settings(&settings, origin, view))?;
     Ok(Exit::Done)
 }

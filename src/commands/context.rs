@@ -7,13 +7,13 @@ use anyhow::Result;
 use clap::{Args as ClapArgs, Subcommand};
 
 use crate::args::{ConnectionArgs, Output};
-use crate::context::Context;
 use crate::domain::duration;
 use crate::domain::record::age;
 use crate::domain::schema::ttl::{NO_TTL, NONE};
 use crate::exit::{CommandError, Exit};
 use crate::render::invocation::Invocation;
 use crate::render::settings::{self as render, NamedContext};
+use crate::session::Session;
 use crate::settings::{self, ContextConfig};
 
 /// List, show, create, change, test and remove the contexts in the config file
@@ -80,62 +80,62 @@ impl Args {
     }
 }
 
-pub async fn run(context: &mut Context, args: Args, connection: &ConnectionArgs) -> Result<Exit> {
+pub async fn run(session: &mut Session, args: Args, connection: &ConnectionArgs) -> Result<Exit> {
     if !matches!(args.what, ContextSubcommand::Test(_)) {
         // The options for a server are saved in a context, so printed lines do not repeat them.
         let config =
             ConnectionArgs { config: connection.config.clone(), ..ConnectionArgs::default() };
-        let environment = context.settings.environment().without_server();
-        context.ui.set_invocation(Invocation::of(&config, &environment));
+        let environment = session.settings.environment().without_server();
+        session.ui.set_invocation(Invocation::of(&config, &environment));
     }
     match args.what {
-        ContextSubcommand::Set(args) => set::set(context, args, connection).await,
-        ContextSubcommand::Test(args) => test::run(context, args).await,
-        ContextSubcommand::Remove(args) => set::remove(context, &args).await,
-        ContextSubcommand::List { output } => list(context, output),
-        ContextSubcommand::Show { name, output } => show(context, name, output),
-        ContextSubcommand::Use { name } => choose(context, &name),
+        ContextSubcommand::Set(args) => set::set(session, args, connection).await,
+        ContextSubcommand::Test(args) => test::run(session, args).await,
+        ContextSubcommand::Remove(args) => set::remove(session, &args).await,
+        ContextSubcommand::List { output } => list(session, output),
+        ContextSubcommand::Show { name, output } => show(session, name, output),
+        ContextSubcommand::Use { name } => choose(session, &name),
     }
 }
 
-fn list(context: &mut Context, output: Output) -> Result<Exit> {
-    let used = context.settings.context_name().map(str::to_owned);
+fn list(session: &mut Session, output: Output) -> Result<Exit> {
+    let used = session.settings.context_name().map(str::to_owned);
     let mut contexts = Vec::new();
-    for (name, config) in context.settings.file().contexts() {
+    for (name, config) in session.settings.file().contexts() {
         contexts.push(named(name, config, used.as_deref() == Some(name)));
     }
-    context.show(output, "contexts", &contexts, |view| {
+    session.show(output, "contexts", &contexts, |view| {
         if contexts.is_empty() { String::new() } else { render::contexts(&contexts, view) }
     })?;
     if contexts.is_empty() {
-        context.ui.status("No contexts yet.");
-        context.ui.hint("`idemctl context set NAME -u redis://HOST:PORT/DB` adds one");
+        session.ui.status("No contexts yet.");
+        session.ui.hint("`idemctl context set NAME -u redis://HOST:PORT/DB` adds one");
     }
     if let Some(missing) = used
         && !contexts.iter().any(|context| context.name == missing)
     {
-        context.ui.warning(&format!("the selected context `{missing}` does not exist"));
+        session.ui.warning(&format!("the selected context `{missing}` does not exist"));
     }
     Ok(Exit::Done)
 }
 
-fn show(context: &mut Context, name: Option<String>, output: Output) -> Result<Exit> {
-    let used = context.settings.context_name().map(str::to_owned);
+fn show(session: &mut Session, name: Option<String>, output: Output) -> Result<Exit> {
+    let used = session.settings.context_name().map(str::to_owned);
     let Some(name) = name.or_else(|| used.clone()) else {
         return Err(CommandError::usage("no context is selected; pass a context's NAME").into());
     };
-    let config = context.settings.file().context(&name)?;
+    let config = session.settings.file().context(&name)?;
     let named = [named(&name, config, used.as_ref() == Some(&name))];
-    context.show(output, "contexts", &named, |view| render::context(&named[0], view))?;
+    session.show(output, "contexts", &named, |view| render::context(&named[0], view))?;
     Ok(Exit::Done)
 }
 
-fn choose(context: &mut Context, name: &str) -> Result<Exit> {
-    settings::use_context(context.settings.file(), name)?;
-    context.ui.status(&format!("The default context is {name}."));
+fn choose(session: &mut Session, name: &str) -> Result<Exit> {
+    settings::use_context(session.settings.file(), name)?;
+    session.ui.status(&format!("The default context is {name}."));
     // The default has the lowest precedence, so the next command may still use another context.
-    if let Some(used) = context.settings.overriding_context() {
-        context.ui.warning(&format!("{used} overrides the default and selects the context"));
+    if let Some(used) = session.settings.overriding_context() {
+        session.ui.warning(&format!("{used} overrides the default and selects the context"));
     }
     Ok(Exit::Done)
 }

@@ -5,7 +5,6 @@ use clap::Args as ClapArgs;
 use fastrand::Rng;
 
 use crate::args::{Output, RateArgs, SchemaArgs, SchemaFolderArgs};
-use crate::context::Context;
 use crate::domain::detect::{self, Confidence, KeyGroup};
 use crate::domain::record::KeyState;
 use crate::domain::schema::Catalog;
@@ -14,6 +13,7 @@ use crate::interrupt::Interrupt;
 use crate::render::detected::{self as render, Detected, Next};
 use crate::render::{document, words};
 use crate::scan::{ScanEnd, show_other_databases};
+use crate::session::Session;
 use crate::store::{RecordReader, Sampler};
 
 /// Identify the keys in an unknown Redis by sampling
@@ -49,11 +49,11 @@ pub struct Args {
     rate: RateArgs,
 }
 
-pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
-    let schemas = context.all_schemas(&args.folder)?;
+pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
+    let schemas = session.all_schemas(&args.folder)?;
     let known =
-        context.catalog(&SchemaArgs { folder: args.folder.clone(), ..SchemaArgs::default() })?;
-    let reader = context.connect_reader().await?;
+        session.catalog(&SchemaArgs { folder: args.folder.clone(), ..SchemaArgs::default() })?;
+    let reader = session.connect_reader().await?;
     let interrupt = Interrupt::listen()?;
     let wanted = usize::try_from(args.sample)?;
     let start = Sampler::start(reader.clone(), wanted, Rng::new(), args.rate.rate);
@@ -61,7 +61,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         return Err(CommandError::interrupted("interrupted: nothing was read").into());
     };
     let mut sampler = started?;
-    let (samples, end) = samples(context, &mut sampler, &interrupt).await;
+    let (samples, end) = samples(session, &mut sampler, &interrupt).await;
     let is_complete = matches!(end, ScanEnd::Complete);
     let so_far = format!("{} Redis keys of {}", samples.len(), reader.name());
     if !is_complete && samples.is_empty() {
@@ -86,12 +86,12 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     for group in groups {
         all.push(scope.detected(group, &known));
     }
-    show(context, args.output, &all, &scope)?;
-    report(context, &reader, &sampler, &scope, is_complete).await;
+    show(session, args.output, &all, &scope)?;
+    report(session, &reader, &sampler, &scope, is_complete).await;
     let can_adopt = all.iter().any(|detected| matches!(detected.next, Next::Adopt(..)));
-    if can_adopt && context.settings.context_name().is_none() {
-        let line = context.ui.invocation().making_a_context();
-        context.ui.hint(&format!(
+    if can_adopt && session.settings.context_name().is_none() {
+        let line = session.ui.invocation().making_a_context();
+        session.ui.hint(&format!(
             "`schema adopt` needs a context: run `{line}` first, then add --context NEW-NAME to the \
             line"
         ));
@@ -102,11 +102,11 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
 
 /// The sample, as far as the scan got, and how the scan ended.
 async fn samples(
-    context: &Context,
+    session: &Session,
     sampler: &mut Sampler,
     interrupt: &Interrupt,
 ) -> (Vec<KeyState>, ScanEnd) {
-    let progress = context.ui.progress("keys scanned");
+    let progress = session.ui.progress("keys scanned");
     let mut samples = Vec::new();
     let end = loop {
         match ScanEnd::unless_read(interrupt.unless_raised(sampler.next()).await) {
@@ -168,26 +168,26 @@ fn next(group: &KeyGroup, known: &Catalog) -> Next {
 }
 
 fn show(
-    context: &mut Context,
+    session: &mut Session,
     output: Output,
     all: &[Detected],
     scope: &DetectScope,
 ) -> Result<()> {
     let mut fields = Vec::with_capacity(all.len());
     for detected in all {
-        fields.push(render::fields(detected, context.ui.invocation()));
+        fields.push(render::fields(detected, session.ui.invocation()));
     }
     let of_all =
         document::fields(serde_json::json!({ "sampled": scope.sampled, "keys": scope.all() }));
-    let invocation = context.ui.invocation().clone();
-    Ok(context.show_with(output, "groups", &fields, &of_all, |view| {
+    let invocation = session.ui.invocation().clone();
+    Ok(session.show_with(output, "groups", &fields, &of_all, |view| {
         render::text(all, &invocation, view)
     })?)
 }
 
 /// Reports how many keys were sampled, and what was left out.
 async fn report(
-    context: &mut Context,
+    session: &mut Session,
     reader: &RecordReader,
     sampler: &Sampler,
     scope: &DetectScope,
@@ -197,23 +197,23 @@ async fn report(
     let server = reader.name();
     match scope.total {
         Some(total) => {
-            context.ui.status(&format!("Sampled {sampled} of {total} Redis keys of {server}."))
+            session.ui.status(&format!("Sampled {sampled} of {total} Redis keys of {server}."))
         }
         // A node that could not be read may hold more keys.
         None if !is_complete => {
-            context.ui.status(&format!("Sampled {sampled} Redis keys of {server}."))
+            session.ui.status(&format!("Sampled {sampled} Redis keys of {server}."))
         }
-        None if sampled == 0 => context.ui.status(&format!("There are no Redis keys at {server}.")),
-        None => context.ui.status(&format!("Read all {sampled} Redis keys of {server}.")),
+        None if sampled == 0 => session.ui.status(&format!("There are no Redis keys at {server}.")),
+        None => session.ui.status(&format!("Read all {sampled} Redis keys of {server}.")),
     }
     if scope.ignored > 0 {
         let keys = words::counted(scope.ignored as u64, "Redis key");
-        context.ui.status(&format!("Left out {keys} that a schema lists in `ignore`."));
+        session.ui.status(&format!("Left out {keys} that a schema lists in `ignore`."));
     }
     if sampled == 0 {
-        show_other_databases(context, reader).await;
+        show_other_databases(session, reader).await;
     }
     if let Some(forbidden) = sampler.forbidden() {
-        context.ui.warning(&forbidden);
+        session.ui.warning(&forbidden);
     }
 }

@@ -9,7 +9,6 @@ use clap::Args as ClapArgs;
 
 use self::snapshot::{Completeness, Snapshot, records};
 use crate::args::{Output, ScanArgs, SchemaArgs, SelectArgs};
-use crate::context::Context;
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::record::{FieldSet, Record};
 use crate::domain::select::{Selected, Selection};
@@ -23,6 +22,7 @@ use crate::render::difference::{
     self, DifferenceLayout, DifferenceLine, DifferenceRow, DifferenceRows,
 };
 use crate::scan::{Lengths, RecordFilter, Scan, ScanEnd, ScanQuery, ScanReport, show_coverage};
+use crate::session::Session;
 use crate::store::ReadLimit;
 
 /// Compare two snapshots of the records, or one snapshot with the current records
@@ -61,7 +61,7 @@ pub struct Args {
     schemas: SchemaArgs,
 }
 
-pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
+pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let selection = args.select.selection()?;
     if selection.reads_bodies() {
         return Err(CommandError::usage("--body-contains: a snapshot does not contain bodies")
@@ -104,7 +104,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         is_unsure: false,
         knows_all: true,
     };
-    diff.note_completeness(context, &args.before, &before);
+    diff.note_completeness(session, &args.before, &before);
     let interrupt = Interrupt::listen()?;
     let mut scanned = None;
     match &args.after {
@@ -116,23 +116,23 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
                 if !is_of_schemas(&listed_record, &schemas) {
                     return Ok(());
                 }
-                diff.meet(context, &listed_record)
+                diff.meet(session, &listed_record)
             })?;
-            diff.note_completeness(context, file, &after);
+            diff.note_completeness(session, file, &after);
             if let (Some(before), Some(after)) = (&before.scope, &after.scope) {
                 check_scopes(&before.restricted_to(&schemas), &after.restricted_to(&schemas))?;
             }
         }
         None => {
-            scanned = Some(diff.meet_now(context, &args, before.scope.as_ref(), &interrupt).await?)
+            scanned = Some(diff.meet_now(session, &args, before.scope.as_ref(), &interrupt).await?)
         }
     }
     let Some(report) = scanned else {
-        diff.miss_all(context, &args.before, &schemas)?;
-        return diff.end(context);
+        diff.miss_all(session, &args.before, &schemas)?;
+        return diff.end(session);
     };
     if matches!(report.end, ScanEnd::Complete) {
-        diff.miss_all(context, &args.before, &schemas)?;
+        diff.miss_all(session, &args.before, &schemas)?;
     } else {
         // A record that the scan did not return may still exist, on a node that was not read or
         // later in the keyspace.
@@ -141,7 +141,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     }
     let so_far = format!("{} keys", report.keys);
     if diff.knows_all || report.keys > 0 {
-        let exit = diff.end(context)?;
+        let exit = diff.end(session)?;
         report.require_complete("the comparison is", &so_far)?;
         return Ok(exit);
     }
@@ -200,11 +200,11 @@ struct Diff {
 
 impl Diff {
     /// Notes whether a snapshot is complete, and warns if it is not.
-    fn note_completeness(&mut self, context: &mut Context, file: &Path, snapshot: &Snapshot) {
+    fn note_completeness(&mut self, session: &mut Session, file: &Path, snapshot: &Snapshot) {
         let file = file.display();
         if let Some(limit) = snapshot.scope.as_ref().and_then(|scope| scope.limit) {
             self.is_complete = false;
-            context.ui.warning(&format!(
+            session.ui.warning(&format!(
                 "{file} contains at most {limit} records, because its list was limited; other \
                 records may appear as added or gone"
             ));
@@ -213,26 +213,26 @@ impl Diff {
             Completeness::Complete => {}
             Completeness::Incomplete => {
                 self.is_complete = false;
-                context.ui.warning(&format!(
+                session.ui.warning(&format!(
                     "{file} is not complete; records that it lacks may appear as added or gone"
                 ));
             }
             Completeness::Empty => {
                 self.is_complete = false;
-                context.ui.warning(&format!("{file} is empty, so it may not be a complete list"));
+                session.ui.warning(&format!("{file} is empty, so it may not be a complete list"));
             }
             Completeness::Unknown => {
                 self.is_unsure = true;
                 let text = format!(
                     "{file}: JSON lines do not show whether a list is complete; `list -o json` does"
                 );
-                context.ui.status(&text);
+                session.ui.status(&text);
             }
         }
     }
 
     /// Compares a record of the second snapshot with the first one.
-    fn meet(&mut self, context: &mut Context, now: &ListedRecord) -> Result<()> {
+    fn meet(&mut self, session: &mut Session, now: &ListedRecord) -> Result<()> {
         self.at = self.at.max(now.read_at_ms());
         let selected = now.selected(&self.selection);
         let is_chosen = selected == SelectedEntry::Yes;
@@ -245,22 +245,22 @@ impl Diff {
         let Some(what) = met.what else { return Ok(()) };
         let row =
             DifferenceRow { what, how: None, before: met.before, after: Some(&now.state), of: now };
-        self.show(context, &row)
+        self.show(session, &row)
     }
 
     /// Reports the records of the first snapshot that the second one does not have. The first
     /// snapshot is read a second time, because the index does not keep whole records.
-    fn miss_all(&mut self, context: &mut Context, file: &Path, schemas: &[String]) -> Result<()> {
+    fn miss_all(&mut self, session: &mut Session, file: &Path, schemas: &[String]) -> Result<()> {
         records(file, |listed_record| {
             if !is_of_schemas(&listed_record, schemas) {
                 return Ok(());
             }
-            self.miss(context, &listed_record)
+            self.miss(session, &listed_record)
         })?;
         Ok(())
     }
 
-    fn miss(&mut self, context: &mut Context, then: &ListedRecord) -> Result<()> {
+    fn miss(&mut self, session: &mut Session, then: &ListedRecord) -> Result<()> {
         let is_chosen = then.selected(&self.selection) == SelectedEntry::Yes;
         if !is_chosen || !self.known.is_gone(then) {
             return Ok(());
@@ -270,35 +270,35 @@ impl Diff {
         self.counts.add_how(how);
         let what = DifferenceKind::Went;
         let row = DifferenceRow { what, how, before: Some(&then.state), after: None, of: then };
-        self.show(context, &row)
+        self.show(session, &row)
     }
 
     async fn meet_now(
         &mut self,
-        context: &mut Context,
+        session: &mut Session,
         args: &Args,
         before: Option<&ListScope>,
         interrupt: &Interrupt,
     ) -> Result<ScanReport> {
-        let catalog = context.catalog(&args.schemas)?;
+        let catalog = session.catalog(&args.schemas)?;
         if catalog.scanned().is_empty() {
             return Err(CommandError::usage("no schema to compare")
                 .hint("name one with --schema")
                 .into());
         }
         if let Some(before) = before {
-            let from = context.connect().await?.provenance().await.ok();
+            let from = session.connect().await?.provenance().await.ok();
             // The filters of this command apply to both snapshots, so they are compared only if the
             // list was filtered, too.
             let mut filters = None;
             if before.filters.is_some() {
-                filters = context.ui.invocation().selection();
+                filters = session.ui.invocation().selection();
             }
             let schemas = catalog.scanned_names();
             let now = ListScope { from, all_dbs: false, schemas, filters, limit: None };
             check_scopes(&before.restricted_to(&args.schemas.schema), &now)?;
         }
-        let reader = context.connect_reader().await?.scanning(args.scan.scan_options());
+        let reader = session.connect_reader().await?.scanning(args.scan.scan_options());
         // Reads as much of each value as `list` does. Otherwise long values and their findings
         // could not be compared.
         let query = ScanQuery {
@@ -308,43 +308,43 @@ impl Diff {
             needed: FieldSet::ALL,
             lengths: Lengths::Selected,
         };
-        let progress = context.ui.progress("keys scanned");
+        let progress = session.ui.progress("keys scanned");
         let mut scan = Scan::start(reader, query, interrupt, progress).await?;
         let every_record = EveryRecord(self.selection.clone());
         while let Some(page) = scan.next_page(&every_record).await {
             for record in &page.into_records() {
                 self.at = self.at.max(record.seen.server_ms);
-                self.meet(context, &ListedRecord::of(record))?;
+                self.meet(session, &ListedRecord::of(record))?;
             }
         }
         let report = scan.finish();
         if let Some(forbidden) = &report.forbidden {
             self.is_complete = false;
-            context
+            session
                 .ui
                 .warning(&format!("{forbidden}; records of the first snapshot may appear as gone"));
         }
-        show_coverage(context, &report.coverage, &catalog);
+        show_coverage(session, &report.coverage, &catalog);
         Ok(report)
     }
 
-    fn show(&mut self, context: &mut Context, row: &DifferenceRow<'_>) -> Result<()> {
+    fn show(&mut self, session: &mut Session, row: &DifferenceRow<'_>) -> Result<()> {
         match self.output {
             Output::Text => {}
-            Output::Json => return Ok(context.ui.data(self.rows.element(row))?),
-            Output::Jsonl => return Ok(context.ui.data(difference::json(row) + "\n")?),
+            Output::Json => return Ok(session.ui.data(self.rows.element(row))?),
+            Output::Jsonl => return Ok(session.ui.data(difference::json(row) + "\n")?),
         }
         let line = DifferenceLine::of(row);
-        let view = context.ui.view();
+        let view = session.ui.view();
         if let Some(layout) = &self.layout {
-            return Ok(context.ui.page(layout.rows(&[line], view, false))?);
+            return Ok(session.ui.page(layout.rows(&[line], view, false))?);
         }
         self.held.push(line);
         if self.held.len() > MOST_HELD {
             let lines = std::mem::take(&mut self.held);
-            context.ui.status("more than 10,000 differences; the summary follows them");
+            session.ui.status("more than 10,000 differences; the summary follows them");
             let layout = DifferenceLayout::fit(&lines, true, view.width);
-            context.ui.page(layout.rows(&lines, view, true))?;
+            session.ui.page(layout.rows(&lines, view, true))?;
             self.layout = Some(layout);
         }
         Ok(())
@@ -355,34 +355,34 @@ impl Diff {
         if self.is_complete && self.is_unsure { None } else { Some(self.is_complete) }
     }
 
-    fn end(mut self, context: &mut Context) -> Result<Exit> {
+    fn end(mut self, session: &mut Session) -> Result<Exit> {
         match self.output {
             Output::Json => {
-                context.ui.data(self.rows.end(&self.counts, &self.summary, self.complete()))?;
+                session.ui.data(self.rows.end(&self.counts, &self.summary, self.complete()))?;
             }
             Output::Jsonl => {}
             Output::Text => {
                 // The counts of an incomplete scan would look as if records were gone.
                 if self.knows_all {
-                    context.ui.page(difference::summary_table(&self.summary, context.ui.view()))?;
+                    session.ui.page(difference::summary_table(&self.summary, session.ui.view()))?;
                 }
                 if !self.held.is_empty() {
-                    let view = context.ui.view();
+                    let view = session.ui.view();
                     let layout = DifferenceLayout::fit(&self.held, false, view.width);
                     let rows = layout.rows(&self.held, view, true);
-                    context.ui.page(format!("\n{rows}"))?;
+                    session.ui.page(format!("\n{rows}"))?;
                 }
             }
         }
-        context.ui.flush()?;
+        session.ui.flush()?;
         if !self.knows_all {
-            context
+            session
                 .ui
                 .status("It is unknown which records are gone, because the scan is not complete.");
         }
-        context.ui.status(&difference::summary(&self.counts));
+        session.ui.status(&difference::summary(&self.counts));
         if let Some(line) = difference::unproven(self.unproven) {
-            context.ui.status(&line);
+            session.ui.status(&line);
         }
         Ok(match self.counts.differences() {
             _ if !self.is_complete => Exit::Partial,

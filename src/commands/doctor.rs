@@ -17,7 +17,6 @@ use self::deployment_watch::DeploymentWatch;
 use self::histories::Histories;
 use self::record_sample::FirstLook;
 use crate::args::{Output, SchemaArgs, parse_ttl};
-use crate::context::{Context, interruptible};
 use crate::domain::doctor::{
     self, Acceptance, CHECKS, CheckSeverity, Counterexample, DeploymentFacts, DoctorCheck,
     DoctorVerdict, RecordSample, SampleNeed, Statement, parse_acceptances,
@@ -31,6 +30,7 @@ use crate::render::doctor::{self as render, PageDetail};
 use crate::render::doctor_remedy::DoctorRemedies;
 use crate::render::doctor_verdict;
 use crate::render::escape;
+use crate::session::{Session, interruptible};
 use crate::store::doctor::read_deployment;
 
 /// About how many lines follow the page: the hints, and the shell's prompt.
@@ -147,20 +147,20 @@ fn codes() -> PossibleValuesParser {
     PossibleValuesParser::new(CHECKS.iter().map(|check| check.code))
 }
 
-pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
+pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     if args.list {
-        let view = context.ui.view();
-        let text = if context.ui.is_verbose() { render::rules(view) } else { render::list(view) };
-        context.ui.page(text)?;
+        let view = session.ui.view();
+        let text = if session.ui.is_verbose() { render::rules(view) } else { render::list(view) };
+        session.ui.page(text)?;
         return Ok(Exit::Done);
     }
-    refuse_data(context, &args)?;
+    refuse_data(session, &args)?;
     let acceptances = match &args.accept {
         Some(file) => accepted(file)?,
         None => Vec::new(),
     };
-    let catalog = context.catalog(&args.schemas)?;
-    let client = context.connect().await?;
+    let catalog = session.catalog(&args.schemas)?;
+    let client = session.connect().await?;
     let mut need = SampleNeed::Nothing;
     for check in &CHECKS {
         if args.is_chosen(check) {
@@ -181,7 +181,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         record_sample::schemas_in_use(&catalog, &sample)
     };
     let service_user = args.service_user.as_deref();
-    let local_clock = || context.now_ms();
+    let local_clock = || session.now_ms();
     let mut facts = interruptible(async {
         Ok(read_deployment(&client, &schemas, sample, service_user, &local_clock).await?)
     })
@@ -190,13 +190,13 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         let wanted = usize::try_from(args.sample).unwrap_or(usize::MAX);
         if facts.sample.is_ok() {
             let what = format!("Reading up to {wanted} Redis keys, and at most 32 MiB of values.");
-            context.ui.status(&what);
+            session.ui.status(&what);
         }
         let data = interruptible(async { Ok(data_sample::read(&client, &catalog, wanted).await?) });
         facts.data = Some(data.await?);
     }
     for schema in &schemas {
-        if let Some(window) = context.settings.retry_window(&schema.name) {
+        if let Some(window) = session.settings.retry_window(&schema.name) {
             facts.retry_windows.insert(schema.name.clone(), window);
         }
     }
@@ -210,11 +210,11 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
             lasting,
         };
         facts.observed = Some(match &facts.sample {
-            Ok(_) => watch.run(context, first_look).await?,
+            Ok(_) => watch.run(session, first_look).await?,
             Err(refusal) => Err(refusal.clone()),
         });
     }
-    let mut histories = Histories::new(context);
+    let mut histories = Histories::new(session);
     let is_chosen = |check: &DoctorCheck| args.is_chosen(check);
     if doctor::explores_schemas(is_chosen) {
         facts.explorations = histories.of_schemas(&schemas).await?;
@@ -223,17 +223,17 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     // Without names, a sample shows which schemas are in use, and it need not show all.
     let are_all = catalog.is_named() || facts.sample.as_ref().is_ok_and(|sample| sample.is_all);
     histories.show(&mut statements, &schemas, are_all).await?;
-    let now = humantime::format_rfc3339_seconds(context.now()).to_string();
+    let now = humantime::format_rfc3339_seconds(session.now()).to_string();
     let today = now.split('T').next().unwrap_or_default();
     doctor::accept(&mut statements, &acceptances, today);
     // The sort is stable, so the checks keep their order.
     statements.sort_by_key(|statement| position(statement.judgement.severity));
-    let lines = show(context, args.output, &statements, &catalog, &facts)?;
+    let lines = show(session, args.output, &statements, &catalog, &facts)?;
     if need != SampleNeed::Nothing && schemas.is_empty() {
-        record_sample::say_unseen(context, &facts.sample);
+        record_sample::say_unseen(session, &facts.sample);
     }
     if args.output == Output::Text {
-        repeat_verdict(context, &statements, lines)?;
+        repeat_verdict(session, &statements, lines)?;
     }
     Ok(match doctor::verdict(&statements) {
         DoctorVerdict::Findings => Exit::No,
@@ -243,9 +243,9 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
 }
 
 /// Refuses checks of data that are named without --data, and --debug with them.
-fn refuse_data(context: &Context, args: &Args) -> Result<()> {
+fn refuse_data(session: &Session, args: &Args) -> Result<()> {
     if args.data {
-        if context.settings.target().trace.is_some() {
+        if session.settings.target().trace.is_some() {
             let why = "--data cannot be used with --debug, which prints keys";
             return Err(CommandError::usage(why).hint("leave out --debug").into());
         }
@@ -274,7 +274,7 @@ fn position(severity: CheckSeverity) -> usize {
 
 /// Prints the statements and what belongs to them. Returns the number of lines of the page.
 fn show(
-    context: &mut Context,
+    session: &mut Session,
     output: Output,
     statements: &[Statement],
     catalog: &Catalog,
@@ -286,7 +286,7 @@ fn show(
         place.push(node.name.as_str());
     }
     let mut place = place.join(", ");
-    if let Some(name) = context.settings.context_name() {
+    if let Some(name) = session.settings.context_name() {
         place.push_str(&format!(" (context {name})"));
     }
     let detail = PageDetail {
@@ -294,12 +294,12 @@ fn show(
         schemas: &schemas,
         are_named: catalog.is_named(),
         shows_servers: facts.nodes.len() > 1,
-        is_verbose: context.ui.is_verbose(),
+        is_verbose: session.ui.is_verbose(),
     };
-    let mut invocation = context.ui.invocation().clone();
-    invocation.set_context(context.settings.context_name());
+    let mut invocation = session.ui.invocation().clone();
+    invocation.set_context(session.settings.context_name());
     let remedies = DoctorRemedies { invocation: &invocation, nodes: &facts.nodes };
-    let is_on_sandbox = context.is_on_sandbox();
+    let is_on_sandbox = session.is_on_sandbox();
     // Eviction and lost writes are only possible on a temporary local Redis, whatever server the
     // options name.
     let replay = |found: &Counterexample| {
@@ -315,17 +315,17 @@ fn show(
         values.push(render::statement(statement, &replay, remedies));
     }
     let mut lines = 0;
-    context.show(output, "checks", &values, |view| {
+    session.show(output, "checks", &values, |view| {
         let page = render::page(statements, detail, &replay, remedies, view);
         lines = page.lines().count();
         page
     })?;
     if output != Output::Text {
-        context.ui.status(&doctor_verdict::counts(statements));
+        session.ui.status(&doctor_verdict::counts(statements));
     }
     if let Some(rules) = render::missing_rules(statements) {
         let rules = escape::text(rules.as_bytes());
-        context.ui.hint(&format!(
+        session.ui.hint(&format!(
             "an administrator can allow all of this with ACL SETUSER and these rules: {rules} \
              (docs/doctor.md, Rights, has all)"
         ));
@@ -334,18 +334,18 @@ fn show(
         if let Some(line) = coverage::left_out(catalog)
             && facts.sample.is_ok()
         {
-            context.ui.note(&line);
+            session.ui.note(&line);
         }
         let names_context = |statement: &Statement| {
             statement.remedy().is_some_and(|remedy| remedy.contains("context set NAME"))
         };
-        if context.settings.context_name().is_none() && statements.iter().any(names_context) {
-            context.ui.hint(
+        if session.settings.context_name().is_none() && statements.iter().any(names_context) {
+            session.ui.hint(
                 "NEW-NAME is the name of a new context, which stores how to connect; then pass \
                  --context NEW-NAME",
             );
         }
-        context.ui.hint(
+        session.ui.hint(
             "`idemctl help doctor` explains the words on this page, and docs/doctor.md describes each \
              check",
         );
@@ -355,10 +355,10 @@ fn show(
 
 /// Repeats the verdict below a page that is longer than the terminal, because its first line has
 /// left the screen. `lines` is the number of lines of the page.
-fn repeat_verdict(context: &mut Context, statements: &[Statement], lines: usize) -> Result<()> {
-    if context.ui.is_taller_than_terminal(lines + HINT_LINES) {
-        let palette = context.ui.view().palette;
-        context.ui.page(doctor_verdict::line(statements, palette) + "\n")?;
+fn repeat_verdict(session: &mut Session, statements: &[Statement], lines: usize) -> Result<()> {
+    if session.ui.is_taller_than_terminal(lines + HINT_LINES) {
+        let palette = session.ui.view().palette;
+        session.ui.page(doctor_verdict::line(statements, palette) + "\n")?;
     }
     Ok(())
 }

@@ -13,7 +13,6 @@ use clap::{Args as ClapArgs, ValueEnum};
 use serde_json::Map;
 
 use crate::args::{ScanArgs, SchemaArgs, SelectArgs, TabularOutput, ThresholdArgs, parse_duration};
-use crate::context::Context;
 use crate::domain::duplicates::{
     CompareCounts, CompareRule, ComparedRecord, GroupedRecords, PointerTally, UnknownBecause,
     check_pointer,
@@ -25,6 +24,7 @@ use crate::render::columns::Separated;
 use crate::render::duplicates::{DuplicatesReport, duplicate_rows, json, text};
 use crate::render::{coverage, words};
 use crate::scan::{ScanEnd, ScanReport, explain_nothing};
+use crate::session::Session;
 
 /// Find records with different idempotency keys that are of one operation
 ///
@@ -183,7 +183,7 @@ struct Scanned {
     server: String,
 }
 
-pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
+pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let rule = args.rule()?;
     let read = match &args.from {
         Some(path) => {
@@ -192,7 +192,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
             if read.replaced > 0 {
                 let lines = words::counted(read.replaced, "line");
                 let have = if read.replaced == 1 { "has" } else { "have" };
-                context.ui.note(&format!(
+                session.ui.note(&format!(
                     "{lines} {have} the schema and key of a later line, which counts instead"
                 ));
             }
@@ -204,24 +204,24 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
                 scanned: None,
             }
         }
-        None => scan(context, &args, &rule).await?,
+        None => scan(session, &args, &rule).await?,
     };
-    show(context, &args, &rule, read).await
+    show(session, &args, &rule, read).await
 }
 
-async fn scan(context: &mut Context, args: &Args, rule: &CompareRule) -> Result<ReadRecords> {
-    let catalog = context.catalog(&args.schemas)?;
+async fn scan(session: &mut Session, args: &Args, rule: &CompareRule) -> Result<ReadRecords> {
+    let catalog = session.catalog(&args.schemas)?;
     if catalog.scanned().is_empty() {
         return Err(CommandError::usage("no schema to compare")
             .hint("name one with --schema")
             .into());
     }
     if let Some(remark) = args.select.filter.remark(&catalog) {
-        context.ui.status(&remark);
+        session.ui.status(&remark);
     }
-    let reader = context.connect_reader().await?.scanning(args.scan.scan_options());
+    let reader = session.connect_reader().await?.scanning(args.scan.scan_options());
     let server = reader.name();
-    let read = scanning::read(context, args, rule, &catalog, reader).await?;
+    let read = scanning::read(session, args, rule, &catalog, reader).await?;
     Ok(ReadRecords {
         records: read.records,
         counts: read.counts,
@@ -233,7 +233,7 @@ async fn scan(context: &mut Context, args: &Args, rule: &CompareRule) -> Result<
 
 /// Groups what was read and shows it.
 async fn show(
-    context: &mut Context,
+    session: &mut Session,
     args: &Args,
     rule: &CompareRule,
     read: ReadRecords,
@@ -268,34 +268,34 @@ async fn show(
         // Nothing was grouped, so it must not look as if there were no groups.
         TabularOutput::Text if is_interrupted => {}
         TabularOutput::Text => {
-            context.ui.page(text::groups(&report, is_complete, context.ui.view()))?
+            session.ui.page(text::groups(&report, is_complete, session.ui.view()))?
         }
         TabularOutput::Csv => {
-            context.ui.data(duplicate_rows::rows(&report, Separated::csv(args.raw_csv)))?
+            session.ui.data(duplicate_rows::rows(&report, Separated::csv(args.raw_csv)))?
         }
         TabularOutput::Tsv => {
-            context.ui.data(duplicate_rows::rows(&report, Separated::tsv(args.raw_csv)))?
+            session.ui.data(duplicate_rows::rows(&report, Separated::tsv(args.raw_csv)))?
         }
-        TabularOutput::Json => context.ui.data(json::document(&report, covered))?,
-        TabularOutput::Jsonl => context.ui.data(json::lines(&report))?,
+        TabularOutput::Json => session.ui.data(json::document(&report, covered))?,
+        TabularOutput::Jsonl => session.ui.data(json::lines(&report))?,
     }
-    context.ui.flush()?;
+    session.ui.flush()?;
     if leaves_fingerprints_out {
-        context.ui.note(
+        session.ui.note(
             "fingerprints were not compared, because more than 1,000,000 records have one that \
             others have as well",
         );
     }
     if is_interrupted {
-        context.ui.status("Interrupted, so nothing was grouped.");
+        session.ui.status("Interrupted, so nothing was grouped.");
     } else {
         for line in text::summary(&report) {
-            context.ui.status(&line);
+            session.ui.status(&line);
         }
     }
     let has_groups = !grouped.groups.is_empty();
     if let Some(scanned) = scanned {
-        scanned.end(context, counts.records).await?;
+        scanned.end(session, counts.records).await?;
     }
     if !is_complete {
         return Ok(Exit::Partial);
@@ -317,21 +317,21 @@ impl Scanned {
     ///
     /// # Errors
     /// The scan is not complete.
-    async fn end(self, context: &mut Context, records: u64) -> Result<()> {
+    async fn end(self, session: &mut Session, records: u64) -> Result<()> {
         let Self { catalog, report, server } = self;
         let keys = words::counted(report.keys, "key");
         if matches!(report.end, ScanEnd::Complete) && records == 0 {
             let none = report.coverage.none_selected();
-            context.ui.status(&format!("{none} among {keys} of {server}"));
-            let reader = context.connect_reader().await?;
-            explain_nothing(context, &catalog, &reader).await;
+            session.ui.status(&format!("{none} among {keys} of {server}"));
+            let reader = session.connect_reader().await?;
+            explain_nothing(session, &catalog, &reader).await;
         }
-        if !context.ui.is_verbose() {
+        if !session.ui.is_verbose() {
             for line in coverage::unrecognised(&report.coverage, &catalog) {
-                context.ui.status(&line);
+                session.ui.status(&line);
             }
         }
-        report.show_coverage(context, &catalog);
+        report.show_coverage(session, &catalog);
         let so_far = format!("{} among {keys} of {server}", words::counted(records, "record"));
         report.require_complete("the comparison is", &so_far)
     }

@@ -13,7 +13,6 @@ use uuid::Uuid;
 
 use self::explored::{ChosenArgs, ExploredPrograms};
 use crate::args::{JunitArgs, Output, SchemaArgs};
-use crate::context::Context;
 use crate::domain::exploration::{
     AcceptedFrontiers, Assumption, Exploration, ExplorationBounds, FaultBudget, ScheduleToken,
 };
@@ -23,6 +22,7 @@ use crate::explore::SearchLimits;
 use crate::files;
 use crate::interrupt::Interrupt;
 use crate::render::exploration::{self as render, ShownExplorations};
+use crate::session::Session;
 use crate::sim::TEST_KEYS_LIVE;
 use crate::sim::exploration::{ExplorationPlace, ExplorationTask};
 
@@ -206,7 +206,7 @@ impl Args {
     }
 }
 
-pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
+pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let accepted = args.expect.as_deref().map(accepted).transpose()?;
     if args.chosen.mix.is_some() && args.workers < 2 {
         return Err(CommandError::usage("--mix: two schemas need at least two workers").into());
@@ -216,16 +216,16 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
             CommandError::usage("--payloads: two payloads need at least two workers").into()
         );
     }
-    let choice = explored::choose(context, &args.chosen, &args.schemas)?;
+    let choice = explored::choose(session, &args.chosen, &args.schemas)?;
     if let Some(accepted) = &accepted {
         refuse_smaller_bounds(&args, &choice, accepted)?;
     }
     // After Ctrl-C and SIGTERM, the keys that explore created are still removed.
     let interrupt = Interrupt::listen()?;
     interrupt.handle_terminate()?;
-    let (client, target) = context.load_server("Exploring").await?;
+    let (client, target) = session.load_server("Exploring").await?;
     // Only a temporary local Redis has no other clients.
-    let is_private = context.is_on_sandbox();
+    let is_private = session.is_on_sandbox();
     if client.is_cluster() {
         let stop = CommandError::usage(
             "explore does not run on a cluster, because a node does not serve every key",
@@ -239,21 +239,21 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     // Eviction, restart and failover would affect every key of a server.
     explored::permits(&args.chosen, args.faults(), is_private)?;
     if args.chosen.replay.is_empty() {
-        search(context, &args, &choice, accepted.as_ref(), place).await
+        search(session, &args, &choice, accepted.as_ref(), place).await
     } else {
-        replay(context, &args, &choice, place).await
+        replay(session, &args, &choice, place).await
     }
 }
 
 async fn search(
-    context: &mut Context,
+    session: &mut Session,
     args: &Args,
     choice: &ExploredPrograms,
     accepted: Option<&AcceptedFrontiers>,
     place: ExplorationPlace<'_>,
 ) -> Result<Exit> {
     let mut explorations = Vec::new();
-    let progress = context.ui.progress_of("explored", Some(choice.programs.len() as u64));
+    let progress = session.ui.progress_of("explored", Some(choice.programs.len() as u64));
     for services in &choice.programs {
         let task = task(args, services, place.is_private)?;
         let explored = if args.explores_twice() {
@@ -288,11 +288,11 @@ async fn search(
         );
         return Err(CommandError::interrupted(message).into());
     }
-    show(context, args, &explorations, accepted)
+    show(session, args, &explorations, accepted)
 }
 
 fn show(
-    context: &mut Context,
+    session: &mut Session,
     args: &Args,
     explorations: &[Exploration],
     accepted: Option<&AcceptedFrontiers>,
@@ -304,7 +304,7 @@ fn show(
         changed = accepted.changed_schemas(explorations);
     }
     if let Some(picture) = picture(args, explorations) {
-        context.ui.data(picture)?;
+        session.ui.data(picture)?;
     } else {
         let mut of_all = Map::new();
         if let Some(differences) = &differences {
@@ -321,7 +321,7 @@ fn show(
             differences: differences.as_deref(),
             changed: &changed,
         };
-        context.show_with(args.output, "schemas", &values, &of_all, |view| {
+        session.show_with(args.output, "schemas", &values, &of_all, |view| {
             render::text(shown, view)
         })?;
     }
@@ -360,7 +360,7 @@ fn picture(args: &Args, explorations: &[Exploration]) -> Option<String> {
 
 /// Executes the histories of the given tokens.
 async fn replay(
-    context: &mut Context,
+    session: &mut Session,
     args: &Args,
     choice: &ExploredPrograms,
     place: ExplorationPlace<'_>,
@@ -377,7 +377,7 @@ async fn replay(
         }
         executed.push(again(token, &task(args, services, place.is_private)?, place).await?);
     }
-    show(context, args, &executed, None)
+    show(session, args, &executed, None)
 }
 
 async fn again(

@@ -9,14 +9,14 @@ use clap::Args as ClapArgs;
 use crate::args::{ChangeArgs, ConfirmArgs, KeysArgs, Output, SchemaArgs, parse_ttl};
 use crate::change::named_locks::{self, LockAction, LockDecision, NamedLocks};
 use crate::change::write_report;
-use crate::context::Context;
-use crate::context::key_list::KeyList;
 use crate::domain::change::extension::{self, Needless};
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::duration;
 use crate::domain::record::{Record, age};
 use crate::domain::schema::TtlOf;
 use crate::exit::Exit;
+use crate::session::Session;
+use crate::session::key_list::KeyList;
 use crate::store::read::lookup::Lookup;
 use crate::store::{KeyAction, ReadLimit};
 
@@ -53,9 +53,9 @@ pub struct Args {
     schemas: SchemaArgs,
 }
 
-pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
-    let catalog = context.catalog(&args.schemas)?;
-    let keys = KeyList::all(&args.keys, context, named_locks::MOST)?;
+pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
+    let catalog = session.catalog(&args.schemas)?;
+    let keys = KeyList::all(&args.keys, session, named_locks::MOST)?;
     let lookup = Lookup {
         head: ReadLimit::Whole,
         thresholds: Thresholds::default(),
@@ -70,28 +70,28 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         removes: false,
     };
     let mut locks =
-        NamedLocks::find(context, &catalog, &lookup, keys, action, |record| decide(record, millis))
+        NamedLocks::find(session, &catalog, &lookup, keys, action, |record| decide(record, millis))
             .await?;
     // JSON is written once, after the change, because it reports the outcomes.
     if args.output == Output::Text {
-        locks.show(context)?;
+        locks.show(session)?;
     }
     if locks.refused().any(|why| why == NO_EXPIRY) {
         let hint = "`idemctl sweep --orphaned` removes all locks that never expire, and `idemctl \
             force-unlock KEY` removes one lock";
-        context.ui.hint(hint);
+        session.ui.hint(hint);
     }
     let possible = locks.possible();
     let time = duration::short(millis);
     if possible > 0 && locks.describe_begin() {
-        context.ui.status(&format!(
+        session.ui.status(&format!(
             "Retries with these keys are rejected for {time} from now, unless a worker finishes \
             earlier."
         ));
     }
     let mut ended = Ok(());
     if args.confirm_args.dry_run {
-        context.ui.status("dry run: nothing was changed");
+        session.ui.status("dry run: nothing was changed");
     } else if possible > 0 {
         let them =
             if possible == 1 { "this lock".to_owned() } else { format!("these {possible} locks") };
@@ -99,12 +99,12 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         let accounted =
             ChangeArgs { confirm_args: args.confirm_args.clone(), ..ChangeArgs::default() };
         let question = format!("Extend {them} to {time} from now?");
-        ended = locks.change(context, &accounted, &question).await;
-        locks.print_done(context);
+        ended = locks.change(session, &accounted, &question).await;
+        locks.print_done(session);
     }
     // Changes are reported even if an error followed. Without a confirmation, nothing was tried.
     if ended.is_ok() || locks.was_tried() {
-        write_report(context, args.output, &locks.report())?;
+        write_report(session, args.output, &locks.report())?;
     }
     ended?;
     locks.exit()

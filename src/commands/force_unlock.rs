@@ -8,8 +8,6 @@ use crate::args::{ChangeArgs, KeysArgs, Output, SchemaArgs, ThresholdArgs};
 use crate::change;
 use crate::change::named_locks::{self, LockAction, LockDecision, NamedLocks};
 use crate::change::write_report;
-use crate::context::Context;
-use crate::context::key_list::KeyList;
 use crate::domain::change::expect::{self, Expectation};
 use crate::domain::change::unlock;
 use crate::domain::record::{Record, TimeLeft};
@@ -18,6 +16,8 @@ use crate::domain::step::Answer;
 use crate::exit::{CommandError, Exit};
 use crate::render::invocation::name_of;
 use crate::render::{document, escape, record_json, words};
+use crate::session::Session;
+use crate::session::key_list::KeyList;
 use crate::store::read::lookup::Lookup;
 use crate::store::{KeyAction, ReadLimit};
 
@@ -65,9 +65,9 @@ const UNLOCK: LockAction = LockAction {
     removes: true,
 };
 
-pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
-    let catalog = context.catalog(&args.schemas)?;
-    let keys = KeyList::all(&args.keys, context, named_locks::MOST)?;
+pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
+    let catalog = session.catalog(&args.schemas)?;
+    let keys = KeyList::all(&args.keys, session, named_locks::MOST)?;
     let is_one = keys.len() == 1;
     if args.expect.is_some() && !is_one {
         return Err(
@@ -79,24 +79,24 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         thresholds: args.thresholds.thresholds(),
         includes_results_of_others: false,
     };
-    let locks = NamedLocks::find(context, &catalog, &lookup, keys, UNLOCK, decide).await?;
+    let locks = NamedLocks::find(session, &catalog, &lookup, keys, UNLOCK, decide).await?;
     if is_one {
-        unlock_one(context, &args, locks).await
+        unlock_one(session, &args, locks).await
     } else {
-        unlock_several(context, &args, locks).await
+        unlock_several(session, &args, locks).await
     }
 }
 
 /// Unlocks the only key that was named, and shows its whole record.
-async fn unlock_one(context: &mut Context, args: &Args, mut locks: NamedLocks) -> Result<Exit> {
+async fn unlock_one(session: &mut Session, args: &Args, mut locks: NamedLocks) -> Result<Exit> {
     let Some(lock) = locks.first_possible() else { return locks.exit() };
     let record = lock.record.clone();
     let key_index = lock.key_index;
     if args.output == Output::Text {
         // The command line for scripts needs --confirm with the context that protects the server,
         // even if that context has the server under another address.
-        context.learn_protection().await;
-        explain(context, &record, key_index, args.change_args.confirm_args.reason.as_deref())?;
+        session.learn_protection().await;
+        explain(session, &record, key_index, args.change_args.confirm_args.reason.as_deref())?;
     }
     // The record is shown first, so that the operator sees which lock exists instead.
     if let Some(expected) = &args.expect
@@ -109,52 +109,52 @@ async fn unlock_one(context: &mut Context, args: &Args, mut locks: NamedLocks) -
         .into());
     }
     if args.change_args.confirm_args.dry_run {
-        write_record(context, args.output, &record, "dry-run", None)?;
-        context.ui.status("dry run: nothing was changed");
+        write_record(session, args.output, &record, "dry-run", None)?;
+        session.ui.status("dry run: nothing was changed");
         return Ok(Exit::Done);
     }
-    let ended = locks.change(context, &args.change_args, "Remove this lock?").await;
+    let ended = locks.change(session, &args.change_args, "Remove this lock?").await;
     // A lock that was removed is reported even if an error followed.
     if locks.done() > 0 {
-        write_record(context, args.output, &record, "unlocked", locks.backup())?;
+        write_record(session, args.output, &record, "unlocked", locks.backup())?;
         let backup = match locks.backup() {
             Some(file) => format!("; backup: {file}"),
             None => String::new(),
         };
-        context.ui.status(&format!("Unlocked {}{backup}", escape::key(&record.key)));
-        read_back(context, &record, key_index).await;
+        session.ui.status(&format!("Unlocked {}{backup}", escape::key(&record.key)));
+        read_back(session, &record, key_index).await;
     }
     ended?;
     locks.exit()
 }
 
 /// Unlocks several keys, which are shown in one table.
-async fn unlock_several(context: &mut Context, args: &Args, mut locks: NamedLocks) -> Result<Exit> {
+async fn unlock_several(session: &mut Session, args: &Args, mut locks: NamedLocks) -> Result<Exit> {
     if args.output == Output::Text {
-        locks.show(context)?;
+        locks.show(session)?;
     }
     let possible = locks.possible();
     if possible > 0 {
         if locks.describe_begin() {
-            context.ui.status(
+            session.ui.status(
                 "The next request with each unlocked key executes the operation, unless a result \
                 is stored.",
             );
         }
-        context.ui.warning("if a worker is still running, the operation executes twice");
+        session.ui.warning("if a worker is still running, the operation executes twice");
     }
     let mut ended = Ok(());
     if args.change_args.confirm_args.dry_run {
-        context.ui.status("dry run: nothing was changed");
+        session.ui.status("dry run: nothing was changed");
     } else if possible > 0 {
         let them =
             if possible == 1 { "this lock".to_owned() } else { format!("these {possible} locks") };
-        ended = locks.change(context, &args.change_args, &format!("Remove {them}?")).await;
-        locks.print_done(context);
+        ended = locks.change(session, &args.change_args, &format!("Remove {them}?")).await;
+        locks.print_done(session);
     }
     // Changes are reported even if an error followed. Without a confirmation, nothing was tried.
     if ended.is_ok() || locks.was_tried() {
-        write_report(context, args.output, &locks.report())?;
+        write_report(session, args.output, &locks.report())?;
     }
     ended?;
     locks.exit()
@@ -190,19 +190,19 @@ fn shown_in_table(record: &Record, key_index: usize) -> String {
 }
 
 fn explain(
-    context: &mut Context,
+    session: &mut Session,
     record: &Record,
     key_index: usize,
     reason: Option<&str>,
 ) -> Result<()> {
-    change::show_record(context, Output::Text, record)?;
+    change::show_record(session, Output::Text, record)?;
     let redis_key = escape::text(&record.seen.keys[key_index].redis_key);
     if record.state.is_result() {
         let then = match unlock::answer_without(record, key_index) {
             Answer::Replay => "The result remains, and retries get it.",
             _ => "The result remains.",
         };
-        context.ui.status(&format!("This removes the lock {redis_key}. {then}"));
+        session.ui.status(&format!("This removes the lock {redis_key}. {then}"));
         return Ok(());
     }
     let worker = match record.owner() {
@@ -215,8 +215,8 @@ fn explain(
         }
         _ => ("", "may execute twice"),
     };
-    context.ui.status(&format!("This removes the lock {redis_key}.{then}"));
-    context.ui.warning(&format!(
+    session.ui.status(&format!("This removes the lock {redis_key}.{then}"));
+    session.ui.warning(&format!(
         "if {worker} is still running, the operation {twice}; {}",
         words::late_worker(&record.schema)
     ));
@@ -225,47 +225,47 @@ fn explain(
         let token = token.to_string();
         let mut words = vec!["force-unlock", &name, "--expect", &token];
         // A protected context does not accept --yes alone.
-        match context.settings.context_name() {
-            Some(name) if context.settings.is_protected() => words.extend(["--confirm", name]),
+        match session.settings.context_name() {
+            Some(name) if session.settings.is_protected() => words.extend(["--confirm", name]),
             _ => words.push("--yes"),
         }
         if let Some(reason) = reason {
             words.extend(["--reason", reason]);
         }
-        let line = context.ui.invocation().command_line(words);
-        context.ui.status(&format!("For scripts: `{line}`"));
+        let line = session.ui.invocation().command_line(words);
+        session.ui.status(&format!("For scripts: `{line}`"));
     }
     Ok(())
 }
 
 /// Prints the current state, because a request may have acquired the lock again at once. If reading
 /// fails, prints nothing, because the lock was removed in any case.
-async fn read_back(context: &mut Context, record: &Record, key_index: usize) {
-    let Ok(mut reader) = context.connect_reader().await else { return };
+async fn read_back(session: &mut Session, record: &Record, key_index: usize) {
+    let Ok(mut reader) = session.connect_reader().await else { return };
     let wanted = vec![record.schema.redis_keys(&record.key)];
     // The beginning of the value is enough, because only the existence of the record is printed.
     let Ok(mut seen) = reader.read_or_fail(&wanted, ReadLimit::Bytes(1024)).await else { return };
     match seen.pop() {
         // Otherwise other Redis keys may still reject the next request.
         Some(Ok(now)) if now.is_absent() && record.schema.answers_by_record() => {
-            context.ui.status("Read back: the key is free.")
+            session.ui.status("Read back: the key is free.")
         }
         Some(Ok(_)) if record.state.is_result() => {
-            context.ui.status("Read back: the result is still stored.")
+            session.ui.status("Read back: the result is still stored.")
         }
         // Parts of a record may remain.
         Some(Ok(now)) if now.keys[key_index].content.is_absent() => {
-            context.ui.status("Read back: the lock is gone.")
+            session.ui.status("Read back: the lock is gone.")
         }
         Some(Ok(_)) => {
-            context.ui.status("Read back: the next request has acquired the key already.")
+            session.ui.status("Read back: the next request has acquired the key already.")
         }
         _ => {}
     }
 }
 
 fn write_record(
-    context: &mut Context,
+    session: &mut Session,
     output: Output,
     record: &Record,
     outcome: &str,
@@ -278,5 +278,5 @@ fn write_record(
         Output::Jsonl => record,
     };
     let more = document::fields(json!({ "outcome": outcome, "backup": backup }));
-    Ok(context.ui.data(document::line(&document::with(first, more)))?)
+    Ok(session.ui.data(document::line(&document::with(first, more)))?)
 }

@@ -35,8 +35,6 @@ use clap::Args as ClapArgs;
 use serde_json::{Map, Value};
 
 use crate::args::{FollowArgs, KeysArgs, Output, ScanArgs, SchemaArgs, ThresholdArgs};
-use crate::context::key_list::KeyList;
-use crate::context::{Context, interruptible};
 use crate::domain::diagnosis::OVERSIZED_BYTES;
 use crate::domain::record::{Given, Record, name};
 use crate::domain::schema::Catalog;
@@ -45,6 +43,8 @@ use crate::render::invocation::word;
 use crate::render::record_json::RecordJson;
 use crate::render::{escape, exploration, record, unclaimed_key};
 use crate::scan;
+use crate::session::key_list::KeyList;
+use crate::session::{Session, interruptible};
 use crate::store::read::lookup::{Lookup, LookupResult};
 use crate::store::{ReadLimit, RecordReader};
 use crate::watch::{self, Watch};
@@ -145,16 +145,16 @@ impl Args {
 }
 
 /// Runs `inspect`. The exit status says whether every key has a record.
-pub async fn run(context: &mut Context, mut args: Args) -> Result<Exit> {
+pub async fn run(session: &mut Session, mut args: Args) -> Result<Exit> {
     // `--watch KEY`: the option takes an optional interval, so that clap gives it the first key.
     let first = args.follow.watch.take_key();
     args.keys.keys.splice(0..0, first);
-    let watch = Watch::of(context, &args.follow, args.output == Output::Text)?;
+    let watch = Watch::of(session, &args.follow, args.output == Output::Text)?;
     check_options(&args, watch.is_some())?;
     let named = if args.find.is_some() || args.request_body.is_some() {
         Vec::new()
     } else {
-        KeyList::all(&args.keys, context, MOST)?
+        KeyList::all(&args.keys, session, MOST)?
     };
     // What the options alone can refuse is refused before the first connection. Only the file of
     // --request-body is read later.
@@ -164,10 +164,10 @@ pub async fn run(context: &mut Context, mut args: Args) -> Result<Exit> {
         )
         .into());
     }
-    let catalog = context.catalog(&args.schemas)?;
-    let mut reader = context.connect_reader().await?;
+    let catalog = session.catalog(&args.schemas)?;
+    let mut reader = session.connect_reader().await?;
     if let Some(text) = &args.find {
-        return find_and_inspect(context, &args, text.as_bytes(), catalog, reader).await;
+        return find_and_inspect(session, &args, text.as_bytes(), catalog, reader).await;
     }
     let keys = match &args.request_body {
         Some(file) => request_body::keys(&catalog, file)?.into_iter().map(Given::word).collect(),
@@ -176,9 +176,9 @@ pub async fn run(context: &mut Context, mut args: Args) -> Result<Exit> {
     if let Some(watch) = watch {
         let lookup = lookup(&args);
         let following = (&watch, &args);
-        return follow::follow(context, &mut reader, &catalog, keys, &lookup, following).await;
+        return follow::follow(session, &mut reader, &catalog, keys, &lookup, following).await;
     }
-    inspect(context, &args, &catalog, reader, keys, true).await
+    inspect(session, &args, &catalog, reader, keys, true).await
 }
 
 /// Refuses options that do not go together.
@@ -199,7 +199,7 @@ fn check_options(args: &Args, is_watch: bool) -> Result<()> {
 /// `--find TEXT`: scans for the keys that contain the text. Inspects the only one, or for programs
 /// all of them. Several are listed for people.
 async fn find_and_inspect(
-    context: &mut Context,
+    session: &mut Session,
     args: &Args,
     text: &[u8],
     mut catalog: Catalog,
@@ -210,13 +210,13 @@ async fn find_and_inspect(
         // schemas could hide the key.
         catalog = catalog.with_all_chosen();
     }
-    let mut found = find::find(context, args, text, &catalog, &reader).await?;
+    let mut found = find::find(session, args, text, &catalog, &reader).await?;
     let Some(names) = found.names.take() else {
         found.require_complete(&reader)?;
         return Ok(Exit::Done);
     };
     let has_all_keys = found.are_complete();
-    let shown = inspect(context, args, &catalog, reader.clone(), names, has_all_keys);
+    let shown = inspect(session, args, &catalog, reader.clone(), names, has_all_keys);
     let shown = interruptible(shown).await;
     // That the scan is incomplete matters more than the exit code of the records that it found.
     found.require_complete(&reader)?;
@@ -236,7 +236,7 @@ fn lookup(args: &Args) -> Lookup {
 /// Reads and shows the records of these keys. `has_all_keys` is false if an incomplete scan found
 /// the keys.
 async fn inspect(
-    context: &mut Context,
+    session: &mut Session,
     args: &Args,
     catalog: &Catalog,
     mut reader: RecordReader,
@@ -247,23 +247,23 @@ async fn inspect(
     let results = lookup.find(&mut reader, catalog, keys).await?;
     let mut results = LookupResult::each_once(results);
     for result in &mut results {
-        context.complete_advice(&mut result.records);
+        session.complete_advice(&mut result.records);
     }
     let exit = exit_of(&results);
     match &args.body {
-        Some(file) => write_body::write(context, &results, file, args.force)?,
-        None => show(context, &results, args, has_all_keys).await?,
+        Some(file) => write_body::write(session, &results, file, args.force)?,
+        None => show(session, &results, args, has_all_keys).await?,
     }
 
     // Stdout or the pager has the data now. Everything that follows is for people, on stderr.
     for result in &results {
-        report(context, catalog, &reader, result);
+        report(session, catalog, &reader, result);
     }
     if results.iter().any(|result| result.why_unread.is_some()) && !catalog.is_named() {
-        context.ui.hint("pass --schema NAME to read only that schema's keys");
+        session.ui.hint("pass --schema NAME to read only that schema's keys");
     }
     if !reader.keeps_idle_times() {
-        context.ui.detail(
+        session.ui.detail(
             "The idle time is not shown, because earlier reads of idemctl count as accesses here. \
             CLIENT NO-TOUCH prevents that; it needs Redis 7.2 and the permission for CLIENT, and \
             is not used on clusters.",
@@ -271,16 +271,16 @@ async fn inspect(
     }
     // A scan for a text has read every schema already.
     if args.find.is_none() {
-        other_schemas::hint(context, &mut reader, catalog, &lookup, (&results, &args.schemas))
+        other_schemas::hint(session, &mut reader, catalog, &lookup, (&results, &args.schemas))
             .await;
     }
     // A replica without its master may show an old state, without any error.
     if let Some(why) = reader.why_stale().await {
-        context.ui.warning(&why);
+        session.ui.warning(&why);
     }
     // If no key exists, the operator may have named the wrong database.
     if results.iter().all(|result| result.records.is_empty() && result.unclaimed.is_empty()) {
-        scan::show_other_databases(context, &reader).await;
+        scan::show_other_databases(session, &reader).await;
     }
     Ok(exit)
 }
@@ -306,7 +306,7 @@ fn exit_of(results: &[LookupResult]) -> Exit {
 
 /// Prints the records, as pages or as JSON.
 async fn show(
-    context: &mut Context,
+    session: &mut Session,
     results: &[LookupResult],
     args: &Args,
     has_all_keys: bool,
@@ -326,7 +326,7 @@ async fn show(
 
     let mut pasts = vec![None; records.len()];
     if args.explain {
-        pasts = explain::pasts(context, &records).await?;
+        pasts = explain::pasts(session, &records).await?;
         let mut explained = Vec::new();
         for (record, past) in records.iter().zip(&pasts) {
             if let Some(past) = past {
@@ -344,7 +344,7 @@ async fn show(
             shown.push(RecordJson::of(record, args.reveal));
         }
     }
-    context.show_with(args.output, "records", &shown, &document_fields, |view| {
+    session.show_with(args.output, "records", &shown, &document_fields, |view| {
         let mut pages = Vec::with_capacity(records.len());
         for (record, past) in records.iter().zip(&pasts) {
             let mut page = record::page(record, view, args.reveal);
@@ -362,30 +362,30 @@ async fn show(
 }
 
 /// Reports that a key has no record or several, or that some Redis keys were not read.
-fn report(context: &mut Context, catalog: &Catalog, reader: &RecordReader, found: &LookupResult) {
+fn report(session: &mut Session, catalog: &Catalog, reader: &RecordReader, found: &LookupResult) {
     let key = escape::text(&found.given);
     match found.records.len() {
-        0 => report_no_record(context, catalog, reader, found),
+        0 => report_no_record(session, catalog, reader, found),
         1 => {}
         count => {
             let names: Vec<_> =
                 found.records.iter().map(|record| record.schema.name.as_str()).collect();
             let names = names.join(" and ");
             let shows_one = one_of(found);
-            context.ui.warning(&format!(
+            session.ui.warning(&format!(
                 "{key}: {count} records, under {names}; to show one, use {shows_one}"
             ));
         }
     }
     if let Some(unread) = &found.why_unread {
         let schemas = found.unread_schemas.join(", ");
-        context.ui.warning(&format!("{key}: could not read the keys of {schemas}: {unread}"));
+        session.ui.warning(&format!("{key}: could not read the keys of {schemas}: {unread}"));
     }
 }
 
 /// Reports which Redis keys were read for a key without a record, and those of them that exist.
 fn report_no_record(
-    context: &mut Context,
+    session: &mut Session,
     catalog: &Catalog,
     reader: &RecordReader,
     found: &LookupResult,
@@ -393,10 +393,10 @@ fn report_no_record(
     let key = escape::text(&found.given);
     if !found.unclaimed.is_empty() && (found.why_unread.is_none() || !found.checked.is_empty()) {
         for unclaimed in &found.unclaimed {
-            context.ui.status(&unclaimed_key::line(unclaimed));
+            session.ui.status(&unclaimed_key::line(unclaimed));
         }
         for name in unclaimed_key::leaving_out(&found.unclaimed) {
-            context.ui.hint(&format!(
+            session.ui.hint(&format!(
                 "[keys] in the schema.toml of {name} defines which Redis keys are records"
             ));
         }
@@ -406,15 +406,15 @@ fn report_no_record(
             None => false,
         };
         let part = if is_forbidden { " among the keys that this user may read" } else { "" };
-        context.ui.status(&format!("{key}: no record on {}{part}", reader.name()));
+        session.ui.status(&format!("{key}: no record on {}{part}", reader.name()));
         let checked: Vec<_> = found.checked.iter().map(|key| escape::text(key)).collect();
-        context.ui.hint(&format!("checked {}", checked.join("  ")));
+        session.ui.hint(&format!("checked {}", checked.join("  ")));
         let mut schemas = catalog.chosen().iter();
         if schemas.any(|schema| schema.takes_prefix && !schema.has_prefix()) {
-            context.ui.hint("if your deployment puts a prefix before its keys, pass --prefix");
+            session.ui.hint("if your deployment puts a prefix before its keys, pass --prefix");
         }
     } else if found.why_unread.is_none() {
-        context.ui.status(&format!(
+        session.ui.status(&format!(
             "{key}: not a key of the chosen schemas, and not an existing Redis key"
         ));
         let mut templates = Vec::new();
@@ -423,7 +423,7 @@ fn report_no_record(
                 templates.push(escape::again(&template));
             }
         }
-        context.ui.hint(&format!("keys of these schemas look like {}", templates.join("  ")));
+        session.ui.hint(&format!("keys of these schemas look like {}", templates.join("  ")));
     }
     // If none of the Redis keys could be read, the warning about them is enough.
 }

@@ -10,7 +10,6 @@ use self::rows::{ListRows, RowLimit, RowStyle};
 use crate::args::{
     FollowArgs, Format, ScanArgs, SchemaArgs, SelectArgs, ShowArgs, Sort, ThresholdArgs,
 };
-use crate::context::Context;
 use crate::domain::diagnosis::FindingCode;
 use crate::domain::record::{FieldSet, ValueField};
 use crate::domain::schema::{Catalog, State};
@@ -22,6 +21,7 @@ use crate::exit::{CommandError, Exit};
 use crate::interrupt::Interrupt;
 use crate::render::{coverage, words};
 use crate::scan::{self, Lengths, Scan, ScanEnd, ScanQuery, ScanReport};
+use crate::session::Session;
 use crate::store::{ReadLimit, RecordReader};
 use crate::watch::{self, Watch};
 
@@ -80,8 +80,8 @@ pub struct Args {
     schemas: SchemaArgs,
 }
 
-pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
-    let catalog = context.catalog(&args.schemas)?;
+pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
+    let catalog = session.catalog(&args.schemas)?;
     if catalog.scanned().is_empty() {
         return Err(CommandError::usage("no schema to list").hint("name one with --schema").into());
     }
@@ -94,12 +94,12 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     }
     let selection = args.select.selection()?;
     let is_table = matches!(args.show.output, Format::Text | Format::Wide);
-    let watch = Watch::of(context, &args.follow, is_table)?.map(Watch::scanning);
+    let watch = Watch::of(session, &args.follow, is_table)?.map(Watch::scanning);
     check_watch(&args, watch.as_ref(), &selection)?;
     if let Some(remark) = args.select.filter.remark(&catalog) {
-        context.ui.status(&remark);
+        session.ui.status(&remark);
     }
-    let databases = databases(context, &args).await?;
+    let databases = databases(session, &args).await?;
     let interrupt = Interrupt::listen()?;
     let listing = ListRun {
         args: &args,
@@ -109,18 +109,18 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         interrupt: &interrupt,
     };
     let Some(watch) = watch else {
-        listing.run(context).await?;
+        listing.run(session).await?;
         return Ok(Exit::Done);
     };
     let mut waiting = AwaitedState::default();
-    let list_again = async |context: &mut Context| {
-        let states = listing.run(context).await?;
+    let list_again = async |session: &mut Session| {
+        let states = listing.run(session).await?;
         match watch.until() {
             Some(until) => Ok(waiting.judge(until, &states)),
             None => Ok(Awaited::NotYet),
         }
     };
-    watch.follow(context, &interrupt, list_again).await
+    watch.follow(session, &interrupt, list_again).await
 }
 
 /// # Errors
@@ -144,8 +144,8 @@ struct Database {
     reader: RecordReader,
 }
 
-async fn databases(context: &mut Context, args: &Args) -> Result<Vec<Database>> {
-    let reader = context.connect_reader().await?.scanning(args.scan.scan_options());
+async fn databases(session: &mut Session, args: &Args) -> Result<Vec<Database>> {
+    let reader = session.connect_reader().await?.scanning(args.scan.scan_options());
     if !args.all_dbs {
         return Ok(vec![Database { number: None, reader }]);
     }
@@ -167,7 +167,7 @@ struct ListRun<'a> {
 
 impl ListRun<'_> {
     /// Lists the records, and returns the states that they have.
-    async fn run(&self, context: &mut Context) -> Result<Vec<State>> {
+    async fn run(&self, session: &mut Session) -> Result<Vec<State>> {
         let Args { show, reveal, all_dbs, null, .. } = self.args;
         let by_status = !self.selection.statuses.is_empty();
         let how = RowStyle { show, reveal: *reveal, all_dbs: *all_dbs, by_status, null: *null };
@@ -175,11 +175,11 @@ impl ListRun<'_> {
         // list is still useful.
         let mut from = None;
         if show.output == Format::Json {
-            from = context.connect().await?.provenance().await.ok();
+            from = session.connect().await?.provenance().await.ok();
         }
-        let mut rows = ListRows::new(context, how, kept(self.args));
+        let mut rows = ListRows::new(session, how, kept(self.args));
         let mut states = Vec::new();
-        let progress = context.ui.progress("keys scanned");
+        let progress = session.ui.progress("keys scanned");
         let mut scan =
             Scan::start(self.databases[0].reader.clone(), self.query(), self.interrupt, progress)
                 .await?;
@@ -199,7 +199,7 @@ impl ListRun<'_> {
                     // Without --full, only the first bytes of the body were read, which are no use.
                     record.forget_cut_body();
                 }
-                rows.add(context, records)?;
+                rows.add(session, records)?;
             }
         }
         let report = scan.finish();
@@ -207,14 +207,14 @@ impl ListRun<'_> {
             from,
             all_dbs: *all_dbs,
             schemas: self.catalog.scanned_names(),
-            filters: context.ui.invocation().selection(),
+            filters: session.ui.invocation().selection(),
             limit: rows.limit_that_cut(),
         };
         let mut covered = Map::from_iter([("scope".to_owned(), serde_json::to_value(scope)?)]);
         covered.extend(coverage::fields(&report.coverage, self.catalog, report.keys));
-        rows.close(context, report.is_complete(), covered)?;
-        report.show_coverage(context, self.catalog);
-        self.end(context, &rows, report).await?;
+        rows.close(session, report.is_complete(), covered)?;
+        report.show_coverage(session, self.catalog);
+        self.end(session, &rows, report).await?;
         Ok(states)
     }
 
@@ -259,7 +259,7 @@ impl ListRun<'_> {
     ///
     /// # Errors
     /// The scan is not complete.
-    async fn end(&self, context: &mut Context, rows: &ListRows, report: ScanReport) -> Result<()> {
+    async fn end(&self, session: &mut Session, rows: &ListRows, report: ScanReport) -> Result<()> {
         let shown = rows.shown();
         let server = self.server();
         let keys = words::counted(report.keys, "key");
@@ -271,29 +271,29 @@ impl ListRun<'_> {
         }
         if shown == 0 {
             let none = report.coverage.none_selected();
-            context.ui.status(&format!("{none} among {keys} of {server}"));
+            session.ui.status(&format!("{none} among {keys} of {server}"));
             if let [Database { number: None, reader }] = self.databases {
-                scan::explain_nothing(context, self.catalog, reader).await;
+                scan::explain_nothing(session, self.catalog, reader).await;
             } else if let Some(line) = coverage::left_out(self.catalog) {
                 // --all-dbs has scanned the other databases, so they explain nothing.
-                context.ui.status(&line);
+                session.ui.status(&line);
             }
         } else if is_for_people && let Some(limit) = rows.limit_reached() {
             let scanned = self.scanned(report.passed).await;
-            context
+            session
                 .ui
                 .status(&format!("{shown} shown (limit {limit}), about {scanned} keys scanned"));
         } else if rows.was_cut() {
-            context.ui.status(&format!("the first {shown}; --limit shows more"));
+            session.ui.status(&format!("the first {shown}; --limit shows more"));
         } else if is_for_people {
-            context.ui.status(&so_far);
+            session.ui.status(&so_far);
         }
         // A watch would repeat the hint each time.
         let without_room = rows.without_room();
         let is_watch = self.args.follow.interval()?.is_some();
         if shown > 0 && !is_watch && !without_room.is_empty() {
             let names = without_room.join(", ");
-            context.ui.hint(&format!(
+            session.ui.hint(&format!(
                 "no room for {names}; pipe the output into `less -S` to see all columns"
             ));
         }

@@ -12,9 +12,9 @@ use clap::{Args as ClapArgs, Subcommand};
 use self::one_operation::ShowOperation;
 use self::reading::{LogFilter, each, is_there, path, say_count, warn_of_damage};
 use crate::args::Output;
-use crate::context::Context;
 use crate::exit::Exit;
 use crate::render::history;
+use crate::session::Session;
 
 /// List the operations that changed data from this machine, newest last
 ///
@@ -49,16 +49,16 @@ enum Command {
     Show(ShowOperation),
 }
 
-pub fn run(context: &mut Context, args: Args) -> Result<Exit> {
+pub fn run(session: &mut Session, args: Args) -> Result<Exit> {
     match args.show {
-        Some(Command::Show(args)) => one_operation::run(context, &args),
-        None if args.records => records::run(context, &args.filter),
-        None => operations(context, &args),
+        Some(Command::Show(args)) => one_operation::run(session, &args),
+        None if args.records => records::run(session, &args.filter),
+        None => operations(session, &args),
     }
 }
 
-fn operations(context: &mut Context, args: &Args) -> Result<Exit> {
-    let path = path(context)?;
+fn operations(session: &mut Session, args: &Args) -> Result<Exit> {
+    let path = path(session)?;
     let filter = &args.filter;
     // The names are collected while the log is read, because its entries are not kept.
     let mut touched = HashSet::new();
@@ -67,8 +67,8 @@ fn operations(context: &mut Context, args: &Args) -> Result<Exit> {
             touched.insert(operation.op.clone());
         }
     })?;
-    let Some((operations, damaged)) = read else { return nothing_yet(context, filter.output) };
-    let now = context.now();
+    let Some((operations, damaged)) = read else { return nothing_yet(session, filter.output) };
+    let now = session.now();
     let mut wanted = Vec::new();
     for operation in operations.into_all() {
         if let Some(command) = &args.command
@@ -85,25 +85,25 @@ fn operations(context: &mut Context, args: &Args) -> Result<Exit> {
         }
     }
     let newest = &wanted[wanted.len().saturating_sub(filter.limit())..];
-    let contexts = context.settings.context_places();
+    let contexts = session.settings.context_places();
     let mut shown = Vec::with_capacity(newest.len());
     for operation in newest {
         shown.push(
             history::ShownOperation::of(operation, is_there(operation)).in_context(&contexts),
         );
     }
-    context.show(filter.output, "operations", &shown, |view| history::table(view, &shown))?;
-    warn_of_damage(context, &path, damaged);
-    say_count(context, "operation", shown.len(), wanted.len() as u64);
+    session.show(filter.output, "operations", &shown, |view| history::table(view, &shown))?;
+    warn_of_damage(session, &path, damaged);
+    say_count(session, "operation", shown.len(), wanted.len() as u64);
     if filter.output == Output::Text && !shown.is_empty() {
-        context.ui.hint("`idemctl log show OP` shows its options and Redis keys");
+        session.ui.hint("`idemctl log show OP` shows its options and Redis keys");
     }
     Ok(Exit::Done)
 }
 
-fn nothing_yet(context: &mut Context, output: Output) -> Result<Exit> {
-    context.show(output, "operations", &[(); 0], |_| String::new())?;
-    context
+fn nothing_yet(session: &mut Session, output: Output) -> Result<Exit> {
+    session.show(output, "operations", &[(); 0], |_| String::new())?;
+    session
         .ui
         .status("This user has changed nothing on this machine yet, so there is no audit log.");
     Ok(Exit::Done)

@@ -8,9 +8,9 @@ use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 
 use crate::args::without;
-use crate::context::Context;
 use crate::exit::{CommandError, Exit};
 use crate::files;
+use crate::session::Session;
 use crate::version::RELEASED;
 
 /// Write the manual pages, one per command
@@ -64,7 +64,7 @@ const FILES: [(&str, &str); 5] = [
     ("$XDG_STATE_HOME/idemctl/explorations.json", "cache of the histories that `doctor` shows"),
 ];
 
-pub fn run(context: &mut Context, args: Args, root: clap::Command) -> Result<Exit> {
+pub fn run(session: &mut Session, args: Args, root: clap::Command) -> Result<Exit> {
     let shown = args.folder.display();
     let pages = pages(root)?;
     for (name, text) in &pages {
@@ -83,7 +83,7 @@ pub fn run(context: &mut Context, args: Args, root: clap::Command) -> Result<Exi
         // Other users may write into the folder, so a page is never written through a link in it.
         files::publish(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
     }
-    context.ui.status(&format!(
+    session.ui.status(&format!(
         "{} pages written to {shown}; `man -M {shown} idemctl` shows the first.",
         pages.len()
     ));

@@ -23,7 +23,6 @@ pub use self::options::Args;
 use self::record_changes::{RecordChanges, Removal};
 use self::records::RecordLookup;
 use self::step_runner::{MadeCheck, StepRunner};
-use crate::context::Context;
 use crate::domain::probe::{
     AcceptedChecks, Baseline, CHECKS, CheckedService, KeyForm, KeyPlace, ProbeCheck, ProbeStep,
     ProbeStepResult, ProbeTask, ProbeVerdict, TemplateError,
@@ -33,6 +32,7 @@ use crate::files;
 use crate::http::{HttpClient, HttpOptions};
 use crate::interrupt::Interrupt;
 use crate::render::{escape, probe as render};
+use crate::session::Session;
 use crate::store::{Tls, TlsOptions};
 
 /// The most requests before the first check.
@@ -59,19 +59,19 @@ const MOST_KEPT_SHOWN: usize = 5;
 /// Larger than any document of this command.
 const LARGEST_ACCEPTED: u64 = 64 << 20;
 
-pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
+pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     if args.list {
-        let text = render::list(context.ui.view());
-        context.ui.page(text)?;
+        let text = render::list(session.ui.view());
+        session.ui.page(text)?;
         return Ok(Exit::Done);
     }
-    if context.settings.wants_sandbox() {
+    if session.settings.wants_sandbox() {
         return Err(CommandError::usage("--sandbox starts a Redis that your service does not use")
             .hint("name the service's own Redis, or leave --sandbox out")
             .into());
     }
     let accepted = args.expect.as_deref().map(accepted).transpose()?;
-    let mut task = task(context, &args)?;
+    let mut task = task(session, &args)?;
     let planned = plan(&task, &args);
     // The first requests show what the service does at all.
     let wanted = planned.iter().map(PlannedCheck::requests).sum::<usize>() + FIRST_REQUESTS;
@@ -87,16 +87,16 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         let first = step_runner::first_steps(&task)?;
         let mut steps = vec![("first requests", Ok(first.as_slice()))];
         steps.extend(dry_steps(&planned));
-        let text = render::dry_run(&steps, context.ui.view());
-        context.ui.page(text)?;
+        let text = render::dry_run(&steps, session.ui.view());
+        session.ui.page(text)?;
         return Ok(Exit::Done);
     }
-    host::confirm(context, &task.template.url, &args.yes).await?;
+    host::confirm(session, &task.template.url, &args.yes).await?;
     if let Some(url) = args.effects.as_deref().filter(|given| effects::is_url(given)) {
         request::check_url(url, "--effects")?;
-        host::confirm(context, url, &args.yes).await?;
+        host::confirm(session, url, &args.yes).await?;
     }
-    let records = records::lookup(context, &args).await?;
+    let records = records::lookup(session, &args).await?;
     if args.faults && records.is_none() {
         return Err(CommandError::usage("--faults changes records, but no server is named")
             .hint("add --schema NAME, and -u URL or -h HOST")
@@ -104,14 +104,14 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     }
     task.reads_records = records.is_some();
     let changes = match &records {
-        Some(records) => changes(context, &args, records.clone()).await?,
+        Some(records) => changes(session, &args, records.clone()).await?,
         None => None,
     };
     let keeps_records = records.is_some() && changes.is_none();
     if let Some(note) = &task.profile.note {
-        context.ui.note(&escape::text(note.as_bytes()));
+        session.ui.note(&escape::text(note.as_bytes()));
     }
-    let client = client(context, &args);
+    let client = client(session, &args);
     let oracle = effects::oracle(&args, client.clone());
     let interrupt = Interrupt::listen()?;
     if changes.is_some() {
@@ -120,12 +120,12 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     }
     let repeats = args.max_requests - wanted;
     let mut runner = StepRunner::new(client, oracle, records, changes, repeats);
-    let ended = interrupt.unless_raised(probe(context, &args, &mut task, &mut runner)).await;
+    let ended = interrupt.unless_raised(probe(session, &args, &mut task, &mut runner)).await;
     let removal = runner.remove_records().await;
     if let Some(removal) = &removal {
-        print_removal(context, removal);
+        print_removal(session, removal);
     } else if keeps_records {
-        context.ui.status("The records of this probe are kept in Redis until their TTL ends.");
+        session.ui.status("The records of this probe are kept in Redis until their TTL ends.");
     }
     let Some(checked) = ended else {
         let interrupted = CommandError::interrupted("interrupted");
@@ -138,7 +138,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         }
         .into());
     };
-    show(context, &args, &task, &runner, &checked?, accepted.as_ref(), removal.as_ref())
+    show(session, &args, &task, &runner, &checked?, accepted.as_ref(), removal.as_ref())
 }
 
 /// The changes of the records, unless the context permits none.
@@ -146,23 +146,23 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
 /// # Errors
 /// The context permits none, and `--faults` needs them; else those of a connection or of a file.
 async fn changes(
-    context: &mut Context,
+    session: &mut Session,
     args: &Args,
     records: RecordLookup,
 ) -> Result<Option<RecordChanges>> {
-    match RecordChanges::open(context, records).await {
+    match RecordChanges::open(session, records).await {
         Ok(changes) => Ok(Some(changes)),
         Err(error) if args.faults => Err(error),
         // A probe that only reads needs no permission to change.
         Err(error) => {
             let why = escape::text(format!("{error:#}").as_bytes());
-            context.ui.warning(&format!("the records of this probe cannot be removed: {why}"));
+            session.ui.warning(&format!("the records of this probe cannot be removed: {why}"));
             Ok(None)
         }
     }
 }
 
-fn print_removal(context: &mut Context, removal: &Removal) {
+fn print_removal(session: &mut Session, removal: &Removal) {
     let records = if removal.removed == 1 { "record" } else { "records" };
     let backup = match &removal.backup {
         Some(file) => format!("; backup: {}", escape::text(file.as_bytes())),
@@ -170,32 +170,32 @@ fn print_removal(context: &mut Context, removal: &Removal) {
     };
     let removed = removal.removed;
     if removed == 0 && removal.kept.is_empty() {
-        context.ui.status(
+        session.ui.status(
             "Redis has no record of this probe's keys under this schema. If the service stores them \
              under other Redis keys, they stay until their TTL ends.",
         );
         return;
     }
-    context.ui.status(&format!("{removed} {records} of this probe removed from Redis{backup}"));
+    session.ui.status(&format!("{removed} {records} of this probe removed from Redis{backup}"));
     for (key, why) in removal.kept.iter().take(MOST_KEPT_SHOWN) {
         let why = escape::text(why.as_bytes());
-        context.ui.warning(&format!("the record of {key} may still be in Redis: {why}"));
+        session.ui.warning(&format!("the record of {key} may still be in Redis: {why}"));
     }
     if let Some(more) = removal.kept.len().checked_sub(MOST_KEPT_SHOWN).filter(|more| *more > 0) {
-        context.ui.warning(&format!("the records of {more} more keys may still be in Redis"));
+        session.ui.warning(&format!("the records of {more} more keys may still be in Redis"));
     }
     if let Some(first) = removal.not_found.first() {
         let count = removal.not_found.len();
         let keys = if count == 1 { "key" } else { "keys" };
         let first = escape::text(first.as_bytes());
-        context.ui.warning(&format!(
+        session.ui.warning(&format!(
             "{count} {keys} that the service accepted have no record in Redis under this schema. \
              The first is {first}. The records may have expired. If the service stores them under \
              other Redis keys, such as a hash, they stay until their TTL ends."
         ));
     }
     if let Some(problem) = &removal.problem {
-        context.ui.warning(&escape::text(problem.as_bytes()));
+        session.ui.warning(&escape::text(problem.as_bytes()));
     }
 }
 
@@ -234,7 +234,7 @@ fn dry_steps(planned: &[PlannedCheck]) -> Vec<(&'static str, Result<&[ProbeStep]
     steps
 }
 
-fn task(context: &Context, args: &Args) -> Result<ProbeTask, CommandError> {
+fn task(session: &Session, args: &Args) -> Result<ProbeTask, CommandError> {
     let profile = profiles::load(&args.profile)?;
     let mut template = request::template(args, &profile)?;
     let data = |option, data: &Option<String>| {
@@ -252,7 +252,7 @@ fn task(context: &Context, args: &Args) -> Result<ProbeTask, CommandError> {
         other_body,
         failing_body,
         profile,
-        run: context.new_operation(),
+        run: session.new_operation(),
         has_uuid_keys: args.uuid_keys,
         concurrency: usize::from(args.concurrency),
         rounds: usize::from(args.rounds),
@@ -286,7 +286,7 @@ fn task(context: &Context, args: &Args) -> Result<ProbeTask, CommandError> {
     Ok(task)
 }
 
-fn client(context: &Context, args: &Args) -> HttpClient {
+fn client(session: &Session, args: &Args) -> HttpClient {
     let tls = TlsOptions {
         cacert: args.http_cacert.clone(),
         insecure: args.http_insecure,
@@ -294,21 +294,21 @@ fn client(context: &Context, args: &Args) -> HttpClient {
     };
     HttpClient::new(HttpOptions {
         tls: Tls::new(tls),
-        connect_timeout: context.settings.target().connect_timeout,
+        connect_timeout: session.settings.target().connect_timeout,
         request_timeout: args.request_timeout,
     })
 }
 
 async fn probe(
-    context: &mut Context,
+    session: &mut Session,
     args: &Args,
     task: &mut ProbeTask,
     runner: &mut StepRunner,
 ) -> Result<Vec<CheckedService>> {
-    begin(context, task, runner).await?;
+    begin(session, task, runner).await?;
     let planned = plan(task, args);
     let began = Instant::now();
-    let progress = context.ui.progress_of("checks made", Some(planned.len() as u64));
+    let progress = session.ui.progress_of("checks made", Some(planned.len() as u64));
     let mut made = Vec::with_capacity(planned.len());
     let mut silent = 0;
     for PlannedCheck { check, steps } in planned {
@@ -437,7 +437,7 @@ fn judged(task: &ProbeTask, made: &[MadeCheck]) -> Vec<CheckedService> {
 /// # Errors
 /// The service does not answer, or rejects the request.
 async fn begin(
-    context: &mut Context,
+    session: &mut Session,
     task: &mut ProbeTask,
     runner: &mut StepRunner,
 ) -> Result<(), CommandError> {
@@ -453,7 +453,7 @@ async fn begin(
         let given = std::mem::replace(&mut task.template.form, other);
         let second = runner.first(task).await?;
         if second.answer().is_some_and(|answer| answer.is_success()) {
-            context.ui.note(&format!(
+            session.ui.note(&format!(
                 "the service rejected a key as the profile writes it, so all others are {words}"
             ));
             first = second;
@@ -483,7 +483,7 @@ async fn begin(
 }
 
 fn show(
-    context: &mut Context,
+    session: &mut Session,
     args: &Args,
     task: &ProbeTask,
     runner: &StepRunner,
@@ -510,11 +510,11 @@ fn show(
     for checked in checked {
         values.push(render::check_json(checked));
     }
-    let is_verbose = context.ui.is_verbose();
-    context.show_with(args.output, "checks", &values, &of_all, |view| {
+    let is_verbose = session.ui.is_verbose();
+    session.show_with(args.output, "checks", &values, &of_all, |view| {
         render::page(task, checked, differences.as_deref(), is_verbose, view)
     })?;
-    context.ui.status(&render::summary(task, checked, runner.sent()));
+    session.ui.status(&render::summary(task, checked, runner.sent()));
     args.junit.write("probe", &render::suites(checked, differences.as_deref()))?;
     let is_bad = match &differences {
         Some(differences) => !differences.is_empty(),

@@ -39,13 +39,13 @@ use self::limit::LimitArgs;
 use crate::args::{ChangeArgs, Output, PageArgs, SchemaArgs, ThresholdArgs};
 use crate::change::bulk::{BulkOptions, BulkRule as _, BulkRun};
 use crate::change::{exit_after, print_read_back, print_too_large, require_finished, write_report};
-use crate::context::Context;
 use crate::domain::change::outcome_counts::{Ended, OutcomeCounts};
 use crate::domain::select::Rate;
 use crate::domain::select::named_keys::NamedKeys;
 use crate::exit::{CommandError, Exit};
 use crate::render::{change, coverage, name, words};
 use crate::scan::{explain_nothing, show_coverage};
+use crate::session::Session;
 
 /// Remove many records, each only if it has not changed since idemctl read it
 ///
@@ -96,15 +96,15 @@ pub struct Args {
     schemas: SchemaArgs,
 }
 
-pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
+pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let only_shows = args.change_args.confirm_args.dry_run;
     // A percentage of all records is known only if all of them are read.
     let reads_all = args.limit.max_percent.is_some();
-    let rule = PurgeRule::new(context, &args.choice, &args.schemas, &args.thresholds, reads_all)?;
+    let rule = PurgeRule::new(session, &args.choice, &args.schemas, &args.thresholds, reads_all)?;
     if let Some(remark) = args.choice.remark(&rule) {
-        context.ui.status(&remark);
+        session.ui.status(&remark);
     }
-    let key_list = args.choice.key_list(context)?;
+    let key_list = args.choice.key_list(session)?;
     // A dry run may select broadly, because it changes nothing.
     if !only_shows {
         rule.check_narrow(&args.choice, &args.schemas)?;
@@ -112,25 +112,25 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     // A dry run gets no `Writer`, without which nothing can be changed.
     let confirm_args = if only_shows { None } else { Some(&args.change_args.confirm_args) };
     let scan_options = args.page.scan_options();
-    let mut purge = BulkRun::open(context, &rule, confirm_args, scan_options, key_list).await?;
+    let mut purge = BulkRun::open(session, &rule, confirm_args, scan_options, key_list).await?;
 
     // The limit holds for the second scan too, because more records may be selected by then.
     let mut limit = u64::MAX;
-    if counts_first(context, &args) {
-        purge.count(context, true).await?;
+    if counts_first(session, &args) {
+        purge.count(session, true).await?;
         let is_complete = purge.selected.unreachable.is_none();
-        show(context, &args, &rule, &purge, is_complete).await?;
+        show(session, &args, &rule, &purge, is_complete).await?;
         limit = args.limit.limit_for(purge.selected.tally.total(), purge.selected.records)?;
     }
     if only_shows || limit == 0 {
-        report(context, &args, &rule, &purge)?;
+        report(session, &args, &rule, &purge)?;
         let named = purge.selected.coverage.named.clone();
         let keys = purge.selected.keys;
-        let exit = purge.end_unchanged(context)?;
+        let exit = purge.end_unchanged(session)?;
         return with_named_keys(exit, &named, keys, args.choice.filters());
     }
 
-    confirm(context, &args, &purge).await?;
+    confirm(session, &args, &purge).await?;
     let options = BulkOptions {
         command: "purge",
         audit_word: "purged",
@@ -143,12 +143,12 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         limit,
     };
     // An error is reported together with what was changed before it.
-    let result = purge.change(context, &args.change_args, options).await;
+    let result = purge.change(session, &args.change_args, options).await;
     if purge.outcomes.ended == Ended::NothingTried {
         result?;
         return Ok(Exit::Done);
     }
-    print_outcome(context, &args, &rule, &purge, result).await?;
+    print_outcome(session, &args, &rule, &purge, result).await?;
     let exit = exit_after_changes(&args, &rule, &purge);
     with_named_keys(
         exit,
@@ -191,16 +191,16 @@ fn with_named_keys(exit: Exit, named: &NamedKeys, keys: u64, is_filtered: bool) 
 
 /// True if a person or an option decides by the number of selected records, so that they are
 /// counted before any of them is removed.
-fn counts_first(context: &Context, args: &Args) -> bool {
+fn counts_first(session: &Session, args: &Args) -> bool {
     args.change_args.confirm_args.dry_run
-        || args.change_args.confirm_args.asks_somebody(context)
+        || args.change_args.confirm_args.asks_somebody(session)
         || args.limit.is_given()
 }
 
 /// Shows the selected records, and the consequence of their removal. Only a complete scan can
 /// report that there are none.
 async fn show(
-    context: &mut Context,
+    session: &mut Session,
     args: &Args,
     rule: &PurgeRule,
     purge: &BulkRun<'_, PurgeRule>,
@@ -209,52 +209,52 @@ async fn show(
     let selected = &purge.selected;
     let catalog = &rule.scope().catalog;
     if let Some(forbidden) = &selected.forbidden {
-        context.ui.warning(forbidden);
+        session.ui.warning(forbidden);
     }
     if selected.tally.total() == 0 && is_complete {
         let none = selected.coverage.none_selected();
-        context.ui.status(&format!(
+        session.ui.status(&format!(
             "{none} among {} of {}",
             words::counted(selected.keys, "key"),
             purge.server
         ));
         // A named record that was found is in this database.
         if selected.coverage.named.left_alone == 0 {
-            explain_nothing(context, catalog, &purge.reader).await;
+            explain_nothing(session, catalog, &purge.reader).await;
         }
     } else if selected.tally.total() > 0 {
         if args.output == Output::Text {
-            context.ui.page(change::records(&selected.tally, context.ui.view()))?;
-            context.ui.flush()?;
+            session.ui.page(change::records(&selected.tally, session.ui.view()))?;
+            session.ui.flush()?;
         }
         if catalog.describe_begin(selected.tally.schemas()) {
-            context.ui.status("The next request with each of these keys executes the operation.");
+            session.ui.status("The next request with each of these keys executes the operation.");
         }
         if rule.removes_locks() {
-            context.ui.status("If a worker is still running, the operation executes twice.");
+            session.ui.status("If a worker is still running, the operation executes twice.");
         } else if catalog.have_separate_locks(selected.tally.schemas()) {
-            context.ui.status(
+            session.ui.status(
                 "A lock beside a result is removed with it, even if its worker is still running.",
             );
         }
     }
-    print_too_large(context, selected.too_large);
-    show_coverage(context, &selected.coverage, catalog);
+    print_too_large(session, selected.too_large);
+    show_coverage(session, &selected.coverage, catalog);
     Ok(())
 }
 
-async fn confirm(context: &mut Context, args: &Args, purge: &BulkRun<'_, PurgeRule>) -> Result<()> {
+async fn confirm(session: &mut Session, args: &Args, purge: &BulkRun<'_, PurgeRule>) -> Result<()> {
     let records = match purge.selected.tally.total() {
         1 => "this record".to_owned(),
         total => format!("these {total} records"),
     };
     let question = format!("Purge {records}?");
     let confirm_args = &args.change_args.confirm_args;
-    confirm_args.confirm_by_name(context, &question, &purge.server, &purge.interrupt).await
+    confirm_args.confirm_by_name(session, &question, &purge.server, &purge.interrupt).await
 }
 
 fn report(
-    context: &mut Context,
+    session: &mut Session,
     args: &Args,
     rule: &PurgeRule,
     purge: &BulkRun<'_, PurgeRule>,
@@ -262,7 +262,7 @@ fn report(
     let covered =
         coverage::fields(&purge.selected.coverage, &rule.scope().catalog, purge.selected.keys);
     write_report(
-        context,
+        session,
         args.output,
         &change::purge(&purge.selected.tally, covered, &purge.outcomes),
     )
@@ -273,7 +273,7 @@ fn report(
 /// # Errors
 /// The error or the interruption that ended the purge; else the error of stdout.
 async fn print_outcome(
-    context: &mut Context,
+    session: &mut Session,
     args: &Args,
     rule: &PurgeRule,
     purge: &BulkRun<'_, PurgeRule>,
@@ -285,11 +285,11 @@ async fn print_outcome(
     // whether there are records.
     let mut shown = Ok(());
     if !purge.is_counted && (result.is_ok() || purge.selected.keys > 0) {
-        shown = show(context, args, rule, purge, is_whole).await;
+        shown = show(session, args, rule, purge, is_whole).await;
     }
     // An error of stdout waits until the end, so that the outcome still reaches stderr.
     if shown.is_ok() {
-        shown = report(context, args, rule, purge);
+        shown = report(session, args, rule, purge);
     }
     let total = purge.selected.tally.total();
     let mut so_far = format!("{} purged", words::counted(outcomes.done, "record"));
@@ -299,8 +299,8 @@ async fn print_outcome(
     if let Some(file) = &outcomes.backup {
         so_far = format!("{so_far}; backup: {file}");
     }
-    print_read_back(context, outcomes.read_back);
-    print_partly(context, outcomes);
+    print_read_back(session, outcomes.read_back);
+    print_partly(session, outcomes);
     require_finished(
         result,
         outcomes.ended,
@@ -308,7 +308,7 @@ async fn print_outcome(
         &so_far,
     )?;
     if total > 0 {
-        context.ui.status(&so_far);
+        session.ui.status(&so_far);
     }
     for (count, verb, why) in [
         (
@@ -329,16 +329,16 @@ async fn print_outcome(
         (outcomes.gone, "Already gone", "expired or removed by another client"),
     ] {
         if count > 0 {
-            context.ui.status(&format!("{verb}: {} {why}", words::counted(count, "record")));
+            session.ui.status(&format!("{verb}: {} {why}", words::counted(count, "record")));
         }
     }
     shown
 }
 
 /// Names the records of which only some Redis keys were removed.
-fn print_partly(context: &mut Context, outcomes: &OutcomeCounts) {
+fn print_partly(session: &mut Session, outcomes: &OutcomeCounts) {
     for name in &outcomes.partly {
-        context.ui.warning(&format!(
+        session.ui.warning(&format!(
             "{name} was removed only in part, because the cluster keeps its Redis keys in several \
             slots; inspect the key"
         ));

@@ -7,13 +7,13 @@ use anyhow::Result;
 use clap::{Args as ClapArgs, ValueEnum};
 
 use crate::args::{JunitArgs, Output, SchemaArgs, parse_duration};
-use crate::context::Context;
 use crate::domain::race::{RacePlan, RaceRun, RaceVerdict, Strategy};
 use crate::domain::schema::{Schema, SchemaOrigin};
 use crate::domain::step::cluster_problem;
 use crate::exit::{self, CommandError, Exit};
 use crate::interrupt::Interrupt;
 use crate::render::race as render;
+use crate::session::Session;
 use crate::sim::{self, Connections, NotConnected, RaceEnd, RaceResult, TEST_KEYS_LIVE};
 use crate::store::Client;
 
@@ -122,8 +122,8 @@ impl From<StrategyArg> for Strategy {
     }
 }
 
-pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
-    let (schemas, _) = context.schemas_to_play(
+pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
+    let (schemas, _) = session.schemas_to_play(
         &args.schemas,
         // Redis executes only a begin step of one script atomically, so the others are not expected
         // to pass.
@@ -134,23 +134,23 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     // After Ctrl-C and SIGTERM, the test keys are still removed.
     let interrupt = Interrupt::listen()?;
     interrupt.handle_terminate()?;
-    let (client, server) = context.load_server("Racing").await?;
+    let (client, server) = session.load_server("Racing").await?;
     // Each worker has a connection of its own. On a shared one, Redis would execute the requests in
     // the order of sending, and nothing would race.
     let mut connections =
         Connections::open(&client, &server, plan.concurrency).await.map_err(not_connected)?;
-    let schemas = runnable(context, &client, schemas)?;
+    let schemas = runnable(session, &client, schemas)?;
     let mut runs = Vec::new();
     for schema in &schemas {
         for strategy in strategies(&args.strategy) {
             let run =
-                one_run(context, &mut connections, schema, strategy, &plan, &interrupt).await?;
+                one_run(session, &mut connections, schema, strategy, &plan, &interrupt).await?;
             runs.push(run);
         }
     }
     let shown: Vec<_> = runs.iter().map(render::run).collect();
-    let is_verbose = context.ui.is_verbose();
-    context.show(args.output, "runs", &shown, |view| render::text(&runs, view, is_verbose))?;
+    let is_verbose = session.ui.is_verbose();
+    session.show(args.output, "runs", &shown, |view| render::text(&runs, view, is_verbose))?;
     args.junit.write("race", &render::suites(&runs))?;
     Ok(exit(&runs))
 }
@@ -172,7 +172,7 @@ fn exit(runs: &[RaceRun]) -> Exit {
 }
 
 async fn one_run(
-    context: &mut Context,
+    session: &mut Session,
     connections: &mut Connections,
     schema: &Schema,
     strategy: Strategy,
@@ -181,12 +181,12 @@ async fn one_run(
 ) -> Result<RaceRun> {
     let what = format!("{}, {}", schema.name, strategy.as_str());
     let progress =
-        context.ui.progress_of(&format!("racing {what}: rounds"), Some(plan.rounds as u64));
+        session.ui.progress_of(&format!("racing {what}: rounds"), Some(plan.rounds as u64));
     let RaceResult { run, end, left_behind } =
         sim::race(connections, schema, strategy, plan.clone(), interrupt, || progress.inc(1)).await;
     progress.finish_and_clear();
     if let Some(error) = &left_behind {
-        context
+        session
             .ui
             .warning(&format!("keys named idemctl-race-* may remain until they expire: {error}"));
     }
@@ -209,7 +209,7 @@ async fn one_run(
 
 /// The schemas whose scripts can run on this server.
 fn runnable(
-    context: &mut Context,
+    session: &mut Session,
     client: &Client,
     mut schemas: Vec<Arc<Schema>>,
 ) -> Result<Vec<Arc<Schema>>> {
@@ -236,7 +236,7 @@ fn runnable(
             .into());
     }
     for (name, why) in refused {
-        context.ui.warning(&format!("skipped schema {name}: {why}"));
+        session.ui.warning(&format!("skipped schema {name}: {why}"));
     }
     Ok(schemas)
 }

@@ -39,8 +39,6 @@ use crate::args::{
 use crate::ask_program::AskProgram;
 use crate::change::bulk::{check_members, check_narrow};
 use crate::change::{Journal, exit_after, write_report};
-use crate::context::Context;
-use crate::context::key_list::KeyList;
 use crate::domain::change::outcome_counts::Ended;
 use crate::domain::reconcile::{ProviderAnswer, ProviderRow};
 use crate::domain::record::{Given, age};
@@ -51,6 +49,8 @@ use crate::owner_check::OwnerCheck;
 use crate::render::invocation::option_words;
 use crate::render::words;
 use crate::scan::show_coverage;
+use crate::session::Session;
+use crate::session::key_list::KeyList;
 use crate::store::RecordReader;
 
 /// Find out from the provider how operations ended, and complete or release their locks
@@ -163,7 +163,7 @@ pub struct Args {
     schemas: SchemaArgs,
 }
 
-pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
+pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     if args.hold < Duration::from_secs(1) {
         return Err(CommandError::usage("--hold must be at least 1s").into());
     }
@@ -175,46 +175,46 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         return Err(CommandError::usage(message).into());
     }
     // What the options and the file alone can refuse is refused before the first connection.
-    let chosen = ChosenLocks::of(&args, context)?;
-    let catalog = checked_catalog(context, &args)?;
+    let chosen = ChosenLocks::of(&args, session)?;
+    let catalog = checked_catalog(session, &args)?;
     let selection = args.filter.selection()?;
     let writer = if dry_run {
         None
     } else {
-        Some(context.connect_writer(&args.change_args.confirm_args).await?)
+        Some(session.connect_writer(&args.change_args.confirm_args).await?)
     };
     let interrupt = Interrupt::listen()?;
-    let mut reader = context.connect_reader().await?.scanning(scan_options);
+    let mut reader = session.connect_reader().await?.scanning(scan_options);
     let server = reader.name();
     if writer.is_some() {
         // Locks are extended before the question, so it must be possible to answer it.
-        args.change_args.confirm_args.check_answerable(context, &server)?;
+        args.change_args.confirm_args.check_answerable(session, &server)?;
     }
 
     let search = LockSearch {
         catalog: &catalog,
         selection,
         older_than_ms: age::millis(args.older_than),
-        extensions: Extensions::read(context)?,
+        extensions: Extensions::read(session)?,
         asks_owners: args.owner_alive.is_some(),
     };
     let mut owners = args.owner_alive.clone().map(OwnerCheck::new);
-    let found = search.find(context, &mut reader, &chosen, owners.as_mut(), &interrupt);
+    let found = search.find(session, &mut reader, &chosen, owners.as_mut(), &interrupt);
     let mut found = found.await?;
-    let same_command = same_command(context, &args);
-    lock_report::print_left_out(context, &found, &same_command);
+    let same_command = same_command(session, &args);
+    lock_report::print_left_out(session, &found, &same_command);
     if found.young_by_deadline > 0 {
-        lock_report::print_young_by_deadline(context, &found, args.hold, &same_command);
+        lock_report::print_young_by_deadline(session, &found, args.hold, &same_command);
     }
-    show_coverage(context, &found.coverage, &catalog);
+    show_coverage(session, &found.coverage, &catalog);
     let locks = std::mem::take(&mut found.locks);
     if locks.is_empty() {
-        context.ui.status(&format!(
+        session.ui.status(&format!(
             "No locks to reconcile among {} of {server}",
             words::counted(found.keys, if found.is_scan { "Redis key" } else { "named key" })
         ));
         write_report(
-            context,
+            session,
             args.output,
             &lock_report::json(&[], &found, Ended::NothingTried, None, 0),
         )?;
@@ -227,7 +227,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
             interrupt.handle_terminate()?;
             Some(Changes {
                 writer,
-                journal: Journal::open(context, &args.change_args, "reconcile", true)?,
+                journal: Journal::open(session, &args.change_args, "reconcile", true)?,
             })
         }
         None => None,
@@ -244,7 +244,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         is_from_file: matches!(chosen, ChosenLocks::Provided(_)),
     };
     let mut reconciliation = Reconciliation {
-        context,
+        session,
         confirm_args: &args.change_args.confirm_args,
         options,
         locks,
@@ -268,31 +268,31 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
 }
 
 /// The command line of this run, for another machine or user.
-fn same_command(context: &mut Context, args: &Args) -> String {
+fn same_command(session: &mut Session, args: &Args) -> String {
     let mut schemas = Vec::new();
     for schema in &args.schemas.schema {
         schemas.extend(option_words("--schema", schema));
     }
-    context.ui.invocation().again(&schemas)
+    session.ui.invocation().again(&schemas)
 }
 
 /// The schemas whose locks are reconciled.
 ///
 /// # Errors
 /// Usage: there are none, or the selection is not narrow enough to be changed.
-fn checked_catalog(context: &mut Context, args: &Args) -> Result<Catalog> {
-    let catalog = context.catalog(&args.schemas)?;
+fn checked_catalog(session: &mut Session, args: &Args) -> Result<Catalog> {
+    let catalog = session.catalog(&args.schemas)?;
     if catalog.scanned().is_empty() {
         let stop = CommandError::usage("no schema to reconcile").hint("name one with --schema");
         return Err(stop.into());
     }
-    check_members(context, &catalog)?;
+    check_members(session, &catalog)?;
     let selection = args.filter.selection()?;
     let key_glob = selection.key_glob.as_deref();
     let names_keys = args.from.is_some() || args.keys.are_given();
     check_narrow(&catalog, &args.schemas, key_glob, names_keys, false)?;
     if let Some(remark) = args.filter.remark(&catalog) {
-        context.ui.status(&remark);
+        session.ui.status(&remark);
     }
     Ok(catalog)
 }
@@ -312,16 +312,16 @@ impl ChosenLocks {
     ///
     /// # Errors
     /// Usage: it cannot be read, or the first line that is wrong.
-    fn of(args: &Args, context: &mut Context) -> Result<Self, CommandError> {
+    fn of(args: &Args, session: &mut Session) -> Result<Self, CommandError> {
         if let Some(file) = &args.from {
             if provided::is_stdin(file) {
                 // The prompt then reads the terminal instead of stdin.
-                context.ui.stdin_carries_data();
+                session.ui.stdin_carries_data();
             }
             return Ok(Self::Provided(provided::read(file)?));
         }
         if args.keys.are_given() || args.keys.null {
-            return Ok(Self::Named(KeyList::all(&args.keys, context, find::MOST)?));
+            return Ok(Self::Named(KeyList::all(&args.keys, session, find::MOST)?));
         }
         Ok(Self::All)
     }
@@ -335,7 +335,7 @@ impl LockSearch<'_> {
     /// As the scan.
     async fn find(
         &self,
-        context: &mut Context,
+        session: &mut Session,
         reader: &mut RecordReader,
         chosen: &ChosenLocks,
         owners: Option<&mut OwnerCheck>,
@@ -343,7 +343,7 @@ impl LockSearch<'_> {
     ) -> Result<Found> {
         let keys = match chosen {
             ChosenLocks::All => {
-                let mut found = self.scan(context, reader.clone(), interrupt).await?;
+                let mut found = self.scan(session, reader.clone(), interrupt).await?;
                 if let Some(owners) = owners {
                     found.ask_owners(owners, interrupt).await?;
                 }
@@ -409,23 +409,23 @@ impl Reconciliation<'_> {
         self.ended()?;
         let counts = Counts::of(&self.locks);
         let to_do = counts.to_complete + counts.to_release;
-        let ui = &mut self.context.ui;
+        let ui = &mut self.session.ui;
         let mut is_shown = false;
         if args.output == Output::Text {
             ui.page(lock_report::table(&self.locks, ui.view()))?;
             ui.flush()?;
             is_shown = ui.out_is_terminal();
         }
-        let asks = self.changes.is_some() && self.confirm_args.asks_somebody(self.context);
+        let asks = self.changes.is_some() && self.confirm_args.asks_somebody(self.session);
         if asks && to_do > 0 && !is_shown {
             // Nobody is asked about a table that is not shown.
-            let ui = &mut self.context.ui;
+            let ui = &mut self.session.ui;
             for line in lock_report::table(&self.locks, ui.err_view()).lines() {
                 ui.status(line);
             }
         }
-        lock_report::print_untested(self.context, &self.locks);
-        self.context.ui.status(&format!("Planned: {}", counts.planned(self.left_out)));
+        lock_report::print_untested(self.session, &self.locks);
+        self.session.ui.status(&format!("Planned: {}", counts.planned(self.left_out)));
         if self.changes.is_none() || to_do == 0 {
             return Ok(Decided::NothingToDo);
         }
@@ -487,11 +487,11 @@ impl Reconciliation<'_> {
             if is_interrupted {
                 journal.audit_log().stops_early();
             }
-            let (file, closed) = journal.close(decided, self.context.now()).await;
+            let (file, closed) = journal.close(decided, self.session.now()).await;
             decided = closed;
             backup = file.map(|file| file.display().to_string());
         } else {
-            self.context.ui.status("dry run: nothing was changed");
+            self.session.ui.status("dry run: nothing was changed");
         }
         let counts = Counts::of(&self.locks);
         let ended = match &decided {
@@ -501,14 +501,14 @@ impl Reconciliation<'_> {
             Err(_) => Ended::Failed,
         };
         let shown = write_report(
-            self.context,
+            self.session,
             args.output,
             &lock_report::json(
                 &self.locks,
                 &found,
                 ended,
                 backup.as_deref(),
-                self.context.now_ms(),
+                self.session.now_ms(),
             ),
         );
         let mut so_far = counts.words(found.left_out.len());
@@ -516,15 +516,15 @@ impl Reconciliation<'_> {
             so_far += &format!("; backup: {file}");
         }
         if !args.change_args.confirm_args.dry_run {
-            lock_report::print_locks(self.context, &self.locks);
-            self.context.ui.status(&format!("Reconciled: {so_far}"));
+            lock_report::print_locks(self.session, &self.locks);
+            self.session.ui.status(&format!("Reconciled: {so_far}"));
         }
         let behind = self.behind.take();
         if let Some(behind) = &behind
             && (decided.is_err() || counts.unknown > 0)
         {
             // Another error matters more.
-            self.context.ui.warning(&format!("a change was {behind}"));
+            self.session.ui.warning(&format!("a change was {behind}"));
         }
         if let Err(error) = decided {
             return Err(self.stopped(&error, &counts, &so_far).into());
@@ -550,7 +550,7 @@ impl Reconciliation<'_> {
             // The server was named, because its locks were found.
             stop.hint = None;
         }
-        let now_ms = self.context.now_ms();
+        let now_ms = self.session.now_ms();
         let is_held = self.locks.iter().any(|lock| {
             let may_hold = matches!(lock.hold, Hold::Extended { .. } | Hold::Unknown { .. });
             let is_done = matches!(lock.fate, Fate::Completed(_) | Fate::Released(_));

@@ -5,7 +5,6 @@ use clap::Args as ClapArgs;
 
 use crate::args::{Output, StepArgs, parse_owner};
 use crate::change::{self, ManualStep};
-use crate::context::Context;
 use crate::domain::manual::{self, NotExecutable};
 use crate::domain::record::{Record, Response};
 use crate::domain::schema::Meaning;
@@ -14,6 +13,7 @@ use crate::exit::{CommandError, Exit};
 use crate::render::change::StepReport;
 use crate::render::invocation::argument_of;
 use crate::render::{escape, words};
+use crate::session::Session;
 
 /// Release a lock with the service's own step, so that the next request executes
 ///
@@ -33,10 +33,10 @@ pub struct Args {
     step: StepArgs,
 }
 
-pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
-    let record = change::find_record(context, &args.step).await?;
+pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
+    let record = change::find_record(session, &args.step).await?;
     let schema = record.schema.clone();
-    change::show_record(context, args.step.output, &record)?;
+    change::show_record(session, args.step.output, &record)?;
     let step = manual::releasable(&record).map_err(|why| refused(&record, &why))?;
     change::check_ttls(&schema, step)?;
     if step.sends_fingerprint() && record.has_binary_fingerprint() {
@@ -50,7 +50,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let needs_time = schema.sends_time(step);
     let now_ms = change::time_for(&schema, record.seen.server_ms, needs_time)?;
     let owner = change::owner_of_lock(
-        context,
+        session,
         &record,
         step,
         args.owner.as_deref(),
@@ -64,7 +64,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         rehearsed: None,
     };
     if args.step.output == Output::Text {
-        explain(context, &report);
+        explain(session, &report);
     }
     // A release stores no response, but the request has a place for one.
     let response = Response::default();
@@ -89,7 +89,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         shows_owner: false,
         is_verified: true,
     };
-    step.run(context, &args.step, manual::was_released).await
+    step.run(session, &args.step, manual::was_released).await
 }
 
 fn refused(record: &Record, why: &NotExecutable) -> CommandError {
@@ -126,7 +126,7 @@ fn refused(record: &Record, why: &NotExecutable) -> CommandError {
     }
 }
 
-fn explain(context: &mut Context, report: &StepReport<'_>) {
+fn explain(session: &mut Session, report: &StepReport<'_>) {
     let record = report.record;
     let redis_key = escape::text(&record.seen.keys[record.schema.lock_key_index()].redis_key);
     if report.predicted != Some(Meaning::Released) {
@@ -134,9 +134,9 @@ fn explain(context: &mut Context, report: &StepReport<'_>) {
             Some(owner) => format!(", because the lock belongs to {}", escape::text(owner)),
             None => String::new(),
         };
-        context.ui.status(&format!("The service will reject the release of {redis_key}{owner}."));
+        session.ui.status(&format!("The service will reject the release of {redis_key}{owner}."));
     } else if record.state.is_result() {
-        context.ui.status(&format!(
+        session.ui.status(&format!(
             "This releases the lock {redis_key}. The result remains, and retries get it."
         ));
     } else {
@@ -144,14 +144,14 @@ fn explain(context: &mut Context, report: &StepReport<'_>) {
             Some(_) => " The next request with this key executes the operation.",
             None => "",
         };
-        context.ui.status(&format!("This releases the lock {redis_key}.{then}"));
+        session.ui.status(&format!("This releases the lock {redis_key}.{then}"));
         let late = if fencing::stores_after_release(&record.schema) {
             "the worker can still store its result until another request takes the lock, because \
             the released record names it as owner"
         } else {
             words::late_worker(&record.schema)
         };
-        context.ui.status(&format!(
+        session.ui.status(&format!(
             "If its worker is still running, the operation executes twice; {late}."
         ));
     }

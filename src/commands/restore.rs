@@ -12,10 +12,10 @@ use crate::change::restore::{
     CheckedBackup, KeysToRestore, Mode, RestoredRows, bring_back, finish, only_of, say_ambiguous,
     say_unknown,
 };
-use crate::context::Context;
 use crate::domain::detect::SchemaSet as _;
 use crate::exit::{CommandError, Exit};
 use crate::interrupt::Interrupt;
+use crate::session::Session;
 
 /// Restore records from a backup without replacing existing keys
 ///
@@ -48,12 +48,12 @@ pub struct Args {
     confirm_args: ConfirmArgs,
 }
 
-pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
-    let args = Args { file: found(context, args.file), ..args };
+pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
+    let args = Args { file: found(session, args.file), ..args };
     let only = only_of(&args.file, &args.returns)?;
-    let mut is_partial = say_ambiguous(context, &only)?;
+    let mut is_partial = say_ambiguous(session, &only)?;
     let of = KeysToRestore { args: &args.returns, only: &only, but: HashSet::new() };
-    let mut source = CheckedBackup::open(context, &args.file, &of, None)?;
+    let mut source = CheckedBackup::open(session, &args.file, &of, None)?;
     if only.is_all_unknown() {
         return Err(CommandError::new(
             Exit::No,
@@ -61,27 +61,27 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         )
         .into());
     }
-    is_partial |= say_unknown(context, &only, &format!("{} holds", source.file));
+    is_partial |= say_unknown(session, &only, &format!("{} holds", source.file));
     let mut rows = RestoredRows::new(args.output, args.confirm_args.dry_run);
     // A backup is restored even if the schemas cannot be read.
-    if let Ok(schemas) = context.all_schemas(&SchemaFolderArgs::default()) {
+    if let Ok(schemas) = session.all_schemas(&SchemaFolderArgs::default()) {
         rows = rows.knowing(schemas.all());
     }
     // A dry run also refuses another server, so that it predicts what a restore would do.
     let ended = if args.confirm_args.dry_run {
-        let client = context.connect().await?;
-        source.may_go_to(context, &client.provenance().await?, args.returns.elsewhere)?;
+        let client = session.connect().await?;
+        source.may_go_to(session, &client.provenance().await?, args.returns.elsewhere)?;
         let interrupt = Interrupt::listen()?;
-        bring_back(context, &of, &mut source, &mut Mode::Looks(&client), &mut rows, &interrupt)
+        bring_back(session, &of, &mut source, &mut Mode::Looks(&client), &mut rows, &interrupt)
             .await
     } else {
-        restore(context, &args, &of, &mut source, &mut rows).await?
+        restore(session, &args, &of, &mut source, &mut rows).await?
     };
     let holds_all = source.missing + source.left_out == 0;
     let is_complete = matches!(ended, Ok(true)) && holds_all;
     // How the restore ended matters more than a stdout that cannot be written.
-    let shown = rows.close(context, is_complete, source.left_out);
-    finish(context, args.confirm_args.dry_run, &rows, ended, source.wanted + source.missing)?;
+    let shown = rows.close(session, is_complete, source.left_out);
+    finish(session, args.confirm_args.dry_run, &rows, ended, source.wanted + source.missing)?;
     shown?;
     let is_whole = !is_partial && holds_all && rows.kept_away() == 0;
     Ok(if is_whole { Exit::Done } else { Exit::Partial })
@@ -89,44 +89,44 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
 
 /// A backup that is named without a folder, and is not in the current one, is in the folder of the
 /// backups.
-fn found(context: &Context, file: PathBuf) -> PathBuf {
+fn found(session: &Session, file: PathBuf) -> PathBuf {
     let is_name = file.components().count() == 1;
     if !is_name || file.exists() {
         return file;
     }
-    let Ok(folder) = context.settings.backup_dir() else { return file };
+    let Ok(folder) = session.settings.backup_dir() else { return file };
     let kept = folder.join(&file);
     if kept.is_file() { kept } else { file }
 }
 
 /// Asks, and restores the records. The inner result is how the restore ended.
 async fn restore(
-    context: &mut Context,
+    session: &mut Session,
     args: &Args,
     of: &KeysToRestore<'_>,
     source: &mut CheckedBackup,
     rows: &mut RestoredRows,
 ) -> Result<Result<bool>> {
-    let writer = context.connect_writer(&args.confirm_args).await?;
-    let mut audit_log = AuditLog::open(context, &args.confirm_args, "restore")?;
+    let writer = session.connect_writer(&args.confirm_args).await?;
+    let mut audit_log = AuditLog::open(session, &args.confirm_args, "restore")?;
     let here = writer.provenance().await?;
-    source.may_go_to(context, &here, args.returns.elsewhere)?;
+    source.may_go_to(session, &here, args.returns.elsewhere)?;
     audit_log.set_server(here);
     let question = format!("Restore {} Redis keys from {}?", source.wanted, args.file.display());
     let interrupt = Interrupt::listen()?;
-    args.confirm_args.confirm(context, &question, &writer.name(), &interrupt).await?;
+    args.confirm_args.confirm(session, &question, &writer.name(), &interrupt).await?;
     // From here on, a signal ends the restore after the current batch, which is then in the log.
     interrupt.handle_terminate()?;
-    context.ui.begin_changes();
+    session.ui.begin_changes();
     // Without this line, `undo` after a crash would revert the operation before.
-    audit_log.begin(&writer.name(), Some(&source.file), context.now()).await?;
+    audit_log.begin(&writer.name(), Some(&source.file), session.now()).await?;
     let mut mode = Mode::Restores(&writer, &mut audit_log);
-    let ended = bring_back(context, of, source, &mut mode, rows, &interrupt).await;
+    let ended = bring_back(session, of, source, &mut mode, rows, &interrupt).await;
     if !matches!(ended, Ok(true)) || rows.may_go_on() {
         audit_log.stops_early();
     }
     // The log gets its closing line in any case, but the error of the restore comes first.
-    let noted = audit_log.end(context.now()).await;
+    let noted = audit_log.end(session.now()).await;
     Ok(match (ended, noted) {
         (Err(error), _) => Err(error),
         (Ok(_), Err(error)) => Err(error.into()),

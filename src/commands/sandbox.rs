@@ -13,10 +13,10 @@ use tokio::process::Command;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::SchemaArgs;
-use crate::context::Context;
 use crate::domain::schema::Schema;
 use crate::exit::{CommandError, Exit};
 use crate::render::words;
+use crate::session::Session;
 use crate::sim::seed;
 
 /// Run a command with a temporary local Redis
@@ -46,52 +46,52 @@ pub struct Args {
     schemas: SchemaArgs,
 }
 
-pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
+pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     // The context's schemas describe another server.
-    let catalog = context.catalog_without_context(&args.schemas)?;
-    let db = context.settings.target().db;
-    let url = context.use_sandbox().await?.url(db);
+    let catalog = session.catalog_without_context(&args.schemas)?;
+    let db = session.settings.target().db;
+    let url = session.use_sandbox().await?.url(db);
     if let Some(count) = args.seed {
-        let (schemas, left_out) = context.sparing(
+        let (schemas, left_out) = session.sparing(
             catalog.chosen().to_vec(),
             catalog.is_named(),
             Schema::unwritten_because,
         )?;
         // Only a detail, because the operator need not do anything about a schema without records.
         for line in &left_out {
-            context.ui.detail(line);
+            session.ui.detail(line);
         }
-        let target = context.settings.target().clone();
-        let bar = context
+        let target = session.settings.target().clone();
+        let bar = session
             .ui
             .progress_of("Filling the temporary Redis", Some(count * schemas.len() as u64));
-        let entries = seed::entries(&schemas, count, context.now_ms()).inspect(|_| bar.inc(1));
-        let written = context.use_sandbox().await?.fill(&target, entries).await?;
+        let entries = seed::entries(&schemas, count, session.now_ms()).inspect(|_| bar.inc(1));
+        let written = session.use_sandbox().await?.fill(&target, entries).await?;
         bar.finish_and_clear();
         let schemas = schemas.len() as u64;
         let records = words::counted(count * schemas, "record");
         let schemas = words::counted(schemas, "schema");
         let keys = words::counted(written, "Redis key");
-        context
+        session
             .ui
             .status(&format!("The temporary Redis contains {records} of {schemas} ({keys})."));
     }
     match args.command.split_first() {
         Some((program, words)) => run_command(&url, program, words).await,
-        None if context.ui.is_interactive() && context.ui.out_is_terminal() => {
-            open_shell(context, &url).await
+        None if session.ui.is_interactive() && session.ui.out_is_terminal() => {
+            open_shell(session, &url).await
         }
-        None => stay(context, &url).await,
+        None => stay(session, &url).await,
     }
 }
 
 /// Lets the operator work on the server in a shell, until that ends.
-async fn open_shell(context: &mut Context, url: &str) -> Result<Exit> {
-    let shell = context.settings.environment().shell().unwrap_or("/bin/sh").to_owned();
-    let folder = context.use_sandbox().await?.folder().to_owned();
+async fn open_shell(session: &mut Session, url: &str) -> Result<Exit> {
+    let shell = session.settings.environment().shell().unwrap_or("/bin/sh").to_owned();
+    let folder = session.use_sandbox().await?.folder().to_owned();
     let (program, words) = shell::command(&shell, &folder, url)?;
-    context.ui.status(&format!("A temporary Redis runs at {url}."));
-    context.ui.status(
+    session.ui.status(&format!("A temporary Redis runs at {url}."));
+    session.ui.status(
         "Every `idemctl` command in this shell uses it. `exit` stops the shell and the server.",
     );
     // A shell returns the exit code of its last command, which says nothing about the sandbox.
@@ -153,18 +153,18 @@ fn exit_code(status: ExitStatus) -> u8 {
 }
 
 /// Says where the server is, and keeps it until Ctrl-C or SIGTERM.
-async fn stay(context: &mut Context, url: &str) -> Result<Exit> {
+async fn stay(session: &mut Session, url: &str) -> Result<Exit> {
     let mut interrupted = signal(SignalKind::interrupt())?;
     let mut terminated = signal(SignalKind::terminate())?;
     // A default context would take precedence over REDIS_URL, and could be a production server.
-    context.ui.data(format!("IDEMCTL_URL={url}\n"))?;
-    context.ui.flush()?;
-    context
+    session.ui.data(format!("IDEMCTL_URL={url}\n"))?;
+    session.ui.flush()?;
+    session
         .ui
         .status("A temporary local Redis runs until you press Ctrl-C. In another terminal, run:");
-    context.ui.status(&format!("  export IDEMCTL_URL={url}\n  idemctl list"));
+    session.ui.status(&format!("  export IDEMCTL_URL={url}\n  idemctl list"));
     tokio::select! {
-        last_words = context.use_sandbox().await?.ended() => {
+        last_words = session.use_sandbox().await?.ended() => {
             Err(CommandError::new(Exit::Unreachable, format!("the temporary Redis has stopped: \
                 {last_words}")).into())
         }

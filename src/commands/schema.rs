@@ -8,11 +8,11 @@ use anyhow::Result;
 use clap::{Args as ClapArgs, Subcommand};
 
 use crate::args::{Output, SchemaArgs, SchemaFolderArgs};
-use crate::context::Context;
 use crate::domain::schema::{Schema, expanded};
 use crate::exit::{CommandError, Exit};
 use crate::render::schema as render;
 use crate::schemas;
+use crate::session::Session;
 
 /// List, show, create, adopt and check schemas
 ///
@@ -92,23 +92,23 @@ impl Args {
     }
 }
 
-pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
+pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     match args.command {
-        Command::List { libraries, output, folder } => list(context, libraries, output, folder),
+        Command::List { libraries, output, folder } => list(session, libraries, output, folder),
         Command::Show { name, expanded: true, folder, .. } => {
-            show_expanded(context, &name, &folder)
+            show_expanded(session, &name, &folder)
         }
         Command::Show { name, script, output, folder, .. } => {
-            show(context, &name, script.as_deref(), output, folder)
+            show(session, &name, script.as_deref(), output, folder)
         }
-        Command::New(args) => new::new(context, args).await,
-        Command::Adopt(args) => adopt::adopt(context, args).await,
-        Command::Check(args) => checked::run(context, args).await,
+        Command::New(args) => new::new(session, args).await,
+        Command::Adopt(args) => adopt::adopt(session, args).await,
+        Command::Check(args) => checked::run(session, args).await,
     }
 }
 
 fn list(
-    context: &mut Context,
+    session: &mut Session,
     libraries: bool,
     output: Output,
     folder: SchemaFolderArgs,
@@ -119,11 +119,11 @@ fn list(
         named.extend(schemas::libraries().map(str::to_owned));
     }
     let catalog =
-        context.catalog(&SchemaArgs { schema: named, folder, ..SchemaArgs::default() })?;
+        session.catalog(&SchemaArgs { schema: named, folder, ..SchemaArgs::default() })?;
     let schemas: Vec<_> = catalog.all().iter().map(|schema| render::schema(schema)).collect();
-    context.show(output, "schemas", &schemas, |view| render::table(catalog.all(), view))?;
+    session.show(output, "schemas", &schemas, |view| render::table(catalog.all(), view))?;
     if !catalog.drafts().is_empty() {
-        context.ui.status(&format!(
+        session.ui.status(&format!(
             "Drafts, which are read only if --schema or a context names them: {}",
             catalog.drafts().join(", ")
         ));
@@ -132,31 +132,31 @@ fn list(
 }
 
 fn show(
-    context: &mut Context,
+    session: &mut Session,
     name: &str,
     script: Option<&str>,
     output: Output,
     folder: SchemaFolderArgs,
 ) -> Result<Exit> {
-    let catalog = context.catalog(&SchemaArgs {
+    let catalog = session.catalog(&SchemaArgs {
         schema: vec![name.to_owned()],
         folder,
         ..SchemaArgs::default()
     })?;
     let Some(schema) = catalog.chosen().first() else { return Ok(Exit::No) };
     match script {
-        Some(script) => context.ui.data(script_text(schema, script)?)?,
+        Some(script) => session.ui.data(script_text(schema, script)?)?,
         None => {
             let shown = [render::schema(schema)];
-            context.show(output, "schemas", &shown, |view| render::page(schema, view))?;
+            session.show(output, "schemas", &shown, |view| render::page(schema, view))?;
         }
     }
     Ok(Exit::Done)
 }
 
 /// Prints the file of a schema with the calls of its protocol in place of the protocol.
-fn show_expanded(context: &mut Context, name: &str, folder: &SchemaFolderArgs) -> Result<Exit> {
-    let own = context.settings.schema_dir(folder.schema_dir.as_deref());
+fn show_expanded(session: &mut Session, name: &str, folder: &SchemaFolderArgs) -> Result<Exit> {
+    let own = session.settings.schema_dir(folder.schema_dir.as_deref());
     let files = schemas::files_of(own.as_deref(), name)
         .map_err(|error| CommandError::usage(error.to_string()))?;
     let Some(files) = files else {
@@ -166,12 +166,12 @@ fn show_expanded(context: &mut Context, name: &str, folder: &SchemaFolderArgs) -
             folder: folder.clone(),
             ..SchemaArgs::default()
         };
-        context.catalog(&named)?;
+        session.catalog(&named)?;
         return Ok(Exit::No);
     };
     let toml = expanded(&files.toml)
         .map_err(|why| CommandError::usage(format!("schema `{name}` cannot be expanded: {why}")))?;
-    context.ui.data(toml)?;
+    session.ui.data(toml)?;
     Ok(Exit::Done)
 }
 

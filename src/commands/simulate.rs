@@ -8,7 +8,6 @@ use clap::builder::PossibleValue;
 use serde_json::Map;
 
 use crate::args::{JunitArgs, Output, SchemaArgs};
-use crate::context::Context;
 use crate::domain::schema::Schema;
 use crate::domain::simulation::{AcceptedMatrix, Cell, MatrixDifference};
 use crate::exit::{CommandError, Exit};
@@ -16,6 +15,7 @@ use crate::files;
 use crate::interrupt::Interrupt;
 use crate::render::simulation::{self as render, Simulation};
 use crate::render::style::Palette;
+use crate::session::Session;
 use crate::sim::simulate::{LocalServers, SCENARIOS, Simulated, SimulationPlan, simulate};
 
 /// Larger than any matrix.
@@ -101,23 +101,23 @@ fn scenario_names() -> Vec<PossibleValue> {
     names
 }
 
-pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
+pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     if args.scenarios.iter().any(|name| name == LIST) {
         let stories: Vec<_> = SCENARIOS.iter().map(|scenario| scenario.story).collect();
         let values: Vec<_> = stories.iter().map(render::story).collect();
-        context.show(args.output, "scenarios", &values, |view| {
+        session.show(args.output, "scenarios", &values, |view| {
             render::list(stories.into_iter(), view)
         })?;
         return Ok(Exit::Done);
     }
     let accepted = args.expect.as_deref().map(accepted).transpose()?;
-    let plan = plan(context, &args)?;
-    let simulated = play(context, &plan).await?;
+    let plan = plan(session, &args)?;
+    let simulated = play(session, &plan).await?;
     let mut differences = None;
     if let Some(accepted) = accepted {
         differences = Some(accepted.differences(&simulated.cells));
     }
-    show(context, &args, &simulated.cells, differences.as_deref())?;
+    show(session, &args, &simulated.cells, differences.as_deref())?;
     args.junit.write("simulate", &render::suites(&simulated.cells, differences.as_deref()))?;
     // With --expect, known failures are accepted, and only differences count.
     let bad = match &differences {
@@ -127,25 +127,25 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     Ok(if bad { Exit::No } else { Exit::Done })
 }
 
-async fn play(context: &mut Context, plan: &SimulationPlan) -> Result<Simulated> {
+async fn play(session: &mut Session, plan: &SimulationPlan) -> Result<Simulated> {
     // After Ctrl-C and SIGTERM, the test keys are still removed.
     let interrupt = Interrupt::listen()?;
     interrupt.handle_terminate()?;
-    let (client, server) = context.load_server("Simulating").await?;
+    let (client, server) = session.load_server("Simulating").await?;
     // Faults that would harm a shared server always use temporary local servers.
-    let environment = context.settings.environment();
+    let environment = session.settings.environment();
     let servers = LocalServers {
         path: environment.path(),
         temp_dir: environment.temp_dir(),
         like: (*server).clone(),
     };
     let count = plan.schemas.len() * plan.scenarios.len();
-    let progress = context.ui.progress_of("cells simulated", Some(count as u64));
+    let progress = session.ui.progress_of("cells simulated", Some(count as u64));
     let simulated =
         simulate(plan, &client, &server, &servers, &interrupt, || progress.inc(1)).await;
     progress.finish_and_clear();
     if let Some(error) = &simulated.left_behind {
-        context.ui.warning(&format!(
+        session.ui.warning(&format!(
             "keys named idemctl-simulate-* may remain until they expire: {error}"
         ));
     }
@@ -164,7 +164,7 @@ async fn play(context: &mut Context, plan: &SimulationPlan) -> Result<Simulated>
 }
 
 fn show(
-    context: &mut Context,
+    session: &mut Session,
     args: &Args,
     cells: &[Cell],
     differences: Option<&[MatrixDifference]>,
@@ -173,7 +173,7 @@ fn show(
     if let Some(differences) = differences
         && args.output == Output::Jsonl
     {
-        context.ui.status(render::compared(differences, Palette::new(false)).trim_end());
+        session.ui.status(render::compared(differences, Palette::new(false)).trim_end());
     }
     let mut of_all = Map::new();
     if let Some(differences) = differences {
@@ -182,14 +182,14 @@ fn show(
     }
     let values: Vec<_> = cells.iter().map(render::cell).collect();
     let simulation = Simulation { cells, timeline: args.timeline, differences };
-    context
+    session
         .show_with(args.output, "cells", &values, &of_all, |view| render::text(simulation, view))?;
     Ok(())
 }
 
-fn plan(context: &mut Context, args: &Args) -> Result<SimulationPlan> {
+fn plan(session: &mut Session, args: &Args) -> Result<SimulationPlan> {
     let (schemas, catalog) =
-        context.schemas_to_play(&args.schemas, |_| true, Schema::unplayable_because)?;
+        session.schemas_to_play(&args.schemas, |_| true, Schema::unplayable_because)?;
     let mut scenarios = Vec::new();
     for scenario in SCENARIOS {
         if args.all || args.scenarios.iter().any(|name| name == scenario.story.name) {

@@ -8,7 +8,6 @@ use clap::{Args as ClapArgs, ValueEnum};
 use crate::args::{
     FollowArgs, ScanArgs, SchemaArgs, SelectArgs, TabularOutput, ThresholdArgs, WatchArgs,
 };
-use crate::context::Context;
 use crate::domain::record::{FieldSet, ValueField};
 use crate::domain::schema::Catalog;
 use crate::domain::select::Selection;
@@ -20,6 +19,7 @@ use crate::interrupt::Interrupt;
 use crate::render::columns::Separated;
 use crate::render::{coverage, document, stats, words};
 use crate::scan::{self, Lengths, Scan, ScanEnd, ScanQuery, ScanReport};
+use crate::session::Session;
 use crate::store::{ReadLimit, RecordReader};
 use crate::watch::{self, Watch};
 
@@ -103,23 +103,23 @@ impl From<ByArg> for StatsDimension {
     }
 }
 
-pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
-    let ended = figures(context, &args).await;
+pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
+    let ended = figures(session, &args).await;
     // If the server cannot be read, an old file would look like current figures. A usage error or
     // Ctrl-C says nothing about the server.
     if let (Some(file), Err(error)) = (&args.prometheus, &ended)
         && !matches!(exit::of(error), Exit::Usage | Exit::Interrupted)
     {
-        let down = exposition(context, stats::down);
-        if let Err(error) = write(context, file, &down) {
-            context.ui.warning(&format!("{error:#}"));
+        let down = exposition(session, stats::down);
+        if let Err(error) = write(session, file, &down) {
+            session.ui.warning(&format!("{error:#}"));
         }
     }
     ended
 }
 
-async fn figures(context: &mut Context, args: &Args) -> Result<Exit> {
-    let catalog = context.catalog(&args.schemas)?;
+async fn figures(session: &mut Session, args: &Args) -> Result<Exit> {
+    let catalog = session.catalog(&args.schemas)?;
     if catalog.scanned().is_empty() {
         return Err(CommandError::usage("no schema to count")
             .hint("name one with --schema")
@@ -133,15 +133,15 @@ async fn figures(context: &mut Context, args: &Args) -> Result<Exit> {
         ByArg::State | ByArg::Prefix | ByArg::Finding => {}
     }
     if let Some(remark) = args.select.filter.remark(&catalog) {
-        context.ui.status(&remark);
+        session.ui.status(&remark);
     }
     let is_table = args.output == TabularOutput::Text && args.prometheus.is_none();
     let watch =
-        Watch::of(context, &FollowArgs::of(args.watch.clone()), is_table)?.map(Watch::scanning);
+        Watch::of(session, &FollowArgs::of(args.watch.clone()), is_table)?.map(Watch::scanning);
     if watch.is_some() && args.output == TabularOutput::Json {
         return Err(watch::endless());
     }
-    let reader = context.connect_reader().await?.scanning(args.scan.scan_options());
+    let reader = session.connect_reader().await?.scanning(args.scan.scan_options());
     let interrupt = Interrupt::listen()?;
     let counting = Counting {
         args,
@@ -151,14 +151,14 @@ async fn figures(context: &mut Context, args: &Args) -> Result<Exit> {
         interrupt: &interrupt,
     };
     let Some(watch) = watch else {
-        counting.run(context).await?;
+        counting.run(session).await?;
         return Ok(Exit::Done);
     };
-    let count_again = async |context: &mut Context| {
-        counting.run(context).await?;
+    let count_again = async |session: &mut Session| {
+        counting.run(session).await?;
         Ok(Awaited::NotYet)
     };
-    watch.follow(context, &interrupt, count_again).await
+    watch.follow(session, &interrupt, count_again).await
 }
 
 /// What one count needs; a watch counts again and again.
@@ -180,7 +180,7 @@ impl Counting<'_> {
     }
 
     /// Counts the selected records, and shows the figures.
-    async fn run(&self, context: &mut Context) -> Result<()> {
+    async fn run(&self, session: &mut Session) -> Result<()> {
         let query = ScanQuery {
             catalog: self.catalog,
             thresholds: self.args.thresholds.thresholds(),
@@ -192,7 +192,7 @@ impl Counting<'_> {
             needed: self.needed_fields(),
             lengths: Lengths::All,
         };
-        let progress = context.ui.progress("keys scanned");
+        let progress = session.ui.progress("keys scanned");
         let mut scan = Scan::start(self.reader.clone(), query, self.interrupt, progress).await?;
         let mut stats = Stats::new(StatsDimension::from(self.args.by));
         while let Some(page) = scan.next_page(self.selection).await {
@@ -222,20 +222,20 @@ impl Counting<'_> {
         let is_complete = matches!(report.end, ScanEnd::Complete);
         // If nothing was read, the figures would look like those of an empty server.
         if is_complete || keys > 0 {
-            self.show(context, &stats, &report)?;
+            self.show(session, &stats, &report)?;
         }
         if is_complete && counted(&stats) == 0 {
             let none = report.coverage.none_selected();
-            context.ui.status(&format!("{none} among {} of {server}", words::counted(keys, "key")));
-            scan::explain_nothing(context, self.catalog, self.reader).await;
+            session.ui.status(&format!("{none} among {} of {server}", words::counted(keys, "key")));
+            scan::explain_nothing(session, self.catalog, self.reader).await;
         }
         if is_complete || keys > 0 {
-            if !context.ui.is_verbose() {
+            if !session.ui.is_verbose() {
                 for line in coverage::unrecognised(&report.coverage, self.catalog) {
-                    context.ui.status(&line);
+                    session.ui.status(&line);
                 }
             }
-            report.show_coverage(context, self.catalog);
+            report.show_coverage(session, self.catalog);
         }
         report.require_complete(
             "the figures are",
@@ -244,31 +244,31 @@ impl Counting<'_> {
     }
 
     /// Shows the figures, as far as the scan got.
-    fn show(&self, context: &mut Context, stats: &Stats, report: &ScanReport) -> Result<()> {
+    fn show(&self, session: &mut Session, stats: &Stats, report: &ScanReport) -> Result<()> {
         if let Some(file) = &self.args.prometheus {
             // In a graph, incomplete figures would look like a drop.
             if matches!(report.end, ScanEnd::Complete) {
                 let foreign = report.coverage.unrecognised.values().sum();
                 let text =
-                    exposition(context, |run| stats::exposition(stats, report.keys, foreign, run));
-                write(context, file, &text)?;
+                    exposition(session, |run| stats::exposition(stats, report.keys, foreign, run));
+                write(session, file, &text)?;
             }
         } else {
-            self.show_figures(context, stats, report)?;
+            self.show_figures(session, stats, report)?;
         }
-        Ok(context.ui.flush()?)
+        Ok(session.ui.flush()?)
     }
 
     fn show_figures(
         &self,
-        context: &mut Context,
+        session: &mut Session,
         stats: &Stats,
         report: &ScanReport,
     ) -> Result<()> {
         let (rows, mut more) = stats::rows(stats, OWNERS);
         let text = match self.args.output {
             TabularOutput::Text if counted(stats) > 0 => {
-                return Ok(context.ui.page(stats::text(stats, context.ui.view(), OWNERS))?);
+                return Ok(session.ui.page(stats::text(stats, session.ui.view(), OWNERS))?);
             }
             TabularOutput::Text => return Ok(()),
             TabularOutput::Csv => stats::separated(
@@ -288,7 +288,7 @@ impl Counting<'_> {
                 document::document("rows", &rows, &more)
             }
         };
-        Ok(context.ui.data(text)?)
+        Ok(session.ui.data(text)?)
     }
 }
 
@@ -298,15 +298,15 @@ fn counted(stats: &Stats) -> u64 {
 }
 
 /// The metrics of a run that ends now.
-fn exposition(context: &Context, text: impl FnOnce(&stats::Run<'_>) -> String) -> String {
-    let server = context.settings.target().to_string();
-    let name = context.settings.context_name().unwrap_or_default();
-    text(&stats::Run { server: &server, context: name, at_ms: context.now_ms() })
+fn exposition(session: &Session, text: impl FnOnce(&stats::Run<'_>) -> String) -> String {
+    let server = session.settings.target().to_string();
+    let name = session.settings.context_name().unwrap_or_default();
+    text(&stats::Run { server: &server, context: name, at_ms: session.now_ms() })
 }
 
-fn write(context: &mut Context, file: &Path, text: &str) -> Result<()> {
+fn write(session: &mut Session, file: &Path, text: &str) -> Result<()> {
     if file == Path::new("-") {
-        return Ok(context.ui.data(text)?);
+        return Ok(session.ui.data(text)?);
     }
     // Replaced atomically, because the collector may read the file at any time.
     files::publish(file, text.as_bytes()).map_err(|error| {

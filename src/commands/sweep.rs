@@ -12,12 +12,12 @@ use self::orphans::{ActionArg, Orphans, SoughtArgs};
 use crate::args::{ChangeArgs, Output, ScanArgs, SchemaArgs, parse_duration};
 use crate::change::bulk::{BulkOptions, BulkRule as _, BulkRun};
 use crate::change::{exit_after, print_read_back, print_too_large, require_finished, write_report};
-use crate::context::Context;
 use crate::domain::change::outcome_counts::OutcomeCounts;
 use crate::exit::{CommandError, Exit};
 use crate::owner_check::OwnerCheck;
 use crate::render::{change, coverage, words};
 use crate::scan::{explain_nothing, show_coverage};
+use crate::session::Session;
 
 /// Find locks that no worker will release, and remove them after two checks
 ///
@@ -88,11 +88,11 @@ pub struct Args {
     schemas: SchemaArgs,
 }
 
-pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
+pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let only_shows = args.change_args.confirm_args.dry_run;
-    let orphans = Orphans::new(context, &args.sought, args.action, &args.schemas)?;
+    let orphans = Orphans::new(session, &args.sought, args.action, &args.schemas)?;
     if let Some(remark) = args.sought.filter.remark(&orphans.scope().catalog) {
-        context.ui.status(&remark);
+        session.ui.status(&remark);
     }
     let scan_options = args.scan.scan_options();
     if scan_options.from_replicas && !only_shows {
@@ -105,28 +105,28 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         orphans.check_narrow(&args.schemas)?;
     }
     let leave = if only_shows { None } else { Some(&args.change_args.confirm_args) };
-    let mut sweep = BulkRun::open(context, &orphans, leave, scan_options, None).await?;
+    let mut sweep = BulkRun::open(session, &orphans, leave, scan_options, None).await?;
 
     // A lock that expires by itself is removed only if --owner-alive reports that its owner is
     // dead.
     let asks_owners = args.owner_alive.is_some();
-    sweep.count(context, asks_owners).await?;
+    sweep.count(session, asks_owners).await?;
     if let Some(forbidden) = &sweep.selected.forbidden {
-        context.ui.warning(forbidden);
+        session.ui.warning(forbidden);
     }
     if !asks_owners {
         sweep.outcomes.left_to_expire = sweep.selected.need_dead_owner;
     }
-    show(context, &args, &orphans, &sweep).await?;
+    show(session, &args, &orphans, &sweep).await?;
     let count = sweep.selected.tally.total() - sweep.outcomes.left_to_expire;
     if only_shows || count == 0 {
-        report(context, &args, &orphans, &sweep)?;
-        return sweep.end_unchanged(context);
+        report(session, &args, &orphans, &sweep)?;
+        return sweep.end_unchanged(session);
     }
 
     let confirm_args = &args.change_args.confirm_args;
     let question = question(&args, count);
-    confirm_args.confirm(context, &question, &sweep.server, &sweep.interrupt).await?;
+    confirm_args.confirm(session, &question, &sweep.server, &sweep.interrupt).await?;
     let removes = args.action == ActionArg::Unlock;
     let options = BulkOptions {
         command: "sweep",
@@ -137,13 +137,13 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         owners: args.owner_alive.clone().map(OwnerCheck::new),
         limit: u64::MAX,
     };
-    let result = sweep.change(context, &args.change_args, options).await;
-    print_outcome(context, &args, &orphans, &sweep, result)
+    let result = sweep.change(session, &args.change_args, options).await;
+    print_outcome(session, &args, &orphans, &sweep, result)
 }
 
 /// Shows the locks that were found, and what will happen to them.
 async fn show(
-    context: &mut Context,
+    session: &mut Session,
     args: &Args,
     orphans: &Orphans,
     sweep: &BulkRun<'_, Orphans>,
@@ -160,25 +160,25 @@ async fn show(
         } else {
             "no locks were selected"
         };
-        context.ui.status(&format!(
+        session.ui.status(&format!(
             "{none} among {} of {}",
             words::counted(selected.keys, "key"),
             sweep.server
         ));
-        explain_nothing(context, catalog, &sweep.reader).await;
+        explain_nothing(session, catalog, &sweep.reader).await;
     } else if total > 0 && args.output == Output::Text {
-        context.ui.page(change::orphans(&selected.tally, context.ui.view()))?;
-        context.ui.flush()?;
+        session.ui.page(change::orphans(&selected.tally, session.ui.view()))?;
+        session.ui.flush()?;
         // The table shows three keys of each finding, and the operator has to see all before
         // deciding.
         let is_preview = args.change_args.confirm_args.dry_run
-            || args.change_args.confirm_args.asks_somebody(context);
+            || args.change_args.confirm_args.asks_somebody(session);
         if is_preview
             && selected.tally.leaves_keys_out()
             && let Some(words) = args.sought.as_list_options()
         {
-            let line = context.ui.invocation().list_line(words);
-            context.ui.hint(&format!("`{line}` lists all of these locks"));
+            let line = session.ui.invocation().list_line(words);
+            session.ui.hint(&format!("`{line}` lists all of these locks"));
         }
     }
     if left > 0 {
@@ -187,13 +187,13 @@ async fn show(
         } else {
             "locks expire by themselves and are"
         };
-        context.ui.status(&format!(
+        session.ui.status(&format!(
             "{left} {locks} left unchanged. To remove such locks if their owner is dead, pass \
             --owner-alive."
         ));
     }
     if total > left {
-        context.ui.status(match args.action {
+        session.ui.status(match args.action {
             ActionArg::Unlock if !catalog.describe_begin(selected.tally.schemas()) => {
                 "If a worker is still running, the operation executes twice."
             }
@@ -208,8 +208,8 @@ async fn show(
             }
         });
     }
-    print_too_large(context, selected.too_large);
-    show_coverage(context, &selected.coverage, catalog);
+    print_too_large(session, selected.too_large);
+    show_coverage(session, &selected.coverage, catalog);
     Ok(())
 }
 
@@ -222,7 +222,7 @@ fn question(args: &Args, total: u64) -> String {
 }
 
 fn report(
-    context: &mut Context,
+    session: &mut Session,
     args: &Args,
     orphans: &Orphans,
     sweep: &BulkRun<'_, Orphans>,
@@ -230,7 +230,7 @@ fn report(
     let selected = &sweep.selected;
     let covered = coverage::fields(&selected.coverage, &orphans.scope().catalog, selected.keys);
     write_report(
-        context,
+        session,
         args.output,
         &change::sweep(&selected.tally, &orphans.codes(), covered, &sweep.outcomes),
     )
@@ -241,13 +241,13 @@ fn report(
 /// # Errors
 /// How the sweep ended, which matters more than a stdout that cannot be written.
 fn print_outcome(
-    context: &mut Context,
+    session: &mut Session,
     args: &Args,
     orphans: &Orphans,
     sweep: &BulkRun<'_, Orphans>,
     result: Result<()>,
 ) -> Result<Exit> {
-    let shown = report(context, args, orphans, sweep);
+    let shown = report(session, args, orphans, sweep);
     let outcomes = &sweep.outcomes;
     let backup = match &outcomes.backup {
         Some(file) => format!("; backup: {file}"),
@@ -256,9 +256,9 @@ fn print_outcome(
     let total = sweep.selected.tally.total();
     let locks = if total == 1 { "lock" } else { "locks" };
     let so_far = format!("{} of {total} {locks} done{backup}", outcomes.done);
-    print_read_back(context, outcomes.read_back);
+    print_read_back(session, outcomes.read_back);
     require_finished(result, outcomes.ended, outcomes.done, &so_far)?;
-    context.ui.status(&format!("Swept: {so_far}"));
+    session.ui.status(&format!("Swept: {so_far}"));
     for (count, why) in [
         (outcomes.changed_meanwhile + outcomes.gone, "modified or removed since the first check"),
         (outcomes.renewed, "renewed or re-acquired since the first check"),
@@ -269,12 +269,12 @@ fn print_outcome(
     ] {
         if count > 0 {
             let locks = if count == 1 { "lock" } else { "locks" };
-            context.ui.status(&format!("Left unchanged: {count} {locks} {why}"));
+            session.ui.status(&format!("Left unchanged: {count} {locks} {why}"));
         }
     }
     shown?;
     if outcomes.owner_unknown > 0 {
-        print_undecided(context, outcomes);
+        print_undecided(session, outcomes);
     }
     // Locks that the operator wanted to remove may be among these.
     if outcomes.owner_unknown > 0 || outcomes.too_large > 0 {
@@ -284,17 +284,17 @@ fn print_outcome(
 }
 
 /// Prints for how many locks --owner-alive gave no result, with an example.
-fn print_undecided(context: &mut Context, outcomes: &OutcomeCounts) {
+fn print_undecided(session: &mut Session, outcomes: &OutcomeCounts) {
     let count = outcomes.owner_unknown;
     let locks = if count == 1 { "lock" } else { "locks" };
     let because = match &outcomes.owner_unknown_because {
         Some(why) => format!(" ({why})"),
         None => String::new(),
     };
-    context.ui.status(&format!(
+    session.ui.status(&format!(
         "Left unchanged: {count} {locks} for which --owner-alive gave no result{because}"
     ));
-    context.ui.hint(
+    session.ui.hint(
         "fix the command, and sweep again; it must exit with status 0 for a living owner and 1 for \
         a dead one",
     );

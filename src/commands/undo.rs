@@ -18,10 +18,10 @@ use crate::change::restore::{
     CheckedBackup, KeysToRestore, Mode, RestoredRows, bring_back, finish, say_ambiguous,
     say_unknown,
 };
-use crate::context::Context;
 use crate::exit::{CommandError, Exit};
 use crate::interrupt::Interrupt;
 use crate::render::escape;
+use crate::session::Session;
 use crate::store::{Client, Writer};
 
 /// The most rows of the preview above the question.
@@ -62,45 +62,45 @@ pub struct Args {
     change_args: ChangeArgs,
 }
 
-pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
-    let catalog = context.catalog(&SchemaArgs::default())?;
+pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
+    let catalog = session.catalog(&SchemaArgs::default())?;
     let dry_run = args.change_args.confirm_args.dry_run;
     // A dry run gets no connection that can change records.
     let writer = if dry_run {
         None
     } else {
-        Some(context.connect_writer(&args.change_args.confirm_args).await?)
+        Some(session.connect_writer(&args.change_args.confirm_args).await?)
     };
-    let client = context.connect().await?;
+    let client = session.connect().await?;
     let here = match &writer {
         Some(writer) => writer.provenance().await?,
         None => client.provenance().await?,
     };
     let undone =
-        UndoneOperation::find(context, args.op.as_deref(), &args.returns, &here, &client.name())?;
-    let allowed = undone.may_go_to(context, &here, args.returns.elsewhere);
-    allowed.map_err(|stop| undone.lead_there(context, stop))?;
-    let has_ambiguous = say_ambiguous(context, &undone.only)?;
-    let has_unknown = say_unknown(context, &undone.only, &format!("{} changed", undone.name()));
+        UndoneOperation::find(session, args.op.as_deref(), &args.returns, &here, &client.name())?;
+    let allowed = undone.may_go_to(session, &here, args.returns.elsewhere);
+    allowed.map_err(|stop| undone.lead_there(session, stop))?;
+    let has_ambiguous = say_ambiguous(session, &undone.only)?;
+    let has_unknown = say_unknown(session, &undone.only, &format!("{} changed", undone.name()));
     let is_partial = has_ambiguous || has_unknown;
     let of = KeysToRestore { args: &args.returns, only: &undone.only, but: undone.but.clone() };
     // Every backup is checked before the first change, so that a damaged one stops the whole undo.
     let mut sources = Vec::with_capacity(undone.backups.len());
     for file in &undone.backups {
-        let source = CheckedBackup::open(context, file, &of, Some(&undone.operation.op))?;
-        let allowed = source.may_go_to(context, &here, args.returns.elsewhere);
-        allowed.map_err(|stop| undone.lead_there(context, stop))?;
+        let source = CheckedBackup::open(session, file, &of, Some(&undone.operation.op))?;
+        let allowed = source.may_go_to(session, &here, args.returns.elsewhere);
+        allowed.map_err(|stop| undone.lead_there(session, stop))?;
         sources.push(source);
     }
     let interrupt = Interrupt::listen()?;
     let reverter =
         Reverter { client: &client, catalog: &catalog, undone: &undone, interrupt: &interrupt };
     let mut undo = Undo { args: &args, of, sources, reverter, is_partial };
-    let Some(writer) = writer else { return undo.dry_run(context).await };
-    let predicted = undo.predict_and_show(context).await?;
+    let Some(writer) = writer else { return undo.dry_run(session).await };
+    let predicted = undo.predict_and_show(session).await?;
     match predicted.restored() {
-        0 => undo.leave(context, &predicted),
-        _ => undo.change(context, &writer, &predicted).await,
+        0 => undo.leave(session, &predicted),
+        _ => undo.change(session, &writer, &predicted).await,
     }
 }
 
@@ -141,7 +141,7 @@ impl Undo<'_> {
 
     /// Names the Redis keys beside the records that the undone step may also have changed. idemctl
     /// has no copy of them.
-    fn warn_of_keys_beside(&self, context: &mut Context, rows: &RestoredRows, undo: &str) {
+    fn warn_of_keys_beside(&self, session: &mut Session, rows: &RestoredRows, undo: &str) {
         let command = self.reverter.undone.operation.command.as_str();
         let is_step = matches!(command, "begin" | "complete" | "release");
         let mut unknown = None;
@@ -162,73 +162,73 @@ impl Undo<'_> {
         }
         if !names.is_empty() {
             let names = names.join(", ");
-            context.ui.warning(&format!(
+            session.ui.warning(&format!(
                 "{undo} {names}, which {command} may also have changed, because idemctl keeps no \
                 copy of it"
             ));
         }
         if let Some(schema) = unknown.filter(|_| is_step) {
             let schema = escape::text(schema.as_bytes());
-            context.ui.warning(&format!(
+            session.ui.warning(&format!(
                 "the schema {schema} is not known here, so that idemctl cannot say whether {command} \
                 also changed other Redis keys, which undo does not put back"
             ));
         }
     }
 
-    async fn dry_run(&mut self, context: &mut Context) -> Result<Exit> {
+    async fn dry_run(&mut self, session: &mut Session) -> Result<Exit> {
         let mut rows = self.rows(true);
-        let ended = self.predict(context, &mut rows).await;
+        let ended = self.predict(session, &mut rows).await;
         let whole = matches!(ended, Ok(true)) && self.holds_all();
         // How the undo ended matters more than a stdout that cannot be written.
-        let shown = rows.close(context, whole, self.left_out());
-        finish(context, true, &rows, ended, rows.seen() + self.missing())?;
-        self.warn_of_keys_beside(context, &rows, "undo does not put back");
+        let shown = rows.close(session, whole, self.left_out());
+        finish(session, true, &rows, ended, rows.seen() + self.missing())?;
+        self.warn_of_keys_beside(session, &rows, "undo does not put back");
         shown?;
         Ok(self.exit(&rows))
     }
 
     /// Shows what would be done, before the question. JSON reports at the end what was done.
-    async fn predict_and_show(&mut self, context: &mut Context) -> Result<RestoredRows> {
+    async fn predict_and_show(&mut self, session: &mut Session) -> Result<RestoredRows> {
         let most = if self.args.output == Output::Text { MOST_ROWS } else { 0 };
         let mut rows = self.rows(true).showing(most);
-        if !self.predict(context, &mut rows).await? {
+        if !self.predict(session, &mut rows).await? {
             return Err(CommandError::interrupted("interrupted; nothing was changed").into());
         }
         rows.were_shown()?;
         if most > 0 && rows.seen() > most {
-            context.ui.status(&format!("… and {} more.", rows.seen() - most));
+            session.ui.status(&format!("… and {} more.", rows.seen() - most));
         }
-        context.ui.status(&format!("{}.", rows.summary(rows.seen() + self.missing())));
-        rows.warn_of_endless(context);
-        self.warn_of_keys_beside(context, &rows, "undo does not put back");
+        session.ui.status(&format!("{}.", rows.summary(rows.seen() + self.missing())));
+        rows.warn_of_endless(session);
+        self.warn_of_keys_beside(session, &rows, "undo does not put back");
         Ok(rows)
     }
 
     /// Ends without a question, because nothing can be undone.
-    fn leave(&self, context: &mut Context, predicted: &RestoredRows) -> Result<Exit> {
+    fn leave(&self, session: &mut Session, predicted: &RestoredRows) -> Result<Exit> {
         let mut rows = predicted.changed_nothing();
-        rows.close(context, self.holds_all(), self.left_out())?;
-        context.ui.status("Nothing was changed.");
+        rows.close(session, self.holds_all(), self.left_out())?;
+        session.ui.status("Nothing was changed.");
         Ok(self.exit(predicted))
     }
 
-    async fn predict(&mut self, context: &mut Context, rows: &mut RestoredRows) -> Result<bool> {
+    async fn predict(&mut self, session: &mut Session, rows: &mut RestoredRows) -> Result<bool> {
         let client: &Client = self.reverter.client;
         let interrupt = self.reverter.interrupt;
         for source in &mut self.sources {
             let mut mode = Mode::Looks(client);
-            let whole = bring_back(context, &self.of, source, &mut mode, rows, interrupt).await?;
+            let whole = bring_back(session, &self.of, source, &mut mode, rows, interrupt).await?;
             if !whole {
                 return Ok(false);
             }
         }
-        self.reverter.run(context, &mut RevertMode::Predict, rows).await
+        self.reverter.run(session, &mut RevertMode::Predict, rows).await
     }
 
     async fn change(
         &mut self,
-        context: &mut Context,
+        session: &mut Session,
         writer: &Writer,
         predicted: &RestoredRows,
     ) -> Result<Exit> {
@@ -246,12 +246,12 @@ impl Undo<'_> {
         let question = escape::again(&question);
         let interrupt = &self.reverter.interrupt;
         let confirm_args = &self.args.change_args.confirm_args;
-        confirm_args.confirm(context, &question, &writer.name(), interrupt).await?;
+        confirm_args.confirm(session, &question, &writer.name(), interrupt).await?;
         // From here on, a signal ends the undo after the current batch, which is then in the log.
         self.reverter.interrupt.handle_terminate()?;
         let is_partial = !self.args.returns.keys.is_empty();
         let mut journal = Journal::open_undoing(
-            context,
+            session,
             &self.args.change_args,
             "undo",
             &operation.op,
@@ -260,18 +260,18 @@ impl Undo<'_> {
         // The preview showed the rows already, and the counts show what ended differently.
         let most = if self.args.output == Output::Text { 0 } else { u64::MAX };
         let mut rows = self.rows(false).showing(most);
-        let ended = self.revert_records(context, writer, &mut journal, &mut rows).await;
+        let ended = self.revert_records(session, writer, &mut journal, &mut rows).await;
         // What could not be reached may be restored later, so the next undo continues this one.
         if !matches!(ended, Ok(true)) || rows.may_go_on() {
             journal.audit_log().stops_early();
         }
-        let (backup, ended) = journal.close(ended, context.now()).await;
+        let (backup, ended) = journal.close(ended, session.now()).await;
         let whole = matches!(ended, Ok(true)) && self.holds_all();
-        let shown = rows.close(context, whole, self.left_out());
-        finish(context, false, &rows, ended, predicted.seen() + self.missing())?;
-        self.warn_of_keys_beside(context, &rows, "undo did not put back");
+        let shown = rows.close(session, whole, self.left_out());
+        finish(session, false, &rows, ended, predicted.seen() + self.missing())?;
+        self.warn_of_keys_beside(session, &rows, "undo did not put back");
         if let Some(file) = backup {
-            context.ui.status(&format!("Backup of the replaced values: {}", file.display()));
+            session.ui.status(&format!("Backup of the replaced values: {}", file.display()));
         }
         shown?;
         Ok(self.exit(&rows))
@@ -279,25 +279,25 @@ impl Undo<'_> {
 
     async fn revert_records(
         &mut self,
-        context: &mut Context,
+        session: &mut Session,
         writer: &Writer,
         journal: &mut Journal,
         rows: &mut RestoredRows,
     ) -> Result<bool> {
-        journal.begin(writer, context.now()).await?;
+        journal.begin(writer, session.now()).await?;
         let interrupt = self.reverter.interrupt;
         for source in std::mem::take(&mut self.sources) {
             // The preview has read the backup to its end.
             let mut source = source.again()?;
             let mut mode = Mode::Restores(writer, journal.audit_log());
             let whole =
-                bring_back(context, &self.of, &mut source, &mut mode, rows, interrupt).await;
+                bring_back(session, &self.of, &mut source, &mut mode, rows, interrupt).await;
             // The counts of every source are needed for the report, whatever its end.
             self.sources.push(source);
             if !whole? {
                 return Ok(false);
             }
         }
-        self.reverter.run(context, &mut RevertMode::Revert(writer, journal), rows).await
+        self.reverter.run(session, &mut RevertMode::Revert(writer, journal), rows).await
     }
 }

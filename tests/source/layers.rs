@@ -134,7 +134,7 @@ fn printing(source: &Source) -> Broken {
 }
 
 fn clock_and_environment(source: &Source) -> Broken {
-    if ["src/settings/environment.rs", "src/context.rs", "src/main.rs"]
+    if ["src/settings/environment.rs", "src/session.rs", "src/main.rs"]
         .contains(&source.file.as_str())
     {
         return Vec::new();
@@ -207,7 +207,7 @@ fn imports_run_one_way() {
             ("src/render/x.rs", "use crate::ui::Ui;"),
             ("src/store/x.rs", "fn f() { crate::render::escape::text(b\"\"); }"),
             ("src/explore/x.rs", "use crate::store::Connection;"),
-            ("src/sim/deep/x.rs", "use super::super::super::context::Context;"),
+            ("src/sim/deep/x.rs", "use super::super::super::session::Session;"),
             ("src/domain/mod.rs", "use super::store;"),
             ("src/domain/x.rs", "fn f() { select! { () = crate::store::look() => 1 } }"),
         ],
@@ -246,7 +246,7 @@ fn no_command_imports_another() {
             ("src/commands/list.rs", "use crate::commands::inspect;"),
             ("src/commands/list.rs", "use super::inspect::Args;"),
             ("src/commands/inspect/watch.rs", "use super::super::list;"),
-            ("src/context.rs", "use crate::cli::Root;"),
+            ("src/session.rs", "use crate::cli::Root;"),
         ],
     );
     assert_eq!(
@@ -263,7 +263,7 @@ fn no_command_imports_another() {
 fn only_ui_prints() {
     keep(
         printing,
-        "only src/terminal/ui.rs prints: return the text, or hand it to context.ui",
+        "only src/terminal/ui.rs prints: return the text, or hand it to session.ui",
         &[
             ("src/commands/x.rs", "fn f() { println!(\"x\"); }"),
             ("src/store/x.rs", "fn f() { let mut out = std::io::stdout(); }"),
@@ -279,7 +279,7 @@ fn only_ui_prints() {
 fn clock_and_environment_are_arguments() {
     keep(
         clock_and_environment,
-        "only settings/environment.rs reads the environment and only context.rs the clock: take them as arguments",
+        "only settings/environment.rs reads the environment and only session.rs the clock: take them as arguments",
         &[
             ("src/store/x.rs", "fn f() { let now = std::time::SystemTime::now(); }"),
             ("src/terminal/ui.rs", "fn f() { if std::env::var(\"X\").is_ok() {} }"),
@@ -291,10 +291,10 @@ fn clock_and_environment_are_arguments() {
 fn reading_commands_cannot_write() {
     keep(
         reading,
-        "a command that only reads takes context.reader(), never a writer",
+        "a command that only reads takes session.reader(), never a writer",
         &[(
             "src/commands/inspect/watch.rs",
-            "async fn f() { let writer = context.writer().await; }",
+            "async fn f() { let writer = session.writer().await; }",
         )],
     );
 }
@@ -316,7 +316,7 @@ fn leave_to_change_is_given_at_two_places() {
     );
     // Where the leave is looked at, `Access::Full` is a pattern.
     let sound = "fn f() { match access { Access::Full(permit) => 1 } }";
-    assert_eq!(permits(&Source::new("src/context.rs", sound)), [""; 0]);
+    assert_eq!(permits(&Source::new("src/session.rs", sound)), [""; 0]);
 }
 
 #[test]

@@ -18,8 +18,6 @@ use super::selected_counts::{MOST_KEPT_RECORDS, SelectedCounts};
 use super::source::RecordSource;
 use crate::args::{ChangeArgs, ConfirmArgs};
 use crate::change::{Journal, RateLimiter, exit_after};
-use crate::context::Context;
-use crate::context::key_list::KeyList;
 use crate::domain::change::outcome_counts::{Ended, OutcomeCounts};
 use crate::domain::select::Rate;
 use crate::exit::Exit;
@@ -27,6 +25,8 @@ use crate::interrupt::Interrupt;
 use crate::owner_check::{OwnerAnswer, OwnerCheck};
 use crate::render::words::count;
 use crate::scan::ScanEnd;
+use crate::session::Session;
+use crate::session::key_list::KeyList;
 use crate::store::{Change, KeyAction, RecordReader, ScanOptions, StoreError, Writer};
 use crate::terminal::frame::ProgressLine;
 
@@ -75,18 +75,18 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
     /// # Errors
     /// As every read; for a run that may change records, as every change.
     pub async fn open(
-        context: &mut Context,
+        session: &mut Session,
         rule: &'a R,
         confirm_args: Option<&ConfirmArgs>,
         scan_options: ScanOptions,
         key_list: Option<KeyList>,
     ) -> Result<Self> {
         let writer = match confirm_args {
-            Some(args) => Some(context.connect_writer(args).await?),
+            Some(args) => Some(session.connect_writer(args).await?),
             None => None,
         };
         let interrupt = Interrupt::listen()?;
-        let reader = context.connect_reader().await?.scanning(scan_options);
+        let reader = session.connect_reader().await?.scanning(scan_options);
         let server = writer.as_ref().map_or_else(|| reader.name(), Writer::name);
         Ok(Self {
             rule,
@@ -107,8 +107,8 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
     ///
     /// # Errors
     /// The server could not be asked; Ctrl-C.
-    pub async fn count(&mut self, context: &Context, keeps_expiring: bool) -> Result<()> {
-        let progress = context.ui.progress("keys scanned");
+    pub async fn count(&mut self, session: &Session, keeps_expiring: bool) -> Result<()> {
+        let progress = session.ui.progress("keys scanned");
         let source = RecordSource::open(
             self.rule,
             self.reader.clone(),
@@ -129,9 +129,9 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
     ///
     /// # Errors
     /// Partial: nodes of a cluster were left out.
-    pub fn end_unchanged(self, context: &mut Context) -> Result<Exit> {
+    pub fn end_unchanged(self, session: &mut Session) -> Result<Exit> {
         if self.writer.is_none() {
-            context.ui.status("dry run: nothing was changed");
+            session.ui.status("dry run: nothing was changed");
         }
         if let Some(error) = self.selected.unreachable {
             return Err(error.into());
@@ -148,7 +148,7 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
     /// As every change; partial if nodes of a cluster were left out.
     pub async fn change(
         &mut self,
-        context: &mut Context,
+        session: &mut Session,
         args: &ChangeArgs,
         options: BulkOptions,
     ) -> Result<()> {
@@ -168,7 +168,7 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
             let opened = RecordSource::open(self.rule, reader, keys, &self.interrupt, hidden);
             source = Some(opened.await?);
         }
-        let mut journal = Journal::open(context, args, options.command, options.removes)?;
+        let mut journal = Journal::open(session, args, options.command, options.removes)?;
         let mut changes = ChangeLoop {
             rule: self.rule,
             reader: self.reader.clone(),
@@ -179,7 +179,7 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
             limit: options.limit,
             total: self.is_counted.then(|| self.selected.tally.total().min(options.limit)),
             batch_changer: BatchChanger {
-                context,
+                session,
                 writer,
                 journal: &mut journal,
                 audit_word: options.audit_word,
@@ -192,7 +192,7 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
         if matches!(ended, Ok(Ended::Interrupted)) {
             journal.audit_log().stops_early();
         }
-        let (backup, ended) = journal.close(ended, context.now()).await;
+        let (backup, ended) = journal.close(ended, session.now()).await;
         let ended = match (ended, unreachable) {
             (Ok(_), Some(error)) => Err(error.into()),
             (ended, _) => ended,
@@ -231,7 +231,7 @@ impl<R: BulkRule> ChangeLoop<'_, R> {
         mut source: Option<RecordSource<'_>>,
         count_into: Option<&mut SelectedCounts<R::Group>>,
     ) -> Result<Ended> {
-        let ui = &self.batch_changer.context.ui;
+        let ui = &self.batch_changer.session.ui;
         // The selected records were not counted, so that the keys of the server are the total.
         let mut keys_on_server = None;
         if self.total.is_none()

@@ -8,16 +8,16 @@ use anyhow::Result;
 
 use super::rule::Planned;
 use crate::change::Journal;
-use crate::context::Context;
 use crate::domain::change::outcome_counts::OutcomeCounts;
 use crate::domain::record::{Content, Record};
 use crate::render::escape;
+use crate::session::Session;
 use crate::store::backup::RecordLabel;
 use crate::store::{Change, KeyAction, Outcome, Writer};
 
 /// Makes the changes of a run, and notes them in the journal.
 pub(super) struct BatchChanger<'a> {
-    pub(super) context: &'a Context,
+    pub(super) session: &'a Session,
     pub(super) writer: Writer,
     pub(super) journal: &'a mut Journal,
     /// What the audit log calls a change.
@@ -77,7 +77,7 @@ impl BatchChanger<'_> {
         for change in &mut changes {
             other_slots.push(self.writer.split_off_other_slots(change).await?);
         }
-        let now = self.context.now();
+        let now = self.session.now();
         let (outcomes, mut ended) =
             self.journal.apply(&self.writer, &changes, action, self.audit_word, now).await;
         for ((mut change, others), first) in changes.into_iter().zip(other_slots).zip(outcomes) {
@@ -114,7 +114,7 @@ impl BatchChanger<'_> {
                 change.seen.keys[key_index].content = Content::Absent;
             }
             change.backed_up.clear();
-            let now = self.context.now();
+            let now = self.session.now();
             let only = std::slice::from_ref(&*change);
             let outcomes;
             (outcomes, ended) =
@@ -134,7 +134,7 @@ impl BatchChanger<'_> {
             }
             change.target_indexes = left;
             // The records that follow are counted even if the log cannot be written.
-            let noted = self.journal.note_left(&self.writer, change, self.context.now()).await;
+            let noted = self.journal.note_left(&self.writer, change, self.session.now()).await;
             return (Outcome::Partly, ended.and(noted));
         }
         (first, ended)

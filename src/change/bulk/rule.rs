@@ -2,13 +2,13 @@
 //! selection has to be.
 
 use crate::args::SchemaArgs;
-use crate::context::Context;
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::record::{Age, Candidate, FieldSet, Record, TimeLeft};
 use crate::domain::schema::Catalog;
 use crate::domain::select::glob;
 use crate::exit::CommandError;
 use crate::scan::RecordFilter;
+use crate::session::Session;
 use crate::store::KeyAction;
 
 /// What is read of the records that a rule selects from. Each field costs commands or bytes, so a
@@ -81,7 +81,7 @@ pub enum PlannedAction {
 ///
 /// # Errors
 /// Usage: there are no other schemas.
-pub fn check_members(context: &mut Context, catalog: &Catalog) -> Result<(), CommandError> {
+pub fn check_members(session: &mut Session, catalog: &Catalog) -> Result<(), CommandError> {
     let (names, are_all) = catalog.schemas_of_members();
     if names.is_empty() {
         return Ok(());
@@ -94,7 +94,7 @@ pub fn check_members(context: &mut Context, catalog: &Catalog) -> Result<(), Com
         ))
         .hint("`list` and `inspect` show them"));
     }
-    context
+    session
         .ui
         .note(&format!("the records of {names} are members of a Redis key and are not changed"));
     Ok(())

@@ -6,12 +6,12 @@ use std::hash::{BuildHasher as _, RandomState};
 use anyhow::Result;
 
 use super::rule::{BulkRule, Planned};
-use crate::context::key_list::KeyList;
 use crate::domain::record::{Candidate, Record, TimeLeft};
 use crate::domain::select::{Coverage, Selected};
 use crate::exit::CommandError;
 use crate::interrupt::Interrupt;
 use crate::scan::{Lengths, Scan, ScanEnd, ScanQuery, ScanReport, SelectedPage};
+use crate::session::key_list::KeyList;
 use crate::store::read::lookup::{Lookup, LookupResult};
 use crate::store::{MOST_WHOLE, ReadLimit, RecordReader, StoreError};
 use crate::terminal::frame::ProgressLine;

@@ -3,13 +3,13 @@
 use anyhow::Result;
 
 use crate::change;
-use crate::context::Context;
 use crate::domain::manual::{self, Completion, NotExecutable, Overrides};
 use crate::domain::record::{Content, Record, Response};
 use crate::domain::schema::{Schema, Step};
 use crate::domain::step::{Answer, StepInputs};
 use crate::exit::{CommandError, Exit};
 use crate::render::escape;
+use crate::session::Session;
 
 /// The options of `complete`.
 pub(crate) struct CompleteOptions<'a> {
@@ -38,7 +38,7 @@ impl ChosenCompletion {
     /// # Errors
     /// Why this record is not to be completed in this way.
     pub(crate) fn new(
-        context: &mut Context,
+        session: &mut Session,
         asked: CompleteOptions<'_>,
         record: &Record,
         step: &Step,
@@ -48,7 +48,7 @@ impl ChosenCompletion {
         let fingerprint = fingerprint(record, completion, asked.fingerprint)?;
         let owner = match completion {
             Completion::OfLock => {
-                change::owner_of_lock(context, record, step, asked.owner, asked.dry_run)?
+                change::owner_of_lock(session, record, step, asked.owner, asked.dry_run)?
             }
             Completion::Creating | Completion::Replacing => {
                 change::owner_of_new_lock(record, asked.owner, true)?

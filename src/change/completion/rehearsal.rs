@@ -1,11 +1,11 @@
 //! The rehearsal of a completion on a temporary local Redis, and what idemctl may promise after it.
 
-use crate::context::Context;
 use crate::domain::manual::Delivered;
 use crate::domain::record::{Content, Record, TimeLeft};
 use crate::domain::schema::Meaning;
 use crate::domain::step::Answer;
 use crate::render::words;
+use crate::session::Session;
 use crate::sim::{NextAnswer, Rehearsal};
 
 /// A rehearsal of the service's complete step, and of the begin step of the next request.
@@ -69,12 +69,12 @@ impl RehearsalOutcome {
     }
 
     /// Prints what the next request gets after the completion, and whether that was tested.
-    pub(crate) fn print(&self, context: &mut Context, completed: &Record) {
+    pub(crate) fn print(&self, session: &mut Session, completed: &Record) {
         let then = words::then(completed);
         match self {
-            Self::NotNeeded => context.ui.status(&format!("Then {then}.")),
+            Self::NotNeeded => session.ui.status(&format!("Then {then}.")),
             Self::Ran(_) if self.verifies(completed) => {
-                context.ui.status(&format!(
+                session.ui.status(&format!(
                     "Then {then}. Tested with the service's scripts on a temporary local Redis."
                 ));
             }
@@ -92,12 +92,12 @@ impl RehearsalOutcome {
                             .to_owned()
                     }
                 };
-                context.ui.warning(&format!(
+                session.ui.warning(&format!(
                     "on a temporary local Redis, {what}, although the schema predicts that {then}"
                 ));
             }
             Self::NotRun(why) => {
-                context.ui.status(&format!("Not tested ({why}). The schema predicts that {then}."));
+                session.ui.status(&format!("Not tested ({why}). The schema predicts that {then}."));
             }
         }
     }

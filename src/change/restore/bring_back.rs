@@ -5,11 +5,11 @@ use anyhow::Result;
 use super::rows::RestoredRows;
 use super::source::{CheckedBackup, KeysToRestore};
 use crate::change::{self, AuditLog, Noted};
-use crate::context::Context;
 use crate::domain::history::OUTCOME_UNKNOWN;
 use crate::domain::record::KeyIdentity;
 use crate::exit::{self, CommandError, Exit};
 use crate::interrupt::Interrupt;
+use crate::session::Session;
 use crate::store::backup::{Held, HeldKey};
 use crate::store::{Client, RestoreResult, StoreError, Writer};
 
@@ -43,7 +43,7 @@ impl Mode<'_> {
     /// What became of a batch, and how bringing it back ended.
     async fn take(
         &mut self,
-        context: &Context,
+        session: &Session,
         batch: &[Held],
         of: &KeysToRestore<'_>,
         file: &str,
@@ -80,7 +80,7 @@ impl Mode<'_> {
         for (what, noted) in [("restored", back), (OUTCOME_UNKNOWN, unknown)] {
             // A Redis key that is back is shown even if the change could not be noted.
             let told = audit_log
-                .note(noted.into_iter(), what, &writer.name(), Some(file), context.now())
+                .note(noted.into_iter(), what, &writer.name(), Some(file), session.now())
                 .await;
             ended = ended.and(told.map_err(anyhow::Error::from));
         }
@@ -106,14 +106,14 @@ fn per_record(results: Vec<RestoreResult>, counts: &[usize]) -> Vec<RestoreResul
 
 /// Brings the wanted Redis keys of a backup back; false when Ctrl-C came before the end.
 pub async fn bring_back(
-    context: &mut Context,
+    session: &mut Session,
     of: &KeysToRestore<'_>,
     source: &mut CheckedBackup,
     mode: &mut Mode<'_>,
     rows: &mut RestoredRows,
     interrupt: &Interrupt,
 ) -> Result<bool> {
-    let progress = context.ui.progress_of("Redis keys", Some(source.wanted));
+    let progress = session.ui.progress_of("Redis keys", Some(source.wanted));
     let mut told_apart = false;
     loop {
         let batch = next_batch(source, of)?;
@@ -125,11 +125,11 @@ pub async fn bring_back(
         }
         if !told_apart && mode.parts_any(&batch, of) {
             told_apart = true;
-            context.ui.warning(APART);
+            session.ui.warning(APART);
         }
         let file = source.file.clone();
-        let (outcomes, ended) = mode.take(context, &batch, of, &file).await?;
-        let refusal = rows.add(context, &batch, outcomes);
+        let (outcomes, ended) = mode.take(session, &batch, of, &file).await?;
+        let refusal = rows.add(session, &batch, outcomes);
         progress.set_position(rows.seen());
         if let Some(refusal) = refusal {
             return Err(refused(refusal));
@@ -170,22 +170,22 @@ fn noted_of<'a>(held: &'a Held, key: &'a HeldKey, is_back: bool) -> Noted<'a> {
 
 /// Says how far it got with `count` Redis keys, and passes its error on.
 pub fn finish(
-    context: &mut Context,
+    session: &mut Session,
     dry_run: bool,
     rows: &RestoredRows,
     ended: Result<bool>,
     count: u64,
 ) -> Result<()> {
     let so_far = rows.summary(count);
-    change::print_read_back(context, rows.read_back);
+    change::print_read_back(session, rows.read_back);
     if dry_run {
-        rows.warn_of_endless(context);
+        rows.warn_of_endless(session);
     }
     match ended {
         Ok(true) if dry_run => {
-            context.ui.status(&format!("{so_far}. Dry run: nothing was changed."))
+            session.ui.status(&format!("{so_far}. Dry run: nothing was changed."))
         }
-        Ok(true) => context.ui.status(&format!("{so_far}.")),
+        Ok(true) => session.ui.status(&format!("{so_far}.")),
         Ok(false) => {
             return Err(CommandError::interrupted(format!("interrupted: {so_far}"))
                 .hint(rows.goes_on())

@@ -1,9 +1,9 @@
 //! Whether what was taken at one place may come back at another.
 
-use crate::context::Context;
 use crate::domain::change::provenance::{Likeness, Provenance};
 use crate::exit::CommandError;
 use crate::render::escape;
+use crate::session::Session;
 
 /// Passes where `what`, taken from there, comes back to the place that it was taken from, or where
 /// the operator allows another one.
@@ -11,7 +11,7 @@ use crate::render::escape;
 /// # Errors
 /// Refused for safety: it was taken somewhere else.
 pub fn may_go_to(
-    context: &mut Context,
+    session: &mut Session,
     what: &str,
     from: &Provenance,
     here: &Provenance,
@@ -19,13 +19,13 @@ pub fn may_go_to(
 ) -> Result<(), CommandError> {
     let there = escape::text(from.to_string().as_bytes());
     let likeness = from.likeness(here);
-    if likeness == Likeness::OtherProcess && from.was_taken_while_up(here, context.now()) {
+    if likeness == Likeness::OtherProcess && from.was_taken_while_up(here, session.now()) {
         let why = format!(
             "{what} is from {there}, but this server is {here}, which was already running at that \
             time"
         );
         if elsewhere {
-            context.ui.warning(&why);
+            session.ui.warning(&why);
             return Ok(());
         }
         return Err(CommandError::usage(format!(
@@ -38,12 +38,12 @@ pub fn may_go_to(
     }
     match likeness {
         Likeness::Same => {}
-        Likeness::OtherProcess => context.ui.warning(&format!(
+        Likeness::OtherProcess => session.ui.warning(&format!(
             "{what} is from {there}, but this server is {here}. It restarted or failed over since, \
             or is another server at that address"
         )),
         Likeness::Elsewhere if elsewhere => {
-            context.ui.warning(&format!("{what} is from {there}, and is restored to {here}"));
+            session.ui.warning(&format!("{what} is from {there}, and is restored to {here}"));
         }
         Likeness::Elsewhere => {
             return Err(CommandError::usage(format!(

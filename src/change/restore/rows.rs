@@ -7,12 +7,12 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use crate::args::Output;
-use crate::context::Context;
 use crate::domain::record::TimeLeft;
 use crate::domain::schema::{Role, Schema, State};
 use crate::render::change::restored;
 use crate::render::document::Streamed;
 use crate::render::{escape, words};
+use crate::session::Session;
 use crate::store::backup::{Held, HeldKey};
 use crate::store::{RestoreOutcome, RestoreResult, StoreError};
 
@@ -193,20 +193,20 @@ impl RestoredRows {
     }
 
     /// Warns before a change that brings back locks which only a person ends.
-    pub fn warn_of_endless(&self, context: &mut Context) {
+    pub fn warn_of_endless(&self, session: &mut Session) {
         match self.endless {
             0 => {}
-            1 => context.ui.warning(
+            1 => session.ui.warning(
                 "1 lock without a result beside it never expires; it blocks its key until it is removed",
             ),
-            count => context.ui.warning(&format!(
+            count => session.ui.warning(&format!(
                 "{count} locks without a result beside them never expire; they block their keys until \
                 they are removed"
             )),
         }
         if self.unjudged > 0 {
             let locks = words::counted(self.unjudged, "lock");
-            context.ui.warning(&format!(
+            session.ui.warning(&format!(
                 "{locks} without a result and without a TTL: the schema is not known here, so idemctl \
                 cannot say whether anything else ends such a lock"
             ));
@@ -247,13 +247,13 @@ impl RestoredRows {
     /// added.
     pub fn say_error(
         &self,
-        context: &mut Context,
+        session: &mut Session,
         ending: Ending,
         redis_key: &[u8],
         error: &StoreError,
     ) {
         if self.count(ending) < MOST_NAMED {
-            context.ui.warning(&format!("{}: {error}", escape::text(redis_key)));
+            session.ui.warning(&format!("{}: {error}", escape::text(redis_key)));
         }
     }
 
@@ -262,7 +262,7 @@ impl RestoredRows {
     /// well.
     pub fn add(
         &mut self,
-        context: &mut Context,
+        session: &mut Session,
         batch: &[Held],
         outcomes: Vec<RestoreResult>,
     ) -> Option<StoreError> {
@@ -284,36 +284,36 @@ impl RestoredRows {
                         let is_blocked = is_part_there || is_part && is_result_there;
                         let ending = Ending::of(key, outcome, is_blocked);
                         let row = row_of(held, key, Some(outcome));
-                        text.push_str(&self.row(row, ending, context.ui.view().width));
+                        text.push_str(&self.row(row, ending, session.ui.view().width));
                         self.read_back +=
                             u64::from(matches!(outcome, RestoreOutcome::FoundBack(_)));
                     }
                     Err(error @ StoreError::OutcomeUnknown { .. }) => refusal = Some(error),
                     Err(error) if error.is_of_the_slot() => {
-                        self.say_error(context, Ending::Moving, &key.saved.redis_key, &error);
+                        self.say_error(session, Ending::Moving, &key.saved.redis_key, &error);
                         text.push_str(&self.row(
                             row_of(held, key, None),
                             Ending::Moving,
-                            context.ui.view().width,
+                            session.ui.view().width,
                         ));
                     }
                     Err(error) => refusal = refusal.or(Some(error)),
                 }
             }
         }
-        self.show(context, text);
+        self.show(session, text);
         refusal
     }
 
     /// Takes one Redis key.
-    pub fn add_one(&mut self, context: &mut Context, row: RestoredKey<'_>, ending: Ending) {
-        let text = self.row(row, ending, context.ui.view().width);
-        self.show(context, text);
+    pub fn add_one(&mut self, session: &mut Session, row: RestoredKey<'_>, ending: Ending) {
+        let text = self.row(row, ending, session.ui.view().width);
+        self.show(session, text);
     }
 
-    fn show(&mut self, context: &mut Context, text: String) {
+    fn show(&mut self, session: &mut Session, text: String) {
         if self.shown.is_ok() && !text.is_empty() {
-            self.shown = context.ui.data(text).and_then(|()| context.ui.flush());
+            self.shown = session.ui.data(text).and_then(|()| session.ui.flush());
         }
     }
 
@@ -359,13 +359,13 @@ impl RestoredRows {
     }
 
     /// Closes the document; fails as [`RestoredRows::were_shown`] does.
-    pub fn close(&mut self, context: &mut Context, whole: bool, left_out: u64) -> io::Result<()> {
+    pub fn close(&mut self, session: &mut Session, whole: bool, left_out: u64) -> io::Result<()> {
         self.were_shown()?;
         if self.output == Output::Json {
             let of_all = self.of_all(whole, left_out);
-            context.ui.data(self.document.end(&of_all))?;
+            session.ui.data(self.document.end(&of_all))?;
         }
-        context.ui.flush()
+        session.ui.flush()
     }
 
     fn of_all(&self, whole: bool, left_out: u64) -> Map<String, Value> {

@@ -13,13 +13,13 @@ use anyhow::Result;
 
 use super::destination;
 use crate::args::ReturnArgs;
-use crate::context::Context;
 use crate::domain::change::provenance::Provenance;
 use crate::domain::history::AuditEntry;
 use crate::domain::record::{KeyIdentity, Only};
 use crate::domain::schema::Role;
 use crate::exit::CommandError;
 use crate::render::{escape, name};
+use crate::session::Session;
 use crate::store::Return;
 use crate::store::audit::log::{Log, has_operation, operation_of_backup};
 use crate::store::backup::folder::is_being_written;
@@ -92,11 +92,11 @@ pub fn only_of(file: &Path, args: &ReturnArgs) -> Result<Only, CommandError> {
 ///
 /// # Errors
 /// Usage: there are no others.
-pub fn say_ambiguous(context: &mut Context, only: &Only) -> Result<bool, CommandError> {
+pub fn say_ambiguous(session: &mut Session, only: &Only) -> Result<bool, CommandError> {
     let mut is_any = false;
     for (text, names) in only.ambiguous() {
         is_any = true;
-        context.ui.warning(&name::ambiguous(text, names));
+        session.ui.warning(&name::ambiguous(text, names));
     }
     if only.is_all_ambiguous() {
         return Err(CommandError::usage("--only names more than one record; nothing was changed")
@@ -107,11 +107,11 @@ pub fn say_ambiguous(context: &mut Context, only: &Only) -> Result<bool, Command
 
 /// Names each `--only` that means no record, unless none means any. `who` is said to hold or to
 /// have changed no such key. Gives whether there is any.
-pub fn say_unknown(context: &mut Context, only: &Only, who: &str) -> bool {
+pub fn say_unknown(session: &mut Session, only: &Only, who: &str) -> bool {
     let mut is_any = false;
     for text in only.unknown() {
         is_any = true;
-        context.ui.warning(&format!("{}: {who} no such key", escape::text(text)));
+        session.ui.warning(&format!("{}: {who} no such key", escape::text(text)));
     }
     is_any
 }
@@ -139,7 +139,7 @@ impl CheckedBackup {
     /// Usage: no backup, one that is still written, a newer one, one that is damaged in the middle,
     /// one of another operation.
     pub fn open(
-        context: &mut Context,
+        session: &mut Session,
         file: &Path,
         of: &KeysToRestore<'_>,
         op: Option<&str>,
@@ -176,9 +176,9 @@ impl CheckedBackup {
         // The log names the file, and is read from other folders.
         let file =
             std::path::absolute(file).unwrap_or_else(|_| file.to_owned()).display().to_string();
-        let mut left_out = left_out(context, of.args, &file, reader.damage())?;
+        let mut left_out = left_out(session, of.args, &file, reader.damage())?;
         let is_held = |redis_key: &Vec<u8>| held_keys.contains(&hasher.hash_one(redis_key));
-        let compared = compare_with_log(context, of, &reader, (&file, op), is_held)?;
+        let compared = compare_with_log(session, of, &reader, (&file, op), is_held)?;
         let missing = compared.missing;
         if reader.is_blank() && missing == 0 {
             let message =
@@ -192,7 +192,7 @@ impl CheckedBackup {
             let more = if missing > compared.names.len() as u64 { ", …" } else { "" };
             let are = if missing == 1 { "1 Redis key is" } else { "Redis keys are" };
             let count = if missing == 1 { String::new() } else { format!("{missing} ") };
-            context.ui.warning(&format!(
+            session.ui.warning(&format!(
                 "{count}{are} missing from {file}, but the operation removed them according to the \
                 audit log: {names}{more}"
             ));
@@ -200,7 +200,7 @@ impl CheckedBackup {
         match reader.closing() {
             Closing::Whole | Closing::NotOfItsFormat => {}
             Closing::Missing => {
-                context.ui.warning(&format!(
+                session.ui.warning(&format!(
                     "{file} has no closing line, because the run was killed or the file is \
                     truncated"
                 ));
@@ -208,7 +208,7 @@ impl CheckedBackup {
                 left_out += u64::from(!compared.has_log && missing == 0 && left_out == 0);
             }
             Closing::Differs => {
-                context.ui.warning(&format!(
+                session.ui.warning(&format!(
                     "{file} is incomplete, because its number of lines differs from the one in its \
                     closing line"
                 ));
@@ -224,7 +224,7 @@ impl CheckedBackup {
     /// Refused for safety: it was taken somewhere else.
     pub fn may_go_to(
         &self,
-        context: &mut Context,
+        session: &mut Session,
         here: &Provenance,
         elsewhere: bool,
     ) -> Result<(), CommandError> {
@@ -232,14 +232,14 @@ impl CheckedBackup {
             let some = self.from_nowhere;
             let all = self.wanted;
             let file = &self.file;
-            context.ui.warning(&format!(
+            session.ui.warning(&format!(
                 "the origin of {some} of {all} Redis keys is unknown, because the first line of \
                 {file} is missing"
             ));
         }
         self.places
             .iter()
-            .try_for_each(|from| destination::may_go_to(context, &self.file, from, here, elsewhere))
+            .try_for_each(|from| destination::may_go_to(session, &self.file, from, here, elsewhere))
     }
 
     /// Begins once more with the first line.
@@ -272,14 +272,14 @@ struct Compared {
 /// # Errors
 /// Usage: the log cannot be read.
 fn compare_with_log(
-    context: &Context,
+    session: &Session,
     of: &KeysToRestore<'_>,
     reader: &BackupReader,
     (file, op): (&str, Option<&str>),
     is_held: impl Fn(&Vec<u8>) -> bool,
 ) -> Result<Compared, CommandError> {
     let mut compared = Compared::default();
-    let Ok(path) = context.settings.audit_log() else { return Ok(compared) };
+    let Ok(path) = session.settings.audit_log() else { return Ok(compared) };
     let unreadable = |error: io::Error| {
         CommandError::usage(format!("cannot read the audit log {}: {error}", path.display()))
     };
@@ -308,7 +308,7 @@ fn compare_with_log(
 /// Says which lines are left out. Gives how many, where one of them may hold a Redis key that was
 /// changed, else 0.
 fn left_out(
-    context: &mut Context,
+    session: &mut Session,
     args: &ReturnArgs,
     file: &str,
     damage: &Damage,
@@ -326,7 +326,7 @@ fn left_out(
     for gap in damage.middle.iter().chain(&damage.tail) {
         let verb = if gap.lines == 1 { "is" } else { "are" };
         let as_by = if gap.may_have_held { "" } else { ", as after a crash while it was written" };
-        context.ui.warning(&format!(
+        session.ui.warning(&format!(
             "{} of {file} {verb} skipped: {}{as_by}",
             gap.words(),
             gap.why

@@ -8,13 +8,13 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args as ClapArgs, ValueEnum};
 
 use crate::args::{ConnectionArgs, SchemaFolderArgs, parse_ttl};
-use crate::context::Context;
 use crate::domain::detect::SchemaSet as _;
 use crate::domain::doctor::REDELIVERERS;
 use crate::domain::schema::ttl::parse_ttl_or_none;
 use crate::exit::{CommandError, Exit};
 use crate::render::escape;
 use crate::render::style::NameColor;
+use crate::session::Session;
 use crate::settings::{self, ContextFields, ServerChange};
 
 /// Add or change a context
@@ -137,7 +137,7 @@ fn parse_ttl_of(text: &str) -> Result<(String, Duration), String> {
 }
 
 pub(super) async fn set(
-    context: &mut Context,
+    session: &mut Session,
     args: SetArgs,
     connection: &ConnectionArgs,
 ) -> Result<Exit> {
@@ -166,62 +166,62 @@ pub(super) async fn set(
         ttls,
     };
     // Checked before the file is written, because a wrong name would stop every command later.
-    check_schemas(context, &name, &fields)?;
-    let file = context.settings.file();
+    check_schemas(session, &name, &fields)?;
+    let file = session.settings.file();
     let is_without_default = file.default_context().is_none();
     let change = settings::server_change(file, &name, connection)?;
     // Scripts and colleagues use the name, and would then change data on the new server.
     if let Some(change) = &change
         && !args.yes
     {
-        confirm_server(context, &name, change).await?;
+        confirm_server(session, &name, change).await?;
     }
-    let file = context.settings.file();
+    let file = session.settings.file();
     let written = settings::set_context(file, &name, connection, &fields, change.as_ref())?;
     let path = match file.path() {
         Some(path) => path.display().to_string(),
         None => String::new(),
     };
     if written.lines.is_empty() {
-        context.ui.status(&format!(
+        session.ui.status(&format!(
             "Nothing to write, because context {name} in {path} has these settings already."
         ));
         return Ok(Exit::Done);
     }
     let verb = if written.is_new { "Added" } else { "Changed" };
-    context.ui.status(&format!("{verb} context {name} in {path}:"));
+    session.ui.status(&format!("{verb} context {name} in {path}:"));
     for line in &written.lines {
-        context.ui.status(&format!("  {}", escape::text(line.as_bytes())));
+        session.ui.status(&format!("  {}", escape::text(line.as_bytes())));
     }
     if let Some(former) = written.former {
-        context.ui.status(&format!("The previous file is kept as {}.", former.display()));
+        session.ui.status(&format!("The previous file is kept as {}.", former.display()));
     }
     let names_redeliverer = fields.redeliverer.is_some();
-    let has_window = context.settings.file().contexts().get(&name);
+    let has_window = session.settings.file().contexts().get(&name);
     let has_window = has_window.is_some_and(|config| config.retry_window.is_some());
     if names_redeliverer && has_window && fields.retry_window.is_none() {
-        context.ui.warning(
+        session.ui.warning(
             "the context has a retry_window, which counts before its redeliverer; remove that line \
              from the file, or change it with --retry-window",
         );
     }
     // The password of the former server would go to the new one without the operator noticing.
     if let Some(field) = written.login_kept {
-        context
+        session
             .ui
             .warning(&format!("{field} is unchanged, and is sent to the new server from now on"));
     }
     if let Some(pass_file) = &connection.pass_file
         && !pass_file.is_file()
     {
-        context.ui.warning(&format!("{} does not exist yet", pass_file.display()));
+        session.ui.warning(&format!("{} does not exist yet", pass_file.display()));
     }
     let default = if written.is_new && is_without_default {
         format!(", `idemctl context use {name}` makes it the default")
     } else {
         String::new()
     };
-    context.ui.hint(&format!(
+    session.ui.hint(&format!(
         "`idemctl context test {name}` connects and reports what works there{default}"
     ));
     Ok(Exit::Done)
@@ -232,19 +232,19 @@ pub(super) async fn set(
 /// # Errors
 /// Usage: the user did not agree, or idemctl cannot ask without a terminal.
 async fn confirm_server(
-    context: &mut Context,
+    session: &mut Session,
     name: &str,
     ServerChange { from, to }: &ServerChange,
 ) -> Result<()> {
     let change = format!("context {name} would no longer use {from}, but {to}");
-    if !context.ui.is_interactive() {
+    if !session.ui.is_interactive() {
         let options = "pass --yes to move the context, or choose another name for a new one";
         return Err(CommandError::usage(format!("{change}; nothing was written"))
             .hint(options)
             .into());
     }
     let question = format!("Move context {name} from {from} to {to}?");
-    if !context.ui.confirm(&question).await? {
+    if !session.ui.confirm(&question).await? {
         return Err(CommandError::usage("not confirmed; nothing was written").into());
     }
     Ok(())
@@ -253,17 +253,17 @@ async fn confirm_server(
 /// # Errors
 /// Usage: a schema that does not exist. Every command in the context would stop there.
 fn check_schemas(
-    context: &Context,
+    session: &Session,
     name: &str,
     fields: &ContextFields,
 ) -> Result<(), CommandError> {
     let mut schema_dir = fields.schema_dir.clone();
     if schema_dir.is_none()
-        && let Some(config) = context.settings.file().contexts().get(name)
+        && let Some(config) = session.settings.file().contexts().get(name)
     {
         schema_dir = config.schema_dir.clone();
     }
-    let schemas = context.all_schemas(&SchemaFolderArgs { schema_dir })?;
+    let schemas = session.all_schemas(&SchemaFolderArgs { schema_dir })?;
     let known: Vec<_> = schemas.all().iter().map(|schema| schema.name.as_str()).collect();
     let mut named: Vec<&String> = fields.schemas.iter().collect();
     for (schema, ..) in &fields.ttls {
@@ -278,9 +278,9 @@ fn check_schemas(
     Ok(())
 }
 
-pub(super) async fn remove(context: &mut Context, args: &RemoveArgs) -> Result<Exit> {
+pub(super) async fn remove(session: &mut Session, args: &RemoveArgs) -> Result<Exit> {
     let name = &args.name;
-    let file = context.settings.file();
+    let file = session.settings.file();
     let config = file.context(name)?;
     let is_default = file.default_context() == Some(name.as_str());
     if is_default && !args.default {
@@ -310,18 +310,18 @@ pub(super) async fn remove(context: &mut Context, args: &RemoveArgs) -> Result<E
         None => String::new(),
     };
     let question = format!("Remove context {name} ({server}{protection}) from {path}?");
-    if !args.yes && !context.ui.confirm(&question).await? {
+    if !args.yes && !session.ui.confirm(&question).await? {
         return Err(CommandError::usage("not confirmed; nothing was removed").into());
     }
-    let former = settings::remove_context(context.settings.file(), name, is_default)?;
-    context.ui.status(&format!("Removed context {name}."));
+    let former = settings::remove_context(session.settings.file(), name, is_default)?;
+    session.ui.status(&format!("Removed context {name}."));
     if let Some(former) = former {
-        context.ui.status(&format!("The previous file is kept as {}.", former.display()));
+        session.ui.status(&format!("The previous file is kept as {}.", former.display()));
     }
-    if let Some(used) = context.settings.overriding_context()
-        && context.settings.context_name() == Some(name.as_str())
+    if let Some(used) = session.settings.overriding_context()
+        && session.settings.context_name() == Some(name.as_str())
     {
-        context.ui.warning(&format!("{used} still refers to it"));
+        session.ui.warning(&format!("{used} still refers to it"));
     }
     Ok(Exit::Done)
 }

@@ -4,9 +4,9 @@ use anyhow::Result;
 use clap::Args as ClapArgs;
 
 use crate::args::{ConnectionArgs, Output, SchemaArgs};
-use crate::context::Context;
 use crate::exit::Exit;
 use crate::render::connection_test::{self as render, Check};
+use crate::session::Session;
 use crate::store::{Client, ReadLimit, StoreError};
 
 /// Connect to a context's server, and show its properties and the user's rights
@@ -67,12 +67,12 @@ impl Args {
     }
 }
 
-pub(super) async fn run(context: &mut Context, args: Args) -> Result<Exit> {
-    let client = context.connect().await?;
+pub(super) async fn run(session: &mut Session, args: Args) -> Result<Exit> {
+    let client = session.connect().await?;
     let mut test = ContextTest { checks: Vec::new(), exit: Exit::Done };
-    test.server(context, &client).await?;
-    let user = context.settings.target().user.clone().unwrap_or_else(|| "default".to_owned());
-    let with = if context.settings.target().password.is_some() {
+    test.server(session, &client).await?;
+    let user = session.settings.target().user.clone().unwrap_or_else(|| "default".to_owned());
+    let with = if session.settings.target().password.is_some() {
         "with a password"
     } else {
         "without a password"
@@ -86,12 +86,12 @@ pub(super) async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         ),
         Err(error) => test.refused("scan", "list, stats and check", &error)?,
     }
-    if let Some(redis_key) = test.read(context, &client).await? {
-        test.change(context, &client, &redis_key).await?;
+    if let Some(redis_key) = test.read(session, &client).await? {
+        test.change(session, &client, &redis_key).await?;
     }
-    context.show(args.output, "checks", &test.checks, |view| render::page(&test.checks, view))?;
+    session.show(args.output, "checks", &test.checks, |view| render::page(&test.checks, view))?;
     if test.exit == Exit::Permission {
-        context.ui.hint("docs/connecting.md (ACL users) has two ready-made users");
+        session.ui.hint("docs/connecting.md (ACL users) has two ready-made users");
     }
     Ok(test.exit)
 }
@@ -128,8 +128,8 @@ impl ContextTest {
         Ok(())
     }
 
-    async fn server(&mut self, context: &Context, client: &Client) -> Result<()> {
-        let place = match context.settings.context_name() {
+    async fn server(&mut self, session: &Session, client: &Client) -> Result<()> {
+        let place = match session.settings.context_name() {
             Some(name) => format!("{name} at {}", client.name()),
             None => client.name(),
         };
@@ -154,8 +154,8 @@ impl ContextTest {
     }
 
     /// Reads a record of each schema. Returns a Redis key that the user may read.
-    async fn read(&mut self, context: &mut Context, client: &Client) -> Result<Option<Vec<u8>>> {
-        let catalog = context.catalog(&SchemaArgs::default())?;
+    async fn read(&mut self, session: &mut Session, client: &Client) -> Result<Option<Vec<u8>>> {
+        let catalog = session.catalog(&SchemaArgs::default())?;
         let mut may = Vec::new();
         let mut may_not = Vec::new();
         let mut readable_key = None;
@@ -198,12 +198,12 @@ impl ContextTest {
         Ok(readable_key)
     }
 
-    async fn change(&mut self, context: &Context, client: &Client, redis_key: &[u8]) -> Result<()> {
-        if !context.settings.may_change() {
+    async fn change(&mut self, session: &Session, client: &Client, redis_key: &[u8]) -> Result<()> {
+        if !session.settings.may_change() {
             self.says(
                 "change",
                 None,
-                format!("{}; it allows no changes", context.settings.read_only()),
+                format!("{}; it allows no changes", session.settings.read_only()),
             );
             return Ok(());
         }

@@ -6,12 +6,12 @@ use anyhow::Result;
 use tokio::time::{Instant, sleep_until};
 
 use super::record_sample::{FirstLook, HEAD, PAGE, draw};
-use crate::context::{Context, interruptible};
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::doctor::{FactResult, LookTime, ObservedRun, WatchedLock, hold_ms, interrupted};
 use crate::domain::record::age::millis;
 use crate::domain::record::locate;
 use crate::domain::schema::Catalog;
+use crate::session::{Session, interruptible};
 use crate::store::doctor::read_infos;
 use crate::store::{Client, StoreError};
 
@@ -43,14 +43,14 @@ impl DeploymentWatch<'_> {
     /// Interrupted.
     pub(super) async fn run(
         &self,
-        context: &Context,
+        session: &Session,
         first: FirstLook,
     ) -> Result<FactResult<ObservedRun>> {
         let interval = (self.lasting / LOOKS).clamp(SHORTEST, LONGEST);
         let looks = self.lasting.as_millis() / interval.as_millis();
-        let progress = context.ui.progress_of("looked", u64::try_from(looks).ok());
+        let progress = session.ui.progress_of("looked", u64::try_from(looks).ok());
         let looking = async {
-            let run = self.look_until_end(context, first, interval, &|| progress.inc(1)).await;
+            let run = self.look_until_end(session, first, interval, &|| progress.inc(1)).await;
             Ok(run.map_err(|error| interrupted(error.to_string())))
         };
         let run = interruptible(looking).await;
@@ -60,7 +60,7 @@ impl DeploymentWatch<'_> {
 
     async fn look_until_end(
         &self,
-        context: &Context,
+        session: &Session,
         first: FirstLook,
         interval: Duration,
         looked: &dyn Fn(),
@@ -100,7 +100,7 @@ impl DeploymentWatch<'_> {
         run.infos = read_infos(self.client).await?;
         run.lasted_ms = millis(self.started.elapsed());
         // Operators may have extended locks meanwhile, so the audit log is read anew.
-        let extended = context.extended();
+        let extended = session.extended();
         for (_, lock) in &mut locks {
             lock.settle(&|lock| extended.has(lock));
         }

@@ -9,13 +9,13 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::context::Context;
 use crate::domain::doctor::{Counterexample, ExploredFaults, FaultOutcome, Statement};
 use crate::domain::hex::hex;
 use crate::domain::schema::Schema;
 use crate::exit::CommandError;
 use crate::files;
 use crate::interrupt::Interrupt;
+use crate::session::Session;
 use crate::sim::exploration::FaultExplorer;
 use crate::sim::simulate::LocalServers;
 use crate::version;
@@ -47,7 +47,7 @@ type Wanted = (Arc<Schema>, ExploredFaults);
 
 /// Explores schemas, each of them once with the same faults.
 pub(super) struct Histories<'a> {
-    context: &'a mut Context,
+    session: &'a mut Session,
     /// The file of the cache; `None` if there is no state folder.
     file: Option<PathBuf>,
     cache: Cache,
@@ -55,8 +55,8 @@ pub(super) struct Histories<'a> {
 }
 
 impl<'a> Histories<'a> {
-    pub(super) fn new(context: &'a mut Context) -> Self {
-        let file = context.settings.state_dir().ok().map(|folder| folder.join(CACHE));
+    pub(super) fn new(session: &'a mut Session) -> Self {
+        let file = session.settings.state_dir().ok().map(|folder| folder.join(CACHE));
         let mut cache = Cache::new();
         if let Some(file) = &file
             && let Ok(text) = files::read_text(file, LARGEST_CACHE)
@@ -67,7 +67,7 @@ impl<'a> Histories<'a> {
         if cache.len() > MOST_ENTRIES {
             cache.clear();
         }
-        Self { context, file, cache, is_changed: false }
+        Self { session, file, cache, is_changed: false }
     }
 
     /// What `explore` finds in each schema with its default faults, under all assumptions.
@@ -149,11 +149,11 @@ impl<'a> Histories<'a> {
         if wanted.is_empty() {
             return Ok(Vec::new());
         }
-        let environment = self.context.settings.environment();
+        let environment = self.session.settings.environment();
         let servers = LocalServers {
             path: environment.path(),
             temp_dir: environment.temp_dir(),
-            like: self.context.settings.target().clone(),
+            like: self.session.settings.target().clone(),
         };
         let interrupt = Interrupt::listen()?;
         interrupt.handle_terminate()?;
@@ -169,7 +169,7 @@ impl<'a> Histories<'a> {
                 return Ok(explored);
             }
         };
-        let progress = self.context.ui.progress_of("explored", Some(wanted.len() as u64));
+        let progress = self.session.ui.progress_of("explored", Some(wanted.len() as u64));
         for (schema, faults) in wanted {
             let outcome = explorer.explore(&schema, faults).await;
             progress.inc(1);

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use fastrand::Rng;
 use tokio::time::Instant;
 
-use crate::context::Context;
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::doctor::{FactResult, LookCount, LookTime, RecordSample, WatchedLock};
 use crate::domain::record::Record;
 use crate::domain::record::age::millis;
 use crate::domain::record::locate::{self, Candidate, for_redis_key, other_author};
 use crate::domain::schema::{Catalog, Schema, State};
+use crate::session::Session;
 use crate::store::doctor::{is_fatal, refused_sample};
 use crate::store::{Client, MemberKey, ReadLimit, RecordReader, Sampler, StoreError};
 
@@ -55,15 +55,15 @@ pub(super) fn schemas_in_use(
 }
 
 /// Says why no schema is known to be in use.
-pub(super) fn say_unseen(context: &mut Context, sample: &FactResult<RecordSample>) {
+pub(super) fn say_unseen(session: &mut Session, sample: &FactResult<RecordSample>) {
     match sample {
-        Ok(_) => context.ui.note("no record of a known schema is in the sample of the keys"),
+        Ok(_) => session.ui.note("no record of a known schema is in the sample of the keys"),
         Err(refusal) => {
             let why = &refusal.why;
-            context.ui.warning(&format!("idemctl cannot see which schemas are in use: {why}"));
+            session.ui.warning(&format!("idemctl cannot see which schemas are in use: {why}"));
         }
     }
-    context.ui.hint("name the schemas of your services with --schema to see how they can fail");
+    session.ui.hint("name the schemas of your services with --schema to see how they can fail");
 }
 
 /// What a sample shows, and what a later look compares with it.

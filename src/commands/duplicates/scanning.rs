@@ -7,7 +7,6 @@ use anyhow::Result;
 
 use super::Args;
 use super::collector::{Collected, Collector, KeptRecords, Nomination};
-use crate::context::Context;
 use crate::domain::duplicates::record_time::{decoded, encoded};
 use crate::domain::duplicates::{
     CompareCounts, CompareRule, ComparedRecord, PointerTally, RecordName, RecordTime,
@@ -19,6 +18,7 @@ use crate::domain::select::{Selected, Selection};
 use crate::exit::CommandError;
 use crate::interrupt::Interrupt;
 use crate::scan::{Lengths, Scan, ScanEnd, ScanQuery, ScanReport};
+use crate::session::Session;
 use crate::store::{ReadLimit, RecordReader};
 
 /// How much of each value a page reads, so that the reply for 500 records stays below 8 MiB. Most
@@ -42,7 +42,7 @@ pub(super) struct ReadServer {
 }
 
 pub(super) async fn read(
-    context: &mut Context,
+    session: &mut Session,
     args: &Args,
     rule: &CompareRule,
     catalog: &Catalog,
@@ -61,7 +61,7 @@ pub(super) async fn read(
         needed: FieldSet::ALL,
         lengths: Lengths::None,
     };
-    let progress = context.ui.progress("keys scanned");
+    let progress = session.ui.progress("keys scanned");
     let scan = Scan::start(reader, query, &interrupt, progress).await?;
     let reading = ServerReading { scan, head, rule, selection: &selection, schemas: Vec::new() };
     reading.run(args.within_ms()).await

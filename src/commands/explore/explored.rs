@@ -8,10 +8,10 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use strum::VariantArray as _;
 
 use crate::args::SchemaArgs;
-use crate::context::Context;
 use crate::domain::exploration::{Assumption, Fault, FaultBudget, MOST_WORKERS, ScheduleToken};
 use crate::domain::schema::{Catalog, Schema};
 use crate::exit::CommandError;
+use crate::session::Session;
 use crate::sim::exploration::unexplorable_because;
 
 /// The schemas to explore, two schemas together, or histories to replay.
@@ -72,14 +72,14 @@ pub(super) fn memory(text: &str) -> Result<usize, String> {
 }
 
 pub(super) fn choose(
-    context: &mut Context,
+    session: &mut Session,
     args: &ChosenArgs,
     schemas: &SchemaArgs,
 ) -> Result<ExploredPrograms> {
     if !args.replay.is_empty() {
         let mut programs = Vec::with_capacity(args.replay.len());
         for token in &args.replay {
-            programs.push(of_token(context, schemas, &token.workers)?);
+            programs.push(of_token(session, schemas, &token.workers)?);
         }
         return Ok(ExploredPrograms { programs });
     }
@@ -90,11 +90,11 @@ pub(super) fn choose(
             ))
             .into());
         };
-        return Ok(ExploredPrograms { programs: vec![mixed(context, schemas, old, new)?] });
+        return Ok(ExploredPrograms { programs: vec![mixed(session, schemas, old, new)?] });
     }
     let mut named = schemas.clone();
     named.schema.extend(args.names.iter().cloned());
-    let (executed, _) = context.schemas_to_play(&named, |_| true, unexplorable_because)?;
+    let (executed, _) = session.schemas_to_play(&named, |_| true, unexplorable_because)?;
     let mut programs = Vec::with_capacity(executed.len());
     for schema in executed {
         programs.push(vec![schema]);
@@ -104,7 +104,7 @@ pub(super) fn choose(
 
 /// The schemas of a token's workers.
 fn of_token(
-    context: &mut Context,
+    session: &mut Session,
     args: &SchemaArgs,
     workers: &[String],
 ) -> Result<Vec<Arc<Schema>>> {
@@ -117,8 +117,8 @@ fn of_token(
     }
     let first = &workers[0];
     let program = match workers.iter().find(|name| *name != first) {
-        Some(second) => mixed(context, args, first, second)?,
-        None => vec![one(&every(context, args)?, first)?],
+        Some(second) => mixed(session, args, first, second)?,
+        None => vec![one(&every(session, args)?, first)?],
     };
     for name in workers {
         if program.iter().all(|schema| schema.name != *name) {
@@ -132,12 +132,12 @@ fn of_token(
 }
 
 fn mixed(
-    context: &mut Context,
+    session: &mut Session,
     args: &SchemaArgs,
     old: &str,
     new: &str,
 ) -> Result<Vec<Arc<Schema>>> {
-    let catalog = every(context, args)?;
+    let catalog = every(session, args)?;
     let old = one(&catalog, old)?;
     let new = one(&catalog, new)?;
     if old.name == new.name {
@@ -158,8 +158,8 @@ fn mixed(
     Ok(vec![old, new])
 }
 
-fn every(context: &mut Context, args: &SchemaArgs) -> Result<Catalog> {
-    context.catalog(&SchemaArgs { schema: Vec::new(), ..args.clone() })
+fn every(session: &mut Session, args: &SchemaArgs) -> Result<Catalog> {
+    session.catalog(&SchemaArgs { schema: Vec::new(), ..args.clone() })
 }
 
 fn one(catalog: &Catalog, name: &str) -> Result<Arc<Schema>> {

@@ -2,12 +2,12 @@
 
 use anyhow::Result;
 
-use crate::context::Context;
 use crate::domain::exploration::RecordPast;
 use crate::domain::record::Record;
 use crate::domain::schema::State;
 use crate::exit::{CommandError, Exit};
 use crate::interrupt::Interrupt;
+use crate::session::Session;
 use crate::sim::exploration::{NotExplained, explain};
 use crate::sim::simulate::LocalServers;
 
@@ -16,11 +16,11 @@ use crate::sim::simulate::LocalServers;
 /// # Errors
 /// A schema cannot be explored, no local Redis can be started, or Ctrl-C.
 pub(super) async fn pasts(
-    context: &Context,
+    session: &Session,
     records: &[&Record],
 ) -> Result<Vec<Option<RecordPast>>> {
-    let environment = context.settings.environment();
-    let like = context.settings.target().clone();
+    let environment = session.settings.environment();
+    let like = session.settings.target().clone();
     let servers = LocalServers { path: environment.path(), temp_dir: environment.temp_dir(), like };
     let interrupt = Interrupt::listen()?;
     let mut pasts = Vec::new();

@@ -6,13 +6,13 @@ use anyhow::Result;
 
 use super::Args;
 use crate::args::Output;
-use crate::context::Context;
 use crate::domain::record::{FieldSet, Given, Name, Record};
 use crate::domain::schema::Catalog;
 use crate::exit::{CommandError, Exit};
 use crate::interrupt::Interrupt;
 use crate::render::{escape, listing::Listing, words};
 use crate::scan::{self, Lengths, Scan, ScanEnd, ScanQuery, ScanReport};
+use crate::session::Session;
 use crate::store::{ReadLimit, RecordReader};
 
 /// The scan ends after this many records, because a person does not read more, and a longer text
@@ -49,7 +49,7 @@ impl FoundKeys {
 /// # Errors
 /// No key contains the text; nothing was found, and the scan is not complete.
 pub(super) async fn find(
-    context: &mut Context,
+    session: &mut Session,
     args: &Args,
     text: &[u8],
     catalog: &Catalog,
@@ -69,7 +69,7 @@ pub(super) async fn find(
     };
     let reader = reader.clone().scanning(args.scan.scan_options());
     let mut scan =
-        Scan::start(reader.clone(), query, &interrupt, context.ui.progress("keys scanned")).await?;
+        Scan::start(reader.clone(), query, &interrupt, session.ui.progress("keys scanned")).await?;
     // The search is for a key, so it also finds values that no schema recognises.
     scan = scan.with_unrecognised();
     let mut found: Vec<Record> = Vec::new();
@@ -79,7 +79,7 @@ pub(super) async fn find(
         found.extend(page);
     }
     let report = scan.finish();
-    report.show_coverage(context, catalog);
+    report.show_coverage(session, catalog);
     let is_cut = found.len() > MOST;
     found.truncate(MOST);
     let mut names: BTreeSet<String> = BTreeSet::new();
@@ -87,9 +87,9 @@ pub(super) async fn find(
         names.insert(Name::of(record).quoted());
     }
     if names.is_empty() {
-        return Err(nothing_found(context, args, text, catalog, &reader, report).await);
+        return Err(nothing_found(session, args, text, catalog, &reader, report).await);
     }
-    scan::explain_left_out(context, catalog);
+    scan::explain_left_out(session, catalog);
     // After a lost connection, the records cannot be read again.
     let can_read = !matches!(report.end, ScanEnd::Failed(_));
     if args.output != Output::Text && !can_read {
@@ -98,7 +98,7 @@ pub(super) async fn find(
     // Without a server that answers, people still see what the scan read of the records.
     if args.output != Output::Text || (names.len() == 1 && can_read) {
         if is_cut {
-            context.ui.warning(&format!(
+            session.ui.warning(&format!(
                 "only the first {MOST} records are shown; use a longer text to find fewer"
             ));
         }
@@ -108,18 +108,18 @@ pub(super) async fn find(
         }
         return Ok(FoundKeys { names: Some(keys), report });
     }
-    let mut listing = Listing::new(context.ui.view(), &[]);
+    let mut listing = Listing::new(session.ui.view(), &[]);
     listing.fit(&found, false);
-    context.ui.page(listing.heading() + &listing.rows(&found))?;
-    context.ui.flush()?;
+    session.ui.page(listing.heading() + &listing.rows(&found))?;
+    session.ui.flush()?;
     let first = if is_cut { "the first " } else { "" };
-    context.ui.status(&format!("{first}{} records; `idemctl inspect KEY` shows one", found.len()));
+    session.ui.status(&format!("{first}{} records; `idemctl inspect KEY` shows one", found.len()));
     Ok(FoundKeys { names: None, report })
 }
 
 /// The error for a scan that found no key with the text, which says what was searched.
 async fn nothing_found(
-    context: &mut Context,
+    session: &mut Session,
     args: &Args,
     text: &[u8],
     catalog: &Catalog,
@@ -135,7 +135,7 @@ async fn nothing_found(
     let server = reader.name();
     let so_far = format!("no key{of} among {keys} of {server} contains {}", escape::text(text));
     if matches!(report.end, ScanEnd::Complete) {
-        scan::explain_nothing(context, catalog, reader).await;
+        scan::explain_nothing(session, catalog, reader).await;
     }
     if let Err(error) = report.require_complete("the search is", &so_far) {
         return error;

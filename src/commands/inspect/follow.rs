@@ -4,7 +4,6 @@ use anyhow::Result;
 
 use super::Args;
 use crate::args::Output;
-use crate::context::Context;
 use crate::domain::record::{Given, Identity, Record};
 use crate::domain::schema::{Catalog, State};
 use crate::domain::select::awaited::{Awaited, AwaitedState};
@@ -13,6 +12,7 @@ use crate::interrupt::Interrupt;
 use crate::render::record_json::RecordJson;
 use crate::render::style::Palette;
 use crate::render::{document, escape, record, words};
+use crate::session::Session;
 use crate::store::RecordReader;
 use crate::store::read::lookup::{Lookup, LookupResult};
 use crate::watch::Watch;
@@ -29,7 +29,7 @@ struct Followed {
 /// Shows the records until the watch ends. On a terminal, each read repaints them. Otherwise each
 /// change is printed.
 pub(super) async fn follow(
-    context: &mut Context,
+    session: &mut Session,
     reader: &mut RecordReader,
     catalog: &Catalog,
     keys: Vec<Given>,
@@ -41,18 +41,18 @@ pub(super) async fn follow(
         let key = key.text.clone();
         followed.push(Followed { key, before: None, waiting: AwaitedState::default() });
     }
-    let read = async |context: &mut Context| {
+    let read = async |session: &mut Session| {
         let mut all = Awaited::Came;
         let found = lookup.find(reader, catalog, keys.clone()).await?;
         for (followed, found) in followed.iter_mut().zip(found) {
             let mut now = known(found)?;
-            context.complete_advice(&mut now);
+            session.complete_advice(&mut now);
             let is_changed = match &followed.before {
                 Some(before) => differs(before, &now),
                 None => true,
             };
             if watch.paints() || is_changed {
-                show(context, followed, &now, (watch, args))?;
+                show(session, followed, &now, (watch, args))?;
             }
             let mut awaited = Awaited::NotYet;
             if let Some(until) = watch.until() {
@@ -62,10 +62,10 @@ pub(super) async fn follow(
             all = all.and(awaited);
             followed.before = Some(now);
         }
-        context.ui.flush()?;
+        session.ui.flush()?;
         Ok(all)
     };
-    watch.follow(context, &Interrupt::listen()?, read).await
+    watch.follow(session, &Interrupt::listen()?, read).await
 }
 
 /// The records of a key.
@@ -97,45 +97,45 @@ fn differs(before: &[Record], now: &[Record]) -> bool {
 /// Shows the records of a key: painted as pages, or first as pages and then each change in one
 /// line.
 fn show(
-    context: &mut Context,
+    session: &mut Session,
     followed: &Followed,
     now: &[Record],
     (watch, args): (&Watch, &Args),
 ) -> Result<()> {
     if args.output != Output::Text {
-        return lines_of_json(context, &followed.key, now, args.reveal);
+        return lines_of_json(session, &followed.key, now, args.reveal);
     }
-    let view = context.ui.view();
+    let view = session.ui.view();
     let stamp = if watch.paints() {
         String::new()
     } else {
-        let time = humantime::format_rfc3339_seconds(context.now()).to_string();
+        let time = humantime::format_rfc3339_seconds(session.now()).to_string();
         format!("{}  ", view.palette.dim(&time))
     };
     if now.is_empty() {
         let key = escape::text(&followed.key);
         let state = view.palette.state(State::Absent);
-        context.ui.page(format!("{stamp}{key}  {state}: the next request executes\n"))?;
+        session.ui.page(format!("{stamp}{key}  {state}: the next request executes\n"))?;
     }
     for shown in now {
         if watch.paints() || followed.before.is_none() {
-            context.ui.page(record::page(shown, view, args.reveal))?;
+            session.ui.page(record::page(shown, view, args.reveal))?;
         } else {
-            context.ui.page(format!("{stamp}{}\n", line(shown, view.palette)))?;
+            session.ui.page(format!("{stamp}{}\n", line(shown, view.palette)))?;
         }
     }
     Ok(())
 }
 
 /// One line of JSON per record; a line that says absent if there is none.
-fn lines_of_json(context: &mut Context, key: &[u8], now: &[Record], reveal: bool) -> Result<()> {
+fn lines_of_json(session: &mut Session, key: &[u8], now: &[Record], reveal: bool) -> Result<()> {
     if now.is_empty() {
         let absent =
             serde_json::json!({ "key": escape::text(key), "state": State::Absent.as_str() });
-        context.ui.data(document::line(&absent))?;
+        session.ui.data(document::line(&absent))?;
     }
     for shown in now {
-        context.ui.data(document::line(&RecordJson::of(shown, reveal)))?;
+        session.ui.data(document::line(&RecordJson::of(shown, reveal)))?;
     }
     Ok(())
 }

@@ -1,11 +1,11 @@
 //! The hint that a key without a record among the chosen schemas has one under another schema.
 
 use crate::args::SchemaArgs;
-use crate::context::Context;
 use crate::domain::record::Given;
 use crate::domain::schema::Catalog;
 use crate::render::invocation::word;
 use crate::render::{escape, words};
+use crate::session::Session;
 use crate::store::RecordReader;
 use crate::store::read::lookup::{Lookup, LookupResult};
 
@@ -15,7 +15,7 @@ const MOST: usize = 20;
 /// Prints for each key without a record which other schema has one, if schemas were named. If the
 /// read fails, there is no hint.
 pub(super) async fn hint(
-    context: &mut Context,
+    session: &mut Session,
     reader: &mut RecordReader,
     catalog: &Catalog,
     lookup: &Lookup,
@@ -35,7 +35,7 @@ pub(super) async fn hint(
     // The operator may not know that the context names schemas.
     let mut by = String::new();
     if args.schema.is_empty()
-        && let Some(name) = context.settings.context_name()
+        && let Some(name) = session.settings.context_name()
     {
         by = format!(" (context {})", escape::text(name.as_bytes()));
     }
@@ -49,7 +49,7 @@ pub(super) async fn hint(
             }
             let line =
                 format!("idemctl inspect {} --schema {schema}", word(&escape::text(&other.given)));
-            context.ui.hint(&format!(
+            session.ui.hint(&format!(
                 "only {} {was} checked{by}; {schema} has a record: `{line}`",
                 words::list(&chosen, "and")
             ));

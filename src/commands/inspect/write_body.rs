@@ -5,10 +5,10 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 
-use crate::context::Context;
 use crate::exit::{CommandError, Exit};
 use crate::files;
 use crate::render::escape;
+use crate::session::Session;
 use crate::store::read::lookup::LookupResult;
 
 /// Writes the body of the only record that contains a response. If no record exists, it writes
@@ -17,7 +17,7 @@ use crate::store::read::lookup::LookupResult;
 /// # Errors
 /// No record contains a response, or several do; the file exists already, or cannot be written.
 pub(super) fn write(
-    context: &mut Context,
+    session: &mut Session,
     found: &[LookupResult],
     file: &Path,
     force: bool,
@@ -47,12 +47,12 @@ pub(super) fn write(
     };
     if file.as_os_str() == "-" {
         // A program gets the exact bytes. On a terminal, a client's bytes could move the cursor.
-        if context.ui.out_is_terminal() {
-            context.ui.data(for_terminal(body))?;
+        if session.ui.out_is_terminal() {
+            session.ui.data(for_terminal(body))?;
         } else {
-            context.ui.data(body)?;
+            session.ui.data(body)?;
         }
-        context.ui.flush()?;
+        session.ui.flush()?;
         return Ok(());
     }
     match files::write(file, body, force) {
@@ -65,7 +65,7 @@ pub(super) fn write(
         }
         written => written.with_context(|| format!("--body: cannot write {}", file.display()))?,
     }
-    context.ui.status(&format!("wrote {} bytes to {}", body.len(), file.display()));
+    session.ui.status(&format!("wrote {} bytes to {}", body.len(), file.display()));
     Ok(())
 }
 

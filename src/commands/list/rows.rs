@@ -5,13 +5,13 @@ use std::io;
 use serde_json::{Map, Value};
 
 use crate::args::{Format, ShowArgs};
-use crate::context::Context;
 use crate::domain::record::{Name, Record};
 use crate::domain::select::top_n::{Order, Top};
 use crate::render::columns::{self, Column, Separated};
 use crate::render::document::Streamed;
 use crate::render::listing::Listing;
 use crate::render::{record_json, words};
+use crate::session::Session;
 
 /// The most rows of a table that are held until the scan ends, so that its columns fit all of them.
 /// They are bounded so that memory does not grow with the number of records.
@@ -59,7 +59,7 @@ pub(super) struct ListRows {
 
 impl ListRows {
     /// Without rows yet. Rows show their database if several are listed.
-    pub(super) fn new(context: &Context, how: RowStyle<'_>, kept: RowLimit) -> Self {
+    pub(super) fn new(session: &Session, how: RowStyle<'_>, kept: RowLimit) -> Self {
         let RowStyle { show, reveal, all_dbs, by_status, null } = how;
         let mut second = Vec::new();
         if all_dbs {
@@ -77,7 +77,7 @@ impl ListRows {
                 limit
             }
         };
-        let view = context.ui.view();
+        let view = session.ui.view();
         let output = show.output;
         let mut columns = show.columns.clone();
         if columns.is_empty() {
@@ -158,7 +158,7 @@ impl ListRows {
     /// Takes a page of records.
     pub(super) fn add(
         &mut self,
-        context: &mut Context,
+        session: &mut Session,
         mut records: Vec<Record>,
     ) -> io::Result<()> {
         if let Some(top) = &mut self.top {
@@ -170,29 +170,29 @@ impl ListRows {
         records.truncate(self.limit - self.taken());
         // Only JSON shows advice. A table would compute it in vain for each record.
         if matches!(self.output, Format::Json | Format::Jsonl) {
-            context.complete_advice(&mut records);
+            session.complete_advice(&mut records);
         }
-        let Some(held) = &mut self.held else { return self.show(context, &records) };
+        let Some(held) = &mut self.held else { return self.show(session, &records) };
         held.append(&mut records);
         if held.len() <= MOST_HELD {
             return Ok(());
         }
         let all = std::mem::take(held);
         self.held = None;
-        if context.ui.out_is_terminal() {
-            context.ui.status(&format!(
+        if session.ui.out_is_terminal() {
+            session.ui.status(&format!(
                 "more than {} records, so they are shown in scan order, not problems first; select \
                 with --finding, or order with --sort",
                 words::count(MOST_HELD as u64)
             ));
         }
-        self.show(context, &all)
+        self.show(session, &all)
     }
 
     /// Shows the rows that were kept, and closes the document with what the scan covered.
     pub(super) fn close(
         &mut self,
-        context: &mut Context,
+        session: &mut Session,
         whole: bool,
         mut covered: Map<String, Value>,
     ) -> io::Result<()> {
@@ -200,28 +200,28 @@ impl ListRows {
         if let Some(mut held) = self.held.take() {
             // A person sees problems first. A program gets the order of the scan, as from the other
             // formats.
-            if context.ui.out_is_terminal() {
+            if session.ui.out_is_terminal() {
                 held.sort_by_key(|record| {
                     let severities = record.findings.iter().map(|finding| finding.severity);
                     std::cmp::Reverse(severities.max())
                 });
             }
-            self.show(context, &held)?;
+            self.show(session, &held)?;
         }
         if let Some(top) = self.top.take() {
             self.cut = top.was_cut();
             let mut records = top.into_sorted();
-            context.complete_advice(&mut records);
-            self.show(context, &records)?;
+            session.complete_advice(&mut records);
+            self.show(session, &records)?;
         }
         if self.output == Format::Json {
             covered.insert("complete".to_owned(), whole.into());
-            context.ui.data(self.document.end(&covered))?;
+            session.ui.data(self.document.end(&covered))?;
         }
-        context.ui.flush()
+        session.ui.flush()
     }
 
-    fn show(&mut self, context: &mut Context, records: &[Record]) -> io::Result<()> {
+    fn show(&mut self, session: &mut Session, records: &[Record]) -> io::Result<()> {
         if records.is_empty() {
             return Ok(());
         }
@@ -231,60 +231,60 @@ impl ListRows {
                     self.listing.fit(records, !self.knows_all);
                 }
                 if self.shown == 0 && self.has_header {
-                    context.ui.page(self.listing.heading())?;
+                    session.ui.page(self.listing.heading())?;
                 }
-                context.ui.page(self.listing.rows(records))?;
+                session.ui.page(self.listing.rows(records))?;
             }
-            Format::Csv => self.separated(context, records, Separated::csv(self.raw_csv))?,
-            Format::Tsv => self.separated(context, records, Separated::tsv(self.raw_csv))?,
+            Format::Csv => self.separated(session, records, Separated::csv(self.raw_csv))?,
+            Format::Tsv => self.separated(session, records, Separated::tsv(self.raw_csv))?,
             Format::Name => {
                 for record in records {
-                    self.name(context, record)?;
+                    self.name(session, record)?;
                 }
             }
             Format::Json => {
-                context.ui.data(self.document.before_value())?;
+                session.ui.data(self.document.before_value())?;
                 self.page =
                     record_json::lines(records, ",\n", self.reveal, std::mem::take(&mut self.page));
-                context.ui.data(&self.page)?;
+                session.ui.data(&self.page)?;
             }
             Format::Jsonl => {
                 self.page =
                     record_json::lines(records, "\n", self.reveal, std::mem::take(&mut self.page));
-                context.ui.data(&self.page)?;
-                context.ui.data("\n")?;
+                session.ui.data(&self.page)?;
+                session.ui.data("\n")?;
             }
         }
         self.shown += records.len();
         // Each page is printed at once, so the first row appears while the scan continues.
-        context.ui.flush()
+        session.ui.flush()
     }
 
     /// Prints the record's name, which other commands accept. Quotes make it name this record
     /// alone. Without them it may also be the key of another record, because clients choose keys.
     /// Raw bytes are for programs, and never for a terminal.
-    fn name(&self, context: &mut Context, record: &Record) -> io::Result<()> {
+    fn name(&self, session: &mut Session, record: &Record) -> io::Result<()> {
         let name = Name::of(record);
-        let is_raw = self.null && !context.ui.out_is_terminal();
+        let is_raw = self.null && !session.ui.out_is_terminal();
         let mut name = if is_raw { name.raw() } else { name.quoted().into_bytes() };
         name.push(if self.null { 0 } else { b'\n' });
-        context.ui.data(name)
+        session.ui.data(name)
     }
 
     /// Prints rows of fields for programs, below the names of the fields.
     fn separated(
         &self,
-        context: &mut Context,
+        session: &mut Session,
         records: &[Record],
         separated: Separated,
     ) -> io::Result<()> {
         if self.shown == 0 && self.has_header {
             let names = self.columns.iter().map(|column| column.as_str().to_owned());
-            context.ui.data(separated.row(names))?;
+            session.ui.data(separated.row(names))?;
         }
         for record in records {
             let cells = self.columns.iter().map(|column| column.plain(record));
-            context.ui.data(separated.row(cells))?;
+            session.ui.data(separated.row(cells))?;
         }
         Ok(())
     }

@@ -8,9 +8,9 @@ use serde_json::json;
 
 use super::reading::{each, is_there, path, warn_of_damage};
 use crate::args::Output;
-use crate::context::Context;
 use crate::exit::{CommandError, Exit};
 use crate::render::{document, history};
+use crate::session::Session;
 
 /// Show one operation and the records that it changed
 ///
@@ -37,8 +37,8 @@ pub(super) struct ShowOperation {
     output: Output,
 }
 
-pub(super) fn run(context: &mut Context, args: &ShowOperation) -> Result<Exit> {
-    let path = path(context)?;
+pub(super) fn run(session: &mut Session, args: &ShowOperation) -> Result<Exit> {
+    let path = path(session)?;
     let limit = usize::try_from(args.limit).unwrap_or(usize::MAX);
     let op = match &args.op {
         Some(op) => op.clone(),
@@ -68,21 +68,21 @@ pub(super) fn run(context: &mut Context, args: &ShowOperation) -> Result<Exit> {
     };
     let all = operation.redis_keys();
     match args.output {
-        Output::Text => context.ui.data(history::page(context.ui.view(), &operation, &records))?,
+        Output::Text => session.ui.data(history::page(session.ui.view(), &operation, &records))?,
         Output::Json => {
             let document = json!({ "format": 1, "operation": operation, "changes": records });
-            context.ui.data(document::pretty(&document))?;
+            session.ui.data(document::pretty(&document))?;
         }
         Output::Jsonl => {
             for record in &records {
-                context.ui.data(document::line(record))?;
+                session.ui.data(document::line(record))?;
             }
         }
     }
-    context.ui.flush()?;
-    warn_of_damage(context, &path, damaged);
+    session.ui.flush()?;
+    warn_of_damage(session, &path, damaged);
     if all > records.len() as u64 {
-        context.ui.status(&format!("The first {} of {all}; --limit shows more.", records.len()));
+        session.ui.status(&format!("The first {} of {all}; --limit shows more.", records.len()));
     }
     Ok(Exit::Done)
 }

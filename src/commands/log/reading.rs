@@ -9,10 +9,10 @@ use anyhow::Result;
 use clap::Args;
 
 use crate::args::{Output, parse_duration};
-use crate::context::Context;
 use crate::domain::history::{AuditEntry, Operation, Operations};
 use crate::exit::CommandError;
 use crate::render::escape;
+use crate::session::Session;
 use crate::store::audit::log::{self, Damaged};
 
 /// The part of the log to show, and its format.
@@ -68,8 +68,8 @@ pub(super) fn is_there(operation: &Operation) -> Option<bool> {
     Some(Path::new(file).is_file())
 }
 
-pub(super) fn path(context: &Context) -> Result<PathBuf> {
-    Ok(context.settings.audit_log()?)
+pub(super) fn path(session: &Session) -> Result<PathBuf> {
+    Ok(session.settings.audit_log()?)
 }
 
 pub(super) fn each(
@@ -82,20 +82,20 @@ pub(super) fn each(
 }
 
 /// Warns about damaged lines, which idemctl does not show.
-pub(super) fn warn_of_damage(context: &mut Context, path: &Path, damaged: Damaged) {
+pub(super) fn warn_of_damage(session: &mut Session, path: &Path, damaged: Damaged) {
     if let Some(first) = damaged.first {
         let path = escape::text(path.as_os_str().as_bytes());
         let count = damaged.lines;
-        context.ui.warning(&format!(
+        session.ui.warning(&format!(
             "damaged lines in {path} that are not shown: {count}; the first is line {first}"
         ));
     }
 }
 
-pub(super) fn say_count(context: &mut Context, what: &str, shown: usize, all: u64) {
+pub(super) fn say_count(session: &mut Session, what: &str, shown: usize, all: u64) {
     if shown == 0 {
-        context.ui.status(&format!("The audit log has no such {what}."));
+        session.ui.status(&format!("The audit log has no such {what}."));
     } else if all > shown as u64 {
-        context.ui.status(&format!("The newest {shown} of {all}; --limit shows more."));
+        session.ui.status(&format!("The newest {shown} of {all}; --limit shows more."));
     }
 }

@@ -5,14 +5,14 @@ use std::collections::VecDeque;
 use anyhow::Result;
 
 use super::reading::{LogFilter, each, path, say_count, warn_of_damage};
-use crate::context::Context;
 use crate::domain::history::AuditEntry;
 use crate::exit::Exit;
 use crate::render::audit;
+use crate::session::Session;
 
-pub(super) fn run(context: &mut Context, filter: &LogFilter) -> Result<Exit> {
-    let path = path(context)?;
-    let now = context.now();
+pub(super) fn run(session: &mut Session, filter: &LogFilter) -> Result<Exit> {
+    let path = path(session)?;
+    let now = session.now();
     // The log is written oldest first and may be long, so only the newest entries are kept.
     let mut newest = VecDeque::new();
     let mut matching = 0;
@@ -26,19 +26,19 @@ pub(super) fn run(context: &mut Context, filter: &LogFilter) -> Result<Exit> {
         }
     })?;
     let newest: Vec<_> = newest.into();
-    context.show(filter.output, "changes", &newest, |view| {
+    session.show(filter.output, "changes", &newest, |view| {
         if newest.is_empty() {
             return String::new();
         }
         audit::table(view, newest.iter().map(columns))
     })?;
     match read {
-        None => context
+        None => session
             .ui
             .status("This user has changed nothing on this machine yet, so there is no audit log."),
         Some((_, damaged)) => {
-            warn_of_damage(context, &path, damaged);
-            say_count(context, "change", newest.len(), matching);
+            warn_of_damage(session, &path, damaged);
+            say_count(session, "change", newest.len(), matching);
         }
     }
     Ok(Exit::Done)

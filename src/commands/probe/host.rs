@@ -2,15 +2,15 @@
 
 use url::{Host, Url};
 
-use crate::context::Context;
 use crate::exit::CommandError;
+use crate::session::Session;
 
 /// Asks for the name of a host that is not this machine, unless `--yes` gives it.
 ///
 /// # Errors
 /// Not confirmed, or nobody can be asked.
 pub(super) async fn confirm(
-    context: &mut Context,
+    session: &mut Session,
     url: &str,
     given: &[String],
 ) -> Result<(), CommandError> {
@@ -27,14 +27,14 @@ pub(super) async fn confirm(
             false => Err(not_confirmed().hint(format!("--yes must be {name} here"))),
         };
     }
-    if !context.ui.is_interactive() {
+    if !session.ui.is_interactive() {
         return Err(CommandError::usage(format!(
             "{name} is another machine, and without a terminal its name cannot be asked for"
         ))
         .hint(format!("if you may load it, add --yes {name}")));
     }
     let question = format!("probe sends real requests to {name}. Type `{name}` to continue");
-    let typed = context.ui.ask_for(&question)?;
+    let typed = session.ui.ask_for(&question)?;
     if typed.trim() == name { Ok(()) } else { Err(not_confirmed()) }
 }
 

@@ -12,13 +12,13 @@ use tokio::time::{Instant, sleep};
 use super::records::RecordLookup;
 use crate::args::{ChangeArgs, ConfirmArgs};
 use crate::change::{Journal, JournalStep};
-use crate::context::Context;
 use crate::domain::history::OUTCOME_UNKNOWN;
 use crate::domain::probe::RecordFault;
 use crate::domain::record::age::millis;
 use crate::domain::record::{Content, Record};
 use crate::domain::schema::State;
 use crate::render::escape;
+use crate::session::Session;
 use crate::store::backup::RecordLabel;
 use crate::store::{Change, GuardedOutcome, KeyAction, Outcome, Writer, set_words};
 
@@ -95,14 +95,14 @@ impl RecordChanges {
     ///
     /// # Errors
     /// The context permits no changes; else those of a connection, or of a file.
-    pub(super) async fn open(context: &mut Context, records: RecordLookup) -> Result<Self> {
+    pub(super) async fn open(session: &mut Session, records: RecordLookup) -> Result<Self> {
         let confirm_args = ConfirmArgs {
             reason: Some("records of probe's own keys".to_owned()),
             ..ConfirmArgs::default()
         };
-        let writer = context.connect_writer(&confirm_args).await?;
+        let writer = session.connect_writer(&confirm_args).await?;
         let args = ChangeArgs { confirm_args, ..ChangeArgs::default() };
-        let journal = Journal::open(context, &args, "probe", true)?;
+        let journal = Journal::open(session, &args, "probe", true)?;
         Ok(Self {
             records,
             writer,
@@ -112,7 +112,7 @@ impl RecordChanges {
             answered: BTreeMap::new(),
             found: BTreeSet::new(),
             first_replaced: None,
-            began: (context.now(), Instant::now()),
+            began: (session.now(), Instant::now()),
         })
     }
 

@@ -3,13 +3,13 @@
 use anyhow::Result;
 
 use super::options::Args;
-use crate::context::Context;
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::probe::StoredRecord;
 use crate::domain::record::age::millis;
 use crate::domain::record::{Given, Record, TimeLeft};
 use crate::domain::schema::{Catalog, TtlOf};
 use crate::exit::CommandError;
+use crate::session::Session;
 use crate::store::read::lookup::{Lookup, LookupResult};
 use crate::store::{ReadLimit, RecordReader};
 
@@ -23,10 +23,10 @@ pub(super) struct RecordLookup {
 /// The lookup on the server that the command line names; `None` if it names no server or no schema.
 ///
 /// # Errors
-/// Usage: only one of both is named, or the name of a protected context is not confirmed; else those
-/// of a connection.
-pub(super) async fn lookup(context: &mut Context, args: &Args) -> Result<Option<RecordLookup>> {
-    let has_server = context.settings.asks_for_its_server();
+/// Usage: only one of both is named, or the name of a protected context is not confirmed; else
+/// those of a connection.
+pub(super) async fn lookup(session: &mut Session, args: &Args) -> Result<Option<RecordLookup>> {
+    let has_server = session.settings.asks_for_its_server();
     let has_schema = !args.schemas.schema.is_empty();
     match (has_server, has_schema) {
         (false, false) => return Ok(None),
@@ -40,31 +40,31 @@ pub(super) async fn lookup(context: &mut Context, args: &Args) -> Result<Option<
             return Err(CommandError::usage(why).hint("add -u URL, or -h HOST").into());
         }
     }
-    let catalog = context.catalog(&args.schemas)?;
-    let reader = context.connect_reader().await?;
-    context.learn_protection().await;
-    confirm_context(context, args.confirm.as_deref())?;
+    let catalog = session.catalog(&args.schemas)?;
+    let reader = session.connect_reader().await?;
+    session.learn_protection().await;
+    confirm_context(session, args.confirm.as_deref())?;
     Ok(Some(RecordLookup { reader, catalog }))
 }
 
 /// Asks for the name of a protected context.
-fn confirm_context(context: &mut Context, given: Option<&str>) -> Result<(), CommandError> {
-    if !context.settings.is_protected() {
+fn confirm_context(session: &mut Session, given: Option<&str>) -> Result<(), CommandError> {
+    if !session.settings.is_protected() {
         return Ok(());
     }
-    let name = context.settings.context_name().unwrap_or_default().to_owned();
-    let protection = context.settings.protection();
+    let name = session.settings.context_name().unwrap_or_default().to_owned();
+    let protection = session.settings.protection();
     let refused = || CommandError::usage("not confirmed; nothing was sent");
     match given {
         Some(given) if given == name && !name.is_empty() => return Ok(()),
         Some(_) => return Err(refused().hint(format!("--confirm must be `{name}` here"))),
         None => {}
     }
-    if !context.ui.is_interactive() || name.is_empty() {
+    if !session.ui.is_interactive() || name.is_empty() {
         return Err(CommandError::usage(format!("{protection}: its name cannot be asked for"))
             .hint(format!("in scripts, add --confirm {name}")));
     }
-    let typed = context.ui.ask_for(&format!("{protection}. Type `{name}` to continue"))?;
+    let typed = session.ui.ask_for(&format!("{protection}. Type `{name}` to continue"))?;
     if typed.trim() == name { Ok(()) } else { Err(refused()) }
 }
 

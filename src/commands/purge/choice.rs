@@ -4,8 +4,6 @@ use clap::Args;
 
 use crate::args::{KeysArgs, SchemaArgs, SelectArgs, StateArg, ThresholdArgs};
 use crate::change::bulk::{BulkRule, Planned, PlannedAction, Scope, check_members, check_narrow};
-use crate::context::Context;
-use crate::context::key_list::KeyList;
 use crate::domain::diagnosis::FindingCode;
 use crate::domain::record::{Evidence, Reading, Record};
 use crate::domain::schema::State;
@@ -13,6 +11,8 @@ use crate::domain::schema::catalog::LONG_HEAD_BYTES;
 use crate::domain::select::{Selected, Selection};
 use crate::exit::CommandError;
 use crate::scan::RecordFilter;
+use crate::session::Session;
+use crate::session::key_list::KeyList;
 use crate::store::KeyAction;
 
 /// Bytes of the longest string that Redis stores by default (`proto-max-bulk-len`).
@@ -37,8 +37,8 @@ impl ChoiceArgs {
     ///
     /// # Errors
     /// Usage: the list cannot be read.
-    pub(super) fn key_list(&self, context: &mut Context) -> Result<Option<KeyList>, CommandError> {
-        KeyList::of(&self.keys, context)
+    pub(super) fn key_list(&self, session: &mut Session) -> Result<Option<KeyList>, CommandError> {
+        KeyList::of(&self.keys, session)
     }
 
     /// The remark if `--match` seems to be meant for a Redis key, or for a part of a key.
@@ -110,20 +110,20 @@ impl PurgeRule {
     /// # Errors
     /// Usage: nothing is chosen, or what a purge never removes.
     pub(super) fn new(
-        context: &mut Context,
+        session: &mut Session,
         args: &ChoiceArgs,
         schemas: &SchemaArgs,
         thresholds: &ThresholdArgs,
         reads_all: bool,
     ) -> anyhow::Result<Self> {
         args.check(schemas)?;
-        let catalog = context.catalog(schemas)?;
+        let catalog = session.catalog(schemas)?;
         if catalog.scanned().is_empty() {
             return Err(CommandError::usage("no schema to purge")
                 .hint("name one with --schema")
                 .into());
         }
-        check_members(context, &catalog)?;
+        check_members(session, &catalog)?;
         let selection = Selection {
             states: args.states()?,
             finding_evidence: Evidence::Stated,

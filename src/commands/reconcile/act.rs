@@ -173,7 +173,7 @@ impl Reconciliation<'_> {
         step: &ManualStep<'_>,
         read_back: impl Fn(&Record) -> Option<Meaning>,
     ) {
-        let now = self.context.now();
+        let now = self.session.now();
         let Some(Changes { writer, journal }) = &mut self.changes else { return };
         let mut performed = step.perform(journal, writer, now, &read_back).await;
         if let Err(error) = &performed
@@ -238,7 +238,7 @@ impl Reconciliation<'_> {
     /// Removes a lock whose service has no release step, as `force-unlock` does.
     async fn remove(&mut self, index: usize) {
         let change = self.locks[index].change();
-        let now = self.context.now();
+        let now = self.session.now();
         let Some(Changes { writer, journal }) = &mut self.changes else { return };
         let only = std::slice::from_ref(&change);
         let (outcomes, ended) =

@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::lock::{Fate, Hold, ReconciledLock};
-use crate::context::Context;
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::reconcile::{Eligibility, eligibility, reconcilable};
 use crate::domain::record::{
@@ -21,6 +20,7 @@ use crate::interrupt::Interrupt;
 use crate::owner_check::{OwnerAnswer, OwnerCheck};
 use crate::render::{columns, document, escape, name, record_json};
 use crate::scan::{Lengths, RecordFilter, Scan, ScanQuery};
+use crate::session::Session;
 use crate::store::audit::log;
 use crate::store::read::lookup::{Lookup, LookupResult};
 use crate::store::{ReadLimit, RecordReader, StoreError};
@@ -118,8 +118,8 @@ impl Extensions {
     ///
     /// # Errors
     /// Usage: it exists and cannot be read.
-    pub(super) fn read(context: &Context) -> Result<Self, CommandError> {
-        let Ok(path) = context.settings.audit_log() else { return Ok(Self::default()) };
+    pub(super) fn read(session: &Session) -> Result<Self, CommandError> {
+        let Ok(path) = session.settings.audit_log() else { return Ok(Self::default()) };
         let mut own: HashMap<Vec<u8>, Vec<(KeyIdentity, KeyIdentity)>> = HashMap::new();
         let mut by_hand: HashMap<Vec<u8>, Vec<KeyIdentity>> = HashMap::new();
         log::each_extension(&path, |command, redis_key, before, after| {
@@ -215,7 +215,7 @@ impl LockSearch<'_> {
     /// The server could not be asked; Ctrl-C; usage: there are too many locks.
     pub(super) async fn scan(
         &self,
-        context: &mut Context,
+        session: &mut Session,
         reader: RecordReader,
         interrupt: &Interrupt,
     ) -> Result<Found> {
@@ -228,7 +228,7 @@ impl LockSearch<'_> {
             needed,
             lengths: Lengths::None,
         };
-        let progress = context.ui.progress("keys scanned");
+        let progress = session.ui.progress("keys scanned");
         let mut scan = Scan::start(reader.clone(), query, interrupt, progress).await?;
         let mut found = Found { is_scan: true, ..Found::default() };
         let filter = LocksOnly(&self.selection);
@@ -252,7 +252,7 @@ impl LockSearch<'_> {
         scan.require_end()?;
         let report = scan.finish();
         if let Some(forbidden) = &report.forbidden {
-            context.ui.warning(forbidden);
+            session.ui.warning(forbidden);
         }
         found.keys = report.keys;
         found.coverage = report.coverage;

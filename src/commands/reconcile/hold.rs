@@ -119,8 +119,8 @@ impl Reconciliation<'_> {
     /// The log cannot be written, and nothing was extended.
     async fn extend(&mut self, batch: &[usize]) -> Result<()> {
         let hold = self.options.hold;
-        let now = self.context.now();
-        let local_ms = self.context.now_ms();
+        let now = self.session.now();
+        let local_ms = self.session.now_ms();
         self.settle_unknown(batch).await;
         let confirms = self.confirm_args.wait_replicas.is_some();
         let mut targets = Vec::with_capacity(batch.len());
@@ -205,7 +205,7 @@ impl Reconciliation<'_> {
                 left.push(*index);
             }
         }
-        let now = self.context.now();
+        let now = self.session.now();
         let Some(Changes { writer, journal }) = &mut self.changes else { return Ok(()) };
         let lines = left.iter().map(|index| noted(&self.locks[*index], None));
         journal.note_first(writer, lines.collect(), LEFT_ALONE, now).await
@@ -517,7 +517,7 @@ impl Reconciliation<'_> {
         lock.hold = Hold::PutBack;
         lock.not_back = None;
         let label = lock.label();
-        let at = self.context.now();
+        let at = self.session.now();
         let Some(Changes { writer, journal }) = &mut self.changes else { return Ok(()) };
         let step = JournalStep { label: &label, before: now, after: Some(&after), key_index };
         journal.note_step(writer, step, PUT_BACK, at).await

@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 
 use super::find::{Found, UnreconciledKey};
 use super::lock::{Fate, Hold, ReconciledLock};
-use crate::context::Context;
 use crate::domain::change::outcome_counts::Ended;
 use crate::domain::duration;
 use crate::domain::record::{TimeLeft, age};
@@ -14,6 +13,7 @@ use crate::render::change::named;
 use crate::render::invocation::name_of;
 use crate::render::style::View;
 use crate::render::{columns, document, escape, words};
+use crate::session::Session;
 
 /// How many locks that are not reconciled are named on stderr.
 const MOST_NAMED: usize = 20;
@@ -110,7 +110,7 @@ pub(super) fn table(locks: &[ReconciledLock], view: View) -> String {
 }
 
 /// Prints for how many completions it was not tested that the service replays the response.
-pub(super) fn print_untested(context: &mut Context, locks: &[ReconciledLock]) {
+pub(super) fn print_untested(session: &mut Session, locks: &[ReconciledLock]) {
     let mut untested = 0;
     let mut first = None;
     for lock in locks {
@@ -121,7 +121,7 @@ pub(super) fn print_untested(context: &mut Context, locks: &[ReconciledLock]) {
     }
     if let Some(why) = first {
         let responses = words::counted(untested, "response");
-        context.ui.status(&format!(
+        session.ui.status(&format!(
             "Not tested for {responses} ({why}). According to the schema, the service replays what \
             is stored."
         ));
@@ -129,20 +129,20 @@ pub(super) fn print_untested(context: &mut Context, locks: &[ReconciledLock]) {
 }
 
 /// Prints what became of each lock that was not completed or released, and how long it holds.
-pub(super) fn print_locks(context: &mut Context, locks: &[ReconciledLock]) {
-    let now_ms = context.now_ms();
+pub(super) fn print_locks(session: &mut Session, locks: &[ReconciledLock]) {
+    let now_ms = session.now_ms();
     for lock in locks {
         let is_done = matches!(lock.fate, Fate::Completed(_) | Fate::Released(_));
-        if is_done && !context.ui.is_verbose() {
+        if is_done && !session.ui.is_verbose() {
             continue;
         }
         let name = escape::text(name_of(&lock.record).as_bytes());
-        context.ui.status(&format!("{name}: {}{}", lock.words(), hold_words(lock, now_ms)));
+        session.ui.status(&format!("{name}: {}{}", lock.words(), hold_words(lock, now_ms)));
         // The words of a lock that changed say what that means.
         if !lock.is_done_without_result() || matches!(lock.fate, Fate::Changed(_)) {
             continue;
         }
-        let line = context.ui.invocation().command_line(["inspect", &name_of(&lock.record)]);
+        let line = session.ui.invocation().command_line(["inspect", &name_of(&lock.record)]);
         let advice = if matches!(lock.fate, Fate::OutcomeUnknown(_)) {
             format!(
                 "the operation is done: `{line}` shows whether its response is stored; if not, run \
@@ -159,7 +159,7 @@ pub(super) fn print_locks(context: &mut Context, locks: &[ReconciledLock]) {
                 `{line}` shows it"
             )
         };
-        context.ui.hint(&advice);
+        session.ui.hint(&advice);
     }
 }
 
@@ -199,26 +199,26 @@ fn hold_words(lock: &ReconciledLock, now_ms: u64) -> String {
 }
 
 /// Prints which locks are not reconciled, and why. `same_command` is the command line of this run.
-pub(super) fn print_left_out(context: &mut Context, found: &Found, same_command: &str) {
+pub(super) fn print_left_out(session: &mut Session, found: &Found, same_command: &str) {
     if found.young > 0 {
         let count = found.young;
         let locks = if count == 1 { "1 lock is" } else { &format!("{count} locks are") };
-        context.ui.detail(&format!("{locks} younger than --older-than, or changed meanwhile"));
+        session.ui.detail(&format!("{locks} younger than --older-than, or changed meanwhile"));
     }
     if found.alive > 0 {
         let locks = words::counted(found.alive, "lock");
-        context.ui.status(&format!("Left alone: {locks} whose owner is alive"));
+        session.ui.status(&format!("Left alone: {locks} whose owner is alive"));
     }
     for UnreconciledKey { key, schema, why } in found.left_out.iter().take(MOST_NAMED) {
         let schema = match schema {
             Some(schema) => format!(" ({schema})"),
             None => String::new(),
         };
-        context.ui.status(&format!("Not reconciled: {}{schema}: {why}", escape::key(key)));
+        session.ui.status(&format!("Not reconciled: {}{schema}: {why}", escape::key(key)));
     }
     if found.left_out.len() > MOST_NAMED {
         let more = found.left_out.len() - MOST_NAMED;
-        context.ui.status(&format!("Not reconciled: {more} more; -o json names all of them"));
+        session.ui.status(&format!("Not reconciled: {more} more; -o json names all of them"));
     }
     if found.renewed > 0 {
         let locks = words::counted(found.renewed, "lock");
@@ -227,7 +227,7 @@ pub(super) fn print_left_out(context: &mut Context, found: &Found, same_command:
             Some(until_ms) => format!("{last} at {}", time(until_ms)),
             None => String::new(),
         };
-        context.ui.hint(&format!(
+        session.ui.hint(&format!(
             "{locks} {end} later than the lock TTL allows{at}. If a run of reconcile with another \
             audit log (of another user or machine) was ended before it could give the deadlines \
             back, run this command there: `{same_command}`. Otherwise the workers may be alive; \
@@ -238,7 +238,7 @@ pub(super) fn print_left_out(context: &mut Context, found: &Found, same_command:
 
 /// Prints that locks which their deadlines make younger may be old, and the command that finds out.
 pub(super) fn print_young_by_deadline(
-    context: &mut Context,
+    session: &mut Session,
     found: &Found,
     hold: Duration,
     same_command: &str,
@@ -262,7 +262,7 @@ pub(super) fn print_young_by_deadline(
     } else {
         String::new()
     };
-    context.ui.hint(&format!(
+    session.ui.hint(&format!(
         "{locks} as younger than --older-than only because of {deadlines}. A run of reconcile with \
         another audit log (of another user or machine) may have extended {them}. If that run was \
         ended before it could give the deadlines back, {they} may be older.{longer} Run this \

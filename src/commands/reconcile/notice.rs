@@ -78,7 +78,7 @@ impl Reconciliation<'_> {
         }
         self.find_master().await;
         let read = self.read(&lost).await;
-        let local_ms = self.context.now_ms();
+        let local_ms = self.session.now_ms();
         for (index, now) in lost.into_iter().zip(read) {
             let lock = &mut self.locks[index];
             if !lock.is_still_lost(now.as_ref().ok(), local_ms) {
@@ -111,7 +111,7 @@ impl Reconciliation<'_> {
     /// whose extension was lost, and at least `least` from now.
     pub(super) fn schedule_check(&mut self, least: Duration) {
         let mut period = LONGEST.min(self.options.hold / 8);
-        let local_ms = self.context.now_ms();
+        let local_ms = self.session.now_ms();
         for lock in &self.locks {
             if let Some(left) = lock.former_left(local_ms) {
                 period = period.min((left / 4).max(SHORTEST));
@@ -125,23 +125,23 @@ impl Reconciliation<'_> {
     fn tell(&mut self, void: &[usize]) {
         if self.is_asking {
             // The cursor is behind the question.
-            self.context.ui.status("");
+            self.session.ui.status("");
         }
         for index in void.iter().take(MOST_NAMED) {
             let lock = &self.locks[*index];
             let name = escape::text(name_of(&lock.record).as_bytes());
             let words = lock.words();
-            self.context.ui.warning(&format!("{name}: {words}"));
+            self.session.ui.warning(&format!("{name}: {words}"));
         }
         if void.len() > MOST_NAMED {
             let more = void.len() - MOST_NAMED;
-            self.context.ui.warning(&format!("{more} more locks changed or are no longer held"));
+            self.session.ui.warning(&format!("{more} more locks changed or are no longer held"));
         }
         if self.is_asking {
             let counts = Counts::of(&self.locks);
             let planned = counts.planned(self.left_out);
-            self.context.ui.status(&format!("Planned now: {planned}"));
-            self.context.ui.status("The question above still waits for your answer.");
+            self.session.ui.status(&format!("Planned now: {planned}"));
+            self.session.ui.status("The question above still waits for your answer.");
         }
     }
 }

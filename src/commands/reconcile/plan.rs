@@ -109,11 +109,11 @@ impl Reconciliation<'_> {
         if !is_needed {
             return;
         }
-        let environment = self.context.settings.environment();
+        let environment = self.session.settings.environment();
         let servers = LocalServers {
             path: environment.path(),
             temp_dir: environment.temp_dir(),
-            like: self.context.settings.target().clone(),
+            like: self.session.settings.target().clone(),
         };
         self.rehearsals = match self.while_held(RehearsalServer::start(&servers)).await {
             Ok(server) => Rehearsals::Running(Box::new(server)),

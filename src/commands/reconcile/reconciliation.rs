@@ -11,10 +11,10 @@ use super::lock::{Fate, ReconciledLock};
 use crate::args::ConfirmArgs;
 use crate::ask_program::AskProgram;
 use crate::change::Journal;
-use crate::context::Context;
 use crate::domain::reconcile::ProviderAnswer;
 use crate::exit::CommandError;
 use crate::interrupt::Interrupt;
+use crate::session::Session;
 use crate::sim::RehearsalServer;
 use crate::store::{RecordReader, StoreError, Writer};
 
@@ -45,7 +45,7 @@ pub(super) enum Rehearsals {
 
 /// The locks of a run, and what it takes to reconcile them.
 pub(super) struct Reconciliation<'a> {
-    pub(super) context: &'a mut Context,
+    pub(super) session: &'a mut Session,
     pub(super) confirm_args: &'a ConfirmArgs,
     pub(super) options: RunOptions,
     pub(super) locks: Vec<ReconciledLock>,
@@ -102,7 +102,7 @@ impl Reconciliation<'_> {
             return;
         }
         let seconds = self.options.confirm_after.as_secs();
-        self.context.ui.status(&format!(
+        self.session.ui.status(&format!(
             "Asking a second time about {} {} in {seconds} s ...",
             open.len(),
             if open.len() == 1 { "lock" } else { "locks" }
@@ -207,11 +207,11 @@ impl Reconciliation<'_> {
         question: &str,
         server: &str,
     ) -> Result<(), CommandError> {
-        let Some(mut dialog) = self.confirm_args.dialog(self.context, question, server)? else {
+        let Some(mut dialog) = self.confirm_args.dialog(self.session, question, server)? else {
             return Ok(());
         };
         loop {
-            let prompt = dialog.prompt(self.context)?;
+            let prompt = dialog.prompt(self.session)?;
             let interrupt = self.interrupt.clone();
             self.is_asking = true;
             let typed = self.while_held(prompt.answer(&interrupt)).await;
@@ -236,7 +236,7 @@ impl Reconciliation<'_> {
 
     /// Reads from whichever server is the master now. Without success the old connection stays.
     pub(super) async fn find_master(&mut self) {
-        if let Ok(reader) = self.context.connect_reader().await {
+        if let Ok(reader) = self.session.connect_reader().await {
             self.reader = reader;
         }
     }
@@ -245,7 +245,7 @@ impl Reconciliation<'_> {
     pub(super) async fn reconnect(&mut self) {
         self.find_master().await;
         if let Some(changes) = &mut self.changes
-            && let Ok(writer) = self.context.connect_writer(self.confirm_args).await
+            && let Ok(writer) = self.session.connect_writer(self.confirm_args).await
         {
             changes.writer = writer;
         }

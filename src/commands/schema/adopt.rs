@@ -4,7 +4,6 @@ use anyhow::Result;
 use clap::Args as ClapArgs;
 
 use crate::args::{SchemaArgs, SchemaFolderArgs};
-use crate::context::Context;
 use crate::domain::detect::SchemaSet as _;
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::record::FieldSet;
@@ -13,6 +12,7 @@ use crate::exit::{self, CommandError, Exit};
 use crate::interrupt::Interrupt;
 use crate::render::{escape, words};
 use crate::scan::{Lengths, Scan, ScanQuery};
+use crate::session::Session;
 use crate::settings::{self, Adoption};
 use crate::store::ReadLimit;
 
@@ -38,13 +38,13 @@ pub(super) struct Args {
     folder: SchemaFolderArgs,
 }
 
-pub(super) async fn adopt(context: &mut Context, args: Args) -> Result<Exit> {
+pub(super) async fn adopt(session: &mut Session, args: Args) -> Result<Exit> {
     let Args { name, prefix, yes, folder } = args;
     let args = SchemaArgs { folder, ..SchemaArgs::default() };
-    let schemas = context.all_schemas(&args.folder)?;
+    let schemas = session.all_schemas(&args.folder)?;
     let deployed = schemas
         .deployed(&name, prefix.as_deref())
-        .map_err(|error| context.settings.not_loaded(&error, &args))?;
+        .map_err(|error| session.settings.not_loaded(&error, &args))?;
     let Some(schema) = deployed else {
         let known: Vec<_> = schemas.all().iter().map(|schema| schema.name.as_str()).collect();
         let known = known.join(", ");
@@ -53,10 +53,10 @@ pub(super) async fn adopt(context: &mut Context, args: Args) -> Result<Exit> {
             .hint(format!("schemas: {known}; to create one, run `idemctl schema new NAME`"))
             .into());
     };
-    let Some(used) = context.settings.context_name().map(str::to_owned) else {
-        return Err(no_context(context));
+    let Some(used) = session.settings.context_name().map(str::to_owned) else {
+        return Err(no_context(session));
     };
-    let catalog = context.catalog(&args)?;
+    let catalog = session.catalog(&args)?;
     let current = catalog.all().iter().find(|current| current.name == name).cloned();
     let is_read_unasked = current.is_some();
     // The context may have configured a prefix before.
@@ -78,22 +78,22 @@ pub(super) async fn adopt(context: &mut Context, args: Args) -> Result<Exit> {
     let beside = if has_prefix { None } else { Some(&beside[..]) };
     let adoption = Adoption { schema: &name, prefix: prefix.as_deref(), beside, is_read_unasked };
     // A copy, because the questions below change the context.
-    let file = context.settings.file().clone();
+    let file = session.settings.file().clone();
     let adopted = settings::adopt(&file, &used, &adoption)?;
     let path = match file.path() {
         Some(path) => path.display().to_string(),
         None => String::new(),
     };
     if adopted.lines.is_empty() {
-        context.ui.status(&format!(
+        session.ui.status(&format!(
             "Nothing to write, because context {used} in {path} reads {name} already."
         ));
         return Ok(Exit::Done);
     }
-    let server = context.settings.target().to_string();
-    context.ui.status(&format!("Context {used} ({server}) in {path} will contain:"));
+    let server = session.settings.target().to_string();
+    session.ui.status(&format!("Context {used} ({server}) in {path} will contain:"));
     for line in &adopted.lines {
-        context.ui.status(&format!("  {}", escape::text(line.as_bytes())));
+        session.ui.status(&format!("  {}", escape::text(line.as_bytes())));
     }
     // Another prefix replaces the current one. Records under the current prefix are then no longer
     // monitored, so the operator has to know about them before the question.
@@ -101,22 +101,22 @@ pub(super) async fn adopt(context: &mut Context, args: Args) -> Result<Exit> {
         && current.has_prefix()
         && !current.has_templates_of(&schema)
     {
-        warn_of_unrecognised(context, &current).await?;
+        warn_of_unrecognised(session, &current).await?;
     }
-    if !yes && !context.ui.confirm("Write these settings?").await? {
+    if !yes && !session.ui.confirm("Write these settings?").await? {
         return Err(CommandError::usage("not confirmed, nothing was written").into());
     }
     let former = match adopted.save()? {
         Some(former) => format!("; the previous file is kept as {}", former.display()),
         None => String::new(),
     };
-    context.ui.status(&format!("Written{former}."));
+    session.ui.status(&format!("Written{former}."));
     if !has_prefix {
-        context.ui.status(&format!(
+        session.ui.status(&format!(
             "{name} has no fixed prefix, so `list` and `sweep` skip it unless --schema names it."
         ));
     }
-    context.ui.hint(&format!("`idemctl --context {used} list --schema {name}` lists its records"));
+    session.ui.hint(&format!("`idemctl --context {used} list --schema {name}` lists its records"));
     Ok(Exit::Done)
 }
 
@@ -124,28 +124,28 @@ pub(super) async fn adopt(context: &mut Context, args: Args) -> Result<Exit> {
 ///
 /// # Errors
 /// Interrupted.
-async fn warn_of_unrecognised(context: &mut Context, current: &Schema) -> Result<()> {
+async fn warn_of_unrecognised(session: &mut Session, current: &Schema) -> Result<()> {
     let mut prefixes = Vec::with_capacity(current.keys.len());
     for key in &current.keys {
         prefixes.push(escape::text(key.template.prefix()));
     }
     let prefixes = prefixes.join(" and ");
     let name = &current.name;
-    match count(context, current).await {
+    match count(session, current).await {
         Ok(0) => {}
         Ok(1) => {
             let text = format!("1 record under {prefixes} will no longer be recognised by {name}");
-            context.ui.warning(&text);
+            session.ui.warning(&text);
         }
         Ok(records) => {
             let text = format!(
                 "{records} records under {prefixes} will no longer be recognised by {name}"
             );
-            context.ui.warning(&text);
+            session.ui.warning(&text);
         }
         Err(error) if exit::of(&error) == Exit::Interrupted => return Err(error),
         // Adopting a schema changes only the config file, so it works without the server.
-        Err(error) => context.ui.warning(&format!(
+        Err(error) => session.ui.warning(&format!(
             "records under {prefixes} will no longer be recognised by {name}, and idemctl could \
             not count them: {error:#}"
         )),
@@ -154,10 +154,10 @@ async fn warn_of_unrecognised(context: &mut Context, current: &Schema) -> Result
 }
 
 /// How many records of a schema, as the context configures it, the server has.
-async fn count(context: &mut Context, schema: &Schema) -> Result<u64> {
+async fn count(session: &mut Session, schema: &Schema) -> Result<u64> {
     let args = SchemaArgs { schema: vec![schema.name.clone()], ..SchemaArgs::default() };
-    let catalog = context.catalog(&args)?;
-    let reader = context.connect_reader().await?;
+    let catalog = session.catalog(&args)?;
+    let reader = session.connect_reader().await?;
     let server = reader.name();
     let interrupt = Interrupt::listen()?;
     let query = ScanQuery {
@@ -168,7 +168,7 @@ async fn count(context: &mut Context, schema: &Schema) -> Result<u64> {
         lengths: Lengths::None,
     };
     let mut scan =
-        Scan::start(reader, query, &interrupt, context.ui.progress("keys scanned")).await?;
+        Scan::start(reader, query, &interrupt, session.ui.progress("keys scanned")).await?;
     let mut count = 0;
     while let Some(page) = scan.next_records(|_| true).await {
         count += page.len() as u64;
@@ -183,12 +183,12 @@ async fn count(context: &mut Context, schema: &Schema) -> Result<u64> {
     Ok(count)
 }
 
-fn no_context(context: &Context) -> anyhow::Error {
-    let hint = if context.settings.asks_for_its_server() {
-        let server = context.settings.target();
-        let line = context.ui.invocation().making_a_context();
+fn no_context(session: &Session) -> anyhow::Error {
+    let hint = if session.settings.asks_for_its_server() {
+        let server = session.settings.target();
+        let line = session.ui.invocation().making_a_context();
         format!("create a context for {server} with `{line}`; then add --context NEW-NAME")
-    } else if context.settings.file().contexts().is_empty() {
+    } else if session.settings.file().contexts().is_empty() {
         "create a context with `idemctl context set NAME` and -u, -h, -p or -s for its server; \
         then add --context NAME"
             .to_owned()

@@ -7,7 +7,6 @@ use anyhow::Result;
 use clap::Args as ClapArgs;
 
 use crate::args::{ScanArgs, SchemaFolderArgs};
-use crate::context::Context;
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::record::Record;
 use crate::domain::record::implausible::{Era, ImplausibleTime, implausible_times};
@@ -19,6 +18,7 @@ use crate::render::{escape, words};
 use crate::scan::{Lengths, Scan, ScanEnd, ScanQuery};
 use crate::schemas;
 use crate::schemas::check::{self, SchemaReport};
+use crate::session::Session;
 use crate::sim;
 use crate::store::{Connection, ReadLimit, Sandbox, SandboxError};
 
@@ -35,8 +35,8 @@ pub(super) struct Args {
     scan: ScanArgs,
 }
 
-pub(super) async fn run(context: &mut Context, args: Args) -> Result<Exit> {
-    let folder = folder(context, &args)?;
+pub(super) async fn run(session: &mut Session, args: Args) -> Result<Exit> {
+    let folder = folder(session, &args)?;
     let shown = folder.display().to_string();
     let reports = check::check(&folder)
         .map_err(|error| CommandError::usage(format!("cannot read {shown}: {error}")))?;
@@ -48,21 +48,21 @@ pub(super) async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         .hint(hint)
         .into());
     };
-    try_all(context, &mut reports).await?;
+    try_all(session, &mut reports).await?;
     let mut ended = Ok(());
     for report in &mut reports {
         let mut text = None;
         // Another scan would end in the same way. Errors in the files are still reported.
         if ended.is_ok()
-            && let Some(counted) = count(context, report, &args.scan).await?
+            && let Some(counted) = count(session, report, &args.scan).await?
         {
             counted.times.warn(report);
             text = Some(counted.text);
             ended = counted.ended;
         }
-        context.ui.data(lines(report, text.as_deref()))?;
+        session.ui.data(lines(report, text.as_deref()))?;
     }
-    context.ui.flush()?;
+    session.ui.flush()?;
     ended?;
     Ok(if reports.iter().any(SchemaReport::is_wrong) { Exit::No } else { Exit::Done })
 }
@@ -72,13 +72,13 @@ pub(super) async fn run(context: &mut Context, args: Args) -> Result<Exit> {
 ///
 /// # Errors
 /// Usage: there is no such folder, and the operator has no schema of this name.
-fn folder(context: &Context, args: &Args) -> Result<PathBuf, CommandError> {
+fn folder(session: &Session, args: &Args) -> Result<PathBuf, CommandError> {
     if args.schema.exists() {
         return Ok(args.schema.clone());
     }
     let name = args.schema.display().to_string();
     let is_name = schemas::refuse_name(&name).is_ok();
-    let own = context.settings.schema_dir(args.own.schema_dir.as_deref());
+    let own = session.settings.schema_dir(args.own.schema_dir.as_deref());
     if is_name && let Some(own) = &own {
         let folder = own.join(&name);
         if folder.is_dir() {
@@ -99,7 +99,7 @@ fn folder(context: &Context, args: &Args) -> Result<PathBuf, CommandError> {
 }
 
 /// Runs the steps of every schema without errors so far on a temporary local Redis.
-async fn try_all(context: &mut Context, reports: &mut [SchemaReport]) -> Result<()> {
+async fn try_all(session: &mut Session, reports: &mut [SchemaReport]) -> Result<()> {
     let mut has_steps = false;
     for report in reports.iter() {
         if let Some(schema) = &report.schema {
@@ -109,18 +109,18 @@ async fn try_all(context: &mut Context, reports: &mut [SchemaReport]) -> Result<
     if !has_steps {
         return Ok(());
     }
-    let environment = context.settings.environment();
+    let environment = session.settings.environment();
     let sandbox = match Sandbox::start(&environment.path(), &environment.temp_dir()).await {
         Ok(sandbox) => sandbox,
         // On a machine without Redis, the files can still be checked.
         Err(why @ SandboxError::NoProgram) => {
-            context.ui.warning(&format!("the steps were not run: {why}"));
+            session.ui.warning(&format!("the steps were not run: {why}"));
             return Ok(());
         }
         Err(why) => return Err(why.into()),
     };
     let mut connection =
-        Connection::connect(&sandbox.first_database(context.settings.target())).await?;
+        Connection::connect(&sandbox.first_database(session.settings.target())).await?;
     for report in reports {
         // Taken out of the report, to which the problems of its steps are added.
         let Some(schema) = report.schema.take() else { continue };
@@ -147,17 +147,17 @@ async fn try_all(context: &mut Context, reports: &mut [SchemaReport]) -> Result<
 
 /// The records of the schema on the server that the command line names; `None` if it names none.
 async fn count(
-    context: &mut Context,
+    session: &mut Session,
     report: &SchemaReport,
     args: &ScanArgs,
 ) -> Result<Option<Counted>> {
-    if !context.settings.asks_for_its_server() {
+    if !session.settings.asks_for_its_server() {
         return Ok(None);
     }
     let Some(schema) = report.schema.clone() else { return Ok(None) };
     let name = schema.name.clone();
     let catalog = Catalog::new(vec![schema], &[name]).map_err(CommandError::usage)?;
-    let reader = context.connect_reader().await?.scanning(args.scan_options());
+    let reader = session.connect_reader().await?.scanning(args.scan_options());
     let server = reader.name();
     let interrupt = Interrupt::listen()?;
     let query = ScanQuery {
@@ -168,10 +168,10 @@ async fn count(
         lengths: Lengths::None,
     };
     let mut scan =
-        Scan::start(reader, query, &interrupt, context.ui.progress("keys scanned")).await?;
+        Scan::start(reader, query, &interrupt, session.ui.progress("keys scanned")).await?;
     let mut times = Times::default();
     let mut counts = StateCounts::default();
-    let now_ms = context.now_ms();
+    let now_ms = session.now_ms();
     while let Some(page) = scan.next_records(|_| true).await {
         for record in page {
             times.add(&record, now_ms);
@@ -179,7 +179,7 @@ async fn count(
         }
     }
     let report = scan.finish();
-    report.show_coverage(context, &catalog);
+    report.show_coverage(session, &catalog);
     let unrecognised = report.coverage.unrecognised.values().sum();
     let text = counts.text(unrecognised, matches!(report.end, ScanEnd::Complete));
     let so_far = format!("{} of {server}", words::counted(report.keys, "key"));

@@ -6,7 +6,6 @@ use anyhow::Result;
 use clap::Args as ClapArgs;
 
 use crate::args::SchemaFolderArgs;
-use crate::context::{Context, interruptible};
 use crate::domain::draft::{DECIDE, draft, representatives};
 use crate::domain::record::{Content, KeyState};
 use crate::domain::select::glob;
@@ -14,6 +13,7 @@ use crate::exit::{CommandError, Exit};
 use crate::render::invocation::word;
 use crate::render::{escape, words};
 use crate::schemas::{self, Files};
+use crate::session::{Session, interruptible};
 use crate::store::{ReadLimit, Sampler};
 
 /// The most matching keys of one master among which each format is searched.
@@ -50,9 +50,9 @@ pub(super) struct Args {
     folder: SchemaFolderArgs,
 }
 
-pub(super) async fn new(context: &mut Context, args: Args) -> Result<Exit> {
-    let own = context.settings.schema_dir(args.folder.schema_dir.as_deref());
-    let Some(place) = own.clone().or_else(|| context.settings.usual_schema_dir()) else {
+pub(super) async fn new(session: &mut Session, args: Args) -> Result<Exit> {
+    let own = session.settings.schema_dir(args.folder.schema_dir.as_deref());
+    let Some(place) = own.clone().or_else(|| session.settings.usual_schema_dir()) else {
         return Err(CommandError::usage(
             "cannot choose a folder for schemas, because neither XDG_CONFIG_HOME nor HOME is set",
         )
@@ -75,15 +75,15 @@ pub(super) async fn new(context: &mut Context, args: Args) -> Result<Exit> {
         copied.renamed(&args.name)
     } else {
         let samples = match &args.glob {
-            Some(glob) => matching(context, glob).await?,
-            None => samples(context, &args.from).await?,
+            Some(glob) => matching(session, glob).await?,
+            None => samples(session, &args.from).await?,
         };
         Files { toml: draft(&args.name, &samples), scripts: Vec::new() }
     };
     schemas::write_new(&folder, &files).map_err(|error| {
         CommandError::usage(format!("cannot make {}: {error}", folder.display()))
     })?;
-    report(context, &folder, &files);
+    report(session, &folder, &files);
     Ok(Exit::Done)
 }
 
@@ -92,11 +92,11 @@ pub(super) async fn new(context: &mut Context, args: Args) -> Result<Exit> {
 ///
 /// # Errors
 /// No: no key matches, or none from which a draft can be made.
-async fn matching(context: &mut Context, glob: &str) -> Result<Vec<KeyState>> {
+async fn matching(session: &mut Session, glob: &str) -> Result<Vec<KeyState>> {
     glob::check(glob.as_bytes()).map_err(|why| CommandError::usage(format!("--match: {why}")))?;
-    let reader = context.connect_reader().await?;
+    let reader = session.connect_reader().await?;
     let mut sampler = Sampler::matching(reader.clone(), glob.as_bytes(), MOST_MATCHING).await?;
-    let progress = context.ui.progress("keys scanned");
+    let progress = session.ui.progress("keys scanned");
     let found = interruptible(async {
         let mut found = Vec::new();
         while let Some(page) = sampler.next().await? {
@@ -148,29 +148,29 @@ async fn matching(context: &mut Context, glob: &str) -> Result<Vec<KeyState>> {
         }
     }
     let more = if matching == MOST_MATCHING { "at least " } else { "" };
-    context.ui.status(&format!(
+    session.ui.status(&format!(
         "Drafted from {} of {more}{matching} Redis keys that match {shown}.",
         samples.len()
     ));
     let others = count - matching;
     if others > 0 {
-        context
+        session
             .ui
             .status(&format!("Other matching keys that are neither strings nor hashes: {others}."));
     }
     // A draft needs only examples, so an incomplete scan is not an error.
     if let Some(forbidden) = sampler.forbidden() {
-        context.ui.warning(&forbidden);
+        session.ui.warning(&forbidden);
     }
     if let Some(missed) = sampler.missed() {
-        context.ui.warning(&missed.to_string());
+        session.ui.warning(&missed.to_string());
     }
     Ok(samples)
 }
 
 /// The Redis keys that the operator named, as they are on the server.
-async fn samples(context: &mut Context, keys: &[String]) -> Result<Vec<KeyState>> {
-    let reader = context.connect_reader().await?;
+async fn samples(session: &mut Session, keys: &[String]) -> Result<Vec<KeyState>> {
+    let reader = session.connect_reader().await?;
     let records: Vec<_> = keys.iter().map(|key| vec![key.clone().into_bytes()]).collect();
     let seen = interruptible(async {
         Ok(reader.read_by_commands(&records, ReadLimit::Bytes(MOST)).await?)
@@ -203,7 +203,7 @@ async fn samples(context: &mut Context, keys: &[String]) -> Result<Vec<KeyState>
 }
 
 /// Prints what was created, and what the operator has to decide.
-fn report(context: &mut Context, folder: &Path, files: &Files) {
+fn report(session: &mut Session, folder: &Path, files: &Files) {
     let path = folder.join("schema.toml");
     let mark = format!("= \"{DECIDE}\"");
     let open = files.toml.lines().filter(|line| line.contains(&mark)).count();
@@ -212,16 +212,16 @@ fn report(context: &mut Context, folder: &Path, files: &Files) {
         1 => " and 1 script".to_owned(),
         count => format!(" and {count} scripts"),
     };
-    context.ui.status(&format!("Made {}{scripts}.", path.display()));
+    session.ui.status(&format!("Made {}{scripts}.", path.display()));
     if open > 0 {
         let lines = if open == 1 { "1 line that says" } else { "the lines that say" };
-        context.ui.status(&format!("Decide {lines} {DECIDE} ({open})."));
+        session.ui.status(&format!("Decide {lines} {DECIDE} ({open})."));
     }
-    context.ui.status(
+    session.ui.status(
         "It is a draft, so commands read its records only if --schema or a context names it.",
     );
     let shown: PathBuf = folder.to_owned();
-    context.ui.hint(&format!(
+    session.ui.hint(&format!(
         "`idemctl schema check {}` reports the open points",
         word(&shown.display().to_string())
     ));

@@ -9,7 +9,6 @@ use clap::{Args, ValueEnum};
 use crate::args::{FilterArgs, SchemaArgs, finding_codes, parse_duration};
 use crate::change::bulk::{BulkRule, Planned, PlannedAction, Scope, check_members, check_narrow};
 use crate::change::needs_a_stated_lock_ttl;
-use crate::context::Context;
 use crate::domain::change::orphan::{self, INCLUDABLE, ORPHANED, Orphan};
 use crate::domain::change::unlock;
 use crate::domain::diagnosis::{FindingCode, Thresholds};
@@ -19,6 +18,7 @@ use crate::domain::schema::{Catalog, Schema, State, TtlOf};
 use crate::domain::select::{Selected, Selection, unproven};
 use crate::exit::CommandError;
 use crate::scan::RecordFilter;
+use crate::session::Session;
 use crate::store::KeyAction;
 
 /// The options that choose locks.
@@ -106,19 +106,19 @@ impl Orphans {
     /// # Errors
     /// Usage: there is no schema to sweep, or a lock TTL is needed and none is stated.
     pub(super) fn new(
-        context: &mut Context,
+        session: &mut Session,
         args: &SoughtArgs,
         action: ActionArg,
         schemas: &SchemaArgs,
     ) -> Result<Self> {
-        let catalog = context.catalog(schemas)?;
+        let catalog = session.catalog(schemas)?;
         if catalog.scanned().is_empty() {
             return Err(CommandError::usage("no schema to sweep")
                 .hint("name one with --schema")
                 .into());
         }
-        check_members(context, &catalog)?;
-        note_parts(context, &catalog);
+        check_members(session, &catalog)?;
+        note_parts(session, &catalog);
         let mut sought = args.codes();
         if args.older_than.is_some() {
             sought.push(FindingCode::Overdue);
@@ -228,7 +228,7 @@ impl RecordFilter for Orphans {
 
 /// Names the schemas whose service also looks at the parts of a record, because a lock of these is
 /// left alone if its removal would not free the key.
-fn note_parts(context: &mut Context, catalog: &Catalog) {
+fn note_parts(session: &mut Session, catalog: &Catalog) {
     let mut names = Vec::new();
     for schema in catalog.scanned() {
         if schema.begin_looks_at_parts() && !names.contains(&schema.name) {
@@ -236,7 +236,7 @@ fn note_parts(context: &mut Context, catalog: &Catalog) {
         }
     }
     if !names.is_empty() {
-        context.ui.note(&format!(
+        session.ui.note(&format!(
             "sweep leaves a lock of {} alone if the service would still reject requests because of \
             the record's parts; `purge` with --state in-progress removes all Redis keys",
             names.join(", ")

@@ -7,13 +7,13 @@ use std::path::Path;
 use super::changed_records::ChangedRecords;
 use super::there::command_there;
 use crate::args::ReturnArgs;
-use crate::context::Context;
 use crate::domain::change::provenance::Provenance;
 use crate::domain::history::{Operation, OperationState, Operations};
 use crate::domain::record::Only;
 use crate::exit::{CommandError, Exit};
 use crate::render::escape;
 use crate::render::invocation::word;
+use crate::session::Session;
 use crate::store::backup::folder::is_being_written;
 
 /// The operations from which `undo` selects one, and the server on which it runs.
@@ -34,12 +34,12 @@ impl<'a> UndoCandidates<'a> {
     /// No: there is none. Usage: several names begin with it, or it cannot be undone.
     pub(super) fn choose(
         &self,
-        context: &mut Context,
+        session: &mut Session,
         op: Option<&str>,
     ) -> Result<&'a Operation, CommandError> {
         let operation = match op {
             Some(op) => self.named(op)?,
-            None => self.last(context)?,
+            None => self.last(session)?,
         };
         self.can_be_undone(operation)?;
         Ok(operation)
@@ -59,17 +59,17 @@ impl<'a> UndoCandidates<'a> {
 
     /// The last operation on this server, or the one that an interrupted undo did not undo
     /// completely.
-    fn last(&self, context: &mut Context) -> Result<&'a Operation, CommandError> {
+    fn last(&self, session: &mut Session) -> Result<&'a Operation, CommandError> {
         // An operation on another server cannot be undone here, unless --elsewhere allows it.
         let mut newest_first = self.operations.all().rev();
         let last = newest_first
             .find(|operation| self.args.elsewhere || operation.was_on(self.here, self.server));
-        let Some(mut chosen) = last else { return Err(self.none_here(context)) };
+        let Some(mut chosen) = last else { return Err(self.none_here(session)) };
         while let Some(undone) = self.undone_by(chosen) {
             // Undoing an interrupted undo would remove the records that it has restored.
             if matches!(chosen.state, Some(OperationState::Interrupted | OperationState::Unended)) {
                 self.has_ended(chosen)?;
-                self.goes_on(context, chosen, undone)?;
+                self.goes_on(session, chosen, undone)?;
                 return Ok(undone);
             }
             // An operator who restores records one by one with --only does not mean the undo of the
@@ -85,7 +85,7 @@ impl<'a> UndoCandidates<'a> {
         Ok(chosen)
     }
 
-    fn none_here(&self, context: &Context) -> CommandError {
+    fn none_here(&self, session: &Session) -> CommandError {
         let Some(last) = self.operations.last() else {
             return CommandError::new(
                 Exit::No,
@@ -98,7 +98,7 @@ impl<'a> UndoCandidates<'a> {
             "the audit log has no operation on this server; the last one, {}, was on {server}",
             last.name()
         );
-        let there = last.places.iter().find_map(|place| command_there(context, place, &last.op));
+        let there = last.places.iter().find_map(|place| command_there(session, place, &last.op));
         let hint = match there {
             Some(line) => {
                 format!("`idemctl log` lists the operations; to undo that one, run `{line}`")
@@ -122,7 +122,7 @@ impl<'a> UndoCandidates<'a> {
     /// Usage: that undo was partial, and --only does not name its records.
     fn goes_on(
         &self,
-        context: &mut Context,
+        session: &mut Session,
         undo: &Operation,
         undone: &Operation,
     ) -> Result<(), CommandError> {
@@ -140,7 +140,7 @@ impl<'a> UndoCandidates<'a> {
             );
             return Err(CommandError::usage(message).hint(hint));
         }
-        context.ui.status(&format!(
+        session.ui.status(&format!(
             "Continuing the undo of {}, because {} did not finish. (`idemctl undo {back}` reverts \
             what was undone so far.)",
             undone.name(),

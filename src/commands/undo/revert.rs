@@ -8,10 +8,10 @@ use super::plan::{PlannedRecord, UndoPlan, plan};
 use super::undone::UndoneOperation;
 use crate::change::restore::{Ending, RestoredRows};
 use crate::change::{Journal, JournalStep};
-use crate::context::Context;
 use crate::domain::history::OUTCOME_UNKNOWN;
 use crate::domain::schema::Catalog;
 use crate::interrupt::Interrupt;
+use crate::session::Session;
 use crate::store::{
     Change, Client, GuardedOutcome, KeyAction, Outcome, PriorValue, StoreError, Writer,
 };
@@ -38,7 +38,7 @@ impl Reverter<'_> {
     /// Reverts the records; false if Ctrl-C interrupted it.
     pub(super) async fn run(
         &self,
-        context: &mut Context,
+        session: &mut Session,
         mode: &mut RevertMode<'_>,
         rows: &mut RestoredRows,
     ) -> Result<bool> {
@@ -49,7 +49,7 @@ impl Reverter<'_> {
         let log = &self.undone.log;
         let mut records = ChangedRecords::open(log, &self.undone.operation.op)
             .map_err(|error| unreadable(log, &error))?;
-        let progress = context.ui.progress("Redis keys");
+        let progress = session.ui.progress("Redis keys");
         loop {
             let batch = self.next_batch(&mut records).map_err(|error| unreadable(log, &error))?;
             if batch.is_empty() {
@@ -63,12 +63,12 @@ impl Reverter<'_> {
             let ended = match mode {
                 RevertMode::Predict => {
                     for record in &planned {
-                        add_rows(context, rows, record);
+                        add_rows(session, rows, record);
                     }
                     Ok(())
                 }
                 RevertMode::Revert(writer, journal) => {
-                    revert_batch(context, writer, journal, rows, planned).await
+                    revert_batch(session, writer, journal, rows, planned).await
                 }
             };
             progress.set_position(rows.seen());
@@ -91,23 +91,23 @@ impl Reverter<'_> {
     }
 }
 
-fn add_rows(context: &mut Context, rows: &mut RestoredRows, record: &PlannedRecord) {
+fn add_rows(session: &mut Session, rows: &mut RestoredRows, record: &PlannedRecord) {
     if let Some(error) = &record.error
         && let UndoPlan::Leave(ending) = &record.plan
         && let Some(key) = record.changed.keys.first()
     {
-        rows.say_error(context, *ending, &key.redis_key, error);
+        rows.say_error(session, *ending, &key.redis_key, error);
     }
     for index in 0..record.changed.keys.len() {
         let (row, ending) = record.row(index);
-        rows.add_one(context, row, ending);
+        rows.add_one(session, row, ending);
     }
 }
 
 /// Reverts a batch. Records whose only changed Redis key is removed are reverted together, as in a
 /// purge, and the others one by one.
 async fn revert_batch(
-    context: &mut Context,
+    session: &mut Session,
     writer: &Writer,
     journal: &mut Journal,
     rows: &mut RestoredRows,
@@ -126,20 +126,20 @@ async fn revert_batch(
         }
     }
     let (outcomes, ended) =
-        journal.apply(writer, &removals, KeyAction::Remove, "removed", context.now()).await;
+        journal.apply(writer, &removals, KeyAction::Remove, "removed", session.now()).await;
     for (mut record, outcome) in removed.into_iter().zip(outcomes) {
         if matches!(outcome, Outcome::ChangedMeanwhile | Outcome::Gone) {
             record.plan = UndoPlan::Leave(Ending::Changed);
         }
         // For these two, the error says what is known about the record.
         if !matches!(outcome, Outcome::NotMade | Outcome::Unknown) {
-            add_rows(context, rows, &record);
+            add_rows(session, rows, &record);
         }
     }
     ended?;
     for mut record in others {
         if let UndoPlan::Revert(prior, _) = &record.plan {
-            let reverted = revert(context, writer, journal, &record, prior).await;
+            let reverted = revert(session, writer, journal, &record, prior).await;
             match reverted.map_err(anyhow::Error::downcast::<StoreError>) {
                 Ok(true) => {}
                 Ok(false) => record.plan = UndoPlan::Leave(Ending::Changed),
@@ -152,7 +152,7 @@ async fn revert_batch(
                 Err(Err(error)) => return Err(error),
             }
         }
-        add_rows(context, rows, &record);
+        add_rows(session, rows, &record);
     }
     Ok(())
 }
@@ -175,14 +175,14 @@ fn removal(planned: &PlannedRecord) -> Option<Change> {
 /// # Errors
 /// As every change: outcome unknown if no reply came and reading back does not tell.
 async fn revert(
-    context: &Context,
+    session: &Session,
     writer: &Writer,
     journal: &mut Journal,
     planned: &PlannedRecord,
     prior: &[PriorValue],
 ) -> Result<bool> {
     let PlannedRecord { label, record, changed, .. } = planned;
-    let now = context.now();
+    let now = session.now();
     // The backup lets a second undo revert this one.
     journal.back_up(writer, record, label, now).await?;
     let (after, lost) = match writer.revert(changed, prior).await {

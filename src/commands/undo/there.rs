@@ -1,15 +1,15 @@
 //! The command line for the server on which an operation was made.
 
-use crate::context::Context;
 use crate::domain::change::provenance::Provenance;
 use crate::render::invocation::word;
+use crate::session::Session;
 
 /// The command line that undoes an operation at this place; `None` if it is unknown how to reach
 /// it.
-pub(super) fn command_there(context: &Context, place: &Provenance, op: &str) -> Option<String> {
+pub(super) fn command_there(session: &Session, place: &Provenance, op: &str) -> Option<String> {
     let op = word(op);
-    let config = context.ui.invocation().config();
-    if let Some(name) = context.settings.context_at(&place.address, place.db) {
+    let config = session.ui.invocation().config();
+    if let Some(name) = session.settings.context_at(&place.address, place.db) {
         return Some(format!("idemctl {config}--context {} undo {op}", word(&name)));
     }
     // Behind Sentinels, the server at this address may no longer be the master.

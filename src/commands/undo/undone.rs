@@ -12,11 +12,11 @@ use super::operation_to_undo::{UndoCandidates, backup_of_unended, unreadable};
 use super::there::command_there;
 use crate::args::ReturnArgs;
 use crate::change::restore::may_go_to;
-use crate::context::Context;
 use crate::domain::change::provenance::Provenance;
 use crate::domain::history::{Operation, OperationState};
 use crate::domain::record::Only;
 use crate::exit::{CommandError, Exit};
+use crate::session::Session;
 use crate::store::audit::log;
 use crate::store::backup::BackupReader;
 
@@ -43,13 +43,13 @@ impl UndoneOperation {
     /// No: the log has none, or it changed none of the keys in --only. Usage: several names begin
     /// with `op`, or it cannot be undone.
     pub(super) fn find(
-        context: &mut Context,
+        session: &mut Session,
         op: Option<&str>,
         args: &ReturnArgs,
         here: &Provenance,
         server: &str,
     ) -> Result<Self> {
-        let path = context.settings.audit_log()?;
+        let path = session.settings.audit_log()?;
         let read = log::each(&path, |_, _| {}).map_err(|error| unreadable(&path, &error))?;
         let Some((operations, _)) = read else {
             return Err(CommandError::new(
@@ -59,10 +59,10 @@ impl UndoneOperation {
             .into());
         };
         let choice = UndoCandidates { log: &path, operations: &operations, args, here, server };
-        let operation = choice.choose(context, op)?.clone();
+        let operation = choice.choose(session, op)?.clone();
         if operation.state == Some(OperationState::Unended) {
             let name = operation.name();
-            context.ui.warning(&format!(
+            session.ui.warning(&format!(
                 "{name} did not end, because it was killed. The records in its backup are \
                 restored, too"
             ));
@@ -154,7 +154,7 @@ impl UndoneOperation {
     /// Refused for safety: they were changed on another server.
     pub(super) fn may_go_to(
         &self,
-        context: &mut Context,
+        session: &mut Session,
         here: &Provenance,
         elsewhere: bool,
     ) -> Result<(), CommandError> {
@@ -172,16 +172,16 @@ impl UndoneOperation {
         }
         for from in &self.places {
             let from = Provenance { taken_at: Some(self.operation.at.clone()), ..from.clone() };
-            may_go_to(context, &what, &from, here, elsewhere)?;
+            may_go_to(session, &what, &from, here, elsewhere)?;
         }
         Ok(())
     }
 
     /// The error with a hint that leads to the server of the operation, if that is known, because
     /// an undo on another server is rarely intended.
-    pub(super) fn lead_there(&self, context: &Context, stop: CommandError) -> CommandError {
+    pub(super) fn lead_there(&self, session: &Session, stop: CommandError) -> CommandError {
         for place in &self.operation.places {
-            if let Some(line) = command_there(context, place, &self.operation.op) {
+            if let Some(line) = command_there(session, place, &self.operation.op) {
                 let elsewhere = "or pass --elsewhere to undo it on this server";
                 return stop.hint(format!(
                     "nothing was changed; to undo it on its own server, run `{line}` ({elsewhere})"

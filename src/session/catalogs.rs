@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 
-use super::Context;
+use super::Session;
 use crate::args::{SchemaArgs, SchemaFolderArgs};
 use crate::domain::record::Extended;
 use crate::domain::schema::{Catalog, Schema, SchemaError};
@@ -12,7 +12,7 @@ use crate::exit::CommandError;
 use crate::schemas::{self, AllSchemas, Loaded};
 use crate::store::audit::log;
 
-impl Context {
+impl Session {
     /// The known schemas, and the ones to work on.
     ///
     /// # Errors
@@ -33,11 +33,11 @@ impl Context {
         Ok(catalog)
     }
 
-    /// Like [`Context::catalog`], for a server other than the context's server. The context's list
+    /// Like [`Session::catalog`], for a server other than the context's server. The context's list
     /// of schemas does not apply to it.
     ///
     /// # Errors
-    /// The errors of [`Context::catalog`].
+    /// The errors of [`Session::catalog`].
     pub fn catalog_without_context(&mut self, args: &SchemaArgs) -> Result<Catalog> {
         let catalog = self.catalog(args)?;
         Ok(if args.schema.is_empty() { catalog.with_all_chosen() } else { catalog })
@@ -119,7 +119,7 @@ impl Context {
         Extended::read_by(move || log.and_then(|log| log::extended(&log).ok()).unwrap_or_default())
     }
 
-    /// The same context without warnings about unusable schemas.
+    /// The same session without warnings about unusable schemas.
     #[must_use]
     pub fn saying_nothing(self) -> Self {
         Self { warned: true, ..self }

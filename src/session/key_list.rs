@@ -11,10 +11,10 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use crate::args::KeysArgs;
-use crate::context::Context;
 use crate::domain::record::{Given, Name};
 use crate::exit::CommandError;
 use crate::files::{self, Opened};
+use crate::session::Session;
 
 /// The longest key in bytes; no service has longer keys.
 const MOST_KEY: usize = 1 << 20;
@@ -54,16 +54,16 @@ impl KeyList {
     ///
     /// # Errors
     /// Usage: the keys cannot be read, or stdin is combined with other keys.
-    pub fn of(args: &KeysArgs, context: &mut Context) -> Result<Option<Self>, CommandError> {
-        Self::bounded(args, context, MOST_KEPT)
+    pub fn of(args: &KeysArgs, session: &mut Session) -> Result<Option<Self>, CommandError> {
+        Self::bounded(args, session, MOST_KEPT)
     }
 
     fn bounded(
         args: &KeysArgs,
-        context: &mut Context,
+        session: &mut Session,
         most: u64,
     ) -> Result<Option<Self>, CommandError> {
-        let temp_dir = context.settings.environment().temp_dir();
+        let temp_dir = session.settings.environment().temp_dir();
         let list = match args.keys.as_slice() {
             _ if let Some(path) = &args.key_file => List::open(path, args.null, &temp_dir, most)?,
             [] if args.null => {
@@ -87,7 +87,7 @@ impl KeyList {
         };
         // A prompt must then read the terminal instead of stdin.
         if args.are_on_stdin() {
-            context.ui.stdin_carries_data();
+            session.ui.stdin_carries_data();
         }
         Self::of_list(list).map(Some)
     }
@@ -98,11 +98,11 @@ impl KeyList {
     /// Usage: there are no keys, too many, or they cannot be read.
     pub fn all(
         args: &KeysArgs,
-        context: &mut Context,
+        session: &mut Session,
         most: usize,
     ) -> Result<Vec<Given>, CommandError> {
         let mut keys = Vec::new();
-        if let Some(mut list) = Self::bounded(args, context, MOST_OF_FEW)? {
+        if let Some(mut list) = Self::bounded(args, session, MOST_OF_FEW)? {
             // One more than allowed shows that there are too many.
             keys = list.next(most + 1)?;
         }

@@ -1,4 +1,4 @@
-//! What every command needs: settings, the printer, the clock, and access to the server.
+//! What every command receives: settings, the printer, the clock, and access to the server.
 
 mod catalogs;
 pub mod key_list;
@@ -25,7 +25,11 @@ use crate::terminal::ui::Ui;
 /// How long to wait for replicas if the operator sets no limit.
 const WAIT: Duration = Duration::from_secs(1);
 
-pub struct Context {
+/// One run of idemctl. Every command receives it. (A context is a server in the config file, with its
+/// settings: the session's, if one was chosen, is in `settings`.)
+/// One run of idemctl. Every command receives it. Not to be confused with a context, which is a
+/// server of the config file: `settings` has the one that this run uses, if any.
+pub struct Session {
     pub settings: Settings,
     pub ui: Ui,
     sandbox: Option<Sandbox>,
@@ -36,7 +40,7 @@ pub struct Context {
     knows_guards: bool,
 }
 
-impl Context {
+impl Session {
     pub fn new(settings: Settings, ui: Ui) -> Self {
         Self {
             settings,
@@ -60,7 +64,7 @@ impl Context {
         self.show_with(output, name, values, &Map::new(), text)
     }
 
-    /// Like [`Context::show`]; the JSON document also has the fields of `document_fields`, which
+    /// Like [`Session::show`]; the JSON document also has the fields of `document_fields`, which
     /// apply to all values.
     pub fn show_with<T: Serialize>(
         &mut self,
@@ -217,7 +221,7 @@ impl Context {
     ///
     /// # Errors
     /// Refused for safety in a read-only or protected context; else the errors of
-    /// [`Context::connect`].
+    /// [`Session::connect`].
     pub async fn load_server(&mut self, doing: &str) -> Result<(Client, Writable)> {
         if self.settings.wants_sandbox() {
             self.use_sandbox().await?;
