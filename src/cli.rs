@@ -1,9 +1,9 @@
 //! The root parser and dispatch.
 
-mod completing;
 mod ending;
 mod familiar;
 mod help;
+mod tab;
 #[cfg(test)]
 mod tests;
 mod topics;
@@ -211,7 +211,7 @@ pub fn command() -> clap::Command {
 pub fn main(words: impl Iterator<Item = OsString>) -> Exit {
     let words: Vec<OsString> = words.collect();
     // For TAB, a shell runs idemctl with an incomplete command line, which clap must not parse.
-    if completing::answered(&words) {
+    if tab::answered(&words) {
         return Exit::Done;
     }
     let words = familiar::in_own_words(words);

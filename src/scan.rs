@@ -24,7 +24,7 @@ pub struct ScanQuery<'a> {
     pub catalog: &'a Catalog,
     pub thresholds: Thresholds,
     /// How much of each value is read at least.
-    pub head: ReadLimit,
+    pub first_read: ReadLimit,
     /// The fields that the command selects by or shows. Values are read until these are known.
     pub needed: FieldSet,
     pub lengths: Lengths,
@@ -509,7 +509,7 @@ fn with_value<T>(read: Option<Result<T, StoreError>>) -> Option<Result<Option<T>
 }
 
 async fn open(reader: RecordReader, query: &ScanQuery<'_>) -> Result<KeyspaceScan, StoreError> {
-    let keyspace = KeyspaceScan::start(reader, query.catalog, query.head).await?;
+    let keyspace = KeyspaceScan::start(reader, query.catalog, query.first_read).await?;
     Ok(if query.lengths == Lengths::All { keyspace } else { keyspace.without_lengths() })
 }
 

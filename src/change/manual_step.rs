@@ -53,7 +53,7 @@ pub struct ManualStep<'a> {
     pub is_verified: bool,
 }
 
-/// What came of a step that was tried.
+/// The result of a step that was executed, or could not be.
 pub struct PerformedStep {
     /// The outcome, or why there is none.
     pub executed: Result<StepOutcome>,

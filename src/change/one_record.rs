@@ -27,7 +27,7 @@ pub async fn find_record(session: &mut Session, args: &StepArgs) -> Result<Recor
     }
     let mut reader = session.connect_reader().await?;
     let lookup = Lookup {
-        head: ReadLimit::Whole,
+        first_read: ReadLimit::Whole,
         thresholds: Thresholds::default(),
         includes_results_of_others: false,
     };

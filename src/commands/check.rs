@@ -91,7 +91,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let query = ScanQuery {
         catalog: &catalog,
         thresholds: sought.thresholds.clone(),
-        head: ReadLimit::Bytes(head),
+        first_read: ReadLimit::Bytes(head),
         // Alarms compare times.
         needed: FieldSet::of(&[ValueField::Time]).union(selection.needed_fields()),
         lengths: Lengths::None,

@@ -2,10 +2,10 @@
 //!
 //! The path of a completion:
 //! 1. `change/one_record.rs` finds and reads the record.
-//! 2. `change/completion/choice.rs` checks that it can be completed (`domain/manual/`), chooses
-//!    owner and fingerprint, and builds the `StepInputs`: the values of the placeholders in the
-//!    schema's calls. If the step needs a lock that the record lacks, one is taken in the
-//!    transaction of the first call. `domain/manual/predict.rs` predicts the reply.
+//! 2. `change/completion/owner_and_fingerprint.rs` checks that it can be completed
+//!    (`domain/manual/`), chooses owner and fingerprint, and builds the `StepInputs`: the values of
+//!    the placeholders in the schema's calls. If the step needs a lock that the record lacks, one
+//!    is taken in the transaction of the first call. `domain/manual/predict.rs` predicts the reply.
 //! 3. If the reply predicts that the response is stored, and the schema describes begin,
 //!    `sim/rehearsal.rs` executes the step and the next request on a temporary local Redis, and
 //!    `change/completion/rehearsal.rs` prints what that showed.
@@ -260,7 +260,7 @@ fn explain(
     }
     rehearsal.print(session, completed);
     let worker = chosen.original_worker(record);
-    // If the result names no owner, idemctl cannot tell whose the service takes it for.
+    // If the result names no owner, idemctl cannot tell whose result it is to the service.
     let checks_owner = schema.complete.as_ref().is_some_and(|step| step.checks_owner);
     let is_uncertain = checks_owner && worker.is_none() && completed.owner().is_none();
     let late = if manual::is_overwritten_later(completed, worker) {

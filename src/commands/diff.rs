@@ -304,7 +304,7 @@ impl Diff {
         let query = ScanQuery {
             catalog: &catalog,
             thresholds: Thresholds::default(),
-            head: ReadLimit::Bytes(0),
+            first_read: ReadLimit::Bytes(0),
             needed: FieldSet::ALL,
             lengths: Lengths::Selected,
         };

@@ -57,7 +57,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let catalog = session.catalog(&args.schemas)?;
     let keys = KeyList::all(&args.keys, session, named_locks::MOST)?;
     let lookup = Lookup {
-        head: ReadLimit::Whole,
+        first_read: ReadLimit::Whole,
         thresholds: Thresholds::default(),
         includes_results_of_others: false,
     };

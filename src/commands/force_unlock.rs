@@ -75,7 +75,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         );
     }
     let lookup = Lookup {
-        head: ReadLimit::Whole,
+        first_read: ReadLimit::Whole,
         thresholds: args.thresholds.thresholds(),
         includes_results_of_others: false,
     };

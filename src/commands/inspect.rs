@@ -225,12 +225,16 @@ async fn find_and_inspect(
 
 fn lookup(args: &Args) -> Lookup {
     // A body is written whole or not at all.
-    let head = if args.full || args.body.is_some() {
+    let first_read = if args.full || args.body.is_some() {
         ReadLimit::Whole
     } else {
         ReadLimit::Bytes(SHOWN_BYTES)
     };
-    Lookup { head, thresholds: args.thresholds.thresholds(), includes_results_of_others: true }
+    Lookup {
+        first_read,
+        thresholds: args.thresholds.thresholds(),
+        includes_results_of_others: true,
+    }
 }
 
 /// Reads and shows the records of these keys. `has_all_keys` is false if an incomplete scan found

@@ -223,7 +223,7 @@ impl ListRun<'_> {
         ScanQuery {
             catalog: self.catalog,
             thresholds: self.args.thresholds.thresholds(),
-            head: if is_whole { ReadLimit::Whole } else { ReadLimit::Bytes(0) },
+            first_read: if is_whole { ReadLimit::Whole } else { ReadLimit::Bytes(0) },
             needed: self.needed_fields(),
             lengths: if chooses_by_size(self.args) { Lengths::All } else { Lengths::Selected },
         }

@@ -2,7 +2,7 @@
 //! if it has not changed since it was read.
 //!
 //! The path of a change:
-//! 1. `commands/purge/choice.rs` turns the options into a `PurgeRule`.
+//! 1. `commands/purge/rule.rs` turns the options into a `PurgeRule`.
 //!    `domain/select/selection.rs` applies the filters.
 //! 2. `change/bulk/source.rs` takes the records from a scan: `scan.rs` takes pages from
 //!    `store/read/keyspace_scan.rs`, and `store/read/scan_page.rs` sends SCAN, with the reads of
@@ -26,16 +26,16 @@
 //!    error or an interruption with its exit code (`exit::between`). Otherwise `exit_after_changes`
 //!    and `with_named_keys` decide it.
 
-mod choice;
 mod limit;
+mod rule;
 
 use std::time::Duration;
 
 use anyhow::Result;
 use clap::Args as ClapArgs;
 
-use self::choice::{ChoiceArgs, PurgeRule};
 use self::limit::LimitArgs;
+use self::rule::{ChoiceArgs, PurgeRule};
 use crate::args::{ChangeArgs, Output, PageArgs, SchemaArgs, ThresholdArgs};
 use crate::change::bulk::{BulkOptions, BulkRule as _, BulkRun};
 use crate::change::{exit_after, print_read_back, print_too_large, require_finished, write_report};

@@ -167,7 +167,8 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     if args.hold < Duration::from_secs(1) {
         return Err(CommandError::usage("--hold must be at least 1s").into());
     }
-    let dry_run = args.change_args.confirm_args.dry_run;
+    let confirm_args = &args.change_args.confirm_args;
+    let dry_run = confirm_args.dry_run;
     let scan_options = args.scan.scan_options();
     if scan_options.from_replicas {
         let message = "--read-from replica is not possible, because a lock may have changed on \
@@ -178,17 +179,13 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let chosen = ChosenLocks::of(&args, session)?;
     let catalog = checked_catalog(session, &args)?;
     let selection = args.filter.selection()?;
-    let writer = if dry_run {
-        None
-    } else {
-        Some(session.connect_writer(&args.change_args.confirm_args).await?)
-    };
+    let writer = if dry_run { None } else { Some(session.connect_writer(confirm_args).await?) };
     let interrupt = Interrupt::listen()?;
     let mut reader = session.connect_reader().await?.scanning(scan_options);
     let server = reader.name();
     if writer.is_some() {
         // Locks are extended before the question, so it must be possible to answer it.
-        args.change_args.confirm_args.check_answerable(session, &server)?;
+        confirm_args.check_answerable(session, &server)?;
     }
 
     let search = LockSearch {
@@ -213,11 +210,8 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
             "No locks to reconcile among {} of {server}",
             words::counted(found.keys, if found.is_scan { "Redis key" } else { "named key" })
         ));
-        write_report(
-            session,
-            args.output,
-            &lock_report::json(&[], &found, Ended::NothingTried, None, 0),
-        )?;
+        let report = lock_report::json(&[], &found, Ended::NothingTried, None, 0);
+        write_report(session, args.output, &report)?;
         return exit_of(&[], found, &catalog, None);
     }
 
@@ -245,7 +239,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     };
     let mut reconciliation = Reconciliation {
         session,
-        confirm_args: &args.change_args.confirm_args,
+        confirm_args,
         options,
         locks,
         reader,

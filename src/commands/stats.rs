@@ -184,7 +184,7 @@ impl Counting<'_> {
         let query = ScanQuery {
             catalog: self.catalog,
             thresholds: self.args.thresholds.thresholds(),
-            head: if self.selection.reads_bodies() {
+            first_read: if self.selection.reads_bodies() {
                 ReadLimit::Whole
             } else {
                 ReadLimit::Bytes(0)

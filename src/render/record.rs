@@ -13,7 +13,7 @@ use crate::domain::schema::{State, TtlOf};
 /// A record as a page of text. `reveal` shows credentials in headers.
 pub fn page(record: &Record, view: View, reveal: bool) -> String {
     let mut page = RecordPage { page: Page::new(view), reveal };
-    page.head(record);
+    page.heading(record);
     page.keys(record);
     if let Some(expiry) = words::own_expiry(record) {
         page.page.field("Own expiry", &expiry);
@@ -153,7 +153,7 @@ struct RecordPage {
 
 impl RecordPage {
     /// What the record is, and what the next request gets.
-    fn head(&mut self, record: &Record) {
+    fn heading(&mut self, record: &Record) {
         let palette = self.page.view.palette;
         let key = palette.bold(&escape::key(&record.key));
         let state = palette.state(record.state);

@@ -14,7 +14,7 @@ use crate::store::{Connection, Sandbox, SandboxError, StoreError, pack};
 /// In milliseconds; longer than a step takes.
 const LONGEST_STEP_MS: u64 = 5_000;
 
-/// The result of a completion that was tried.
+/// The result of a rehearsed completion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Rehearsal {
     pub(crate) then: NextAnswer,
@@ -37,7 +37,7 @@ pub(crate) enum NextAnswer {
     Unknown,
 }
 
-/// Why a completion could not be tried.
+/// Why a completion could not be rehearsed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NotRehearsed {
     #[error(transparent)]
@@ -47,8 +47,8 @@ pub(crate) enum NotRehearsed {
 }
 
 /// Completes a copy of the record on a temporary local Redis, and begins again with the same
-/// payload. `step_lock` is the lock that is acquired for the completion, if there is one. `None` if the
-/// schema does not describe the begin step.
+/// payload. `step_lock` is the lock that is acquired for the completion, if there is one. `None` if
+/// the schema does not describe the begin step.
 ///
 /// # Errors
 /// The local server cannot be started, or it fails.
@@ -65,7 +65,7 @@ pub(crate) async fn rehearse(
     RehearsalServer::start(servers).await?.rehearse(record, complete, inputs, step_lock).await
 }
 
-/// A temporary local Redis on which completions are tried, one after the other.
+/// A temporary local Redis on which completions are rehearsed, one after the other.
 pub(crate) struct RehearsalServer {
     connection: Connection,
     /// It ends when this value is dropped.
@@ -83,7 +83,7 @@ impl RehearsalServer {
         Ok(Self { connection, _sandbox: sandbox })
     }
 
-    /// As [`rehearse`]. Nothing of an earlier trial is left.
+    /// As [`rehearse`]. Nothing of an earlier rehearsal is left.
     ///
     /// # Errors
     /// The local server fails.
@@ -199,8 +199,8 @@ async fn set(
     set_content(connection, redis_key, content, time_left.millis().map(at_least)).await
 }
 
-/// The TTL of a Redis key during the trial. A key that is about to expire must not expire during
-/// the trial.
+/// The TTL of a Redis key during the rehearsal. A key that is about to expire must not expire
+/// during the rehearsal.
 fn at_least(millis: u64) -> u64 {
     millis.max(60_000)
 }

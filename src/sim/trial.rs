@@ -14,7 +14,7 @@ use crate::store::{Connection, StoreError, pack};
 /// The TTL of the keys, in milliseconds; longer than a trial takes.
 pub(super) const LIVES_MS: u64 = 60_000;
 
-/// The name of a lock whose contained expiry, in its value, has passed.
+/// The name of a lock whose contained expiry has passed.
 const PAST_EXPIRY: &str = "a lock past its own expiry";
 
 /// The name of a lock or a result that lacks the hash of the payload, which its format permits.
@@ -195,7 +195,7 @@ fn without_fingerprint(schema: &Schema, key_index: usize, content: &Content) -> 
     if is_whole { Some(without) } else { None }
 }
 
-/// A lock whose contained expiry, in its value, has passed; `None` if the schema's locks hold none.
+/// A lock whose contained expiry has passed; `None` if the schema's locks hold none.
 fn lock_past_expiry(schema: &Schema, inputs: &StepInputs<'_>) -> Option<Content> {
     let now_ms = inputs.now_ms.checked_sub(LONG_AGO_MS)?;
     let lock = StepInputs { now_ms, ..inputs.clone() }.lock();

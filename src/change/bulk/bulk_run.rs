@@ -102,7 +102,7 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
     }
 
     /// Counts the records that the rule selects. Locks that only the death of their owner makes
-    /// orphans ([`Planned::needs_dead_owner`]) are kept for the change only if `keeps_expiring`.
+    /// orphans (`Planned::needs_dead_owner`) are kept for the change only if `keeps_expiring`.
     /// Nothing is changed, whatever the error.
     ///
     /// # Errors

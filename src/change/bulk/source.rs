@@ -51,7 +51,7 @@ impl<'a> RecordSource<'a> {
         let query = ScanQuery {
             catalog: &scope.catalog,
             thresholds: scope.thresholds.clone(),
-            head: ReadLimit::Bytes(scope.min_bytes),
+            first_read: ReadLimit::Bytes(scope.min_bytes),
             needed: scope.needed_fields,
             lengths: if scope.reads_lengths { Lengths::All } else { Lengths::None },
         };
@@ -209,7 +209,7 @@ impl<'a> NamedRecords<'a> {
         }
         self.keys += keys.len() as u64;
         let lookup = Lookup {
-            head: ReadLimit::Bytes(MOST_WHOLE),
+            first_read: ReadLimit::Bytes(MOST_WHOLE),
             thresholds: scope.thresholds.clone(),
             includes_results_of_others: false,
         };

@@ -56,7 +56,7 @@ pub(super) async fn read(
     let query = ScanQuery {
         catalog,
         thresholds: args.thresholds.thresholds(),
-        head,
+        first_read: head,
         // Owners, fingerprints, states and times decide, and are shown.
         needed: FieldSet::ALL,
         lengths: Lengths::None,

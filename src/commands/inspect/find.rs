@@ -63,7 +63,7 @@ pub(super) async fn find(
     let query = ScanQuery {
         catalog,
         thresholds,
-        head: ReadLimit::Bytes(0),
+        first_read: ReadLimit::Bytes(0),
         needed: FieldSet::ALL,
         lengths: Lengths::Selected,
     };

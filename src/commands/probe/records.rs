@@ -99,7 +99,7 @@ impl RecordLookup {
     /// Why they cannot be read.
     pub(super) async fn find(&mut self, keys: &[String]) -> Result<Vec<LookupResult>, String> {
         let lookup = Lookup {
-            head: ReadLimit::Whole,
+            first_read: ReadLimit::Whole,
             thresholds: Thresholds::default(),
             includes_results_of_others: false,
         };

@@ -224,7 +224,7 @@ impl LockSearch<'_> {
         let query = ScanQuery {
             catalog: self.catalog,
             thresholds: Thresholds::default(),
-            head: ReadLimit::Bytes(LOCK_BYTES),
+            first_read: ReadLimit::Bytes(LOCK_BYTES),
             needed,
             lengths: Lengths::None,
         };
@@ -313,7 +313,7 @@ impl LockSearch<'_> {
         kind: KeyKind,
     ) -> Result<LocksOfKeys> {
         let lookup = Lookup {
-            head: ReadLimit::Whole,
+            first_read: ReadLimit::Whole,
             thresholds: Thresholds::default(),
             includes_results_of_others: false,
         };

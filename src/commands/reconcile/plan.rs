@@ -1,5 +1,5 @@
 //! What is done to each lock after the first answer. A response is stored only if the service
-//! replays exactly this response, as a trial on a temporary local Redis shows.
+//! replays exactly this response, as a rehearsal on a temporary local Redis shows.
 
 use super::lock::Fate;
 use super::reconciliation::{Reconciliation, Rehearsals};
@@ -101,7 +101,7 @@ impl Reconciliation<'_> {
         }
     }
 
-    /// Starts the temporary local Redis, if a response may have to be tried.
+    /// Starts the temporary local Redis, if a response may have to be rehearsed.
     pub(super) async fn start_rehearsals(&mut self) {
         let is_needed = self.locks.iter().any(|lock| {
             lock.record.schema.complete.is_some() && lock.record.schema.begin.is_some()

@@ -163,7 +163,7 @@ async fn count(session: &mut Session, schema: &Schema) -> Result<u64> {
     let query = ScanQuery {
         catalog: &catalog,
         thresholds: Thresholds::default(),
-        head: ReadLimit::Bytes(0),
+        first_read: ReadLimit::Bytes(0),
         needed: FieldSet::NONE,
         lengths: Lengths::None,
     };

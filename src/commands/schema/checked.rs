@@ -163,7 +163,7 @@ async fn count(
     let query = ScanQuery {
         catalog: &catalog,
         thresholds: Thresholds::default(),
-        head: ReadLimit::Bytes(0),
+        first_read: ReadLimit::Bytes(0),
         needed: FieldSet::of(&[ValueField::Time]),
         lengths: Lengths::None,
     };

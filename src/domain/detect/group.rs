@@ -15,7 +15,7 @@ pub(crate) struct KeyGroup {
     /// How many of the samples are in the group.
     pub(crate) sampled: usize,
     pub(crate) confidence: Confidence,
-    /// The likeliest schema; `None` if no schema claims the keys.
+    /// The likeliest schema; `None` if the keys are attributed to no schema.
     pub(crate) guess: Option<Guess>,
     /// Other schemas that may have written the keys, the likeliest first.
     pub(crate) others: Vec<Other>,
@@ -29,8 +29,8 @@ pub(crate) struct KeyGroup {
     pub(crate) stuck: Option<usize>,
     /// One of the Redis keys.
     pub(crate) example: Vec<u8>,
-    /// The field names of the values, if no schema claims the keys and the values are hashes or
-    /// JSON objects.
+    /// The field names of the values, if the keys are attributed to no schema and the values are
+    /// hashes or JSON objects.
     pub(crate) fields: BTreeSet<Vec<u8>>,
 }
 
@@ -67,7 +67,7 @@ pub(crate) enum Confidence {
     Is,
     /// Several schemas read the values, or the values are too plain for certainty.
     Perhaps,
-    /// No schema claims the keys.
+    /// The keys are attributed to no schema.
     Unknown,
 }
 

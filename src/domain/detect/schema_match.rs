@@ -124,8 +124,8 @@ fn schema_match(
     Some(SchemaMatch { placed, key_index, own, undecided })
 }
 
-/// The schema for reading values. Without a prefix in its keys, a schema would claim any short
-/// text, so the leader becomes its prefix.
+/// The schema for reading values. Without a prefix in its keys, any short text would count for a
+/// schema, so the leader becomes its prefix.
 fn reader(
     schema_set: &dyn SchemaSet,
     schema: &Arc<Schema>,

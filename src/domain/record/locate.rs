@@ -326,10 +326,10 @@ pub fn for_redis_key(catalog: &Catalog, redis_key: &[u8]) -> Option<(Candidate, 
     Some((Candidate { key, redis_keys, schemas, is_most_specific: true }, first.key_index))
 }
 
-/// The records at a candidate's Redis keys. There is one for each of its schemas that claims the
-/// value, or, if none does, one for each that reads it. If none reads it, the record counts for the
-/// schema whose fixed prefix it has (the newest release), or for the one that the operator named.
-/// There is none if the keys are absent or unclaimed.
+/// The records at a candidate's Redis keys. There is one for each of its schemas that wrote the
+/// value, as far as its format shows, or, if none did, one for each that reads it. If none reads
+/// it, the record counts for the schema whose fixed prefix it has (the newest release), or for the
+/// one that is named. There is none if the keys are absent or unclaimed.
 pub fn records_of_copy(
     catalog: &Catalog,
     candidate: &Candidate,

@@ -521,8 +521,8 @@ mod tests {
     use crate::domain::samples::{self, any_key, catalog, schemas};
 
     /// Rule: the schemas that a scan includes are those that its keys may belong to. An operator's
-    /// schema with another prefix widens the scan to all Redis keys. A schema without a prefix
-    /// claims none of them until it is named.
+    /// schema with another prefix widens the scan to all Redis keys. None of them belongs to a
+    /// schema without a prefix until it is named.
     #[test]
     fn without_a_prefix_nothing_is_scanned_or_claimed_unless_named() {
         let of = |names: &[&str]| {

@@ -40,7 +40,7 @@ pub(crate) struct ListedRecord {
     pub(crate) lock_ttl_ms: Option<u64>,
     #[serde(default)]
     pub(crate) result_ttl_ms: Option<u64>,
-    /// The time left, if the value contained its contained expiry.
+    /// The time left, if the value contained an expiry.
     #[serde(default)]
     pub(crate) ends_in_ms: Option<u64>,
     /// `None` in lists of older versions of the program.

@@ -159,7 +159,7 @@ impl<'s> ScenarioWorker<'s> {
         &mut self,
         calls: Range<usize>,
     ) -> ScenarioResult<Option<BeginOutcome>> {
-        // A lock with its contained expiry is compared with the worker's own time, which must be
+        // A lock with a contained expiry is compared with the worker's own time, which must be
         // current.
         if calls.start == 0 && self.schema().contains_expiry() {
             self.now_ms = self.run().time_ms();

@@ -271,7 +271,7 @@ impl KeyspaceScan {
     }
 
     /// The records of the next page whose idempotency keys `wanted` accepts, each under the first
-    /// schema that claims it. The page may be empty; `None` at the end. If the beginning of a value
+    /// schema that wrote it. The page may be empty; `None` at the end. If the beginning of a value
     /// does not decide what it is, more of it is read.
     ///
     /// # Errors

@@ -24,7 +24,7 @@ const LONGER: ReadLimit = ReadLimit::Bytes(16 << 20);
 /// How to look up keys.
 pub struct Lookup {
     /// How much of each value is read first.
-    pub head: ReadLimit,
+    pub first_read: ReadLimit,
     /// The limits that findings compare with.
     pub thresholds: Thresholds,
     /// True to also find the results that other schemas read at a Redis key, besides the records of
@@ -133,10 +133,10 @@ impl Lookup {
         // One round trip reads all of them, so that a lookup of many KEYs takes no longer than that
         // of one.
         let candidates: Vec<&Candidate> = candidates_of_each.iter().flatten().collect();
-        let mut read = self.read(reader, &candidates, self.head).await?;
+        let mut read = self.read(reader, &candidates, self.first_read).await?;
         for (candidate, seen) in candidates.iter().zip(&mut read) {
             // A value that was read as a whole decides its format.
-            if self.head != ReadLimit::Whole
+            if self.first_read != ReadLimit::Whole
                 && let Ok(first) = seen
                 && locate::is_undecided(candidate, first)
                 && let Some(longer) = self.read(reader, &[candidate], LONGER).await?.pop()
@@ -283,7 +283,7 @@ impl Lookup {
     }
 
     /// Reads the KEYs that name no record as Redis keys. An existing key is then never reported as
-    /// absent, whether no schema claims it or a schema excludes it.
+    /// absent, whether no schema fits it or a schema excludes it.
     async fn read_keys_themselves(
         &self,
         reader: &mut RecordReader,
@@ -309,7 +309,7 @@ impl Lookup {
             return Ok(());
         }
         let wanted: Vec<&Candidate> = candidates.iter().collect();
-        let read = self.read(reader, &wanted, self.head).await?;
+        let read = self.read(reader, &wanted, self.first_read).await?;
         for ((index, candidate), seen) in indexes.into_iter().zip(&candidates).zip(read) {
             // A Redis user who may not read the Redis key learns nothing new from the error.
             if let Ok(seen) = seen {

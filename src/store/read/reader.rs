@@ -412,7 +412,7 @@ fn read_calls(
     calls
 }
 
-/// Combines the Redis keys of each record. A record that was read in several steps is not atomic.
+/// Combines the Redis keys of each record. A record that was read in several calls is not atomic.
 /// If one step fails, its error is that of the record.
 ///
 /// `read` has the result of each step, with the number of Redis keys that the step should read.

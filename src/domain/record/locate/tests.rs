@@ -1,4 +1,4 @@
-//! Where records may be, whose they are, and who claims them.
+//! Where records may be, whose they are, and who wrote them.
 
 use proptest::prelude::*;
 

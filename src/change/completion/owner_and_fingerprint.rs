@@ -106,7 +106,7 @@ impl ChosenCompletion {
         if !lost.is_empty() {
             return Err(loses(record, &lost));
         }
-        check_read_back(record, &inputs)?;
+        check_decodes_again(record, &inputs)?;
         self.check_fingerprint(record, &inputs)?;
         Ok(inputs)
     }
@@ -166,7 +166,7 @@ impl ChosenCompletion {
 ///
 /// # Errors
 /// Usage: why the result cannot be written or read.
-fn check_read_back(record: &Record, inputs: &StepInputs<'_>) -> Result<(), CommandError> {
+fn check_decodes_again(record: &Record, inputs: &StepInputs<'_>) -> Result<(), CommandError> {
     let key = escape::key(&record.key);
     let name = &record.schema.name;
     if let Some(why) = manual::unwritten_result(record, inputs) {
