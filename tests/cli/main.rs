@@ -66,6 +66,7 @@ mod own_expiry;
 mod own_expiry_leases;
 mod own_schema;
 mod own_steps;
+mod pairs;
 mod parts;
 mod prefix;
 mod printed;
