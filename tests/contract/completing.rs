@@ -194,7 +194,7 @@ fn midaz_finds_the_entity_where_its_release_stores_entities_in_clear() {
     let (one, other) = ("idempotency:crm:holder:org:key-1", "idempotency:crm:holder:org:key-2");
     server.set(one, "", 200_000);
     server.set(other, "", 200_000);
-    let entity = r#"{"id":"01912f4a","name":"Ada","createdAt":"2026-11-22T19:50:00Z"}"#;
+    let entity = r#"{"id":"01912f4a-0000-7000-8000-000000000001","name":"Ada","createdAt":"2026-11-22T19:50:00Z","updatedAt":"2026-11-22T19:50:00Z","deletedAt":null}"#;
     let complete = |key, schema| {
         server.idemctl(&["complete", key, "--schema", schema, "--body", entity, "--yes"])
     };

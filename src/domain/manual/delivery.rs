@@ -198,7 +198,7 @@ impl Decimal {
 }
 
 /// The beginning of a body, which a message shows.
-fn shown(body: &[u8]) -> String {
+pub(super) fn shown(body: &[u8]) -> String {
     if body.is_empty() {
         return "empty".to_owned();
     }

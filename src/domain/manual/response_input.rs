@@ -1,9 +1,9 @@
 //! The response that the operator gives, checked against the fields that the schema's results
 //! store.
 
-use super::delivery::changed_number;
-use crate::domain::record::Response;
-use crate::domain::schema::{HeadersAs, Keeps, Schema};
+use super::delivery::{changed_number, shown};
+use crate::domain::record::{Response, packed};
+use crate::domain::schema::{Encoding, HeadersAs, Keeps, Schema};
 
 /// The response from the options of `complete`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -33,6 +33,7 @@ impl ResponseInput {
         self.nothing_is_missing(schema, keeps)?;
         self.is_ever_stored(schema)?;
         self.has_single_headers(schema)?;
+        self.has_ascii_headers()?;
         self.is_without_body()?;
         self.has_right_length(schema, keeps)?;
         let body = self.body.clone().unwrap_or_default();
@@ -62,6 +63,20 @@ impl ResponseInput {
                     schema.name
                 ),
                 Some("pass a number that a double has, or text if the client takes text"),
+            );
+        }
+        if keeps.body
+            && schema.has_results_in(Encoding::Newtonsoft)
+            && let Some(time) = changed_time(body)
+        {
+            return misfit(
+                format!(
+                    "clients of {} may get another text for the time {} of the body, because .NET \
+                    writes times in its own way",
+                    schema.name,
+                    shown(time.as_bytes())
+                ),
+                Some("pass times in UTC, without zeros at their end: 2026-01-31T12:00:00.5Z"),
             );
         }
         if keeps.body && schema.write.empty_as_null && is_empty_json(body) {
@@ -143,6 +158,23 @@ impl ResponseInput {
                         schema.name
                     ),
                     Some("join the values with a comma, if the header permits it"),
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that the values of headers are ASCII. HTTP defines no other characters in them (RFC
+    /// 9110, section 5.5): Node.js refuses to send some, and sends others as Latin-1.
+    fn has_ascii_headers(&self) -> Result<(), Misfit> {
+        for (name, value) in &self.headers {
+            if !value.is_ascii() {
+                return misfit(
+                    format!(
+                        "the value of {name} has characters that are not ASCII, so that clients \
+                        could get others, or an error"
+                    ),
+                    Some("encode them, for example as percent-encoded UTF-8"),
                 );
             }
         }
@@ -241,6 +273,15 @@ impl ResponseInput {
         // A response with a content type may have no body.
         !body.is_empty() && serde_json::from_slice::<serde::de::IgnoredAny>(body).is_err()
     }
+}
+
+/// The first time of a body that Newtonsoft.Json changes. A body that is not JSON is one text.
+fn changed_time(body: &[u8]) -> Option<String> {
+    let value = match serde_json::from_slice(body) {
+        Ok(value) => value,
+        Err(_) => serde_json::Value::from(std::str::from_utf8(body).ok()?),
+    };
+    packed::changed_time(&value).map(str::to_owned)
 }
 
 /// True for the JSON values that Python takes for false, except null.

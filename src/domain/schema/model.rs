@@ -255,6 +255,17 @@ impl Schema {
         formats.any(|format| format.body_is == BodyIs::Json)
     }
 
+    /// True if results are stored in this encoding, or if a packed field of them is.
+    pub(crate) fn has_results_in(&self, encoding: Encoding) -> bool {
+        let mut formats = self.values.iter().filter(|format| format.state.is_result());
+        formats.any(|format| {
+            let decoding = &format.decoding;
+            let mut inside = decoding.inside.iter();
+            decoding.value.encoding == encoding
+                || inside.any(|(_, decoder)| decoder.encoding == encoding)
+        })
+    }
+
     /// True if some format of this state has a TTL of its own. Then only the value shows which TTL
     /// a record has.
     pub(crate) fn has_format_ttl(&self, state: State) -> bool {

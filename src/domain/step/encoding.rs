@@ -12,7 +12,7 @@ use crate::domain::ticks;
 pub(super) fn header_lists(response: &Response, names: HeaderNames) -> Value {
     let mut lists: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for (name, text) in &response.headers {
-        lists.entry(header_name(name, names)).or_default().push(text);
+        lists.entry(header_name(response, name, names)).or_default().push(text);
     }
     lists.into_iter().map(|(name, texts)| (name, Value::from(texts))).collect()
 }
@@ -22,7 +22,7 @@ pub(super) fn header_lists(response: &Response, names: HeaderNames) -> Value {
 pub(super) fn headers(response: &Response, names: HeaderNames) -> Value {
     let mut object = Map::new();
     for (name, text) in &response.headers {
-        let name = header_name(name, names);
+        let name = header_name(response, name, names);
         match object.get_mut(&name) {
             None => {
                 object.insert(name, Value::from(text.as_str()));
@@ -34,10 +34,15 @@ pub(super) fn headers(response: &Response, names: HeaderNames) -> Value {
     Value::Object(object)
 }
 
-/// A header's name as the service writes it.
-fn header_name(name: &str, names: HeaderNames) -> String {
+/// A header's name as the service writes it. Readers take `x-a` and `X-A` for one header, so that
+/// they could drop the values of the second: a repeated header has its first name.
+fn header_name(response: &Response, name: &str, names: HeaderNames) -> String {
     match names {
-        HeaderNames::AsGiven => name.to_owned(),
+        HeaderNames::AsGiven => {
+            let mut headers = response.headers.iter();
+            let first = headers.find(|(first, _)| first.eq_ignore_ascii_case(name));
+            first.map_or(name, |(first, _)| first).to_owned()
+        }
         HeaderNames::Lower => name.to_ascii_lowercase(),
         HeaderNames::Canonical => canonical(name),
     }
@@ -180,8 +185,13 @@ mod tests {
         ] {
             assert_eq!(canonical(given), written);
         }
-        assert_eq!(header_name("ETag", HeaderNames::Lower), "etag");
-        assert_eq!(header_name("ETag", HeaderNames::AsGiven), "ETag");
+        let header = |name: &str| (name.to_owned(), String::new());
+        let response =
+            Response { headers: vec![header("ETag"), header("etag")], ..Response::default() };
+        let name = |name, names| header_name(&response, name, names);
+        assert_eq!(name("ETag", HeaderNames::Lower), "etag");
+        assert_eq!(name("ETag", HeaderNames::AsGiven), "ETag");
+        assert_eq!(name("etag", HeaderNames::AsGiven), "ETag", "one header has one name");
     }
 
     #[test]

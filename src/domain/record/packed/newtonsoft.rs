@@ -11,6 +11,8 @@ use crate::domain::record::{Json, json, json_prefix};
 
 /// The first character of the names that Newtonsoft.Json reserves for itself.
 const OWN: char = '$';
+/// The most objects and lists within one another that it reads since 13.0.1 (`MaxDepth`).
+const MOST_NESTED: usize = 64;
 const TYPE: &str = "$type";
 const VALUES: &str = "$values";
 
@@ -79,7 +81,63 @@ fn untyped(document: Json<'_>) -> Result<Json<'_>, String> {
 /// Why .NET would read a different document, for people.
 pub(crate) fn write(document: &Json<'_>) -> Result<Vec<u8>, String> {
     let value = typed(document.to_value())?;
+    let nested = depth(&value);
+    if nested > MOST_NESTED {
+        return Err(format!(
+            "its objects and lists are nested {nested} deep with their types, and Newtonsoft.Json \
+            reads at most {MOST_NESTED}"
+        ));
+    }
     Ok(value.to_string().into_bytes())
+}
+
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        Value::Object(members) => 1 + members.values().map(depth).max().unwrap_or(0),
+        _ => 0,
+    }
+}
+
+/// The first text of a body that Newtonsoft.Json reads as a time (`DateParseHandling`) and that
+/// .NET then writes differently; `None` if there is none.
+/// <https://www.newtonsoft.com/json/help/html/DatesInJSON.htm>
+pub(crate) fn changed_time(body: &Value) -> Option<&str> {
+    match body {
+        Value::String(text) if is_changed_time(text) => Some(text),
+        // The type of such a list says that these are texts.
+        Value::Array(items) if items.iter().all(Value::is_string) => None,
+        Value::Array(items) => items.iter().find_map(changed_time),
+        Value::Object(members) => members.values().find_map(changed_time),
+        _ => None,
+    }
+}
+
+/// .NET keeps a time in UTC or without a zone, and drops the zeros at the end of its fraction.
+/// It converts any other time to the time zone of its server.
+fn is_changed_time(text: &str) -> bool {
+    if text.starts_with("/Date(") && text.ends_with(")/") {
+        return true;
+    }
+    let bytes = text.as_bytes();
+    let Some((start, rest)) = bytes.split_at_checked(19) else { return false };
+    let mut shape = start.to_vec();
+    for byte in &mut shape {
+        if byte.is_ascii_digit() {
+            *byte = b'0';
+        }
+    }
+    if shape != b"0000-00-00T00:00:00" {
+        return false;
+    }
+    let after_fraction = rest.strip_prefix(b".").unwrap_or(rest);
+    let digits = after_fraction.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let (fraction, zone) = after_fraction.split_at(digits);
+    match zone {
+        // 24:00 is the next day.
+        b"" | b"Z" => fraction.ends_with(b"0") || digits > 7 || start[11..].starts_with(b"24"),
+        _ => zone.starts_with(b"+") || zone.starts_with(b"-"),
+    }
 }
 
 fn typed(value: Value) -> Result<Value, String> {
@@ -183,6 +241,49 @@ mod tests {
         let good: Value =
             serde_json::from_str(r#"{"n":-9223372036854775808,"x":2.5e3,"y":1.10}"#).unwrap();
         assert!(write(&Json::from(good)).is_ok());
+    }
+
+    /// Rule: a text that .NET replays as another one is found, wherever it would be read as a time.
+    #[test]
+    fn times_that_dotnet_writes_differently_are_found() {
+        for text in [
+            "2026-11-22T19:50:00+02:00",
+            "2026-11-22T19:50:00.5-08:00",
+            "2026-11-22T19:50:00.120Z",
+            "2026-11-22T19:50:00.123456789Z",
+            "2026-11-22T24:00:00Z",
+            "/Date(1763841000000)/",
+        ] {
+            let body = json!({"a": [1, {"at": text}]});
+            assert_eq!(changed_time(&body), Some(text));
+            assert_eq!(changed_time(&json!([text, "a"])), None, "a list of texts");
+        }
+        for text in [
+            "2026-11-22T19:50:00Z",
+            "2026-11-22T19:50:00.1234567Z",
+            "2026-11-22T19:50:00",
+            "2026-11-22",
+            "2026-11-22 19:50:00+02:00",
+            "2026-11-22T19:50:00 in Rome",
+            "order-2026-11-22T19:50:00+02:00",
+            "",
+        ] {
+            assert_eq!(changed_time(&json!({"at": text})), None, "{text}");
+        }
+    }
+
+    /// Rule: a document that Newtonsoft.Json refuses to read is not written.
+    #[test]
+    fn a_document_with_too_many_levels_is_refused() {
+        let nested = |levels: usize| {
+            let mut value = json!(1);
+            for _ in 0..levels {
+                value = json!({ "a": value });
+            }
+            write(&Json::from(value))
+        };
+        assert!(nested(MOST_NESTED).is_ok());
+        assert!(nested(MOST_NESTED + 1).unwrap_err().contains("nested 65 deep"));
     }
 
     fn documents() -> impl Strategy<Value = Value> {
