@@ -124,7 +124,7 @@ meet() {
   kept "$1" || return 0
   installed "$1" || return 0
   schema=$(sed -n 's/^ "schema": "\(.*\)",$/\1/p' "tests/libraries/$1/fixtures.json")
-  grep -q '^\[\[complete' "lua/libraries/$schema/schema.toml" || { say "$1: skipped, $schema describes no complete step"; return; }
+  grep -Eq '^(\[\[complete|protocol = )' "lua/libraries/$schema/schema.toml" || { say "$1: skipped, $schema describes no complete step"; return; }
   run "$1" begin met >/dev/null && answers "$1" conflict || return 1
   redis_key=$(asked list --schema "$schema" --state in-progress -o jsonl | sed -n 's/.*"redis_keys":\["\([^"]*\)".*/\1/p')
   [ -n "$redis_key" ] || { say "$1: idemctl lists no lock of $schema"; return 1; }
