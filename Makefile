@@ -49,6 +49,7 @@ libraries: ## Install the published libraries that can be had, write their fixtu
 	@scripts/libraries.sh meet $(NAME)
 	@scripts/libraries.sh probe $(NAME)
 	cargo test --locked --test contract -- --ignored --nocapture promises::$(subst -,_,$(NAME))
+	$(if $(NAME),,cargo test --locked --test contract -- --ignored replays::)
 
 clean-tools: ## Remove the programs and libraries that test, check and libraries have fetched
 	rm -rf .engines .tools .libraries
