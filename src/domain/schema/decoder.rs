@@ -220,7 +220,7 @@ impl Decoder {
 }
 
 fn unknown(word: &str) -> String {
-    if let Some(why) = removed(word) {
+    if let Some(why) = not_decoded(word) {
         return why;
     }
     format!(
@@ -229,11 +229,18 @@ fn unknown(word: &str) -> String {
     )
 }
 
-/// The message for an encoding that older versions of idemctl read; `None` for any other word.
-pub(super) fn removed(word: &str) -> Option<String> {
+/// The message for an encoding that idemctl leaves out on purpose, or that only older versions
+/// read; `None` for any other word.
+pub(super) fn not_decoded(word: &str) -> Option<String> {
     let name = match word {
         "brotli" => "brotli",
         "cbor" => "CBOR",
+        "postcard" | "protobuf" => {
+            return Some(format!(
+                "idemctl does not decode {word}, whose bytes do not name their fields; mark the \
+                values `opaque = true`, which describes only their state"
+            ));
+        }
         _ => return None,
     };
     Some(format!(

@@ -210,7 +210,7 @@ pub(super) struct RawValue {
     pub(crate) written: Option<Written>,
     /// The name of a Redis key in `[keys]`.
     pub(crate) at: Option<String>,
-    #[serde(rename = "type")]
+    #[serde(default, rename = "type", deserialize_with = "value_type")]
     pub(crate) kind: Option<ValueType>,
     #[serde(default, deserialize_with = "encoding")]
     pub(crate) encoding: Option<Encoding>,
@@ -252,15 +252,27 @@ impl RawValue {
     }
 }
 
-/// Parses an encoding. For an encoding that only older versions read, the error says what to use
+/// Parses an encoding. For an encoding that idemctl does not decode, the error says what to use
 /// instead.
 fn encoding<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Encoding>, D::Error> {
     let word = String::deserialize(deserializer)?;
-    if let Some(why) = decoder::removed(&word) {
+    if let Some(why) = decoder::not_decoded(&word) {
         return Err(D::Error::custom(why));
     }
     let encoding = Encoding::deserialize(word.as_str().into_deserializer())?;
     Ok(Some(encoding))
+}
+
+/// Parses a type. For a stream, the error says why there is none.
+fn value_type<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ValueType>, D::Error> {
+    let word = String::deserialize(deserializer)?;
+    if word == "stream" {
+        return Err(D::Error::custom(
+            "a record cannot be in a stream, because idemctl compares and removes whole Redis keys",
+        ));
+    }
+    let value_type = ValueType::deserialize(word.as_str().into_deserializer())?;
+    Ok(Some(value_type))
 }
 
 /// One step, such as `[begin]`.

@@ -125,6 +125,11 @@ fn unknown_and_malformed_fields_are_errors() {
         "unknown variant `yaml`, expected one of `text`, `json`",
     );
     wrong("encoding = \"json\"", "encoding = \"cbor\"", 22, "CBOR was removed in idemctl 0.3.0");
+    for word in ["postcard", "protobuf"] {
+        let why = format!("idemctl does not decode {word}, whose bytes do not name their fields");
+        wrong("encoding = \"json\"", &format!("encoding = \"{word}\""), 22, &why);
+    }
+    wrong("encoding = \"json\"", "type = \"stream\"", 22, "a record cannot be in a stream");
     wrong("lock_value = \"{owner}\"\n", "", 27, "missing field `lock_value`");
     wrong("means = \"next\"", "means = \"maybe\"", 35, "unknown variant `maybe`");
     wrong(
