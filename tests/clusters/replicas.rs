@@ -151,6 +151,11 @@ fn a_master_that_hands_over_in_the_middle_of_a_purge_keeps_nobody_from_it() {
             .map(|port| run.stderr.contains(&port.to_string()));
         assert!(named.contains(&true), "{}", run.all());
         cluster.idemctl(&purge("c", &[])).exits(0);
+    } else if !there(&cluster).is_empty() {
+        // Redis 6.2 replicates a TTL, and not the time of the expiry. On a busy machine the replica's records expire later,
+        // so once it is the master, they are not those that were scanned.
+        run.says("records modified since the scan");
+        cluster.idemctl(&purge("c", &[])).exits(0);
     }
     assert_eq!(there(&cluster).len(), 0, "{}", run.all());
     let held: usize = ["b", "c"]

@@ -24,7 +24,7 @@ fn a_server_that_still_loads_is_exit_6_for_every_command() {
     let looks_up = "loading-process-events-interval-bytes";
     let told: Vec<String> = stage.server.send(&[b"CONFIG", b"GET", looks_up.as_bytes()]);
     let (count, size, delay) =
-        if told.is_empty() { (60, 2_200_000, 100_000) } else { (400, 3_000, 15_000) };
+        if told.is_empty() { (110, 2_200_000, 100_000) } else { (400, 3_000, 40_000) };
     for index in 0..count {
         stage.server.set(&format!("padding:{index}"), vec![b'x'; size], 900_000);
     }
