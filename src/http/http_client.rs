@@ -27,6 +27,9 @@ use crate::store::Tls;
 /// The most bytes of a body that are read.
 const MOST_BODY: usize = 2 << 20;
 
+/// How long a late answer is waited for.
+const LATE_ANSWER: Duration = Duration::from_secs(2);
+
 /// The least bytes of a body that is shared with the one before.
 const LEAST_SHARED: usize = 4 << 10;
 
@@ -35,7 +38,7 @@ const LEAST_SHARED: usize = 4 << 10;
 pub(crate) struct HttpOptions {
     pub(crate) tls: Tls,
     pub(crate) connect_timeout: Duration,
-    /// The time limit from a complete connection to the end of the answer.
+    /// The time limit from the complete header section to the end of the answer.
     pub(crate) request_timeout: Duration,
 }
 
@@ -170,11 +173,9 @@ impl HttpClient {
             .handshake(stream)
             .await
             .map_err(|error| in_words(&error))?;
-        // The other connections may need their whole time to connect.
-        let limit = self.options.request_timeout + self.options.connect_timeout;
         // It may end before the answer is read, and must not be polled again then.
         let mut connection = Box::pin(connection.fuse());
-        let exchanged = timeout(limit, async {
+        let exchanged = async {
             let mut sending = Box::pin(sender.send_request(message));
             let response = tokio::select! {
                 response = &mut sending => response,
@@ -206,10 +207,44 @@ impl HttpClient {
             let body = self.shared(body);
             let answer = ProbeAnswer { status, headers, body, is_whole };
             Ok((answer, answered, Instant::now()))
-        });
-        exchanged
-            .await
-            .map_err(|_| format!("no whole answer within {}", humantime::format_duration(limit)))?
+        };
+        self.in_time(exchanged, sent, unread.is_some()).await
+    }
+
+    /// The answer, if it came within the time limit. A late one is waited for, so that its effect is
+    /// not counted for the next check, but it counts as no answer. A request whose answer stays unread
+    /// has a time limit of its own.
+    async fn in_time(
+        &self,
+        exchanged: impl Future<Output = TimedAnswer>,
+        sent: &SentTime,
+        is_unread: bool,
+    ) -> TimedAnswer {
+        let limit = self.options.request_timeout;
+        let shown_limit = humantime::format_duration(limit);
+        let expired = async {
+            // The other connections may need their whole time to connect.
+            let sending = timeout(limit + self.options.connect_timeout, sent.wait()).await;
+            if sending.is_err() {
+                return format!("the request could not be sent within {shown_limit}");
+            }
+            if is_unread {
+                std::future::pending::<()>().await;
+            }
+            sleep(limit + LATE_ANSWER).await;
+            format!("no whole answer within {shown_limit}")
+        };
+        let (answer, answered, ended) = tokio::select! {
+            why = expired => return Err(why),
+            exchanged = exchanged => exchanged?,
+        };
+        let sent_at = sent.get().unwrap_or(answered);
+        let took = ended.saturating_duration_since(sent_at);
+        if took > limit {
+            let took = took.as_secs_f64();
+            return Err(format!("no whole answer within {shown_limit}; it came after {took:.3}s"));
+        }
+        Ok((answer, answered, ended))
     }
 
     async fn connect(&self, url: &Url) -> Result<Box<dyn ByteStream>, String> {
@@ -286,6 +321,9 @@ async fn read(mut body: Incoming) -> Result<(Vec<u8>, bool), String> {
 
 /// An error with its causes.
 fn in_words(error: &hyper::Error) -> String {
+    if error.is_incomplete_message() {
+        return "the service closed the connection before its answer was complete".to_owned();
+    }
     let mut words = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

@@ -284,6 +284,8 @@ impl ShellLines {
     fn word(&self, text: &str) -> String {
         let text: String = text.chars().map(|c| if is_unprintable(c) { '?' } else { c }).collect();
         let mut word = format!("'{}'", text.replace('\'', "'\\''"));
+        // A terminal shows these as escapes, which a shell reads only in `$'…'`.
+        word = word.replace('\t', "'$'\\t''").replace('\n', "'$'\\n''");
         // The longest first, because one key may be the beginning of another one.
         let mut numbered: Vec<_> = self.keys.iter().enumerate().collect();
         numbered.sort_by_key(|(_, key)| std::cmp::Reverse(key.len()));
