@@ -24,8 +24,8 @@ use self::record_changes::{RecordChanges, Removal};
 use self::records::RecordLookup;
 use self::step_runner::{MadeCheck, StepRunner};
 use crate::domain::probe::{
-    AcceptedChecks, Baseline, CHECKS, CheckedService, KeyForm, KeyPlace, ProbeCheck, ProbeStep,
-    ProbeStepResult, ProbeTask, ProbeVerdict, TemplateError,
+    AcceptedChecks, Baseline, CHECKS, CheckedService, KeyForm, KeyPlace, ProbeCheck,
+    ProbeJudgement, ProbeStep, ProbeStepResult, ProbeTask, ProbeVerdict, TemplateError,
 };
 use crate::exit::{CommandError, Exit};
 use crate::files;
@@ -138,7 +138,18 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         }
         .into());
     };
-    show(session, &args, &task, &runner, &checked?, accepted.as_ref(), removal.as_ref())
+    let ProbeEnd { checked, gone } = checked?;
+    let exit = show(session, &args, &task, &runner, &checked, accepted.as_ref(), removal.as_ref())?;
+    match gone {
+        Some(gone) => Err(gone.into()),
+        None => Ok(exit),
+    }
+}
+
+/// What a run found, and that the service was gone before its end.
+struct ProbeEnd {
+    checked: Vec<CheckedService>,
+    gone: Option<CommandError>,
 }
 
 /// The changes of the records, unless the context permits none.
@@ -304,14 +315,14 @@ async fn probe(
     args: &Args,
     task: &mut ProbeTask,
     runner: &mut StepRunner,
-) -> Result<Vec<CheckedService>> {
+) -> Result<ProbeEnd> {
     begin(session, task, runner).await?;
-    let planned = plan(task, args);
+    let mut planned = plan(task, args).into_iter();
     let began = Instant::now();
     let progress = session.ui.progress_of("checks made", Some(planned.len() as u64));
     let mut made = Vec::with_capacity(planned.len());
-    let mut silent = 0;
-    for PlannedCheck { check, steps } in planned {
+    let mut silent = Vec::new();
+    for PlannedCheck { check, steps } in planned.by_ref() {
         let steps = match steps {
             Ok(steps) => steps,
             Err(why) => {
@@ -332,19 +343,31 @@ async fn probe(
         }
         let mut exchanges = results.iter().flat_map(|result| &result.exchanges);
         let is_answered = exchanges.any(|exchange| exchange.answer().is_some());
-        silent = if is_answered { 0 } else { silent + 1 };
-        made.push((check, Ok(results)));
-        if silent >= MOST_SILENT {
-            progress.finish_and_clear();
-            let message =
-                format!("the service gave no answer any more, in {silent} checks in a row");
-            return Err(CommandError::new(Exit::Unreachable, message).into());
+        if is_answered {
+            silent.clear();
+        } else {
+            silent.push(check.id);
         }
+        made.push((check, Ok(results)));
         progress.inc(1);
+        if silent.len() >= MOST_SILENT {
+            break;
+        }
     }
+    let gone = (silent.len() >= MOST_SILENT).then(|| {
+        let message = format!(
+            "the service gave no answer any more, in {} checks in a row ({})",
+            silent.len(),
+            silent.join(", ")
+        );
+        CommandError::new(Exit::Unreachable, message)
+    });
     runner.count_again(&mut made).await;
     let mut checked = judged(task, &made);
-    let doubtful = confirm_numbers(task, runner, &mut made, &checked).await;
+    let (doubtful, why_doubtful) = match &gone {
+        Some(_) => (shown_by_number(task, &checked), "the service was gone before a second try"),
+        None => (confirm_numbers(task, runner, &mut made, &checked).await, "not seen again"),
+    };
     checked = judged(task, &made);
     if task.counts_effects && task.effects_drift.is_none() {
         // Other traffic must not look like a second execution, so it is looked for as long as the
@@ -358,11 +381,32 @@ async fn probe(
     }
     for checked in &mut checked {
         if doubtful.contains(&checked.check.id) && checked.is_shown_by_number() {
-            checked.take_back();
+            checked.take_back(why_doubtful);
         }
     }
+    for PlannedCheck { check, steps } in planned {
+        let clause = task.profile.checks.get(check.id).cloned();
+        checked.push(match steps {
+            Ok(_) => {
+                let why = "it was not made, because the service gave no answer any more";
+                CheckedService::new(check, clause, ProbeJudgement::inconclusive(why), Vec::new())
+            }
+            Err(why) => CheckedService::not_applicable(check, clause, why),
+        });
+    }
     progress.finish_and_clear();
-    Ok(checked)
+    Ok(ProbeEnd { checked, gone })
+}
+
+/// The checks that only a number of effects fails, which counts all keys.
+fn shown_by_number(task: &ProbeTask, checked: &[CheckedService]) -> Vec<&'static str> {
+    let mut ids = Vec::new();
+    for checked in checked {
+        if !task.counts_by_key && checked.is_shown_by_number() {
+            ids.push(checked.check.id);
+        }
+    }
+    ids
 }
 
 async fn run_steps(

@@ -24,6 +24,7 @@ mod page;
 mod removal;
 mod service;
 mod stage;
+mod statements;
 mod stored_records;
 mod tls;
 #[path = "../cli/json/validator.rs"]

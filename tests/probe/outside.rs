@@ -1,7 +1,7 @@
 //! What `probe` refuses, what it never prints, and the forms of its output.
 
 use std::io::{Read as _, Write as _};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -22,6 +22,11 @@ pub struct FixedService {
 impl FixedService {
     /// Starts one. `answer` is the whole answer to the request with this number.
     pub fn start(answer: impl Fn(usize) -> String + Send + Sync + 'static) -> Self {
+        Self::answering(move |number, _| answer(number))
+    }
+
+    /// The same if the answer depends on the request.
+    pub fn answering(answer: impl Fn(usize, &str) -> String + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/payments", listener.local_addr().unwrap());
         let connections = Arc::new(AtomicUsize::new(0));
@@ -33,9 +38,8 @@ impl FixedService {
                 let number = counted.fetch_add(1, Ordering::SeqCst);
                 let answer = Arc::clone(&answer);
                 thread::spawn(move || {
-                    let mut request = [0; 4096];
-                    let _ = stream.read(&mut request);
-                    let _ = stream.write_all(answer(number).as_bytes());
+                    let request = whole_request(&mut stream);
+                    let _ = stream.write_all(answer(number, &request).as_bytes());
                 });
             }
         });
@@ -48,13 +52,37 @@ impl FixedService {
     }
 }
 
-/// A 201 with this body.
-pub fn created(body: &str) -> String {
-    let length = body.len();
-    format!("HTTP/1.1 201 Created\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}")
+/// A request with its body, whose parts idemctl sends one after the other.
+fn whole_request(stream: &mut TcpStream) -> String {
+    let mut request = String::new();
+    let mut part = [0; 4096];
+    loop {
+        if let Some((head, body)) = request.split_once("\r\n\r\n") {
+            let head = head.to_lowercase();
+            let length = head.split("content-length: ").nth(1).and_then(|rest| rest.lines().next());
+            if body.len() >= length.map_or(0, |length| length.parse().unwrap()) {
+                return request;
+            }
+        }
+        match stream.read(&mut part) {
+            Ok(length) if length > 0 => request += &String::from_utf8_lossy(&part[..length]),
+            _ => return request,
+        }
+    }
 }
 
-fn probe(words: &[&str]) -> Run {
+/// A 201 with this body.
+pub fn created(body: &str) -> String {
+    answer("201 Created", body)
+}
+
+/// An answer with this status.
+pub fn answer(status: &str, body: &str) -> String {
+    let length = body.len();
+    format!("HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}")
+}
+
+pub fn probe(words: &[&str]) -> Run {
     Home::with("").run(&[&["probe"], words].concat())
 }
 

@@ -9,7 +9,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use super::records::RecordLookup;
+use super::records::{RecordLookup, present_keys};
 use crate::args::{ChangeArgs, ConfirmArgs};
 use crate::change::{Journal, JournalStep};
 use crate::domain::history::OUTCOME_UNKNOWN;
@@ -189,17 +189,32 @@ impl RecordChanges {
     /// There is none, or several, or idemctl does not change it.
     async fn record_of(&mut self, keys: &[String]) -> Result<Record, String> {
         let mut own = Vec::new();
+        let mut unrecognised = None;
         for found in self.records.find(keys).await? {
             if let Some(why) = found.why_unread {
                 return Err(why.to_string());
             }
-            own.extend(found.records.into_iter().filter(|record| !record.author.is_unrecognised()));
+            for record in found.records {
+                if !record.author.is_unrecognised() {
+                    own.push(record);
+                } else if let Some(key) = present_keys(&record).into_iter().next() {
+                    unrecognised = Some((key, record.schema.name.clone()));
+                }
+            }
         }
         own.dedup_by(|one, other| one.seen.keys[0].redis_key == other.seen.keys[0].redis_key);
         let record = match (own.pop(), own.pop()) {
             (Some(record), None) => record,
             (None, _) => {
-                return Err("the schema has no record for this key".to_owned());
+                return Err(match unrecognised {
+                    Some((key, schema)) => format!(
+                        "{} exists, but {schema} does not recognise its value",
+                        String::from_utf8_lossy(&key)
+                    ),
+                    None => "no Redis key of this schema exists for this key. The service stores \
+                             nothing, or it uses another Redis key"
+                        .to_owned(),
+                });
             }
             (Some(_), Some(_)) => return Err("the key has several records".to_owned()),
         };

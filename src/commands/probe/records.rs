@@ -90,6 +90,20 @@ impl RecordLookup {
         if let Some(why) = all.iter().find_map(|found| found.why_unread.as_ref()) {
             return Err(why.to_string());
         }
+        for found in &all {
+            for record in &found.records {
+                let redis_keys = present_keys(record);
+                if !redis_keys.is_empty() {
+                    // Nothing else is known of a value that the schema does not describe.
+                    return Ok(StoredRecord {
+                        schema: record.schema.name.clone(),
+                        state: "unrecognised".to_owned(),
+                        redis_keys,
+                        ..StoredRecord::default()
+                    });
+                }
+            }
+        }
         Ok(StoredRecord { state: "absent".to_owned(), ..StoredRecord::default() })
     }
 
@@ -111,6 +125,17 @@ impl RecordLookup {
     }
 }
 
+/// The Redis keys of a record that exist.
+pub(super) fn present_keys(record: &Record) -> Vec<Vec<u8>> {
+    let mut redis_keys = Vec::new();
+    for key in &record.seen.keys {
+        if !key.content.is_absent() {
+            redis_keys.push(key.redis_key.clone());
+        }
+    }
+    redis_keys
+}
+
 fn stored(record: &Record) -> StoredRecord {
     let time_left = record.time_left();
     let ttl_ms = match time_left {
@@ -118,12 +143,6 @@ fn stored(record: &Record) -> StoredRecord {
         Some(TimeLeft::NoExpiry) | None => None,
     };
     let response = record.response();
-    let mut redis_keys = Vec::new();
-    for key in &record.seen.keys {
-        if !key.content.is_absent() {
-            redis_keys.push(key.redis_key.clone());
-        }
-    }
     StoredRecord {
         schema: record.schema.name.clone(),
         state: record.state.as_str().to_owned(),
@@ -133,7 +152,7 @@ fn stored(record: &Record) -> StoredRecord {
         owner: record.owner().map(|owner| String::from_utf8_lossy(owner).into_owned()),
         status: response.as_ref().and_then(|response| response.status),
         body: response.filter(|response| response.whole).map(|response| response.body),
-        redis_keys,
+        redis_keys: present_keys(record),
     }
 }
 

@@ -209,6 +209,7 @@ impl StepRunner {
                 let (first, (second, record)) = tokio::join!(client.send(first), late);
                 result.exchanges = vec![first, second];
                 result.record = record;
+                result.is_read_meanwhile = true;
                 return result;
             }
             ProbeStep::FaultDuring(request, fault, after) => {

@@ -109,6 +109,8 @@ pub(crate) struct ProbeStepResult {
     /// What Redis held right after the step, for the first key of the step; `None` if Redis is not
     /// read.
     pub(crate) record: Option<Result<StoredRecord, String>>,
+    /// True if the record was read while the requests of the step ran.
+    pub(crate) is_read_meanwhile: bool,
     /// When the result was stored, as far as `Watch` saw it.
     pub(crate) stored: Option<StoredTime>,
     /// That the fault was made, or why it was not.
@@ -130,7 +132,8 @@ pub(crate) struct StoredTime {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct StoredRecord {
     pub(crate) schema: String,
-    /// The state, such as `in-progress`, or `absent`.
+    /// The state, such as `in-progress`; `absent`, or `unrecognised` if Redis keys exist whose
+    /// values the schema does not recognise.
     pub(crate) state: String,
     /// Milliseconds until it expires; `None` if it never does, or this is unknown.
     pub(crate) ttl_ms: Option<u64>,
@@ -248,11 +251,11 @@ impl CheckedService {
         self.holds == Some(false) && self.judgement.is_by_number
     }
 
-    /// Takes a finding back that was not seen again.
-    pub(crate) fn take_back(&mut self) {
+    /// Takes a finding back that was not seen again, or that could not be looked for again.
+    pub(crate) fn take_back(&mut self, why: &str) {
         let message = format!(
-            "{}; not seen again, so effects of earlier requests may have appeared late (with \
-             {{{{key}}}} in --effects, only those of one key count)",
+            "{}; {why}, so effects of earlier requests may have appeared late (with {{{{key}}}} in \
+             --effects, only those of one key count)",
             self.judgement.message
         );
         let shown = std::mem::take(&mut self.judgement.shown);

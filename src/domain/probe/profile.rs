@@ -48,7 +48,8 @@ pub(crate) struct ProfileKey {
 pub(crate) struct ProfileStatuses {
     /// A request without a key.
     pub(crate) missing_key: Vec<u16>,
-    /// A key that was used with another payload.
+    /// A key that was used with another payload. Empty if the specification names no status: then every
+    /// rejection counts.
     pub(crate) mismatch: Vec<u16>,
     /// A request while another one with the key is being processed.
     pub(crate) conflict: Vec<u16>,

@@ -197,8 +197,15 @@ impl ProbeTask {
         self.profile.statuses.conflict.contains(&answer.status)
     }
 
+    /// True if the answer rejects a used key with another payload, as the profile says. If the profile
+    /// names no status, this is any rejection that is not one of a conflict.
     pub(super) fn is_mismatch(&self, answer: &ProbeAnswer) -> bool {
-        self.profile.statuses.mismatch.contains(&answer.status)
+        let named = &self.profile.statuses.mismatch;
+        if named.is_empty() {
+            let is_rejection = matches!(answer.status, 400..=499) && !answer.is_overload();
+            return is_rejection && !self.is_conflict(answer);
+        }
+        named.contains(&answer.status)
     }
 
     /// A time in which a request has begun, but has not ended. Timers are too coarse for a quick

@@ -289,11 +289,24 @@ fn the_time_of_a_stored_result_is_bounded_by_two_reads() {
             "A retry in this time finds no record",
         ),
         ("in-progress", Some(320_000), None, ProbeVerdict::Fail, "still in progress"),
-        ("absent", Some(320_000), None, ProbeVerdict::Inconclusive, "no record for this key"),
+        ("absent", Some(320_000), None, ProbeVerdict::Inconclusive, "no Redis key of this schema"),
         ("failed", Some(18_000), Some(20_700), ProbeVerdict::Reported, "the record is failed"),
     ] {
         assert_verdict(&judged(state, after, before), verdict, text);
     }
+}
+
+#[test]
+fn a_service_that_dies_of_an_unrecognised_value_is_named() {
+    let made = ProbeStepResult { fault: Some(Ok(())), ..ProbeStepResult::default() };
+    let closed = ProbeOutcome::Unanswered("the service closed the connection".to_owned());
+    let retry = ProbeExchange { outcome: closed, ..exchange(500, "-", 20, 29) };
+    let kept = ProbeStepResult { was_kept: Some(Ok(true)), ..ProbeStepResult::default() };
+    let first = sent(vec![exchange(201, "a", 0, 9)]);
+    let results = [count(4), first, made, sent(vec![retry]), kept, count(5)];
+    let judged = judge(&task(), "fault-foreign-value", &results);
+    let text = "found the unrecognised value got no answer (the service closed the connection)";
+    assert_verdict(&judged, ProbeVerdict::Inconclusive, text);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use anstyle::{AnsiColor, Style};
 
 use super::curl::{commands_of_results, commands_of_steps, masked_url, url};
-use super::shown_answer::{MASKED, record_of, shown_body, spread};
+use super::shown_answer::{MASKED, is_read_meanwhile, record_of, shown_body, spread};
 use crate::domain::probe::{
     CHECKS, CheckedService, ProbeDifference, ProbeExchange, ProbeStep, ProbeTask, ProbeVerdict,
     StoredRecord, is_masked_header,
@@ -182,7 +182,11 @@ fn failure(page: &mut Page, checked: &CheckedService) {
         page.text.push_str(&side_by_side(page.view, &shown));
     }
     if let Some(record) = record_of(checked) {
-        page.field("In Redis", &record_words(record));
+        let mut words = record_words(record);
+        if is_read_meanwhile(checked) {
+            words.push_str(" (read when the second request was sent)");
+        }
+        page.field("In Redis", &words);
     }
     let label = page.view.palette.dim("Repeat");
     page.indented(2, &label);
@@ -229,6 +233,12 @@ fn row(
 }
 
 fn record_words(record: &StoredRecord) -> String {
+    if record.state == "unrecognised" {
+        return format!(
+            "a value that {} does not recognise",
+            escape::text(record.schema.as_bytes())
+        );
+    }
     if record.state == "absent" {
         return "no record of this key".to_owned();
     }

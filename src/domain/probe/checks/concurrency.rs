@@ -34,7 +34,8 @@ pub(in crate::domain::probe) const RETRY_AFTER: ProbeCheck = ProbeCheck {
 pub(in crate::domain::probe) const PAYLOADS: ProbeCheck = ProbeCheck {
     id: "concurrent-payloads",
     group: ProbeGroup::Concurrency,
-    title: "of simultaneous requests with one key and different payloads, one succeeds",
+    title: "of simultaneous requests with one key and different payloads, one succeeds, and the \
+            others are rejected with a status of the profile",
     steps: payloads,
     judge: judge_payloads,
 };
@@ -184,8 +185,10 @@ fn answers_of_one_key(
             match compare(task, answer, success) {
                 Results::Same => {}
                 Results::Different => {
+                    let results = different_results(&successes);
+                    let answers = successes.len();
                     return ProbeJudgement::fail(format!(
-                        "two requests got different results ({words})"
+                        "{results} different results in {answers} answers ({words})"
                     ))
                     .showing(&shown);
                 }
@@ -212,8 +215,9 @@ fn answers_of_one_key(
         }
         let mut shown = vec![(step, place)];
         shown.extend(successes.first().map(|(first, _)| (step, *first)));
+        let wanted = super::judging::statuses(&task.profile.statuses.conflict);
         return ProbeJudgement::fail(format!(
-            "a simultaneous request got {} ({words})",
+            "a simultaneous request got {}, and not {wanted} ({words})",
             answer.status
         ))
         .showing(&shown);
@@ -229,6 +233,17 @@ fn answers_of_one_key(
         _ => format!("the answers agree ({words})"),
     };
     ProbeJudgement::pass(message).showing(&two_answers(exchanges, step))
+}
+
+/// How many different results these answers have.
+fn different_results(successes: &[(usize, &ProbeAnswer)]) -> usize {
+    let mut different: Vec<&ProbeAnswer> = Vec::new();
+    for (_, answer) in successes {
+        if different.iter().all(|known| known.is_other_result(answer)) {
+            different.push(answer);
+        }
+    }
+    different.len()
 }
 
 fn judge_retry_after(task: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
@@ -289,8 +304,9 @@ fn payloads_judged(
         let judged = match answer.is_overload() {
             true => ProbeJudgement::inconclusive(format!("the service was overloaded ({words})")),
             false => ProbeJudgement::fail(format!(
-                "a simultaneous request got {} ({words})",
-                answer.status
+                "a simultaneous request got {}, and not {} ({words})",
+                answer.status,
+                rejections(task)
             )),
         };
         return Ok(judged.showing(&[(2, place)]));
@@ -300,6 +316,17 @@ fn payloads_judged(
     }
     let pass = ProbeJudgement::pass(format!("one request succeeded ({words})")).showing(&shown);
     Ok(unless_spread(&results[2], pass))
+}
+
+/// The statuses with which the profile rejects a request with a used key.
+fn rejections(task: &ProbeTask) -> String {
+    let named = &task.profile.statuses;
+    if named.mismatch.is_empty() {
+        return "a 4xx".to_owned();
+    }
+    let mut all = named.conflict.clone();
+    all.extend(named.mismatch.iter().filter(|status| !named.conflict.contains(status)));
+    super::judging::statuses(&all)
 }
 
 /// Judges the numbers of several new keys, each of which was 0 before.
@@ -338,7 +365,9 @@ fn judge_keys(task: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
         if answer.is_success() {
             continue;
         }
-        let is_rejected = task.is_conflict(answer) || task.is_mismatch(answer);
+        // Other rejections, such as 402, can have any cause.
+        let is_rejected =
+            task.is_conflict(answer) || task.profile.statuses.mismatch.contains(&answer.status);
         let judged = match is_rejected && !answer.is_overload() {
             true => ProbeJudgement::fail(format!("a new key was rejected ({words})")),
             false => ProbeJudgement::inconclusive(format!(

@@ -3,7 +3,7 @@
 use super::judging::{
     Executions, Results, answer_of, compare, executions, last, settled, success_of, times,
 };
-use crate::domain::probe::message::ProbeAnswer;
+use crate::domain::probe::message::{ProbeAnswer, ProbeExchange, ProbeOutcome};
 use crate::domain::probe::probe_check::{
     ProbeCheck, ProbeGroup, ProbeJudgement, ProbeStep, ProbeStepResult, RecordFault,
 };
@@ -211,7 +211,7 @@ fn judge_foreign_value(task: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJu
     settled((|| {
         let first = success_of(results[1].exchanges.first(), "the first request")?;
         check_made(&results[2])?;
-        let retry = answer_of(results[3].exchanges.first())?;
+        let retry = results[3].exchanges.first();
         let shown = [(1, 0), (3, 0)];
         let was_kept = match &results[4].was_kept {
             Some(Ok(was_kept)) => Ok(*was_kept),
@@ -223,7 +223,17 @@ fn judge_foreign_value(task: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJu
             Ok(false) => "overwrote or removed the value",
             Err(_) => "it is unknown whether the value was kept",
         };
-        let said = format!("the retry got {} and {left}", retry.status);
+        let said = match retry.map(|retry| &retry.outcome) {
+            Some(ProbeOutcome::Answered(answer)) => {
+                format!("the retry got {} and {left}", answer.status)
+            }
+            Some(ProbeOutcome::Unanswered(why)) => {
+                format!(
+                    "the retry that found the unrecognised value got no answer ({why}) and {left}"
+                )
+            }
+            _ => "the retry was not sent".to_owned(),
+        };
         let counted = executions(task, &results[0], &results[5]);
         if let Executions::Times(count @ 2..) = counted {
             let message = format!("{}; {said}", times(count));
@@ -232,6 +242,9 @@ fn judge_foreign_value(task: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJu
         if was_kept == Ok(false) {
             return Ok(ProbeJudgement::fail(said).showing(&shown));
         }
+        let Some(retry) = retry.and_then(ProbeExchange::answer) else {
+            return Ok(ProbeJudgement::inconclusive(said).showing(&shown));
+        };
         if retry.is_success()
             && let Results::Different = compare(task, first, retry)
         {

@@ -22,7 +22,7 @@ pub(in crate::domain::probe) const EMPTY: ProbeCheck = ProbeCheck {
     group: ProbeGroup::Header,
     title: "an empty key is rejected",
     steps: empty_key,
-    judge: judge_rejected,
+    judge: judge_empty,
 };
 
 pub(in crate::domain::probe) const QUOTED: ProbeCheck = ProbeCheck {
@@ -85,7 +85,11 @@ fn empty_key(task: &ProbeTask) -> Result<Vec<ProbeStep>, String> {
     let key = task.new_key();
     let line = task.template.written("");
     let request = task.template.with_header_lines(&key, &[line]).map_err(|why| why.to_string())?;
-    Ok(vec![ProbeStep::Send(request)])
+    Ok(vec![
+        ProbeStep::CountEffects(request.clone()),
+        ProbeStep::Send(request.clone()),
+        ProbeStep::CountEffects(request),
+    ])
 }
 
 fn quoted_and_bare(task: &ProbeTask) -> Result<Vec<ProbeStep>, String> {
@@ -142,6 +146,33 @@ fn judge_missing(task: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgemen
             ProbeJudgement::inconclusive(format!("it got {status}"))
         } else {
             ProbeJudgement::fail(format!("it got {status}, and not {wanted}"))
+        };
+        Ok(judged.showing(&[(1, 0)]))
+    })())
+}
+
+/// All runs share this key, so a stored answer may be that of an earlier run. Only the profile's
+/// rejection of a key, and an execution that was counted, show what the service does.
+fn judge_empty(task: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
+    settled((|| {
+        let answer = answer_of(results[1].exchanges.first())?;
+        let status = answer.status;
+        let written = task.template.written("");
+        let sent = match written.is_empty() {
+            true => "an empty key".to_owned(),
+            false => format!("the quoted empty string {written}"),
+        };
+        let executed = executions(task, &results[0], &results[2]);
+        let judged = if let Executions::Times(1..) = executed {
+            let message = format!("{sent} was accepted as a key: executed, and answered {status}");
+            ProbeJudgement::fail(message).by_number()
+        } else if task.profile.statuses.missing_key.contains(&status) {
+            ProbeJudgement::pass(format!("{sent} got {status}"))
+        } else {
+            ProbeJudgement::inconclusive(format!(
+                "{sent} got {status}. This is no statement, because an earlier request with this \
+                 key may be the cause"
+            ))
         };
         Ok(judged.showing(&[(1, 0)]))
     })())

@@ -15,7 +15,8 @@ use crate::domain::probe::task::ProbeTask;
 pub(in crate::domain::probe) const PAYLOAD: ProbeCheck = ProbeCheck {
     id: "mismatch-payload",
     group: ProbeGroup::Mismatch,
-    title: "another payload with a used key is rejected",
+    title: "another payload with a used key is rejected with the status of the profile, if it names \
+            one",
     steps: other_payload,
     judge: judge_payload,
 };
@@ -159,7 +160,8 @@ fn payload_judged(
         same_is_rejected("another payload", status)
     } else if task.is_mismatch(other) {
         ProbeJudgement::pass(format!("another payload got {status}"))
-    } else if other.is_overload() {
+    } else if other.is_overload() || task.profile.statuses.mismatch.is_empty() {
+        // Without a status in the profile, this can be a conflict or an error of the service.
         ProbeJudgement::inconclusive(format!("another payload got {status}"))
     } else {
         let wanted = statuses(&task.profile.statuses.mismatch);
@@ -263,8 +265,10 @@ fn judge_url(task: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
         let first = success_of(results[0].exchanges.first(), "the first request")?;
         let (place, other) = last(&results[1]);
         let other = answer_of(other)?;
-        let message = if !other.is_success() {
-            format!("it got {}", other.status)
+        let message = if task.is_mismatch(other) && task.baseline.retries_succeed {
+            format!("it was rejected ({})", other.status)
+        } else if !other.is_success() {
+            format!("no statement: the service answers this URL with {}", other.status)
         } else {
             match compare(task, first, other) {
                 Results::Same => "it got the first result".to_owned(),

@@ -86,9 +86,24 @@ fn send_twice(task: &ProbeTask) -> Result<Vec<ProbeStep>, String> {
 /// The record that was read after a step.
 fn record_of(result: &ProbeStepResult) -> Result<&StoredRecord, ProbeJudgement> {
     match &result.record {
-        Some(Ok(record)) if record.state == "absent" => Err(ProbeJudgement::inconclusive(
-            "the schema has no record for this key, so the service may use another Redis key",
-        )),
+        Some(Ok(record)) if record.state == "unrecognised" => {
+            let key = record.redis_keys.first().cloned().unwrap_or_default();
+            Err(ProbeJudgement::inconclusive(format!(
+                "{} exists, but {} does not recognise its value",
+                String::from_utf8_lossy(&key),
+                record.schema
+            )))
+        }
+        Some(Ok(record)) if record.state == "absent" => {
+            let (when, what) = match result.is_read_meanwhile {
+                true => ("while the handler ran", "takes no lock"),
+                false => ("after the answer", "stores nothing"),
+            };
+            Err(ProbeJudgement::inconclusive(format!(
+                "no Redis key of this schema existed for this key {when}. The service {what}, or \
+                 it uses another Redis key"
+            )))
+        }
         Some(Ok(record)) => Ok(record),
         Some(Err(why)) => {
             Err(ProbeJudgement::inconclusive(format!("the record cannot be read: {why}")))

@@ -1,0 +1,204 @@
+//! What `probe` says of a check: only what was sent, and only what the answers show.
+
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use crate::outside::{FixedService, answer, created, probe};
+use crate::stage::{PAYMENT, Stage, verdicts};
+use crate::support::probe_service::Variant;
+use crate::support::{Home, Server};
+
+/// A service that makes a payment for each request, whatever its key is.
+fn payment(number: usize) -> String {
+    created(&format!("{{\"id\":\"pay-{number}\"}}"))
+}
+
+/// Whether the title of a check holds, and its message.
+fn found(service: &FixedService, id: &str, words: &[&str]) -> (Option<bool>, String) {
+    let given = ["probe", &service.url, "-d", PAYMENT, "-o", "json", "--only", id];
+    let run = Home::with("").run(&[&given[..], words].concat());
+    let check = run.json()["checks"][0].clone();
+    (check["holds"].as_bool(), check["message"].as_str().unwrap().to_owned())
+}
+
+#[test]
+fn the_lines_of_a_key_with_a_tab_send_a_tab() {
+    let service = FixedService::answering(|_, request| match request.contains("\tx") {
+        true => created("{}"),
+        false => answer("400 Bad Request", "{}"),
+    });
+    let words = [&service.url, "-d", PAYMENT, "--dry-run", "--only", "key-control"];
+    let text = probe(&words).exits(0).text();
+    let lines = &text[text.find("# key-control").unwrap()..];
+    let output = Command::new("bash").args(["-c", lines]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(said.contains("201 Created"), "{lines}\n{said}");
+}
+
+/// Rule: --request-timeout is the limit that counts. Revert: with 2 s more, the service passes.
+#[test]
+fn an_answer_after_the_time_limit_is_no_answer() {
+    let service = FixedService::answering(|number, _| {
+        thread::sleep(Duration::from_millis(1_500));
+        payment(number)
+    });
+    let words = ["-d", PAYMENT, "--request-timeout", "1s", "--only", "concurrent-keys"];
+    let run = probe(&[&[service.url.as_str()], &words[..]].concat()).exits(5);
+    run.says("no whole answer within 1s; it came after 1.");
+    let hanging = FixedService::answering(|_, _| {
+        thread::sleep(Duration::from_secs(60));
+        String::new()
+    });
+    let run = probe(&[&[hanging.url.as_str()], &words[..]].concat()).exits(5);
+    run.says("no whole answer within 1s");
+}
+
+/// Rule: all runs share the empty key, so a stored answer may be that of an earlier run.
+#[test]
+fn an_empty_key_shows_only_what_no_earlier_run_can_cause() {
+    let answering = |status: &'static str| {
+        FixedService::answering(move |number, request| match request.contains(": \"\"") {
+            true => answer(status, "{}"),
+            false => payment(number),
+        })
+    };
+    let sent = "the quoted empty string \"\" got ";
+    for (status, holds, says) in [
+        ("400 Bad Request", Some(true), "400"),
+        ("422 Unprocessable Content", None, "422. This is no statement"),
+        ("409 Conflict", None, "409. This is no statement"),
+        ("201 Created", None, "201. This is no statement"),
+    ] {
+        let (is_held, message) = found(&answering(status), "key-empty", &[]);
+        assert_eq!(is_held, holds, "{message}");
+        assert!(message.starts_with(&format!("{sent}{says}")), "{message}");
+    }
+}
+
+#[test]
+fn an_empty_key_that_is_executed_is_found() {
+    let payments = Arc::new(AtomicUsize::new(0));
+    let service = FixedService::answering(move |number, request| {
+        if request.starts_with("GET") {
+            return created(&payments.load(Ordering::SeqCst).to_string());
+        }
+        payments.fetch_add(1, Ordering::SeqCst);
+        payment(number)
+    });
+    let (holds, message) = found(&service, "key-empty", &["--effects", &service.url]);
+    assert_eq!(holds, Some(false), "{message}");
+    assert!(message.contains("\"\" was accepted as a key: executed"), "{message}");
+}
+
+/// Rule: a value that the schema does not know, and no Redis key at all, are two causes.
+#[test]
+fn a_lock_that_is_not_found_has_the_cause_that_was_seen() {
+    for (stores, says) in [
+        (true, "exists, but express does not recognise its value"),
+        (false, "no Redis key of this schema existed for this key while the handler ran. The"),
+    ] {
+        let server = Server::start();
+        let redis = redis::Client::open(server.url()).unwrap();
+        let service = FixedService::answering(move |number, request| {
+            let key = request.split("idemctl-probe-").nth(1).unwrap().split('"').next().unwrap();
+            if stores {
+                let key = format!("idem:idemctl-probe-{key}");
+                let mut link = redis.get_connection().unwrap();
+                redis::cmd("SET").arg(key).arg("zzz").exec(&mut link).unwrap();
+            }
+            thread::sleep(Duration::from_millis(100));
+            payment(number)
+        });
+        let words = ["--schema", "express", "-o", "json", "--faults"];
+        let only = ["--only", "record-lock,fault-lock-deleted"];
+        let given = ["probe", &service.url, "-d", PAYMENT];
+        let run = server.idemctl(&[&given[..], &words, &only].concat());
+        let (_, message) = &verdicts(&run)["record-lock"];
+        assert!(message.contains(says), "{message}");
+        let (_, fault) = &verdicts(&run)["fault-lock-deleted"];
+        let of_fault = if stores { says } else { "no Redis key of this schema exists" };
+        assert!(fault.contains(of_fault), "{fault}");
+    }
+}
+
+/// Rule: Stripe and Square publish no status for another payload, so each rejection counts.
+#[test]
+fn a_status_that_no_source_names_does_not_judge() {
+    let stage = Stage::new("express", None);
+    let only = ["--only", "mismatch-payload,concurrent-payloads"];
+    let run = stage.probe(&[&["--profile", "stripe"], &only[..]].concat());
+    let found = verdicts(&run);
+    assert_eq!(found["mismatch-payload"].0, "pass", "{found:?}");
+    let (verdict, message) = &found["concurrent-payloads"];
+    assert_eq!(verdict, "reported", "{found:?}");
+    assert!(message.starts_with("one request succeeded"), "{message}");
+    // A conflict is not this rejection.
+    let other = Stage::new("express", Some(Variant::IgnoresPayload));
+    let run = other.probe(&[&["--profile", "stripe"], &only[..]].concat()).exits(1);
+    assert_eq!(verdicts(&run)["mismatch-payload"].0, "fail", "{}", run.all());
+}
+
+#[test]
+fn effects_without_a_number_say_what_there_is() {
+    let service = FixedService::answering(|number, request| match request.starts_with("GET") {
+        true => created("{\"count\":572}"),
+        false => payment(number),
+    });
+    let words = ["-d", PAYMENT, "-o", "json", "--only", "concurrent-one-effect"];
+    let effects = ["--effects", &service.url, "--effects-at", "/total"];
+    let run = probe(&[&[service.url.as_str()], &words[..], &effects].concat());
+    let says = "nothing at /total. Its JSON is an object with the members count";
+    assert!(run.all().contains(says), "{}", run.all());
+}
+
+/// Rule: what was found before the service died is written.
+#[test]
+fn a_service_that_dies_leaves_what_was_found() {
+    let service = FixedService::answering(|number, _| match number {
+        0..12 => payment(number),
+        _ => String::new(),
+    });
+    let home = Home::with("");
+    let file = home.path().join("junit.xml");
+    let junit = file.to_str().unwrap();
+    let words = ["probe", &service.url, "-d", PAYMENT, "-o", "json", "--junit", junit];
+    let run = home.run(&words).exits(5);
+    run.says("the service gave no answer any more, in 3 checks in a row (");
+    let found = verdicts(&run);
+    assert_eq!(found.len(), 40);
+    // The payments of a retry differ here.
+    assert_eq!(found["replay-at-once"].0, "pass", "{found:?}");
+    let (verdict, message) = &found["key-missing"];
+    assert_eq!(verdict, "inconclusive", "{found:?}");
+    assert!(message.contains("it was not made, because the service gave no answer"), "{message}");
+    assert!(std::fs::read_to_string(&file).unwrap().contains("replay-at-once"));
+    let page = home.run(&["probe", &service.url, "-d", PAYMENT]).exits(5);
+    assert!(page.text().is_empty(), "the first request gets no answer: {}", page.all());
+}
+
+#[test]
+fn different_results_are_counted() {
+    let service = FixedService::answering(|number, request| match request.contains("/payments?") {
+        true => answer("404 Not Found", "{}"),
+        false => payment(number),
+    });
+    let words = ["--only", "concurrent-answers,mismatch-url", "--rounds", "1", "-o", "json"];
+    // A retry gets another payment, so a difference would show nothing.
+    let run = probe(&[&[service.url.as_str(), "-d", PAYMENT], &words[..]].concat());
+    let (_, message) = &verdicts(&run)["mismatch-url"];
+    assert_eq!(message, "no statement: the service answers this URL with 404");
+    let stage = Stage::new("express", Some(Variant::NoLock));
+    let run = stage.probe(&["--only", "concurrent-answers", "--rounds", "1"]).exits(1);
+    let (_, message) = &verdicts(&run)["concurrent-answers"];
+    assert!(message.starts_with("20 different results in 20 answers"), "{message}");
+}
+
+#[test]
+fn a_record_that_was_read_between_two_answers_says_so() {
+    let stage = Stage::new("express", Some(Variant::NoLock));
+    let run = stage.probe_as("table", &["--only", "timeout-retry-early"]).exits(1);
+    run.shows("(read when the second request was sent)");
+}
