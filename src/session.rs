@@ -25,8 +25,6 @@ use crate::terminal::ui::Ui;
 /// How long to wait for replicas if the operator sets no limit.
 const WAIT: Duration = Duration::from_secs(1);
 
-/// One run of idemctl. Every command receives it. (A context is a server in the config file, with its
-/// settings: the session's, if one was chosen, is in `settings`.)
 /// One run of idemctl. Every command receives it. Not to be confused with a context, which is a
 /// server of the config file: `settings` has the one that this run uses, if any.
 pub struct Session {

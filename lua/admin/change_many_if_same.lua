@@ -143,7 +143,7 @@ local function letter_beside(i, letter)
   local deadline, is_exact = deadline_of(keys[i])
   may_not_ask = may_not_ask or deadline == -3
   if letter == 'A' then
-    -- A record is gone only if all of its keys are.
+    -- A record is gone only if all of its keys that change are.
     return (roles[i] == '*' and deadline ~= -2) and 'C' or 'A'
   end
   if deadline == -2 or roles[i] == '-' then

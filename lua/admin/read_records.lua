@@ -1,7 +1,7 @@
 -- read_records: read Redis keys in one step; writes nothing, so EVAL_RO runs it too.
 --
 -- KEYS[1..n]  keys         the Redis keys of one record, or of a few, e.g. idem:started:{key} and idem:result:{key}
--- ARGV[1]     head_length  bytes of each value to return; 0 none, -1 all
+-- ARGV[1]     head_length  bytes of each value to return; 0 none; -1 all, and the checksum of a value that is not a string
 -- ARGV[2]     detail       0 for the usual, 1 to tell checksums as well, -1 to leave out what takes long: idle time and memory
 --
 -- Replies
@@ -47,6 +47,7 @@ local function checksum_of_elements(key, count)
   return type(dump) == 'string' and string.sub(dump, -8) or ''
 end
 
+-- The reply begins with the time, milliseconds since 1970; -1 if TIME is refused. Then for each key:
 -- type      none, string, hash, list, set, zset, stream, or a module's type
 -- pttl      milliseconds left; -1 no expiry, -2 absent
 -- deadline  when it expires, milliseconds since 1970; -1 no expiry, -2 absent, -3 refused
@@ -54,7 +55,8 @@ end
 -- idle      seconds since the value was last used; -1 absent, refused, or under an LFU policy
 -- memory    bytes the key takes in the server; -1 absent or refused
 -- length    bytes of a string, or elements of anything else; -1 if unknown
--- checksum  the last 8 bytes of DUMP, of a string that is longer than its head, and of anything else; empty unless asked for
+-- checksum  the last 8 bytes of DUMP, of a string that is longer than its head, and of anything else; empty unless detail is 1, or
+--           head_length is -1 and it is not a string, and empty for too many elements
 -- head      the first bytes of a string, the fields of a hash that may be read; empty for anything else
 -- end       of a hash without expiry: when its last field expires, milliseconds since 1970; else -1
 local function read_key(key)

@@ -18,7 +18,7 @@ pub(crate) use connection::{ConnectionArgs, TlsArgs};
 pub(crate) use display::{DisplayArgs, Format, Output, ShowArgs, Sort, TabularOutput, without};
 pub(crate) use junit::JunitArgs;
 pub(crate) use keys::KeysArgs;
-pub(crate) use scan_options::{PageArgs, RateArgs, ScanArgs};
+pub(crate) use scan_options::{RateArgs, ScanArgs, ScanCountArgs};
 pub(crate) use schemas::{SchemaArgs, SchemaFolderArgs};
 pub(crate) use select::{FilterArgs, SelectArgs, StateArg, ThresholdArgs, finding_codes};
 pub(crate) use watch::{FollowArgs, WatchArgs};

@@ -19,7 +19,7 @@ pub(crate) struct ScanArgs {
 
     /// How much at a time.
     #[command(flatten)]
-    pub(crate) page: PageArgs,
+    pub(crate) page: ScanCountArgs,
 }
 
 impl ScanArgs {
@@ -52,7 +52,7 @@ pub(crate) struct RateArgs {
 /// How much of the keyspace is scanned at a time.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Scan")]
-pub(crate) struct PageArgs {
+pub(crate) struct ScanCountArgs {
     /// COUNT of each SCAN command [default: 500, and up to 2000 if the server is far away]
     ///
     /// Smaller values delay other clients less; larger values need fewer round trips.
@@ -60,7 +60,7 @@ pub(crate) struct PageArgs {
     pub(crate) scan_count: Option<u32>,
 }
 
-impl PageArgs {
+impl ScanCountArgs {
     /// The options as the store takes them.
     pub(crate) fn scan_options(&self) -> ScanOptions {
         ScanOptions { page: self.scan_count, ..ScanOptions::default() }

@@ -1,4 +1,4 @@
-//! The record of the changes of a run: a value is in the backup before it is removed, and the
+//! Notes the changes of a run: a value is in the backup before it is removed, and the
 //! change is in the audit log afterwards.
 
 use std::path::PathBuf;
@@ -24,16 +24,16 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Opens the backup and the audit log before anything is changed. Only a removal needs a
-    /// backup.
+    /// Opens the backup and the audit log before anything is changed. Only a change that may lose a
+    /// value needs a backup (`backs_up`).
     pub fn open(
         session: &mut Session,
         args: &ChangeArgs,
         command: &'static str,
-        removes: bool,
+        backs_up: bool,
     ) -> Result<Self> {
         let audit_log = AuditLog::open_or_do_without(session, args, command)?;
-        Self::over(audit_log, session, args, command, removes)
+        Self::over(audit_log, session, args, command, backs_up)
     }
 
     /// Like [`Self::open`], for a run that undoes an operation, or part of it.
@@ -54,9 +54,9 @@ impl Journal {
         session: &mut Session,
         args: &ChangeArgs,
         command: &'static str,
-        removes: bool,
+        backs_up: bool,
     ) -> Result<Self> {
-        let file = if removes { args.backup_file(session, command)? } else { None };
+        let file = if backs_up { args.backup_file(session, command)? } else { None };
         let backup = match file {
             Some(file) => Some(Backup::create(&file)?.by(audit_log.maker())),
             None => None,
@@ -75,8 +75,8 @@ impl Journal {
     /// them: no change without an outcome was made. A master of a cluster that does not answer
     /// stops nothing; [`Journal::close`] reports it.
     ///
-    /// The error is the error of [`Writer::apply`], or partial if earlier changes could not be
-    /// noted.
+    /// The error is the error of [`Writer::apply`], or `Exit::Partial` if earlier changes could not
+    /// be noted.
     pub async fn apply(
         &mut self,
         writer: &Writer,
@@ -190,7 +190,7 @@ impl Journal {
     /// `after`, or for each one if the record after the step is unknown.
     ///
     /// # Errors
-    /// Partial: the change was made and could not be noted.
+    /// `Exit::Partial`: the change was made and could not be noted.
     pub async fn note_step(
         &mut self,
         writer: &Writer,
@@ -222,7 +222,7 @@ impl Journal {
     /// Notes Redis keys that were left as they were although the rest of their record was changed.
     ///
     /// # Errors
-    /// Partial: earlier changes could not be noted.
+    /// `Exit::Partial`: earlier changes could not be noted.
     pub async fn note_left(
         &mut self,
         writer: &Writer,
@@ -244,7 +244,7 @@ impl Journal {
     /// Closes the backup and the audit log. Returns the backup's file, and how the run `ended`. A
     /// backup that contains nothing is deleted.
     ///
-    /// The error is the run's own, or partial if the last changes could not be noted.
+    /// The error is the run's own, or `Exit::Partial` if the last changes could not be noted.
     pub async fn close<T>(
         mut self,
         ended: Result<T>,
@@ -282,8 +282,8 @@ pub struct JournalStep<'a> {
 
 /// The log's lines of a change: for each Redis key, what the change left, as far as it is known.
 fn log_lines(change: &Change, action: KeyAction, outcome: Outcome) -> Vec<Noted<'_>> {
-    let mut lines = Vec::with_capacity(change.target_indexes.len());
-    for key in change.targets() {
+    let mut lines = Vec::with_capacity(change.changed_indexes.len());
+    for key in change.changed_keys() {
         let seen = || KeyIdentity::of(key).written();
         let (before, after) = match outcome {
             Outcome::Expires(at) => (seen(), seen().map(|seen| seen.expiring_about(at))),

@@ -1,5 +1,6 @@
-//! A service's own step, executed manually on one record: predicted, confirmed, backed up, executed
-//! only if the record is as it was shown, logged, and read back.
+//! A service's own step, executed manually on one record: confirmed, backed up, executed only if
+//! the record is as it was shown, and logged. The caller predicts the reply. If the reply is lost,
+//! the record is read back.
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -41,7 +42,7 @@ pub struct ManualStep<'a> {
     /// True if idemctl takes a lock for the step, in the transaction of the step's first call. Only
     /// whether, and not which: a lock may contain the time, so it is built right before the call.
     pub needs_step_lock: bool,
-    /// The Redis key that the audit log names, by its index in the record.
+    /// The Redis key that the audit log names if none changed, by its index in the record.
     pub key_index: usize,
     /// What the operator is asked.
     pub question: &'static str,
@@ -76,8 +77,8 @@ impl ManualStep<'_> {
     /// code is [`Exit::No`] unless the step succeeded.
     ///
     /// # Errors
-    /// Changed: the record is no longer as it was shown, and nothing was done. Outcome unknown,
-    /// partial, not confirmed, and the server's errors.
+    /// `Exit::Changed`: the record is no longer as it was shown, and nothing was done. Also an
+    /// unknown outcome, `Exit::Partial`, a missing confirmation, and the server's errors.
     pub async fn run(
         &self,
         session: &mut Session,
@@ -188,9 +189,9 @@ impl ManualStep<'_> {
     /// call before.
     ///
     /// # Errors
-    /// Changed: the record is no longer as it was shown. Partial: a call before changed something.
-    /// Outcome unknown: the reply was lost, and reading back did not tell. The server cannot be
-    /// read, or does not tell a time that the step needs.
+    /// `Exit::Changed`: the record is no longer as it was shown. `Exit::Partial`: a call before
+    /// changed something. An unknown outcome: the reply was lost, and reading back did not tell.
+    /// The server cannot be read, or does not tell a time that the step needs.
     async fn execute_calls(
         &self,
         writer: &Writer,
@@ -467,7 +468,8 @@ enum CallFailed {
     /// The call was sent, and no reply tells its outcome. `now` is the record afterwards, if it can
     /// be read.
     Lost { now: Option<Observation>, why: StoreError, sent_to: String },
-    /// The server replied with an error to the call, e.g. because the Redis user may not send it.
+    /// The server replied to the call with an error about itself or the Redis user, e.g. because
+    /// the user may not send it. An error of the service's own script is a reply.
     ErrorReply(StoreError),
     /// The call had no effect: it was not sent, or its transaction was not executed.
     NotSent(StoreError),

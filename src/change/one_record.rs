@@ -15,7 +15,7 @@ use crate::store::ReadLimit;
 use crate::store::read::lookup::Lookup;
 
 /// Reads the record that a step is made on. If several schemas are read, it is the one of the
-/// schema that has a record there.
+/// schema that has a record there. A schema without a fixed prefix counts only if KEY names it.
 ///
 /// # Errors
 /// Usage: several schemas, no key, a KEY that names two records, or a schema that idemctl only
@@ -29,7 +29,7 @@ pub async fn find_record(session: &mut Session, args: &StepArgs) -> Result<Recor
     let lookup = Lookup {
         first_read: ReadLimit::Whole,
         thresholds: Thresholds::default(),
-        includes_results_of_others: false,
+        includes_less_specific_results: false,
     };
     let keys = vec![Given::word(args.key.as_bytes())];
     let mut found = interruptible(lookup.find(&mut reader, &catalog, keys)).await?;
@@ -108,7 +108,8 @@ async fn find_under_schema(session: &mut Session, args: &StepArgs) -> Result<Rec
         let names: Vec<_> = there.iter().map(Name::of).collect();
         return Err(CommandError::usage(name::ambiguous(key, &names)).hint(name::HINT).into());
     }
-    // If no record is there, a KEY that looks like a Redis key is taken for one.
+    // If no record is there, the first candidate counts. It takes a KEY that looks like a Redis key
+    // for one.
     let Some(mut record) = there.into_iter().chain(absent).next() else {
         let message = format!("{} is not a key of this schema", escape::text(key));
         return Err(CommandError::usage(message).into());
@@ -166,7 +167,7 @@ pub fn undescribed(schema: &Schema, step: &str) -> CommandError {
 }
 
 fn only_schema(catalog: &Catalog, key: &[u8]) -> Result<(), CommandError> {
-    if catalog.is_named() && catalog.chosen().len() == 1 {
+    if catalog.names_schemas() && catalog.chosen().len() == 1 {
         return Ok(());
     }
     let names: Vec<_> = catalog.chosen().iter().map(|schema| schema.name.as_str()).collect();

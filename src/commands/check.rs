@@ -118,7 +118,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let is_nothing = health.records + health.foreign + health.found.total() == 0;
     // Schemas that the operator named may have no records yet. If one of them was skipped, its
     // records may be those keys.
-    let may_be_empty = catalog.is_named() && catalog.skipped().next().is_none();
+    let may_be_empty = catalog.names_schemas() && catalog.skipped().next().is_none();
     if health.gap.is_none() && is_nothing && !may_be_empty {
         health.gap = nothing_covered(&reader).await?;
     }
@@ -153,7 +153,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
 
 /// The schemas that are checked; `None` if all are, because none were named.
 fn named(session: &Session, catalog: &Catalog, args: &SchemaArgs) -> Option<CheckedSchemas> {
-    if !catalog.is_named() {
+    if !catalog.names_schemas() {
         return None;
     }
     // Skipped schemas are not named, and a schema with several prefixes is named once.

@@ -6,19 +6,20 @@
 //!    (`domain/manual/`), chooses owner and fingerprint, and builds the `StepInputs`: the values of
 //!    the placeholders in the schema's calls. If the step needs a lock that the record lacks, one
 //!    is taken in the transaction of the first call. `domain/manual/predict.rs` predicts the reply.
-//! 3. If the reply predicts that the response is stored, and the schema describes begin,
+//! 3. If it is predicted that the response is stored, and the schema describes begin,
 //!    `sim/rehearsal.rs` executes the step and the next request on a temporary local Redis, and
 //!    `change/completion/rehearsal.rs` prints what that showed.
-//! 4. `change/manual_step.rs` asks for confirmation, writes the backup, and lets
-//!    `domain/step/executor.rs` execute the schema's calls until a reply decides.
+//! 4. `change/manual_step.rs` asks for confirmation, writes the backup with `change/journal.rs`,
+//!    and lets `domain/step/executor.rs` execute the schema's calls until a reply decides.
 //!    `domain/step/reply.rs` matches each reply with those of the schema.
 //! 5. `store/change/guarded_step.rs` sends each call between WATCH and EXEC, so that it has no
-//!    effect if the record changed. It does so as a `ChangeAttempt` of `store/change/writer.rs`,
-//!    which detects a failover and waits for replicas. Each call has a connection of its own:
+//!    effect if the record changed. `store/change/identity_commands.rs` reads the record before and
+//!    after the call. All this is a `ChangeAttempt` of `store/change/writer.rs`, which detects a
+//!    failover after it and waits for replicas. Each call has a connection of its own:
 //!    `store/connection/connection.rs` queues the bytes, and `transport.rs` writes them while it
 //!    waits for the reply.
-//! 6. `manual_step.rs` logs and prints the outcome. The exit code is 0 if the step succeeded, 1 if
-//!    it was rejected, and that of the error if one ended it.
+//! 6. `manual_step.rs` logs (`journal.rs`) and prints the outcome. The exit code is 0 if the step
+//!    succeeded, 1 if it was rejected, and that of the error if one ended it.
 
 mod given_body;
 

@@ -168,7 +168,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         }
     }
     let is_sampled =
-        need == SampleNeed::Records || need == SampleNeed::Schemas && !catalog.is_named();
+        need == SampleNeed::Records || need == SampleNeed::Schemas && !catalog.names_schemas();
     let started = Instant::now();
     let (sample, first_look) = if is_sampled {
         interruptible(async { Ok(record_sample::read(&client, &catalog, started).await?) }).await?
@@ -221,7 +221,8 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     }
     let mut statements = doctor::judge(&facts, is_chosen);
     // Without names, a sample shows which schemas are in use, and it need not show all.
-    let are_all = catalog.is_named() || facts.sample.as_ref().is_ok_and(|sample| sample.is_all);
+    let are_all =
+        catalog.names_schemas() || facts.sample.as_ref().is_ok_and(|sample| sample.is_all);
     histories.show(&mut statements, &schemas, are_all).await?;
     let now = humantime::format_rfc3339_seconds(session.now()).to_string();
     let today = now.split('T').next().unwrap_or_default();
@@ -292,7 +293,7 @@ fn show(
     let detail = PageDetail {
         place: &place,
         schemas: &schemas,
-        are_named: catalog.is_named(),
+        are_named: catalog.names_schemas(),
         shows_servers: facts.nodes.len() > 1,
         is_verbose: session.ui.is_verbose(),
     };

@@ -59,7 +59,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let lookup = Lookup {
         first_read: ReadLimit::Whole,
         thresholds: Thresholds::default(),
-        includes_results_of_others: false,
+        includes_less_specific_results: false,
     };
     let millis = age::millis(args.time);
     let action = LockAction {

@@ -77,7 +77,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let lookup = Lookup {
         first_read: ReadLimit::Whole,
         thresholds: args.thresholds.thresholds(),
-        includes_results_of_others: false,
+        includes_less_specific_results: false,
     };
     let locks = NamedLocks::find(session, &catalog, &lookup, keys, UNLOCK, decide).await?;
     if is_one {

@@ -4,11 +4,11 @@
 //! 1. `domain/record/locate.rs` lists the Redis keys that KEY may mean under each schema.
 //! 2. `store/read/lookup.rs` reads them: `reader.rs` calls `lua/admin/read_records.lua`, which
 //!    receives the Redis keys and returns type, expiry and value of each.
-//! 3. `store/cluster/routing.rs` passes the call to the node of the key (a single server is a
-//!    cluster of one node). `cluster/node.rs` opens the connection, whose first bytes are AUTH and
-//!    SELECT, and prepends its options (CLIENT; the first connection to a server sends HELLO
-//!    before). `store/connection/connection.rs` queues the bytes, and `connection/transport.rs`
-//!    writes them to the socket while it waits for the reply.
+//! 3. `store/cluster/routing.rs` passes the call to the node of the key (or to the one server, if
+//!    it is no cluster). `cluster/node.rs` opens the connection, whose first bytes are AUTH and
+//!    SELECT, and prepends its options (CLIENT; the first connection of a run, to whichever node
+//!    of a cluster, sends HELLO before). `store/connection/connection.rs` queues the bytes, and
+//!    `connection/transport.rs` writes them to the socket while it waits for the reply.
 //! 4. Back: `connection/resp.rs` parses the reply, and `store/read/script_reply.rs` turns it into
 //!    an `Observation`.
 //! 5. `locate.rs` tries each schema: `domain/record/decode.rs` decodes the values, and for a schema
@@ -233,7 +233,7 @@ fn lookup(args: &Args) -> Lookup {
     Lookup {
         first_read,
         thresholds: args.thresholds.thresholds(),
-        includes_results_of_others: true,
+        includes_less_specific_results: true,
     }
 }
 
@@ -263,7 +263,7 @@ async fn inspect(
     for result in &results {
         report(session, catalog, &reader, result);
     }
-    if results.iter().any(|result| result.why_unread.is_some()) && !catalog.is_named() {
+    if results.iter().any(|result| result.why_unread.is_some()) && !catalog.names_schemas() {
         session.ui.hint("pass --schema NAME to read only that schema's keys");
     }
     if !reader.keeps_idle_times() {

@@ -8,23 +8,26 @@
 //!    `store/read/keyspace_scan.rs`, and `store/read/scan_page.rs` sends SCAN, with the reads of
 //!    the page before, on the connection of each node. Named keys are read as `inspect` reads them.
 //! 3. `change/bulk/bulk_run.rs` counts the records (`change/bulk/selected_counts.rs`), unless --yes
-//!    or --confirm makes that unnecessary. It then changes them in batches, while
-//!    `change/bulk/read_ahead.rs` reads the next ones. `change/bulk/recheck.rs` selects each record
-//!    again. It also reads it again, unless it was read exactly enough within the last second.
+//!    or --confirm makes that unnecessary. It then changes them in batches of up to 500 records,
+//!    while `change/bulk/read_ahead.rs` reads the next ones. `change/bulk/recheck.rs` selects each
+//!    record again. It also reads it again, unless it was read exactly enough within the last
+//!    second.
 //! 4. `change/bulk/change_batch.rs` and `change/journal.rs` pass the batch to
 //!    `store/change/apply.rs`. It writes and syncs the backup of a few calls before it makes them.
-//! 5. `store/change/batch.rs` builds each call of `lua/admin/change_many_if_same.lua`: the Redis
-//!    keys, what was read at each, and the command. `store/change/writer.rs` detects a failover
-//!    before the call, and waits for replicas after it. In between, `store/change/send.rs` sends
-//!    the call, and reads the records back if the reply is lost. The script compares every record
-//!    first, then changes those that are unchanged.
-//! 6. `store/cluster/routing.rs` and `store/cluster/node.rs` choose the node (a single server is a
-//!    cluster of one node). `store/connection/connection.rs` queues the bytes, and
-//!    `store/connection/transport.rs` writes them to the socket.
+//! 5. `store/change/batch.rs` splits the batch into smaller ones, and builds each call of
+//!    `lua/admin/change_many_if_same.lua`: the Redis keys, what was read at each, and the command.
+//!    `store/change/writer.rs` notes the masters before the call. After it, it detects a failover
+//!    and waits for replicas. In between, `store/change/send.rs` sends the call, and reads the
+//!    records back if the reply is lost. The script compares every record first, then changes those
+//!    that are unchanged.
+//! 6. `store/cluster/routing.rs` and `store/cluster/node.rs` choose the node (or the one server, if
+//!    it is no cluster). On a cluster, `store/cluster/scripted.rs` calls the script by its digest,
+//!    and again with its text after NOSCRIPT. `store/connection/connection.rs` queues the bytes,
+//!    and `store/connection/transport.rs` writes them to the socket.
 //! 7. Back: each change has an `Outcome`, which `change_batch.rs` counts in `OutcomeCounts`; the
 //!    journal logs what was done or is unknown. `print_outcome` prints the counts, and returns an
 //!    error or an interruption with its exit code (`exit::between`). Otherwise `exit_after_changes`
-//!    and `with_named_keys` decide it.
+//!    and `with_named_keys` decide it, with `exit_after` of `change/summary.rs`.
 
 mod limit;
 mod rule;
@@ -36,7 +39,7 @@ use clap::Args as ClapArgs;
 
 use self::limit::LimitArgs;
 use self::rule::{ChoiceArgs, PurgeRule};
-use crate::args::{ChangeArgs, Output, PageArgs, SchemaArgs, ThresholdArgs};
+use crate::args::{ChangeArgs, Output, ScanCountArgs, SchemaArgs, ThresholdArgs};
 use crate::change::bulk::{BulkOptions, BulkRule as _, BulkRun};
 use crate::change::{exit_after, print_read_back, print_too_large, require_finished, write_report};
 use crate::domain::change::outcome_counts::{Ended, OutcomeCounts};
@@ -87,7 +90,7 @@ pub struct Args {
     choice: ChoiceArgs,
 
     #[command(flatten)]
-    page: PageArgs,
+    page: ScanCountArgs,
 
     #[command(flatten)]
     change_args: ChangeArgs,

@@ -54,7 +54,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     if let Some(count) = args.seed {
         let (schemas, left_out) = session.sparing(
             catalog.chosen().to_vec(),
-            catalog.is_named(),
+            catalog.names_schemas(),
             Schema::unwritten_because,
         )?;
         // Only a detail, because the operator need not do anything about a schema without records.

@@ -177,7 +177,7 @@ impl Session {
         let candidates = if wants_all { catalog.all() } else { catalog.chosen() };
         let mut wanted = Vec::new();
         for schema in candidates {
-            if wants_all || catalog.is_named() || is_default(schema) {
+            if wants_all || catalog.names_schemas() || is_default(schema) {
                 wanted.push(Arc::clone(schema));
             }
         }
@@ -188,7 +188,8 @@ impl Session {
                 ));
             }
         }
-        let (executed, left_out) = self.sparing(wanted, catalog.is_named() && !wants_all, lacks)?;
+        let (executed, left_out) =
+            self.sparing(wanted, catalog.names_schemas() && !wants_all, lacks)?;
         for line in &left_out {
             self.ui.warning(line);
         }

@@ -1,5 +1,5 @@
 //! Keys that the operator names on the command line, in a file or on stdin. They are read twice,
-//! first to count them and then to process them.
+//! first to find repeated keys and then to process them.
 
 use std::collections::HashSet;
 use std::collections::hash_map::RandomState;

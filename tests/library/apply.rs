@@ -235,7 +235,7 @@ fn a_part_that_changed_between_look_and_act_keeps_the_whole_record() {
     let mut changes: Vec<_> =
         look(&library, records.collect(), 256).into_iter().map(change).collect();
     for change in &mut changes {
-        change.target_indexes = vec![0, 1, 2];
+        change.changed_indexes = vec![0, 1, 2];
         change.backed_up = vec![0, 1, 2];
     }
     server.set(&part(1, "hash"), "c3d4", 200_000);

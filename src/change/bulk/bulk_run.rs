@@ -1,5 +1,6 @@
 //! One run of `purge` or `sweep`: the records that a rule selects are counted and changed, and the
-//! outcome of each is counted.
+//! outcome of each is counted. A batch here is up to 500 records; `store/change/batch.rs` splits it
+//! into the smaller batches that are sent together.
 
 use std::convert::Infallible;
 use std::future::pending;
@@ -128,7 +129,7 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
     /// Ends a run that changes nothing.
     ///
     /// # Errors
-    /// Partial: nodes of a cluster were left out.
+    /// `Exit::Partial`: nodes of a cluster were left out.
     pub fn end_unchanged(self, session: &mut Session) -> Result<Exit> {
         if self.writer.is_none() {
             session.ui.status("dry run: nothing was changed");
@@ -145,7 +146,7 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
     /// audit log are open, the run itself counts as [`Ended::NothingTried`].
     ///
     /// # Errors
-    /// As every change; partial if nodes of a cluster were left out.
+    /// As every change; `Exit::Partial` if nodes of a cluster were left out.
     pub async fn change(
         &mut self,
         session: &mut Session,
@@ -294,8 +295,8 @@ impl<R: BulkRule> ChangeLoop<'_, R> {
 
     /// Scan, recheck, back up, compare and change, count: for one batch after the other.
     ///
-    /// Returns, beside how the changes ended, why a node of a cluster could not be asked, if
-    /// nothing worse ended them.
+    /// Returns, beside how the changes ended, why some records could not be read, if nothing worse
+    /// ended them.
     ///
     /// # Errors
     /// As every change; `outcomes` has those so far.
@@ -335,7 +336,7 @@ impl<R: BulkRule> ChangeLoop<'_, R> {
                 return Ok((Ended::Interrupted, None));
             };
             let mut rechecked = rechecked?;
-            unreachable = StoreError::unknown_or_first(unreachable, rechecked.unreachable.take());
+            unreachable = StoreError::unknown_or_first(unreachable, rechecked.unread.take());
             let changes = self.planned_changes(&mut rechecked);
             *self.outcomes = rechecked.outcomes;
 
@@ -374,7 +375,7 @@ impl<R: BulkRule> ChangeLoop<'_, R> {
             dead.push(SelectedRecord::new(record).compact());
         }
         let mut again = recheck(&mut self.reader, self.rule, dead, rechecked.outcomes).await?;
-        again.unreachable = StoreError::unknown_or_first(rechecked.unreachable, again.unreachable);
+        again.unread = StoreError::unknown_or_first(rechecked.unread, again.unread);
         Ok(again)
     }
 
@@ -406,7 +407,7 @@ fn processed_of_keys(records: u64) -> String {
 /// owner is known to be dead.
 ///
 /// # Errors
-/// Usage: the command cannot be run.
+/// `Exit::Usage`: the command cannot be run.
 async fn leave_out_living<G>(owners: &mut OwnerCheck, rechecked: &mut Rechecked<G>) -> Result<()> {
     // An owner may die after an answer.
     owners.forget();

@@ -1,8 +1,8 @@
-//! The records of a batch that are changed, each in one call: backed up, compared and changed, and
-//! counted.
+//! The records of a batch that are changed: backed up, compared and changed, and counted. All Redis
+//! keys of a record change in one call.
 //!
-//! If a cluster keeps the Redis keys of a record in several slots, each slot has a call of its own,
-//! and a record can be changed partly.
+//! The exception: if a cluster keeps the Redis keys of a record in several slots, each slot has a
+//! call of its own, and a record can be changed partly.
 
 use anyhow::Result;
 
@@ -109,8 +109,8 @@ impl BatchChanger<'_> {
         let mut ended = Ok(());
         while let Some(key_indexes) = other_slots.next() {
             // The call before removed these Redis keys: the rest of the record is compared with
-            // that.
-            for key_index in std::mem::replace(&mut change.target_indexes, key_indexes) {
+            // that. Only a removal changes several Redis keys of a record.
+            for key_index in std::mem::replace(&mut change.changed_indexes, key_indexes) {
                 change.seen.keys[key_index].content = Content::Absent;
             }
             change.backed_up.clear();
@@ -126,13 +126,13 @@ impl BatchChanger<'_> {
             }
             let mut left = Vec::new();
             if !is_done {
-                left.append(&mut change.target_indexes);
+                left.append(&mut change.changed_indexes);
             }
             left.extend(other_slots.flatten());
             if left.is_empty() {
                 break;
             }
-            change.target_indexes = left;
+            change.changed_indexes = left;
             // The records that follow are counted even if the log cannot be written.
             let noted = self.journal.note_left(&self.writer, change, self.session.now()).await;
             return (Outcome::Partly, ended.and(noted));

@@ -82,9 +82,9 @@ pub(super) struct Rechecked<G> {
     /// The outcomes so far, and those of the records that changed. An interrupted recheck returns
     /// none, so that it has counted nothing.
     pub(super) outcomes: OutcomeCounts,
-    /// Why a node of a cluster could not be asked, or what the Redis user may not read: these
-    /// records are left alone.
-    pub(super) unreachable: Option<StoreError>,
+    /// Why some records could not be read, and were left alone: a node of a cluster could not be
+    /// asked, or the Redis user may not read them.
+    pub(super) unread: Option<StoreError>,
 }
 
 /// Rechecks records, unless they were read just now.
@@ -98,7 +98,7 @@ pub(super) async fn recheck<R: BulkRule>(
     outcomes: OutcomeCounts,
 ) -> Result<Rechecked<R::Group>> {
     let mut rechecked =
-        Rechecked { same: Vec::with_capacity(selected.len()), outcomes, unreachable: None };
+        Rechecked { same: Vec::with_capacity(selected.len()), outcomes, unread: None };
     let needed = rule.scope().needed_fields;
     let mut stale = Vec::new();
     for selected in selected {
@@ -139,16 +139,13 @@ impl<G> Rechecked<G> {
         let now = match now {
             Ok(now) => now,
             Err(error) if reader.can_read_others_after(&error) => {
-                self.unreachable = StoreError::unknown_or_first(
-                    self.unreachable.take(),
-                    Some(error.into_missed()),
-                );
+                self.unread =
+                    StoreError::unknown_or_first(self.unread.take(), Some(error.into_missed()));
                 return Ok(None);
             }
             // A record that the Redis user may not read did not change because of that.
             Err(error) if error.is_permission() => {
-                self.unreachable =
-                    StoreError::unknown_or_first(self.unreachable.take(), Some(error));
+                self.unread = StoreError::unknown_or_first(self.unread.take(), Some(error));
                 return Ok(None);
             }
             Err(error) => return Err(error.into()),

@@ -211,7 +211,7 @@ impl<'a> NamedRecords<'a> {
         let lookup = Lookup {
             first_read: ReadLimit::Bytes(MOST_WHOLE),
             thresholds: scope.thresholds.clone(),
-            includes_results_of_others: false,
+            includes_less_specific_results: false,
         };
         let found = lookup.find(&mut self.reader, &scope.catalog, keys).await?;
         let scanned = scope.catalog.scanned();
@@ -252,7 +252,7 @@ impl<'a> NamedRecords<'a> {
             if !self.seen.insert(hash) {
                 continue;
             }
-            if self.coverage.count_by_author(&record) {
+            if self.coverage.keeps(&record) {
                 records.push(record);
             } else if !has_own {
                 let why = record.author.unrecognised_because().unwrap_or_default();

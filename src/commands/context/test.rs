@@ -185,7 +185,7 @@ impl ContextTest {
         }
         if let Some(error) = refusal {
             // A user needs no rights for schemas that the context does not list.
-            if may.is_empty() || catalog.is_named() {
+            if may.is_empty() || catalog.names_schemas() {
                 self.refused("read", &format!("the records of {}", may_not.join(", ")), &error)?;
             } else {
                 self.says(

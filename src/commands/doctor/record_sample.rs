@@ -47,7 +47,7 @@ pub(super) fn schemas_in_use(
     catalog: &Catalog,
     sample: &FactResult<RecordSample>,
 ) -> Vec<Arc<Schema>> {
-    if catalog.is_named() {
+    if catalog.names_schemas() {
         return catalog.chosen().to_vec();
     }
     let Ok(sample) = sample else { return Vec::new() };

@@ -27,7 +27,7 @@ pub(super) async fn hint(
             missed.push(Given::word(found.given.clone()));
         }
     }
-    if missed.is_empty() || !catalog.is_named() {
+    if missed.is_empty() || !catalog.names_schemas() {
         return;
     }
     let chosen: Vec<_> = catalog.chosen().iter().map(|schema| schema.name.clone()).collect();

@@ -115,7 +115,7 @@ impl RecordLookup {
         let lookup = Lookup {
             first_read: ReadLimit::Whole,
             thresholds: Thresholds::default(),
-            includes_results_of_others: false,
+            includes_less_specific_results: false,
         };
         let keys = keys.iter().map(|key| Given::word(key.as_bytes())).collect();
         lookup

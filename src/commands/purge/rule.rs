@@ -214,7 +214,7 @@ impl RecordFilter for PurgeRule {
         match self.selection.selects(record) {
             Selected::Yes(()) => {}
             Selected::No => return Selected::No,
-            // An estimated age never selects a record for a change.
+            // Missing evidence, e.g. for an age or a field, never selects a record for a change.
             Selected::Unproven(missing) => return Selected::Unproven(missing),
         }
         let lock = record.schema.lock_key_index();

@@ -315,7 +315,7 @@ impl LockSearch<'_> {
         let lookup = Lookup {
             first_read: ReadLimit::Whole,
             thresholds: Thresholds::default(),
-            includes_results_of_others: false,
+            includes_less_specific_results: false,
         };
         let mut found = Found { keys: keys.len() as u64, ..Found::default() };
         let mut named_by: HashMap<Vec<u8>, usize> = HashMap::new();

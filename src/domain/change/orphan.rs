@@ -110,7 +110,7 @@ pub(crate) fn has_to_be_read(
         return true;
     }
     // What looks like the result of one schema may be the lock of another.
-    for beneath in locate::candidates_of_broader_schemas(catalog, candidate) {
+    for beneath in locate::candidates_of_less_specific_schemas(catalog, candidate) {
         let mut of_lock = Vec::with_capacity(beneath.redis_keys.len());
         for redis_key in &beneath.redis_keys {
             let index = candidate.redis_keys.iter().position(|known| known == redis_key);

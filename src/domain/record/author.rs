@@ -1,5 +1,4 @@
-//! The author of a record: the schema's service, or another program whose value the schema can
-//! read.
+//! The author of a record: the schema's service, or another program.
 
 use super::decode::{Conformance, Reading};
 use crate::domain::schema::Schema;
@@ -7,7 +6,9 @@ use crate::domain::schema::Schema;
 /// Who wrote a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Author {
-    /// The schema's service: the values have formats that the schema writes.
+    /// The schema's service: no value shows another author. The values have formats that the schema
+    /// writes, or are unreadable under its fixed prefix. Also a record whose values another schema
+    /// with the same Redis keys wrote; a finding names that schema.
     Own,
     /// The schema's service, as far as the values were read: the rest of a value may deviate.
     Provisional,

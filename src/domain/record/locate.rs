@@ -82,7 +82,7 @@ pub fn for_key(catalog: &Catalog, text: &[u8]) -> Vec<Candidate> {
 /// The candidate that a record's name means, even if its Redis keys also match another schema. The
 /// name itself gives the schema.
 pub(crate) fn for_name(catalog: &Catalog, name: &Name) -> Option<Candidate> {
-    for schema in catalog.prefixed_schemas() {
+    for schema in catalog.chosen_under_each_prefix() {
         if name.is_under(schema) && schema.accepts_key(&name.key) {
             return Some(Candidate {
                 key: name.key.clone(),
@@ -122,7 +122,7 @@ pub(crate) fn members_for(
     meanings: &KeyMeanings,
 ) -> Vec<(Arc<Schema>, Vec<u8>)> {
     let mut members = Vec::new();
-    for schema in catalog.prefixed_schemas() {
+    for schema in catalog.chosen_under_each_prefix() {
         if schema.members.is_none() {
             continue;
         }
@@ -156,13 +156,13 @@ pub(crate) fn member(
 
 /// The candidates that [`for_key`] leaves to a schema with a more specific template: the readings
 /// of less specific schemas.
-pub(crate) fn of_others(catalog: &Catalog, text: &[u8]) -> Vec<Candidate> {
+pub(crate) fn of_less_specific_schemas(catalog: &Catalog, text: &[u8]) -> Vec<Candidate> {
     candidates_for_text(catalog, text, false)
 }
 
 fn candidates_for_text(catalog: &Catalog, text: &[u8], is_most_specific: bool) -> Vec<Candidate> {
     let mut candidates: Vec<Candidate> = Vec::new();
-    for schema in catalog.prefixed_schemas() {
+    for schema in catalog.chosen_under_each_prefix() {
         let key_in_redis_key = schema.key_index_of(text).map(|(_, key)| key);
         // The text may be a full Redis key, an idempotency key, or both.
         for key in [key_in_redis_key, Some(text)].into_iter().flatten() {
@@ -172,7 +172,8 @@ fn candidates_for_text(catalog: &Catalog, text: &[u8], is_most_specific: bool) -
             let redis_keys = schema.redis_keys(key);
             // If schemas are named, here or in the context, the most specific template need not
             // win.
-            let wins = catalog.is_named() || is_most_specific_of_all(catalog, schema, &redis_keys);
+            let wins =
+                catalog.names_schemas() || is_most_specific_of_all(catalog, schema, &redis_keys);
             if wins == is_most_specific {
                 add(&mut candidates, schema, key, redis_keys, is_most_specific);
             }
@@ -191,12 +192,12 @@ pub(crate) fn redis_key_itself(redis_key: &[u8]) -> Candidate {
     }
 }
 
-/// The candidates for locks of other schemas at a Redis key, each with the key's index there. The
-/// template of such a schema is less specific than that of the key's own schema, and its locks are
-/// recognised by their bytes. None of these candidates is the most specific.
-fn locks_of_broader_schemas(catalog: &Catalog, redis_key: &[u8]) -> Vec<(Candidate, usize)> {
+/// The candidates for locks of less specific schemas at a Redis key, each with the key's index
+/// there. The template of such a schema is less specific than that of the key's own schema, and its
+/// locks are recognised by their bytes. None of these candidates is the most specific.
+fn locks_of_less_specific_schemas(catalog: &Catalog, redis_key: &[u8]) -> Vec<(Candidate, usize)> {
     let mut candidates = Vec::new();
-    for (schema, key_index) in catalog.locks_of_broader_schemas(redis_key) {
+    for (schema, key_index) in catalog.locks_of_less_specific_schemas(redis_key) {
         if let Some(key) = schema.keys[key_index].template.key_in(redis_key) {
             let candidate = Candidate {
                 key: key.to_vec(),
@@ -210,15 +211,15 @@ fn locks_of_broader_schemas(catalog: &Catalog, redis_key: &[u8]) -> Vec<(Candida
     candidates
 }
 
-/// The candidates for locks of other schemas at a candidate's Redis keys.
-pub(crate) fn candidates_of_broader_schemas(
+/// The candidates for locks of less specific schemas at a candidate's Redis keys.
+pub(crate) fn candidates_of_less_specific_schemas(
     catalog: &Catalog,
     candidate: &Candidate,
 ) -> Vec<Candidate> {
     let mut candidates = Vec::new();
     for redis_key in &candidate.redis_keys {
-        for (broader, _) in locks_of_broader_schemas(catalog, redis_key) {
-            candidates.push(broader);
+        for (less_specific, _) in locks_of_less_specific_schemas(catalog, redis_key) {
+            candidates.push(less_specific);
         }
     }
     candidates
@@ -226,13 +227,16 @@ pub(crate) fn candidates_of_broader_schemas(
 
 /// True if a candidate that is not the most specific may hold a lock that its schema recognises by
 /// its bytes.
-pub(crate) fn may_be_lock_of_broader_schema(catalog: &Catalog, candidate: &Candidate) -> bool {
+pub(crate) fn may_be_lock_of_less_specific_schema(
+    catalog: &Catalog,
+    candidate: &Candidate,
+) -> bool {
     if candidate.is_most_specific {
         return false;
     }
-    for broader in candidates_of_broader_schemas(catalog, candidate) {
-        for beneath in broader.schemas.iter() {
-            if candidate.schemas.iter().any(|schema| schema.name == beneath.name) {
+    for less_specific in candidates_of_less_specific_schemas(catalog, candidate) {
+        for schema_of_lock in less_specific.schemas.iter() {
+            if candidate.schemas.iter().any(|schema| schema.name == schema_of_lock.name) {
                 return true;
             }
         }
@@ -248,9 +252,9 @@ pub(crate) fn candidate_of_lock(catalog: &Catalog, record: &Record) -> Option<Ca
         if seen.content.is_absent() {
             continue;
         }
-        for (broader, _) in locks_of_broader_schemas(catalog, &seen.redis_key) {
-            if broader.schemas.iter().any(|schema| schema.name == *other) {
-                return Some(broader);
+        for (less_specific, _) in locks_of_less_specific_schemas(catalog, &seen.redis_key) {
+            if less_specific.schemas.iter().any(|schema| schema.name == *other) {
+                return Some(less_specific);
             }
         }
     }
@@ -290,9 +294,9 @@ pub(crate) fn is_wanted(
     wanted: &dyn Fn(&[u8]) -> bool,
 ) -> bool {
     wanted(&candidate.key)
-        || candidates_of_broader_schemas(catalog, candidate)
+        || candidates_of_less_specific_schemas(catalog, candidate)
             .iter()
-            .any(|broader| wanted(&broader.key))
+            .any(|less_specific| wanted(&less_specific.key))
 }
 
 /// The candidate of a Redis key that a scan found, with the key's index there; `None` for an
@@ -301,7 +305,7 @@ pub(crate) fn is_wanted(
 pub fn for_redis_key(catalog: &Catalog, redis_key: &[u8]) -> Option<(Candidate, usize)> {
     let mut keys = catalog.scanned_keys(redis_key);
     let Some(first) = keys.next() else {
-        return locks_of_broader_schemas(catalog, redis_key).into_iter().next();
+        return locks_of_less_specific_schemas(catalog, redis_key).into_iter().next();
     };
     // The records there are read by their own commands.
     if first.schema.members.is_some() {
@@ -582,7 +586,7 @@ fn why_of_another_record(catalog: &Catalog, record: &Record) -> Option<String> {
         };
         // A record with one Redis key was found by that key, so that the schema owns it.
         let is_of_schema = present < 2
-            || catalog.is_named()
+            || catalog.names_schemas()
             || catalog
                 .schemas_of_key(&seen.redis_key)
                 .any(|(best, _)| best.name == record.schema.name);
@@ -628,7 +632,7 @@ fn other_schema(
         return None;
     }
     // Whoever names schemas, on the command line or in the context, means older releases too.
-    if catalog.is_named() {
+    if catalog.names_schemas() {
         return None;
     }
     let newer = schema.older_release_of.as_deref()?;

@@ -181,7 +181,7 @@ impl Given {
             return KeyMeanings { name: None, keys: self.keys() };
         }
         let is_selected =
-            catalog.prefixed_schemas().iter().any(|schema| schema.name == name.schema);
+            catalog.chosen_under_each_prefix().iter().any(|schema| schema.name == name.schema);
         let is_elsewhere = name.db.is_some_and(|name_db| name_db != db);
         // The name of a schema that is not selected, or of another database, means nothing here. In
         // particular it must not mean another record.

@@ -184,7 +184,8 @@ impl Record {
     }
 
     /// When the record ends ([`Record::end_of`]), in milliseconds since the epoch by the server's
-    /// clock; `None` if it never does, or the Redis user may not ask.
+    /// clock. `None` if it never does, if the value's expiry is not a time, or if the Redis user
+    /// may not ask.
     pub(crate) fn deadline(&self) -> Option<u64> {
         let key_index = self.deciding()?;
         let of_key = self.seen.keys[key_index].deadline.millis();

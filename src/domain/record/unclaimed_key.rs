@@ -31,7 +31,7 @@ impl UnclaimedKey {
 /// keys that the selected schemas would use for it but exclude.
 pub(crate) fn redis_keys_of(catalog: &Catalog, key: &[u8]) -> Vec<Vec<u8>> {
     let mut redis_keys = vec![key.to_vec()];
-    for schema in catalog.prefixed_schemas() {
+    for schema in catalog.chosen_under_each_prefix() {
         for redis_key in schema.redis_keys(key) {
             if !leaving_out(catalog, &redis_key).is_empty() {
                 redis_keys.push(redis_key);
@@ -47,7 +47,7 @@ pub(crate) fn redis_keys_of(catalog: &Catalog, key: &[u8]) -> Vec<Vec<u8>> {
 /// the operator named it, because any Redis key may match it.
 fn leaving_out(catalog: &Catalog, redis_key: &[u8]) -> Vec<(String, Exclusion)> {
     let mut leaving_out = Vec::new();
-    for schema in catalog.prefixed_schemas() {
+    for schema in catalog.chosen_under_each_prefix() {
         if !catalog.includes_unprefixed() && !schema.has_prefix() {
             continue;
         }

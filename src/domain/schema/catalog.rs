@@ -55,7 +55,7 @@ pub(crate) struct KeyOfSchema {
     /// Indexes in [`Catalog::keys`] of other schemas' keys that a scan includes. Their templates
     /// are less specific, and only their bytes distinguish their locks from this key's opaque
     /// results. Empty for a key without opaque results.
-    locks_of_broader_schemas: Arc<[usize]>,
+    locks_of_less_specific_schemas: Arc<[usize]>,
 }
 
 impl KeyOfSchema {
@@ -191,13 +191,14 @@ impl Catalog {
         &self.chosen
     }
 
-    /// The chosen schemas under each of their prefixes.
-    pub(crate) fn prefixed_schemas(&self) -> &[Arc<Schema>] {
+    /// The chosen schemas under each of their prefixes: a schema is listed once per prefix, and
+    /// once if it has none.
+    pub(crate) fn chosen_under_each_prefix(&self) -> &[Arc<Schema>] {
         &self.prefixed
     }
 
     /// True if the operator or the context named the schemas to work on.
-    pub(crate) fn is_named(&self) -> bool {
+    pub(crate) fn names_schemas(&self) -> bool {
         self.named
     }
 
@@ -385,19 +386,20 @@ impl Catalog {
         decode::distinctive_value(&key.schema, key.key_index, content, State::InProgress)
     }
 
-    /// The scanned schemas whose locks may be at a Redis key that belongs to another schema, each
+    /// The scanned less specific schemas whose locks may be at a Redis key of another schema, each
     /// with the key's index there. Such a lock belongs to them only if its bytes identify it.
-    pub(crate) fn locks_of_broader_schemas(
+    pub(crate) fn locks_of_less_specific_schemas(
         &self,
         redis_key: &[u8],
     ) -> impl Iterator<Item = (&Arc<Schema>, usize)> {
-        let specific =
-            self.most_specific_keys(redis_key).find(|key| !key.locks_of_broader_schemas.is_empty());
-        let beneath = match specific {
-            Some(specific) => &specific.locks_of_broader_schemas[..],
+        let specific = self
+            .most_specific_keys(redis_key)
+            .find(|key| !key.locks_of_less_specific_schemas.is_empty());
+        let less_specific = match specific {
+            Some(specific) => &specific.locks_of_less_specific_schemas[..],
             None => &[],
         };
-        let keys = beneath.iter().map(|index| &self.keys[*index]);
+        let keys = less_specific.iter().map(|index| &self.keys[*index]);
         keys.filter(|key| key.fits(redis_key)).map(|key| (&key.schema, key.key_index))
     }
 
@@ -474,28 +476,29 @@ fn keys_of_schemas(
                 key_index,
                 alike: Arc::clone(&alike),
                 scanned: scanned.iter().any(|scanned| Arc::ptr_eq(scanned, schema)),
-                locks_of_broader_schemas: Arc::from([]),
+                locks_of_less_specific_schemas: Arc::from([]),
             });
         }
     }
     // The sort is stable: schemas with equal specificity keep their order.
     keys.sort_by_key(|key| std::cmp::Reverse(key.template().specificity()));
-    // After sorting, because `locks_of_broader_schemas` contains indexes in the sorted list.
-    let beneath: Vec<_> = keys.iter().map(|key| locks_of_broader_schemas(key, &keys)).collect();
-    for (key, beneath) in keys.iter_mut().zip(beneath) {
-        key.locks_of_broader_schemas = beneath;
+    // After sorting, because `locks_of_less_specific_schemas` contains indexes in the sorted list.
+    let less_specific: Vec<_> =
+        keys.iter().map(|key| locks_of_less_specific_schemas(key, &keys)).collect();
+    for (key, less_specific) in keys.iter_mut().zip(less_specific) {
+        key.locks_of_less_specific_schemas = less_specific;
     }
     keys
 }
 
 /// The keys whose locks may be at a Redis key of this key, as
-/// [`KeyOfSchema::locks_of_broader_schemas`] describes.
-fn locks_of_broader_schemas(specific: &KeyOfSchema, keys: &[KeyOfSchema]) -> Arc<[usize]> {
+/// [`KeyOfSchema::locks_of_less_specific_schemas`] describes.
+fn locks_of_less_specific_schemas(specific: &KeyOfSchema, keys: &[KeyOfSchema]) -> Arc<[usize]> {
     let has_results_by_key_name = specific.formats().any(ValueFormat::is_result_by_key_name);
     if !has_results_by_key_name {
         return Arc::from([]);
     }
-    let mut beneath = Vec::new();
+    let mut less_specific = Vec::new();
     for (index, key) in keys.iter().enumerate() {
         if !key.scanned || key.schema.name == specific.schema.name {
             continue;
@@ -507,10 +510,10 @@ fn locks_of_broader_schemas(specific: &KeyOfSchema, keys: &[KeyOfSchema]) -> Arc
             .formats()
             .any(|format| format.state == State::InProgress && format.is_distinctive());
         if has_distinctive_locks {
-            beneath.push(index);
+            less_specific.push(index);
         }
     }
-    beneath.into()
+    less_specific.into()
 }
 
 #[cfg(test)]

@@ -27,8 +27,9 @@ pub struct Coverage {
 }
 
 impl Coverage {
-    /// True if the record belongs to its schema. A record that does not is counted.
-    pub(crate) fn count_by_author(&mut self, record: &Record) -> bool {
+    /// True if the record is kept. A record that does not belong to its schema is counted, and kept
+    /// only with `keeps_unrecognised`.
+    pub(crate) fn keeps(&mut self, record: &Record) -> bool {
         // The unread rest decides whose value this is. Under a fixed prefix it is shown
         // as unreadable.
         if record.is_undecided() && !record.schema.has_prefix() {

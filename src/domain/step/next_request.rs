@@ -11,12 +11,15 @@ use crate::domain::schema::{Condition, KeyIs, Meaning, Reply, Schema, Step};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NextRequest {
     pub answer: Answer,
-    /// When the answer changes; `None` if the request executes, because then the request itself
-    /// changes it, or if no expiry changes it.
+    /// The first expiry after which the answer is another one. `TimeLeft::NoExpiry` if the answer
+    /// depends on a Redis key that never expires. `None` if it depends on one that is absent, if
+    /// the request executes, because then the request itself changes it, or if the answer is
+    /// unknown.
     pub until: Option<TimeLeft>,
     /// The Redis key whose expiry changes it, by its index in the record.
     pub(crate) until_key: Option<usize>,
-    /// The answer after that expiry, if other Redis keys expire before it; else `None`.
+    /// The answer after that expiry. Only set for schemas whose begin looks at parts, and only if
+    /// an expiry changes the answer.
     pub(crate) then: Option<Answer>,
     /// The client's response, if the schema describes it.
     pub client: Option<String>,
@@ -61,7 +64,9 @@ pub enum Answer {
     Replay,
     /// The request fails with an error.
     Fail,
-    /// The schema does not describe the begin step, or has no condition that holds in this state.
+    /// The schema does not describe the begin step, or lists a reply of it without a condition and
+    /// no other condition holds. Also if the value lacks a field, or the server's time is unknown
+    /// ([`UnknownAnswer`]).
     Unknown,
 }
 

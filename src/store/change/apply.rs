@@ -95,7 +95,7 @@ impl Writer {
         &self,
         change: &mut Change,
     ) -> Result<Vec<Vec<usize>>, StoreError> {
-        if change.target_indexes.len() < 2 {
+        if change.changed_indexes.len() < 2 {
             return Ok(Vec::new());
         }
         let client = self.client();
@@ -104,7 +104,7 @@ impl Writer {
             return Ok(Vec::new());
         }
         let mut slots: Vec<(u16, Vec<usize>)> = Vec::new();
-        for key_index in &change.target_indexes {
+        for key_index in &change.changed_indexes {
             let slot = hash_slot::of(&change.seen.keys[*key_index].redis_key);
             match slots.iter_mut().find(|(known, _)| *known == slot) {
                 Some((_, key_indexes)) => key_indexes.push(*key_index),
@@ -112,7 +112,7 @@ impl Writer {
             }
         }
         let mut by_slot = slots.into_iter().map(|(_, key_indexes)| key_indexes);
-        change.target_indexes = by_slot.next().unwrap_or_default();
+        change.changed_indexes = by_slot.next().unwrap_or_default();
         Ok(by_slot.collect())
     }
 
@@ -187,7 +187,7 @@ impl ChangeAttempt for BatchAttempt<'_, '_> {
         let mut keys = Vec::with_capacity(self.changes.len());
         for (change, outcome) in self.changes.iter().zip(&self.outcomes) {
             if outcome.is_done() {
-                keys.extend(change.targets().map(|key| key.redis_key.as_slice()));
+                keys.extend(change.changed_keys().map(|key| key.redis_key.as_slice()));
             }
         }
         keys

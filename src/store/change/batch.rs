@@ -1,4 +1,5 @@
-//! Batches of changes: their size, the call that is sent for each, and the meaning of its reply.
+//! Batches of changes: their size, the calls that are sent for each, and the meaning of a reply.
+//! `change/bulk/` has batches of up to 500 records, which are split into these.
 
 #[cfg(test)]
 mod tests;
@@ -26,8 +27,9 @@ pub(in crate::store) const MOST_APART: usize = 500;
 /// serves no other client during a call.
 const MOST_BYTES: u64 = 4 << 20;
 
-/// Splits changes into batches, one for each call. Both the Redis keys and the bytes of a batch are
-/// limited, and no Redis key occurs twice.
+/// Splits changes into batches, which are sent together: as one call, or on a cluster as one call
+/// per change. Both the Redis keys and the bytes of a batch are limited, and no Redis key occurs
+/// twice.
 pub(in crate::store) fn batches(changes: &[Change], most_keys: usize) -> Vec<&[Change]> {
     let mut batches = Vec::new();
     let mut load = Load::default();
@@ -84,7 +86,7 @@ impl<'a> Load<'a> {
             bytes += size(&change.seen);
             // The script compares all records of a call before it changes any, so it would not
             // notice that an earlier change in the call affects the same key.
-            if change.targets().any(|target| self.changed.contains(&target.redis_key[..])) {
+            if change.changed_keys().any(|key| self.changed.contains(&key.redis_key[..])) {
                 return false;
             }
         }
@@ -97,7 +99,7 @@ impl<'a> Load<'a> {
         self.keys = keys;
         self.bytes = bytes;
         for change in changes {
-            self.changed.extend(change.targets().map(|target| &target.redis_key[..]));
+            self.changed.extend(change.changed_keys().map(|key| &key.redis_key[..]));
         }
         true
     }
@@ -111,7 +113,7 @@ fn size(seen: &Observation) -> u64 {
     bytes
 }
 
-/// Changes that one call makes.
+/// Changes that are sent together: as one call, or on a cluster as one call per change.
 pub(in crate::store) struct Batch<'a> {
     outcomes: Vec<Outcome>,
     asked: Vec<RequestedChange<'a>>,
@@ -386,12 +388,12 @@ impl<'a> RequestedChange<'a> {
     /// Adds the record's Redis keys in the order of the script, those that change first.
     fn add_sent(&self, sent: &mut Vec<Sent<'a>>) {
         let change = self.change;
-        for (index, key_index) in change.target_indexes.iter().enumerate() {
+        for (index, key_index) in change.changed_indexes.iter().enumerate() {
             let role = if index == 0 { ChangeRole::First } else { ChangeRole::Changes };
             sent.push(Sent { seen: &change.seen.keys[*key_index], role });
         }
         for (key_index, seen) in change.seen.keys.iter().enumerate() {
-            if !change.target_indexes.contains(&key_index) {
+            if !change.changed_indexes.contains(&key_index) {
                 sent.push(Sent { seen, role: ChangeRole::Compared });
             }
         }

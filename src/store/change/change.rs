@@ -7,9 +7,9 @@ use crate::store::backup::entry::RecordLabel;
 /// one call.
 #[derive(Debug, Clone)]
 pub struct Change {
-    /// The Redis keys that change, by their indexes in the record. On a cluster, all of them are in
-    /// one slot.
-    pub target_indexes: Vec<usize>,
+    /// The Redis keys that change, by their indexes in the record. On a cluster, they must be in
+    /// one slot when they are sent (`Writer::split_off_other_slots`).
+    pub changed_indexes: Vec<usize>,
     /// The Redis keys that are backed up first, as one entry, by their indexes in the record.
     pub backed_up: Vec<usize>,
     /// The record as it was seen: every value whole, or its beginning and its length.
@@ -20,8 +20,8 @@ pub struct Change {
 
 impl Change {
     /// A change of the Redis keys with these indexes, which are also backed up.
-    pub fn new(target_indexes: Vec<usize>, seen: Observation, label: RecordLabel) -> Self {
-        Self { backed_up: target_indexes.clone(), target_indexes, seen, label }
+    pub fn new(changed_indexes: Vec<usize>, seen: Observation, label: RecordLabel) -> Self {
+        Self { backed_up: changed_indexes.clone(), changed_indexes, seen, label }
     }
 
     /// The first Redis key that changes, which identifies the change.
@@ -31,18 +31,18 @@ impl Change {
 
     /// The first Redis key that changes, as it was seen.
     pub(super) fn first(&self) -> &KeyState {
-        &self.seen.keys[self.target_indexes[0]]
+        &self.seen.keys[self.changed_indexes[0]]
     }
 
     /// The Redis keys that change, as they were seen.
-    pub fn targets(&self) -> impl Iterator<Item = &KeyState> {
-        self.target_indexes.iter().map(|key_index| &self.seen.keys[*key_index])
+    pub fn changed_keys(&self) -> impl Iterator<Item = &KeyState> {
+        self.changed_indexes.iter().map(|key_index| &self.seen.keys[*key_index])
     }
 
     /// True if the Redis keys existed, and enough of the record was read to compare it.
     pub(super) fn can_be_compared(&self) -> bool {
-        !self.target_indexes.is_empty()
-            && self.targets().all(|key| !key.content.is_absent())
+        !self.changed_indexes.is_empty()
+            && self.changed_keys().all(|key| !key.content.is_absent())
             && self.seen.keys.iter().all(KeyState::is_comparable)
     }
 }

@@ -184,7 +184,7 @@ impl Writer {
     ) -> (Vec<Outcome>, StoreError) {
         let mut wanted = Vec::with_capacity(changes.len());
         for change in changes {
-            wanted.push(change.targets().map(|key| key.redis_key.clone()).collect::<Vec<_>>());
+            wanted.push(change.changed_keys().map(|key| key.redis_key.clone()).collect::<Vec<_>>());
         }
         // The absence of the keys shows a removal, and plain commands report it. For a TTL, the
         // server's time is needed as well.

@@ -22,6 +22,7 @@ pub(in crate::store) type ClientReply = Result<Value, StoreError>;
 /// A connection to a server, or to the nodes of a cluster.
 #[derive(Clone)]
 pub struct Client {
+    /// The connection to [`Client::target`].
     pub(super) home: Node,
     topology: Arc<Mutex<Topology>>,
     /// The digest of each script that was loaded on the masters, by script text; `None` if the user
@@ -84,7 +85,8 @@ impl Client {
         self.target().to_string()
     }
 
-    /// The server; in a cluster, the node that the operator named.
+    /// The server. In a cluster, this is the node that the operator named, or another master after
+    /// [`Client::anew`]. Behind Sentinels, it is the master when this client connected.
     pub fn target(&self) -> &Target {
         self.home.target()
     }

@@ -106,7 +106,8 @@ impl Node {
 
     /// The client options to set with the first commands, unless the server refused them before:
     /// the connection's name, and CLIENT NO-TOUCH, which leaves eviction data unchanged. The first
-    /// connection of the process needs one round trip more, to learn which server it is.
+    /// connection of a run, to whichever node of a cluster, needs one round trip more for HELLO, to
+    /// learn which kind of server it is.
     async fn options_to_send(&self) -> Result<Vec<ClientOption>, StoreError> {
         if self.greeted.swap(true, Ordering::Relaxed) {
             return Ok(Vec::new());

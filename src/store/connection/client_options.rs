@@ -1,4 +1,5 @@
-//! Optional requests to a server, and which of them it refuses. Each is attempted once per server.
+//! Optional requests to a server, and which of them it refuses. A refused one is not sent
+//! again.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -15,8 +16,8 @@ const CLIENT_NAME: &str = "idemctl";
 /// How long the role in the reply to HELLO is taken for the server's role.
 const ROLE_IS_FRESH: Duration = Duration::from_secs(1);
 
-/// The state that all connections to one server share. All instances compare as equal, because this
-/// state does not identify a server.
+/// The state that all connections of a run share, on a cluster those to all nodes. All instances
+/// compare as equal, because this state does not identify a server.
 #[derive(Debug, Clone, Default)]
 pub struct ClientOptions(Arc<Remembered>);
 

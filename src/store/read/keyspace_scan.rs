@@ -28,7 +28,7 @@ pub struct RecordRecognizer<'a> {
     pub thresholds: &'a Thresholds,
     /// The fields that the command selects by or shows. Values are read until these are known.
     pub needed: FieldSet,
-    /// Counts the records that belong to no schema.
+    /// Counts the records that are left out, and those that contradict a default TTL.
     pub coverage: &'a mut Coverage,
 }
 
@@ -311,7 +311,7 @@ impl KeyspaceScan {
                     continue;
                 }
                 let record = locate::member(catalog, &schema, key, seen, thresholds);
-                if coverage.count_by_author(&record) {
+                if coverage.keeps(&record) {
                     records.push(record);
                 }
             }
@@ -393,7 +393,7 @@ impl KeyspaceScan {
                 let present = record.seen.keys.iter().filter(|key| !key.content.is_absent());
                 // The schema that owns the lock reports it.
                 let is_reported = of_lock.is_some() && present.count() == 1;
-                if !is_reported && coverage.count_by_author(&record) {
+                if !is_reported && coverage.keeps(&record) {
                     records.push(record);
                 }
             }

@@ -27,9 +27,9 @@ pub struct Lookup {
     pub first_read: ReadLimit,
     /// The limits that findings compare with.
     pub thresholds: Thresholds,
-    /// True to also find the results that other schemas read at a Redis key, besides the records of
-    /// its own schemas. Locks that other schemas read there are always found.
-    pub includes_results_of_others: bool,
+    /// True to also find the results that less specific schemas read at a Redis key, besides the
+    /// records of its own schemas. Locks that they recognise there are always found.
+    pub includes_less_specific_results: bool,
 }
 
 /// The records that one KEY names.
@@ -172,9 +172,9 @@ impl Lookup {
     fn candidates(&self, catalog: &Catalog, meanings: &KeyMeanings) -> Vec<Candidate> {
         let mut candidates = locate::for_meanings(catalog, meanings);
         for key in &meanings.keys {
-            for candidate in locate::of_others(catalog, key) {
-                if self.includes_results_of_others
-                    || locate::may_be_lock_of_broader_schema(catalog, &candidate)
+            for candidate in locate::of_less_specific_schemas(catalog, key) {
+                if self.includes_less_specific_results
+                    || locate::may_be_lock_of_less_specific_schema(catalog, &candidate)
                 {
                     candidates.push(candidate);
                 }
@@ -231,9 +231,9 @@ impl Lookup {
         }
         // The Redis key belongs to another schema. A value counts only if its bytes identify it as
         // this schema's lock, or as its result if the caller wants these, too.
-        let may_be_lock = locate::may_be_lock_of_broader_schema(catalog, candidate);
+        let may_be_lock = locate::may_be_lock_of_less_specific_schema(catalog, candidate);
         for record in locate::records(catalog, candidate, seen, &self.thresholds) {
-            let is_result = self.includes_results_of_others && record.is_distinctive_result();
+            let is_result = self.includes_less_specific_results && record.is_distinctive_result();
             let is_lock = may_be_lock && record.is_distinctive_lock();
             if is_result || is_lock {
                 found.records.push(record);

@@ -121,12 +121,11 @@ impl RecordReader {
         self.client.target().client_options.keeps_idle_times()
     }
 
-    /// Reads records, each atomically and all in one round trip: idle time before anything touches
-    /// the value, then type, expiry, deadline, memory and the value's head. Returns one result per
-    /// record, in order, because the Redis user may not be allowed to read some of them.
+    /// Like [`Self::read_each`], but fails if a record cannot be read for another reason than that
+    /// the Redis user may not read it.
     ///
     /// # Errors
-    /// Any error that does not concern only one record.
+    /// The first such error, or that the Redis user may not read the slot map.
     pub async fn read_or_fail(
         &mut self,
         groups: &[RedisKeys],
@@ -143,12 +142,14 @@ impl RecordReader {
         Ok(read)
     }
 
-    /// Like [`Self::read_or_fail`], but with a separate error for each record that cannot be read,
-    /// even if its node does not answer. If a record is partly moved to another node, its keys are
-    /// read one by one.
+    /// Reads records, each atomically and all in one round trip: idle time before anything touches
+    /// the value, then type, expiry, deadline, memory and the value's head. Plain commands are not
+    /// atomic and read neither idle time nor memory. Returns one result per record, in order: a
+    /// record that cannot be read has an error of its own, even if its node does not answer. If a
+    /// record is partly moved to another node, its keys are read one by one.
     ///
     /// # Errors
-    /// No record could be read at all.
+    /// Plain commands: the server could not be asked. Otherwise each record has its own error.
     pub async fn read_each(
         &mut self,
         groups: &[RedisKeys],
@@ -166,7 +167,7 @@ impl RecordReader {
     /// reads part of a field, and for the candidates of each schema.
     ///
     /// # Errors
-    /// No record could be read at all.
+    /// Plain commands: the server could not be asked. Otherwise each record has its own error.
     pub(in crate::store) async fn read_many(
         &mut self,
         groups: &[RedisKeys],
@@ -255,7 +256,7 @@ impl RecordReader {
     /// method that works is kept for the next read.
     ///
     /// # Errors
-    /// No record could be read at all.
+    /// Plain commands: the server could not be asked. Otherwise each record has its own error.
     pub(in crate::store) async fn read_with(
         &mut self,
         groups: &[RedisKeys],

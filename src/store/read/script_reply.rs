@@ -30,7 +30,7 @@ pub(in crate::store) fn observation(
 
 /// One Redis key, from its inner array; the comment above `read_key` in
 /// `lua/admin/read_records.lua` explains each element. There -1 means no expiry, or an unknown
-/// number.
+/// number, and -2 an absent key.
 fn key_state(redis_key: &[u8], value: Value, server_ms: Option<u64>) -> Option<KeyState> {
     let parts = <[Value; 10]>::try_from(reply::array(value)?).ok()?;
     let [kind, pttl, deadline, exact, idle, memory, length, checksum, head, ends] = parts;
@@ -71,8 +71,9 @@ fn hash(value: Value, count: u64) -> Option<Hash> {
     Some(Hash::new(fields, count))
 }
 
-/// The script replies with milliseconds since the epoch; -3 if the Redis user may ask for neither
-/// PEXPIRETIME nor TIME.
+/// The script replies with milliseconds since the epoch; -1 without expiry, -2 for an absent key,
+/// which has no deadline either, and -3 if the Redis user may ask for neither PEXPIRETIME nor TIME.
+/// A time by TIME and PTTL is not exact: `Between` with equal bounds is compared with a tolerance.
 fn deadline_of(at: i64, is_exact: bool) -> Deadline {
     match u64::try_from(at) {
         Ok(at) if is_exact => Deadline::At(at),

@@ -116,7 +116,7 @@ fn what_was_left_alone_is_taken_back_from_the_backup() {
 #[test]
 fn a_record_of_two_keys_is_one_change() {
     let two = change(&["lock", "result"], 9);
-    let two = [Change { target_indexes: vec![0, 1], backed_up: vec![0, 1], ..two }];
+    let two = [Change { changed_indexes: vec![0, 1], backed_up: vec![0, 1], ..two }];
     let mut batch = Batch::new(&two);
     assert_eq!(batch.save(), [b"lock".as_slice(), b"result"]);
     batch.dumped(&mut (0..2).map(|_| Some([0; 8].to_vec())));
