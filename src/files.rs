@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
+use tempfile::NamedTempFile;
 
 /// How long a pipe may be silent. An operator may have to type a passphrase before the writer
 /// continues.
@@ -125,7 +126,7 @@ pub fn write(path: &Path, bytes: &[u8], overwrite: bool) -> io::Result<()> {
         refuse_unless(metadata.is_file() || metadata.is_symlink(), &metadata)?;
     }
     // Temporary files are made with mode 0600.
-    let mut beside = tempfile::NamedTempFile::new_in(folder_of(path))?;
+    let mut beside = NamedTempFile::new_in(folder_of(path))?;
     beside.write_all(bytes)?;
     if overwrite {
         beside.persist(path)?
@@ -141,15 +142,28 @@ pub fn write(path: &Path, bytes: &[u8], overwrite: bool) -> io::Result<()> {
 /// # Errors
 /// The file cannot be written, or the name belongs to something other than a regular file.
 pub fn publish(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    if let Ok(metadata) = path.symlink_metadata() {
-        refuse_unless(metadata.is_file(), &metadata)?;
-    }
-    let mut beside = tempfile::Builder::new();
-    let mut beside =
-        beside.permissions(Permissions::from_mode(0o666)).tempfile_in(folder_of(path))?;
+    let mut beside = beside(path)?;
     beside.write_all(bytes)?;
     beside.persist(path)?;
     Ok(())
+}
+
+/// Checks whether [`publish`] could write this file now. Leaves the file as it is.
+///
+/// # Errors
+/// Those of [`publish`].
+pub fn check_publish(path: &Path) -> io::Result<()> {
+    beside(path)?;
+    Ok(())
+}
+
+/// A temporary file next to a file that is published.
+fn beside(path: &Path) -> io::Result<NamedTempFile> {
+    if let Ok(metadata) = path.symlink_metadata() {
+        refuse_unless(metadata.is_file(), &metadata)?;
+    }
+    let mut builder = tempfile::Builder::new();
+    builder.permissions(Permissions::from_mode(0o666)).tempfile_in(folder_of(path))
 }
 
 fn folder_of(path: &Path) -> &Path {

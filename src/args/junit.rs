@@ -1,6 +1,7 @@
 //! A file with the results for the reporters of CI systems.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Args;
@@ -24,9 +25,21 @@ impl JunitArgs {
     /// The file cannot be written.
     pub(crate) fn write(&self, command: &str, suites: &[TestSuite]) -> Result<()> {
         let Some(file) = &self.junit else { return Ok(()) };
-        files::publish(file, document(command, suites).as_bytes()).map_err(|error| {
-            CommandError::usage(format!("--junit: cannot write {}: {error}", file.display()))
-        })?;
+        files::publish(file, document(command, suites).as_bytes())
+            .map_err(|error| cannot_write(file, &error))?;
         Ok(())
     }
+
+    /// Checks that the file can be written, for commands whose work cannot be repeated for free.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub(crate) fn check(&self) -> Result<(), CommandError> {
+        let Some(file) = &self.junit else { return Ok(()) };
+        files::check_publish(file).map_err(|error| cannot_write(file, &error))
+    }
+}
+
+fn cannot_write(file: &Path, error: &io::Error) -> CommandError {
+    CommandError::usage(format!("--junit: cannot write {}: {error}", file.display()))
 }

@@ -87,20 +87,27 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         let first = step_runner::first_steps(&task)?;
         let mut steps = vec![("first requests", Ok(first.as_slice()))];
         steps.extend(dry_steps(&planned));
-        let text = render::dry_run(&steps, session.ui.view());
+        let requests: usize = first.iter().map(step_runner::planned_requests).sum();
+        let requests = requests + wanted - FIRST_REQUESTS;
+        let text = render::dry_run(&steps, requests, args.max_requests, session.ui.view());
         session.ui.page(text)?;
         return Ok(Exit::Done);
     }
+    // Each request may be a payment, so the options are tried before the first one.
+    args.junit.check()?;
     host::confirm(session, &task.template.url, &args.yes).await?;
     if let Some(url) = args.effects.as_deref().filter(|given| effects::is_url(given)) {
         request::check_url(url, "--effects")?;
         host::confirm(session, url, &args.yes).await?;
     }
-    let records = records::lookup(session, &args).await?;
+    let mut records = records::lookup(session, &args).await?;
     if args.faults && records.is_none() {
         return Err(CommandError::usage("--faults changes records, but no server is named")
             .hint("add --schema NAME, and -u URL or -h HOST")
             .into());
+    }
+    if let Some(records) = &mut records {
+        records.check(task.new_key()).await?;
     }
     task.reads_records = records.is_some();
     let changes = match &records {
@@ -122,7 +129,9 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let mut runner = StepRunner::new(client, oracle, records, changes, repeats);
     let ended = interrupt.unless_raised(probe(session, &args, &mut task, &mut runner)).await;
     let removal = runner.remove_records().await;
-    if let Some(removal) = &removal {
+    if runner.sent() == 0 {
+        // There is nothing to remove.
+    } else if let Some(removal) = &removal {
         print_removal(session, removal);
     } else if keeps_records {
         session.ui.status("The records of this probe are kept in Redis until their TTL ends.");
@@ -485,7 +494,7 @@ async fn begin(
     task: &mut ProbeTask,
     runner: &mut StepRunner,
 ) -> Result<(), CommandError> {
-    task.effects_drift = runner.drift_at_start(task).await;
+    task.effects_drift = runner.drift_at_start(task).await?;
     let mut first = runner.first(task).await?;
     let is_rejected = first.answer().is_some_and(|answer| matches!(answer.status, 400 | 422));
     if is_rejected && matches!(task.template.place, KeyPlace::Header(_)) {
@@ -516,10 +525,18 @@ async fn begin(
             answer.status,
             render::shown_body(&first)
         );
-        return Err(CommandError::new(Exit::Partial, message).hint(
-            "the request must be one that the service executes; --dry-run prints it, and \
-             --uuid-keys makes keys that are UUIDs",
-        ));
+        let hint = match answer.status {
+            401 | 403 => "-H 'Authorization: …' or -H @FILE gives the request its credentials",
+            404 | 405 => {
+                "the URL and -X must name an operation of the service; --dry-run prints both"
+            }
+            400 | 422 => {
+                "the request must be one that the service executes; --dry-run prints it, and \
+                 --uuid-keys makes keys that are UUIDs"
+            }
+            _ => "the request must be one that the service executes; --dry-run prints it",
+        };
+        return Err(CommandError::new(Exit::Partial, message).hint(hint));
     }
     let answer = answer.clone();
     task.baseline = runner.baseline(task, &first, &answer).await;
@@ -536,6 +553,13 @@ fn show(
     removal: Option<&Removal>,
 ) -> Result<Exit> {
     let differences = accepted.map(|accepted| accepted.differences(checked));
+    let run = render::ProbeRun {
+        task,
+        sent: runner.sent(),
+        effects: runner.effects_made(task, checked),
+        removes_records: removal.is_some(),
+        differences: differences.as_deref(),
+    };
     let mut of_all = Map::new();
     of_all.insert("profile".to_owned(), json!(task.profile.name));
     of_all.insert("source".to_owned(), json!(task.profile.source));
@@ -543,6 +567,9 @@ fn show(
     of_all.insert("requests".to_owned(), json!(runner.sent()));
     of_all.insert("counts_effects".to_owned(), json!(task.counts_effects));
     of_all.insert("effects_drift".to_owned(), json!(task.effects_drift));
+    of_all.insert("effects_made".to_owned(), json!(run.effects.map(|made| made.count)));
+    of_all.insert("effects_complete".to_owned(), json!(run.effects.map(|made| made.is_complete)));
+    of_all.insert("key_prefix".to_owned(), json!(task.key_prefix()));
     if let Some(removal) = removal {
         of_all.insert("records".to_owned(), removal.json());
     }
@@ -556,7 +583,7 @@ fn show(
     }
     let is_verbose = session.ui.is_verbose();
     session.show_with(args.output, "checks", &values, &of_all, |view| {
-        render::page(task, checked, differences.as_deref(), is_verbose, view)
+        render::page(&run, checked, is_verbose, view)
     })?;
     session.ui.status(&render::summary(task, checked, runner.sent()));
     args.junit.write("probe", &render::suites(checked, differences.as_deref()))?;
@@ -567,7 +594,11 @@ fn show(
     if is_bad {
         return Ok(Exit::No);
     }
-    let is_open = checked.iter().any(CheckedService::is_open);
+    // Who names a check wants its answer, also if the profile only reports it.
+    let is_open = checked.iter().any(|checked| {
+        let is_inconclusive = checked.judgement.verdict == ProbeVerdict::Inconclusive;
+        checked.is_open() || (is_inconclusive && args.is_named(checked.check))
+    });
     Ok(if is_open { Exit::Partial } else { Exit::Done })
 }
 

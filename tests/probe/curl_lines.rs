@@ -67,6 +67,52 @@ fn the_lines_of_a_race_send_all_its_requests() {
     }
 }
 
+/// Rule: a line that lacks a credential sends nothing, because it would be a request of another caller.
+/// Revert: with `$AUTHORIZATION`, curl sends an empty header, and the service executes.
+#[test]
+fn lines_without_their_credentials_send_nothing() {
+    let stage = Stage::new("express", Some(Variant::AcceptsMissingKey));
+    let run = stage.probe(&["--only", "key-missing"]).exits(1);
+    let lines = lines_of(&run, "key-missing");
+    let before = stage.service.effects();
+    for shell in ["sh", "bash"] {
+        let command = |line: &str| {
+            let output = Command::new(shell).args(["-c", line]).output().unwrap();
+            String::from_utf8_lossy(&output.stderr).into_owned()
+        };
+        let said = command(&lines);
+        assert!(said.contains("AUTHORIZATION: parameter"), "{shell}: {said}");
+        assert_eq!(stage.service.effects(), before, "{shell}: {lines}");
+    }
+    assert_eq!(execute(&lines), ["201"]);
+}
+
+/// Rule: what only the number shows is counted by hand as well.
+#[test]
+fn the_lines_of_a_failure_by_number_count() {
+    let stage = Stage::new("express", Some(Variant::NoLock));
+    let words = ["--only", "concurrent-one-effect", "--rounds", "2", "--concurrency", "10"];
+    for query in ["", "?key={{key}}"] {
+        let effects = stage.service.url(&format!("/effects{query}"));
+        let run = stage.probe_counting(&effects, "json", &words).exits(1);
+        let lines = lines_of(&run, "concurrent-one-effect");
+        assert!(lines.contains("# round 1 of 2") && lines.contains("# round 2 of 2"), "{lines}");
+        let counting: Vec<_> = lines.lines().filter(|line| line.contains("/effects")).collect();
+        assert!(counting.len() >= 2, "{lines}");
+        let of_key = query.replace("{{key}}", "'\"$K1\"'");
+        let expected = format!("curl -s '{}{of_key}'", stage.service.url("/effects"));
+        assert!(counting[0].starts_with(&expected), "{expected}: {lines}");
+        execute(&lines);
+    }
+    let command = format!("curl -s {} # sesame", stage.service.url("/effects"));
+    let run = stage.probe_counting(&command, "json", &words).exits(1);
+    let lines = lines_of(&run, "concurrent-one-effect");
+    let count = "# count with the command of --effects";
+    assert!(lines.matches(count).count() >= 2 && !lines.contains("sesame"), "{lines}");
+    let page = stage.probe_as("table", &words).exits(1);
+    page.shows("the number of effects; the answers alone do not show it");
+}
+
 #[test]
 fn a_dry_run_prints_every_request() {
     let stage = Stage::new("express", None);

@@ -13,6 +13,15 @@ fn counting(stage: &Stage, query: &str) -> String {
     format!("curl -s '{}{query}'", stage.service.url("/effects"))
 }
 
+/// Nothing is sent, and the message says why.
+#[track_caller]
+fn assert_nothing_sent(stage: &Stage, run: Run, why: &str) {
+    let run = run.exits(2);
+    run.says(why).says("nothing was sent");
+    assert!(!run.all().contains("sesame"), "{}", run.all());
+    assert_eq!(stage.service.effects(), 0, "{}", run.all());
+}
+
 /// The probe proves nothing, and says this.
 #[track_caller]
 fn assert_inconclusive(run: &Run, why: &str) {
@@ -46,7 +55,7 @@ fn a_command_shows_a_second_execution() {
 }
 
 #[test]
-fn a_command_without_a_number_proves_nothing() {
+fn a_command_without_a_number_ends_the_run_before_its_first_request() {
     let stage = Stage::new("express", None);
     for (command, why) in [
         ("echo sesame >&2; exit 3", "--effects: exit status 3; run the command by hand"),
@@ -55,7 +64,7 @@ fn a_command_without_a_number_proves_nothing() {
         ("kill -KILL $$", "--effects: killed by signal 9"),
         ("/none/sesame", "--effects: exit status 127"),
     ] {
-        assert_inconclusive(&stage.probe_counting(command, "json", &COUNTED), why);
+        assert_nothing_sent(&stage, stage.probe_counting(command, "json", &COUNTED), why);
     }
 }
 
@@ -66,7 +75,7 @@ fn a_command_that_takes_too_long_is_killed() {
     let words = [&COUNTED[..], &["--request-timeout", "1s"]].concat();
     let command = "sleep 600 & echo $! > pid; wait";
     let run = stage.probe_counting(command, "json", &words);
-    assert_inconclusive(&run, "--effects: no answer within 1s");
+    assert_nothing_sent(&stage, run, "--effects: no answer within 1s");
     let pid = std::fs::read_to_string(stage.server.folder().join("pid")).unwrap();
     // It sleeps for ten minutes, and its number is free only after someone has waited for it.
     until("the process is gone", || {

@@ -10,6 +10,7 @@
 mod support;
 
 mod answers;
+mod before_the_run;
 mod changed_records;
 mod clusters;
 mod correct;
@@ -23,6 +24,7 @@ mod outside;
 mod page;
 mod removal;
 mod service;
+mod shown_run;
 mod stage;
 mod statements;
 mod stored_records;

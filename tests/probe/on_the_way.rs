@@ -135,7 +135,7 @@ fn with_other_results(stage: &Stage, times: usize) -> Command {
 #[test]
 fn a_result_that_changed_meanwhile_is_not_replaced() {
     let stage = Stage::new("express", None);
-    let run = with_other_results(&stage, usize::MAX).run().exits(0);
+    let run = with_other_results(&stage, usize::MAX).run().exits(3);
     let (verdict, message) = &verdicts(&run)["fault-foreign-value"];
     assert_eq!(verdict, "inconclusive", "{}", run.all());
     assert!(message.contains("it changed after idemctl had read it"), "{message}");
@@ -177,8 +177,7 @@ fn with_result_back(value: Option<&'static str>, ttl_ms: &'static str) -> (Stage
             send(&url, &["SET", &key, value.unwrap_or(&stored), "PX", ttl_ms]);
         }))
     });
-    let run =
-        stage.through(&socket, &["--faults", "--only", "fault-result-expires"]).run().exits(0);
+    let run = stage.through(&socket, &["--faults", "--only", "fault-result-expires"]).run();
     (stage, run)
 }
 
@@ -323,7 +322,7 @@ fn a_result_beside_an_unrecognised_value_is_not_changed() {
         Hook::Pass
     });
     let words = ["--faults", "--only", "fault-result-expires"];
-    let run = stage.through(&socket, &words).run().exits(0);
+    let run = stage.through(&socket, &words).run().exits(3);
     let (verdict, message) = &verdicts(&run)["fault-result-expires"];
     assert_eq!(verdict, "inconclusive", "{}", run.all());
     assert!(message.contains("event-consumer does not recognise its value"), "{message}");

@@ -15,8 +15,8 @@ fn stable(page: &str, stage: &Stage) -> String {
     for line in page.lines() {
         let line = match line.split_once("expires in ") {
             Some((before, after)) => {
-                let (_, after) = after.split_once(" ms").unwrap();
-                format!("{before}expires in N ms{after}")
+                let (_, after) = after.split_once(',').unwrap();
+                format!("{before}expires in N,{after}")
             }
             None => line.to_owned(),
         };

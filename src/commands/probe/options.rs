@@ -35,8 +35,8 @@ use crate::domain::probe::{CHECKS, ProbeCheck};
 /// The requests are real: they create what the service creates. A host that is not this machine has
 /// to be typed, or given with --yes. Redirects are not followed.
 ///
-/// Exit status 1 if a judged check fails, else 3 if a judged check is inconclusive, else 0. With
-/// --expect, 1 if a failure is new or gone.
+/// Exit status 1 if a judged check fails, else 3 if a check is inconclusive that is judged or named
+/// by --only, else 0. With --expect, 1 if a failure is new or gone.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
     /// URL of the service's operation, such as http://localhost:8080/payments
@@ -214,6 +214,11 @@ impl Args {
     pub(super) fn is_chosen(&self, check: &ProbeCheck) -> bool {
         let is_named = |ids: &[String]| ids.iter().any(|id| id == check.id);
         if self.only.is_empty() { !is_named(&self.skip) } else { is_named(&self.only) }
+    }
+
+    /// True if --only names the check.
+    pub(super) fn is_named(&self, check: &ProbeCheck) -> bool {
+        self.only.iter().any(|id| id == check.id)
     }
 }
 

@@ -112,16 +112,26 @@ impl RecordLookup {
     /// # Errors
     /// Why they cannot be read.
     pub(super) async fn find(&mut self, keys: &[String]) -> Result<Vec<LookupResult>, String> {
+        self.look_up(keys).await.map_err(|error| format!("{error:#}"))
+    }
+
+    /// Checks that the server answers, with a key that it does not have.
+    ///
+    /// # Errors
+    /// The server could not be asked, or refuses to.
+    pub(super) async fn check(&mut self, key: String) -> Result<()> {
+        self.look_up(&[key]).await?;
+        Ok(())
+    }
+
+    async fn look_up(&mut self, keys: &[String]) -> Result<Vec<LookupResult>> {
         let lookup = Lookup {
             first_read: ReadLimit::Whole,
             thresholds: Thresholds::default(),
             includes_less_specific_results: false,
         };
         let keys = keys.iter().map(|key| Given::word(key.as_bytes())).collect();
-        lookup
-            .find(&mut self.reader, &self.catalog, keys)
-            .await
-            .map_err(|error| format!("{error:#}"))
+        lookup.find(&mut self.reader, &self.catalog, keys).await
     }
 }
 

@@ -12,8 +12,8 @@ use super::record_changes::{RecordChanges, Removal};
 use super::records::RecordLookup;
 use super::stored_time::send_and_watch;
 use crate::domain::probe::{
-    Baseline, ProbeAnswer, ProbeCheck, ProbeExchange, ProbeRequest, ProbeStep, ProbeStepResult,
-    ProbeTask, RecordFault,
+    Baseline, CheckedService, EffectsMade, ProbeAnswer, ProbeCheck, ProbeExchange, ProbeRequest,
+    ProbeStep, ProbeStepResult, ProbeTask, RecordFault,
 };
 use crate::exit::CommandError;
 use crate::http::HttpClient;
@@ -63,6 +63,8 @@ pub(super) struct StepRunner {
     repeats_left: usize,
     /// How long effects take to appear after an answer.
     lag: Duration,
+    /// The number of effects before the first request.
+    first_count: u64,
     /// The last count, and how many requests were sent until then. It must not change while none is
     /// sent.
     last_count: Option<(u64, usize)>,
@@ -135,6 +137,7 @@ impl StepRunner {
             sent: 0,
             repeats_left,
             lag: Duration::ZERO,
+            first_count: 0,
             last_count: None,
             drift: None,
         }
@@ -170,6 +173,8 @@ impl StepRunner {
             ProbeStep::CountEffects(request) => {
                 result.effects = self.steady_count(request).await;
                 result.counted_key.clone_from(&request.key);
+                let key = request.key.as_deref().unwrap_or_default();
+                result.counted_at = self.oracle.as_ref().and_then(|oracle| oracle.url(key));
                 return result;
             }
             ProbeStep::Send(request) => {
@@ -372,7 +377,7 @@ impl StepRunner {
                         && before != count
                         && !oracle.is_of_key()
                     {
-                        self.drift = Some(drifted(before, count));
+                        self.drift = Some(self.drifted(before, count));
                     }
                     self.last_count = Some((count, self.sent));
                     return Some(Ok(count));
@@ -430,22 +435,53 @@ impl StepRunner {
     }
 
     /// Why the number of effects proves nothing, from a time in which idemctl sends nothing.
-    pub(super) async fn drift_at_start(&mut self, task: &ProbeTask) -> Option<String> {
-        let oracle = self.oracle.as_ref()?;
+    ///
+    /// # Errors
+    /// Usage: there is no number, so that the run could not count what it does.
+    pub(super) async fn drift_at_start(
+        &mut self,
+        task: &ProbeTask,
+    ) -> Result<Option<String>, CommandError> {
+        let Some(oracle) = &self.oracle else { return Ok(None) };
         let key = task.new_key();
-        let before = match oracle.read(&key).await {
-            Ok(count) => count,
-            Err(why) => return Some(why),
+        let no_number = |why| {
+            CommandError::usage(why)
+                .hint("idemctl asked before the first request; nothing was sent")
         };
+        let before = oracle.read(&key).await.map_err(no_number)?;
         sleep(IDLE).await;
-        match oracle.read(&key).await {
-            Ok(after) if after == before => {
-                self.last_count = Some((after, self.sent));
-                None
-            }
-            Ok(after) => Some(drifted(before, after)),
-            Err(why) => Some(why),
+        let after = oracle.read(&key).await.map_err(no_number)?;
+        if after != before {
+            return Ok(Some(self.drifted(before, after)));
         }
+        self.first_count = after;
+        self.last_count = Some((after, self.sent));
+        Ok(None)
+    }
+
+    /// How many operations were executed, as far as --effects counted them; `None` without it, or if
+    /// it proves nothing. Asks nothing.
+    pub(super) fn effects_made(
+        &self,
+        task: &ProbeTask,
+        checked: &[CheckedService],
+    ) -> Option<EffectsMade> {
+        if task.effects_drift.is_some() {
+            return None;
+        }
+        if !self.oracle.as_ref()?.is_of_key() {
+            let (last, _) = self.last_count?;
+            let count = last.checked_sub(self.first_count)?;
+            return Some(EffectsMade { count, is_complete: true });
+        }
+        // Not every check counts, and the first requests are not counted.
+        let mut of_keys = BTreeMap::new();
+        for result in checked.iter().flat_map(|checked| &checked.results) {
+            if let (Some(key), Some(Ok(count))) = (&result.counted_key, &result.effects) {
+                of_keys.insert(key, *count);
+            }
+        }
+        Some(EffectsMade { count: of_keys.values().sum(), is_complete: false })
     }
 
     /// The same at the end of the run, for this time.
@@ -463,10 +499,26 @@ impl StepRunner {
         };
         sleep(idle.max(IDLE)).await;
         match oracle.read("").await {
-            Ok(after) if after == before => None,
-            Ok(after) => Some(drifted(before, after)),
+            Ok(after) if after == before => {
+                self.last_count = Some((after, self.sent));
+                None
+            }
+            Ok(after) => Some(self.drifted(before, after)),
             Err(why) => Some(why),
         }
+    }
+
+    /// Why a number proves nothing that changed while idemctl sent nothing.
+    fn drifted(&self, before: u64, after: u64) -> String {
+        let mut why = format!(
+            "the number of effects changed from {before} to {after} while idemctl sent nothing"
+        );
+        if !self.oracle.as_ref().is_some_and(EffectsOracle::is_of_key) {
+            why.push_str(
+                "; if other clients use the service, write {{key}} into --effects to count one key",
+            );
+        }
+        why
     }
 
     /// What answers can show, from three simultaneous requests and a retry. Also measures how long an effect takes to
@@ -556,10 +608,6 @@ fn are_all_different(exchanges: &[ProbeExchange]) -> bool {
         }
     }
     true
-}
-
-fn drifted(before: u64, after: u64) -> String {
-    format!("the number of effects changed from {before} to {after} while idemctl sent nothing")
 }
 
 /// Reads the record of a request's key; `None` if Redis is not read.

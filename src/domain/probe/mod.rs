@@ -22,8 +22,8 @@ pub(crate) use self::message::{
     is_masked_parameter,
 };
 pub(crate) use self::probe_check::{
-    CheckedService, ProbeCheck, ProbeJudgement, ProbeStep, ProbeStepResult, ProbeVerdict,
-    RecordFault, StoredRecord, StoredTime,
+    CheckedService, EffectsMade, ProbeCheck, ProbeJudgement, ProbeStep, ProbeStepResult,
+    ProbeVerdict, RecordFault, StoredRecord, StoredTime,
 };
 pub(crate) use self::profile::ProbeProfile;
 pub(crate) use self::registry::{CHECKS, parse_profile};

@@ -104,6 +104,8 @@ pub(crate) struct ProbeStepResult {
     pub(crate) effects: Option<Result<u64, String>>,
     /// The key of the request whose effects were counted.
     pub(crate) counted_key: Option<String>,
+    /// The URL that counted them; `None` if a command did.
+    pub(crate) counted_at: Option<String>,
     /// The time between the first and the last release of `Together`, in microseconds.
     pub(crate) spread_us: Option<u64>,
     /// What Redis held right after the step, for the first key of the step; `None` if Redis is not
@@ -154,6 +156,14 @@ impl StoredRecord {
     pub(crate) fn has_result(&self) -> bool {
         ["completed", "failed"].contains(&self.state.as_str())
     }
+}
+
+/// How many operations a run executed, as counted by `--effects`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct EffectsMade {
+    pub(crate) count: u64,
+    /// False if only some checks counted, so that there may be more.
+    pub(crate) is_complete: bool,
 }
 
 /// What a check says.

@@ -70,19 +70,29 @@ impl ProbeTask {
     pub(crate) fn new_key(&self) -> String {
         let number = self.keys.get() + 1;
         self.keys.set(number);
+        let prefix = self.key_prefix();
+        // With a fixed length, no key is the beginning of another one.
+        if self.has_uuid_keys {
+            format!("{prefix}{number:05x}")
+        } else {
+            format!("{prefix}{number:05}")
+        }
+    }
+
+    /// The beginning of each key of this run.
+    pub(crate) fn key_prefix(&self) -> String {
+        let run = &self.run;
         if self.has_uuid_keys {
             // The bits of version 4 and of the variant are those of RFC 9562.
-            let run = &self.run;
             return format!(
-                "{UUID_PREFIX}-{}-4{}-8{}-{}{number:05x}",
+                "{UUID_PREFIX}-{}-4{}-8{}-{}",
                 &run[..4],
                 &run[4..7],
                 &run[7..10],
                 &format!("{:0<7}", &run[10..])[..7]
             );
         }
-        // With a fixed length, no key is the beginning of another one.
-        format!("{KEY_PREFIX}-{}-{number:05}", self.run)
+        format!("{KEY_PREFIX}-{run}-")
     }
 
     /// The operator's request with a key.

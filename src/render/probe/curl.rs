@@ -6,8 +6,8 @@ use bstr::ByteSlice as _;
 use url::Url;
 
 use crate::domain::probe::{
-    ProbeExchange, ProbeOutcome, ProbeRequest, ProbeStep, ProbeStepResult, RecordFault,
-    ServiceTrust, UUID_PREFIX, is_masked_parameter,
+    CheckedService, ProbeExchange, ProbeOutcome, ProbeRequest, ProbeStep, ProbeStepResult,
+    RecordFault, ServiceTrust, UUID_PREFIX, is_masked_parameter,
 };
 
 /// The least characters of a key that idemctl filled up.
@@ -18,11 +18,17 @@ const MOST_BODY: usize = 2_000;
 
 /// A URL whose secret parameters are replaced.
 pub(crate) fn masked_url(text: &str) -> String {
+    masked_url_except(text, None)
+}
+
+/// The same, if it shows this idempotency key, which is not secret.
+fn masked_url_except(text: &str, key: Option<&str>) -> String {
     let Ok(mut url) = Url::parse(text) else { return text.to_owned() };
     let mut pairs = Vec::new();
     let mut has_secret = false;
     for (name, value) in url.query_pairs() {
-        let is_secret = is_masked_parameter(&name);
+        let is_key = key.is_some_and(|key| value.contains(key));
+        let is_secret = is_masked_parameter(&name) && !is_key;
         has_secret |= is_secret;
         let value = if is_secret { "***".to_owned() } else { value.into_owned() };
         pairs.push((name.into_owned(), value));
@@ -41,11 +47,19 @@ pub(crate) fn url(request: &ProbeRequest) -> String {
 
 /// The commands that repeat the steps of a check, each on a line of its own. The keys are variables,
 /// because a used key would only be replayed.
-pub(super) fn commands_of_results(results: &[ProbeStepResult]) -> Vec<String> {
+///
+/// If only the number of effects shows the failure, the lines count as well.
+pub(super) fn commands_of_check(checked: &CheckedService) -> Vec<String> {
     let mut shell = ShellLines::default();
-    for result in results {
+    let is_together = |result: &&ProbeStepResult| result.spread_us.is_some();
+    let rounds = checked.results.iter().filter(is_together).count();
+    for result in &checked.results {
+        if result.effects.is_some() && checked.is_shown_by_number() {
+            shell.count(result);
+        }
         let Some(first) = result.exchanges.first() else { continue };
         if result.spread_us.is_some() {
+            shell.round(rounds);
             let requests: Vec<_> =
                 result.exchanges.iter().map(|exchange| exchange.request.clone()).collect();
             shell.together(&requests);
@@ -64,13 +78,18 @@ pub(super) fn commands_of_results(results: &[ProbeStepResult]) -> Vec<String> {
 /// The commands of steps that were not made.
 pub(super) fn commands_of_steps(steps: &[ProbeStep]) -> Vec<String> {
     let mut shell = ShellLines::default();
+    let is_together = |step: &&ProbeStep| matches!(step, ProbeStep::Together(_));
+    let rounds = steps.iter().filter(is_together).count();
     for step in steps {
         match step {
             ProbeStep::CountEffects(_) => {}
             ProbeStep::Send(request)
             | ProbeStep::SendUntilFree(request)
             | ProbeStep::Watch(request) => shell.send(request),
-            ProbeStep::Together(requests) => shell.together(requests),
+            ProbeStep::Together(requests) => {
+                shell.round(rounds);
+                shell.together(requests);
+            }
             ProbeStep::Abandon(request, after) => shell.abandon(request, *after),
             ProbeStep::Overlap(first, second, after) => shell.overlap(first, second, *after),
             ProbeStep::FaultDuring(request, fault, after) => {
@@ -107,6 +126,8 @@ struct ShellLines {
     secrets: Vec<(String, Vec<u8>)>,
     /// True if a body is not in the lines.
     has_file: bool,
+    /// How many rounds of simultaneous requests there are in the lines.
+    rounds: usize,
     lines: Vec<String>,
 }
 
@@ -128,6 +149,35 @@ impl ShellLines {
         let second = self.command(second, "");
         let seconds = after.as_secs_f64();
         self.add(format!("{first} & sleep {seconds:.3}; {second}; wait"));
+    }
+
+    /// Counts the effects as a step of the check did.
+    fn count(&mut self, result: &ProbeStepResult) {
+        let key = result.counted_key.as_deref().filter(|key| !key.is_empty());
+        if let Some(key) = key {
+            self.add_key(key);
+        }
+        let Some(url) = &result.counted_at else {
+            // The command may contain a password.
+            self.add("# count with the command of --effects".to_owned());
+            return;
+        };
+        let target = self.word(&masked_url_except(url, key));
+        self.add(format!("curl -s {target}; echo"));
+    }
+
+    /// Says which of several rounds begins. Each has a key of its own.
+    fn round(&mut self, rounds: usize) {
+        self.rounds += 1;
+        if rounds > 1 {
+            self.add(format!("# round {} of {rounds}", self.rounds));
+        }
+    }
+
+    fn add_key(&mut self, key: &str) {
+        if !self.keys.iter().any(|known| known == key) {
+            self.keys.push(key.to_owned());
+        }
     }
 
     /// Simultaneous requests, as a loop.
@@ -203,7 +253,8 @@ impl ShellLines {
         }
         // Several rounds repeat the same lines.
         for line in self.lines {
-            if !lines.contains(&line) || line.starts_with("curl") {
+            let is_repeated = line.starts_with("curl") || line.starts_with("# count");
+            if !lines.contains(&line) || is_repeated {
                 lines.push(line);
             }
         }
@@ -216,10 +267,8 @@ impl ShellLines {
 
     /// The command, with this word for the shell in place of the body if there is one.
     fn command_of(&mut self, request: &ProbeRequest, options: &str, body: Option<&str>) -> String {
-        if let Some(key) = &request.key
-            && !self.keys.contains(key)
-        {
-            self.keys.push(key.clone());
+        if let Some(key) = &request.key {
+            self.add_key(key);
         }
         let method = &request.method;
         let target = self.word(&masked_url(&request.url));
@@ -233,7 +282,8 @@ impl ShellLines {
             let has_key = request.key.as_ref().is_some_and(|key| value.contains_str(key));
             let header = if request.masks(name) && !has_key {
                 let variable = self.variable(name, value);
-                format!("'{name}: '\"${variable}\"")
+                // Without its value, the request would be that of another caller.
+                format!("'{name}: '\"${{{variable}:?}}\"")
             } else if value.is_empty() {
                 // curl leaves out a header that ends with a colon.
                 self.word(&format!("{name};"))

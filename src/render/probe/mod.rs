@@ -9,5 +9,5 @@ mod shown_answer;
 pub(crate) use self::curl::{masked_url, url};
 pub(crate) use self::probe_cases::suites;
 pub(crate) use self::probe_json::{check_json, difference};
-pub(crate) use self::probe_page::{dry_run, list, page, summary};
+pub(crate) use self::probe_page::{ProbeRun, dry_run, list, page, summary};
 pub(crate) use self::shown_answer::shown_body;

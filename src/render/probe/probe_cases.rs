@@ -1,6 +1,6 @@
 //! Checks as test cases, one suite per group.
 
-use super::curl::commands_of_results;
+use super::curl::commands_of_check;
 use crate::domain::probe::{CheckedService, ProbeDifference, ProbeVerdict};
 use crate::render::escape;
 use crate::render::junit::{TestCase, TestOutcome, TestSuite, add_case};
@@ -42,7 +42,7 @@ pub(crate) fn suites(
             details.push(format!("{}: {}", clause.clause, clause.rule));
         }
         if checked.is_failed() {
-            details.extend(commands_of_results(&checked.results));
+            details.extend(commands_of_check(checked));
         }
         let case =
             TestCase { name: checked.check.id.to_owned(), outcome, details: details.join("\n") };

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::curl::{commands_of_results, url};
+use super::curl::{commands_of_check, url};
 use super::shown_answer::{MASKED, record_of, shown_body, spread};
 use crate::domain::probe::{
     CheckedService, ProbeDifference, ProbeExchange, StoredRecord, StoredTime, is_masked_header,
@@ -15,7 +15,7 @@ pub(crate) fn check_json(checked: &CheckedService) -> Value {
     for exchange in checked.shown() {
         exchanges.push(exchange_json(exchange));
     }
-    let curl = if checked.is_failed() { commands_of_results(&checked.results) } else { Vec::new() };
+    let curl = if checked.is_failed() { commands_of_check(checked) } else { Vec::new() };
     json!({
         "id": checked.check.id,
         "group": checked.check.group.as_str(),

@@ -4,11 +4,12 @@ use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
 
-use super::curl::{commands_of_results, commands_of_steps, masked_url, url};
+use super::curl::{commands_of_check, commands_of_steps, masked_url, url};
 use super::shown_answer::{MASKED, is_read_meanwhile, record_of, shown_body, spread};
+use crate::domain::duration::short;
 use crate::domain::probe::{
-    CHECKS, CheckedService, ProbeDifference, ProbeExchange, ProbeStep, ProbeTask, ProbeVerdict,
-    StoredRecord, is_masked_header,
+    CHECKS, CheckedService, EffectsMade, ProbeDifference, ProbeExchange, ProbeStep, ProbeTask,
+    ProbeVerdict, StoredRecord, is_masked_header,
 };
 use crate::render::escape;
 use crate::render::page::Page;
@@ -35,9 +36,19 @@ pub(crate) fn list(view: View) -> String {
     grid_folding(view, &["check", "group", "passes if"], rows, &["passes if"])
 }
 
-/// The requests of each check as curl commands, for `--dry-run`.
-pub(crate) fn dry_run(checks: &[(&'static str, Result<&[ProbeStep], &str>)], view: View) -> String {
+/// The requests of each check as curl commands, for `--dry-run`. `requests` is their number, and
+/// `most` the limit with repetitions.
+pub(crate) fn dry_run(
+    checks: &[(&'static str, Result<&[ProbeStep], &str>)],
+    requests: usize,
+    most: usize,
+    view: View,
+) -> String {
     let mut page = Page::new(view);
+    page.line(&format!(
+        "# {requests} requests. With repetitions, idemctl sends at most {most} (--max-requests)."
+    ));
+    page.line("");
     for (id, steps) in checks {
         page.line(&format!("# {id}"));
         match steps {
@@ -53,22 +64,49 @@ pub(crate) fn dry_run(checks: &[(&'static str, Result<&[ProbeStep], &str>)], vie
     page.text
 }
 
+/// A run apart from its checks.
+pub(crate) struct ProbeRun<'a> {
+    pub(crate) task: &'a ProbeTask,
+    /// How many requests were sent to the service.
+    pub(crate) sent: usize,
+    /// How many operations they executed, if this was counted.
+    pub(crate) effects: Option<EffectsMade>,
+    /// True if idemctl removed the records of the run.
+    pub(crate) removes_records: bool,
+    /// What differs from the accepted results; `None` without any.
+    pub(crate) differences: Option<&'a [ProbeDifference]>,
+}
+
 /// The page: the profile, the checks by group, and the failures.
 pub(crate) fn page(
-    task: &ProbeTask,
+    run: &ProbeRun<'_>,
     checked: &[CheckedService],
-    differences: Option<&[ProbeDifference]>,
     is_verbose: bool,
     view: View,
 ) -> String {
     let mut page = Page::new(view);
+    let task = run.task;
     let target = escape::text(masked_url(&task.template.url).as_bytes());
     let method = escape::text(task.template.method.as_bytes());
     let name = escape::text(task.profile.name.as_bytes());
     page.wrapped(0, &format!("{method} {target}, judged by {name}"));
     let source = format!("{} ({})", task.profile.title, task.profile.source);
     page.wrapped(0, &view.palette.dim(&escape::text(source.as_bytes())));
-    if let Some(differences) = differences {
+    page.wrapped(0, &sent_words(run));
+    if !run.removes_records {
+        let prefix = task.key_prefix();
+        page.wrapped(
+            0,
+            &format!(
+                "idemctl removed no records. Each key of this run begins with {prefix}, and its \
+                 record stays in the service's store until it expires."
+            ),
+        );
+    }
+    if let Some(differences) = run.differences {
+        if differences.is_empty() {
+            page.wrapped(0, "The failures are those of --expect: none is new, and none is gone.");
+        }
         for difference in differences {
             let what = if difference.is_new { "new failure" } else { "accepted failure is gone" };
             page.wrapped(0, &format!("{what}: {}", difference.id));
@@ -97,21 +135,41 @@ pub(crate) fn page(
     page.text
 }
 
+/// How many requests were sent, and how many operations they executed.
+fn sent_words(run: &ProbeRun<'_>) -> String {
+    let sent = run.sent;
+    let Some(made) = run.effects else {
+        let rest = if run.task.counts_effects {
+            "How many operations they executed is unknown."
+        } else {
+            "Without --effects, idemctl compares answers, and does not know how often the service \
+             executed."
+        };
+        return format!("{sent} requests were sent. {rest}");
+    };
+    let count = made.count;
+    let operations = if count == 1 { "operation" } else { "operations" };
+    if made.is_complete {
+        format!("{sent} requests were sent, and --effects counted {count} {operations}.")
+    } else {
+        format!(
+            "{sent} requests were sent, and --effects counted at least {count} {operations}, \
+             because not every check counts."
+        )
+    }
+}
+
 /// What the run sent and found, in one line.
 pub(crate) fn summary(task: &ProbeTask, checked: &[CheckedService], sent: usize) -> String {
     let count =
         |verdict| checked.iter().filter(|checked| checked.judgement.verdict == verdict).count();
-    let open = checked.iter().filter(|checked| checked.is_open()).count();
     let mut text = format!(
-        "{sent} requests sent: {} passed, {} failed, {open} inconclusive, {} reported, {} not \
+        "{sent} requests sent: {} passed, {} failed, {} inconclusive, {} reported, {} not \
          applicable.",
         count(ProbeVerdict::Pass),
         count(ProbeVerdict::Fail),
-        checked.len()
-            - count(ProbeVerdict::Pass)
-            - count(ProbeVerdict::Fail)
-            - count(ProbeVerdict::NotApplicable)
-            - open,
+        count(ProbeVerdict::Inconclusive),
+        count(ProbeVerdict::Reported),
         count(ProbeVerdict::NotApplicable),
     );
     let widest = checked.iter().filter_map(|checked| spread(&checked.results)).max();
@@ -120,12 +178,6 @@ pub(crate) fn summary(task: &ProbeTask, checked: &[CheckedService], sent: usize)
             text,
             " {} simultaneous requests were sent within {widest} µs or less.",
             task.concurrency
-        );
-    }
-    if !task.counts_effects {
-        text.push_str(
-            " Without --effects, idemctl compares answers, and does not know how often the service \
-             executed.",
         );
     }
     text
@@ -140,9 +192,13 @@ fn line(page: &mut Page, checked: &CheckedService) {
     let word = page.view.palette.paint(shown, &word);
     let message = escape::text(checked.judgement.message.as_bytes());
     let id = checked.check.id;
-    let line = match differs {
-        true => format!("{word}{id}: {message} (this check passes if {})", checked.check.title),
-        false => format!("{word}{id}: {message}"),
+    let title = checked.check.title;
+    let line = match (verdict, checked.holds) {
+        (ProbeVerdict::Reported, Some(true)) => format!("{word}{id}: {message} (holds: {title})"),
+        (ProbeVerdict::Reported, Some(false)) => {
+            format!("{word}{id}: {message} (does not hold: {title})")
+        }
+        _ => format!("{word}{id}: {message}"),
     };
     page.wrapped(2, &line);
 }
@@ -181,6 +237,9 @@ fn failure(page: &mut Page, checked: &CheckedService) {
     if !shown.is_empty() {
         page.text.push_str(&side_by_side(page.view, &shown));
     }
+    if checked.is_shown_by_number() {
+        page.field("Shown by", "the number of effects; the answers alone do not show it");
+    }
     if let Some(record) = record_of(checked) {
         let mut words = record_words(record);
         if is_read_meanwhile(checked) {
@@ -190,7 +249,7 @@ fn failure(page: &mut Page, checked: &CheckedService) {
     }
     let label = page.view.palette.dim("Repeat");
     page.indented(2, &label);
-    for line in commands_of_results(&checked.results) {
+    for line in commands_of_check(checked) {
         page.indented(4, &line);
     }
 }
@@ -246,7 +305,7 @@ fn record_words(record: &StoredRecord) -> String {
     match (record.never_expires, record.ttl_ms) {
         (true, _) => words.push_str(", never expires"),
         (false, Some(ttl)) => {
-            let _ = write!(words, ", expires in {ttl} ms");
+            let _ = write!(words, ", expires in {}", short(ttl));
         }
         (false, None) => {}
     }

@@ -1,6 +1,7 @@
 //! What Redis holds between the requests.
 
 use super::judging::{answer_of, last, settled, success_of};
+use crate::domain::duration::{longer_than, short};
 use crate::domain::probe::message::ProbeExchange;
 use crate::domain::probe::probe_check::{
     ProbeCheck, ProbeGroup, ProbeJudgement, ProbeStep, ProbeStepResult, StoredRecord, StoredTime,
@@ -116,7 +117,7 @@ fn record_of(result: &ProbeStepResult) -> Result<&StoredRecord, ProbeJudgement> 
 /// passes milliseconds instead of seconds.
 fn stated_ttl(record: &StoredRecord) -> String {
     match record.stated_ttl_ms {
-        Some(stated) => format!("; the schema states {stated} ms"),
+        Some(stated) => format!("; the schema states {}", short(stated)),
         None => String::new(),
     }
 }
@@ -144,7 +145,8 @@ fn judge_lock(_: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
             (true, _) => ProbeJudgement::fail(format!("the lock never expires ({owner})")),
             (false, Some(ttl)) => {
                 let stated = stated_ttl(record);
-                ProbeJudgement::pass(format!("the lock expires in {ttl} ms{stated} ({owner})"))
+                let ttl = short(ttl);
+                ProbeJudgement::pass(format!("the lock expires in {ttl}{stated} ({owner})"))
             }
             (false, None) => ProbeJudgement::inconclusive("the TTL of the lock is unknown"),
         };
@@ -261,20 +263,23 @@ fn judge_result_ttl(task: &ProbeTask, record: &StoredRecord, ttl: u64) -> ProbeJ
         && ttl < stated / 2
     {
         return ProbeJudgement::fail(format!(
-            "it expires in {ttl} ms, and the schema states {stated} ms"
+            "it expires in {}, and the schema states {}",
+            short(ttl),
+            short(stated)
         ));
     }
     if let Some(retention) = task.profile.retention
         && ttl + RETENTION_SLACK_MS < age::millis(retention)
     {
         return ProbeJudgement::fail(format!(
-            "it expires in {ttl} ms, and {} promises to keep results for {} ms",
+            "it expires in {}, and {} promises to keep results for {}",
+            short(ttl),
             task.profile.title,
-            age::millis(retention)
+            longer_than(age::millis(retention), ttl)
         ));
     }
     let stated = stated_ttl(record);
-    ProbeJudgement::pass(format!("it expires in {ttl} ms{stated}"))
+    ProbeJudgement::pass(format!("it expires in {}{stated}", short(ttl)))
 }
 
 fn judge_body(_: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
