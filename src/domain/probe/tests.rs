@@ -640,8 +640,8 @@ fn a_result_that_expires_before_the_promised_retention_is_found() {
     assert_eq!(short.verdict, ProbeVerdict::Fail);
     assert_eq!(
         short.message,
-        "it expires in 3600000 ms, and Idempotent requests of the Stripe API v1 promises to keep \
-        results for 86400000 ms"
+        "it expires in 1h, and Idempotent requests of the Stripe API v1 promises to keep results \
+        for 1d"
     );
     assert_eq!(judged(stripe, day - 9_000).verdict, ProbeVerdict::Pass);
     assert_eq!(judged(IETF, 3_600_000).verdict, ProbeVerdict::Pass);
