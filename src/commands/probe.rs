@@ -155,7 +155,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     }
 }
 
-/// What a run found, and that the service was gone before its end.
+/// The checks of a run, and the error if the service was gone before its end.
 struct ProbeEnd {
     checked: Vec<CheckedService>,
     gone: Option<CommandError>,

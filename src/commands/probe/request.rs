@@ -238,11 +238,11 @@ pub(super) fn check_method(method: &str) -> Result<(), CommandError> {
 /// `request` has a key.
 ///
 /// # Errors
-/// Usage: it is not another path.
+/// A usage error if it is not another path.
 pub(super) fn check_path(path: &str, request: &ProbeRequest) -> Result<(), CommandError> {
     let is_path = path.starts_with('/') && !path.starts_with("//");
-    let is_whole = path.contains(['?', '#', '\\']) || path.contains(|c: char| c.is_control());
-    if !is_path || is_whole {
+    let has_more = path.contains(['?', '#', '\\']) || path.contains(|c: char| c.is_control());
+    if !is_path || has_more {
         return Err(CommandError::usage("--other-path must be a path such as /refunds")
             .hint("idemctl sends it to the host of URL, with the query of URL"));
     }

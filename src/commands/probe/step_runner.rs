@@ -437,7 +437,7 @@ impl StepRunner {
     /// Why the number of effects proves nothing, from a time in which idemctl sends nothing.
     ///
     /// # Errors
-    /// Usage: there is no number, so that the run could not count what it does.
+    /// A usage error if --effects gives no number, because the run could not count its effects.
     pub(super) async fn drift_at_start(
         &mut self,
         task: &ProbeTask,
