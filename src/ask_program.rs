@@ -20,13 +20,13 @@ use crate::render::escape;
 const REST_OF_OUTPUT: Duration = Duration::from_millis(500);
 
 /// The most bytes of an answer: as much as a request with a large body.
-const MOST_ANSWER: usize = 16 << 20;
+const MAX_ANSWER: usize = 16 << 20;
 
 /// How many bytes of stderr are kept; only the first line is shown.
-const MOST_STDERR: usize = 256;
+const MAX_STDERR: usize = 256;
 
 /// The most characters of the reason that an answer gives.
-const MOST_REASON: usize = 256;
+const MAX_REASON: usize = 256;
 
 /// A program that is asked something, as a command of the shell.
 #[derive(Debug, Clone)]
@@ -99,7 +99,7 @@ impl AskProgram {
         match exchanged {
             Ok(()) => group.ended(),
             Err(NoAnswer::TooLong) => {
-                return Err(format!("its answer is longer than {} MiB", MOST_ANSWER >> 20));
+                return Err(format!("its answer is longer than {} MiB", MAX_ANSWER >> 20));
             }
             Err(NoAnswer::StillOpen) => {
                 return Err(
@@ -149,7 +149,7 @@ async fn read_answer(
     loop {
         match stdout.read(&mut chunk).await {
             Ok(read @ 1..) => {
-                if kept.len() + read > MOST_ANSWER {
+                if kept.len() + read > MAX_ANSWER {
                     return Err(NoAnswer::TooLong);
                 }
                 kept.extend_from_slice(&chunk[..read]);
@@ -168,7 +168,7 @@ async fn keep_beginning(
     loop {
         match stderr.read(&mut chunk).await {
             Ok(read @ 1..) => {
-                let room = MOST_STDERR.saturating_sub(kept.len());
+                let room = MAX_STDERR.saturating_sub(kept.len());
                 kept.extend_from_slice(&chunk[..read.min(room)]);
             }
             _ => return Ok(()),
@@ -193,7 +193,7 @@ fn first_line(said: &[u8]) -> String {
 
 /// The beginning of a reason, escaped.
 fn bounded(why: &str) -> String {
-    let mut short: String = why.chars().take(MOST_REASON).collect();
+    let mut short: String = why.chars().take(MAX_REASON).collect();
     if short.len() < why.len() {
         short.push('…');
     }

@@ -30,10 +30,10 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const REST_OF_STDERR: Duration = Duration::from_millis(100);
 
 /// How many bytes of stderr are kept; only the first line is shown.
-const MOST_STDERR: usize = 256;
+const MAX_STDERR: usize = 256;
 
 /// How many bytes of an owner are shown.
-const MOST_SHOWN: usize = 64;
+const MAX_SHOWN: usize = 64;
 
 /// Exit codes of the command. Any other code is an error of the command and does not describe the
 /// owner.
@@ -160,7 +160,7 @@ async fn read_on(stderr: &mut Option<ChildStderr>, kept: &mut Vec<u8>) -> Infall
     while let Some(pipe) = stderr {
         match pipe.read(&mut chunk).await {
             Ok(read @ 1..) => {
-                let room = MOST_STDERR.saturating_sub(kept.len());
+                let room = MAX_STDERR.saturating_sub(kept.len());
                 kept.extend_from_slice(&chunk[..read.min(room)]);
             }
             _ => *stderr = None,
@@ -186,8 +186,8 @@ fn first_line(said: &[u8]) -> String {
 
 /// A name, truncated if it is long.
 fn shown(name: &[u8]) -> String {
-    match name.get(..MOST_SHOWN) {
-        Some(head) if name.len() > MOST_SHOWN => {
+    match name.get(..MAX_SHOWN) {
+        Some(head) if name.len() > MAX_SHOWN => {
             format!("{}… ({} bytes)", escape::text(head), name.len())
         }
         _ => escape::text(name),

@@ -16,7 +16,7 @@ use crate::exit::{CommandError, Exit};
 use crate::interrupt::Interrupt;
 use crate::render::coverage;
 use crate::session::Session;
-use crate::store::{KeyspaceScan, ReadLimit, RecordReader, RecordRecognizer, StoreError};
+use crate::store::{KeyspaceScan, ReadLimit, RecordDecoder, RecordReader, StoreError};
 use crate::terminal::frame::ProgressLine;
 
 /// What a scan reads.
@@ -218,14 +218,14 @@ impl<'a> Scan<'a> {
         }
         let Self { query, keyspace, coverage, .. } = self;
         let read = async {
-            let decoding = RecordRecognizer {
+            let decoder = RecordDecoder {
                 catalog: query.catalog,
                 thresholds: &query.thresholds,
                 needed: query.needed,
                 coverage: &mut *coverage,
             };
             let Some(records) =
-                keyspace.next_records(decoding, &|key| filter.passes_key(key)).await?
+                keyspace.next_records(decoder, &|key| filter.passes_key(key)).await?
             else {
                 return Ok(None);
             };
@@ -328,13 +328,13 @@ impl<'a> Scan<'a> {
             return None;
         }
         let Self { query, keyspace, coverage, .. } = self;
-        let decoding = RecordRecognizer {
+        let decoder = RecordDecoder {
             catalog: query.catalog,
             thresholds: &query.thresholds,
             needed: query.needed,
             coverage: &mut *coverage,
         };
-        let read = self.interrupt.unless_raised(keyspace.read_records(decoding, candidates)).await;
+        let read = self.interrupt.unless_raised(keyspace.read_records(decoder, candidates)).await;
         let records = self.settle(with_value(read))?;
         for record in &records {
             if is_about(record) {
@@ -560,14 +560,14 @@ pub fn explain_left_out(session: &mut Session, catalog: &Catalog) {
 }
 
 /// At most this many other databases are listed, so that they do not hide the message before.
-const MOST_DATABASES: usize = 3;
+const MAX_DATABASES: usize = 3;
 
 /// Prints which other databases of the server contain Redis keys, the largest first.
 pub async fn show_other_databases(session: &mut Session, reader: &RecordReader) {
     let mut elsewhere = reader.keys_elsewhere().await;
     elsewhere.sort_by_key(|(_, keys)| Reverse(*keys));
-    let more = elsewhere.len().saturating_sub(MOST_DATABASES);
-    for (db, keys) in elsewhere.into_iter().take(MOST_DATABASES) {
+    let more = elsewhere.len().saturating_sub(MAX_DATABASES);
+    for (db, keys) in elsewhere.into_iter().take(MAX_DATABASES) {
         let keys =
             if keys == 1 { "1 Redis key is".to_owned() } else { format!("{keys} Redis keys are") };
         session.ui.hint(&format!("{keys} in database {db}: -n {db}"));

@@ -26,7 +26,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
-MOST_PAGES = 20
+MAX_PAGES = 20
 
 
 def response(intent):
@@ -44,7 +44,7 @@ def search(field, key):
     query = {"query": f'metadata["{field}"]:"{quoted}"', "limit": "100"}
     base = os.environ.get("STRIPE_API_BASE", "https://api.stripe.com")
     found = []
-    for _ in range(MOST_PAGES):
+    for _ in range(MAX_PAGES):
         url = f"{base}/v1/payment_intents/search?{urllib.parse.urlencode(query)}"
         headers = {"Authorization": f"Bearer {os.environ['STRIPE_API_KEY']}"}
         with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=20) as reply:
@@ -56,7 +56,7 @@ def search(field, key):
         if not page.get("has_more"):
             return found
         query["page"] = page["next_page"]
-    raise ValueError(f"more than {MOST_PAGES} pages")
+    raise ValueError(f"more than {MAX_PAGES} pages")
 
 
 def age_seconds(created_at):

@@ -43,7 +43,7 @@ end
 
 -- A value that is not a string is compared by its checksum alone.
 local function checksum_of_elements(key, count)
-  local dump = (detail == '1' or head_length < 0) and count <= MOST_DUMPED and redis.pcall('DUMP', key)
+  local dump = (detail == '1' or head_length < 0) and count <= MAX_DUMPED and redis.pcall('DUMP', key)
   return type(dump) == 'string' and string.sub(dump, -8) or ''
 end
 

@@ -13,7 +13,7 @@ use crate::terminal::ui::{ReadyPrompt, is_yes};
 
 /// How often a name is asked for. Somebody who types `y` out of habit reads the question the second
 /// time.
-pub(super) const MOST_ASKED: usize = 3;
+pub(super) const MAX_ASKED: usize = 3;
 
 impl ConfirmArgs {
     /// Asks for confirmation. In a protected context the context's name has to be typed, or given
@@ -218,7 +218,7 @@ impl ConfirmDialog {
             return Ok(true);
         }
         let names: Vec<_> = self.names.iter().map(String::as_str).collect();
-        if self.asked >= MOST_ASKED {
+        if self.asked >= MAX_ASKED {
             return Err(refused().hint(format!("type {} to continue", wanted(&names))));
         }
         let typed = escape::text(typed.as_bytes());

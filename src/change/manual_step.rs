@@ -11,10 +11,10 @@ use super::journal::{Journal, JournalStep};
 use super::one_record::time_for;
 use crate::args::{Output, StepArgs};
 use crate::domain::history::{OUTCOME_UNKNOWN, PARTIAL};
-use crate::domain::manual;
+use crate::domain::manual_step;
 use crate::domain::record::{Identity, Observation, Record, age, locate};
 use crate::domain::schema::{Meaning, State, Step, TtlOf};
-use crate::domain::step::{CallPerformer, ExecutedStep, StepCall, StepInputs, StepReply, execute};
+use crate::domain::step::{CallSender, ExecutedStep, StepCall, StepInputs, StepReply, execute};
 use crate::exit::{CommandError, Exit};
 use crate::interrupt::Interrupt;
 use crate::render::change::{StepOutcome, StepReport};
@@ -55,14 +55,14 @@ pub struct ManualStep<'a> {
 }
 
 /// The result of a step that was executed, or could not be.
-pub struct PerformedStep {
+pub struct StepResult {
     /// The outcome, or why there is none.
     pub executed: Result<StepOutcome>,
     /// An error if the log may lack the step.
     pub noted: Result<()>,
 }
 
-impl PerformedStep {
+impl StepResult {
     /// The outcome; an error of the step matters more than one of the log.
     fn ended(self) -> Result<StepOutcome> {
         let outcome = self.executed?;
@@ -129,8 +129,8 @@ impl ManualStep<'_> {
         let started_at = session.now();
         let has_values = !self.report.record.seen.is_absent();
         let mut journal = Journal::open(session, &args.change_args, self.report.name, has_values)?;
-        let ended = match self.perform(&mut journal, writer, started_at, read_back).await {
-            Ok(performed) => performed.ended(),
+        let ended = match self.execute_and_note(&mut journal, writer, started_at, read_back).await {
+            Ok(result) => result.ended(),
             Err(error) => {
                 let (_, ended) = journal.close(Err(error), started_at).await;
                 return ended;
@@ -145,13 +145,13 @@ impl ManualStep<'_> {
     ///
     /// # Errors
     /// The record could not be backed up; nothing was done.
-    pub async fn perform(
+    pub async fn execute_and_note(
         &self,
         journal: &mut Journal,
         writer: &Writer,
         started_at: SystemTime,
         read_back: impl Fn(&Record) -> Option<Meaning>,
-    ) -> Result<PerformedStep> {
+    ) -> Result<StepResult> {
         let record = self.report.record;
         let label = RecordLabel {
             schema: record.schema.name.clone(),
@@ -182,7 +182,7 @@ impl ManualStep<'_> {
         } else {
             journal.nothing_changed(&record.seen);
         }
-        Ok(PerformedStep { executed, noted })
+        Ok(StepResult { executed, noted })
     }
 
     /// Executes the step's calls. Each one has no effect unless the record is as it was after the
@@ -240,7 +240,7 @@ impl ManualStep<'_> {
         let means = executed.meaning();
         let (reply, last) = match executed {
             ExecutedStep::Decided { reply, index, .. }
-            | ExecutedStep::Unrecognised { reply, index } => (reply, index),
+            | ExecutedStep::Unlisted { reply, index } => (reply, index),
             ExecutedStep::Undecided => {
                 calls.calls_made = self.step.calls.len();
                 let left = calls.release_lock().await;
@@ -272,7 +272,7 @@ impl ManualStep<'_> {
         let record = self.report.record;
         let schema = &record.schema;
         let ttl_ms = schema.ttl(TtlOf::Lock).map_or(STEP_LOCK_MS, age::millis).max(1);
-        let value = manual::lock_for_step(record, inputs)
+        let value = manual_step::lock_for_step(record, inputs)
             .map_err(|why| CommandError::usage(format!("{}: {why}", schema.name)))?;
         Ok(value.map(|value| StepLock { key_index: schema.lock_key_index(), value, ttl_ms }))
     }
@@ -445,7 +445,7 @@ impl ManualStep<'_> {
     }
 }
 
-/// Performs each call in a transaction that does nothing unless the record is as it was seen right
+/// Sends each call in a transaction that does nothing unless the record is as it was seen right
 /// before.
 struct GuardedCalls<'a> {
     writer: &'a Writer,
@@ -475,10 +475,10 @@ enum CallFailed {
     NotSent(StoreError),
 }
 
-impl CallPerformer for GuardedCalls<'_> {
+impl CallSender for GuardedCalls<'_> {
     type Error = CallFailed;
 
-    async fn perform(&mut self, call: StepCall<'_>) -> Result<StepReply, CallFailed> {
+    async fn send_call(&mut self, call: StepCall<'_>) -> Result<StepReply, CallFailed> {
         self.calls_made = call.index;
         // In the transaction of the first call, so that nobody sees the lock without the step.
         let step_lock = if call.index == 0 { self.step_lock.as_ref() } else { None };

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use uuid::Uuid;
 
-use super::confirm::MOST_ASKED;
+use super::confirm::MAX_ASKED;
 use crate::domain::record::Record;
 use crate::domain::schema::Step;
 use crate::exit::{CommandError, Exit};
@@ -105,7 +105,7 @@ fn ask(session: &mut Session, record: &Record, holder: Option<&[u8]>) -> Result<
         "{name} at {place} lets only the lock's owner do this. Type the owner's ID to \
         continue{held}"
     );
-    for _ in 0..MOST_ASKED {
+    for _ in 0..MAX_ASKED {
         let typed = session.ui.ask_for(&question)?;
         let typed = typed.trim();
         if typed.is_empty() {

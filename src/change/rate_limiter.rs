@@ -5,7 +5,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::domain::select::Rate;
 
 /// Records that are rechecked and changed at a time. One sync of the disk backs up as many Redis
-/// keys (`MOST_SAVED` in `store/backup/entry.rs`), and one script call compares fewer (`MOST_KEYS`
+/// keys (`MAX_SAVED` in `store/backup/entry.rs`), and one script call compares fewer (`MAX_KEYS`
 /// in `store/change/batch.rs`), so that other clients do not wait.
 const BATCH: usize = 500;
 

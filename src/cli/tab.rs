@@ -23,14 +23,14 @@ use crate::schemas as all_schemas;
 use crate::session::Session;
 use crate::settings::{Environment, Settings};
 use crate::store::audit::log::Log;
-use crate::store::{self, KeyspaceScan, ReadLimit, RecordRecognizer};
+use crate::store::{self, KeyspaceScan, ReadLimit, RecordDecoder};
 use crate::terminal::ui::Ui;
 
 /// How long a user waits for keys after pressing TAB.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// How many keys are offered at most.
-const MOST_KEYS: usize = 50;
+const MAX_KEYS: usize = 50;
 
 /// How much of a value is read, which is enough to distinguish a lock from a result.
 const HEAD: ReadLimit = ReadLimit::Bytes(512);
@@ -278,18 +278,18 @@ async fn find(
         KeyspaceScan::start(client.reader(), &catalog, head).await.ok()?.without_lengths();
     let thresholds = Thresholds::default();
     let begun = wanted.begun.as_bytes();
-    while found.len() < MOST_KEYS {
+    while found.len() < MAX_KEYS {
         let mut keys = Vec::new();
         if wanted.only_locks {
             let coverage = &mut Coverage::default();
-            let decoding = RecordRecognizer {
+            let decoder = RecordDecoder {
                 catalog: &catalog,
                 thresholds: &thresholds,
                 needed: FieldSet::NONE,
                 coverage,
             };
             let page =
-                scan.next_records(decoding, &|key: &[u8]| key.starts_with(begun)).await.ok()??;
+                scan.next_records(decoder, &|key: &[u8]| key.starts_with(begun)).await.ok()??;
             for record in page {
                 if !record.state.is_result() {
                     keys.push(record.key);
@@ -315,7 +315,7 @@ async fn find(
         found.sort();
         found.dedup();
     }
-    found.truncate(MOST_KEYS);
+    found.truncate(MAX_KEYS);
     Some(())
 }
 

@@ -8,7 +8,7 @@ use crate::change::{self, ManualStep};
 use crate::domain::record::{Record, Response, age};
 use crate::domain::schema::{Meaning, State, TtlOf};
 use crate::domain::step::StepInputs;
-use crate::domain::{duration, manual};
+use crate::domain::{duration, manual_step};
 use crate::exit::{CommandError, Exit};
 use crate::render::change::StepReport;
 use crate::render::escape;
@@ -65,7 +65,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let report = StepReport {
         name: "begin",
         record: &record,
-        predicted: manual::predict_begin(&record, &fingerprint),
+        predicted: manual_step::predict_begin(&record, &fingerprint),
         owner,
         rehearsed: None,
     };
@@ -99,7 +99,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         is_verified: true,
     };
     step.run(session, &args.step, |now| {
-        manual::was_acquired(&record, now, owner.unwrap_or_default())
+        manual_step::was_acquired(&record, now, owner.unwrap_or_default())
     })
     .await
 }

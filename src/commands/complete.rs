@@ -3,9 +3,9 @@
 //! The path of a completion:
 //! 1. `change/one_record.rs` finds and reads the record.
 //! 2. `change/completion/owner_and_fingerprint.rs` checks that it can be completed
-//!    (`domain/manual/`), chooses owner and fingerprint, and builds the `StepInputs`: the values of
+//!    (`domain/manual_step/`), chooses owner and fingerprint, and builds the `StepInputs`: the values of
 //!    the placeholders in the schema's calls. If the step needs a lock that the record lacks, one
-//!    is taken in the transaction of the first call. `domain/manual/predict.rs` predicts the reply.
+//!    is taken in the transaction of the first call. `domain/manual_step/predict.rs` predicts the reply.
 //! 3. If it is predicted that the response is stored, and the schema describes begin,
 //!    `sim/rehearsal.rs` executes the step and the next request on a temporary local Redis, and
 //!    `change/completion/rehearsal.rs` prints what that showed.
@@ -34,7 +34,7 @@ use crate::change::completion::{
 };
 use crate::change::{self, ManualStep};
 use crate::domain::duration;
-use crate::domain::manual::{self, Completion, Overrides, ResponseInput};
+use crate::domain::manual_step::{self, Completion, Overrides, ResponseInput};
 use crate::domain::record::{Content, Record, TimeLeft};
 use crate::domain::schema::{Meaning, Step};
 use crate::domain::step::{Answer, StepInputs};
@@ -66,7 +66,7 @@ pub struct Args {
     status: Option<i64>,
 
     /// Header of the response; may be repeated
-    #[arg(long = "header", value_name = "NAME: VALUE", value_parser = manual::header)]
+    #[arg(long = "header", value_name = "NAME: VALUE", value_parser = manual_step::header)]
     headers: Vec<(String, String)>,
 
     /// Body of the response: @FILE, `-` for stdin, or TEXT (@@TEXT if it begins with @)
@@ -120,7 +120,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let mut report = StepReport {
         name: "complete",
         record: &record,
-        predicted: Some(manual::predict_complete(&record, &chosen.owner, step_lock.as_ref())),
+        predicted: Some(manual_step::predict_complete(&record, &chosen.owner, step_lock.as_ref())),
         owner: if chosen.owner.is_empty() { None } else { Some(&chosen.owner[..]) },
         rehearsed: None,
     };
@@ -129,7 +129,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let rehearsal = rehearse(session, &report, step, &inputs, step_lock.as_ref()).await?;
     report.rehearsed = rehearsal.next_meaning();
     // The rehearsal saw the service's own TTL; the schema only has its default.
-    let completed = manual::completed(&record, &inputs, rehearsal.time_left());
+    let completed = manual_step::completed(&record, &inputs, rehearsal.time_left());
     if report.predicted == Some(Meaning::Stored) {
         check_delivery(&completed, &inputs, &rehearsal)?;
     }
@@ -158,7 +158,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         shows_owner: false,
         is_verified: rehearsal.verifies(&completed),
     };
-    manual_step.run(session, &args.step, |now| manual::was_stored(&record, now, &inputs)).await
+    manual_step.run(session, &args.step, |now| manual_step::was_stored(&record, now, &inputs)).await
 }
 
 /// The response that the options give.
@@ -248,7 +248,7 @@ fn explain(
             );
         }
         Completion::Replacing => {
-            let dropped = manual::dropped_fields(record, inputs);
+            let dropped = manual_step::dropped_fields(record, inputs);
             let which = match dropped.as_slice() {
                 [] => String::new(),
                 dropped => {
@@ -264,12 +264,12 @@ fn explain(
     // If the result names no owner, idemctl cannot tell whose result it is to the service.
     let checks_owner = schema.complete.as_ref().is_some_and(|step| step.checks_owner);
     let is_uncertain = checks_owner && worker.is_none() && completed.owner().is_none();
-    let late = if manual::is_overwritten_later(completed, worker) {
+    let late = if manual_step::is_overwritten_later(completed, worker) {
         if is_uncertain { "may overwrite this response" } else { "will overwrite this response" }
     } else {
         "will be rejected"
     };
-    let failing = if manual::is_removed_by_failure(completed, worker) {
+    let failing = if manual_step::is_removed_by_failure(completed, worker) {
         ", and if it fails, it will remove this response"
     } else {
         ""

@@ -172,7 +172,7 @@ impl RecordFilter for EveryRecord {
 
 /// The most differences that wait for the summary, which is printed before them. They are bounded
 /// so that memory does not grow with the number of differences.
-const MOST_HELD: usize = 10_000;
+const MAX_HELD: usize = 10_000;
 
 struct Diff {
     known: SnapshotIndex,
@@ -340,7 +340,7 @@ impl Diff {
             return Ok(session.ui.page(layout.rows(&[line], view, false))?);
         }
         self.held.push(line);
-        if self.held.len() > MOST_HELD {
+        if self.held.len() > MAX_HELD {
             let lines = std::mem::take(&mut self.held);
             session.ui.status("more than 10,000 differences; the summary follows them");
             let layout = DifferenceLayout::fit(&lines, true, view.width);

@@ -111,7 +111,7 @@ pub struct Args {
         long,
         value_name = "N",
         default_value_t = 500,
-        value_parser = clap::value_parser!(i64).range(1..=data_sample::MOST_SAMPLED),
+        value_parser = clap::value_parser!(i64).range(1..=data_sample::MAX_SAMPLED),
         requires = "data"
     )]
     sample: i64,

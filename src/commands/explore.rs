@@ -30,7 +30,7 @@ use crate::sim::exploration::{ExplorationPlace, ExplorationTask};
 const LARGEST_ACCEPTED: u64 = 64 * 1024 * 1024;
 
 /// The most states of a search. The number of a state has four bytes.
-const MOST_STATES: u32 = 200_000_000;
+const MAX_STATES: u32 = 200_000_000;
 
 /// The idempotency key on a temporary local Redis, which has no other keys.
 const PRIVATE_KEY: &[u8] = b"order-1";
@@ -151,7 +151,7 @@ pub struct Args {
         long,
         value_name = "N",
         default_value_t = 3_000_000,
-        value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_STATES))
+        value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_STATES))
     )]
     max_states: u32,
 
@@ -192,11 +192,11 @@ impl Args {
     }
 
     fn limits(&self) -> Result<SearchLimits> {
-        let (most_states, most_bytes) = match self.memory {
-            Some(bytes) => (MOST_STATES, bytes),
+        let (max_states, max_bytes) = match self.memory {
+            Some(bytes) => (MAX_STATES, bytes),
             None => (self.max_states, usize::MAX),
         };
-        Ok(SearchLimits { most_states: usize::try_from(most_states)?, most_bytes, forgets: false })
+        Ok(SearchLimits { max_states: usize::try_from(max_states)?, max_bytes, forgets: false })
     }
 
     /// True if the operator leaves the faults and assumptions to idemctl. It then explores with and

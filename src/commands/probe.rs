@@ -39,22 +39,22 @@ use crate::store::{Tls, TlsOptions};
 const FIRST_REQUESTS: usize = 6;
 
 /// The most time for which the number of effects is observed at the end.
-const MOST_IDLE: Duration = Duration::from_secs(15);
+const MAX_IDLE: Duration = Duration::from_secs(15);
 
 /// How long nothing is sent before a check is made again.
 const CALM: Duration = Duration::from_millis(1_500);
 
 /// How often a check is made again at most.
-const MOST_CONFIRMATIONS: usize = 3;
+const MAX_CONFIRMATIONS: usize = 3;
 
 /// After this many checks in a row without any answer, the service is taken to be gone.
-const MOST_SILENT: usize = 3;
+const MAX_SILENT: usize = 3;
 
 /// How often a fault is tried at most.
-const MOST_FAULTS: usize = 3;
+const MAX_FAULTS: usize = 3;
 
 /// How many records that could not be removed are named.
-const MOST_KEPT_SHOWN: usize = 5;
+const MAX_KEPT_SHOWN: usize = 5;
 
 /// Larger than any document of this command.
 const LARGEST_ACCEPTED: u64 = 64 << 20;
@@ -197,11 +197,11 @@ fn print_removal(session: &mut Session, removal: &Removal) {
         return;
     }
     session.ui.status(&format!("{removed} {records} of this probe removed from Redis{backup}"));
-    for (key, why) in removal.kept.iter().take(MOST_KEPT_SHOWN) {
+    for (key, why) in removal.kept.iter().take(MAX_KEPT_SHOWN) {
         let why = escape::text(why.as_bytes());
         session.ui.warning(&format!("the record of {key} may still be in Redis: {why}"));
     }
-    if let Some(more) = removal.kept.len().checked_sub(MOST_KEPT_SHOWN).filter(|more| *more > 0) {
+    if let Some(more) = removal.kept.len().checked_sub(MAX_KEPT_SHOWN).filter(|more| *more > 0) {
         session.ui.warning(&format!("the records of {more} more keys may still be in Redis"));
     }
     if let Some(first) = removal.not_found.first() {
@@ -340,7 +340,7 @@ async fn probe(
             }
         };
         let mut results = run_steps(task, runner, &steps).await;
-        for _ in 1..MOST_FAULTS {
+        for _ in 1..MAX_FAULTS {
             // The handler may have been quicker than the change of its record.
             let is_missed = results.iter().any(|result| matches!(result.fault, Some(Err(_))));
             let Ok(again) = (check.steps)(task) else { break };
@@ -359,11 +359,11 @@ async fn probe(
         }
         made.push((check, Ok(results)));
         progress.inc(1);
-        if silent.len() >= MOST_SILENT {
+        if silent.len() >= MAX_SILENT {
             break;
         }
     }
-    let gone = (silent.len() >= MOST_SILENT).then(|| {
+    let gone = (silent.len() >= MAX_SILENT).then(|| {
         let message = format!(
             "the service gave no answer any more, in {} checks in a row ({})",
             silent.len(),
@@ -382,7 +382,7 @@ async fn probe(
         // Other traffic must not look like a second execution, so it is looked for as long as the
         // checks ran.
         let is_any_failed = checked.iter().any(CheckedService::is_failed);
-        let idle = if is_any_failed { began.elapsed().min(MOST_IDLE) } else { Duration::ZERO };
+        let idle = if is_any_failed { began.elapsed().min(MAX_IDLE) } else { Duration::ZERO };
         task.effects_drift = runner.drift_at_end(idle).await;
         if task.effects_drift.is_some() {
             checked = judged(task, &made);
@@ -449,7 +449,7 @@ async fn confirm_numbers(
         }
         let check = checked.check;
         let mut is_confirmed = false;
-        for _ in 0..MOST_CONFIRMATIONS {
+        for _ in 0..MAX_CONFIRMATIONS {
             let Ok(steps) = (check.steps)(task) else { break };
             if !runner.may_repeat(steps.iter().map(step_runner::planned_requests).sum()) {
                 break;

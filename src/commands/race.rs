@@ -17,7 +17,7 @@ use crate::session::Session;
 use crate::sim::{self, Connections, NotConnected, RaceEnd, RaceResult, TEST_KEYS_LIVE};
 use crate::store::Client;
 
-const MOST_WORKERS: u64 = 1_000;
+const MAX_WORKERS: u64 = 1_000;
 
 /// Race simultaneous requests with one key, and check that only one executes
 ///
@@ -63,7 +63,7 @@ pub struct Args {
         long,
         value_name = "N",
         default_value_t = 50,
-        value_parser = clap::value_parser!(u64).range(1..=MOST_WORKERS)
+        value_parser = clap::value_parser!(u64).range(1..=MAX_WORKERS)
     )]
     concurrency: u64,
 

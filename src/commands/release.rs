@@ -5,7 +5,7 @@ use clap::Args as ClapArgs;
 
 use crate::args::{Output, StepArgs, parse_owner};
 use crate::change::{self, ManualStep};
-use crate::domain::manual::{self, NotExecutable};
+use crate::domain::manual_step::{self, NotExecutable};
 use crate::domain::record::{Record, Response};
 use crate::domain::schema::Meaning;
 use crate::domain::step::{StepInputs, fencing};
@@ -37,7 +37,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let record = change::find_record(session, &args.step).await?;
     let schema = record.schema.clone();
     change::show_record(session, args.step.output, &record)?;
-    let step = manual::releasable(&record).map_err(|why| refused(&record, &why))?;
+    let step = manual_step::releasable(&record).map_err(|why| refused(&record, &why))?;
     change::check_ttls(&schema, step)?;
     if step.sends_fingerprint() && record.has_binary_fingerprint() {
         let message = format!(
@@ -59,7 +59,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let report = StepReport {
         name: "release",
         record: &record,
-        predicted: Some(manual::predict_release(&record, step, &owner)),
+        predicted: Some(manual_step::predict_release(&record, step, &owner)),
         owner: if owner.is_empty() { None } else { Some(&owner[..]) },
         rehearsed: None,
     };
@@ -89,7 +89,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         shows_owner: false,
         is_verified: true,
     };
-    step.run(session, &args.step, manual::was_released).await
+    step.run(session, &args.step, manual_step::was_released).await
 }
 
 fn refused(record: &Record, why: &NotExecutable) -> CommandError {

@@ -25,7 +25,7 @@ use crate::session::Session;
 use crate::store::{Client, Writer};
 
 /// The most rows of the preview above the question.
-const MOST_ROWS: u64 = 100;
+const MAX_ROWS: u64 = 100;
 
 /// Undo an operation: restore every key that has not been modified since
 ///
@@ -190,7 +190,7 @@ impl Undo<'_> {
 
     /// Shows what would be done, before the question. JSON reports at the end what was done.
     async fn predict_and_show(&mut self, session: &mut Session) -> Result<RestoredRows> {
-        let most = if self.args.output == Output::Text { MOST_ROWS } else { 0 };
+        let most = if self.args.output == Output::Text { MAX_ROWS } else { 0 };
         let mut rows = self.rows(true).showing(most);
         if !self.predict(session, &mut rows).await? {
             return Err(CommandError::interrupted("interrupted; nothing was changed").into());

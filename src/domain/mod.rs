@@ -14,7 +14,7 @@ pub mod exploration;
 pub mod hash_slot;
 pub(crate) mod hex;
 pub(crate) mod history;
-pub(crate) mod manual;
+pub(crate) mod manual_step;
 pub(crate) mod probe;
 pub(crate) mod race;
 pub(crate) mod reconcile;

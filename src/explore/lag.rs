@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use crate::domain::exploration::MOST_LOST_WRITES;
+use crate::domain::exploration::MAX_LOST_WRITES;
 
 /// The numbers of the states before the last writes, the latest first; `None` if there were fewer
 /// writes.
-type Lag = [Option<u32>; MOST_LOST_WRITES];
+type Lag = [Option<u32>; MAX_LOST_WRITES];
 
 /// Every lag that was met. A state of the search holds only its number, so that it stays small.
 pub(super) struct Lags {
@@ -20,7 +20,7 @@ impl Lags {
 
     /// Knows only the lag without any write.
     pub(super) fn new() -> Self {
-        let none = [None; MOST_LOST_WRITES];
+        let none = [None; MAX_LOST_WRITES];
         Self { lags: vec![none], numbers: HashMap::from([(none, Self::NONE)]) }
     }
 
@@ -54,7 +54,7 @@ impl Lags {
         let mut lag = self.get(number);
         let keys = lag[writes - 1]?;
         lag.rotate_left(writes);
-        lag[MOST_LOST_WRITES - writes..].fill(None);
+        lag[MAX_LOST_WRITES - writes..].fill(None);
         Some((keys, self.number(lag)))
     }
 }

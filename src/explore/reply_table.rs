@@ -402,7 +402,7 @@ impl ReplyTable {
                 Some(Meaning::Acquired) => {}
                 // The key may belong to the other operation.
                 Some(Meaning::Mismatch) if self.callers.has_other_payload => {}
-                // Every other reply of begin, including an unrecognised one, is an error for the
+                // Every other reply of begin, including an unlisted one, is an error for the
                 // client.
                 _ => facts.fails = facts.fails.or(Some(service)),
             }
@@ -434,7 +434,7 @@ impl ReplyTable {
         loop {
             let action = self.program.positions[usize::from(position)].action;
             let NextAction::Call { number, .. } = action else {
-                return Ok(RequestOutcome { reply: AttributedReply::UNRECOGNISED, keys });
+                return Ok(RequestOutcome { reply: AttributedReply::UNLISTED, keys });
             };
             let effect = self.reply(UnknownReply { keys, caller, call: number })?;
             keys = effect.keys;

@@ -20,9 +20,9 @@ const SLICE: usize = 50_000;
 #[derive(Debug, Clone, Copy)]
 pub struct SearchLimits {
     /// The most states that are kept in memory.
-    pub most_states: usize,
+    pub max_states: usize,
     /// The most bytes that the states and their transitions may use in memory.
-    pub most_bytes: usize,
+    pub max_bytes: usize,
     /// For tests: forget the effects of calls after each state.
     pub forgets: bool,
 }
@@ -165,7 +165,7 @@ impl Search {
 
     /// True if the search may not keep more.
     fn is_at_limit(&self) -> bool {
-        self.states.len() >= self.limits.most_states || self.used_bytes() >= self.limits.most_bytes
+        self.states.len() >= self.limits.max_states || self.used_bytes() >= self.limits.max_bytes
     }
 
     /// The memory that the search uses for states and transitions, in bytes. The unused half of a

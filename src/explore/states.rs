@@ -8,7 +8,7 @@ use hashbrown::hash_table::Entry;
 
 use super::lag::Lags;
 use super::names::Names;
-use crate::domain::exploration::{ENDED, FaultBudget, MOST_WORKERS};
+use crate::domain::exploration::{ENDED, FaultBudget, MAX_WORKERS};
 
 /// The holder if no worker holds the lock.
 const NOBODY: u8 = 0x7F;
@@ -37,13 +37,13 @@ pub(super) struct SearchState {
     /// each), [`SUCCEEDED`], and the holder of the lock.
     past: u64,
     /// The position of each worker in its program.
-    pub(super) positions: [u8; MOST_WORKERS],
+    pub(super) positions: [u8; MAX_WORKERS],
 }
 
 impl SearchState {
     /// The state in which no Redis key exists and each worker is at its first position.
     pub(super) fn new(starts: &[u8]) -> Self {
-        let mut positions = [ENDED; MOST_WORKERS];
+        let mut positions = [ENDED; MAX_WORKERS];
         positions[..starts.len()].copy_from_slice(starts);
         Self { keys: 0, lag: Lags::NONE, past: u64::from(NOBODY), positions }
     }
@@ -97,7 +97,7 @@ impl SearchState {
     /// Sorts the workers at the places `free` (a bit each), whose names make no difference. All
     /// states that differ only by these names become the same one.
     pub(super) fn sort_workers(&mut self, free: u8, names: &mut Names) {
-        for place in 0..MOST_WORKERS as u8 {
+        for place in 0..MAX_WORKERS as u8 {
             if free & 1 << place == 0 {
                 continue;
             }
@@ -209,7 +209,7 @@ mod tests {
     #[test]
     fn a_state_takes_24_bytes_and_keeps_its_workers() {
         assert_eq!(size_of::<SearchState>(), 24);
-        let mut positions = [ENDED; MOST_WORKERS];
+        let mut positions = [ENDED; MAX_WORKERS];
         positions[..2].copy_from_slice(&[3, 4]);
         assert_eq!(SearchState::new(&[3, 4]).positions, positions);
         let mut state = SearchState::new(&[3]).with_worker_at(0, 5);
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn what_happened_in_the_past_is_kept_apart() {
-        let last = u8::try_from(MOST_WORKERS - 1).unwrap();
+        let last = u8::try_from(MAX_WORKERS - 1).unwrap();
         let mut all = FaultBudget::default();
         for fault in Fault::VARIANTS {
             all = all.with(*fault, FaultBudget::ANY).unwrap();

@@ -7,7 +7,7 @@ use super::names::Names;
 use super::reply_table::{KnownEffect, ReplyTable};
 use super::states::SearchState;
 use crate::domain::exploration::{
-    Act, Assumptions, ENDED, Fault, FaultBudget, MOST_LOST_WRITES, MOST_WORKERS, NextAction,
+    Act, Assumptions, ENDED, Fault, FaultBudget, MAX_LOST_WRITES, MAX_WORKERS, NextAction,
     Position, StateFacts, Transition, WorkerProgram,
 };
 use crate::domain::schema::Meaning;
@@ -84,7 +84,7 @@ impl Rules {
         if self.symmetry != Symmetry::Full {
             return 0;
         }
-        let workers = u8::MAX >> (MOST_WORKERS - usize::from(self.workers));
+        let workers = u8::MAX >> (MAX_WORKERS - usize::from(self.workers));
         workers & !self.other_payload() & !replies.trace(state.keys, state.lag)
     }
 
@@ -291,7 +291,7 @@ impl Successors<'_> {
     fn add_failovers(&mut self) -> Result<(), UnknownReply> {
         let Some(faults) = self.one_more(Fault::Failover) else { return Ok(()) };
         let mut known = vec![self.state.keys];
-        for more in 0..MOST_LOST_WRITES {
+        for more in 0..MAX_LOST_WRITES {
             let Some((keys, lag)) = self.replies.lags.lose(self.state.lag, more + 1) else { break };
             if known.contains(&keys) {
                 continue;

@@ -25,13 +25,13 @@ use crate::domain::probe::{ProbeAnswer, ProbeExchange, ProbeOutcome, ProbeReques
 use crate::store::Tls;
 
 /// The most bytes of a body that are read.
-const MOST_BODY: usize = 2 << 20;
+const MAX_BODY: usize = 2 << 20;
 
 /// How long a late answer is waited for.
 const LATE_ANSWER: Duration = Duration::from_secs(2);
 
 /// The least bytes of a body that is shared with the one before.
-const LEAST_SHARED: usize = 4 << 10;
+const MIN_SHARED: usize = 4 << 10;
 
 /// The limits and the TLS settings of a client.
 #[derive(Debug, Clone)]
@@ -130,7 +130,7 @@ impl HttpClient {
 
     /// The body, whose bytes are those of the one before if both are equal.
     fn shared(&self, body: Vec<u8>) -> Arc<[u8]> {
-        if body.len() < LEAST_SHARED {
+        if body.len() < MIN_SHARED {
             return body.into();
         }
         let mut last = self.last_body.lock().unwrap_or_else(PoisonError::into_inner);
@@ -309,7 +309,7 @@ async fn read(mut body: Incoming) -> Result<(Vec<u8>, bool), String> {
     while let Some(frame) = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
         let frame = frame.map_err(|error| in_words(&error))?;
         let Some(data) = frame.data_ref() else { continue };
-        let room = MOST_BODY - bytes.len();
+        let room = MAX_BODY - bytes.len();
         if data.len() > room {
             bytes.extend_from_slice(&data[..room]);
             return Ok((bytes, false));

@@ -30,7 +30,7 @@ const TOO_LARGE: &str = "A scan reads at most 1 MiB of a value (16 MiB if its ke
     `idemctl inspect KEY --full` reads all of it.";
 
 /// The most schemas that each get their own line about records that were left out.
-const MOST_LINES: usize = 2;
+const MAX_LINES: usize = 2;
 
 /// Lines about unrecognised values at the schemas' Redis keys, one per schema.
 pub fn unrecognised(coverage: &Coverage, catalog: &Catalog) -> Vec<String> {
@@ -181,7 +181,7 @@ fn all_unproven(coverage: &Coverage, catalog: &Catalog) -> Vec<String> {
             }
         }
         // A server may have many schemas, and a line for each would hide the result.
-        if lacking.len() > MOST_LINES {
+        if lacking.len() > MAX_LINES {
             lines.push(unproven_of_several(missing, &lacking));
             continue;
         }

@@ -12,7 +12,7 @@ use super::words;
 use crate::domain::detect::{Confidence, Guess, KeyGroup};
 
 /// The most unclaimed groups that people see; JSON contains all.
-const MOST_OF_NOBODY: usize = 10;
+const MAX_OF_NOBODY: usize = 10;
 
 /// A group and the suggested command for its schema.
 pub struct Detected {
@@ -129,14 +129,14 @@ pub fn text(all: &[Detected], invocation: &Invocation, view: View) -> String {
     }
     if !others.is_empty() {
         page.line(&view.palette.bold("Not recognised"));
-        let rows = others.iter().take(MOST_OF_NOBODY).map(|detected| of_nobody(detected)).collect();
+        let rows = others.iter().take(MAX_OF_NOBODY).map(|detected| of_nobody(detected)).collect();
         page.text.push_str(&table::grid_folding(
             view,
             &["PATTERN", "TYPE", "KEYS", "NOTE"],
             rows,
             &["PATTERN", "NOTE"],
         ));
-        let more = &others[MOST_OF_NOBODY.min(others.len())..];
+        let more = &others[MAX_OF_NOBODY.min(others.len())..];
         if !more.is_empty() {
             let keys = words::counted(more.iter().map(|detected| detected.keys).sum(), "key");
             let patterns = words::counted(more.len() as u64, "more pattern");

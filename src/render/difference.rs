@@ -65,7 +65,7 @@ const ARROW: &str = " -> ";
 const HEADING: [&str; 4] = ["WHAT", "STATE", "SCHEMA", "KEY"];
 
 /// The least columns for a key that is folded into several lines.
-const LEAST_KEY_COLUMNS: usize = 18;
+const MIN_KEY_COLUMNS: usize = 18;
 
 /// The widths of the columns.
 #[derive(Debug, Clone)]
@@ -88,7 +88,7 @@ impl DifferenceLayout {
         let mut widths = widths(lines, width_in_two_lines, more_follow);
         let others = widths[..3].iter().sum::<usize>() + gaps;
         // The key gives way, because the words in the other columns are short.
-        widths[3] = widths[3].min(width.saturating_sub(others)).max(LEAST_KEY_COLUMNS);
+        widths[3] = widths[3].min(width.saturating_sub(others)).max(MIN_KEY_COLUMNS);
         Self { widths, folds: true }
     }
 

@@ -19,7 +19,7 @@ use crate::domain::doctor::{
 const SEVERITY: usize = 9;
 
 /// The most statements that are OK and have a line each.
-const MOST_OK: usize = 3;
+const MAX_OK: usize = 3;
 
 /// A statement as JSON, in the order of the fields.
 #[derive(Serialize)]
@@ -205,7 +205,7 @@ pub(crate) fn page(
     if !sound.is_empty() {
         page.line("");
     }
-    if sound.len() <= MOST_OK || detail.is_verbose {
+    if sound.len() <= MAX_OK || detail.is_verbose {
         for statement in sound {
             heading(&mut page, statement);
             inputs(&mut page, statement, detail);

@@ -115,8 +115,8 @@ pub fn table(view: View, operations: &[ShownOperation<'_>]) -> String {
     // Without a terminal, lines may have any length, so every column has room.
     let width = view.width.unwrap_or(usize::MAX);
     let mut heading = Vec::new();
-    for (name, least_width) in COLUMNS {
-        if width >= least_width {
+    for (name, min_width) in COLUMNS {
+        if width >= min_width {
             heading.push(name);
         }
     }
@@ -138,8 +138,8 @@ pub fn table(view: View, operations: &[ShownOperation<'_>]) -> String {
             reason,
         ];
         let mut row = Vec::new();
-        for ((_, least_width), cell) in COLUMNS.into_iter().zip(cells) {
-            if width >= least_width {
+        for ((_, min_width), cell) in COLUMNS.into_iter().zip(cells) {
+            if width >= min_width {
                 row.push(cell);
             }
         }

@@ -19,10 +19,10 @@ const WIDE: usize = 120;
 
 /// The widest column for keys if lines have no fixed end. Longer keys move the next columns to the
 /// right.
-const MOST_KEY_COLUMNS: usize = 100;
+const MAX_KEY_COLUMNS: usize = 100;
 
 /// The least columns for a key that is folded into several lines.
-const LEAST_KEY_COLUMNS: usize = KEY_COLUMNS / 2;
+const MIN_KEY_COLUMNS: usize = KEY_COLUMNS / 2;
 
 /// The columns after the key, the widest layout first.
 const LAYOUTS: [&[Column]; 6] = [
@@ -152,7 +152,7 @@ impl Sample<'_> {
     /// The usual width of a column. It is the same for most lists, so that lists can be compared.
     fn usual(self, column: Column) -> usize {
         match column {
-            Column::Key if !self.more_follow => self.longest(column).min(MOST_KEY_COLUMNS),
+            Column::Key if !self.more_follow => self.longest(column).min(MAX_KEY_COLUMNS),
             Column::Key => self.longest(column).min(KEY_COLUMNS),
             Column::Schema => self.longest(column),
             Column::Owner if self.more_follow => KEY_COLUMNS,
@@ -335,7 +335,7 @@ fn fitting(sample: Sample<'_>, second: &[Column], width: usize) -> LaidOut {
     if width >= WIDE {
         key_widths.push(longest_key);
     }
-    key_widths.extend([KEY_COLUMNS, LEAST_KEY_COLUMNS]);
+    key_widths.extend([KEY_COLUMNS, MIN_KEY_COLUMNS]);
     let mut layout = Vec::new();
     'found: for key in key_widths {
         for columns in LAYOUTS {
@@ -347,7 +347,7 @@ fn fitting(sample: Sample<'_>, second: &[Column], width: usize) -> LaidOut {
             }
         }
     }
-    let room = width.saturating_sub(taken(sample, &layout)).max(LEAST_KEY_COLUMNS);
+    let room = width.saturating_sub(taken(sample, &layout)).max(MIN_KEY_COLUMNS);
     let columns = [&[Column::Key], &layout[..]].concat();
     let mut laid_out = LaidOut::of(columns, |column| sample.usual(column));
     laid_out.folds = true;
@@ -377,7 +377,7 @@ fn wide(sample: Sample<'_>, columns: &[Column], width: usize) -> LaidOut {
             taken += sample.whole(column) + GAP;
         }
     }
-    let key = of_key.min(width.saturating_sub(taken)).max(LEAST_KEY_COLUMNS.min(of_key));
+    let key = of_key.min(width.saturating_sub(taken)).max(MIN_KEY_COLUMNS.min(of_key));
     taken += key;
     for column in WIDE_MORE {
         let more = sample.whole(column) + GAP;

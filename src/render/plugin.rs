@@ -302,17 +302,17 @@ fn locks(code: FindingCode, count: u64) -> String {
 
 /// The most characters of a key in the line. Clients choose keys, and monitoring systems cut or
 /// reject long lines.
-const MOST_OF_KEY: usize = 80;
+const MAX_OF_KEY: usize = 80;
 
 /// A key as the line shows it.
 fn short(key: &[u8]) -> String {
     // An escaped byte has at least one character, so this prefix has enough characters even for a
     // long key.
-    let text = escape::key(&key[..key.len().min(MOST_OF_KEY + 1)]);
-    if text.chars().count() <= MOST_OF_KEY {
+    let text = escape::key(&key[..key.len().min(MAX_OF_KEY + 1)]);
+    if text.chars().count() <= MAX_OF_KEY {
         return text;
     }
-    let shown: String = text.chars().take(MOST_OF_KEY).collect();
+    let shown: String = text.chars().take(MAX_OF_KEY).collect();
     format!("{shown}… ({} bytes)", key.len())
 }
 

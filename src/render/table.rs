@@ -15,7 +15,7 @@ use super::style::{Palette, View};
 pub(super) const GAP: usize = 2;
 
 /// Words up to this length are not folded if there is room.
-const MOST_WORD: usize = 12;
+const MAX_WORD: usize = 12;
 
 /// A table that is being filled.
 pub(super) struct Table {
@@ -160,7 +160,7 @@ pub(super) fn grid_folding(
     }
     table.heading(heading.iter().copied());
     // The least width of each column, with the gap after it.
-    let mut least_widths = Vec::new();
+    let mut min_widths = Vec::new();
     for (index, name) in heading.iter().enumerate() {
         let mut widest = name.width();
         for row in &rows {
@@ -169,15 +169,15 @@ pub(super) fn grid_folding(
             widest = widest.max(least);
         }
         let gap = if index + 1 < heading.len() { GAP } else { 0 };
-        least_widths.push(widest + gap);
+        min_widths.push(widest + gap);
     }
     for row in rows {
         table.row(row);
     }
     let Some(width) = view.width else { return table.text(0) };
-    let has_room = least_widths.iter().sum::<usize>() <= width;
+    let has_room = min_widths.iter().sum::<usize>() <= width;
     for (index, column) in table.cells.column_iter_mut().enumerate() {
-        let least = fixed(least_widths[index]);
+        let least = fixed(min_widths[index]);
         if !folds.contains(&heading[index]) {
             column.set_constraint(ColumnConstraint::Absolute(least));
         } else if has_room {
@@ -188,7 +188,7 @@ pub(super) fn grid_folding(
 }
 
 fn longest_word(text: &str) -> usize {
-    text.split_whitespace().map(|word| word.width().min(MOST_WORD)).max().unwrap_or(0)
+    text.split_whitespace().map(|word| word.width().min(MAX_WORD)).max().unwrap_or(0)
 }
 
 fn fixed(width: usize) -> Width {

@@ -17,17 +17,17 @@ use crate::files::{self, Opened};
 use crate::session::Session;
 
 /// The longest key in bytes; no service has longer keys.
-const MOST_KEY: usize = 1 << 20;
+const MAX_KEY: usize = 1 << 20;
 
 /// The longest line in bytes. A name has four bytes for each unprintable byte of a key, and starts
 /// with a schema and a prefix.
-const MOST_LINE: u64 = 4 * (1 << 20) + (64 << 10);
+const MAX_LINE: u64 = 4 * (1 << 20) + (64 << 10);
 
 /// The most bytes of a list that cannot be read twice, because such a list may be endless.
-const MOST_KEPT: u64 = 4 << 30;
+const MAX_KEPT: u64 = 4 << 30;
 
 /// The same limit for a list that is kept in memory.
-const MOST_OF_FEW: u64 = 16 << 20;
+const MAX_OF_FEW: u64 = 16 << 20;
 
 /// A list of keys that can be read repeatedly, and that returns each key once.
 pub struct KeyList {
@@ -55,7 +55,7 @@ impl KeyList {
     /// # Errors
     /// Usage: the keys cannot be read, or stdin is combined with other keys.
     pub fn of(args: &KeysArgs, session: &mut Session) -> Result<Option<Self>, CommandError> {
-        Self::bounded(args, session, MOST_KEPT)
+        Self::bounded(args, session, MAX_KEPT)
     }
 
     fn bounded(
@@ -102,7 +102,7 @@ impl KeyList {
         most: usize,
     ) -> Result<Vec<Given>, CommandError> {
         let mut keys = Vec::new();
-        if let Some(mut list) = Self::bounded(args, session, MOST_OF_FEW)? {
+        if let Some(mut list) = Self::bounded(args, session, MAX_OF_FEW)? {
             // One more than allowed shows that there are too many.
             keys = list.next(most + 1)?;
         }
@@ -185,7 +185,7 @@ impl List {
     fn next(&mut self) -> Result<Option<Given>, CommandError> {
         loop {
             let mut key = Vec::new();
-            let read = files::read_line(&mut self.source, self.end, &mut key, MOST_LINE);
+            let read = files::read_line(&mut self.source, self.end, &mut key, MAX_LINE);
             if read.map_err(|error| cannot_read(&self.name, &error))? == 0 {
                 return Ok(None);
             }
@@ -208,9 +208,9 @@ impl List {
                 Some(parsed) => parsed.name.key.len(),
                 None => key.len(),
             };
-            if bytes > MOST_KEY {
+            if bytes > MAX_KEY {
                 let too_large =
-                    io::Error::other(format!("a key is larger than {} MiB", MOST_KEY >> 20));
+                    io::Error::other(format!("a key is larger than {} MiB", MAX_KEY >> 20));
                 return Err(cannot_read(&self.name, &too_large));
             }
             if !key.is_empty() {
@@ -234,7 +234,7 @@ fn keep(mut from: impl BufRead, end: u8, temp_dir: &Path, most: u64) -> io::Resu
     let mut line = Vec::new();
     let mut kept = 0;
     loop {
-        let read = files::read_line(&mut from, end, &mut line, MOST_LINE)? as u64;
+        let read = files::read_line(&mut from, end, &mut line, MAX_LINE)? as u64;
         if read == 0 {
             break;
         }

@@ -71,7 +71,7 @@ impl<'a> Edit<'a> {
 }
 
 /// How long a run waits for another run to write the config file.
-const MOST_WAIT: Duration = Duration::from_secs(10);
+const MAX_WAIT: Duration = Duration::from_secs(10);
 
 /// Exclusive access to the config file for reading, changing and writing. Without it, one run could
 /// overwrite the changes of another. The lock is on the folder, because the file itself is
@@ -106,7 +106,7 @@ fn lock_folder(path: &Path) -> io::Result<File> {
         match folder.try_lock() {
             Ok(()) => return Ok(folder),
             Err(TryLockError::Error(error)) => return Err(error),
-            Err(TryLockError::WouldBlock) if since.elapsed() > MOST_WAIT => {
+            Err(TryLockError::WouldBlock) if since.elapsed() > MAX_WAIT => {
                 return Err(io::Error::other("another run of idemctl has been writing it for 10s"));
             }
             // A file lock has no timeout of its own, so the wait is a loop.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::rehearsal::{NextAnswer, rehearse_on};
 use super::trial::{FINGERPRINT, KEY, LIVES_MS, OWNER, StrayReply};
-use crate::domain::manual;
+use crate::domain::manual_step;
 use crate::domain::record::{
     Content, Deadline, KeyState, Observation, Record, Response, TimeLeft, decode,
 };
@@ -80,15 +80,15 @@ async fn obstacle(
         now_ms: now_ms + 1_000,
         ..begun.clone()
     };
-    let lost = manual::lost_fields(&record, &request);
+    let lost = manual_step::lost_fields(&record, &request);
     if !lost.is_empty() {
         let lost = lost.join(", ");
         return Ok(Some(format!("the result would lose the lock's {lost}; add it to the result")));
     }
-    if let Some(why) = manual::unwritten_result(&record, &request) {
+    if let Some(why) = manual_step::unwritten_result(&record, &request) {
         return Ok(Some(format!("the result cannot be written ({why})")));
     }
-    if let Some(why) = manual::unread_result(&record, &request) {
+    if let Some(why) = manual_step::unread_result(&record, &request) {
         return Ok(Some(format!("the result over a lock would not be read as a result ({why})")));
     }
     let Some(rehearsal) = rehearse_on(&record, complete, &request, None, connection).await? else {
@@ -97,12 +97,12 @@ async fn obstacle(
     if rehearsal.then == NextAnswer::NotStored {
         return Ok(Some("the step does not store the result of a lock's own holder".to_owned()));
     }
-    if let Some(why) = manual::no_result(schema, &rehearsal.stored) {
+    if let Some(why) = manual_step::no_result(schema, &rehearsal.stored) {
         return Ok(Some(format!("what the step stores is not read as a result ({why})")));
     }
     let Some(delivered) = rehearsal.delivered else { return Ok(None) };
     let keeps = schema.write.keeps_of(error.is_some());
-    Ok(manual::difference(&response, &delivered, keeps)
+    Ok(manual_step::difference(&response, &delivered, keeps)
         .map(|difference| format!("clients would get another response: {difference}")))
 }
 

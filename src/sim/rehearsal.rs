@@ -3,7 +3,7 @@
 
 use uuid::Uuid;
 
-use crate::domain::manual::{self, Delivered};
+use crate::domain::manual_step::{self, Delivered};
 use crate::domain::record::{Content, Record, Response, TimeLeft, age};
 use crate::domain::schema::{Meaning, Step, TtlOf};
 use crate::domain::step::{ExecutedStep, StepInputs, StepReply, execute};
@@ -136,14 +136,14 @@ pub(super) async fn rehearse_on(
             }
             (NextAnswer::Answers(matched.meaning()), text)
         }
-        ExecutedStep::Unrecognised { .. } | ExecutedStep::Undecided => (NextAnswer::Unknown, None),
+        ExecutedStep::Unlisted { .. } | ExecutedStep::Undecided => (NextAnswer::Unknown, None),
     };
     // A begin script may encode the result again. Other begin steps return a word, or only a part
     // of the result. A word may be mistaken for an opaque value.
     let schema = &record.schema;
-    let mut delivered = replayed.and_then(|text| manual::delivered(schema, &text));
+    let mut delivered = replayed.and_then(|text| manual_step::delivered(schema, &text));
     if delivered.as_ref().is_none_or(|delivered| delivered.is_opaque) {
-        delivered = manual::delivered(schema, &stored);
+        delivered = manual_step::delivered(schema, &stored);
     }
     Ok(Some(Rehearsal { then, time_left: Some(time_left), delivered, stored }))
 }

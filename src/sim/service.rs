@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use crate::domain::record::{Content, age};
 use crate::domain::schema::{Action, Schema};
-use crate::domain::step::{CallPerformer, StepCall, StepReply};
+use crate::domain::step::{CallSender, StepCall, StepReply};
 use crate::store::{Connection, Packed, StoreError, pack, set_words};
 
 /// A service whose scripts are loaded into the server.
@@ -71,10 +71,10 @@ impl<'a> LoadedService<'a> {
 }
 
 /// A connection sends each call immediately, with the script's text.
-impl CallPerformer for Connection {
+impl CallSender for Connection {
     type Error = StoreError;
 
-    async fn perform(&mut self, call: StepCall<'_>) -> Result<StepReply, StoreError> {
+    async fn send_call(&mut self, call: StepCall<'_>) -> Result<StepReply, StoreError> {
         self.ask(&pack(call.words())).await
     }
 }

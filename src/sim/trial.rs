@@ -266,7 +266,7 @@ impl Trial<'_> {
                 );
                 (index, message)
             }
-            ExecutedStep::Unrecognised { reply, index } => {
+            ExecutedStep::Unlisted { reply, index } => {
                 let reply = shown(&reply);
                 let message = format!(
                     "with {state} the call replies {reply}, which is not one of its listed \

@@ -19,7 +19,7 @@ const NEAR: [usize; 4] = [0, 60, 500, 5_000];
 const FAR: [usize; 3] = [70_000, 900_000, 2 << 20];
 
 /// The most bytes that a scan reads of a value with an expiry.
-const MOST_SCANNED: usize = 1 << 20;
+const MAX_SCANNED: usize = 1 << 20;
 
 /// The offsets of the members of a JSON object and of the objects in it.
 fn members(value: &[u8]) -> Vec<usize> {
@@ -278,7 +278,7 @@ impl Stage {
 
 /// True for a record with a value that no scan reads whole.
 fn is_far(record: &Value) -> bool {
-    record["size_bytes"].as_u64().is_none_or(|size| size > MOST_SCANNED as u64)
+    record["size_bytes"].as_u64().is_none_or(|size| size > MAX_SCANNED as u64)
 }
 
 fn value_of<'a>(record: &'a Value, field: &str) -> &'a Value {

@@ -44,7 +44,7 @@ pub const PLAYS: &[&[&str]] = &[
 ];
 
 /// Memory for a command that deals with large things, in KiB.
-const MOST_MEMORY: u64 = 100_000;
+const MAX_MEMORY: u64 = 100_000;
 
 /// Time that no Redis key of the stage has left but one that was extended, in milliseconds.
 const LONG: i64 = 600_000;
@@ -138,7 +138,7 @@ impl Stage {
 
 /// Runs a command that gets little memory, and crashes when it wants more.
 pub fn bounded(whole: &Command) -> Run {
-    support::bounded(whole, &format!("ulimit -d {MOST_MEMORY}"))
+    support::bounded(whole, &format!("ulimit -d {MAX_MEMORY}"))
 }
 
 /// What a server holds.

@@ -5,7 +5,7 @@ use crate::support::at_once;
 use crate::support::probe_service::CONTRACTS;
 
 /// How many checks may prove nothing on a busy machine, where requests do not overlap.
-const MOST_INCONCLUSIVE: usize = 5;
+const MAX_INCONCLUSIVE: usize = 5;
 
 /// A schema that executes twice without any fault, as `explore event-consumer` shows: a request that
 /// saw no result takes the lock after another one has released it. Its service does so on a busy machine,
@@ -24,7 +24,7 @@ fn false_failures(stage: &Stage, words: &[&str]) -> Option<String> {
         true => run.code == 0 || run.code == 3 && !inconclusive.is_empty(),
         false => has_raced && run.code == 1,
     };
-    let is_true = is_code_right && inconclusive.len() <= MOST_INCONCLUSIVE;
+    let is_true = is_code_right && inconclusive.len() <= MAX_INCONCLUSIVE;
     (!is_true).then(|| format!("failed {failed:?}, proved nothing {inconclusive:?}: {}", run.all()))
 }
 

@@ -55,7 +55,7 @@ pub const MISTAKES: [(Variant, &str, &[&str], &[&str]); 17] = [
 ];
 
 /// How often a mistake is looked for at most.
-const MOST_PROBES: usize = 3;
+const MAX_PROBES: usize = 3;
 
 /// What is wrong with the findings of a probe; `None` if they are those of the mistake.
 fn wrong(failed: &[String], must: &[&str], may: &[&str]) -> Option<String> {
@@ -76,7 +76,7 @@ fn each_mistake_is_found() {
         let mut failed = Vec::new();
         let mut said = String::new();
         // Two requests do not race in each probe on a busy machine.
-        for _ in 0..MOST_PROBES {
+        for _ in 0..MAX_PROBES {
             let words = ["--profile", STRICT, "--rounds", "1", "--concurrency", "10"];
             let run = stage.probe(&words);
             failed.extend(with_verdict(&run, "fail"));

@@ -7,7 +7,7 @@ local has_pexpiretime = true
 
 -- The script gives up after this many readings that each took more than 1 ms around PTTL. It then
 -- uses the last moment. If that is wrong, the comparison fails and the key is left alone.
-local MOST_READINGS = 50
+local MAX_READINGS = 50
 
 -- Lua's numbers are exact up to this value, in the year 287396. A later moment counts as this one.
 local FARTHEST = 9007199254740992
@@ -33,7 +33,7 @@ local function deadline_of(key)
     has_pexpiretime = false
   end
   local moment
-  for _ = 1, MOST_READINGS do
+  for _ = 1, MAX_READINGS do
     local before, left = clock, redis.call('PTTL', key)
     if left < 0 then
       return left, true

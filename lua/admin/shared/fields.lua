@@ -1,18 +1,18 @@
 -- fields: the elements of a value that is not a string, read within bounds. No command reads only a part of a field's value.
 
 -- The most fields of a hash that are read.
-local MOST_FIELDS = 256
+local MAX_FIELDS = 256
 
 -- The largest value in bytes of a field that is read in order to cut it, unless whole values are
 -- wanted.
-local MOST_CUT = 1048576
+local MAX_CUT = 1048576
 
 -- The largest memory in bytes of a hash that is read with one command. For a hash of four fields,
 -- that saves seven calls.
-local MOST_AT_ONCE = 65536
+local MAX_AT_ONCE = 65536
 
 -- The most elements of a value for which DUMP is called.
-local MOST_DUMPED = 10000
+local MAX_DUMPED = 10000
 
 local COUNTS = {hash = 'HLEN', set = 'SCARD', zset = 'ZCARD', list = 'LLEN', stream = 'XLEN'}
 
@@ -26,7 +26,7 @@ end
 -- fields, because a single value may be large.
 local function names_of(key)
   local memory = redis.pcall('MEMORY', 'USAGE', key, 'SAMPLES', 0)
-  local all = type(memory) == 'number' and memory <= MOST_AT_ONCE and redis.pcall('HGETALL', key)
+  local all = type(memory) == 'number' and memory <= MAX_AT_ONCE and redis.pcall('HGETALL', key)
   if not all or all.err then
     return redis.pcall('HKEYS', key), {}
   end
@@ -40,11 +40,11 @@ end
 
 -- The fields of a hash: for each its name, the length of its value in bytes, and the beginning of
 -- the value. Short values use the budget in bytes first, because states and owners are short; below
--- 0, everything is read. Empty for a hash with more than MOST_FIELDS fields; nil if the user may
+-- 0, everything is read. Empty for a hash with more than MAX_FIELDS fields; nil if the user may
 -- not read it.
 local function fields_of(key, count, budget)
   local fields, lengths, order = {}, {}, {}
-  if count > MOST_FIELDS then
+  if count > MAX_FIELDS then
     return fields
   end
   local names, values = names_of(key)
@@ -58,7 +58,7 @@ local function fields_of(key, count, budget)
   local whole, left = budget < 0, math.max(budget, 0)
   for _, i in ipairs(order) do
     local value = ''
-    if whole or (left > 0 and lengths[i] <= math.max(MOST_CUT, left)) then
+    if whole or (left > 0 and lengths[i] <= math.max(MAX_CUT, left)) then
       value = values[i] or redis.call('HGET', key, names[i]) or ''
       value = whole and value or string.sub(value, 1, left)
       left = left - #value

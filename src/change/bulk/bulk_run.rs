@@ -15,7 +15,7 @@ use super::change_batch::{BatchChanger, change_of};
 use super::read_ahead::{PendingRecords, ReadAhead};
 use super::recheck::{Rechecked, SelectedRecord, recheck};
 use super::rule::{BulkRule, PlannedAction};
-use super::selected_counts::{MOST_KEPT_RECORDS, SelectedCounts};
+use super::selected_counts::{MAX_KEPT_RECORDS, SelectedCounts};
 use super::source::RecordSource;
 use crate::args::{ChangeArgs, ConfirmArgs};
 use crate::change::{Journal, RateLimiter, exit_after};
@@ -257,7 +257,7 @@ impl<R: BulkRule> ChangeLoop<'_, R> {
         // With a grace all records wait for it together; otherwise the next batch waits while one
         // is changed.
         let most_waiting =
-            if self.grace.is_zero() { self.rate_limiter.batch() } else { MOST_KEPT_RECORDS };
+            if self.grace.is_zero() { self.rate_limiter.batch() } else { MAX_KEPT_RECORDS };
         let (queue, waiting) = mpsc::channel(most_waiting);
         let reading = async {
             ahead.read(counted, source.as_mut(), queue).await;

@@ -18,14 +18,14 @@ use crate::domain::record::{
     Author, Candidate, Comparison, FieldSet, Identity, KeyState, Observation, Record, locate,
 };
 use crate::domain::select::{Missing, Selected};
-use crate::store::{MOST_FURTHER, ReadResult, RecordReader, StoreError};
+use crate::store::{MAX_FURTHER, ReadResult, RecordReader, StoreError};
 
 /// How long a read counts as the recheck. A second read within this time would find what the script
 /// finds.
 const FRESH: Duration = Duration::from_secs(1);
 
 /// Bytes of values that are read whole at a time: memory stays flat.
-const MOST_RECHECK_BYTES: u64 = 16 << 20;
+const MAX_RECHECK_BYTES: u64 = 16 << 20;
 
 /// A record that was selected, on its way to the change.
 pub enum SelectedRecord {
@@ -177,7 +177,7 @@ impl<G> Rechecked<G> {
             let mut some = vec![first];
             while let Some(next) = undecided.peek() {
                 bytes = bytes.saturating_add(next.size_bytes().unwrap_or(u64::MAX));
-                if bytes > MOST_RECHECK_BYTES {
+                if bytes > MAX_RECHECK_BYTES {
                     break;
                 }
                 some.extend(undecided.next());
@@ -240,7 +240,7 @@ pub(super) fn is_too_large(record: &Record) -> bool {
         return false;
     }
     let mut sizes = record.seen.keys.iter().filter_map(|key| key.content.size());
-    sizes.any(|size| size > MOST_FURTHER as u64)
+    sizes.any(|size| size > MAX_FURTHER as u64)
 }
 
 /// Reads records again whose page is not exact enough to recognise them later: a value was cut, or

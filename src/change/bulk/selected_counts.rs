@@ -14,7 +14,7 @@ use crate::store::{RecordReader, StoreError};
 
 /// Records that are kept between counting and changing. If more are selected, a second scan finds
 /// them, so that memory stays flat.
-pub(super) const MOST_KEPT_RECORDS: usize = 10_000;
+pub(super) const MAX_KEPT_RECORDS: usize = 10_000;
 
 /// The selected records of a run, counted before the prompt, or while they are changed.
 pub struct SelectedCounts<G> {
@@ -29,7 +29,7 @@ pub struct SelectedCounts<G> {
     /// Selected records that no change touches, because a value is too large to tell what the
     /// record is. If more are selected than are kept, they are not counted before the change.
     pub too_large: u64,
-    /// The selected records; `None` if there are more than [`MOST_KEPT_RECORDS`].
+    /// The selected records; `None` if there are more than [`MAX_KEPT_RECORDS`].
     pub kept: Option<Vec<SelectedRecord>>,
     /// A warning that records were left out that the Redis user may not read.
     pub forbidden: Option<String>,
@@ -118,7 +118,7 @@ impl<G: Ord + Clone> SelectedCounts<G> {
         mut records: Vec<Record>,
     ) -> Result<()> {
         let Some(kept) = &mut self.kept else { return Ok(()) };
-        if kept.len() + records.len() > MOST_KEPT_RECORDS {
+        if kept.len() + records.len() > MAX_KEPT_RECORDS {
             self.kept = None;
             return Ok(());
         }

@@ -13,7 +13,7 @@ use crate::interrupt::Interrupt;
 use crate::scan::{Lengths, Scan, ScanEnd, ScanQuery, ScanReport, SelectedPage};
 use crate::session::key_list::KeyList;
 use crate::store::read::lookup::{Lookup, LookupResult};
-use crate::store::{MOST_WHOLE, ReadLimit, RecordReader, StoreError};
+use crate::store::{MAX_WHOLE, ReadLimit, RecordReader, StoreError};
 use crate::terminal::frame::ProgressLine;
 
 /// Named keys that are looked up in one round trip: a page is as large as one of a scan, and other
@@ -120,7 +120,7 @@ impl<'a> RecordSource<'a> {
             && let Some(page) = &page
             && page.selected.len() * SELECTED_IN > page.records
         {
-            scan.bring_heads(ReadLimit::Bytes(MOST_WHOLE));
+            scan.bring_heads(ReadLimit::Bytes(MAX_WHOLE));
         }
         Ok(page)
     }
@@ -209,7 +209,7 @@ impl<'a> NamedRecords<'a> {
         }
         self.keys += keys.len() as u64;
         let lookup = Lookup {
-            first_read: ReadLimit::Bytes(MOST_WHOLE),
+            first_read: ReadLimit::Bytes(MAX_WHOLE),
             thresholds: scope.thresholds.clone(),
             includes_less_specific_results: false,
         };

@@ -1,7 +1,7 @@
 //! Whether clients get the response that is about to be stored.
 
 use super::rehearsal::RehearsalOutcome;
-use crate::domain::manual;
+use crate::domain::manual_step;
 use crate::domain::record::Record;
 use crate::domain::schema::Meaning;
 use crate::domain::step::{Answer, StepInputs};
@@ -22,7 +22,7 @@ pub(crate) fn check_delivery(
     // A script may delete fields of the lock although the schema assumes that they stay.
     if schema.sends_result_value()
         && let Some(stored) = rehearsal.stored()
-        && let Some(why) = manual::no_result(schema, stored)
+        && let Some(why) = manual_step::no_result(schema, stored)
     {
         return Err(CommandError::usage(format!(
             "{} would store a value that cannot be read back as a result ({why})",
@@ -57,9 +57,9 @@ pub(crate) fn check_delivery(
         .hint("pass a response that the service replays; nothing was changed"));
     }
     let result = &completed.seen.keys[schema.result_key_index()];
-    let predicted = manual::delivered(schema, &result.content);
+    let predicted = manual_step::delivered(schema, &result.content);
     let Some(delivered) = rehearsal.delivered().or(predicted.as_ref()) else { return Ok(()) };
-    match manual::difference(
+    match manual_step::difference(
         inputs.response,
         delivered,
         schema.write.keeps_of(inputs.error.is_some()),

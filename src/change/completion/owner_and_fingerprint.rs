@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use crate::change;
-use crate::domain::manual::{self, Completion, NotExecutable, Overrides};
+use crate::domain::manual_step::{self, Completion, NotExecutable, Overrides};
 use crate::domain::record::{Content, Record, Response};
 use crate::domain::schema::{Schema, Step};
 use crate::domain::step::{Answer, StepInputs};
@@ -43,8 +43,8 @@ impl ChosenCompletion {
         record: &Record,
         step: &Step,
     ) -> Result<Self> {
-        let completion =
-            manual::completion_of(record, asked.overrides).map_err(|why| refused(record, &why))?;
+        let completion = manual_step::completion_of(record, asked.overrides)
+            .map_err(|why| refused(record, &why))?;
         let fingerprint = fingerprint(record, completion, asked.fingerprint)?;
         let owner = match completion {
             Completion::OfLock => {
@@ -62,7 +62,7 @@ impl ChosenCompletion {
     /// # Errors
     /// Why this record is not to be completed in this way.
     pub(crate) fn of_lock(record: &Record) -> Result<Self, CommandError> {
-        let completion = manual::completion_of(record, Overrides::default())
+        let completion = manual_step::completion_of(record, Overrides::default())
             .map_err(|why| refused(record, &why))?;
         let fingerprint = fingerprint(record, completion, None)?;
         let owner = record.owner().unwrap_or_default().to_vec();
@@ -102,7 +102,7 @@ impl ChosenCompletion {
             ..StepInputs::new(schema, &record.key, &self.owner, response)
         };
         // Retries may fail without a field that the lock has and the service reads.
-        let lost = manual::lost_fields(record, &inputs);
+        let lost = manual_step::lost_fields(record, &inputs);
         if !lost.is_empty() {
             return Err(loses(record, &lost));
         }
@@ -121,7 +121,7 @@ impl ChosenCompletion {
         record: &Record,
         inputs: &StepInputs<'_>,
     ) -> Result<(), CommandError> {
-        let completed = manual::completed(record, inputs, None);
+        let completed = manual_step::completed(record, inputs, None);
         let (Some(stored), Some(kept)) = (record.fingerprint(), completed.fingerprint()) else {
             return Ok(());
         };
@@ -156,7 +156,7 @@ impl ChosenCompletion {
         if self.completion == Completion::OfLock {
             return Ok(None);
         }
-        manual::lock_for_step(record, inputs)
+        manual_step::lock_for_step(record, inputs)
             .map_err(|why| CommandError::usage(format!("{}: {why}", record.schema.name)))
     }
 }
@@ -169,7 +169,7 @@ impl ChosenCompletion {
 fn check_decodes_again(record: &Record, inputs: &StepInputs<'_>) -> Result<(), CommandError> {
     let key = escape::key(&record.key);
     let name = &record.schema.name;
-    if let Some(why) = manual::unwritten_result(record, inputs) {
+    if let Some(why) = manual_step::unwritten_result(record, inputs) {
         return Err(CommandError::usage(format!(
             "{key}: {name} cannot store this response ({why}); nothing was done"
         ))
@@ -178,7 +178,7 @@ fn check_decodes_again(record: &Record, inputs: &StepInputs<'_>) -> Result<(), C
             "check that the body is the one that the service's client gets",
         )));
     }
-    if let Some(why) = manual::unread_result(record, inputs) {
+    if let Some(why) = manual_step::unread_result(record, inputs) {
         return Err(CommandError::usage(format!(
             "{key}: the value that {name} would write cannot be read back as a result ({why}); \
             nothing was done"

@@ -1,6 +1,6 @@
 //! The rehearsal of a completion on a temporary local Redis, and what idemctl may promise after it.
 
-use crate::domain::manual::Delivered;
+use crate::domain::manual_step::Delivered;
 use crate::domain::record::{Content, Record, TimeLeft};
 use crate::domain::schema::Meaning;
 use crate::domain::step::Answer;

@@ -68,10 +68,10 @@ const LEFT: [(Ending, &str); 9] = [
 const OF_RESTORE: usize = 6;
 
 /// Redis keys of one ending that are named with their errors at most.
-const MOST_NAMED: u64 = 5;
+const MAX_NAMED: u64 = 5;
 
 /// The most records that are remembered.
-const MOST_RECORDS: usize = 5;
+const MAX_RECORDS: usize = 5;
 
 impl Ending {
     /// The ending of a Redis key. `is_blocked` is true if neither a lock nor a result keeps it
@@ -252,7 +252,7 @@ impl RestoredRows {
         redis_key: &[u8],
         error: &StoreError,
     ) {
-        if self.count(ending) < MOST_NAMED {
+        if self.count(ending) < MAX_NAMED {
             session.ui.warning(&format!("{}: {error}", escape::text(redis_key)));
         }
     }
@@ -332,7 +332,7 @@ impl RestoredRows {
             }
         }
         if matches!(ending, Ending::Restored | Ending::Removed)
-            && self.records.len() < MOST_RECORDS
+            && self.records.len() < MAX_RECORDS
             && !self.records.iter().any(|(schema, key)| schema == row.schema && key == row.key)
         {
             self.records.push((row.schema.to_owned(), row.key.to_vec()));

@@ -254,7 +254,7 @@ impl CheckedBackup {
 }
 
 /// Names of missing Redis keys that a warning shows at most.
-const MOST_NAMES: usize = 5;
+const MAX_NAMES: usize = 5;
 
 /// What the audit log says of a backup.
 #[derive(Default)]
@@ -298,7 +298,7 @@ fn compare_with_log(
             continue;
         }
         compared.missing += 1;
-        if compared.names.len() < MOST_NAMES {
+        if compared.names.len() < MAX_NAMES {
             compared.names.push(escape::text(&redis_key));
         }
     }

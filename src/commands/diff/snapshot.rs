@@ -17,7 +17,7 @@ use crate::exit::CommandError;
 use crate::files::{self, Opened};
 
 /// The most bytes of a line. It is large, because a list may contain whole values.
-const MOST_LINE: u64 = 1 << 30;
+const MAX_LINE: u64 = 1 << 30;
 
 /// Whether a snapshot is complete, according to its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,7 +76,7 @@ type Input = BufReader<Box<dyn Read>>;
 
 /// Reads the next line into `line`, and returns its length; 0 at the end.
 fn read_line(path: &Path, from: &mut Input, line: &mut Vec<u8>) -> Result<usize, CommandError> {
-    files::read_line(from, b'\n', line, MOST_LINE).map_err(|error| unreadable(path, &error))
+    files::read_line(from, b'\n', line, MAX_LINE).map_err(|error| unreadable(path, &error))
 }
 
 fn open(path: &Path) -> Result<Input, CommandError> {

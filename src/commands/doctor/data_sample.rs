@@ -18,28 +18,28 @@ use crate::store::{
 };
 
 /// The most Redis keys that `--sample` may name.
-pub(super) const MOST_SAMPLED: i64 = 10_000;
+pub(super) const MAX_SAMPLED: i64 = 10_000;
 
 /// The most bytes of values that are asked for at a time, and of one record.
-const MOST_AT_A_TIME: usize = 1 << 20;
+const MAX_AT_A_TIME: usize = 1 << 20;
 
 /// The most bytes of values that one run reads.
-const MOST_OF_RUN: usize = 32 << 20;
+const MAX_OF_RUN: usize = 32 << 20;
 
 /// The bytes of each value that are read first. Most values have fewer.
 const FIRST: usize = 4 << 10;
 
 /// The most fields of a hash that are read.
-const MOST_FIELDS: usize = 256;
+const MAX_FIELDS: usize = 256;
 
 /// The bytes of a value by which most formats are recognised.
 const HEAD: usize = 512;
 
 /// How many members of a Redis key are asked for at a time.
-const MOST_MEMBERS: usize = 500;
+const MAX_MEMBERS: usize = 500;
 
 /// The most keys that are looked for in other places.
-const MOST_LOOKED_FOR: usize = 1_000;
+const MAX_LOOKED_FOR: usize = 1_000;
 
 /// The longest key that is looked for in other places.
 const LONGEST_KEY: usize = 1 << 10;
@@ -169,18 +169,18 @@ impl DataReading<'_> {
         if there == 0 {
             return Ok(None);
         }
-        let sampled = key.sample(self.client, wanted, there, MOST_AT_A_TIME).await?;
+        let sampled = key.sample(self.client, wanted, there, MAX_AT_A_TIME).await?;
         let looked_at = sampled.len() as u64;
         let mut page: Vec<SampledMember> = Vec::new();
         let mut bytes = 0;
         for member in sampled {
             // Redis has no command for a part of a field.
-            if member.bytes > MOST_AT_A_TIME {
+            if member.bytes > MAX_AT_A_TIME {
                 self.collector.sample.in_part += 1;
                 continue;
             }
             let more = member.name.len() + member.bytes;
-            if !page.is_empty() && (bytes + more > MOST_AT_A_TIME || page.len() == MOST_MEMBERS) {
+            if !page.is_empty() && (bytes + more > MAX_AT_A_TIME || page.len() == MAX_MEMBERS) {
                 self.look_at_members(key, std::mem::take(&mut page)).await?;
                 bytes = 0;
             }
@@ -196,7 +196,7 @@ impl DataReading<'_> {
         key: &MemberKey,
         page: Vec<SampledMember>,
     ) -> Result<(), StoreError> {
-        if self.read_bytes >= MOST_OF_RUN {
+        if self.read_bytes >= MAX_OF_RUN {
             self.collector.sample.left_out += page.len() as u64;
             return Ok(());
         }
@@ -230,7 +230,7 @@ impl DataReading<'_> {
     async fn read_values(&mut self, candidates: Vec<Candidate>) -> Result<(), StoreError> {
         let mut long = Vec::new();
         for batch in batches(candidates, FIRST) {
-            if self.read_bytes >= MOST_OF_RUN {
+            if self.read_bytes >= MAX_OF_RUN {
                 self.collector.sample.left_out += batch.len() as u64;
                 continue;
             }
@@ -250,7 +250,7 @@ impl DataReading<'_> {
             }
         }
         for (candidate, seen, limit) in long {
-            if self.read_bytes >= MOST_OF_RUN {
+            if self.read_bytes >= MAX_OF_RUN {
                 self.collector.sample.left_out += 1;
                 continue;
             }
@@ -304,7 +304,7 @@ impl DataReading<'_> {
     /// Looks for each key in its other form, and under the templates of the other schemas.
     async fn look_elsewhere(&mut self) -> Result<(), StoreError> {
         let mut keys = std::mem::take(&mut self.keys);
-        keys.truncate(MOST_LOOKED_FOR);
+        keys.truncate(MAX_LOOKED_FOR);
         let others = self.catalog.scanned();
         let templates: HashSet<_> = others.iter().map(|other| other.redis_keys(b"k")).collect();
         self.collector.sample.templates = templates.len() as u64;
@@ -370,7 +370,7 @@ impl DataReading<'_> {
         let candidates: Vec<_> = places.iter().map(|place| place.candidate.clone()).collect();
         let mut places = places.into_iter();
         for batch in batches(candidates, HEAD) {
-            if self.read_bytes >= MOST_OF_RUN {
+            if self.read_bytes >= MAX_OF_RUN {
                 break;
             }
             let read = self.read_batch(&batch, HEAD).await?;
@@ -399,7 +399,7 @@ impl DataReading<'_> {
         keys: &[(Arc<Schema>, Vec<u8>)],
         looked_for: &mut LookedFor,
     ) {
-        for page in members.chunks(MOST_MEMBERS) {
+        for page in members.chunks(MAX_MEMBERS) {
             let mut wanted = Vec::with_capacity(page.len());
             for member in page {
                 wanted.push((Arc::clone(&member.schema), member.key.clone()));
@@ -436,13 +436,13 @@ fn form_at(of: usize, schema: &Arc<Schema>, form: &[u8]) -> Option<OtherPlace> {
     Some(OtherPlace { of, candidate, is_other_form: true })
 }
 
-/// Candidates in batches whose values together have no more than [`MOST_AT_A_TIME`] bytes, if this
+/// Candidates in batches whose values together have no more than [`MAX_AT_A_TIME`] bytes, if this
 /// many are read of each value.
 fn batches(candidates: Vec<Candidate>, limit: usize) -> Vec<Vec<Candidate>> {
     let mut batches: Vec<Vec<Candidate>> = Vec::new();
     let mut room = 0;
     for candidate in candidates {
-        let values = if candidate.keeps_hashes() { MOST_FIELDS } else { 1 };
+        let values = if candidate.keeps_hashes() { MAX_FIELDS } else { 1 };
         let bytes = candidate.redis_keys.len() * values * limit;
         match batches.last_mut() {
             Some(last) if bytes <= room => {
@@ -451,7 +451,7 @@ fn batches(candidates: Vec<Candidate>, limit: usize) -> Vec<Vec<Candidate>> {
             }
             _ => {
                 batches.push(vec![candidate]);
-                room = MOST_AT_A_TIME.saturating_sub(bytes);
+                room = MAX_AT_A_TIME.saturating_sub(bytes);
             }
         }
     }
@@ -468,5 +468,5 @@ fn limit_of_one(seen: &Observation) -> usize {
             _ => 1,
         };
     }
-    MOST_AT_A_TIME / values.max(1)
+    MAX_AT_A_TIME / values.max(1)
 }

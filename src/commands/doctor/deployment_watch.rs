@@ -23,7 +23,7 @@ const SHORTEST: Duration = Duration::from_millis(200);
 const LONGEST: Duration = Duration::from_secs(1);
 
 /// The most locks that are looked at again. Short locks end and make no more work.
-const MOST_LOCKS: usize = 2_000;
+const MAX_LOCKS: usize = 2_000;
 
 /// A run with `--observe`.
 pub(super) struct DeploymentWatch<'a> {
@@ -91,7 +91,7 @@ impl DeploymentWatch<'_> {
                     run.holds_ms.push((record.schema.name.clone(), hold));
                 }
                 if let Some(lock) = WatchedLock::new(record, drawn.at)
-                    && locks.len() < MOST_LOCKS
+                    && locks.len() < MAX_LOCKS
                 {
                     locks.push((drawn.candidate, lock));
                 }

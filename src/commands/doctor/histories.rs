@@ -27,7 +27,7 @@ const CACHE: &str = "explorations.json";
 const LARGEST_CACHE: u64 = 4 * 1024 * 1024;
 
 /// The number of entries from which the cache begins anew.
-const MOST_ENTRIES: usize = 1_000;
+const MAX_ENTRIES: usize = 1_000;
 
 /// The outcomes of earlier explorations, by the hash of what they depend on. `null` if no history
 /// violates an invariant.
@@ -64,7 +64,7 @@ impl<'a> Histories<'a> {
             // A damaged cache is as good as none.
             cache = serde_json::from_str(&text).unwrap_or_default();
         }
-        if cache.len() > MOST_ENTRIES {
+        if cache.len() > MAX_ENTRIES {
             cache.clear();
         }
         Self { session, file, cache, is_changed: false }

@@ -11,13 +11,13 @@ use crate::domain::duplicates::{
 use crate::exit::CommandError;
 
 /// The most records of one kind of evidence: 1.6 GB of memory.
-const MOST_ENTRIES: usize = 50_000_000;
+const MAX_ENTRIES: usize = 50_000_000;
 
 /// The most memory of the records that are read a second time, in bytes.
-const MOST_KEPT_BYTES: usize = 1 << 30;
+const MAX_KEPT_BYTES: usize = 1 << 30;
 
 /// The most records that are read a second time for one kind of evidence.
-const MOST_NOMINATED: usize = 1_000_000;
+const MAX_NOMINATED: usize = 1_000_000;
 
 pub(super) struct Collector<'a> {
     rule: &'a CompareRule,
@@ -53,8 +53,8 @@ impl<'a> Collector<'a> {
         Ok(Self {
             rule,
             hasher: RandomState::new(),
-            by_values: EvidenceIndex::new(MOST_ENTRIES),
-            by_fingerprint: EvidenceIndex::new(MOST_ENTRIES),
+            by_values: EvidenceIndex::new(MAX_ENTRIES),
+            by_fingerprint: EvidenceIndex::new(MAX_ENTRIES),
             spool: Spool::create()?,
             counts: CompareCounts::default(),
             tally: PointerTally::default(),
@@ -103,7 +103,7 @@ impl<'a> Collector<'a> {
     /// # Errors
     /// Usage: too many records agree, or the temporary file cannot be written.
     pub(super) fn finish(self, within_ms: Option<u64>) -> Result<Collected, CommandError> {
-        self.finish_with_most(within_ms, MOST_NOMINATED)
+        self.finish_with_most(within_ms, MAX_NOMINATED)
     }
 
     fn finish_with_most(
@@ -175,7 +175,7 @@ impl KeptRecords {
             record.forget_fingerprint();
         }
         self.bytes += record.memory();
-        if self.bytes > MOST_KEPT_BYTES {
+        if self.bytes > MAX_KEPT_BYTES {
             return Err(CommandError::usage(
                 "the records that agree with others take more than 1 GiB of memory",
             )
@@ -238,7 +238,7 @@ mod tests {
     #[test]
     fn the_memory_of_kept_records_is_limited() {
         let rule = CompareRule::default();
-        let mut kept = KeptRecords { records: Vec::new(), bytes: MOST_KEPT_BYTES - 1_000 };
+        let mut kept = KeptRecords { records: Vec::new(), bytes: MAX_KEPT_BYTES - 1_000 };
         let record = || FileLine::parse(br#"{"key":"k"}"#).unwrap().compare(&rule);
         assert!(kept.add(record(), false).is_ok());
         while kept.records.len() < 10 && kept.add(record(), false).is_ok() {}

@@ -16,7 +16,7 @@ use crate::exit::CommandError;
 use crate::files::{self, Opened};
 
 /// The most bytes of a line.
-const MOST_LINE: u64 = 16 << 20;
+const MAX_LINE: u64 = 16 << 20;
 
 /// What was read of a file.
 pub(super) struct ReadFile {
@@ -82,7 +82,7 @@ fn copy(path: &Path) -> Result<(Vec<KnownLine>, SpoolReader), CommandError> {
     let mut number: u64 = 0;
     loop {
         number += 1;
-        let read = files::read_line(&mut input, b'\n', &mut line, MOST_LINE);
+        let read = files::read_line(&mut input, b'\n', &mut line, MAX_LINE);
         let length = read.map_err(|error| refused(path, number, &error.to_string()))?;
         if length == 0 {
             return Ok((lines, spool.finish()?));

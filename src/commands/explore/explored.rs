@@ -8,7 +8,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use strum::VariantArray as _;
 
 use crate::args::SchemaArgs;
-use crate::domain::exploration::{Assumption, Fault, FaultBudget, MOST_WORKERS, ScheduleToken};
+use crate::domain::exploration::{Assumption, Fault, FaultBudget, MAX_WORKERS, ScheduleToken};
 use crate::domain::schema::{Catalog, Schema};
 use crate::exit::CommandError;
 use crate::session::Session;
@@ -109,9 +109,9 @@ fn of_token(
     workers: &[String],
 ) -> Result<Vec<Arc<Schema>>> {
     // The token may be typed by hand, so its workers are checked like --workers.
-    if workers.len() > MOST_WORKERS {
+    if workers.len() > MAX_WORKERS {
         return Err(CommandError::usage(format!(
-            "--replay: at most {MOST_WORKERS} workers are possible"
+            "--replay: at most {MAX_WORKERS} workers are possible"
         ))
         .into());
     }

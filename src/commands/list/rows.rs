@@ -15,7 +15,7 @@ use crate::session::Session;
 
 /// The most rows of a table that are held until the scan ends, so that its columns fit all of them.
 /// They are bounded so that memory does not grow with the number of records.
-const MOST_HELD: usize = 2_000;
+const MAX_HELD: usize = 2_000;
 
 /// Which rows are kept.
 pub(super) enum RowLimit {
@@ -174,7 +174,7 @@ impl ListRows {
         }
         let Some(held) = &mut self.held else { return self.show(session, &records) };
         held.append(&mut records);
-        if held.len() <= MOST_HELD {
+        if held.len() <= MAX_HELD {
             return Ok(());
         }
         let all = std::mem::take(held);
@@ -183,7 +183,7 @@ impl ListRows {
             session.ui.status(&format!(
                 "more than {} records, so they are shown in scan order, not problems first; select \
                 with --finding, or order with --sort",
-                words::count(MOST_HELD as u64)
+                words::count(MAX_HELD as u64)
             ));
         }
         self.show(session, &all)

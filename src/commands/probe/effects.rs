@@ -122,7 +122,7 @@ fn number(answer: &[u8], pointer: Option<&str>) -> Option<u64> {
 }
 
 /// The most members of an object that a message names.
-const MOST_MEMBERS: usize = 10;
+const MAX_MEMBERS: usize = 10;
 
 /// Why an answer has no number. It may contain a secret, so only the names of its members are shown.
 fn why_no_number(answer: &[u8], pointer: Option<&str>) -> String {
@@ -135,7 +135,7 @@ fn why_no_number(answer: &[u8], pointer: Option<&str>) -> String {
     };
     let members = match &document {
         Value::Object(members) => {
-            let names: Vec<_> = members.keys().take(MOST_MEMBERS).map(String::as_str).collect();
+            let names: Vec<_> = members.keys().take(MAX_MEMBERS).map(String::as_str).collect();
             format!("an object with the members {}", names.join(", "))
         }
         _ => "not an object".to_owned(),

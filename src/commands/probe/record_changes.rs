@@ -32,7 +32,7 @@ const FOREIGN_TTL: Duration = Duration::from_secs(600);
 const SHORT: u64 = 1;
 
 /// How long idemctl waits until a key with that TTL is gone.
-const MOST_EXPIRY: Duration = Duration::from_secs(1);
+const MAX_EXPIRY: Duration = Duration::from_secs(1);
 
 /// How many keys are looked up at a time.
 const KEYS_AT_A_TIME: usize = 100;
@@ -284,7 +284,7 @@ impl RecordChanges {
             if !is_there {
                 return Ok(());
             }
-            if began.elapsed() > MOST_EXPIRY {
+            if began.elapsed() > MAX_EXPIRY {
                 return Err("its TTL was shortened, but it did not expire".to_owned());
             }
         }

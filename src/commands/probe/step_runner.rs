@@ -19,13 +19,13 @@ use crate::exit::CommandError;
 use crate::http::HttpClient;
 
 /// How often a request is sent at most until it is not rejected as in progress.
-const MOST_ATTEMPTS: usize = 20;
+const MAX_ATTEMPTS: usize = 20;
 
 /// The time between two counts that must agree.
 const COUNT_PAUSE: Duration = Duration::from_millis(60);
 
 /// How often effects are counted at most until two counts agree.
-const MOST_COUNTS: usize = 20;
+const MAX_COUNTS: usize = 20;
 
 /// How long effects are observed while idemctl sends nothing.
 const IDLE: Duration = Duration::from_millis(400);
@@ -43,7 +43,7 @@ const CHANGE_PAUSE: Duration = Duration::from_millis(1);
 const LATE_EFFECTS: Duration = Duration::from_millis(1_500);
 
 /// The most time for the effect of the first request to appear.
-const MOST_LAG: Duration = Duration::from_secs(3);
+const MAX_LAG: Duration = Duration::from_secs(3);
 
 /// Why a fault was not made.
 const READS_ONLY: &str = "idemctl may not change records";
@@ -345,7 +345,7 @@ impl StepRunner {
                 .is_some_and(|answer| task.profile.statuses.conflict.contains(&answer.status));
             exchanges.push(exchange);
             let is_late = Instant::now() + pause > deadline;
-            if !is_busy || is_late || exchanges.len() >= MOST_ATTEMPTS || self.repeats_left == 0 {
+            if !is_busy || is_late || exchanges.len() >= MAX_ATTEMPTS || self.repeats_left == 0 {
                 return exchanges;
             }
             self.repeats_left -= 1;
@@ -368,7 +368,7 @@ impl StepRunner {
             Ok(count) => count,
             Err(why) => return Some(Err(why)),
         };
-        for _ in 0..MOST_COUNTS {
+        for _ in 0..MAX_COUNTS {
             sleep(COUNT_PAUSE).await;
             match oracle.read(&key).await {
                 Ok(count) if count == last => {
@@ -577,7 +577,7 @@ impl StepRunner {
                     self.lag = began.elapsed().min(Duration::from_millis(500));
                     return;
                 }
-                Ok(_) if began.elapsed() < MOST_LAG => sleep(COUNT_PAUSE / 2).await,
+                Ok(_) if began.elapsed() < MAX_LAG => sleep(COUNT_PAUSE / 2).await,
                 Ok(_) => {
                     task.effects_drift = Some(
                         "the number of effects did not rise after a request that succeeded"

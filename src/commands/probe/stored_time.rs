@@ -12,10 +12,10 @@ use crate::domain::probe::{
 use crate::http::HttpClient;
 
 /// The shortest time between two reads.
-const LEAST_PAUSE: Duration = Duration::from_millis(1);
+const MIN_PAUSE: Duration = Duration::from_millis(1);
 
 /// How long idemctl waits after the answer for a result.
-const MOST_WATCH: Duration = Duration::from_secs(2);
+const MAX_WATCH: Duration = Duration::from_secs(2);
 
 /// Reads one record, and remembers when it had a result.
 struct ResultWatch<'a> {
@@ -79,7 +79,7 @@ impl ResultWatch<'_> {
     /// Reads on after the answer, up to the time limit.
     async fn go_on(&mut self) {
         let began = Instant::now();
-        while !self.is_over && began.elapsed() < MOST_WATCH {
+        while !self.is_over && began.elapsed() < MAX_WATCH {
             sleep(pause(began.elapsed())).await;
             let _ = self.read().await;
         }
@@ -106,5 +106,5 @@ impl ResultWatch<'_> {
 /// The time until the next read. It grows, so that a slow handler does not cost Redis thousands of
 /// reads.
 fn pause(waited: Duration) -> Duration {
-    LEAST_PAUSE + waited / 100
+    MIN_PAUSE + waited / 100
 }

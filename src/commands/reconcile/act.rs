@@ -10,8 +10,8 @@ use super::lock::{Fate, LockChange};
 use super::plan::{ReleaseWay, completion_of, release_way};
 use super::reconciliation::{Changes, Reconciliation};
 use crate::change::completion::ChosenCompletion;
-use crate::change::{ManualStep, PerformedStep};
-use crate::domain::manual;
+use crate::change::{ManualStep, StepResult};
+use crate::domain::manual_step;
 use crate::domain::reconcile::{DoneResponse, reconcilable};
 use crate::domain::record::{Record, Response, TimeLeft, locate};
 use crate::domain::schema::{Meaning, State};
@@ -22,13 +22,13 @@ use crate::render::words;
 use crate::store::{KeyAction, Outcome, StoreError};
 
 /// The time that a lock must have left when its step is made.
-const LEAST_LEFT: Duration = Duration::from_secs(2);
+const MIN_LEFT: Duration = Duration::from_secs(2);
 
 /// Why a lock is left whose step did nothing.
 const CHANGED_IN_STEP: &str = "another client changed it, or it ended";
 
 /// After so many errors in a row to reach the server, the other locks are not tried.
-const MOST_UNREACHABLE: u32 = 3;
+const MAX_UNREACHABLE: u32 = 3;
 
 impl Reconciliation<'_> {
     /// Stores the responses of all locks that are to be completed.
@@ -73,7 +73,7 @@ impl Reconciliation<'_> {
                     shows_owner: false,
                     is_verified: true,
                 };
-                self.perform(index, &manual, manual::was_released).await;
+                self.execute_step(index, &manual, manual_step::was_released).await;
             }
             Ok(ReleaseWay::Removal) => self.remove(index).await,
             Err(why) => self.locks[index].fate = Fate::Left(format!("not done, but {why}")),
@@ -82,7 +82,7 @@ impl Reconciliation<'_> {
 
     /// Reads a lock right before its step. False if it is not to be changed, which its fate says.
     async fn is_ready(&mut self, index: usize) -> bool {
-        if self.unreachable >= MOST_UNREACHABLE {
+        if self.unreachable >= MAX_UNREACHABLE {
             let why = "it was not tried, because the server cannot be reached".to_owned();
             self.locks[index].fate = Fate::Failed(why);
             return false;
@@ -115,7 +115,7 @@ impl Reconciliation<'_> {
             return false;
         }
         if let TimeLeft::Millis(left) = record.seen.keys[lock.key_index].time_left
-            && Duration::from_millis(left) < LEAST_LEFT.min(self.options.hold / 2)
+            && Duration::from_millis(left) < MIN_LEFT.min(self.options.hold / 2)
         {
             lock.fate = Fate::Left(
                 "it would end during the step; run the command again if it is still there"
@@ -162,12 +162,12 @@ impl Reconciliation<'_> {
             shows_owner: false,
             is_verified: true,
         };
-        let read_back = |now: &Record| manual::was_stored(&record, now, &inputs);
-        self.perform(index, &manual, read_back).await;
+        let read_back = |now: &Record| manual_step::was_stored(&record, now, &inputs);
+        self.execute_step(index, &manual, read_back).await;
     }
 
     /// Makes a step of the service, and notes what became of the lock.
-    async fn perform(
+    async fn execute_step(
         &mut self,
         index: usize,
         step: &ManualStep<'_>,
@@ -175,18 +175,18 @@ impl Reconciliation<'_> {
     ) {
         let now = self.session.now();
         let Some(Changes { writer, journal }) = &mut self.changes else { return };
-        let mut performed = step.perform(journal, writer, now, &read_back).await;
-        if let Err(error) = &performed
+        let mut result = step.execute_and_note(journal, writer, now, &read_back).await;
+        if let Err(error) = &result
             && is_of_the_server(error)
         {
             // Nothing was done. The connection may be an old one that was lost meanwhile.
             self.reconnect().await;
             let Some(Changes { writer, journal }) = &mut self.changes else { return };
-            performed = step.perform(journal, writer, now, &read_back).await;
+            result = step.execute_and_note(journal, writer, now, &read_back).await;
         }
         self.check_replicas();
-        let PerformedStep { executed, noted } = match performed {
-            Ok(performed) => performed,
+        let StepResult { executed, noted } = match result {
+            Ok(result) => result,
             Err(error) => {
                 self.locks[index].fate = Fate::Failed(format!(
                     "it was not tried, because it could not be backed up: {error:#}"

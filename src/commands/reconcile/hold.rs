@@ -23,13 +23,13 @@ const BATCH: usize = 100;
 const AT_A_TIME: usize = 16;
 
 /// How often an extension is tried that had no effect because of an error of the server.
-const MOST_TRIES: usize = 4;
+const MAX_TRIES: usize = 4;
 
 /// How long the server gets to come back before the next try.
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// A former deadline that is this near is not given back, because the lock would end meanwhile.
-const LEAST_BACK_MS: u64 = 1_000;
+const MIN_BACK_MS: u64 = 1_000;
 
 /// The time by which a lock is extended that has enough, only so that replicas confirm it. The log
 /// tells two deadlines apart that differ by as much.
@@ -139,13 +139,13 @@ impl Reconciliation<'_> {
                     .cannot_be_extended("the server does not tell when it expires"),
             }
         }
-        for attempt in 1..=MOST_TRIES {
+        for attempt in 1..=MAX_TRIES {
             let Some(Changes { writer, journal }) = &mut self.changes else { return Ok(()) };
             let lines = targets.iter().map(|(index, at)| noted(&self.locks[*index], Some(*at)));
             match journal.note_first(writer, lines.collect(), EXTENDED, now).await {
                 Ok(()) => break,
                 // The server names itself in the log, and its connection may be lost.
-                Err(error) if is_of_the_server(&error) && attempt < MOST_TRIES => {
+                Err(error) if is_of_the_server(&error) && attempt < MAX_TRIES => {
                     tokio::time::sleep(PAUSE).await;
                     self.reconnect().await;
                 }
@@ -155,7 +155,7 @@ impl Reconciliation<'_> {
 
         let mut open = targets;
         let mut failed: Vec<(usize, u64, StoreError)> = Vec::new();
-        for attempt in 0..MOST_TRIES {
+        for attempt in 0..MAX_TRIES {
             let Some(Changes { writer, .. }) = &self.changes else { return Ok(()) };
             let without_waiting =
                 if self.waits_for_replicas { None } else { Some(writer.without_waiting()) };
@@ -177,7 +177,7 @@ impl Reconciliation<'_> {
                     failed.push((index, at, error));
                 }
             }
-            if failed.is_empty() || attempt + 1 == MOST_TRIES {
+            if failed.is_empty() || attempt + 1 == MAX_TRIES {
                 break;
             }
             // Nothing was done to these. The connections may be old ones that were lost meanwhile.
@@ -441,7 +441,7 @@ impl Reconciliation<'_> {
             };
             // A deadline that has passed would delete the lock.
             let now_ms = read_ms.saturating_add(millis(started.elapsed()));
-            if former_ms <= now_ms.saturating_add(LEAST_BACK_MS) {
+            if former_ms <= now_ms.saturating_add(MIN_BACK_MS) {
                 lock.not_back = Some("its former deadline has passed".to_owned());
                 continue;
             }

@@ -16,7 +16,7 @@ use crate::render::{columns, document, escape, words};
 use crate::session::Session;
 
 /// How many locks that are not reconciled are named on stderr.
-const MOST_NAMED: usize = 20;
+const MAX_NAMED: usize = 20;
 
 /// How many locks have each fate.
 #[derive(Default)]
@@ -209,15 +209,15 @@ pub(super) fn print_left_out(session: &mut Session, found: &Found, same_command:
         let locks = words::counted(found.alive, "lock");
         session.ui.status(&format!("Left alone: {locks} whose owner is alive"));
     }
-    for UnreconciledKey { key, schema, why } in found.left_out.iter().take(MOST_NAMED) {
+    for UnreconciledKey { key, schema, why } in found.left_out.iter().take(MAX_NAMED) {
         let schema = match schema {
             Some(schema) => format!(" ({schema})"),
             None => String::new(),
         };
         session.ui.status(&format!("Not reconciled: {}{schema}: {why}", escape::key(key)));
     }
-    if found.left_out.len() > MOST_NAMED {
-        let more = found.left_out.len() - MOST_NAMED;
+    if found.left_out.len() > MAX_NAMED {
+        let more = found.left_out.len() - MAX_NAMED;
         session.ui.status(&format!("Not reconciled: {more} more; -o json names all of them"));
     }
     if found.renewed > 0 {

@@ -25,7 +25,7 @@ const SHORTEST: Duration = Duration::from_millis(500);
 const SHARE: u32 = 10;
 
 /// How many locks are named.
-const MOST_NAMED: usize = 20;
+const MAX_NAMED: usize = 20;
 
 impl Reconciliation<'_> {
     /// Reads the locks that were extended, if it is time to, and notes those that changed.
@@ -127,14 +127,14 @@ impl Reconciliation<'_> {
             // The cursor is behind the question.
             self.session.ui.status("");
         }
-        for index in void.iter().take(MOST_NAMED) {
+        for index in void.iter().take(MAX_NAMED) {
             let lock = &self.locks[*index];
             let name = escape::text(name_of(&lock.record).as_bytes());
             let words = lock.words();
             self.session.ui.warning(&format!("{name}: {words}"));
         }
-        if void.len() > MOST_NAMED {
-            let more = void.len() - MOST_NAMED;
+        if void.len() > MAX_NAMED {
+            let more = void.len() - MAX_NAMED;
             self.session.ui.warning(&format!("{more} more locks changed or are no longer held"));
         }
         if self.is_asking {

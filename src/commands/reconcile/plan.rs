@@ -6,7 +6,7 @@ use super::reconciliation::{Reconciliation, Rehearsals};
 use crate::change::completion::{ChosenCompletion, RehearsalOutcome, check_delivery};
 use crate::change::{self, time_for};
 use crate::domain::change::unlock;
-use crate::domain::manual::{self, NotExecutable, ResponseInput};
+use crate::domain::manual_step::{self, NotExecutable, ResponseInput};
 use crate::domain::reconcile::{DoneResponse, ProviderAnswer};
 use crate::domain::record::{Record, Response};
 use crate::domain::schema::{Meaning, Step};
@@ -74,11 +74,11 @@ impl Reconciliation<'_> {
         let (step, response) = completion_of(record, given)?;
         let chosen = ChosenCompletion::of_lock(record).map_err(in_words)?;
         let inputs = chosen.checked_inputs(record, &response, None).map_err(in_words)?;
-        if manual::predict_complete(record, &chosen.owner, None) != Meaning::Stored {
+        if manual_step::predict_complete(record, &chosen.owner, None) != Meaning::Stored {
             return Err("the service would refuse to store the response".to_owned());
         }
         let rehearsal = self.rehearse(record, step, &inputs).await;
-        let completed = manual::completed(record, &inputs, rehearsal.time_left());
+        let completed = manual_step::completed(record, &inputs, rehearsal.time_left());
         check_delivery(&completed, &inputs, &rehearsal).map_err(in_words)?;
         let predicted = completed.next_request.answer;
         match &rehearsal {
@@ -184,11 +184,11 @@ fn without_flags(message: &str) -> String {
 /// # Errors
 /// Why it is not.
 pub(super) fn release_way(record: &Record) -> Result<ReleaseWay<'_>, String> {
-    match manual::releasable(record) {
+    match manual_step::releasable(record) {
         Ok(step) => {
             change::check_ttls(&record.schema, step).map_err(in_words)?;
             let owner = record.owner().unwrap_or_default();
-            if manual::predict_release(record, step, owner) != Meaning::Released {
+            if manual_step::predict_release(record, step, owner) != Meaning::Released {
                 return Err("the service would refuse to release it".to_owned());
             }
             time_for(&record.schema, record.seen.server_ms, record.schema.sends_time(step))

@@ -17,10 +17,10 @@ use crate::session::{Session, interruptible};
 use crate::store::{ReadLimit, Sampler};
 
 /// The most matching keys of one master among which each format is searched.
-const MOST_MATCHING: usize = 10_000;
+const MAX_MATCHING: usize = 10_000;
 
 /// The most samples for one draft.
-const MOST_SAMPLES: usize = 400;
+const MAX_SAMPLES: usize = 400;
 
 /// Samples that are read in one pipeline.
 const AT_A_TIME: usize = 20;
@@ -95,7 +95,7 @@ pub(super) async fn new(session: &mut Session, args: Args) -> Result<Exit> {
 async fn matching(session: &mut Session, glob: &str) -> Result<Vec<KeyState>> {
     glob::check(glob.as_bytes()).map_err(|why| CommandError::usage(format!("--match: {why}")))?;
     let reader = session.connect_reader().await?;
-    let mut sampler = Sampler::matching(reader.clone(), glob.as_bytes(), MOST_MATCHING).await?;
+    let mut sampler = Sampler::matching(reader.clone(), glob.as_bytes(), MAX_MATCHING).await?;
     let progress = session.ui.progress("keys scanned");
     let found = interruptible(async {
         let mut found = Vec::new();
@@ -129,7 +129,7 @@ async fn matching(session: &mut Session, glob: &str) -> Result<Vec<KeyState>> {
             .into());
     }
     let matching = candidates.len();
-    let chosen = representatives(candidates, MOST_SAMPLES);
+    let chosen = representatives(candidates, MAX_SAMPLES);
     let mut samples = Vec::with_capacity(chosen.len());
     // The sampler has read only the beginning of each value.
     for keys in chosen.chunks(AT_A_TIME) {
@@ -147,7 +147,7 @@ async fn matching(session: &mut Session, glob: &str) -> Result<Vec<KeyState>> {
             }
         }
     }
-    let more = if matching == MOST_MATCHING { "at least " } else { "" };
+    let more = if matching == MAX_MATCHING { "at least " } else { "" };
     session.ui.status(&format!(
         "Drafted from {} of {more}{matching} Redis keys that match {shown}.",
         samples.len()

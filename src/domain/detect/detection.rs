@@ -24,7 +24,7 @@ const LEAST: f64 = 2.0;
 
 /// The fewest points for certainty if the key names give no points: many services write
 /// `{"status":0}`.
-const LEAST_OF_VALUES: f64 = 4.0;
+const MIN_OF_VALUES: f64 = 4.0;
 
 /// Points that a value does not reach by accident. Only such values are separated from others in a
 /// mixed group.
@@ -333,7 +333,7 @@ impl PatternJudge<'_> {
         // another group shows that the keyspace uses it.
         let values_give_points = points - points_of_keys > 0.0;
         let is_sure = self.is_named(best)
-            || values_give_points && (points_of_keys > 0.0 || points >= LEAST_OF_VALUES);
+            || values_give_points && (points_of_keys > 0.0 || points >= MIN_OF_VALUES);
         let confidence =
             if others.is_empty() && is_sure { Confidence::Is } else { Confidence::Perhaps };
         let (states, stuck) = self.states(&guess, &attribution.taken);

@@ -12,7 +12,7 @@ const SEPARATORS: &[u8] = b":/#_.";
 const BASE64_SEPARATORS: [char; 3] = ['/', '_', '.'];
 
 /// The most parts that are compared; the remainder of a longer key counts as any text.
-const MOST_PARTS: usize = 8;
+const MAX_PARTS: usize = 8;
 
 /// A part that fewer than one key in this many has is not a word of a pattern, if there are similar
 /// ones.
@@ -20,14 +20,14 @@ const RARE: usize = 20;
 
 /// The most distinct words at one level of the tree that each keep a branch. Of more, those before
 /// alike keys are names of tenants or users.
-const MOST_WORDS: usize = 20;
+const MAX_WORDS: usize = 20;
 
 /// A word before at least this many keys, most of them with one layout, is the name of an
 /// application, unless others have the same layout: a tenant's keys are those of the other tenants.
 const FEWEST_OF_WORD: usize = 5;
 
 /// The most words at one level that count as names of applications.
-const MOST_APPLICATIONS: usize = 100;
+const MAX_APPLICATIONS: usize = 100;
 
 /// Redis keys with similar names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,7 +76,7 @@ struct PatternPart<'a> {
 fn parts(key: &[u8]) -> Vec<PatternPart<'_>> {
     let mut parts = Vec::new();
     let mut rest = key;
-    while parts.len() < MOST_PARTS
+    while parts.len() < MAX_PARTS
         && let Some(at) = rest.iter().position(|byte| SEPARATORS.contains(byte))
     {
         parts.push(PatternPart {
@@ -88,7 +88,7 @@ fn parts(key: &[u8]) -> Vec<PatternPart<'_>> {
     }
     // The remainder may contain separators, so folding it as one token would give a meaningless
     // shape.
-    let folded = if parts.len() == MOST_PARTS { any() } else { fold(rest) };
+    let folded = if parts.len() == MAX_PARTS { any() } else { fold(rest) };
     parts.push(PatternPart { raw: rest, folded, separator: None });
     parts
 }
@@ -217,9 +217,9 @@ fn joined(branches: Vec<Branch>, layouts: Vec<Option<String>>, all: usize) -> Ve
     let mut applications = 0;
     for (branch, layout) in branches.into_iter().zip(&layouts) {
         let is_few = branch.members.len() == 1 || branch.members.len() * RARE < all;
-        let is_alone = layout.as_ref().is_some_and(|layout| alike[layout] <= MOST_WORDS);
+        let is_alone = layout.as_ref().is_some_and(|layout| alike[layout] <= MAX_WORDS);
         let is_application =
-            is_alone && branch.members.len() >= FEWEST_OF_WORD && applications < MOST_APPLICATIONS;
+            is_alone && branch.members.len() >= FEWEST_OF_WORD && applications < MAX_APPLICATIONS;
         if is_application {
             applications += 1;
         }
@@ -227,7 +227,7 @@ fn joined(branches: Vec<Branch>, layouts: Vec<Option<String>>, all: usize) -> Ve
         // there are too many words.
         let is_rare = match branch.separator {
             None => is_few || LOOSE.contains(&branch.folded.shape.as_str()),
-            Some(_) => is_few && inner > MOST_WORDS && !is_application,
+            Some(_) => is_few && inner > MAX_WORDS && !is_application,
         };
         if is_rare && !is_class(&branch.folded.shape) {
             rare.entry(branch.separator).or_default().push(branch)

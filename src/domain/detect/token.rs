@@ -1,10 +1,10 @@
 //! Folds one part of a Redis key: text that varies from key to key becomes the name of its class.
 
 /// The shortest random text; a shorter one may be a word.
-const LEAST_RANDOM: usize = 16;
+const MIN_RANDOM: usize = 16;
 
 /// The shortest hexadecimal number.
-const LEAST_HEX: usize = 8;
+const MIN_HEX: usize = 8;
 
 /// A part of a Redis key as a pattern shows it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,10 +43,10 @@ fn whole(text: &str) -> Option<&'static str> {
     }
     let has_digit = contains(text, u8::is_ascii_digit);
     // Without a digit, text such as `deadbeef` may be a word.
-    if text.len() >= LEAST_HEX && has_digit && consists_of(text, u8::is_ascii_hexdigit) {
+    if text.len() >= MIN_HEX && has_digit && consists_of(text, u8::is_ascii_hexdigit) {
         return Some("{hex}");
     }
-    if text.len() < LEAST_RANDOM {
+    if text.len() < MIN_RANDOM {
         return None;
     }
     let is_padded = text.ends_with('=');

@@ -7,10 +7,10 @@ use super::judgement::{CheckJudgement, FactEvidence};
 use super::refusal::RefusedFact;
 
 /// The fewest keys of a schema about which a statement is made.
-pub(super) const LEAST_KEYS: u64 = 20;
+pub(super) const MIN_KEYS: u64 = 20;
 
 /// The places that a line names.
-const MOST_PLACES: usize = 4;
+const MAX_PLACES: usize = 4;
 
 /// The sample, or what a check says without one: nothing if no sample was wanted.
 pub(super) fn sample_of(facts: &DeploymentFacts) -> Result<&DataSample, Vec<CheckJudgement>> {
@@ -115,7 +115,7 @@ pub(super) fn judge_keys(
         let keys = data.keys.keys;
         if let Some(judgement) = of_schema(data) {
             judgements.push(judgement);
-        } else if keys < LEAST_KEYS {
+        } else if keys < MIN_KEYS {
             few.push((data.schema.as_str(), keys));
         } else {
             sound.push(format!("{} ({keys} keys)", data.schema));
@@ -175,7 +175,7 @@ pub(super) fn too_few(schemas: &[(&str, u64)]) -> Option<CheckJudgement> {
         counts.push(format!("{schema} ({keys} {noun})"));
     }
     let fact = format!(
-        "too few keys in the sample to judge them: {}; {LEAST_KEYS} are needed for each schema",
+        "too few keys in the sample to judge them: {}; {MIN_KEYS} are needed for each schema",
         counts.join(", ")
     );
     Some(unknown(fact, LARGER))
@@ -267,7 +267,7 @@ impl PlacesOf {
     pub(super) fn sentence(&mut self, records: u64) -> String {
         self.places.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
         let mut shown = Vec::new();
-        for (place, count) in self.places.iter().take(MOST_PLACES) {
+        for (place, count) in self.places.iter().take(MAX_PLACES) {
             let noun = if records == 1 { "record" } else { "records" };
             let count = if shown.is_empty() {
                 format!("{count} of {records} {noun}")
@@ -276,7 +276,7 @@ impl PlacesOf {
             };
             shown.push(format!("{place} ({count})"));
         }
-        let more = self.places.len().saturating_sub(MOST_PLACES);
+        let more = self.places.len().saturating_sub(MAX_PLACES);
         if more > 0 {
             let noun = if more == 1 { "place" } else { "places" };
             shown.push(format!("at {more} other {noun}"));

@@ -151,7 +151,7 @@ impl WatchedLock {
             state if state.is_result() => {
                 self.end = self.result(record, seen, state == State::Completed, at);
                 if matches!(self.end, WatchEnd::Result { .. }) {
-                    self.left_at_end_ms = self.least_left(at);
+                    self.left_at_end_ms = self.min_left(at);
                 }
             }
             State::Released | State::Absent => self.end = self.gone(seen),
@@ -175,14 +175,14 @@ impl WatchedLock {
 
     /// The least time that it had left at this look, in milliseconds, by the clock of this run;
     /// `None` if the time left was not known.
-    fn least_left(&self, at: LookTime) -> Option<u64> {
+    fn min_left(&self, at: LookTime) -> Option<u64> {
         let since = at.after_ms.saturating_sub(self.seen_ms);
         Some(self.last_left_ms?.saturating_sub(since))
     }
 
     /// True if its deadline had certainly not passed when this was read.
     fn is_before_deadline(&self, seen: &Observation, at: LookTime) -> bool {
-        if self.deadline == Deadline::Never || self.least_left(at).is_some_and(|left| left > 0) {
+        if self.deadline == Deadline::Never || self.min_left(at).is_some_and(|left| left > 0) {
             return true;
         }
         match (seen.server_ms, self.deadline.millis()) {

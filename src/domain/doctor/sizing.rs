@@ -4,7 +4,7 @@
 //! shows both: the time left of a result is its TTL minus its age.
 
 /// The least number of results from which a rate is derived.
-pub(super) const LEAST_RESULTS: usize = 20;
+pub(super) const MIN_RESULTS: usize = 20;
 
 /// Memory that MEMORY USAGE does not count, per Redis key with a TTL: its part of the tables of
 /// keys and of expiries. On Redis 6.2, 7.0 and 8 with up to 120,000 keys it was between 28 and 77
@@ -13,7 +13,7 @@ const TABLE_BYTES: u64 = 64;
 
 /// Results whose ages span less than this part of their TTL show no rate: one load or burst may
 /// have written them all.
-const LEAST_SPAN: u64 = 100;
+const MIN_SPAN: u64 = 100;
 
 /// The points in time at which the memory is computed.
 const POINTS: u64 = 200;
@@ -95,7 +95,7 @@ pub(super) fn arrival_rate(
         }
     }
     let count = left.len();
-    if count < LEAST_RESULTS {
+    if count < MIN_RESULTS {
         let results = if count == 1 { "result" } else { "results" };
         return Err(format!("the sample has only {count} {results} that expire"));
     }
@@ -107,7 +107,7 @@ pub(super) fn arrival_rate(
     }
     let oldest = ages.iter().map(|(age, _)| *age).max().unwrap_or(0);
     let youngest = ages.iter().map(|(age, _)| *age).min().unwrap_or(0);
-    if oldest - youngest < lasts_ms / LEAST_SPAN || oldest < 1_000 {
+    if oldest - youngest < lasts_ms / MIN_SPAN || oldest < 1_000 {
         return Err("the results in the sample came at about the same time".to_owned());
     }
     let half = oldest / 2;

@@ -9,7 +9,7 @@ use super::{fields, states};
 use crate::domain::schema::{Decoding, State};
 
 /// The most state words of one field; a field with more values is not a state.
-const MOST_WORDS: usize = 8;
+const MAX_WORDS: usize = 8;
 
 /// Names of fields that hold a response or a message, whose text may be a word such as `ok`.
 const NO_STATES: [&str; 5] = ["body", "resp", "response", "message", "error"];
@@ -215,7 +215,7 @@ fn may_hold_state(objects: &[&Map<String, Value>], name: &str) -> bool {
         }
         distinct.insert(value.to_string());
     }
-    if distinct.len() > MOST_WORDS {
+    if distinct.len() > MAX_WORDS {
         return false;
     }
     // The rank of an empty name is that of every name that is not listed.

@@ -83,7 +83,7 @@ fn text_or_number(text: &str) -> Value {
 
 /// The most codecs around one value. Services use one or two; the limit bounds the work for crafted
 /// values.
-const MOST_CODECS: usize = 3;
+const MAX_CODECS: usize = 3;
 
 /// The longest suffix after a compressed value, such as `:1`, in bytes.
 const LONGEST_SUFFIX: usize = 4;
@@ -94,7 +94,7 @@ const SHORTEST_LETTERS: usize = 16;
 /// Decodes bytes to an object or an array, and returns the decoder that did it. `None` for text,
 /// and for bytes that no encoding recognises.
 pub(super) fn open(bytes: &[u8]) -> Option<(Decoder, Value)> {
-    within(bytes, MOST_CODECS)
+    within(bytes, MAX_CODECS)
 }
 
 fn within(bytes: &[u8], codecs_left: usize) -> Option<(Decoder, Value)> {

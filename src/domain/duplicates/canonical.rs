@@ -12,17 +12,17 @@ use crate::domain::hex::hex;
 use crate::domain::record::{Json, json_prefix};
 
 /// The most digits of a number that are written out. Longer numbers get an exponent.
-const MOST_DIGITS: i64 = 40;
+const MAX_DIGITS: i64 = 40;
 
 /// The longest text that is kept as it is. Values that identify an operation are shorter.
-const MOST_TEXT: usize = 4 << 10;
+const MAX_TEXT: usize = 4 << 10;
 
 /// The mark of a text that stands for a longer one. No JSON begins so.
 pub(crate) const DIGEST: &str = "sha256:";
 
 /// The text, or if it is longer than 4 KiB its SHA-256, so that memory stays bounded.
 pub(super) fn bounded(text: String) -> String {
-    if text.len() <= MOST_TEXT {
+    if text.len() <= MAX_TEXT {
         return text;
     }
     format!("{DIGEST}{}", hex(&Sha256::digest(text.as_bytes())))
@@ -142,10 +142,10 @@ fn decimal(number: &str) -> String {
         return number.to_owned();
     };
     let length = digits.len() as i64;
-    if power >= 0 && power <= MOST_DIGITS - length {
+    if power >= 0 && power <= MAX_DIGITS - length {
         return format!("{sign}{digits}{}", "0".repeat(power as usize));
     }
-    if (-MOST_DIGITS..0).contains(&power) {
+    if (-MAX_DIGITS..0).contains(&power) {
         let point = length + power;
         if point > 0 {
             let (whole, fraction) = digits.split_at(point as usize);
@@ -239,10 +239,10 @@ mod tests {
 
     #[test]
     fn a_long_value_is_compared_by_its_digest() {
-        let long = |end: char| bounded(format!("{}{end}", "x".repeat(MOST_TEXT)));
+        let long = |end: char| bounded(format!("{}{end}", "x".repeat(MAX_TEXT)));
         assert!(long('a').starts_with(DIGEST) && long('a').len() < 100);
         assert!(long('a') == long('a') && long('a') != long('b'));
-        assert_eq!(bounded("x".repeat(MOST_TEXT)).len(), MOST_TEXT);
+        assert_eq!(bounded("x".repeat(MAX_TEXT)).len(), MAX_TEXT);
     }
 
     #[test]

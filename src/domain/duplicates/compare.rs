@@ -348,7 +348,7 @@ pub(crate) struct UnknownRecords {
 }
 
 /// How many records are kept by name for each reason.
-const MOST_NAMES: usize = 3;
+const MAX_NAMES: usize = 3;
 
 /// Counts of what was compared and what was not.
 #[derive(Debug, Default)]
@@ -384,9 +384,9 @@ impl CompareCounts {
         unknown.count += 1;
         // The first by name, because the order of a scan must not matter.
         let place = unknown.names.partition_point(|known| known < name);
-        if place < MOST_NAMES {
+        if place < MAX_NAMES {
             unknown.names.insert(place, name.clone());
-            unknown.names.truncate(MOST_NAMES);
+            unknown.names.truncate(MAX_NAMES);
         }
     }
 

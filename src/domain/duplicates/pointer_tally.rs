@@ -9,17 +9,17 @@ use serde_json::Value;
 use super::canonical;
 
 /// The most pointers that are counted.
-const MOST_POINTERS: usize = 64;
+const MAX_POINTERS: usize = 64;
 
 /// The most values of a pointer that are kept. Beyond it, a part of all values is kept, chosen by
 /// their hashes, and the counts become estimates.
-const MOST_VALUES: usize = 1 << 15;
+const MAX_VALUES: usize = 1 << 15;
 
 /// How deep objects are searched.
-const MOST_STEPS: usize = 6;
+const MAX_STEPS: usize = 6;
 
 /// Longer pointers and longer texts are not counted.
-const MOST_TEXT: usize = 200;
+const MAX_TEXT: usize = 200;
 
 /// The values at the pointers of many response bodies.
 #[derive(Debug, Default)]
@@ -62,11 +62,11 @@ impl PointerTally {
 
     fn add_members(&mut self, pointer: String, value: &Value, key: u64, steps: usize) {
         let text = match value {
-            Value::Object(members) if steps < MOST_STEPS => {
+            Value::Object(members) if steps < MAX_STEPS => {
                 for (name, member) in members {
                     let name = name.replace('~', "~0").replace('/', "~1");
                     let pointer = format!("{pointer}/{name}");
-                    if pointer.len() <= MOST_TEXT {
+                    if pointer.len() <= MAX_TEXT {
                         self.add_members(pointer, member, key, steps + 1);
                     }
                 }
@@ -76,11 +76,11 @@ impl PointerTally {
             _ => None,
         };
         let Some(text) = text else { return };
-        if text.len() > MOST_TEXT || pointer.is_empty() {
+        if text.len() > MAX_TEXT || pointer.is_empty() {
             return;
         }
         if !self.pointers.contains_key(&pointer) {
-            if self.pointers.len() == MOST_POINTERS {
+            if self.pointers.len() == MAX_POINTERS {
                 self.leaves_out = true;
                 return;
             }
@@ -118,7 +118,7 @@ impl PointerValues {
         }
         let (first, is_repeated) = self.values.entry(value).or_insert((key, false));
         *is_repeated |= *first != key;
-        while self.values.len() > MOST_VALUES {
+        while self.values.len() > MAX_VALUES {
             self.halved += 1;
             let halved = self.halved;
             self.values.retain(|value, _| value.trailing_zeros() >= halved);
@@ -177,12 +177,12 @@ mod tests {
             tally.add(format!("k-{number}").as_bytes(), body.as_bytes());
         }
         let counts = tally.counts();
-        assert!(counts[0].is_estimate && tally.pointers["/id"].values.len() <= MOST_VALUES);
+        assert!(counts[0].is_estimate && tally.pointers["/id"].values.len() <= MAX_VALUES);
         assert!((45_000..55_000).contains(&counts[0].values), "{counts:?}");
         assert!((45_000..55_000).contains(&counts[0].repeated), "{counts:?}");
         for number in 0..200 {
             tally.add(b"k", format!(r#"{{"member-{number}":1}}"#).as_bytes());
         }
-        assert!(tally.leaves_out && tally.pointers.len() == MOST_POINTERS);
+        assert!(tally.leaves_out && tally.pointers.len() == MAX_POINTERS);
     }
 }

@@ -3,10 +3,10 @@
 use super::fault::Fault;
 
 /// The most writes that one failover loses.
-pub(crate) const MOST_LOST_WRITES: usize = 3;
+pub(crate) const MAX_LOST_WRITES: usize = 3;
 
 /// The largest number of a worker, a key or a service in an act.
-const MOST_NUMBER: u8 = 15;
+const MAX_NUMBER: u8 = 15;
 
 /// One element of a schedule. Workers, keys and services count from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -118,7 +118,7 @@ impl Act {
 
     fn from_kind(kind: u8, number: u8) -> Option<Self> {
         // Workers, services and keys are fewer than sixteen.
-        if number > MOST_NUMBER {
+        if number > MAX_NUMBER {
             return None;
         }
         Some(match kind {
@@ -129,7 +129,7 @@ impl Act {
             4 => Self::Crash(number),
             5 => Self::Expiry(number),
             6 => Self::Evict(number),
-            7 if usize::from(number) < MOST_LOST_WRITES => Self::Failover(number),
+            7 if usize::from(number) < MAX_LOST_WRITES => Self::Failover(number),
             8 => Self::Persist(number),
             9 => Self::Next(number),
             10 => Self::Other(number),
@@ -172,7 +172,7 @@ mod tests {
             assert_eq!(Act::from_word(&act.word()), Some(act));
             count += 1;
         }
-        assert_eq!(count, 14 * 16 + MOST_LOST_WRITES + 2);
+        assert_eq!(count, 14 * 16 + MAX_LOST_WRITES + 2);
         for wrong in ["", "s", "s16", "z1", "s-1", "o3", "sx", "b1", "d1"] {
             assert_eq!(Act::from_word(wrong), None, "{wrong}");
         }

@@ -17,7 +17,7 @@ mod two_frontiers;
 
 pub(crate) use accepted::{AcceptedFrontiers, ExplorationBounds, FrontierDifference};
 pub use act::Act;
-pub(crate) use act::MOST_LOST_WRITES;
+pub(crate) use act::MAX_LOST_WRITES;
 pub(crate) use exploration::{
     AssumedSearch, Exploration, PastSchedule, RecordPast, ReplayedSchedule, TraceLine, Violation,
     ViolationCause, leading_to,
@@ -27,7 +27,7 @@ pub use fault::{Assumption, Assumptions, Fault, FaultBudget};
 pub use invariants::Invariant;
 pub(crate) use keys_state::{AbstractState, has_result, held_at, holds};
 pub use keys_state::{KeysState, StoredKey};
-pub(crate) use program::{ENDED, MOST_WORKERS};
+pub(crate) use program::{ENDED, MAX_WORKERS};
 pub use program::{NextAction, Position, ProgramCall, WorkerProgram};
 pub(crate) use remedy::{BEGIN_IN_ONE_SCRIPT, Culprit, FAILED_AFTER_EFFECT, LeftLock};
 pub(crate) use stated_ttl::ExecutedCall;

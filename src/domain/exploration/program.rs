@@ -7,10 +7,10 @@ use crate::domain::step::{StepKind, WorkerSteps};
 
 /// The most workers of an exploration. The state of the search has one byte for each, and sets of
 /// workers have one bit for each in a byte.
-pub const MOST_WORKERS: usize = 8;
+pub const MAX_WORKERS: usize = 8;
 
 /// The most positions of all workers' programs, because a state holds each position in one byte.
-const MOST_POSITIONS: usize = 250;
+const MAX_POSITIONS: usize = 250;
 
 /// The position of a worker that has finished or crashed.
 pub const ENDED: u8 = 0;
@@ -126,9 +126,9 @@ impl WorkerProgram {
             let start = program.add_service(service);
             program.starts.push(start);
         }
-        if program.positions.len() > MOST_POSITIONS {
+        if program.positions.len() > MAX_POSITIONS {
             return Err(format!(
-                "its steps have more than {MOST_POSITIONS} positions, which are too many to explore"
+                "its steps have more than {MAX_POSITIONS} positions, which are too many to explore"
             ));
         }
         Ok(program)

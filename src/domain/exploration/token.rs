@@ -6,7 +6,7 @@ use std::str::FromStr;
 use super::act::Act;
 
 /// The longest schedule that is accepted; explorations find shorter ones.
-const MOST_ACTS: usize = 1_000;
+const MAX_ACTS: usize = 1_000;
 
 /// The schemas of the workers, and the order of events.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,8 +51,8 @@ impl FromStr for ScheduleToken {
         let workers: Vec<_> = workers.split(',').map(str::to_owned).collect();
         let mut schedule = Vec::new();
         for word in acts.split('.') {
-            if schedule.len() == MOST_ACTS {
-                return Err(format!("it has more than {MOST_ACTS} steps"));
+            if schedule.len() == MAX_ACTS {
+                return Err(format!("it has more than {MAX_ACTS} steps"));
             }
             let Some(act) = Act::from_word(word) else {
                 return Err(format!("`{word}` is not a step"));
@@ -78,7 +78,7 @@ mod tests {
         for wrong in ["", "1:mine", "2:mine:s0", "1:mine:", "1:mine:s0,s1", "1:mine:s0..s1"] {
             assert!(wrong.parse::<ScheduleToken>().is_err(), "{wrong}");
         }
-        let endless = format!("1:mine:{}", vec!["s0"; MOST_ACTS + 1].join("."));
+        let endless = format!("1:mine:{}", vec!["s0"; MAX_ACTS + 1].join("."));
         assert!(endless.parse::<ScheduleToken>().is_err());
     }
 }

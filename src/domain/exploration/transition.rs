@@ -26,7 +26,7 @@ pub(crate) struct AttributedReply {
 
 impl AttributedReply {
     /// A reply that the schema does not list.
-    pub(crate) const UNRECOGNISED: Self = Self { meaning: None, author: ResponseAuthor::Untold };
+    pub(crate) const UNLISTED: Self = Self { meaning: None, author: ResponseAuthor::Untold };
 
     /// Finds the author of the response that a reply carries, among the workers' `responses`.
     pub(crate) fn new(

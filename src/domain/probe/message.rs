@@ -11,7 +11,7 @@ use url::Url;
 use crate::domain::record::response::is_secret_header;
 
 /// Shorter texts are not taken for credentials, because they may be anywhere by chance.
-const LEAST_SECRET: usize = 4;
+const MIN_SECRET: usize = 4;
 
 /// One request of a probe, ready to be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -164,7 +164,7 @@ impl ProbeExchange {
             // `Bearer TOKEN`: services also show the token alone.
             let token = value.rsplit(|byte| *byte == b' ').next().unwrap_or_default();
             for secret in [value.as_slice(), token] {
-                if secret.len() >= LEAST_SECRET {
+                if secret.len() >= MIN_SECRET {
                     bytes = bytes.replace(secret, "***");
                 }
             }

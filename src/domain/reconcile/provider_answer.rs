@@ -116,7 +116,7 @@ fn headers(written: Map<String, Value>) -> Result<Vec<(String, String)>, String>
                 return Err(format!("the header {name:?} is not a text"));
             };
             // The same check as for --header.
-            let header = crate::domain::manual::header(&format!("{name}: {text}"))
+            let header = crate::domain::manual_step::header(&format!("{name}: {text}"))
                 .map_err(|why| format!("the header {name:?}: {why}"))?;
             headers.push(header);
         }

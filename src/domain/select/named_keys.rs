@@ -4,7 +4,7 @@ use crate::domain::record::{Name, Record};
 use crate::domain::schema::State;
 
 /// The most keys that are listed by name; further ones are only counted.
-const MOST_LISTED: usize = 20;
+const MAX_LISTED: usize = 20;
 
 /// The outcome for keys that were named one by one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -31,7 +31,7 @@ impl NamedKeys {
     /// Adds a key under which no record was found.
     pub(crate) fn add_absent(&mut self, key: &[u8]) {
         self.absent += 1;
-        if self.listed_absent.len() < MOST_LISTED {
+        if self.listed_absent.len() < MAX_LISTED {
             self.listed_absent.push(key.to_vec());
         }
     }
@@ -39,7 +39,7 @@ impl NamedKeys {
     /// Adds a key that names more than one record.
     pub(crate) fn add_ambiguous(&mut self, key: &[u8], names: Vec<Name>) {
         self.ambiguous += 1;
-        if self.listed_ambiguous.len() < MOST_LISTED {
+        if self.listed_ambiguous.len() < MAX_LISTED {
             self.listed_ambiguous.push((key.to_vec(), names));
         }
     }
@@ -47,7 +47,7 @@ impl NamedKeys {
     /// Adds a record of a named key that the command leaves alone, and why.
     pub(crate) fn add_left(&mut self, record: &Record, why: String) {
         self.left_alone += 1;
-        if self.listed_left.len() < MOST_LISTED {
+        if self.listed_left.len() < MAX_LISTED {
             self.listed_left.push((Name::of(record), why));
         }
     }
@@ -83,6 +83,6 @@ mod tests {
     fn some_keys_are_told_and_all_are_counted() {
         let mut keys = NamedKeys::default();
         (0..50).for_each(|number| keys.add_absent(&[number]));
-        assert_eq!((keys.absent, keys.listed_absent.len()), (50, MOST_LISTED));
+        assert_eq!((keys.absent, keys.listed_absent.len()), (50, MAX_LISTED));
     }
 }

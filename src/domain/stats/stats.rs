@@ -9,11 +9,11 @@ use crate::domain::record::{Evidence, Record};
 use crate::domain::schema::State;
 
 /// The most distinct groups; the records of further groups count together.
-const MOST_GROUPS: usize = 10_000;
+const MAX_GROUPS: usize = 10_000;
 
 /// The most records of a group whose memory the server is asked for. More would slow the server
 /// down, and hardly change the average.
-const MOST_WEIGHED: u64 = 500;
+const MAX_WEIGHED: u64 = 500;
 
 /// The most records per group and page whose memory is read, so that the sample spreads over the
 /// keyspace.
@@ -79,7 +79,7 @@ impl Stats {
                 let row = self.rows.entry(place).or_default();
                 row.add(record);
                 // A record of several groups is sampled if one of them still needs samples.
-                is_light |= row.weighed() < MOST_WEIGHED;
+                is_light |= row.weighed() < MAX_WEIGHED;
             }
             let of_page = sampled.entry((&record.schema.name, record.state.as_str())).or_default();
             if is_light && *of_page < WEIGHED_OF_A_PAGE {
@@ -109,7 +109,7 @@ impl Stats {
             };
             let mut place = (record.schema.name.clone(), group);
             // There may be as many owners or prefixes as records, and memory must stay bounded.
-            if self.rows.len() >= MOST_GROUPS && !self.rows.contains_key(&place) {
+            if self.rows.len() >= MAX_GROUPS && !self.rows.contains_key(&place) {
                 place.1 = StatsGroup::Others;
             }
             places.push(place);
@@ -134,7 +134,7 @@ impl Stats {
         // The owner is copied only once, because this runs for every record of a scan.
         if let Some(locks) = self.owners.get_mut(owner) {
             *locks += 1;
-        } else if self.owners.len() < MOST_GROUPS {
+        } else if self.owners.len() < MAX_GROUPS {
             self.owners.insert(owner.to_vec(), 1);
         } else {
             self.of_other_owners += 1;
@@ -215,13 +215,13 @@ mod tests {
     fn owners_beyond_the_limit_count_together() {
         let mut stats = Stats::new(StatsDimension::Owner);
         let page: Vec<_> =
-            (0..MOST_GROUPS + 5).map(|number| held_by(&format!("w{number:06}"))).collect();
+            (0..MAX_GROUPS + 5).map(|number| held_by(&format!("w{number:06}"))).collect();
         stats.add(&page);
         let others = stats
             .rows()
             .find(|(_, group, _)| **group == StatsGroup::Others)
             .map(|(.., row)| row.records);
         assert_eq!(others, Some(5));
-        assert!(stats.has_other_owners() && stats.owners.len() == MOST_GROUPS);
+        assert!(stats.has_other_owners() && stats.owners.len() == MAX_GROUPS);
     }
 }

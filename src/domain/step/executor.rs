@@ -1,14 +1,14 @@
 //! Executes a step of a service: sends its calls one after another, until a reply decides.
 //!
 //! A manual step, a race, a scenario, an exploration and the trial of a schema all execute the
-//! service's own steps here. They differ in how they perform a call: over a connection, in a
+//! service's own steps here. They differ in how they send a call: over a connection, in a
 //! guarded transaction, or with requests that were packed ahead of time.
 
 use super::inputs::StepInputs;
 use super::reply::{ReplyMatch, StepReply};
 use crate::domain::schema::{Action, Call, Meaning};
 
-/// One call of a step that is to be performed.
+/// One call of a step that is to be sent.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StepCall<'a> {
     pub(crate) inputs: &'a StepInputs<'a>,
@@ -41,26 +41,26 @@ impl StepCall<'_> {
     }
 }
 
-/// Performs the calls of a step.
-pub(crate) trait CallPerformer {
+/// Sends the calls of a step.
+pub(crate) trait CallSender {
     /// An error that ends the step before a reply decides, such as a lost connection.
     type Error;
 
     /// Sends a call and returns its reply.
-    async fn perform(&mut self, call: StepCall<'_>) -> Result<StepReply, Self::Error>;
+    async fn send_call(&mut self, call: StepCall<'_>) -> Result<StepReply, Self::Error>;
 
-    /// Records a reply and its meaning before the next call is performed; `None` if the schema does
+    /// Records a reply and its meaning before the next call is sent; `None` if the schema does
     /// not list the reply.
     fn note(&mut self, _call: StepCall<'_>, _reply: &StepReply, _matched: Option<ReplyMatch<'_>>) {}
 }
 
-/// The outcome of a step whose calls were performed until one decided.
+/// The outcome of a step whose calls were sent until one decided.
 #[derive(Debug)]
 pub(crate) enum ExecutedStep<'c> {
     /// The reply to the call with this index decided.
     Decided { reply: StepReply, matched: ReplyMatch<'c>, index: usize },
     /// The schema does not list the reply to the call with this index.
-    Unrecognised { reply: StepReply, index: usize },
+    Unlisted { reply: StepReply, index: usize },
     /// Every reply left the decision to the next call, and no call remains.
     Undecided,
 }
@@ -70,7 +70,7 @@ impl ExecutedStep<'_> {
     pub(crate) fn meaning(&self) -> Option<Meaning> {
         match self {
             Self::Decided { matched, .. } => Some(matched.meaning()),
-            Self::Unrecognised { .. } => None,
+            Self::Unlisted { .. } => None,
             Self::Undecided => Some(Meaning::Next),
         }
     }
@@ -79,23 +79,23 @@ impl ExecutedStep<'_> {
 /// Executes a step's calls, or some of them, for a request.
 ///
 /// # Errors
-/// The first error of the performer. The later calls are not performed.
-pub(crate) async fn execute<'c, P: CallPerformer>(
+/// The first error of the sender. The later calls are not sent.
+pub(crate) async fn execute<'c, P: CallSender>(
     inputs: &StepInputs<'_>,
     calls: &'c [Call],
-    performer: &mut P,
+    sender: &mut P,
 ) -> Result<ExecutedStep<'c>, P::Error> {
     let matcher = inputs.matcher();
     for (index, call) in calls.iter().enumerate() {
         let step_call = StepCall { inputs, call, index };
         // Never continue after an error: it may be unknown whether this call was executed.
-        let reply = performer.perform(step_call).await?;
+        let reply = sender.send_call(step_call).await?;
         let matched = matcher.match_reply(call, &reply);
-        performer.note(step_call, &reply, matched);
+        sender.note(step_call, &reply, matched);
         match matched {
             // The service would fail here. Continuing would execute calls that it never sends in
             // this state.
-            None => return Ok(ExecutedStep::Unrecognised { reply, index }),
+            None => return Ok(ExecutedStep::Unlisted { reply, index }),
             Some(matched) if matched.leaves_it_to_next_call() => {}
             Some(matched) => return Ok(ExecutedStep::Decided { reply, matched, index }),
         }
@@ -138,15 +138,15 @@ replies = [{ word = "running", means = "conflict", when = { record = "running" }
     /// Replies that were recorded, in order; after the last one, an error.
     struct Recorded {
         replies: Vec<StepReply>,
-        performed: Vec<Vec<Vec<u8>>>,
+        sent: Vec<Vec<Vec<u8>>>,
         noted: Vec<Option<Meaning>>,
     }
 
-    impl CallPerformer for Recorded {
+    impl CallSender for Recorded {
         type Error = &'static str;
 
-        async fn perform(&mut self, call: StepCall<'_>) -> Result<StepReply, &'static str> {
-            self.performed.push(call.words());
+        async fn send_call(&mut self, call: StepCall<'_>) -> Result<StepReply, &'static str> {
+            self.sent.push(call.words());
             self.replies.get(call.index).cloned().ok_or("the connection is lost")
         }
 
@@ -164,12 +164,12 @@ replies = [{ word = "running", means = "conflict", when = { record = "running" }
     }
 
     /// Executes begin with these replies, and returns the meaning of the last reply, and the
-    /// performer.
+    /// sender.
     fn begin(replies: Vec<StepReply>) -> (Result<Option<Meaning>, &'static str>, Recorded) {
         let schema = schema();
         let response = Response::default();
         let inputs = StepInputs::new(&schema, b"1", "owner", &response);
-        let mut recorded = Recorded { replies, performed: Vec::new(), noted: Vec::new() };
+        let mut recorded = Recorded { replies, sent: Vec::new(), noted: Vec::new() };
         let executed = execute(&inputs, schema.begin_calls(), &mut recorded);
         let executed = executed.now_or_never().expect("recorded replies are there at once");
         (executed.map(|executed| executed.meaning()), recorded)
@@ -179,7 +179,7 @@ replies = [{ word = "running", means = "conflict", when = { record = "running" }
     fn the_first_reply_that_decides_ends_the_step() {
         let (executed, recorded) = begin(vec![text("OK"), text("running")]);
         assert_eq!(executed, Ok(Some(Meaning::Acquired)));
-        assert_eq!(recorded.performed.len(), 1, "the second call is not sent");
+        assert_eq!(recorded.sent.len(), 1, "the second call is not sent");
     }
 
     #[test]
@@ -187,13 +187,13 @@ replies = [{ word = "running", means = "conflict", when = { record = "running" }
         let (executed, recorded) = begin(vec![StepReply::Nil, text("running")]);
         assert_eq!(executed, Ok(Some(Meaning::Conflict)));
         assert_eq!(recorded.noted, [Some(Meaning::Next), Some(Meaning::Conflict)]);
-        assert_eq!(recorded.performed[1], [b"GET".to_vec(), b"orders:1".to_vec()]);
+        assert_eq!(recorded.sent[1], [b"GET".to_vec(), b"orders:1".to_vec()]);
     }
 
     #[test]
     fn an_unlisted_reply_and_an_error_end_the_step() {
         let (unlisted, recorded) = begin(vec![StepReply::Integer(7), text("running")]);
-        assert_eq!((unlisted, recorded.performed.len()), (Ok(None), 1));
+        assert_eq!((unlisted, recorded.sent.len()), (Ok(None), 1));
         assert_eq!(begin(vec![StepReply::Nil]).0, Err("the connection is lost"));
     }
 
@@ -203,7 +203,7 @@ replies = [{ word = "running", means = "conflict", when = { record = "running" }
         let response = Response::default();
         let inputs = StepInputs::new(&schema, b"1", "owner", &response);
         let replies = vec![StepReply::Nil];
-        let mut recorded = Recorded { replies, performed: Vec::new(), noted: Vec::new() };
+        let mut recorded = Recorded { replies, sent: Vec::new(), noted: Vec::new() };
         let executed = execute(&inputs, &schema.begin_calls()[..1], &mut recorded).now_or_never();
         assert!(matches!(executed, Some(Ok(ExecutedStep::Undecided))));
     }

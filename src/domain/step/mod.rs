@@ -10,7 +10,7 @@ pub mod next_request;
 pub mod reply;
 mod worker_steps;
 
-pub(crate) use executor::{CallPerformer, ExecutedStep, StepCall, execute};
+pub(crate) use executor::{CallSender, ExecutedStep, StepCall, execute};
 pub(crate) use inputs::{StepInputs, cluster_problem};
 pub(crate) use next_request::{Answer, NextRequest, UnknownAnswer};
 pub(crate) use reply::{ReplyMatch, StepReply};

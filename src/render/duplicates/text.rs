@@ -15,14 +15,14 @@ use crate::render::style::View;
 use crate::render::{escape, table, words};
 
 /// The most pointers that are listed.
-const MOST_POINTERS: usize = 20;
+const MAX_POINTERS: usize = 20;
 
 /// The groups, each below a line that says what agrees; or the pointers that could be compared.
 /// `is_complete` is false if more groups may exist.
 pub(crate) fn groups(report: &DuplicatesReport<'_>, is_complete: bool, view: View) -> String {
     if let Some(tally) = report.candidates {
         let mut lines = String::new();
-        for count in tally.counts().into_iter().take(MOST_POINTERS) {
+        for count in tally.counts().into_iter().take(MAX_POINTERS) {
             let about = if count.is_estimate { "~" } else { "" };
             let (values, repeated) = (words::count(count.values), words::count(count.repeated));
             let pointer = escape::text(count.pointer.as_bytes());

@@ -14,7 +14,7 @@ use crate::domain::probe::{
 const LONG_KEY: usize = 200;
 
 /// The most bytes of a body in a command line.
-const MOST_BODY: usize = 2_000;
+const MAX_BODY: usize = 2_000;
 
 /// A URL whose secret parameters are replaced.
 pub(crate) fn masked_url(text: &str) -> String {
@@ -372,7 +372,7 @@ fn without_key(request: &ProbeRequest) -> ProbeRequest {
 /// The body, if it can be a word in a command line.
 fn printable(body: &[u8]) -> Option<&str> {
     let body = std::str::from_utf8(body).ok()?;
-    (body.len() <= MOST_BODY && !body.contains(is_unprintable)).then_some(body)
+    (body.len() <= MAX_BODY && !body.contains(is_unprintable)).then_some(body)
 }
 
 /// What idemctl does to a record, in words.

@@ -7,14 +7,14 @@ use crate::render::escape;
 pub(super) const MASKED: &str = "***";
 
 /// The most bytes of a body that are shown.
-const MOST_BODY: usize = 160;
+const MAX_BODY: usize = 160;
 
 /// The beginning of an answer's body, escaped and without credentials.
 pub(crate) fn shown_body(exchange: &ProbeExchange) -> String {
     let Some(answer) = exchange.answer() else { return String::new() };
     let body = exchange.without_secrets(&answer.body);
-    let shown = escape::text(&body[..body.len().min(MOST_BODY)]);
-    if body.len() > MOST_BODY { format!("{shown}… ({} bytes)", body.len()) } else { shown }
+    let shown = escape::text(&body[..body.len().min(MAX_BODY)]);
+    if body.len() > MAX_BODY { format!("{shown}… ({} bytes)", body.len()) } else { shown }
 }
 
 /// The widest spread of the simultaneous requests of a check, in microseconds.

@@ -16,7 +16,7 @@ const WORKERS: u8 = 3;
 
 /// The states after which an exploration ends. With the built-in schemas, a fault alone reaches a
 /// few thousand, and the default faults under the assumptions up to 20,000.
-const MOST_STATES: usize = 300_000;
+const MAX_STATES: usize = 300_000;
 
 /// The idempotency key on a temporary local Redis.
 const KEY: &[u8] = b"order-1";
@@ -67,11 +67,7 @@ impl<'a> FaultExplorer<'a> {
             has_other_payload: false,
             most,
             assumptions,
-            limits: SearchLimits {
-                most_states: MOST_STATES,
-                most_bytes: usize::MAX,
-                forgets: false,
-            },
+            limits: SearchLimits { max_states: MAX_STATES, max_bytes: usize::MAX, forgets: false },
         };
         let place = ExplorationPlace {
             target: &self.target,
@@ -108,9 +104,7 @@ fn outcome(explored: &Exploration, faults: ExploredFaults) -> FaultOutcome {
             "without a fault, no history has an effect, stores a result and replays it".to_owned(),
         ),
         (None, None) if explored.is_complete() => FaultOutcome::Holds,
-        (None, None) => {
-            FaultOutcome::Unknown(format!("explore stopped after {MOST_STATES} states"))
-        }
+        (None, None) => FaultOutcome::Unknown(format!("explore stopped after {MAX_STATES} states")),
     }
 }
 

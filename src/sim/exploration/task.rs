@@ -360,7 +360,7 @@ const WORKERS: u8 = 2;
 const TRACING_FAULTS: &str = "expiry=1,delay=0,crash=1,lost=1,fail=1,persist=1";
 
 /// More states than two workers of any schema reach.
-const MOST_STATES: usize = 1_000_000;
+const MAX_STATES: usize = 1_000_000;
 
 /// Why idemctl cannot explain how a record came about.
 #[derive(Debug, thiserror::Error)]
@@ -388,7 +388,7 @@ pub(crate) async fn explain(
     let program =
         ExplorationTask::program(vec![Arc::clone(&record.schema)]).map_err(NotExplained::Schema)?;
     let most = TRACING_FAULTS.parse().unwrap_or(FaultBudget::USUAL);
-    let limits = SearchLimits { most_states: MOST_STATES, most_bytes: usize::MAX, forgets: false };
+    let limits = SearchLimits { max_states: MAX_STATES, max_bytes: usize::MAX, forgets: false };
     let task = ExplorationTask {
         program,
         workers: WORKERS,

@@ -10,7 +10,7 @@ use crate::domain::exploration::{KeysState, StoredKey};
 use crate::domain::record::Content;
 use crate::domain::schema::{Call, Meaning};
 use crate::domain::step::{
-    CallPerformer, ExecutedStep, ReplyMatch, StepCall, StepInputs, StepReply, execute,
+    CallSender, ExecutedStep, ReplyMatch, StepCall, StepInputs, StepReply, execute,
 };
 use crate::explore::{CallEffect, StateServer};
 use crate::interrupt::Interrupt;
@@ -22,7 +22,7 @@ use crate::store::{Connection, Packed, StoreError, pack};
 const QUICK: Duration = Duration::from_millis(50);
 
 /// How often a call is executed, at most, until it is quick enough.
-const MOST_TRIES: usize = 200;
+const MAX_TRIES: usize = 200;
 
 /// A server on which the exploration may set and delete the Redis keys of one record.
 pub(crate) struct TestServer<'a> {
@@ -106,8 +106,8 @@ impl<'a> TestServer<'a> {
     ) -> Result<bool, StoreError> {
         let mut first = self.setting(before);
         first.push(pack([b"WATCH", &self.redis_keys[key_index][..]]));
-        let mut performer = StoppedClock::new(self, first, Vec::new());
-        execute(inputs, calls, &mut performer).await?;
+        let mut sender = StoppedClock::new(self, first, Vec::new());
+        execute(inputs, calls, &mut sender).await?;
         self.connection.ask(&pack([b"MULTI"])).await?;
         Ok(self.connection.ask(&pack([b"EXEC"])).await? == StepReply::Nil)
     }
@@ -115,7 +115,7 @@ impl<'a> TestServer<'a> {
     /// Deletes the Redis keys.
     pub(crate) async fn clear(&mut self) -> Result<(), StoreError> {
         let absent = KeysState::absent(self.redis_keys.len());
-        self.connection.ask_all(&self.setting(&absent)).await?;
+        self.connection.ask_packed(&self.setting(&absent)).await?;
         Ok(())
     }
 }
@@ -144,12 +144,12 @@ impl StateServer for TestServer<'_> {
         loop {
             let since = Instant::now();
             let (first, then) = (self.setting(before), self.reading());
-            let mut performer = StoppedClock::new(self, first, then);
-            let executed = execute(&inputs, calls, &mut performer).await?;
-            let (listed, read) = (performer.listed, performer.read);
+            let mut sender = StoppedClock::new(self, first, then);
+            let executed = execute(&inputs, calls, &mut sender).await?;
+            let (listed, read) = (sender.listed, sender.read);
             let keys = self.read(&read, before.clock_ms).await?;
             tries += 1;
-            if since.elapsed() < QUICK || tries == MOST_TRIES {
+            if since.elapsed() < QUICK || tries == MAX_TRIES {
                 let mut response = None;
                 let mut hides_response = false;
                 if let ExecutedStep::Decided { reply, matched, .. } = &executed {
@@ -213,16 +213,16 @@ impl<'c> StoppedClock<'c> {
     }
 }
 
-impl CallPerformer for StoppedClock<'_> {
+impl CallSender for StoppedClock<'_> {
     type Error = StoreError;
 
-    async fn perform(&mut self, call: StepCall<'_>) -> Result<StepReply, StoreError> {
+    async fn send_call(&mut self, call: StepCall<'_>) -> Result<StepReply, StoreError> {
         let words = if self.ticks { words_at(call, call.inputs.now_ms) } else { call.words() };
         let mut requests = std::mem::take(&mut self.first);
         let number = requests.len();
         requests.push(pack(words));
         requests.append(&mut self.then);
-        let mut replies = self.connection.ask_all(&requests).await?;
+        let mut replies = self.connection.ask_packed(&requests).await?;
         self.read = replies.split_off(number + 1);
         Ok(replies.pop().unwrap_or(StepReply::Nil))
     }

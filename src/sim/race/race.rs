@@ -16,7 +16,7 @@ use crate::store::StoreError;
 
 /// How many names are tried for a key that one node of a cluster serves. With a hundred masters,
 /// each serves one name in a hundred.
-const MOST_NAMES: usize = 10_000;
+const MAX_NAMES: usize = 10_000;
 
 /// With SET NX the handler fails in every such round, unless the operator sets another number. The
 /// flaw of SET NX shows after a release.
@@ -237,7 +237,7 @@ impl RaceKeys<'_> {
     /// Chooses a key for a purpose, whose Redis keys the node of the race serves.
     fn make(&mut self, purpose: &str, connections: &Connections) -> Vec<u8> {
         let mut key = format!("idemctl-race-{}-{purpose}", self.name.simple());
-        for number in 1..=MOST_NAMES {
+        for number in 1..=MAX_NAMES {
             if connections.serves(&self.schema.redis_keys(key.as_bytes())) {
                 break;
             }

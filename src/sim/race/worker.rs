@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crate::domain::race::{RaceAct, RaceAnswer, RaceEvent, RacePlan, RaceSteps};
 use crate::domain::record::Response;
 use crate::domain::schema::{Action, Call, Meaning};
-use crate::domain::step::{CallPerformer, ExecutedStep, StepCall, StepInputs, StepReply, execute};
+use crate::domain::step::{CallSender, ExecutedStep, StepCall, StepInputs, StepReply, execute};
 use crate::sim::service::{LoadedService, is_no_script, words};
 use crate::store::{Connection, Packed, StoreError, pack};
 
@@ -168,8 +168,8 @@ impl<'r> RaceWorker<'r> {
             return Ok(RaceAnswer::Lost("not connected".to_owned()));
         };
         let inputs = inputs(self.course, &self.instance.owner, &self.response, now_ms);
-        let mut performer = PackedCalls { connection, packed, pause: self.pause };
-        let executed = execute(&inputs, calls, &mut performer).await?;
+        let mut sender = PackedCalls { connection, packed, pause: self.pause };
+        let executed = execute(&inputs, calls, &mut sender).await?;
         Ok(answer_of(&inputs, executed))
     }
 
@@ -206,10 +206,10 @@ struct PackedCalls<'w> {
     pause: Duration,
 }
 
-impl CallPerformer for PackedCalls<'_> {
+impl CallSender for PackedCalls<'_> {
     type Error = StoreError;
 
-    async fn perform(&mut self, call: StepCall<'_>) -> Result<StepReply, StoreError> {
+    async fn send_call(&mut self, call: StepCall<'_>) -> Result<StepReply, StoreError> {
         if call.index > 0 && !self.pause.is_zero() {
             tokio::time::sleep(self.pause).await;
         }
@@ -226,7 +226,7 @@ impl CallPerformer for PackedCalls<'_> {
 fn answer_of(inputs: &StepInputs<'_>, executed: ExecutedStep<'_>) -> RaceAnswer {
     let (reply, matched) = match executed {
         ExecutedStep::Decided { reply, matched, .. } => (reply, matched),
-        ExecutedStep::Unrecognised { reply, .. } => {
+        ExecutedStep::Unlisted { reply, .. } => {
             return RaceAnswer::Wrong(format!("the schema does not know {}", words(&reply)));
         }
         ExecutedStep::Undecided => {

@@ -13,7 +13,7 @@ use crate::store::{Connection, Sandbox, SandboxError, Setup, Target, Writable, f
 
 /// How often starting a server is tried, because another process may take its port before it
 /// starts.
-const MOST_STARTS: usize = 3;
+const MAX_STARTS: usize = 3;
 
 /// The settings for starting temporary local servers.
 #[derive(Debug, Clone)]
@@ -48,7 +48,7 @@ impl LocalServers {
         password: &str,
     ) -> ScenarioResult<LocalServer> {
         let mut last_error = None;
-        for _ in 0..MOST_STARTS {
+        for _ in 0..MAX_STARTS {
             let port = match free_port() {
                 Ok(port) => port,
                 Err(why) => {

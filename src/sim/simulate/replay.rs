@@ -12,7 +12,7 @@ use super::worker::ScenarioWorker;
 use super::worker_calls::CallOutcome;
 use crate::domain::duration;
 use crate::domain::exploration::{
-    AbstractState, Act, AttributedReply, MOST_LOST_WRITES, NextAction, ResponseAuthor, TraceLine,
+    AbstractState, Act, AttributedReply, MAX_LOST_WRITES, NextAction, ResponseAuthor, TraceLine,
     WorkerProgram, held_at, holds,
 };
 use crate::domain::schema::{Meaning, Role, Schema};
@@ -139,7 +139,7 @@ impl<'s> Player<'s> {
         // A failover loses the last writes, so that the replica has a state before them.
         if step.before != step.after && step.reply.is_some() {
             self.before_writes.insert(0, self.dump().await?);
-            self.before_writes.truncate(MOST_LOST_WRITES);
+            self.before_writes.truncate(MAX_LOST_WRITES);
         }
         if self.stops_clock {
             for run in &self.runs {

@@ -39,7 +39,7 @@ const LOCK_TTLS: [Duration; 4] = [
 const PRIVATE_KEY: &[u8] = b"order-1";
 
 /// How many names are tried for a key that one node of a cluster serves.
-const MOST_NAMES: usize = 10_000;
+const MAX_NAMES: usize = 10_000;
 
 /// A story of how idempotency can fail. It can run with any schema.
 #[derive(Clone, Copy)]
@@ -277,7 +277,7 @@ impl<'s> ScenarioEnvironment<'s> {
         {
             return Err(Aborted::NotApplicable(format!("this server is a cluster: {problem}")));
         }
-        for _ in 0..MOST_NAMES {
+        for _ in 0..MAX_NAMES {
             let key = format!("idemctl-simulate-{}", Uuid::new_v4().simple()).into_bytes();
             if client.serves(target, &self.schema.redis_keys(&key)) {
                 return Ok(key);

@@ -7,7 +7,7 @@ use super::story::{Aborted, ScenarioResult};
 use crate::domain::record::Response;
 use crate::domain::schema::{Action, Call, Meaning};
 use crate::domain::step::{
-    CallPerformer, ExecutedStep, ReplyMatch, StepCall, StepInputs, StepReply, execute,
+    CallSender, ExecutedStep, ReplyMatch, StepCall, StepInputs, StepReply, execute,
 };
 use crate::sim::service::{is_no_script, words};
 use crate::sim::stopped_clock::words_at;
@@ -129,10 +129,10 @@ impl<'s> WorkerCalls<'s> {
         inputs: &StepInputs<'_>,
     ) -> ScenarioResult<Option<CallOutcome>> {
         let previous = std::mem::take(&mut self.previous);
-        let mut performer = NotedCalls { worker: self, what, previous, last: None };
-        match execute(inputs, calls, &mut performer).await {
+        let mut sender = NotedCalls { worker: self, what, previous, last: None };
+        match execute(inputs, calls, &mut sender).await {
             Ok(ExecutedStep::Undecided) => Ok(None),
-            Ok(_) => Ok(performer.last),
+            Ok(_) => Ok(sender.last),
             Err(StepStopped::Failed(outcome)) => Ok(Some(outcome)),
             Err(StepStopped::Aborted(why)) => Err(why),
         }
@@ -193,7 +193,7 @@ enum StepStopped {
     Aborted(Aborted),
 }
 
-/// Performs the calls of one step of a worker, and adds each to the history.
+/// Sends the calls of one step of a worker, and adds each to the history.
 struct NotedCalls<'w, 's> {
     worker: &'w mut WorkerCalls<'s>,
     /// The verb for the step in the history, such as "begins".
@@ -221,10 +221,10 @@ impl NotedCalls<'_, '_> {
     }
 }
 
-impl CallPerformer for NotedCalls<'_, '_> {
+impl CallSender for NotedCalls<'_, '_> {
     type Error = StepStopped;
 
-    async fn perform(&mut self, call: StepCall<'_>) -> Result<StepReply, StepStopped> {
+    async fn send_call(&mut self, call: StepCall<'_>) -> Result<StepReply, StepStopped> {
         // In a cluster, each call must run on the node of its Redis keys.
         self.worker.run.prepare_node(&call.redis_keys()).await.map_err(StepStopped::Aborted)?;
         let reply = self.worker.send(call).await;

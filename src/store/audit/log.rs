@@ -11,7 +11,7 @@ use crate::domain::record::{KeyIdentity, Left};
 use crate::files;
 
 /// The most bytes of a line. A key of one megabyte takes six megabytes if each byte is escaped.
-const MOST_LINE: u64 = 16 << 20;
+const MAX_LINE: u64 = 16 << 20;
 
 /// How many bytes are searched at a time.
 const CHUNK: usize = 1 << 20;
@@ -94,7 +94,7 @@ impl Log {
     /// The next line that contains these bytes. Other lines are not parsed.
     fn next_line_with(&mut self, bytes: &[u8]) -> io::Result<Option<LogLine>> {
         let sought = Finder::new(bytes);
-        while files::read_line(&mut self.lines, b'\n', &mut self.bytes, MOST_LINE)? > 0 {
+        while files::read_line(&mut self.lines, b'\n', &mut self.bytes, MAX_LINE)? > 0 {
             self.line += 1;
             if sought.find(&self.bytes).is_none() {
                 continue;

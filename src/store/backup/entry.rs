@@ -16,7 +16,7 @@ pub(super) const FORMAT_1: u64 = 1;
 
 /// The most Redis keys that are backed up at a time, because a sync of the disk costs as much as
 /// several calls.
-pub(in crate::store) const MOST_SAVED: usize = 500;
+pub(in crate::store) const MAX_SAVED: usize = 500;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Saved {

@@ -6,7 +6,7 @@ use std::io::{self, BufRead, BufReader, Read as _, Seek as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::entry::{MOST_SAVED, Maker};
+use super::entry::{MAX_SAVED, Maker};
 use super::integrity::{Closing, Count, Damage, LineFault};
 use super::parse::{self, BEGINNING, BackupLine, Held};
 use crate::domain::change::provenance::Provenance;
@@ -80,7 +80,7 @@ impl BackupReader {
                 }
                 BackupLine::From(_) | BackupLine::End(_) => {}
             }
-            if pending.len() > MOST_SAVED
+            if pending.len() > MAX_SAVED
                 && let Some((_, held)) = pending.pop_front()
             {
                 look(&held);

@@ -39,7 +39,7 @@ impl Writer {
             return (outcomes, Err(error));
         }
         let mut unreachable = None;
-        for batches in batch::groups(changes, self.most_keys()) {
+        for batches in batch::groups(changes, self.max_keys()) {
             let first = outcomes.len();
             let count: usize = batches.iter().map(|batch| batch.outcomes().len()).sum();
             let mut attempt = BatchAttempt {
@@ -52,7 +52,7 @@ impl Writer {
                 is_last: first + count == changes.len(),
                 has_failed_over: false,
             };
-            let made = self.perform(&mut attempt).await;
+            let made = self.run_attempt(&mut attempt).await;
             outcomes.append(&mut attempt.outcomes);
             unreachable = StoreError::unknown_or_first(unreachable, attempt.unreachable);
             match made {
@@ -116,8 +116,8 @@ impl Writer {
         Ok(by_slot.collect())
     }
 
-    fn most_keys(&self) -> usize {
-        if self.client().is_cluster() { batch::MOST_APART } else { batch::MOST_KEYS }
+    fn max_keys(&self) -> usize {
+        if self.client().is_cluster() { batch::MAX_APART } else { batch::MAX_KEYS }
     }
 
     /// Remembers a master of a cluster that does not answer, the first time.
@@ -327,7 +327,7 @@ impl BatchAttempt<'_, '_> {
             has_failed_over: true,
         };
         let mut ended = None;
-        for batches in batch::groups(&changes, writer.most_keys()) {
+        for batches in batch::groups(&changes, writer.max_keys()) {
             again.batches = batches;
             let made = again.back_up_and_change(writer).await;
             ended = StoreError::unknown_or_first(ended, again.unreachable.take());

@@ -11,36 +11,36 @@ use redis::Cmd;
 use super::change::{Change, KeyAction, Outcome};
 use crate::domain::hash_slot;
 use crate::domain::record::{Content, KeyState, Observation};
-use crate::store::backup::entry::MOST_SAVED;
+use crate::store::backup::entry::MAX_SAVED;
 use crate::store::backup::{BackupEntry, Saved};
 use crate::store::cluster::scripted::ScriptRef;
 use crate::store::scripts;
 
 /// The most Redis keys in one call: larger calls stall other clients and are no faster.
-pub(in crate::store) const MOST_KEYS: usize = 100;
+pub(in crate::store) const MAX_KEYS: usize = 100;
 
 /// The most Redis keys that are sent to a cluster at a time, with one call per record. So no call
 /// stalls other clients, and every node gets some of them.
-pub(in crate::store) const MOST_APART: usize = 500;
+pub(in crate::store) const MAX_APART: usize = 500;
 
 /// The most bytes of values that one call compares, unless a single value is larger. A server
 /// serves no other client during a call.
-const MOST_BYTES: u64 = 4 << 20;
+const MAX_BYTES: u64 = 4 << 20;
 
 /// Splits changes into batches, which are sent together: as one call, or on a cluster as one call
 /// per change. Both the Redis keys and the bytes of a batch are limited, and no Redis key occurs
 /// twice.
-pub(in crate::store) fn batches(changes: &[Change], most_keys: usize) -> Vec<&[Change]> {
+pub(in crate::store) fn batches(changes: &[Change], max_keys: usize) -> Vec<&[Change]> {
     let mut batches = Vec::new();
     let mut load = Load::default();
     let mut first = 0;
     for (index, change) in changes.iter().enumerate() {
         let only = std::slice::from_ref(change);
-        if !load.try_add(only, most_keys) && index > first {
+        if !load.try_add(only, max_keys) && index > first {
             batches.push(&changes[first..index]);
             first = index;
             load = Load::default();
-            load.try_add(only, most_keys);
+            load.try_add(only, max_keys);
         }
     }
     if first < changes.len() {
@@ -51,15 +51,15 @@ pub(in crate::store) fn batches(changes: &[Change], most_keys: usize) -> Vec<&[C
 
 /// Groups the batches that are backed up together, because a sync of the disk costs as much as
 /// several calls.
-pub(in crate::store) fn groups(changes: &[Change], most_keys: usize) -> Vec<Vec<Batch<'_>>> {
+pub(in crate::store) fn groups(changes: &[Change], max_keys: usize) -> Vec<Vec<Batch<'_>>> {
     let mut groups = Vec::new();
     let mut group = Vec::new();
     let mut load = Load::default();
-    for batch in batches(changes, most_keys) {
-        if !load.try_add(batch, MOST_SAVED) {
+    for batch in batches(changes, max_keys) {
+        if !load.try_add(batch, MAX_SAVED) {
             groups.push(std::mem::take(&mut group));
             load = Load::default();
-            load.try_add(batch, MOST_SAVED);
+            load.try_add(batch, MAX_SAVED);
         }
         group.push(Batch::new(batch));
     }
@@ -78,7 +78,7 @@ struct Load<'a> {
 impl<'a> Load<'a> {
     /// Adds changes. Adds none and returns false if there would be too many, or if a Redis key
     /// would change twice.
-    fn try_add(&mut self, changes: &'a [Change], most_keys: usize) -> bool {
+    fn try_add(&mut self, changes: &'a [Change], max_keys: usize) -> bool {
         let mut keys = self.keys;
         let mut bytes = self.bytes;
         for change in changes {
@@ -92,7 +92,7 @@ impl<'a> Load<'a> {
         }
         // At least one change is added, because a single record may exceed the limits.
         let is_first = self.changed.is_empty();
-        let is_full = keys > most_keys || bytes > MOST_BYTES;
+        let is_full = keys > max_keys || bytes > MAX_BYTES;
         if is_full && !is_first {
             return false;
         }

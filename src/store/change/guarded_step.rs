@@ -29,7 +29,7 @@ use crate::store::read::key_query::ReadLimit;
 
 /// How often a step is sent while a cluster moves its record to another node.
 /// The first try and four redirects.
-const MOST_TRIES: usize = 5;
+const MAX_TRIES: usize = 5;
 
 /// A lock that is acquired right before the call, in the same transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -110,7 +110,7 @@ impl Writer {
             outcome: GuardedOutcome::ChangedMeanwhile,
             connection: None,
         };
-        self.perform(&mut attempt).await?;
+        self.run_attempt(&mut attempt).await?;
         Ok(attempt.outcome)
     }
 
@@ -182,7 +182,7 @@ impl ChangeAttempt for GuardedAttempt<'_> {
     async fn send(&mut self, writer: &Writer) -> Result<(), StoreError> {
         let keys = self.redis_keys();
         let mut route = Route { node: node_of(writer, &keys).await?, asking: false };
-        for _ in 1..MOST_TRIES {
+        for _ in 1..MAX_TRIES {
             match self.send_to(writer, &route).await {
                 Err(error) if error.is_redirect() => {
                     route = writer.client().redirected(&error, keys[0]).await?;

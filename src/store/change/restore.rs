@@ -29,7 +29,7 @@ impl Writer {
         records: &[Return<'_>],
     ) -> (Vec<RestoreResult>, Result<(), StoreError>) {
         let mut attempt = RestoreAttempt { records, outcomes: Vec::new() };
-        let ended = self.perform(&mut attempt).await;
+        let ended = self.run_attempt(&mut attempt).await;
         (attempt.outcomes, ended)
     }
 

@@ -112,7 +112,10 @@ impl Writer {
     /// # Errors
     /// The nodes of the cluster are unknown, and nothing was sent. Otherwise the error of the
     /// attempt, or of the servers after it.
-    pub(super) async fn perform(&self, attempt: &mut impl ChangeAttempt) -> Result<(), StoreError> {
+    pub(super) async fn run_attempt(
+        &self,
+        attempt: &mut impl ChangeAttempt,
+    ) -> Result<(), StoreError> {
         // The nodes must be known before anything is sent. Otherwise a failover could not be
         // noticed afterwards.
         self.client().masters().await?;

@@ -43,7 +43,7 @@ impl Node {
     pub(in crate::store) async fn ask(&self, command: &Cmd) -> Result<Value, StoreError> {
         let mut pipeline = redis::pipe();
         pipeline.add_command(command.clone());
-        match self.ask_all(pipeline).await?.pop() {
+        match self.ask_pipeline(pipeline).await?.pop() {
             Some(reply) => reply,
             None => Err(StoreError::UnexpectedReply {
                 target: self.target.to_string(),
@@ -53,7 +53,7 @@ impl Node {
     }
 
     /// Sends commands in one write and returns a reply or an error for each.
-    pub(in crate::store) async fn ask_all(
+    pub(in crate::store) async fn ask_pipeline(
         &self,
         commands: Pipeline,
     ) -> Result<Vec<Result<Value, StoreError>>, StoreError> {

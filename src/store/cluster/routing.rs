@@ -21,7 +21,7 @@ use crate::store::connection::Target;
 use crate::store::error::StoreError;
 
 /// How many redirects a command may follow.
-const MOST_REDIRECTS: usize = 5;
+const MAX_REDIRECTS: usize = 5;
 
 /// How long to wait before the next attempt on a slot that is being moved.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -95,7 +95,10 @@ impl Client {
         let commands: Vec<&Cmd> = commands.cmd_iter().collect();
         let mut replies = match self.known() {
             Topology::Cluster(map, _) => self.ask_nodes(&commands, &map).await,
-            _ => all(self.home.ask_all(pipeline(commands.iter().copied())).await, commands.len()),
+            _ => all(
+                self.home.ask_pipeline(pipeline(commands.iter().copied())).await,
+                commands.len(),
+            ),
         };
         // Only a cluster node answers CROSSSLOT, so the topology has to be learned now.
         if replies.iter().any(is_cross_slot)
@@ -108,7 +111,7 @@ impl Client {
                 }
             }
         }
-        for _ in 0..MOST_REDIRECTS {
+        for _ in 0..MAX_REDIRECTS {
             let mut astray = Vec::new();
             for (index, reply) in replies.iter().enumerate() {
                 if let Err(error) = reply
@@ -178,7 +181,7 @@ impl Client {
         count: usize,
     ) -> Vec<ClientReply> {
         match self.node(node).await {
-            Ok(node) => all(node.ask_all(commands).await, count),
+            Ok(node) => all(node.ask_pipeline(commands).await, count),
             Err(error) => vec![Err(error); count],
         }
     }

@@ -162,7 +162,7 @@ impl Connection {
     ///
     /// # Errors
     /// The errors of [`Connection::ask`].
-    pub async fn ask_all(&mut self, requests: &[Packed]) -> Result<Vec<StepReply>, StoreError> {
+    pub async fn ask_packed(&mut self, requests: &[Packed]) -> Result<Vec<StepReply>, StoreError> {
         let mut packed = Vec::new();
         for Packed(request) in requests {
             packed.extend_from_slice(request);

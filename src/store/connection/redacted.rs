@@ -7,8 +7,8 @@
 use sha2::{Digest as _, Sha256};
 
 /// How many words of a command are shown, and how many bytes of a word.
-const MOST_WORDS: usize = 12;
-const MOST_BYTES: usize = 64;
+const MAX_WORDS: usize = 12;
+const MAX_BYTES: usize = 64;
 
 /// Options of SET and RESTORE. A word after an unlisted option may be a value.
 const OPTIONS: [&str; 10] =
@@ -23,15 +23,15 @@ pub(super) fn redacted_words(words: &[Vec<u8>]) -> Vec<Vec<u8>> {
         login = words.iter().position(|word| word.eq_ignore_ascii_case(b"AUTH"));
     }
     let mut redacted = Vec::new();
-    for (index, word) in words.iter().enumerate().take(MOST_WORDS) {
+    for (index, word) in words.iter().enumerate().take(MAX_WORDS) {
         redacted.push(match login {
             Some(login) if index > login => b"(hidden)".to_vec(),
-            _ if word.len() <= MOST_BYTES && is_shown(&name, words, index) => word.clone(),
+            _ if word.len() <= MAX_BYTES && is_shown(&name, words, index) => word.clone(),
             _ => print(word),
         });
     }
-    if words.len() > MOST_WORDS {
-        redacted.push(format!("(and {} more)", words.len() - MOST_WORDS).into_bytes());
+    if words.len() > MAX_WORDS {
+        redacted.push(format!("(and {} more)", words.len() - MAX_WORDS).into_bytes());
     }
     redacted
 }

@@ -107,7 +107,7 @@ impl Hasher for Hashed {
 }
 
 /// The most times that one cursor may recur.
-const MOST_RETURNS: u32 = 16;
+const MAX_RETURNS: u32 = 16;
 
 /// How many Redis keys may be returned beyond a multiple of the existing ones.
 const SLACK: u64 = 100_000;
@@ -119,7 +119,7 @@ const FACTOR: u64 = 16;
 const PAGE_FACTOR: u64 = 100;
 
 /// The largest sum of the COUNTs of all pages.
-const MOST_PASSED: u64 = 1 << 34;
+const MAX_PASSED: u64 = 1 << 34;
 
 /// Room for pages that pass only empty slots of a table that held 40 million Redis keys a moment
 /// ago, as a sum of COUNTs.
@@ -134,12 +134,12 @@ const EMPTY: u64 = 1 << 22;
 /// - A page never ends where it began, unless it is the last, because a server moves its cursor
 ///   with every page.
 /// - A cursor recurs only if the server's table shrinks during the scan. That takes a keyspace that
-///   grows and then falls to a tenth, which does not happen [`MOST_RETURNS`] times.
+///   grows and then falls to a tenth, which does not happen [`MAX_RETURNS`] times.
 /// - The Redis keys that were returned, including repeated ones, are at most a multiple of the
 ///   existing ones, plus those that other clients may have removed since ([`SLACK`]).
 /// - A page contains about as many Redis keys as its COUNT.
 /// - A page of COUNT n passes n keys or ten times n empty slots of the table. No machine has a
-///   table so large that pages with a total of [`MOST_PASSED`] do not pass all of it.
+///   table so large that pages with a total of [`MAX_PASSED`] do not pass all of it.
 /// - If the server reports how many Redis keys exist, its table is not much larger than they need.
 ///   A table that held many more before shrinks in the background, so that a scan may find it as
 ///   large as before. [`EMPTY`] leaves room for that.
@@ -188,13 +188,13 @@ impl ScanBounds {
         if to == from {
             return Err("a page ends where it began");
         }
-        if self.returns > MOST_RETURNS {
+        if self.returns > MAX_RETURNS {
             return Err("it goes in a circle");
         }
         if keys > count.saturating_mul(PAGE_FACTOR).saturating_add(SLACK) {
             return Err("a page holds many times what was asked for");
         }
-        if self.passed > MOST_PASSED {
+        if self.passed > MAX_PASSED {
             return Err("it is longer than any keyspace");
         }
         let needed = self.most_there.saturating_mul(FACTOR).saturating_add(EMPTY);
@@ -265,7 +265,7 @@ mod tests {
             "{pages}: {why}"
         );
         let mut end =
-            ScanBounds { passed: MOST_PASSED - 500, most_there: u64::MAX, ..ScanBounds::default() };
+            ScanBounds { passed: MAX_PASSED - 500, most_there: u64::MAX, ..ScanBounds::default() };
         assert_eq!(end.page(b"1", b"2", 500, 0), Ok(()));
         assert_eq!(end.page(b"2", b"3", 500, 0), Err("it is longer than any keyspace"));
         let (pages, why) = scan(|page| page + 1, 0, Some(17));

@@ -14,24 +14,24 @@ use crate::store::error::StoreError;
 /// The most bytes of a value that are read and compared whole. A larger value is compared by its
 /// beginning, its length and the checksum of its DUMP: reading and comparing 512 bytes whole costs
 /// a purge's compare step 1.17 times, a DUMP 1.52 times.
-pub const MOST_WHOLE: usize = 4 << 10;
+pub const MAX_WHOLE: usize = 4 << 10;
 
 /// The most bytes of a value that are read to decode it.
-pub const MOST_FURTHER: usize = 16 << 20;
+pub const MAX_FURTHER: usize = 16 << 20;
 
 /// How many commands one Redis key takes.
 const COMMANDS_PER_KEY: usize = 2;
 
 /// The most bytes of values whose checksums are asked for in one write, unless a single record is
 /// larger.
-const MOST_CHECKSUM_BYTES: u64 = 4 << 20;
+const MAX_CHECKSUM_BYTES: u64 = 4 << 20;
 
 /// The size in bytes that a value counts with if the server does not report it.
 const UNKNOWN_SIZE: u64 = 256 << 10;
 
 impl RecordReader {
     /// Reads records on their masters, with the times at which they expire. Values of up to
-    /// [`MOST_WHOLE`] or `least` bytes are read whole, longer ones with their checksum. Returns one
+    /// [`MAX_WHOLE`] or `least` bytes are read whole, longer ones with their checksum. Returns one
     /// result per record, in order. The Redis keys of a record may be read one after the other,
     /// because a change compares all of them in one step.
     ///
@@ -45,7 +45,7 @@ impl RecordReader {
         // Plain commands take the server less time than a script, and read most records: their
         // values are short.
         let mut read: Vec<Option<ReadResult>> = vec![None; groups.len()];
-        if least <= MOST_WHOLE && self.client().tells_deadlines().await {
+        if least <= MAX_WHOLE && self.client().tells_deadlines().await {
             for (index, seen) in self.read_whole_values(groups).await.into_iter().enumerate() {
                 if is_final(&seen) {
                     read[index] = Some(seen);
@@ -56,7 +56,7 @@ impl RecordReader {
         let open: Vec<usize> = (0..groups.len()).filter(|index| read[*index].is_none()).collect();
         if !open.is_empty() {
             let wanted: Vec<_> = open.iter().map(|index| groups[*index].clone()).collect();
-            let head = ReadLimit::Bytes(least.max(MOST_WHOLE));
+            let head = ReadLimit::Bytes(least.max(MAX_WHOLE));
             let told = self.read_with_checksums(&wanted, head).await?;
             for (index, seen) in open.into_iter().zip(told) {
                 read[index] = Some(seen);
@@ -73,8 +73,8 @@ impl RecordReader {
         Ok(comparable)
     }
 
-    /// Like [`Self::read_for_change`], for values that cannot be decoded from [`MOST_WHOLE`] bytes:
-    /// up to [`MOST_FURTHER`] bytes of each.
+    /// Like [`Self::read_for_change`], for values that cannot be decoded from [`MAX_WHOLE`] bytes:
+    /// up to [`MAX_FURTHER`] bytes of each.
     ///
     /// # Errors
     /// The server could not be asked at all.
@@ -82,7 +82,7 @@ impl RecordReader {
         &mut self,
         groups: &[RedisKeys],
     ) -> Result<Vec<ReadResult>, StoreError> {
-        self.read_with_checksums(groups, ReadLimit::Bytes(MOST_FURTHER)).await
+        self.read_with_checksums(groups, ReadLimit::Bytes(MAX_FURTHER)).await
     }
 
     /// True if an error of a read concerns one record or one master of a cluster, and the others
@@ -93,7 +93,7 @@ impl RecordReader {
 
     /// Reads records with the checksums of their values. A checksum takes the server a DUMP, and
     /// all commands of one write keep other clients waiting. So one write asks for
-    /// [`MOST_CHECKSUM_BYTES`] bytes of values.
+    /// [`MAX_CHECKSUM_BYTES`] bytes of values.
     async fn read_with_checksums(
         &mut self,
         groups: &[RedisKeys],
@@ -102,7 +102,7 @@ impl RecordReader {
         let sizes = self.read_sizes(groups).await;
         let mut read = Vec::with_capacity(groups.len());
         let mut rest = groups;
-        for count in shares(&sizes, MOST_CHECKSUM_BYTES) {
+        for count in shares(&sizes, MAX_CHECKSUM_BYTES) {
             let (some, more) = rest.split_at(count);
             read.extend(self.read_with(some, head, ReadDetail::Checksums).await?);
             rest = more;
@@ -160,12 +160,12 @@ impl RecordReader {
         numbers
     }
 
-    /// Reads strings of up to [`MOST_WHOLE`] bytes whole with plain commands, on a server that
+    /// Reads strings of up to [`MAX_WHOLE`] bytes whole with plain commands, on a server that
     /// knows PEXPIRETIME.
     async fn read_whole_values(&self, groups: &[RedisKeys]) -> Vec<ReadResult> {
         let query = KeyQuery {
             expiry: ExpiryCommand::Pexpiretime,
-            ..KeyQuery::heads(ReadLimit::Bytes(MOST_WHOLE))
+            ..KeyQuery::heads(ReadLimit::Bytes(MAX_WHOLE))
         };
         let keys: usize = groups.iter().map(Vec::len).sum();
         let mut pipeline = Pipeline::with_capacity(keys * COMMANDS_PER_KEY + 1);

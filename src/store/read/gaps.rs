@@ -14,10 +14,10 @@ use crate::store::connection::Target;
 use crate::store::error::StoreError;
 
 /// The most unread records that are remembered by name. Records beyond that are only counted.
-const MOST_NAMED: usize = 10_000;
+const MAX_NAMED: usize = 10_000;
 
 /// The most unread records that a message names.
-const MOST_IN_MESSAGE: usize = 5;
+const MAX_IN_MESSAGE: usize = 5;
 
 /// What a scan could not read so far.
 pub(in crate::store) struct Gaps {
@@ -33,7 +33,7 @@ pub(in crate::store) struct Gaps {
     doubts: Vec<String>,
     /// Why records could not be read, by one of their Redis keys.
     records: BTreeMap<Vec<u8>, StoreError>,
-    /// Unread records beyond [`MOST_NAMED`].
+    /// Unread records beyond [`MAX_NAMED`].
     more_records: u64,
 }
 
@@ -119,7 +119,7 @@ impl Gaps {
         // A node that does not answer is reported once, and not with each of its records.
         if why.silent_server().is_some() {
             self.miss_node(why);
-        } else if self.records.len() < MOST_NAMED || self.records.contains_key(redis_key) {
+        } else if self.records.len() < MAX_NAMED || self.records.contains_key(redis_key) {
             self.records.insert(redis_key.to_vec(), why);
         } else {
             self.more_records += 1;
@@ -178,7 +178,7 @@ impl Gaps {
             return Some(format!("1 record could not be read: {}: {why}", first.escape_ascii()));
         }
         let mut names = Vec::new();
-        for redis_key in self.records.keys().take(MOST_IN_MESSAGE) {
+        for redis_key in self.records.keys().take(MAX_IN_MESSAGE) {
             names.push(redis_key.escape_ascii().to_string());
         }
         let rest = if count > names.len() as u64 { ", ..." } else { "" };

@@ -11,19 +11,19 @@ use tokio::time::{Instant, sleep_until};
 use super::key_query::{KeyQuery, LengthQuery, ReadLimit};
 use super::learned_heads::HeadSamples;
 use super::members::MemberScans;
-use super::page_size::MOST_REQUESTED;
+use super::page_size::MAX_REQUESTED;
 use super::reader::{RecordReader, RedisKeys};
 use super::scan_nodes::Nodes;
 use super::scan_page::{FoundRecord, ScanPage};
 use crate::domain::diagnosis::Thresholds;
-use crate::domain::record::field_set::{MOST_SCANNED, MOST_SCANNED_WITHOUT_EXPIRY};
+use crate::domain::record::field_set::{MAX_SCANNED, MAX_SCANNED_WITHOUT_EXPIRY};
 use crate::domain::record::{Candidate, Content, FieldSet, Observation, Record, TimeLeft, locate};
 use crate::domain::schema::Catalog;
 use crate::domain::select::Coverage;
 use crate::store::error::StoreError;
 
-/// The inputs for recognising records, and the counts of a scan.
-pub struct RecordRecognizer<'a> {
+/// What decodes the records of a scan, and counts those that are left out.
+pub struct RecordDecoder<'a> {
     pub catalog: &'a Catalog,
     pub thresholds: &'a Thresholds,
     /// The fields that the command selects by or shows. Values are read until these are known.
@@ -35,10 +35,10 @@ pub struct RecordRecognizer<'a> {
 /// How much of a value is read, one step after the other, if its beginning does not decide what it
 /// is or does not have a needed field. 64 KiB is the output limit for the beginning of a compressed
 /// value.
-const READ_STEPS: [usize; 4] = [4 << 10, 64 << 10, MOST_SCANNED, MOST_SCANNED_WITHOUT_EXPIRY];
+const READ_STEPS: [usize; 4] = [4 << 10, 64 << 10, MAX_SCANNED, MAX_SCANNED_WITHOUT_EXPIRY];
 
 /// How much of each value stays in memory once its record is decoded.
-const MOST_KEPT_BYTES: usize = 64 << 10;
+const MAX_KEPT_BYTES: usize = 64 << 10;
 
 /// The parts of records that are read outside of a node's own connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -182,11 +182,11 @@ impl KeyspaceScan {
         while let Some(first) = pending.next() {
             // Records of one step follow each other, as many as the limit of the replies permits.
             let step = first.step;
-            let mut bytes = first.most_bytes();
+            let mut bytes = first.max_bytes();
             let mut some = vec![first.candidate];
             while let Some(next) = pending.peek() {
-                bytes += next.most_bytes();
-                if next.step != step || bytes > MOST_REQUESTED {
+                bytes += next.max_bytes();
+                if next.step != step || bytes > MAX_REQUESTED {
                     break;
                 }
                 some.extend(pending.next().map(|next| next.candidate));
@@ -279,22 +279,22 @@ impl KeyspaceScan {
     /// continue.
     pub async fn next_records(
         &mut self,
-        decoding: RecordRecognizer<'_>,
+        decoder: RecordDecoder<'_>,
         wanted: &dyn Fn(&[u8]) -> bool,
     ) -> Result<Option<Vec<Record>>, StoreError> {
-        match self.next_observations(decoding.catalog, wanted).await? {
-            Some(page) => Ok(Some(self.decode(decoding, page, wanted).await?)),
-            None => self.next_members(decoding, wanted).await,
+        match self.next_observations(decoder.catalog, wanted).await? {
+            Some(page) => Ok(Some(self.decode(decoder, page, wanted).await?)),
+            None => self.next_members(decoder, wanted).await,
         }
     }
 
     /// The next page of records that are members of a Redis key; `None` at the end.
     async fn next_members(
         &mut self,
-        decoding: RecordRecognizer<'_>,
+        decoder: RecordDecoder<'_>,
         wanted: &dyn Fn(&[u8]) -> bool,
     ) -> Result<Option<Vec<Record>>, StoreError> {
-        let RecordRecognizer { catalog, thresholds, needed: _, coverage } = decoding;
+        let RecordDecoder { catalog, thresholds, needed: _, coverage } = decoder;
         while let Some(page) = self.members.next_page(self.reader.client()).await {
             let (schema, page) = match page {
                 Ok(page) => page,
@@ -332,22 +332,22 @@ impl KeyspaceScan {
     /// The errors of any read.
     pub async fn read_records(
         &mut self,
-        decoding: RecordRecognizer<'_>,
+        decoder: RecordDecoder<'_>,
         candidates: Vec<Candidate>,
     ) -> Result<Vec<Record>, StoreError> {
         let read = self.read(candidates).await?;
-        self.decode(decoding, read, &|_: &[u8]| true).await
+        self.decode(decoder, read, &|_: &[u8]| true).await
     }
 
     /// The records of candidates that were read. This reads more of a value if its beginning does
     /// not decide which record it is.
     async fn decode(
         &mut self,
-        decoding: RecordRecognizer<'_>,
+        decoder: RecordDecoder<'_>,
         page: Vec<(Candidate, Observation)>,
         wanted: &dyn Fn(&[u8]) -> bool,
     ) -> Result<Vec<Record>, StoreError> {
-        let RecordRecognizer { catalog, thresholds, needed, coverage } = decoding;
+        let RecordDecoder { catalog, thresholds, needed, coverage } = decoder;
         let mut records = Vec::with_capacity(page.len());
         // The page comes first, then the candidates of which more was read.
         let mut page = page.into_iter();
@@ -381,7 +381,7 @@ impl KeyspaceScan {
             }
             // A page may have hundreds of records, so that no more than this stays in memory.
             if steps > 0 {
-                record.keep_at_most(MOST_KEPT_BYTES);
+                record.keep_at_most(MAX_KEPT_BYTES);
             }
             // A lock that was found at another schema's record is read only once.
             let of_lock = if is_most_specific || steps == 0 {
@@ -638,7 +638,7 @@ impl PendingRead {
     }
 
     /// The most bytes that reading it can bring.
-    fn most_bytes(&self) -> usize {
+    fn max_bytes(&self) -> usize {
         let limit = READ_STEPS[self.step];
         let mut bytes = 0;
         for index in 0..self.candidate.redis_keys.len() {

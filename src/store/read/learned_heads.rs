@@ -14,7 +14,7 @@ use crate::domain::schema::Schema;
 const LENGTHS: [usize; 6] = [128, 256, 512, 1024, 2048, 4096];
 
 /// Records of a page that are decoded again to find the length.
-const MOST_SAMPLES: u32 = 8;
+const MAX_SAMPLES: u32 = 8;
 
 /// The share of a schema's records in a page that must have been read again: one of this many. For
 /// fewer, longer heads cost more than the second read.
@@ -81,7 +81,7 @@ impl HeadSamples {
             return;
         }
         sample.read_again += 1;
-        if sample.samples < MOST_SAMPLES {
+        if sample.samples < MAX_SAMPLES {
             sample.samples += 1;
             let needed = bytes_needed(record, is_enough);
             sample.needed = match (sample.needed, needed) {

@@ -68,7 +68,7 @@ impl MemberKey {
     }
 
     /// Up to `wanted` random members, of `there`. All of their names together have about
-    /// `most_bytes` at most.
+    /// `max_bytes` at most.
     ///
     /// # Errors
     /// The errors of any read.
@@ -77,7 +77,7 @@ impl MemberKey {
         client: &Client,
         wanted: usize,
         there: u64,
-        most_bytes: usize,
+        max_bytes: usize,
     ) -> Result<Vec<SampledMember>, StoreError> {
         let mut wanted = wanted;
         // Of a set, the names are all there is, and they may be long.
@@ -87,7 +87,7 @@ impl MemberKey {
             let bytes = reply::integer(&client.ask(&usage).await?);
             let bytes = bytes.and_then(|bytes| u64::try_from(bytes).ok()).unwrap_or(0);
             let average = usize::try_from(bytes / there.max(1)).unwrap_or(usize::MAX).max(1);
-            wanted = wanted.min(most_bytes / average).max(1);
+            wanted = wanted.min(max_bytes / average).max(1);
         }
         let command = match self.members {
             MemberType::Set => "SRANDMEMBER",

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::domain::record::field_set::MOST_SCANNED;
+use crate::domain::record::field_set::MAX_SCANNED;
 use crate::domain::select::Rate;
 
 /// The usual page. Larger pages stall other clients, smaller ones cost round trips. The masters of
@@ -13,8 +13,8 @@ const USUAL: usize = 500;
 const LEAST: usize = 100;
 
 /// The most bytes of replies that are requested at a time, unless one value alone is larger. See
-/// [`MOST_SCANNED`].
-pub(super) const MOST_REQUESTED: usize = MOST_SCANNED;
+/// [`MAX_SCANNED`].
+pub(super) const MAX_REQUESTED: usize = MAX_SCANNED;
 
 /// The largest page, for distant servers.
 const LARGEST: usize = 2_000;

@@ -10,7 +10,7 @@ use crate::store::connection::reply;
 use crate::store::error::StoreError;
 
 /// The most fields of a hash that are read, the same as in `fields.lua`.
-pub(super) const MOST_FIELDS: u64 = 256;
+pub(super) const MAX_FIELDS: u64 = 256;
 
 /// The most commands that a query sends for a record, to allocate a pipeline.
 const COMMANDS_PER_RECORD: usize = 4;
@@ -125,7 +125,7 @@ impl RecordReader {
         let mut few = Vec::new();
         for (index, count) in counts.iter().enumerate() {
             if let Some(count) = count
-                && *count <= MOST_FIELDS
+                && *count <= MAX_FIELDS
             {
                 pipeline.add(&[b"HKEYS", &redis_keys[index]]);
                 few.push(index);

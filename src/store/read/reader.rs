@@ -43,11 +43,11 @@ const FEW_CALLS: usize = 8;
 
 /// The most Redis keys that one call of the script reads for many records. A call that changes
 /// records has the same limit.
-const MOST_KEYS: usize = 100;
+const MAX_KEYS: usize = 100;
 
 /// The most records that [`RecordReader::read_each`] reads in one call. One call is better for few
 /// records, because the text of the script is longer than most of them.
-const MOST_IN_ONE_CALL: usize = 16;
+const MAX_IN_ONE_CALL: usize = 16;
 
 /// How records can be read on this server, which is found by trying.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -174,7 +174,7 @@ impl RecordReader {
         head: ReadLimit,
     ) -> Result<Vec<ReadResult>, StoreError> {
         let keys_per_record = groups.first().map_or(1, Vec::len).max(1);
-        let records_per_call = (MOST_KEYS / keys_per_record).max(1);
+        let records_per_call = (MAX_KEYS / keys_per_record).max(1);
         let calls: Vec<_> = groups.chunks(records_per_call).collect();
         let keys_of_calls: Vec<RedisKeys> = calls.iter().map(|call| call.concat()).collect();
         let replies = self.read_with(&keys_of_calls, head, ReadDetail::Brief).await?;
@@ -206,7 +206,7 @@ impl RecordReader {
     ) -> Result<Option<Vec<ReadResult>>, StoreError> {
         // Whole values are read one record per call, because they may be large, and a server serves
         // no other client during a call.
-        if !(2..=MOST_IN_ONE_CALL).contains(&groups.len())
+        if !(2..=MAX_IN_ONE_CALL).contains(&groups.len())
             || head == ReadLimit::Whole
             || self.client.is_cluster()
         {

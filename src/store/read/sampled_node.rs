@@ -19,7 +19,7 @@ use crate::store::error::StoreError;
 const PATIENCE: usize = 4;
 
 /// The number of additional pages.
-const LEAST_PAGES: usize = 20;
+const MIN_PAGES: usize = 20;
 
 /// The number of Redis keys that one SCAN with a glob passes.
 const MATCHED_PAGE: usize = 1_000;
@@ -71,7 +71,7 @@ impl SampledNode {
         self.wanted = wanted;
         if self.size.is_some_and(|size| size > wanted as u64) {
             self.method =
-                SampleMethod::AtRandom(wanted.div_ceil(page.max(1)) * PATIENCE + LEAST_PAGES);
+                SampleMethod::AtRandom(wanted.div_ceil(page.max(1)) * PATIENCE + MIN_PAGES);
         }
     }
 

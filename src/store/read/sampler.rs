@@ -25,7 +25,7 @@ const HEAD: ReadLimit = ReadLimit::Bytes(512);
 const FURTHER: ReadLimit = ReadLimit::Bytes(16 * 1024);
 
 /// How many values of a page are read further.
-const MOST_FURTHER: usize = 4;
+const MAX_FURTHER: usize = 4;
 
 /// A sample, page by page.
 pub struct Sampler {
@@ -233,7 +233,7 @@ impl Sampler {
         for (index, seen) in read.iter().enumerate() {
             let is_cut =
                 seen.as_ref().is_ok_and(|seen| seen.keys.iter().any(|key| !key.content.is_whole()));
-            if is_cut && cut.len() < MOST_FURTHER {
+            if is_cut && cut.len() < MAX_FURTHER {
                 cut.push(index);
             }
         }

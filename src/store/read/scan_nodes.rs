@@ -26,10 +26,10 @@ use crate::store::connection::Target;
 use crate::store::error::{RefusedAt, StoreError};
 
 /// How often nodes are scanned again for moved slots.
-const MOST_ROUNDS: usize = 5;
+const MAX_ROUNDS: usize = 5;
 
 /// The most keys of a slot that is being moved, because one reply contains all their names.
-const MOST_MOVING: usize = 100_000;
+const MAX_MOVING: usize = 100_000;
 
 /// The number of keys of such slots per page.
 const PAGE: usize = 1_000;
@@ -304,7 +304,7 @@ impl Nodes {
         if nodes.is_empty() {
             return Ok(!self.names.is_empty());
         }
-        if self.rounds == MOST_ROUNDS {
+        if self.rounds == MAX_ROUNDS {
             // Slots that move now but were scanned before this round are complete. Slots that this
             // round scanned and that moved again are not.
             if let Some(scanned) = &self.moved
@@ -349,13 +349,13 @@ impl Nodes {
                 continue;
             }
             for node in [&from, &to] {
-                let why = match self.client.keys_in_slot(node, slot, MOST_MOVING).await {
+                let why = match self.client.keys_in_slot(node, slot, MAX_MOVING).await {
                     Ok(Some(names)) => {
                         self.names.extend(names);
                         continue;
                     }
                     Ok(None) => format!(
-                        "has more than {MOST_MOVING} keys: some that moved while the others were \
+                        "has more than {MAX_MOVING} keys: some that moved while the others were \
                         read may be missing"
                     ),
                     Err(error) if error.is_permission() => {

@@ -15,7 +15,7 @@ use super::key_query::{
     only_of_the_key, read_time,
 };
 use super::learned_heads::LearnedHeads;
-use super::page_size::{MOST_REQUESTED, PageSizer, ScanOptions};
+use super::page_size::{MAX_REQUESTED, PageSizer, ScanOptions};
 use super::reader::ReadResult;
 use super::small_hashes::{self, SmallHashes};
 use crate::domain::hash_slot;
@@ -282,7 +282,7 @@ impl NodePages {
             }
         }
         keys.places = here;
-        let most = MOST_REQUESTED / self.sizer.count().max(1);
+        let most = MAX_REQUESTED / self.sizer.count().max(1);
         let heads = PageHeads { learned: self.learned.clone(), most };
         let mut query = self.query;
         if let LengthQuery::LongerHead(reach) = query.length

@@ -8,7 +8,7 @@ use super::key_query::{
     ExpiryCommand, KeyQuery, LengthQuery, ReadTimes, ReplySource as _, ValueQuery, only_of_the_key,
     read_time,
 };
-use super::plain_reads::MOST_FIELDS;
+use super::plain_reads::MAX_FIELDS;
 use crate::domain::record::{Candidate, Content, Deadline, Observation};
 use crate::store::cluster::deadlines::{TRIED, is_known};
 use crate::store::connection::Connection;
@@ -16,7 +16,7 @@ use crate::store::error::StoreError;
 
 /// The most memory in bytes of a hash that is read whole, so that a page of such hashes takes a few
 /// megabytes.
-const MOST_BYTES: i64 = 4 << 10;
+const MAX_BYTES: i64 = 4 << 10;
 
 /// The query for each small hash.
 const QUERY: KeyQuery = KeyQuery {
@@ -120,7 +120,7 @@ impl SmallHashes {
             Content::Absent => {}
             // The script does not read the fields of such a hash, so that every command sees the
             // same.
-            Content::Hash(hash) if hash.count > MOST_FIELDS => return Ok(None),
+            Content::Hash(hash) if hash.count > MAX_FIELDS => return Ok(None),
             Content::Hash(hash) => {
                 let has_ttl = seen.keys[0].deadline != Deadline::Never;
                 // A hash without a TTL of its own expires with the last of its fields.
@@ -156,7 +156,7 @@ pub(super) async fn split_by_memory(
     let mut others = Vec::new();
     for place in places {
         match stream.next_reply().await? {
-            Ok(Value::Int(bytes)) if bytes <= MOST_BYTES => small.push(place),
+            Ok(Value::Int(bytes)) if bytes <= MAX_BYTES => small.push(place),
             Ok(Value::Int(_) | Value::Nil) | Err(_) => others.push(place),
             Ok(_) => return Err(stream.unexpected("MEMORY USAGE")),
         }

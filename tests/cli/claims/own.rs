@@ -11,7 +11,7 @@ use idemctl::domain::schema::Meaning;
 use idemctl::domain::schema::catalog::Catalog;
 use idemctl::domain::select::coverage::Coverage;
 use idemctl::domain::step::inputs::StepInputs;
-use idemctl::store::{KeyspaceScan, ReadLimit, RecordRecognizer};
+use idemctl::store::{KeyspaceScan, ReadLimit, RecordDecoder};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
@@ -28,7 +28,7 @@ fn scanned(library: &Library, name: &str) -> (Vec<Record>, Coverage) {
         let mut scan = KeyspaceScan::start(reader, &catalog, ReadLimit::Bytes(0)).await.unwrap();
         let thresholds = Thresholds::default();
         loop {
-            let decoding = RecordRecognizer {
+            let decoding = RecordDecoder {
                 catalog: &catalog,
                 thresholds: &thresholds,
                 needed: FieldSet::default(),

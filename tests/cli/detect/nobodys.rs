@@ -104,7 +104,7 @@ fn a_schema_that_reads_half_of_a_group_is_not_named() {
     );
 }
 
-/// Rule: a value that anybody may write names nobody for sure. Revert: with 0 for `LEAST_OF_VALUES` the certainty is `is`.
+/// Rule: a value that anybody may write names nobody for sure. Revert: with 0 for `MIN_OF_VALUES` the certainty is `is`.
 #[test]
 fn values_that_anybody_may_write_are_perhaps_a_schemas() {
     let server =

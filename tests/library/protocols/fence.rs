@@ -1,12 +1,12 @@
 //! A system with fencing: it refuses the effect of a worker whose token is older than one that it
 //! has seen.
 
-use super::protocol::MOST_WORKERS;
+use super::protocol::MAX_WORKERS;
 
 /// The tokens of the workers, and the newest one that the system has seen. The first token is 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Fence {
-    tokens: [u8; MOST_WORKERS],
+    tokens: [u8; MAX_WORKERS],
     newest_seen: u8,
 }
 

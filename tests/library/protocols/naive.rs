@@ -8,7 +8,7 @@ use std::fmt;
 use super::calls::{Caller, Keys, Outcome, Step, Stored, Which};
 use super::fence::Fence;
 use super::format::Format;
-use super::protocol::{Call, MOST_WORKERS, Means, OnFailure, Protocol};
+use super::protocol::{Call, MAX_WORKERS, Means, OnFailure, Protocol};
 use super::request::Request;
 use crate::support::Server;
 
@@ -51,7 +51,7 @@ enum At {
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct State {
     keys: usize,
-    at: [At; MOST_WORKERS],
+    at: [At; MAX_WORKERS],
     used: Faults,
     /// The workers that had their effect, a bit each.
     effects: u8,
@@ -108,7 +108,7 @@ pub struct Checked {
 pub fn check(protocol: &Protocol, bounds: Bounds, server: &Server) -> Checked {
     let mut caller = Caller::new(protocol, bounds.workers, server);
     let nothing = Keys { stored: vec![None; protocol.redis_keys.len()], clock_ms: 0 };
-    let mut at = [At::Done; MOST_WORKERS];
+    let mut at = [At::Done; MAX_WORKERS];
     for worker in &mut at[..usize::from(bounds.workers)] {
         *worker = At::Call(Step::Begin, 0);
     }

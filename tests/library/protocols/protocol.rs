@@ -11,7 +11,7 @@ use super::format::Format;
 pub const KEY: &str = "order-1";
 
 /// So many workers have a place in a state.
-pub const MOST_WORKERS: usize = 3;
+pub const MAX_WORKERS: usize = 3;
 
 /// The folder of the protocols.
 pub fn folder() -> PathBuf {

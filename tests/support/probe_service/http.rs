@@ -7,7 +7,7 @@ use std::net::TcpStream;
 const LONGEST_LINE: u64 = 64 * 1024;
 
 /// The most header lines of a request.
-const MOST_HEADERS: usize = 100;
+const MAX_HEADERS: usize = 100;
 
 /// The largest body, in bytes.
 const LARGEST_BODY: usize = 4 * 1024 * 1024;
@@ -157,7 +157,7 @@ fn read_headers(from: &mut BufReader<TcpStream>) -> Result<Vec<(String, Vec<u8>)
         let Some(colon) = line.iter().position(|byte| *byte == b':') else {
             return Err(Answer::problem(400, "A header line has no colon"));
         };
-        if headers.len() == MOST_HEADERS {
+        if headers.len() == MAX_HEADERS {
             return Err(Answer::problem(400, "More than 100 header lines"));
         }
         let name = String::from_utf8_lossy(&line[..colon]).to_ascii_lowercase();

@@ -48,7 +48,7 @@ const MUCH_PARTS: usize = 10;
 
 /// How often new locks must be expected in the samples of a run, if their absence is to show that
 /// new keys are results. With 3, they are missed in 5 % of runs.
-const LEAST_SEEN: f64 = 3.0;
+const MIN_SEEN: f64 = 3.0;
 
 /// What has grown evenly since the begin of a run, against its mean in the second half.
 const GROWTH: f64 = 4.0 / 3.0;
@@ -410,7 +410,7 @@ impl<'a> Growth<'a> {
         let keys = self.keys as f64;
         // New locks would have been seen, if they were many.
         let would_be_seen = more * keys_after / keys.max(1.0);
-        if before + after == 0.0 && would_be_seen >= LEAST_SEEN {
+        if before + after == 0.0 && would_be_seen >= MIN_SEEN {
             return 0.0;
         }
         // If they grow evenly, there are more at the end than in the second half on average.

@@ -1,7 +1,7 @@
 //! Keys that two clients can choose by accident.
 
 use crate::domain::doctor::data::{SchemaData, WeakKey};
-use crate::domain::doctor::data_judgement::{LEAST_KEYS, judge_keys};
+use crate::domain::doctor::data_judgement::{MIN_KEYS, judge_keys};
 use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
 use crate::domain::doctor::facts::DeploymentFacts;
 use crate::domain::doctor::judgement::CheckJudgement;
@@ -26,7 +26,7 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
 };
 
 /// From this many times on, chance is no explanation if most numbers of their length are times.
-const LEAST_TIMES: u64 = 3;
+const MIN_TIMES: u64 = 3;
 
 /// The share of weak keys that is a warning, in percent.
 const MANY: u64 = 20;
@@ -41,15 +41,15 @@ fn of_schema(data: &SchemaData) -> Option<CheckJudgement> {
     let mut parts = Vec::new();
     for (weak, count) in &data.keys.weak {
         let is_one = *count == 1;
-        let are_many = count * 100 >= all * MANY && all >= LEAST_KEYS;
+        let are_many = count * 100 >= all * MANY && all >= MIN_KEYS;
         let is_said = match weak {
             WeakKey::Placeholder => true,
             // A share of other numbers of this length looks like times by chance.
             WeakKey::Timestamp => {
-                are_many || *count >= LEAST_TIMES && 2 * count > data.keys.as_long_as_times
+                are_many || *count >= MIN_TIMES && 2 * count > data.keys.as_long_as_times
             }
             WeakKey::Repeated | WeakKey::Numbered => are_many,
-            WeakKey::Counter | WeakKey::Short => all >= LEAST_KEYS,
+            WeakKey::Counter | WeakKey::Short => all >= MIN_KEYS,
         };
         if !is_said {
             continue;

@@ -39,13 +39,13 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
 const LONG: u64 = 80;
 
 /// The least number of holds for OK.
-const LEAST_HOLDS: usize = 20;
+const MIN_HOLDS: usize = 20;
 
 /// The share of locks that expired without a result, in percent, that dead workers do not explain.
 const MANY_EXPIRED: usize = 20;
 
 /// The least number of locks without a result, if no lock ended in one.
-const LEAST_OF_ALL: usize = 10;
+const MIN_OF_ALL: usize = 10;
 
 /// How long the locks of a schema were held.
 struct HoldTimes<'a> {
@@ -251,8 +251,8 @@ fn judge_schema(
         fact.push_str(&format!(", of {counted}"));
     }
     // The deadline did not move, so this is a bound, whatever the TTL is.
-    let least_left = times.watched.iter().filter_map(|lock| lock.left_at_end_ms).min();
-    if let Some(left) = least_left.filter(|left| *left > 0) {
+    let min_left = times.watched.iter().filter_map(|lock| lock.left_at_end_ms).min();
+    if let Some(left) = min_left.filter(|left| *left > 0) {
         let left = duration::short(left);
         fact.push_str(&format!("; the watched ones ended with {left} left or more"));
     }
@@ -288,8 +288,8 @@ fn judge_schema(
             "{fact}; {} {verb} held until the deadline, and expired before a result was stored",
             locks(ends.expired)
         );
-        let are_all = times.count() == 0 && ends.expired >= LEAST_OF_ALL;
-        let are_many = ends.expired >= LEAST_HOLDS
+        let are_all = times.count() == 0 && ends.expired >= MIN_OF_ALL;
+        let are_many = ends.expired >= MIN_HOLDS
             && ends.expired * 100 >= (times.count() + ends.expired) * MANY_EXPIRED;
         let found = if are_many || are_all {
             CheckJudgement::warning(fact)
@@ -313,7 +313,7 @@ fn judge_schema(
             locks(ends.unclear)
         );
         unknown(format!("{fact}; {why}"), why, stated.is_some())
-    } else if times.count() < LEAST_HOLDS {
+    } else if times.count() < MIN_HOLDS {
         if !is_observed {
             return None;
         }

@@ -35,7 +35,7 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
 };
 
 /// Renewals from which a lock is certainly renewed by a program.
-const LEAST_MOVES: usize = 2;
+const MIN_MOVES: usize = 2;
 
 fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
     let run = match facts.observed() {
@@ -47,7 +47,7 @@ fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
     let limit = duration::short(longest_run);
     let mut judgements = Vec::new();
     let is_long = |lock: &&WatchedLock| lock.held_ms() > longest_run;
-    let is_renewed = |lock: &&WatchedLock| lock.moves >= LEAST_MOVES || outlasts_ttl(lock);
+    let is_renewed = |lock: &&WatchedLock| lock.moves >= MIN_MOVES || outlasts_ttl(lock);
     let renewed: Vec<_> = run.locks.iter().filter(is_renewed).filter(is_long).collect();
     let once: Vec<_> = run
         .locks

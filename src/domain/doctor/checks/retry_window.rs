@@ -9,7 +9,7 @@ use crate::domain::doctor::lock_watch::WatchEnd;
 use crate::domain::doctor::refusal::RefusedFact;
 use crate::domain::doctor::retry_window::RetryWindow;
 use crate::domain::doctor::sample::TimesLeft;
-use crate::domain::doctor::sizing::LEAST_RESULTS;
+use crate::domain::doctor::sizing::MIN_RESULTS;
 use crate::domain::duration;
 use crate::domain::record::Evidence;
 use crate::domain::record::age::{TTL_TOLERANCE_MS, millis};
@@ -163,7 +163,7 @@ fn contradiction(
     let most = times.percentile(USUAL_PERCENT)?;
     // No result has all of its TTL left, so a window that is as long as the TTL is no measure.
     let expected = millis(usual).min(millis(ttl) / 100 * FRESH_PERCENT);
-    if ttl < usual || times.count() < LEAST_RESULTS || most >= expected {
+    if ttl < usual || times.count() < MIN_RESULTS || most >= expected {
         return None;
     }
     let fact = format!(
@@ -225,7 +225,7 @@ fn of_sample(
     {
         let longer = times.at_least(millis(usual));
         seen = format!("{longer} of {} sampled results have that much time left", times.count());
-        if longer >= LEAST_RESULTS {
+        if longer >= MIN_RESULTS {
             let fact = format!("{shown}, and {seen} ({name})");
             return CheckJudgement::ok(fact).with_evidence(FactEvidence::Estimated);
         }

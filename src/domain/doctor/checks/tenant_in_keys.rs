@@ -1,7 +1,7 @@
 //! Keys without a tenant, although others have one.
 
 use crate::domain::doctor::data::SchemaData;
-use crate::domain::doctor::data_judgement::{LEAST_KEYS, judge_keys};
+use crate::domain::doctor::data_judgement::{MIN_KEYS, judge_keys};
 use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
 use crate::domain::doctor::facts::DeploymentFacts;
 use crate::domain::doctor::judgement::CheckJudgement;
@@ -37,7 +37,7 @@ fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
 fn of_schema(data: &SchemaData) -> Option<CheckJudgement> {
     for counts in &data.keys.separators {
         let all = counts.with + counts.without;
-        let is_evident = counts.with * 100 >= all * EVIDENT && all >= LEAST_KEYS;
+        let is_evident = counts.with * 100 >= all * EVIDENT && all >= MIN_KEYS;
         // Random letters contain these by chance, but then the parts before them differ.
         let is_certain = matches!(counts.separator, ':' | '|' | '#');
         let is_part = is_certain || REPEATED * counts.different <= counts.with;

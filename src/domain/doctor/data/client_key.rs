@@ -77,7 +77,7 @@ pub(crate) fn weakness(key: &[u8]) -> Option<WeakKey> {
     if is_date(key) {
         return Some(WeakKey::Timestamp);
     }
-    if bits(key) < LEAST_BITS {
+    if bits(key) < MIN_BITS {
         return Some(WeakKey::Short);
     }
     is_numbered(key).then_some(WeakKey::Numbered)
@@ -200,7 +200,7 @@ fn is_date(key: &[u8]) -> bool {
 }
 
 /// Fewer bits than this repeat among a million random keys.
-const LEAST_BITS: f64 = 40.0;
+const MIN_BITS: f64 = 40.0;
 
 /// The most bits that a random key of these letters can have.
 #[expect(clippy::cast_precision_loss, reason = "keys are short")]
@@ -217,7 +217,7 @@ fn bits(key: &[u8]) -> f64 {
 }
 
 /// From this many keys on with the same part after the first colon, the part is a constant.
-const LEAST_REPEATED: u64 = 5;
+const MIN_REPEATED: u64 = 5;
 
 /// True if a part of a key is long and has many digits, as identifiers have.
 fn is_unique(part: &[u8]) -> bool {
@@ -284,7 +284,7 @@ impl KeyCounter {
     }
 
     pub(super) fn finish(mut self, are_hashed: bool) -> KeyCounts {
-        let repeated: u64 = self.parts.values().filter(|count| **count >= LEAST_REPEATED).sum();
+        let repeated: u64 = self.parts.values().filter(|count| **count >= MIN_REPEATED).sum();
         if repeated > 0 {
             self.weak.insert(WeakKey::Repeated, repeated);
         }

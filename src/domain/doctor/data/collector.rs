@@ -15,10 +15,10 @@ use crate::domain::record::Record;
 use crate::domain::schema::Schema;
 
 /// The most different numbers at a place that are counted.
-const MOST_NUMBERS: usize = 100_000;
+const MAX_NUMBERS: usize = 100_000;
 
 /// The most different places of one schema that are told apart.
-const MOST_PLACES: usize = 5_000;
+const MAX_PLACES: usize = 5_000;
 
 /// A sample while it is read. It has no `Debug`, because it holds names of members.
 #[derive(Default)]
@@ -162,7 +162,7 @@ impl SchemaCollector {
         hasher: &RandomState,
     ) {
         // Beyond the limit, all places are one.
-        let is_full = self.found.len() + self.numbers.len() >= MOST_PLACES;
+        let is_full = self.found.len() + self.numbers.len() >= MAX_PLACES;
         let place = if is_full { RawPlace::At(vec![PathStep::Any]) } else { place };
         for kind in &findings.kinds {
             self.found.entry((*kind, place.clone())).or_default().add(record);
@@ -226,7 +226,7 @@ impl NumberCollector {
         if fit >= CardFit::Valid {
             self.records.add(record);
         }
-        if self.known.len() < MOST_NUMBERS {
+        if self.known.len() < MAX_NUMBERS {
             self.known.insert(hash, fit);
         }
     }

@@ -90,9 +90,9 @@ const LONGEST: usize = 40;
 const LONG_CREDENTIAL: usize = 20;
 
 /// The shortest credential, token and password.
-const LEAST_CREDENTIAL: usize = 8;
-const LEAST_TOKEN: usize = 12;
-const LEAST_PASSWORD: usize = 4;
+const MIN_CREDENTIAL: usize = 8;
+const MIN_TOKEN: usize = 12;
+const MIN_PASSWORD: usize = 4;
 
 /// What services write in place of a password, to say what is wrong with it.
 const WORDS: [&[u8]; 8] =
@@ -115,7 +115,7 @@ pub(super) fn kind_of(name: &str, value: &[u8]) -> Option<SensitiveKind> {
 
 fn is_token(value: &[u8]) -> bool {
     let is_long = value.len() >= LONG_CREDENTIAL
-        || value.len() >= LEAST_TOKEN && value.iter().any(u8::is_ascii_digit);
+        || value.len() >= MIN_TOKEN && value.iter().any(u8::is_ascii_digit);
     is_long && value.iter().all(u8::is_ascii_graphic) && !tokens::is_redacted(value)
 }
 
@@ -139,11 +139,11 @@ fn fits(form: ValueForm, value: &[u8]) -> bool {
             // The scheme comes first.
             let last = value.rsplit(|byte| *byte == b' ').next().unwrap_or_default();
             let is_long = last.len() >= LONG_CREDENTIAL
-                || last.len() >= LEAST_CREDENTIAL && last.iter().any(u8::is_ascii_digit);
+                || last.len() >= MIN_CREDENTIAL && last.iter().any(u8::is_ascii_digit);
             is_long && !tokens::is_redacted(last)
         }
         ValueForm::Password => {
-            let is_word = value.len() >= LEAST_PASSWORD && !value.contains(&b' ');
+            let is_word = value.len() >= MIN_PASSWORD && !value.contains(&b' ');
             let lower = value.to_ascii_lowercase();
             is_word && !WORDS.contains(&&lower[..]) && !tokens::is_redacted(value)
         }
@@ -166,11 +166,11 @@ pub(super) fn in_lines(text: &str, mut found: impl FnMut(SensitiveKind)) {
         }
         let value = line[end + 1..].trim();
         let value = value.as_bytes();
-        if let Some(kind) = kind_of(name, &value[..value.len().min(MOST_OF_VALUE)]) {
+        if let Some(kind) = kind_of(name, &value[..value.len().min(MAX_OF_VALUE)]) {
             found(kind);
         }
     }
 }
 
 /// The bytes of a value that are compared.
-const MOST_OF_VALUE: usize = 512;
+const MAX_OF_VALUE: usize = 512;

@@ -80,7 +80,7 @@ const KEYS: [ProviderKey; 33] = [
 ];
 
 /// Placeholders of documents, such as `sk_test_xxxxxxxxxxxxxxxx`, have fewer different letters.
-const LEAST_DIFFERENT: u32 = 5;
+const MIN_DIFFERENT: u32 = 5;
 
 /// No key is shorter.
 const SHORTEST: usize = 20;
@@ -133,7 +133,7 @@ impl ProviderKey {
         }
         let is_whole = !self.is_upper
             || length == self.least && !rest.get(length).is_some_and(|next| is_word(*next));
-        length >= self.least && seen.count_ones() >= LEAST_DIFFERENT && is_whole
+        length >= self.least && seen.count_ones() >= MIN_DIFFERENT && is_whole
     }
 }
 

@@ -11,7 +11,7 @@ use super::sensitive::SensitiveKind;
 use super::{named, provider_keys, tokens};
 
 /// How many times escapes within escapes are undone.
-const MOST_ROUNDS: usize = 3;
+const MAX_ROUNDS: usize = 3;
 
 /// The shortest text with a finding: an e-mail address.
 const SHORTEST: usize = 6;
@@ -46,9 +46,9 @@ pub(super) fn of(text: &str) -> TextFindings {
         return findings;
     }
     let mut seen = Cow::Borrowed(text);
-    for round in 0..=MOST_ROUNDS {
+    for round in 0..=MAX_ROUNDS {
         add(&mut findings, &seen);
-        if round == MOST_ROUNDS {
+        if round == MAX_ROUNDS {
             break;
         }
         let Some(next) = unescaped(&seen) else { break };
@@ -62,14 +62,13 @@ fn add(findings: &mut TextFindings, text: &str) {
     let bytes = plain.as_bytes();
     let cards = &mut findings.cards;
     card_number::find(bytes, |card| {
-        if cards.len() < MOST_NUMBERS && !is_known(cards, &card) {
+        if cards.len() < MAX_NUMBERS && !is_known(cards, &card) {
             cards.push(card);
         }
     });
     let ibans = &mut findings.ibans;
     iban::find(bytes, |iban| {
-        if ibans.len() < MOST_NUMBERS
-            && !ibans.iter().rev().take(RECENT).any(|known| *known == iban)
+        if ibans.len() < MAX_NUMBERS && !ibans.iter().rev().take(RECENT).any(|known| *known == iban)
         {
             ibans.push(iban);
         }
@@ -100,7 +99,7 @@ const DETECTORS: [(SensitiveKind, usize, Detect); 5] = [
 ];
 
 /// The most numbers of one text that are counted.
-const MOST_NUMBERS: usize = 20_000;
+const MAX_NUMBERS: usize = 20_000;
 
 /// How many of the last numbers are compared. The callers leave out the other repeated ones.
 const RECENT: usize = 64;

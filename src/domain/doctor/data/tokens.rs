@@ -40,7 +40,7 @@ pub(super) fn has_jwt(text: &[u8]) -> bool {
         // A header is short.
         if payload.is_empty()
             || rest.get(payload.len()) != Some(&b'.')
-            || header.len() > MOST_OF_HEADER
+            || header.len() > MAX_OF_HEADER
         {
             continue;
         }
@@ -54,13 +54,13 @@ pub(super) fn has_jwt(text: &[u8]) -> bool {
 }
 
 /// The longest header of a token that is decoded.
-const MOST_OF_HEADER: usize = 4096;
+const MAX_OF_HEADER: usize = 4096;
 
 /// The bytes of a token that are compared.
-const MOST_OF_TOKEN: usize = 512;
+const MAX_OF_TOKEN: usize = 512;
 
 /// The shortest token.
-const LEAST_TOKEN: usize = 16;
+const MIN_TOKEN: usize = 16;
 
 /// True if the text has the credentials of an Authorization header (RFC 6750, RFC 7617), or a token
 /// in a form or a query (RFC 6749).
@@ -69,7 +69,7 @@ pub(super) fn has_bearer(text: &[u8]) -> bool {
     for last in memchr2_iter(b' ', b'=', text) {
         let (before, rest) = text.split_at(last + 1);
         // The beginning of a long token is enough.
-        let rest = &rest[..rest.len().min(MOST_OF_TOKEN)];
+        let rest = &rest[..rest.len().min(MAX_OF_TOKEN)];
         for word in
             [&b"bearer "[..], b"access_token=", b"refresh_token=", b"id_token=", b"client_secret="]
         {
@@ -78,7 +78,7 @@ pub(super) fn has_bearer(text: &[u8]) -> bool {
             }
         }
         let token = run_of(rest, |byte| is_token68(byte) && byte != b'=');
-        if !ends_with_word(before, b"basic ") || !(6..MOST_OF_TOKEN).contains(&token.len()) {
+        if !ends_with_word(before, b"basic ") || !(6..MAX_OF_TOKEN).contains(&token.len()) {
             continue;
         }
         // User and password, with a colon between.
@@ -112,7 +112,7 @@ fn places_of<'a>(
 
 /// True if this may be a secret token, and not a word or a placeholder.
 pub(super) fn is_token(token: &[u8]) -> bool {
-    token.len() >= LEAST_TOKEN
+    token.len() >= MIN_TOKEN
         && token.iter().all(u8::is_ascii_graphic)
         && token.iter().any(u8::is_ascii_digit)
         && !is_redacted(token)
@@ -135,7 +135,7 @@ pub(super) fn is_redacted(value: &[u8]) -> bool {
 pub(super) fn has_url_password(text: &[u8]) -> bool {
     for at in places_of(text, b"://", 0) {
         let rest = &text[at + 3..];
-        let rest = &rest[..rest.len().min(MOST_OF_TOKEN)];
+        let rest = &rest[..rest.len().min(MAX_OF_TOKEN)];
         let authority = run_of(rest, |byte| {
             byte.is_ascii_graphic() && !matches!(byte, b'/' | b'?' | b'#' | b'"' | b'<' | b'>')
         });
@@ -150,7 +150,7 @@ pub(super) fn has_url_password(text: &[u8]) -> bool {
 }
 
 /// The shortest value of a cookie with a digit, and without one, that may give access.
-const LEAST_COOKIE: usize = 8;
+const MIN_COOKIE: usize = 8;
 const LONG_COOKIE: usize = 20;
 
 /// The attributes of Set-Cookie (RFC 6265).
@@ -167,7 +167,7 @@ pub(super) fn is_cookie(value: &[u8]) -> bool {
         }
         let set = pair[equals + 1..].trim_ascii();
         let has_digit = set.iter().any(u8::is_ascii_digit);
-        let is_long = set.len() >= LONG_COOKIE || set.len() >= LEAST_COOKIE && has_digit;
+        let is_long = set.len() >= LONG_COOKIE || set.len() >= MIN_COOKIE && has_digit;
         if is_long && !is_redacted(set) {
             return true;
         }

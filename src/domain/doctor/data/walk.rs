@@ -18,17 +18,17 @@ use crate::domain::schema::{BodyEncoding, Codec};
 const DEEPEST: usize = 100;
 
 /// How many documents within texts of documents are opened.
-const MOST_NESTED: usize = 8;
+const MAX_NESTED: usize = 8;
 
 /// The most bytes of a compressed body that are looked at.
-const MOST_OF_BODY: usize = 1 << 20;
+const MAX_OF_BODY: usize = 1 << 20;
 
 /// The most bytes of texts of one record that are looked at. Compressed values may have more.
-const MOST_OF_RECORD: usize = 4 << 20;
+const MAX_OF_RECORD: usize = 4 << 20;
 
 /// The shortest text that is taken for base64, and the most bytes of a hash, a key or a signature
 /// in base64.
-const LEAST_BASE64: usize = 20;
+const MIN_BASE64: usize = 20;
 const LARGEST_HASH: usize = 1024;
 
 /// The first bytes of gzip (RFC 1952).
@@ -58,7 +58,7 @@ pub(super) fn record(record: &Record, sink: &mut dyn WalkSink) -> LookedAt {
         nested: 0,
         whole: true,
         looked_at: LookedAt::Whole,
-        left: MOST_OF_RECORD,
+        left: MAX_OF_RECORD,
     };
     for (key_index, key) in record.seen.keys.iter().enumerate() {
         if !key.content.is_absent() {
@@ -217,7 +217,7 @@ impl Walk<'_> {
 
     /// Looks at a text, or at the document in it.
     fn string(&mut self, text: &str) {
-        if self.nested < MOST_NESTED
+        if self.nested < MAX_NESTED
             && let Some(bytes) = base64_text(text)
         {
             self.text(text);
@@ -226,7 +226,7 @@ impl Walk<'_> {
         }
         let is_document = text.trim_start().starts_with(['{', '[', '"']);
         if is_document
-            && self.nested < MOST_NESTED
+            && self.nested < MAX_NESTED
             && let Ok(document) = json_prefix::parse(text.as_bytes(), self.whole)
         {
             self.nested += 1;
@@ -244,7 +244,7 @@ impl Walk<'_> {
             Err(error) if !self.whole && error.error_len().is_none() => {
                 self.string(&String::from_utf8_lossy(&bytes[..error.valid_up_to()]));
             }
-            Err(_) if bytes.starts_with(&GZIP_MAGIC) && self.nested < MOST_NESTED => {
+            Err(_) if bytes.starts_with(&GZIP_MAGIC) && self.nested < MAX_NESTED => {
                 self.compressed(bytes);
             }
             Err(_) => {
@@ -278,7 +278,7 @@ impl Walk<'_> {
             return;
         };
         let was_whole = self.whole;
-        let beginning = &plain.bytes[..plain.bytes.len().min(MOST_OF_BODY)];
+        let beginning = &plain.bytes[..plain.bytes.len().min(MAX_OF_BODY)];
         self.whole = plain.whole && beginning.len() == plain.bytes.len();
         if !self.whole {
             self.limit(LookedAt::InPart);
@@ -308,7 +308,7 @@ fn base64_text(text: &str) -> Option<Vec<u8>> {
         byte.is_ascii_alphanumeric()
             || matches!(byte, b'+' | b'/' | b'-' | b'_' | b'=' | b'\n' | b'\r')
     };
-    if text.len() < LEAST_BASE64 || !text.bytes().all(is_base64) {
+    if text.len() < MIN_BASE64 || !text.bytes().all(is_base64) {
         return None;
     }
     let mut letters = Vec::with_capacity(text.len());

@@ -97,7 +97,7 @@ fn keys(task: &ProbeTask) -> Result<Vec<ProbeStep>, String> {
     }
     let first = requests[0].clone();
     let counted = match task.counts_by_key {
-        true => requests[..requests.len().min(MOST_COUNTED)].to_vec(),
+        true => requests[..requests.len().min(MAX_COUNTED)].to_vec(),
         false => vec![first.clone()],
     };
     let mut steps = vec![ProbeStep::CountEffects(first), ProbeStep::Together(requests)];
@@ -106,7 +106,7 @@ fn keys(task: &ProbeTask) -> Result<Vec<ProbeStep>, String> {
 }
 
 /// How many keys are counted, if each one has a number of its own.
-const MOST_COUNTED: usize = 20;
+const MAX_COUNTED: usize = 20;
 
 /// The worst judgement of several: what failed counts, then what is open.
 fn worst(judgements: Vec<ProbeJudgement>) -> ProbeJudgement {

@@ -43,7 +43,7 @@ pub(in crate::domain::probe) const RESULT_EXPIRES: ProbeCheck = ProbeCheck {
 };
 
 /// A quick handler ends before the lock can be changed.
-const LEAST_HANDLER_US: u64 = 20_000;
+const MIN_HANDLER_US: u64 = 20_000;
 
 fn needs_faults(task: &ProbeTask) -> Result<(), String> {
     match task.makes_faults {
@@ -124,7 +124,7 @@ fn lost_lock_judged(
     let during = &results[1].exchanges;
     let first = answer_of(during.first())?;
     if let Err(judged) = check_made(&results[1]) {
-        let is_quick = task.baseline.answer_us < LEAST_HANDLER_US;
+        let is_quick = task.baseline.answer_us < MIN_HANDLER_US;
         return Err(match is_quick {
             true => ProbeJudgement::inconclusive(
                 "the handler is too quick for a change of its lock while it runs",

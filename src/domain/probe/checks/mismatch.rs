@@ -199,7 +199,7 @@ fn judge_echo(_: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
             for word in words {
                 // The client knows what it sent itself, and short words may be in any answer.
                 let is_status = word == other.status.to_string();
-                let is_new = word.len() >= LEAST_ECHO && !is_status && !has_word(&sent, &word);
+                let is_new = word.len() >= MIN_ECHO && !is_status && !has_word(&sent, &word);
                 if is_new && has_word(&rejection, &word) {
                     let message = format!("it contains a value of the first {what}");
                     return Ok(ProbeJudgement::fail(message).showing(&shown));
@@ -212,7 +212,7 @@ fn judge_echo(_: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
 }
 
 /// The shortest value that counts as an echo.
-const LEAST_ECHO: usize = 3;
+const MIN_ECHO: usize = 3;
 
 /// All texts and numbers in a document.
 fn leaves(value: &Value, words: &mut Vec<String>) {

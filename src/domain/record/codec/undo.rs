@@ -12,11 +12,11 @@ use crate::domain::schema::{Codec, Decoder};
 
 /// The most bytes that a whole value may expand to. This equals the most bytes that are ever read
 /// to recognise a value.
-const MOST_DECODED: usize = 16 << 20;
+const MAX_DECODED: usize = 16 << 20;
 
 /// The most bytes that the beginning of a value may expand to. This equals the most bytes that a
 /// scan reads of a value.
-const MOST_OF_PART: usize = 64 << 10;
+const MAX_OF_PART: usize = 64 << 10;
 
 /// The first bytes of gzip (RFC 1952).
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
@@ -53,7 +53,7 @@ pub(crate) fn undo<'a>(
 }
 
 fn one(codec: &Codec, bytes: &[u8], whole: bool) -> Result<(Vec<u8>, bool), String> {
-    let most = if whole { MOST_DECODED } else { MOST_OF_PART };
+    let most = if whole { MAX_DECODED } else { MAX_OF_PART };
     let (opened, end) = match codec {
         Codec::Gzip => inflate::gzip(bytes, most),
         Codec::Zlib => inflate::zlib(bytes, most),
@@ -248,16 +248,16 @@ mod tests {
     /// of a beginning no more than a scan reads comes out.
     #[test]
     fn a_bomb_is_refused_beyond_the_bound() {
-        let bomb = gzip(&vec![b'a'; MOST_DECODED + 1]);
+        let bomb = gzip(&vec![b'a'; MAX_DECODED + 1]);
         assert!(bomb.len() < 20_000, "{}", bomb.len());
         let why = opened(&[Codec::Gzip], &bomb, true).unwrap_err();
         assert!(why.contains("16 MiB"), "{why}");
         let (part, whole) = opened(&[Codec::Gzip], &bomb, false).unwrap();
-        assert!(!whole && part.len() <= MOST_OF_PART + inflate::CHUNK, "{}", part.len());
+        assert!(!whole && part.len() <= MAX_OF_PART + inflate::CHUNK, "{}", part.len());
         let nested = zlib(&bomb);
         assert!(opened(&[Codec::Zlib, Codec::Gzip], &nested, true).is_err());
-        let fits = gzip(&vec![b'a'; MOST_DECODED]);
-        assert_eq!(opened(&[Codec::Gzip], &fits, true).unwrap().0.len(), MOST_DECODED);
+        let fits = gzip(&vec![b'a'; MAX_DECODED]);
+        assert_eq!(opened(&[Codec::Gzip], &fits, true).unwrap().0.len(), MAX_DECODED);
     }
 
     proptest! {

@@ -4,7 +4,7 @@ use crate::domain::record::Json;
 use crate::domain::schema::{ClosedFields, Encoding, Schema, Timestamp, ValueFormat};
 
 /// The most bytes of a field's name that a reason shows.
-const MOST_NAME: usize = 64;
+const MAX_NAME: usize = 64;
 
 /// How far a value of a format has the fields that the schema writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -122,7 +122,7 @@ pub(super) fn deviation(
     for (name, value) in found {
         let Some(member) = level.members.iter().find(|member| member.name == *name) else {
             // Another program chose the name, so it may be long.
-            let name: String = name.chars().take(MOST_NAME).collect();
+            let name: String = name.chars().take(MAX_NAME).collect();
             let why = format!("`{}/{name}` is a field that it does not have", level.at);
             return Some(Deviation::new(why));
         };

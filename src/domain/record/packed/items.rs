@@ -10,7 +10,7 @@ const DEEPEST: usize = 128;
 
 /// The most items of a document, in all its containers together. An item takes at least 64 bytes in
 /// a tree, and a compressed value of a few kilobytes can contain 16 million items.
-pub(super) const MOST_ITEMS: usize = 1 << 18;
+pub(super) const MAX_ITEMS: usize = 1 << 18;
 
 pub(super) enum UnpackError {
     /// The bytes end here.
@@ -42,7 +42,7 @@ pub(super) fn document<'a>(
     whole: bool,
     item: impl FnOnce(&mut PackedReader<'a>) -> UnpackResult<Json<'a>>,
 ) -> Result<Json<'a>, String> {
-    let mut reader = PackedReader { rest: bytes, depth: 0, room: MOST_ITEMS, cut: false };
+    let mut reader = PackedReader { rest: bytes, depth: 0, room: MAX_ITEMS, cut: false };
     match item(&mut reader) {
         Err(UnpackError::Odd(why)) => Err(why),
         // Too little was read to decide anything; every field may be in the rest.
@@ -155,9 +155,9 @@ impl<'a> PackedReader<'a> {
     }
 }
 
-/// Why a document of more than [`MOST_ITEMS`] items is not read.
+/// Why a document of more than [`MAX_ITEMS`] items is not read.
 pub(super) fn too_many() -> String {
-    format!("it expands beyond {MOST_ITEMS} items, which is more than idemctl reads")
+    format!("it expands beyond {MAX_ITEMS} items, which is more than idemctl reads")
 }
 
 /// Text whose last character may be truncated.

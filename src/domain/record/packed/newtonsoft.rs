@@ -6,13 +6,13 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-use super::items::{MOST_ITEMS, too_many};
+use super::items::{MAX_ITEMS, too_many};
 use crate::domain::record::{Json, json, json_prefix};
 
 /// The first character of the names that Newtonsoft.Json reserves for itself.
 const OWN: char = '$';
 /// The most objects and lists within one another that it reads since 13.0.1 (`MaxDepth`).
-const MOST_NESTED: usize = 64;
+const MAX_NESTED: usize = 64;
 const TYPE: &str = "$type";
 const VALUES: &str = "$values";
 
@@ -48,7 +48,7 @@ fn untyped(document: Json<'_>) -> Result<Json<'_>, String> {
         // Without a type in the text there is nothing to remove, so it need not be parsed.
         Json::Raw(text) if !text.contains(TYPE) => Json::Raw(text),
         // Items are separated by commas, so many commas mean many items.
-        Json::Raw(text) if memchr::memchr_iter(b',', text.as_bytes()).count() > MOST_ITEMS => {
+        Json::Raw(text) if memchr::memchr_iter(b',', text.as_bytes()).count() > MAX_ITEMS => {
             return Err(too_many());
         }
         Json::Raw(Cow::Borrowed(text)) => untyped(json::shallow(text))?,
@@ -82,10 +82,10 @@ fn untyped(document: Json<'_>) -> Result<Json<'_>, String> {
 pub(crate) fn write(document: &Json<'_>) -> Result<Vec<u8>, String> {
     let value = typed(document.to_value())?;
     let nested = depth(&value);
-    if nested > MOST_NESTED {
+    if nested > MAX_NESTED {
         return Err(format!(
             "its objects and lists are nested {nested} deep with their types, and Newtonsoft.Json \
-            reads at most {MOST_NESTED}"
+            reads at most {MAX_NESTED}"
         ));
     }
     Ok(value.to_string().into_bytes())
@@ -282,8 +282,8 @@ mod tests {
             }
             write(&Json::from(value))
         };
-        assert!(nested(MOST_NESTED).is_ok());
-        assert!(nested(MOST_NESTED + 1).unwrap_err().contains("nested 65 deep"));
+        assert!(nested(MAX_NESTED).is_ok());
+        assert!(nested(MAX_NESTED + 1).unwrap_err().contains("nested 65 deep"));
     }
 
     fn documents() -> impl Strategy<Value = Value> {

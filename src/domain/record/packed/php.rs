@@ -13,7 +13,7 @@ use crate::domain::record::json::Members;
 pub(super) const CLASS: &str = "__class";
 
 /// The most digits of a length or a number.
-const MOST_DIGITS: usize = 40;
+const MAX_DIGITS: usize = 40;
 
 /// Reads a value, or with `whole` false the beginning of one. A list becomes an array; any other
 /// array and an object become an object.
@@ -31,7 +31,7 @@ fn item<'a>(reader: &mut PackedReader<'a>) -> UnpackResult<Json<'a>> {
     }
     reader.expect(b":")?;
     match kind {
-        b'b' => match reader.until(b';', MOST_DIGITS)? {
+        b'b' => match reader.until(b';', MAX_DIGITS)? {
             b"0" => Ok(Json::Bool(false)),
             b"1" => Ok(Json::Bool(true)),
             _ => odd("a truth value is neither 0 nor 1"),
@@ -46,7 +46,7 @@ fn item<'a>(reader: &mut PackedReader<'a>) -> UnpackResult<Json<'a>> {
         b'C' => of_its_own_form(reader),
         // A reference to an earlier value, by its number.
         b'r' | b'R' => {
-            let which = text(reader.until(b';', MOST_DIGITS)?)?;
+            let which = text(reader.until(b';', MAX_DIGITS)?)?;
             Ok(Json::String(Cow::Owned(format!("{}:{which}", char::from(kind)))))
         }
         _ => odd("it is of no type that PHP has"),
@@ -61,7 +61,7 @@ fn number<'a>(
     reader: &mut PackedReader<'a>,
     is_number: impl Fn(&str) -> bool,
 ) -> UnpackResult<Json<'a>> {
-    let digits = text(reader.until(b';', MOST_DIGITS)?)?;
+    let digits = text(reader.until(b';', MAX_DIGITS)?)?;
     match digits {
         // JSON has no such numbers.
         "INF" | "-INF" | "NAN" => Ok(Json::String(Cow::Borrowed(digits))),
@@ -71,7 +71,7 @@ fn number<'a>(
 }
 
 fn length(reader: &mut PackedReader<'_>) -> UnpackResult<u64> {
-    text(reader.until(b':', MOST_DIGITS)?)?.parse().or_else(|_| odd("a length is no number"))
+    text(reader.until(b':', MAX_DIGITS)?)?.parse().or_else(|_| odd("a length is no number"))
 }
 
 /// A quoted string with a length prefix.

@@ -53,7 +53,7 @@ proptest! {
 /// Rule: a document takes a bounded tree, however few bytes its items take.
 #[test]
 fn a_document_of_too_many_items_is_refused() {
-    let most = super::items::MOST_ITEMS;
+    let most = super::items::MAX_ITEMS;
     let of_msgpack = |count: usize| {
         [&b"\xdd"[..], &u32::try_from(count).unwrap().to_be_bytes(), &vec![0xc0; count]].concat()
     };

@@ -144,7 +144,7 @@ const FILLER: usize = 4 * 1024;
 
 /// How many fillers are written at most. This is a hundred times the available memory, so that a
 /// random policy does not spare the lock by chance.
-const MOST_FILLERS: usize = 6_400;
+const MAX_FILLERS: usize = 6_400;
 
 /// How many fillers are written between two checks of the lock.
 const BATCH: usize = 64;
@@ -180,7 +180,7 @@ async fn fill(run: &ScenarioRun<'_>) -> ScenarioResult {
     run.send(&pack(["CONFIG", "SET", "maxmemory", &(used + ROOM).to_string()])).await?;
     let filler = "x".repeat(FILLER);
     let mut is_full = false;
-    for number in 0..MOST_FILLERS {
+    for number in 0..MAX_FILLERS {
         // Fillers live longer than locks, as results do: `volatile-ttl` evicts the key with the
         // shortest TTL.
         let set = pack(["SET", &format!("filler:{number}"), &filler, "EX", "86400"]);

@@ -28,8 +28,8 @@ fn changes(count: usize, bytes: u64) -> Vec<Change> {
     (0..count).map(|index| change(&[&format!("k{index}")], bytes)).collect()
 }
 
-fn lengths(changes: &[Change], most_keys: usize) -> Vec<usize> {
-    batches(changes, most_keys).into_iter().map(<[Change]>::len).collect()
+fn lengths(changes: &[Change], max_keys: usize) -> Vec<usize> {
+    batches(changes, max_keys).into_iter().map(<[Change]>::len).collect()
 }
 
 /// Rule: a call names so many Redis keys at most, the others of a record among them.
@@ -48,10 +48,10 @@ fn a_call_names_so_many_redis_keys() {
 /// Rule: a call deals with so many bytes at most, unless a single value is larger.
 #[test]
 fn a_call_deals_with_so_many_bytes() {
-    let half = MOST_BYTES / 2;
+    let half = MAX_BYTES / 2;
     assert_eq!(lengths(&changes(4, half), 100), [2, 2]);
     assert_eq!(lengths(&changes(4, half + 1), 100), [1, 1, 1, 1]);
-    assert_eq!(lengths(&changes(2, 3 * MOST_BYTES), 100), [1, 1]);
+    assert_eq!(lengths(&changes(2, 3 * MAX_BYTES), 100), [1, 1]);
 }
 
 /// Rule: a Redis key changes once a call, or the second change would go by what the first left.
@@ -66,17 +66,14 @@ fn no_call_changes_a_redis_key_twice() {
 /// Rule: what is backed up at a time is bounded by Redis keys and bytes, and holds none twice.
 #[test]
 fn a_group_is_what_is_backed_up_at_a_time() {
-    let sizes = |changes: &[Change], most_keys| -> Vec<Vec<usize>> {
-        groups(changes, most_keys)
+    let sizes = |changes: &[Change], max_keys| -> Vec<Vec<usize>> {
+        groups(changes, max_keys)
             .iter()
             .map(|group| group.iter().map(Batch::len).collect())
             .collect()
     };
-    assert_eq!(
-        sizes(&changes(MOST_SAVED + 1, 1), MOST_SAVED / 2),
-        [vec![MOST_SAVED / 2; 2], vec![1]]
-    );
-    assert_eq!(sizes(&changes(3, MOST_BYTES / 2), 1), [vec![1, 1], vec![1]]);
+    assert_eq!(sizes(&changes(MAX_SAVED + 1, 1), MAX_SAVED / 2), [vec![MAX_SAVED / 2; 2], vec![1]]);
+    assert_eq!(sizes(&changes(3, MAX_BYTES / 2), 1), [vec![1, 1], vec![1]]);
     let twice = [change(&["a"], 1), change(&["b"], 1), change(&["a"], 1)];
     assert_eq!(sizes(&twice, 1), [vec![1, 1], vec![1]]);
 }

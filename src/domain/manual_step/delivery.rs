@@ -4,7 +4,7 @@ use crate::domain::record::{Content, Json, Response, decode, json_prefix};
 use crate::domain::schema::{Keeps, Numbers, Schema};
 
 /// The most bytes of a body that a message shows.
-const MOST_SHOWN: usize = 60;
+const MAX_SHOWN: usize = 60;
 
 /// The response that clients get, as far as the schema describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -202,8 +202,8 @@ pub(super) fn shown(body: &[u8]) -> String {
     if body.is_empty() {
         return "empty".to_owned();
     }
-    let start = &body[..body.len().min(MOST_SHOWN)];
-    let rest = if body.len() > MOST_SHOWN { "..." } else { "" };
+    let start = &body[..body.len().min(MAX_SHOWN)];
+    let rest = if body.len() > MAX_SHOWN { "..." } else { "" };
     format!("`{}{rest}`", start.escape_ascii())
 }
 

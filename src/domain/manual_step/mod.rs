@@ -1,4 +1,4 @@
-//! Steps that an operator performs in a worker's place: which records they apply to, and what they
+//! Steps that an operator executes in a worker's place: which records they apply to, and what they
 //! do.
 
 mod complete;
