@@ -2,13 +2,14 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::io;
+use std::{io, mem};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use serde::Serialize;
 use serde::ser::SerializeMap as _;
-use serde::{Serialize, Serializer};
 use serde_json::Value;
+use serde_json::ser::{Formatter, Serializer};
 
 use super::document::{base64_unless_text, text};
 use super::{columns, escape};
@@ -34,11 +35,15 @@ pub fn lines(records: &[Record], between: &str, reveal: bool, before: String) ->
         if index > 0 {
             json.0.extend_from_slice(between.as_bytes());
         }
+        let mut serializer = Serializer::with_formatter(&mut json, NameFormatter::default());
         // Writing to memory cannot fail.
-        let _ = serde_json::to_writer(&mut json, &RecordJson::of(record, reveal));
+        let _ = RecordJson::of(record, reveal).serialize(&mut serializer);
     }
     escape::json(String::from_utf8(json.0).unwrap_or_default())
 }
+
+/// Up to this many headers, a search for a repeated name goes through all of them.
+const FEW_HEADERS: usize = 16;
 
 /// The longest text that [`JsonBuffer`] appends without a call of memcpy.
 const SHORT: usize = 32;
@@ -72,6 +77,38 @@ impl io::Write for JsonBuffer {
     }
 
     fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Compact JSON, with the punctuation around a name in two writes. The formatter of `serde_json`
+/// makes four, for each of about 40 names per record.
+#[derive(Default)]
+struct NameFormatter {
+    /// True from the beginning of a name to its end.
+    is_name: bool,
+}
+
+impl Formatter for NameFormatter {
+    fn begin_object_key<W: io::Write + ?Sized>(
+        &mut self,
+        writer: &mut W,
+        is_first: bool,
+    ) -> io::Result<()> {
+        self.is_name = true;
+        writer.write_all(if is_first { b"\"" } else { b",\"" })
+    }
+
+    fn begin_string<W: io::Write + ?Sized>(&mut self, writer: &mut W) -> io::Result<()> {
+        if self.is_name { Ok(()) } else { writer.write_all(b"\"") }
+    }
+
+    fn end_string<W: io::Write + ?Sized>(&mut self, writer: &mut W) -> io::Result<()> {
+        let is_name = mem::take(&mut self.is_name);
+        writer.write_all(if is_name { b"\":" } else { b"\"" })
+    }
+
+    fn begin_object_value<W: io::Write + ?Sized>(&mut self, _: &mut W) -> io::Result<()> {
         Ok(())
     }
 }
@@ -284,17 +321,26 @@ impl ResponseJson {
 
 impl Serialize for HeadersJson {
     /// A header that occurs several times is one entry with several values, where it occurs first.
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // A response may have very many headers, so a map finds the earlier ones.
-        let mut places: HashMap<&str, usize> = HashMap::with_capacity(self.headers.len());
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut each: Vec<(&str, Vec<&str>)> = Vec::with_capacity(self.headers.len());
+        // A response may have very many headers, so that beyond a few a map finds the earlier ones.
+        let mut places: HashMap<&str, usize> = HashMap::new();
+        let has_map = self.headers.len() > FEW_HEADERS;
         for (name, value) in &self.headers {
-            let hidden = !self.reveal && is_secret_header(name);
-            let place = *places.entry(name).or_insert(each.len());
+            let known = if has_map {
+                places.get(name.as_str()).copied()
+            } else {
+                each.iter().position(|(known, _)| known == name)
+            };
+            let place = known.unwrap_or(each.len());
             if place == each.len() {
-                each.push((name, Vec::new()));
+                each.push((name, Vec::with_capacity(1)));
+                if has_map {
+                    places.insert(name, place);
+                }
             }
             // The name stays, so that a reader knows that the header is there.
+            let hidden = !self.reveal && is_secret_header(name);
             each[place].1.push(if hidden { HIDDEN } else { value.as_str() });
         }
         let mut map = serializer.serialize_map(Some(each.len()))?;
@@ -302,5 +348,51 @@ impl Serialize for HeadersJson {
             map.serialize_entry(name, values)?;
         }
         map.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::record::TimeLeft;
+    use crate::domain::samples::{record, text};
+
+    /// An object of this many headers, with names that JSON escapes, a name that occurs twice in
+    /// other letters, and lists.
+    fn stored(headers: usize) -> Record {
+        let mut names = String::from(r#""A\"b,:":["x"],"a\"b,:":["y","z"],"Set-Cookie":["s=1"]"#);
+        for number in 0..headers {
+            names.push_str(&format!(r#","X-{number}":["{number}"]"#));
+        }
+        let value = format!(
+            r#"{{"status":1,"response":{{"StatusCode":201,"Header":{{{names}}},"Body":"e30="}}}}"#
+        );
+        record("go-chi", &[(text(value), TimeLeft::Millis(60_000))])
+    }
+
+    #[test]
+    fn a_line_is_what_serde_json_writes() {
+        for headers in [0, 40] {
+            let record = stored(headers);
+            let expected = serde_json::to_string(&RecordJson::of(&record, false)).unwrap();
+            let records = [record.clone(), record];
+            let lines = lines(&records, "\n", false, String::new());
+            assert_eq!(lines, format!("{expected}\n{expected}"));
+        }
+    }
+
+    #[test]
+    fn repeated_headers_are_one_entry_however_many_headers_there_are() {
+        let pairs = |count: usize| {
+            let mut headers = vec![("b".to_owned(), "1".to_owned())];
+            headers.extend((0..count).map(|number| (format!("x-{number}"), String::new())));
+            headers.push(("b".to_owned(), "2".to_owned()));
+            HeadersJson { headers, reveal: false }
+        };
+        for count in [0, 40] {
+            let json = serde_json::to_value(pairs(count)).unwrap();
+            assert_eq!(json["b"], serde_json::json!(["1", "2"]), "{count}");
+            assert_eq!(json.as_object().unwrap().len(), count + 1);
+        }
     }
 }

@@ -15,7 +15,7 @@ mod tests;
 mod views;
 
 use self::fields::{FieldSource, decode_fields};
-use self::fit::{Fit, fits};
+use self::fit::{Fit, fits, is_rejected};
 use self::views::Views;
 use super::json::Json;
 use super::observation::{Content, Observation};
@@ -114,6 +114,9 @@ impl TestedFormats {
             return None;
         }
         let conformance = Conformance::of(schema, format, source.document, source.whole);
+        if is_rejected(format, source.document, &conformance) {
+            return None;
+        }
         match (fit, conformance) {
             (Fit::Yes, Conformance::Deviates(deviation)) => {
                 if self.deviating.is_none() {
@@ -312,7 +315,10 @@ fn may_become_distinctive(
             continue;
         };
         let conformance = Conformance::of(schema, format, source.document, source.whole);
-        if fits(format, source) != Fit::No && !conformance.deviates() {
+        if fits(format, source) != Fit::No
+            && !conformance.deviates()
+            && !is_rejected(format, source.document, &conformance)
+        {
             return true;
         }
     }

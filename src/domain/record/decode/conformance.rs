@@ -104,7 +104,7 @@ pub(super) fn is_mistyped(format: &ValueFormat, document: &Json<'_>) -> bool {
 
 /// How an object deviates from the fields that the schema lists, on this level or below. With
 /// `whole` false no field counts as missing, because the unread rest of the value may contain it.
-pub(super) fn deviation(
+fn deviation(
     closed: &ClosedFields,
     level: usize,
     object: &Json<'_>,

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::conformance::{deviation, is_mistyped};
+use super::conformance::{Conformance, is_mistyped};
 use super::fields::FieldSource;
 use crate::domain::record::Json;
 use crate::domain::schema::{Encoding, ValueFormat};
@@ -17,7 +17,8 @@ pub(super) enum Fit {
     No,
 }
 
-/// Tests a value against a format.
+/// Tests a value against a format. The fields of a strict format are tested by
+/// [`is_rejected`] as well.
 pub(super) fn fits(format: &ValueFormat, source: FieldSource<'_>) -> Fit {
     let FieldSource { head, whole, document, hash: _ } = source;
     if let Some(equals) = &format.tests.equals {
@@ -26,28 +27,38 @@ pub(super) fn fits(format: &ValueFormat, source: FieldSource<'_>) -> Fit {
     let Some(document) = document else {
         return Fit::from_test(begins_as(format.encoding(), head));
     };
-    if let Some(closed) = &format.closed
-        && closed.is_strict
-        && (deviation(closed, 0, document, whole).is_some() || is_mistyped(format, document))
-    {
-        return Fit::No;
-    }
     let missing = if whole { Fit::No } else { Fit::Open };
     let mut fit = Fit::Yes;
-    for path in &format.tests.has {
-        if document.pointer(path).is_none() {
-            fit = fit.max(missing);
-        }
-    }
+    // These come first, because they tell the formats of a schema apart.
     for (path, wanted) in &format.tests.fields {
         let field_fit = match document.pointer(path) {
             None => missing,
             Some(found) if !whole && is_beginning(&found, wanted) => Fit::Open,
             Some(found) => Fit::from_test(is_equal(&found, wanted)),
         };
+        if field_fit == Fit::No {
+            return Fit::No;
+        }
         fit = fit.max(field_fit);
     }
+    for path in &format.tests.has {
+        if document.pointer(path).is_none() {
+            fit = fit.max(missing);
+        }
+    }
     fit
+}
+
+/// True if the service rejects a value that passes the tests of a strict format, because its fields
+/// or their types are not those that it writes.
+pub(super) fn is_rejected(
+    format: &ValueFormat,
+    document: Option<&Json<'_>>,
+    conformance: &Conformance,
+) -> bool {
+    let is_strict = format.closed.as_ref().is_some_and(|closed| closed.is_strict);
+    let Some(document) = document else { return false };
+    is_strict && (conformance.deviates() || is_mistyped(format, document))
 }
 
 impl Fit {
