@@ -2,14 +2,12 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::{io, mem};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 use serde::ser::SerializeMap as _;
 use serde_json::Value;
-use serde_json::ser::{Formatter, Serializer};
 
 use super::document::{base64_unless_text, text};
 use super::{columns, escape};
@@ -28,35 +26,47 @@ const LINE: usize = 768;
 /// Records as [`RecordJson`] lines in one text, with `between` between two of them. This is much
 /// cheaper than one text per record. The text reuses the memory of `before`.
 pub fn lines(records: &[Record], between: &str, reveal: bool, before: String) -> String {
-    let mut json = JsonBuffer(before.into_bytes());
-    json.0.clear();
-    json.0.reserve(records.len() * LINE);
+    let mut json = before.into_bytes();
+    json.clear();
+    json.reserve(records.len() * LINE);
     for (index, record) in records.iter().enumerate() {
         if index > 0 {
-            json.0.extend_from_slice(between.as_bytes());
+            json.extend_from_slice(between.as_bytes());
         }
-        let mut serializer = Serializer::with_formatter(&mut json, NameFormatter::default());
         // Writing to memory cannot fail.
-        let _ = RecordJson::of(record, reveal).serialize(&mut serializer);
+        let _ = serde_json::to_writer(writer_to(&mut json), &RecordJson::of(record, reveal));
     }
-    escape::json(String::from_utf8(json.0).unwrap_or_default())
+    escape::json(String::from_utf8(json).unwrap_or_default())
 }
 
 /// Up to this many headers, a search for a repeated name goes through all of them.
 const FEW_HEADERS: usize = 16;
 
-/// The longest text that [`JsonBuffer`] appends without a call of memcpy.
-const SHORT: usize = 32;
+/// The writer that appends JSON to a text.
+#[cfg(not(target_env = "musl"))]
+fn writer_to(json: &mut Vec<u8>) -> &mut Vec<u8> {
+    json
+}
 
-/// A text that JSON is written to.
+/// The writer that appends JSON to a text.
+#[cfg(target_env = "musl")]
+fn writer_to(json: &mut Vec<u8>) -> ShortCopies<'_> {
+    ShortCopies(json)
+}
+
+/// Appends short texts without a call of memcpy.
 ///
 /// The serializer writes every quotation mark, name and comma by itself, about 45 short texts per
-/// record. Half of the calls of memcpy of a list were for these, and the memcpy of musl, in the
-/// static binary, takes about 20 ns to begin.
-struct JsonBuffer(Vec<u8>);
+/// record. The memcpy of musl, in the static binary, takes about 20 ns to begin, so that most of
+/// the time of a list would be spent there. With that of glibc, plain copies are the faster ones.
+#[cfg(target_env = "musl")]
+struct ShortCopies<'a>(&'a mut Vec<u8>);
 
-impl io::Write for JsonBuffer {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+#[cfg(target_env = "musl")]
+impl std::io::Write for ShortCopies<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        /// The longest text that is copied without memcpy.
+        const SHORT: usize = 32;
         if bytes.len() > SHORT {
             self.0.extend_from_slice(bytes);
             return Ok(bytes.len());
@@ -76,39 +86,7 @@ impl io::Write for JsonBuffer {
         Ok(bytes.len())
     }
 
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-/// Compact JSON, with the punctuation around a name in two writes. The formatter of `serde_json`
-/// makes four, for each of about 40 names per record.
-#[derive(Default)]
-struct NameFormatter {
-    /// True from the beginning of a name to its end.
-    is_name: bool,
-}
-
-impl Formatter for NameFormatter {
-    fn begin_object_key<W: io::Write + ?Sized>(
-        &mut self,
-        writer: &mut W,
-        is_first: bool,
-    ) -> io::Result<()> {
-        self.is_name = true;
-        writer.write_all(if is_first { b"\"" } else { b",\"" })
-    }
-
-    fn begin_string<W: io::Write + ?Sized>(&mut self, writer: &mut W) -> io::Result<()> {
-        if self.is_name { Ok(()) } else { writer.write_all(b"\"") }
-    }
-
-    fn end_string<W: io::Write + ?Sized>(&mut self, writer: &mut W) -> io::Result<()> {
-        let is_name = mem::take(&mut self.is_name);
-        writer.write_all(if is_name { b"\":" } else { b"\"" })
-    }
-
-    fn begin_object_value<W: io::Write + ?Sized>(&mut self, _: &mut W) -> io::Result<()> {
+    fn flush(&mut self) -> std::io::Result<()> {
         Ok(())
     }
 }
