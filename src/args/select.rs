@@ -16,6 +16,7 @@ use crate::domain::select::selection::Selection;
 use crate::domain::select::status_class::StatusClass;
 use crate::exit::CommandError;
 use crate::render::escape;
+use crate::session::Session;
 
 /// The options that select records, if locks and results are searched.
 #[derive(Debug, Clone, Default, Args)]
@@ -92,11 +93,26 @@ pub(crate) struct FilterArgs {
 }
 
 impl SelectArgs {
-    /// The filters of the options. They also select findings that follow from a schema's defaults.
+    /// The filters of the options, for a scan of the catalog's schemas. They also select findings
+    /// that follow from a schema's defaults.
+    ///
+    /// # Errors
+    /// Usage: an invalid glob, an empty text, or a filter by a field that no schema describes.
+    pub(crate) fn selection(
+        &self,
+        session: &mut Session,
+        catalog: &Catalog,
+    ) -> Result<Selection, CommandError> {
+        let selection = self.selection_of_snapshot()?;
+        check_fields(session, &selection, catalog)?;
+        Ok(selection)
+    }
+
+    /// The filters of the options, for a snapshot, whose records have all fields of their schemas.
     ///
     /// # Errors
     /// Usage: an invalid glob, or an empty text.
-    pub(crate) fn selection(&self) -> Result<Selection, CommandError> {
+    pub(crate) fn selection_of_snapshot(&self) -> Result<Selection, CommandError> {
         if let Some(text) = &self.body_contains
             && text.as_bytes().trim_ascii().is_empty()
         {
@@ -111,7 +127,7 @@ impl SelectArgs {
             statuses: self.status.clone(),
             body_contains: self.body_contains.as_ref().map(bytes),
             findings: self.finding.clone(),
-            ..self.filter.selection()?
+            ..self.filter.unchecked_selection()?
         })
     }
 
@@ -129,7 +145,17 @@ impl SelectArgs {
 
 impl FilterArgs {
     /// As [`SelectArgs::selection`].
-    pub(crate) fn selection(&self) -> Result<Selection, CommandError> {
+    pub(crate) fn selection(
+        &self,
+        session: &mut Session,
+        catalog: &Catalog,
+    ) -> Result<Selection, CommandError> {
+        let selection = self.unchecked_selection()?;
+        check_fields(session, &selection, catalog)?;
+        Ok(selection)
+    }
+
+    fn unchecked_selection(&self) -> Result<Selection, CommandError> {
         for (option, pattern) in [
             ("--match", &self.key_glob),
             ("--owner", &self.owner),
@@ -190,6 +216,45 @@ impl FilterArgs {
             part"
         ))
     }
+}
+
+/// Notes which of the named schemas do not describe a field of a filter: none of their records is
+/// selected, whatever the service stores.
+///
+/// # Errors
+/// Usage: no schema describes the field. An empty result would say that there are no such records.
+fn check_fields(
+    session: &mut Session,
+    selection: &Selection,
+    catalog: &Catalog,
+) -> Result<(), CommandError> {
+    let schemas = catalog.scanned();
+    for (option, field) in selection.field_options() {
+        let mut without = Vec::new();
+        for schema in &schemas {
+            if !schema.describes(field) && !without.contains(&schema.name) {
+                without.push(schema.name.clone());
+            }
+        }
+        let has_field = schemas.iter().any(|schema| schema.describes(field));
+        let names = without.join(", ");
+        if !has_field && !schemas.is_empty() {
+            let one = if without.len() == 1 { "schema" } else { "schemas" };
+            return Err(CommandError::usage(format!(
+                "{option} can select no record, because the {one} {names} has no field `{field}`"
+            ))
+            .hint(format!(
+                "if the service stores it, describe it in `fields` of schema.toml; otherwise leave \
+                {option} out"
+            )));
+        }
+        if catalog.names_schemas() && !without.is_empty() {
+            session.ui.note(&format!(
+                "{option} selects no record of {names}, whose schema has no field `{field}`"
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn bytes(text: &OsString) -> Vec<u8> {

@@ -81,7 +81,7 @@ pub struct Args {
 pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let catalog = session.catalog(&args.schemas)?;
     let sought = args.alarms.sought(&session.settings, args.thresholds.clone(), &catalog)?;
-    let selection = args.filter.selection()?;
+    let selection = args.filter.selection(session, &catalog)?;
     let reader = session.connect_reader().await?.scanning(args.scan.scan_options());
     let interrupt = Interrupt::listen()?;
     // Only a long beginning shows whether a long value can be decoded. Other findings are about
@@ -126,7 +126,9 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let (members, are_all) = catalog.schemas_of_members();
     if !members.is_empty() {
         let message = format!("the records of {} are members of a Redis key", members.join(", "));
-        if are_all && health.gap.is_none() {
+        // The option asks about these schemas, so the answer cannot be OK.
+        let are_asked = members.iter().any(|name| args.schemas.schema.contains(name));
+        if (are_all || are_asked) && health.gap.is_none() {
             health.gap = Some(format!("{message}, which this command does not check"));
         } else {
             session.ui.note(&format!("{message} and were not checked"));
@@ -156,10 +158,10 @@ fn named(session: &Session, catalog: &Catalog, args: &SchemaArgs) -> Option<Chec
     if !catalog.names_schemas() {
         return None;
     }
-    // Skipped schemas are not named, and a schema with several prefixes is named once.
-    let mut schemas: Vec<String> =
-        catalog.scanned().iter().map(|schema| schema.name.clone()).collect();
-    schemas.dedup();
+    // Schemas that are not checked are not named, and a schema with several prefixes is named once.
+    let mut schemas = catalog.scanned_names();
+    let (members, _) = catalog.schemas_of_members();
+    schemas.retain(|name| !members.contains(name));
     let mut named_by = None;
     if args.schema.is_empty() {
         named_by = session.settings.context_name().map(str::to_owned);

@@ -62,7 +62,7 @@ pub struct Args {
 }
 
 pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
-    let selection = args.select.selection()?;
+    let selection = args.select.selection_of_snapshot()?;
     if selection.reads_bodies() {
         return Err(CommandError::usage("--body-contains: a snapshot does not contain bodies")
             .hint("list both snapshots with --body-contains, and compare those lists")

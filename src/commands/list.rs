@@ -92,7 +92,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         .hint("add `-o name`")
         .into());
     }
-    let selection = args.select.selection()?;
+    let selection = args.select.selection(session, &catalog)?;
     let is_table = matches!(args.show.output, Format::Text | Format::Wide);
     let watch = Watch::of(session, &args.follow, is_table)?.map(Watch::scanning);
     check_watch(&args, watch.as_ref(), &selection)?;

@@ -178,7 +178,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     // What the options and the file alone can refuse is refused before the first connection.
     let chosen = ChosenLocks::of(&args, session)?;
     let catalog = checked_catalog(session, &args)?;
-    let selection = args.filter.selection()?;
+    let selection = args.filter.selection(session, &catalog)?;
     let writer = if dry_run { None } else { Some(session.connect_writer(confirm_args).await?) };
     let interrupt = Interrupt::listen()?;
     let mut reader = session.connect_reader().await?.scanning(scan_options);
@@ -281,7 +281,7 @@ fn checked_catalog(session: &mut Session, args: &Args) -> Result<Catalog> {
         return Err(stop.into());
     }
     check_members(session, &catalog)?;
-    let selection = args.filter.selection()?;
+    let selection = args.filter.selection(session, &catalog)?;
     let key_glob = selection.key_glob.as_deref();
     let names_keys = args.from.is_some() || args.keys.are_given();
     check_narrow(&catalog, &args.schemas, key_glob, names_keys, false)?;

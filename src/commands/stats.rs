@@ -125,7 +125,7 @@ async fn figures(session: &mut Session, args: &Args) -> Result<Exit> {
             .hint("name one with --schema")
             .into());
     }
-    let mut selection = args.select.selection()?;
+    let mut selection = args.select.selection(session, &catalog)?;
     // A record of unknown owner or status belongs to no group.
     match args.by {
         ByArg::Owner => selection.known.insert(ValueField::Owner),

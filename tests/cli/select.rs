@@ -189,3 +189,54 @@ fn an_empty_text_chooses_nothing() {
     }
     assert_eq!(server.keys(), before);
 }
+
+/// Rule: a filter by a field that no schema describes selects nothing, which does not mean that
+/// there are no such records.
+#[test]
+fn a_filter_by_a_field_that_no_schema_describes_is_refused() {
+    let server = Server::start();
+    server.set("idempotency:m-1", "completed", 60_000);
+    server.set(
+        "idem:x-1",
+        r#"{"status":"COMPLETED","statusCode":201,"headers":{},"body":1}"#,
+        60_000,
+    );
+    for (option, value, field) in [
+        ("--status", "2xx", "status"),
+        ("--fingerprint", "ab*", "fingerprint"),
+        ("--owner", "w-*", "owner"),
+        ("--body-contains", "ch_1", "body"),
+    ] {
+        for command in [&["list"][..], &["stats"], &["purge", "--yes"], &["duplicates"]] {
+            let schema = ["--schema", "go-middleware-v1", option, value];
+            let run = server.idemctl(&[command, &schema[..]].concat());
+            let because = format!(
+                "{option} can select no record, because the schema go-middleware-v1 has no field \
+                `{field}`"
+            );
+            run.exits(2).says(&because);
+        }
+    }
+    for (command, exit) in [(&["check"][..], 3), (&["sweep", "--orphaned"], 2)] {
+        let run =
+            server.idemctl(&[command, &["--schema", "go-middleware-v1", "--owner", "w"]].concat());
+        assert!(run.exits(exit).all().contains("has no field `owner`"));
+    }
+    // One of the named schemas has the field.
+    let run = server.idemctl(&[
+        "list",
+        "--schema",
+        "express,go-middleware-v1",
+        "--status",
+        "201",
+        "-o",
+        "name",
+    ]);
+    run.exits(0)
+        .shows("x-1")
+        .says("--status selects no record of go-middleware-v1, whose schema has no field `status`");
+    // Without names, most schemas are not in use.
+    let run = server.idemctl(&["list", "--status", "201", "-o", "name"]);
+    assert!(!run.exits(0).stderr.contains("has no field"));
+    assert_eq!(server.send::<i64>(&[b"EXISTS", b"idempotency:m-1"]), 1);
+}

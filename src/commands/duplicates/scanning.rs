@@ -48,7 +48,7 @@ pub(super) async fn read(
     catalog: &Catalog,
     reader: RecordReader,
 ) -> Result<ReadServer> {
-    let selection = args.select.selection()?;
+    let selection = args.select.selection(session, catalog)?;
     let interrupt = Interrupt::listen()?;
     // The filter by body needs whole bodies.
     let head =

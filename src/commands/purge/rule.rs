@@ -127,7 +127,7 @@ impl PurgeRule {
         let selection = Selection {
             states: args.states()?,
             finding_evidence: Evidence::Stated,
-            ..args.select.selection()?
+            ..args.select.selection(session, &catalog)?
         };
         let thresholds = thresholds.thresholds();
         // A body is searched to its end, and only a long beginning shows whether a long value

@@ -128,8 +128,10 @@ impl Orphans {
             Thresholds { overdue_ms: args.older_than.map(age::millis), ..Thresholds::default() };
         let min_bytes =
             if sought.contains(&FindingCode::Unreadable) { LONG_HEAD_BYTES } else { LOCK_BYTES };
-        let selection =
-            Selection { finding_evidence: Evidence::Stated, ..args.filter.selection()? };
+        let selection = Selection {
+            finding_evidence: Evidence::Stated,
+            ..args.filter.selection(session, &catalog)?
+        };
         let mut needed_fields = selection.needed_fields();
         if sought.contains(&FindingCode::Overdue) {
             needed_fields.insert(ValueField::Time);

@@ -1,7 +1,7 @@
 //! The response that the operator gives, checked against the fields that the schema's results
 //! store.
 
-use super::delivery::{changed_number, shown};
+use super::delivery::{MAX_DEPTH, changed_number, is_too_deep, shown};
 use crate::domain::record::{Response, packed};
 use crate::domain::schema::{Encoding, HeadersAs, Keeps, Schema};
 
@@ -63,6 +63,15 @@ impl ResponseInput {
                     schema.name
                 ),
                 Some("pass a number that a double has, or text if the client takes text"),
+            );
+        }
+        if keeps.body && is_json && is_too_deep(body) {
+            return misfit(
+                format!(
+                    "the body is nested deeper than {MAX_DEPTH} levels, which not every JSON library \
+                    reads, so that retries may fail with it"
+                ),
+                None,
             );
         }
         if keeps.body

@@ -369,6 +369,13 @@ impl Schema {
         self.write.keeps_fingerprint() || self.compares_payloads()
     }
 
+    /// True if a value format has this field of `fields`.
+    pub(crate) fn describes(&self, field: &str) -> bool {
+        self.values
+            .iter()
+            .any(|format| format.fields.pointers().any(|(described, _)| described == field))
+    }
+
     /// The steps that the schema describes, in the order of a record's life.
     pub fn steps(&self) -> impl Iterator<Item = &Step> {
         [&self.begin, &self.renew, &self.complete, &self.release].into_iter().flatten()

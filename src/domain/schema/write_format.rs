@@ -51,11 +51,14 @@ pub struct WriteFormat {
 }
 
 /// The placeholders that represent a time.
-pub(super) const TIMES: [Placeholder; 13] = [
+pub(super) const TIMES: [Placeholder; 16] = [
     Placeholder::Now,
     Placeholder::NowMilliseconds,
     Placeholder::NowSeconds,
     Placeholder::NowRfc3339,
+    Placeholder::NowIsoformat,
+    Placeholder::ExpiresIsoformat(TtlOf::Lock),
+    Placeholder::ExpiresIsoformat(TtlOf::Result),
     Placeholder::NowTicks,
     Placeholder::Expires(TtlOf::Lock, Timestamp::Seconds),
     Placeholder::Expires(TtlOf::Lock, Timestamp::Milliseconds),

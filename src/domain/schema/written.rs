@@ -599,7 +599,7 @@ fn unit_of(word: &str) -> Option<&'static str> {
     match word {
         "now" | "now_ms" => Some("ms"),
         "now_s" => Some("s"),
-        "now_rfc3339" => Some("rfc3339"),
+        "now_rfc3339" | "now_isoformat" => Some("rfc3339"),
         "now_ticks" => Some("ticks"),
         _ => None,
     }

@@ -84,6 +84,25 @@ impl Selection {
         needed
     }
 
+    /// The options of the filters that need a field of the value, each with the field's name in
+    /// `fields` of a schema.
+    pub(crate) fn field_options(&self) -> Vec<(&'static str, &'static str)> {
+        let mut options = Vec::new();
+        if self.owner_glob.is_some() {
+            options.push(("--owner", "owner"));
+        }
+        if self.fingerprint_glob.is_some() {
+            options.push(("--fingerprint", "fingerprint"));
+        }
+        if !self.statuses.is_empty() {
+            options.push(("--status", "status"));
+        }
+        if self.body_contains.is_some() {
+            options.push(("--body-contains", "body"));
+        }
+        options
+    }
+
     /// Whether all filters accept the record.
     pub(crate) fn selects(&self, record: &Record) -> Selected {
         // Missing evidence matters only for records that all other filters accept.

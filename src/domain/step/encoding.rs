@@ -1,6 +1,7 @@
 //! How services in different languages encode the parts of a response.
 
 use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Map, Value};
 
@@ -123,22 +124,37 @@ pub(super) fn timestamp(ms: u64, unit: Timestamp) -> Vec<u8> {
         Timestamp::Seconds => (ms / 1_000).to_string().into_bytes(),
         Timestamp::Ticks => ticks::from_ms(ms).to_string().into_bytes(),
         Timestamp::Rfc3339 => {
-            // RFC 3339 has no year after 9999.
-            let time = std::time::UNIX_EPOCH
-                + std::time::Duration::from_millis(ms.min(253_402_300_799_000));
-            humantime::format_rfc3339_millis(time).to_string().into_bytes()
+            humantime::format_rfc3339_millis(system_time(ms)).to_string().into_bytes()
         }
     }
 }
 
+/// A time as `datetime.isoformat()` of Python writes it in UTC: with microseconds unless they are
+/// 0, and with an offset, because Python before 3.11 does not read `Z`.
+pub(super) fn isoformat(ms: u64) -> Vec<u8> {
+    let time = system_time(ms);
+    let text = if ms.is_multiple_of(1_000) {
+        humantime::format_rfc3339_seconds(time).to_string()
+    } else {
+        humantime::format_rfc3339_micros(time).to_string()
+    };
+    text.replace('Z', "+00:00").into_bytes()
+}
+
+/// The time this many milliseconds after the epoch, but before the year 10000, which neither RFC
+/// 3339 nor Python has.
+fn system_time(ms: u64) -> SystemTime {
+    UNIX_EPOCH + Duration::from_millis(ms.min(253_402_300_799_000))
+}
+
 /// A TTL for `EX`, which takes whole seconds. It is rounded up, so that no lock ends early and no
 /// TTL is 0.
-pub(super) fn whole_seconds(ttl: std::time::Duration) -> Vec<u8> {
+pub(super) fn whole_seconds(ttl: Duration) -> Vec<u8> {
     ttl.as_millis().div_ceil(1000).to_string().into_bytes()
 }
 
 /// A TTL for `PX`, which takes whole milliseconds. It is rounded up, so that no TTL is 0.
-pub(super) fn milliseconds(ttl: std::time::Duration) -> Vec<u8> {
+pub(super) fn milliseconds(ttl: Duration) -> Vec<u8> {
     ttl.as_nanos().div_ceil(1_000_000).to_string().into_bytes()
 }
 
@@ -164,8 +180,15 @@ mod tests {
 
     #[test]
     fn seconds_are_rounded_up() {
-        assert_eq!(whole_seconds(std::time::Duration::from_millis(1)), b"1");
-        assert_eq!(whole_seconds(std::time::Duration::from_millis(30_000)), b"30");
+        assert_eq!(whole_seconds(Duration::from_millis(1)), b"1");
+        assert_eq!(whole_seconds(Duration::from_millis(30_000)), b"30");
+    }
+
+    /// From Python 3.11: `datetime.fromtimestamp(ms / 1000, timezone.utc).isoformat()`.
+    #[test]
+    fn times_are_as_python_writes_them() {
+        assert_eq!(isoformat(1_795_795_382_675), b"2026-11-27T16:03:02.675000+00:00");
+        assert_eq!(isoformat(1_795_795_382_000), b"2026-11-27T16:03:02+00:00");
     }
 
     #[test]

@@ -10,7 +10,8 @@ use serde_json::Value;
 
 use super::StepReply;
 use super::encoding::{
-    compact_json, escape_html, header_lists, headers, milliseconds, timestamp, whole_seconds,
+    compact_json, escape_html, header_lists, headers, isoformat, milliseconds, timestamp,
+    whole_seconds,
 };
 use super::kept;
 use super::reply::{ReplyMatch, ReplyMatcher};
@@ -480,8 +481,10 @@ impl<'a> StepInputs<'a> {
             Placeholder::Now | Placeholder::NowMilliseconds => self.now_ms.to_string().into_bytes(),
             Placeholder::NowSeconds => timestamp(self.now_ms, Timestamp::Seconds),
             Placeholder::NowRfc3339 => timestamp(self.now_ms, Timestamp::Rfc3339),
+            Placeholder::NowIsoformat => isoformat(self.now_ms),
             Placeholder::NowTicks => timestamp(self.now_ms, Timestamp::Ticks),
             Placeholder::Expires(of, unit) => timestamp(self.expires_ms(of), unit),
+            Placeholder::ExpiresIsoformat(of) => isoformat(self.expires_ms(of)),
             Placeholder::ContentType => match response.content_type() {
                 Some(content_type) => self.json(Value::from(content_type)),
                 None => self.json(Value::Null),
