@@ -1,6 +1,8 @@
 //! Fields that lie far into a value: commands read until they find them, and say which they did not
 //! find.
 
+use serde_json::json;
+
 use crate::support::{FOREVER, Server};
 
 const DAY: u64 = 86_400_000;
@@ -132,4 +134,50 @@ fn a_value_without_expiry_that_is_too_long_to_tell_is_named_and_never_swept() {
     assert!(server.get("order-1").is_some());
     let check = server.idemctl(&[&["check"], &options[..]].concat()).exits(1);
     assert!(check.text().contains("WARNING"), "{}", check.text());
+}
+
+/// A service whose results have all fields of its locks, and two more.
+const ORDERS: &str = r#"format = 2
+name = "orders"
+keys = { record = "order-{key}" }
+ttl = { lock = "24h", result = "24h" }
+
+[[value]]
+name = "done"
+required = ["/request/url", "/response/code", "/response/text"]
+state = "completed"
+fields = { status = "/response/code", body = "/response/text" }
+
+[[value]]
+name = "running"
+required = ["/request/url"]
+state = "in-progress"
+"#;
+
+/// Rule: the beginning of a value has no format while its rest can still show another one.
+#[test]
+fn formats_that_only_late_fields_distinguish_are_not_confused() {
+    for length in [10, 100, 5_000] {
+        let url = "u".repeat(length);
+        let lock = format!(r#"{{"request":{{"url":"{url}"}}}}"#);
+        let result =
+            format!(r#"{{"request":{{"url":"{url}"}},"response":{{"code":201,"text":"ok"}}}}"#);
+        let server = Server::holding(&[("order-a", lock, FOREVER), ("order-b", result, DAY)]);
+        server.describe("orders", &[("schema.toml", ORDERS)]);
+        let of = |words: &[&str]| server.idemctl(&[words, &["--schema", "orders"]].concat());
+        for (state, key) in [("in-progress", "a"), ("completed", "b")] {
+            let (keys, _) = listed(&server, &["--schema", "orders", "--state", state]);
+            assert_eq!(keys, [key], "{state} {length}");
+        }
+        let stats = of(&["stats", "-o", "json"]).exits(0).json();
+        let rows = stats["rows"].as_array().unwrap();
+        let states: Vec<_> = rows.iter().map(|row| (&row["state"], &row["records"])).collect();
+        assert_eq!(states, [(&json!("completed"), &json!(1)), (&json!("in-progress"), &json!(1))]);
+        of(&["check"]).exits(2).shows("CRITICAL - 1 orphaned lock");
+        let purge = of(&["purge", "--state", "completed", "--yes"]).exits(0);
+        purge.says("1 of 1 record purged");
+        of(&["sweep", "--orphaned", "--grace", "0s", "--yes"])
+            .exits(0)
+            .says("Swept: 1 of 1 lock done");
+    }
 }

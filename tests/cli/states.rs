@@ -1,6 +1,6 @@
 //! Records that are neither locks nor responses: stored failures and released locks.
 
-use crate::support::{Run, Server};
+use crate::support::{FOREVER, Run, Server};
 
 /// A hash with a number for its state, as some libraries for .NET keep it. A request takes over a
 /// released record and a failed one.
@@ -319,4 +319,20 @@ fn a_lock_beside_a_failure_is_held() {
     let sweep = ["sweep", "--include", "leftover-lock", "--schema", "rt", "--yes"];
     server.idemctl(&sweep);
     assert_eq!(server.send::<i64>(&[b"EXISTS", b"rt:lock:a"]), 1);
+}
+
+/// Rule: a lock that the next request takes over blocks nobody, whether it expires or not.
+#[test]
+fn a_lock_that_rejects_nobody_is_not_called_stuck() {
+    // Powertools for TypeScript takes over the record of a function without a Lambda context.
+    let key = "orders-prod#cMzsAbCdEfGhIjKlMnOpQg==";
+    let value = r#"{"status":"INPROGRESS","expiration":4000000000}"#;
+    let server = Server::holding(&[(key, value, FOREVER)]);
+    let schema = ["--schema", "powertools-typescript"];
+    let page = server.idemctl(&[&["inspect", key], &schema[..]].concat()).exits(0);
+    page.shows("executes the operation");
+    assert!(!page.text().contains("no-expiry"), "{}", page.text());
+    server.idemctl(&[&["check"], &schema[..]].concat()).exits(0).shows("IDEMCTL OK");
+    let sweep = server.idemctl(&[&["sweep", "--orphaned", "--dry-run"], &schema[..]].concat());
+    sweep.exits(0).says("no orphaned locks");
 }

@@ -17,10 +17,13 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
         {
             ""
         }
-        State::InProgress if input.record.next_request.answer == Answer::Fail => {
-            ", so every retry fails indefinitely"
-        }
-        State::InProgress => ", so every retry is rejected indefinitely",
+        State::InProgress => match input.record.next_request.answer {
+            // The next request takes the lock over, so that it blocks nobody.
+            Answer::Execute => return None,
+            Answer::Fail => ", so every retry fails indefinitely",
+            Answer::Conflict | Answer::Replay => ", so every retry is rejected indefinitely",
+            Answer::Unknown => "",
+        },
         State::Completed | State::Failed => {
             ", so once the result beside it expires, every retry is rejected"
         }

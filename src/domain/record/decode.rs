@@ -68,6 +68,10 @@ pub fn decode_value(schema: &Schema, key_index: usize, content: &Content) -> Rea
         if let Some(why) = views.undecodable(format) {
             return Reading::Unreadable(why);
         }
+        // The unread rest may show that the value has a later format instead.
+        if !source.whole && may_have_rival(schema, format, &views) {
+            return Reading::Undecided;
+        }
         // The unread rest may hold the time at which the value expires.
         if format.expires_at.is_some() && !source.whole && source.expires_ms(format).is_none() {
             return Reading::Undecided;
@@ -75,6 +79,28 @@ pub fn decode_value(schema: &Schema, key_index: usize, content: &Content) -> Rea
         return Reading::Value(Box::new(decode_fields(format, index, conformance, source)));
     }
     tested.without_exact_format(schema, views)
+}
+
+/// True if the part of a value that was read may be the beginning of a rival of its format.
+fn may_have_rival(schema: &Schema, format: &ValueFormat, views: &Views<'_>) -> bool {
+    for index in &format.rivals {
+        let rival = &schema.values[*index];
+        if let Some(source) = views.source(rival)
+            && may_fit(schema, rival, source)
+        {
+            return true;
+        }
+    }
+    false
+}
+
+/// True if the part of a value that was read may be the beginning of a value of this format.
+fn may_fit(schema: &Schema, format: &ValueFormat, source: FieldSource<'_>) -> bool {
+    if fits(format, source) == Fit::No {
+        return false;
+    }
+    let conformance = Conformance::of(schema, format, source.document, source.whole);
+    !conformance.deviates() && !is_rejected(format, source.document, &conformance)
 }
 
 /// The formats at a Redis key for values of this type, with their indexes; `None` is a string.
@@ -314,11 +340,7 @@ fn may_become_distinctive(
             }
             continue;
         };
-        let conformance = Conformance::of(schema, format, source.document, source.whole);
-        if fits(format, source) != Fit::No
-            && !conformance.deviates()
-            && !is_rejected(format, source.document, &conformance)
-        {
+        if may_fit(schema, format, source) {
             return true;
         }
     }

@@ -196,6 +196,8 @@ fn resolve(
     if !found.is_empty() {
         return Err(found);
     }
+    let mut formats = symbols.values;
+    values::find_rivals(&mut formats);
     Ok(Schema {
         from_format_1,
         name: raw.name,
@@ -213,7 +215,7 @@ fn resolve(
         result_ttl,
         stated: Vec::new(),
         limited_to: None,
-        values: symbols.values,
+        values: formats,
         write,
         begin,
         complete,

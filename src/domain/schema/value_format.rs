@@ -184,6 +184,10 @@ pub struct ValueFormat {
     pub(crate) expires_at: Option<ExpiresAt>,
     /// True if every request fails while the Redis key of such a value has no TTL.
     pub(crate) needs_ttl: bool,
+    /// The indexes of the later formats at the same Redis key that only the fields of a whole value
+    /// distinguish from this one. The first that fits a whole value is its format, so that the
+    /// beginning of a value has this format only if none of them can still fit.
+    pub(crate) rivals: Vec<usize>,
 }
 
 /// The TTL that the service sets on values of one format.
@@ -212,6 +216,24 @@ impl ValueFormat {
     /// value belongs.
     pub(crate) fn is_opaque(&self) -> bool {
         !self.encoding().has_fields() && self.tests.equals.is_none()
+    }
+
+    /// True if a value that passes the tests of this format can pass those of another one, too.
+    pub(super) fn has_rival(&self, other: &Self) -> bool {
+        if self.closed.is_none() || self.key_index != other.key_index {
+            return false;
+        }
+        // A text whose format is `equals` is never cut, and opaque text is what remains if no
+        // other format fits.
+        if self.decoding != other.decoding || other.is_opaque() || other.tests.equals.is_some() {
+            return false;
+        }
+        for (path, value) in &self.tests.fields {
+            if other.tests.fields.iter().any(|(known, wanted)| known == path && wanted != value) {
+                return false;
+            }
+        }
+        true
     }
 
     /// True if a value of this format is JSON without a codec.

@@ -1,7 +1,9 @@
 //! Whether a value has exactly the fields that the schema writes.
 
+use std::borrow::Cow;
+
 use crate::domain::record::Json;
-use crate::domain::schema::{ClosedFields, Encoding, Schema, Timestamp, ValueFormat};
+use crate::domain::schema::{ClosedFields, Encoding, Level, Schema, Timestamp, ValueFormat};
 
 /// The most bytes of a field's name that a reason shows.
 const MAX_NAME: usize = 64;
@@ -22,14 +24,9 @@ pub(crate) enum Conformance {
 pub(crate) struct Deviation {
     /// The difference in words.
     pub(crate) why: String,
-    /// True if the value lacks a field, so that the service may read it in another way.
+    /// True if the value lacks a field, or has null where the service never writes it, so that the
+    /// service may read it in another way.
     pub(crate) lacks_field: bool,
-}
-
-impl Deviation {
-    fn new(why: String) -> Self {
-        Self { why, lacks_field: false }
-    }
 }
 
 impl Conformance {
@@ -42,9 +39,8 @@ impl Conformance {
         whole: bool,
     ) -> Self {
         if format.is_opaque() && !schema.keys[format.key_index].template.has_prefix() {
-            return Self::Deviates(Deviation::new(
-                "any text is of its form, and its Redis key has no fixed prefix".to_owned(),
-            ));
+            let why = "any text is of its form, and its Redis key has no fixed prefix".to_owned();
+            return Self::Deviates(Deviation { why, lacks_field: false });
         }
         // A format that lists no fields, or stores none, leaves nothing to compare.
         let Some(closed) = &format.closed else { return Self::Full };
@@ -112,11 +108,12 @@ fn deviation(
 ) -> Option<Deviation> {
     let level = &closed.levels()[level];
     let Json::Object(found) = object else {
-        return Some(Deviation::new(if level.at.is_empty() {
+        let why = if level.at.is_empty() {
             "it is no object, which `required` and `optional` are of".to_owned()
         } else {
             format!("`{}` is no object", level.at)
-        }));
+        };
+        return Some(Deviation { why, lacks_field: whole });
     };
     let mut required = 0;
     for (name, value) in found {
@@ -124,13 +121,14 @@ fn deviation(
             // Another program chose the name, so it may be long.
             let name: String = name.chars().take(MAX_NAME).collect();
             let why = format!("`{}/{name}` is a field that it does not have", level.at);
-            return Some(Deviation::new(why));
+            let lacks_field = whole && missing_member(level, found).is_some();
+            return Some(Deviation { why, lacks_field });
         };
         required += usize::from(member.is_required);
         if *value == Json::Null {
             if !member.may_be_null {
                 let why = format!("`{}/{name}` is null, which it never is", level.at);
-                return Some(Deviation::new(why));
+                return Some(Deviation { why, lacks_field: true });
             }
         } else if let Some(below) = member.level {
             let why = deviation(closed, below, &value.opened(), whole);
@@ -142,10 +140,16 @@ fn deviation(
     if !whole || required == level.members.iter().filter(|member| member.is_required).count() {
         return None;
     }
+    let missing = missing_member(level, found)?;
+    let why = format!("`{}/{missing}` is missing", level.at);
+    Some(Deviation { why, lacks_field: true })
+}
+
+/// The name of the first required member of a level that an object does not have.
+fn missing_member<'a>(level: &'a Level, found: &[(Cow<'_, str>, Json<'_>)]) -> Option<&'a str> {
     for member in &level.members {
         if member.is_required && !found.iter().any(|(name, _)| *name == member.name) {
-            let why = format!("`{}/{}` is missing", level.at, member.name);
-            return Some(Deviation { why, lacks_field: true });
+            return Some(&member.name);
         }
     }
     None

@@ -6,7 +6,7 @@ use super::fields::millis;
 use super::stored::base64_bytes;
 use super::*;
 use crate::domain::record::Response;
-use crate::domain::samples::{CHI_RESULT, schema, schemas, text};
+use crate::domain::samples::{CHI_RESULT, from_toml, schema, schemas, text};
 use crate::domain::schema::Timestamp;
 use crate::domain::step::StepInputs;
 
@@ -43,6 +43,68 @@ fn the_first_form_that_fits_counts() {
     let consumer = schema("event-consumer");
     let name = |value: &str| consumer.values[decoded(&consumer, &text(value)).format].name.clone();
     assert_eq!((name("1"), name("11")), ("marker".to_owned(), "stored".to_owned()));
+}
+
+/// Formats that only their required fields distinguish, in each order.
+#[test]
+fn the_beginning_of_a_value_has_no_format_while_another_one_can_still_fit() {
+    let done = r#"
+[[value]]
+name = "done"
+required = ["/request/url", "/response/code"]
+state = "completed"
+fields = { status = "/response/code" }
+"#;
+    let running = r#"
+[[value]]
+name = "running"
+required = ["/request/url"]
+state = "in-progress"
+"#;
+    let keys = "format = 2\nname = \"orders\"\nkeys = { record = \"o:{key}\" }\n\
+        ttl = { lock = \"24h\", result = \"24h\" }\n";
+    let long = "u".repeat(100);
+    let lock = format!(r#"{{"request":{{"url":"/{long}"}}}}"#);
+    let result = format!(r#"{{"request":{{"url":"/{long}"}},"response":{{"code":201}}}}"#);
+    for formats in [[done, running], [running, done]] {
+        let schema = from_toml(&format!("{keys}{}{}", formats[0], formats[1]));
+        for (value, name) in [(&lock, "running"), (&result, "done")] {
+            assert_eq!(schema.values[decoded(&schema, &text(value)).format].name, name);
+            for length in 0..value.len() {
+                let part = Content::Text { head: value.as_bytes()[..length].into(), length: None };
+                match decode_value(&schema, 0, &part) {
+                    Reading::Undecided => {}
+                    Reading::Value(decoded) => {
+                        assert_eq!(schema.values[decoded.format].name, name, "{length} bytes");
+                    }
+                    other => panic!("{length} bytes of {name}: {other:?}"),
+                }
+            }
+        }
+    }
+}
+
+/// The service may take such a value for another one, or fail, so that nothing is predicted from it.
+#[test]
+fn a_value_that_lacks_what_the_service_writes_is_told_from_one_with_more() {
+    let schema = from_toml(
+        "format = 2\nname = \"orders\"\nkeys = { record = \"o:{key}\" }\nttl = { lock = \"24h\" }\n\
+        [[value]]\nname = \"running\"\nrequired = [\"/url\", \"/by/id\"]\nstate = \"in-progress\"\n",
+    );
+    for (value, lacks) in [
+        (r#"{"url":"u","by":{"id":1}}"#, false),
+        (r#"{"url":"u","by":{"id":1},"more":1}"#, false),
+        (r#"{"more":1}"#, true),
+        (r#"{"url":"u","more":1}"#, true),
+        (r#"{"url":"u"}"#, true),
+        (r#"{"url":null,"by":{"id":1}}"#, true),
+        (r#"{"url":"u","by":{"id":null}}"#, true),
+        (r#"{"url":"u","by":7}"#, true),
+        ("[1]", true),
+    ] {
+        let reading = decode_value(&schema, 0, &text(value));
+        assert_eq!(reading.lacks_field().is_some(), lacks, "{value} {reading:?}");
+    }
 }
 
 #[test]

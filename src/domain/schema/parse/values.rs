@@ -49,7 +49,21 @@ pub(super) fn resolve(symbols: &SymbolTable, raw: &RawValue) -> Checked<ValueFor
         ttl,
         expires_at: raw.expires_at.clone(),
         needs_ttl: raw.needs_ttl,
+        rivals: Vec::new(),
     })
+}
+
+/// Finds the rivals of each format.
+pub(super) fn find_rivals(formats: &mut [ValueFormat]) {
+    for index in 0..formats.len() {
+        let mut rivals = Vec::new();
+        for later in index + 1..formats.len() {
+            if formats[index].has_rival(&formats[later]) {
+                rivals.push(later);
+            }
+        }
+        formats[index].rivals = rivals;
+    }
 }
 
 /// The index of the Redis key that holds the value. It is an error if another value format of that
