@@ -1,25 +1,25 @@
 -- change_many_if_same: remove Redis keys of many records, or give them a TTL, each record only if all of it is still as it was seen.
 --
--- KEYS[1..n]     keys    for each record one that changes, e.g. idem:started:{key}, then the record's others
--- ARGV[1..n]     heads   for each key: the bytes of its value that were read, none for an absent one
--- ARGV[n+1..2n]  rules   for each key what else was seen, by the grammar below, e.g. 1767225600000
--- ARGV[2n+1]     change  UNLINK, or the new TTL, milliseconds, at least 1; + before it never shortens, - before it never lengthens
+-- KEYS[1..n]     keys           for each record one that changes, e.g. idem:started:{key}, then the record's others
+-- ARGV[1..n]     heads          for each key: the bytes of its value that were read, none for an absent one
+-- ARGV[n+1..2n]  preconditions  for each key what else was seen, by the grammar below, e.g. 1767225600000
+-- ARGV[2n+1]     change         UNLINK, or the new TTL, milliseconds, at least 1; + before it never shortens, - before it never lengthens
 --
 -- Replies
 --   <letters>  for each record: D done, C not as seen, A gone already, K left alone by + or -; then @ and the moment of a new TTL
 --   error ERR  the arguments are malformed; nothing changed
---   error NOPERM  the user may ask for no key's moment of expiry, or for the time; nothing changed
+--   error NOPERM  the user may send neither PEXPIRETIME nor TIME; nothing changed
 --
 
 -- clock, read_clock, deadline_of and FARTHEST are in shared/deadline.lua, which idemctl puts in front of this script.
 local keys = KEYS
 local heads = ARGV
-local rules = ARGV
+local preconditions = ARGV
 local change = ARGV[2 * #KEYS + 1]
 local n = #keys
 
 if n == 0 or #heads ~= 2 * n + 1 then
-  return redis.error_reply('ERR expected a head and a rule for each key, and the change')
+  return redis.error_reply('ERR expected a head and a precondition for each key, and the change')
 end
 -- A TTL of zero or less would delete the keys.
 local bound, ttl = string.match(change, '^([-+]?)([1-9]%d*)$')
@@ -34,7 +34,7 @@ local moment = ttl and read_clock() and clock + ttl
 -- Local names, because a purge of a million keys spends its time in the loops below.
 local call, pcall, match, tonumber = redis.call, redis.pcall, string.match, tonumber
 
--- A rule is <deadline>, or <role><length><mark>,<~?deadline>
+-- A precondition is <deadline>, or <role><length><mark>,<~?deadline>
 --   role      = a key to change, which starts a record; * another of its keys, which changes too; + one that does not change;
 --             - one that was absent
 --   length    bytes of the whole value, of which the head is the beginning or all; nothing for an absent key
@@ -42,27 +42,27 @@ local call, pcall, match, tonumber = redis.call, redis.pcall, string.match, tonu
 --             the head and the length is 0: the value is not a string, and DUMP contains its type and its elements
 --   deadline  the moment at which the key expires, milliseconds since 1970, with ~ in front if it was read with TIME and PTTL;
 --             -1 for no expiry, nothing for an absent key
--- Most rules are only a deadline: the key changes, and its head is all of its value.
+-- Most preconditions are only a deadline: the key changes, and its head is all of its value.
 local roles, lengths, marks, deadlines, blurred = {}, {}, {}, {}, {}
 for i = 1, n do
-  local rule, head_length = rules[n + i], #heads[i]
-  local seen = tonumber(rule)
+  local precondition, head_length = preconditions[n + i], #heads[i]
+  local seen = tonumber(precondition)
   if seen then
     roles[i], lengths[i] = '=', head_length
   else
     local length, deadline
-    roles[i], length, marks[i], blurred[i], deadline = match(rule, '^([-+=*])(%d*)([dD]?),(~?)(%-?%d*)$')
+    roles[i], length, marks[i], blurred[i], deadline = match(precondition, '^([-+=*])(%d*)([dD]?),(~?)(%-?%d*)$')
     seen = tonumber(deadline)
     local is_absent = roles[i] == '-'
     if not roles[i] or (length == '') ~= is_absent or (seen == nil) ~= is_absent then
-      return redis.error_reply('ERR a rule is malformed')
+      return redis.error_reply('ERR a precondition is malformed')
     end
     lengths[i] = tonumber(length) or 0
     head_length = head_length - (marks[i] ~= '' and 8 or 0)
   end
   deadlines[i] = seen and math.min(seen, FARTHEST)
   if seen and (seen < -1 or seen % 1 ~= 0) or (i == 1 and roles[i] ~= '=') then
-    return redis.error_reply('ERR a rule is malformed')
+    return redis.error_reply('ERR a precondition is malformed')
   end
   -- A value that is not empty must have been read at least in part, because its length alone is
   -- weak evidence.
@@ -99,7 +99,7 @@ local function same_value(i)
   return pcall('GETRANGE', key, '0', text(#head - 1)) == head and call('STRLEN', key) == length
 end
 
--- The largest difference in milliseconds between two readings that are not both exact.
+-- The largest difference in milliseconds between two measurements that are not both exact.
 local SLACK = 2
 
 -- Many locks hold the same bytes, but a lock that was renewed, or released and re-acquired, expires

@@ -12,15 +12,18 @@ fn bench() -> Bench {
 /// What a call can be asked to do: remove, or give five seconds.
 const CHANGES: [&str; 2] = ["UNLINK", "5000"];
 
-/// Heads, and in the last argument the rules, each with a semicolon behind; and what is to be done.
+/// Heads, and in the last argument the preconditions, each with a semicolon behind; and what is to be done.
 fn to(change: &str, args: &[impl AsRef<[u8]>]) -> Vec<Vec<u8>> {
-    let (rules, heads) = args.split_last().unwrap();
-    let rules = rules
+    let (preconditions, heads) = args.split_last().unwrap();
+    let preconditions = preconditions
         .as_ref()
         .strip_suffix(b";")
-        .map_or_else(Vec::new, |rules| rules.split(|byte| *byte == b';').collect());
+        .map_or_else(Vec::new, |preconditions| preconditions.split(|byte| *byte == b';').collect());
     let heads = heads.iter().map(|head| head.as_ref().to_vec());
-    heads.chain(rules.into_iter().map(<[u8]>::to_vec)).chain([change.as_bytes().to_vec()]).collect()
+    heads
+        .chain(preconditions.into_iter().map(<[u8]>::to_vec))
+        .chain([change.as_bytes().to_vec()])
+        .collect()
 }
 
 /// Runs the script; the letters without the moment.
@@ -45,7 +48,7 @@ fn assert_leaves(bench: &mut Bench, keys: &[&str], args: &[impl AsRef<[u8]>], re
     }
 }
 
-/// The rule for a key to change, seen whole.
+/// The precondition for a key to change, seen whole.
 fn whole(value: &[u8], deadline: &str) -> String {
     format!("={},{deadline};", value.len())
 }
@@ -56,9 +59,13 @@ fn removes_what_is_exactly_as_seen_or_gives_it_the_ttl() {
     for (value, change) in STRAY.iter().flat_map(|value| CHANGES.map(|change| (value, change))) {
         bench.put("a", value);
         bench.put_expiring("b", value);
-        let rules = whole(value, "-1") + &whole(value, &bench.deadline("b"));
+        let preconditions = whole(value, "-1") + &whole(value, &bench.deadline("b"));
         assert_eq!(
-            letters(&mut bench, &["a", "b"], &to(change, &[value, value, rules.as_bytes()])),
+            letters(
+                &mut bench,
+                &["a", "b"],
+                &to(change, &[value, value, preconditions.as_bytes()])
+            ),
             "DD",
             "{change}"
         );
@@ -74,7 +81,7 @@ fn removes_what_is_exactly_as_seen_or_gives_it_the_ttl() {
 
 /// Rule: a deadline alone stands for a key to change that was seen whole.
 #[test]
-fn a_deadline_alone_is_the_rule_of_a_whole_value() {
+fn a_deadline_alone_is_the_precondition_of_a_whole_value() {
     let mut bench = bench();
     for value in STRAY.iter().copied() {
         bench.put("a", value);
@@ -124,8 +131,8 @@ fn a_bound_leaves_a_key_alone_that_has_enough_time_or_little_enough() {
     ] {
         bench.put_expiring("minute", "x");
         bench.put("endless", "x");
-        let rules = whole(b"x", &bench.deadline("minute")) + &whole(b"x", "-1");
-        let args = to(change, &["x", "x", &rules]);
+        let preconditions = whole(b"x", &bench.deadline("minute")) + &whole(b"x", "-1");
+        let args = to(change, &["x", "x", &preconditions]);
         assert_eq!(
             letters(&mut bench, &["minute", "endless"], &args),
             format!("{of_a_minute}{of_no_end}"),
@@ -155,7 +162,7 @@ fn each_record_is_judged_on_its_own() {
 #[test]
 fn the_records_other_keys_have_to_be_as_seen_and_stay() {
     let mut bench = bench();
-    let mut lock = |result: Option<&str>, head: &str, rule: &str| {
+    let mut lock = |result: Option<&str>, head: &str, precondition: &str| {
         bench.put("lock", "x");
         match result {
             Some(result) => bench.put("result", result),
@@ -163,7 +170,7 @@ fn the_records_other_keys_have_to_be_as_seen_and_stay() {
         }
         let before = bench.left("result");
         let letters =
-            remove(&mut bench, &["lock", "result"], &["x", head, &format!("=1,-1;{rule}")]);
+            remove(&mut bench, &["lock", "result"], &["x", head, &format!("=1,-1;{precondition}")]);
         assert_eq!(bench.left("result"), before);
         assert_eq!(bench.pttl("lock") == -2, letters == "D");
         letters
@@ -278,8 +285,8 @@ fn an_exact_moment_is_compared_exactly_and_a_computed_one_within_two_millisecond
     assert_eq!(bench.ask(&["PEXPIREAT", "a", "4000000000000"]), StepReply::Integer(1));
     let is_exact = !bench.deadline("a").starts_with('~');
     for (other, passes) in [(0, true), (1, !is_exact), (-1, !is_exact), (9, false), (-9, false)] {
-        let rule = format!("=1,{};", 4_000_000_000_000_i64 + other);
-        let letter = letters(&mut bench, &["a"], &to("5000", &["x", &rule]));
+        let precondition = format!("=1,{};", 4_000_000_000_000_i64 + other);
+        let letter = letters(&mut bench, &["a"], &to("5000", &["x", &precondition]));
         assert_eq!(letter, if passes { "D" } else { "C" }, "{other}");
         bench.ask(&["PEXPIREAT", "a", "4000000000000"]);
         let approximate = format!("=1,~{};", 4_000_000_000_000_i64 + other);
@@ -319,8 +326,8 @@ fn leaves_any_other_type() {
             assert_leaves(bench, &["a"], &[head, &format!("={length},-1;")], "C");
         }
         bench.put("lock", "x");
-        for rule in ["-,;", "+0,-1;"] {
-            assert_leaves(bench, &["lock", "a"], &["x", "", &format!("=1,-1;{rule}")], "C");
+        for precondition in ["-,;", "+0,-1;"] {
+            assert_leaves(bench, &["lock", "a"], &["x", "", &format!("=1,-1;{precondition}")], "C");
         }
     });
 }
@@ -337,8 +344,8 @@ fn malformed_arguments_are_an_error_before_anything_is_done() {
     let mut bench = bench();
     bench.put("a", "x");
     bench.put("b", "x");
-    for rules in MALFORMED.split_whitespace().chain(["", "=1,-1; =1,-1;"]) {
-        assert_leaves(&mut bench, &["a", "b"], &["x", "x", rules], "error ERR");
+    for preconditions in MALFORMED.split_whitespace().chain(["", "=1,-1; =1,-1;"]) {
+        assert_leaves(&mut bench, &["a", "b"], &["x", "x", preconditions], "error ERR");
     }
     assert_leaves(&mut bench, &["a", "b"], &["x", "", "=1,-1;=1,-1;"], "error ERR");
     assert_leaves(&mut bench, &["a"], &["x"], "error ERR");

@@ -5,14 +5,14 @@
 -- the server between PTTL and TIME.
 local has_pexpiretime = true
 
--- The script gives up after this many readings that each took more than 1 ms around PTTL. It then
--- uses the last moment. If that is wrong, the comparison fails and the key is left alone.
-local MAX_READINGS = 50
+-- The script gives up after this many measurements that each took more than 1 ms around PTTL. It
+-- then uses the last moment. If that is wrong, the comparison fails and the key is left alone.
+local MAX_MEASUREMENTS = 50
 
 -- Lua's numbers are exact up to this value, in the year 287396. A later moment counts as this one.
 local FARTHEST = 9007199254740992
 
--- The last reading of the clock, in milliseconds since 1970.
+-- The time that the clock showed last, in milliseconds since 1970.
 local clock
 
 -- Reads the clock; nil if the user may not send TIME.
@@ -33,7 +33,7 @@ local function deadline_of(key)
     has_pexpiretime = false
   end
   local moment
-  for _ = 1, MAX_READINGS do
+  for _ = 1, MAX_MEASUREMENTS do
     local before, left = clock, redis.call('PTTL', key)
     if left < 0 then
       return left, true

@@ -1,8 +1,8 @@
 //! The time at which a Redis key expires, as far as a read can determine it.
 
-/// The most milliseconds by which two readings of the same expiry differ if they were computed from
-/// TIME and PTTL. In 3,000 readings in a script, on an idle and on a busy server, they differed by
-/// 0 to 1 ms.
+/// The most milliseconds by which two measurements of the same expiry differ if they were computed
+/// from TIME and PTTL. In 3,000 measurements in a script, on an idle and on a busy server, they
+/// differed by 0 to 1 ms.
 pub(crate) const SLACK_MS: u64 = 2;
 
 /// Later expiries than this are not distinguished from each other, in milliseconds since the epoch:
@@ -41,8 +41,8 @@ impl Deadline {
         Self::Between(before.saturating_add(left), after.saturating_add(left))
     }
 
-    /// True if both readings can be of the same expiry. An unknown deadline equals no other one.
-    /// All times beyond 2^53 ms are equal.
+    /// True if both measurements can be of the same expiry. An unknown deadline equals no other
+    /// one. All times beyond 2^53 ms are equal.
     pub(crate) fn is_same(self, other: Self) -> bool {
         let Some((earliest, latest)) = self.bounds() else {
             return self == Self::Never && other == Self::Never;
@@ -70,7 +70,7 @@ impl Deadline {
     }
 
     /// True if a change can be made conditional on it: it is known to within the slack of a
-    /// reading.
+    /// measurement.
     pub(crate) fn is_comparable(self) -> bool {
         match self {
             Self::Never | Self::At(_) => true,
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn computed_moments_may_lie_as_far_apart_as_readings_do() {
+    fn computed_moments_may_lie_as_far_apart_as_measurements_do() {
         for near in [Between(8, 8), Between(12, 12), Between(1, 8), Between(12, 99)] {
             assert!(At(10).is_same(near) && near.is_same(At(10)), "{near:?}");
         }
@@ -168,7 +168,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn two_readings_of_one_moment_are_the_same(at in 1_000..u64::MAX / 2, blur in 0..60_u64, read in 0..60_u64) {
+        fn two_measurements_of_one_moment_are_the_same(at in 1_000..u64::MAX / 2, blur in 0..60_u64, read in 0..60_u64) {
             let first = Between(at - blur.min(at), at + 1);
             prop_assert!(first.is_same(At(at)) && first.is_same(Between(at, at + read)));
         }

@@ -370,7 +370,7 @@ fn call(action: KeyAction, script: ScriptRef<'_>, sent: &[Sent<'_>]) -> Cmd {
         command.arg(key.head());
     }
     for key in sent {
-        command.arg(key.rule());
+        command.arg(key.precondition());
     }
     match action {
         KeyAction::Remove => command.arg("UNLINK"),
@@ -447,8 +447,8 @@ impl Sent<'_> {
         if self.seen.content.is_whole() { None } else { self.seen.checksum }
     }
 
-    /// The rule for the script, in the format that the script's header describes.
-    fn rule(&self) -> String {
+    /// The precondition for the script, in the format that the script's header describes.
+    fn precondition(&self) -> String {
         let deadline = self.seen.deadline;
         let at = match deadline.millis() {
             Some(at) => at.to_string(),
@@ -456,7 +456,7 @@ impl Sent<'_> {
         };
         let is_whole_string =
             self.seen.content.is_whole() && self.seen.content.other_type().is_none();
-        // Most records have this short rule, because a purge sends a million of them.
+        // Most records have this short precondition, because a purge sends a million of them.
         if self.role == ChangeRole::First && deadline.is_exact() && is_whole_string {
             return at;
         }
