@@ -50,8 +50,8 @@ pub trait RecordFilter {
         true
     }
 
-    /// False if the record is not selected whatever the deployment's TTLs are. A default TTL that
-    /// such a record contradicts is then irrelevant.
+    /// False if the filters that need no TTL already reject the record. A default TTL that such a
+    /// record contradicts is then irrelevant.
     fn is_about(&self, _record: &Record) -> bool {
         true
     }
@@ -121,7 +121,7 @@ pub struct Scan<'a> {
 #[derive(Default)]
 struct ScanCounts {
     keys: u64,
-    passed: u64,
+    iterated: u64,
     forbidden: Option<String>,
 }
 
@@ -138,11 +138,11 @@ pub struct ScanReport {
     pub end: ScanEnd,
     /// The records that were left out, and the default TTLs that the records contradict.
     pub coverage: Coverage,
-    /// How many Redis keys SCAN returned.
+    /// How many Redis keys SCAN returned, or, in a purge of named keys, how many keys were read.
     pub keys: u64,
-    /// The approximate number of Redis keys that the servers processed, including those that
+    /// The approximate number of Redis keys that the servers iterated over, including those that
     /// matched no pattern.
-    pub passed: u64,
+    pub iterated: u64,
     /// A warning about records that the Redis user may not read.
     pub forbidden: Option<String>,
     /// The number of Redis keys per schema that were not read because other schemas were named.
@@ -201,7 +201,7 @@ impl<'a> Scan<'a> {
         };
         let before = std::mem::replace(&mut self.keyspace, keyspace);
         self.earlier.keys += before.keys_returned();
-        self.earlier.passed += before.keys_passed();
+        self.earlier.iterated += before.keys_iterated();
         self.earlier.forbidden = self.earlier.forbidden.take().or_else(|| before.forbidden());
         self.end = None;
         true
@@ -352,8 +352,8 @@ impl<'a> Scan<'a> {
     }
 
     /// Sets how much of each value the following pages read at least.
-    pub fn bring_heads(&mut self, head: ReadLimit) {
-        self.keyspace.bring_heads(head);
+    pub fn set_first_read(&mut self, head: ReadLimit) {
+        self.keyspace.set_first_read(head);
     }
 
     /// Returns the counts so far and resets them.
@@ -379,10 +379,10 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// The approximate number of Redis keys that the servers have processed so far, including those
+    /// The approximate number of Redis keys that the servers iterated over so far, including those
     /// that matched no pattern.
-    pub fn keys_passed(&self) -> u64 {
-        self.earlier.passed + self.keyspace.keys_passed()
+    pub fn keys_iterated(&self) -> u64 {
+        self.earlier.iterated + self.keyspace.keys_iterated()
     }
 
     /// The report of the scan. A scan that is still in progress ends here, because the command has
@@ -402,7 +402,7 @@ impl<'a> Scan<'a> {
         ScanReport {
             end,
             keys: self.earlier.keys + self.keyspace.keys_returned(),
-            passed: self.earlier.passed + self.keyspace.keys_passed(),
+            iterated: self.earlier.iterated + self.keyspace.keys_iterated(),
             forbidden: self.earlier.forbidden.or_else(|| self.keyspace.forbidden()),
             keys_of_other_schemas: self.keyspace.keys_of_other_schemas().clone(),
             coverage: self.coverage,

@@ -111,8 +111,10 @@ impl Journal {
             Err(error)
                 if outcomes.len() == changes.len() && writer.can_change_others_after(&error) =>
             {
-                self.unreachable =
-                    StoreError::unknown_or_first(self.unreachable.take(), Some(error));
+                self.unreachable = StoreError::prefer_unknown_outcome_or_first(
+                    self.unreachable.take(),
+                    Some(error),
+                );
                 Ok(())
             }
             ended => ended,

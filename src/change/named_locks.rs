@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 use super::Journal;
 use crate::args::ChangeArgs;
 use crate::change;
-use crate::domain::record::{Given, Name, Record};
+use crate::domain::record::{GivenKey, Record, RecordName};
 use crate::domain::schema::Catalog;
 use crate::exit::{self, CommandError, Exit};
 use crate::interrupt::Interrupt;
-use crate::render::change::named;
+use crate::render::change::named_key_table;
 use crate::render::{escape, name};
 use crate::session::{Session, interruptible};
 use crate::store::backup::RecordLabel;
@@ -60,7 +60,7 @@ enum LockStatus {
     /// It could not be read.
     Unread(StoreError),
     /// The key names more than one record.
-    Ambiguous(Vec<Name>),
+    Ambiguous(Vec<RecordName>),
     /// The change was tried.
     Tried(Outcome),
 }
@@ -92,7 +92,7 @@ impl NamedLocks {
         session: &mut Session,
         catalog: &Catalog,
         lookup: &Lookup,
-        keys: Vec<Given>,
+        keys: Vec<GivenKey>,
         action: LockAction,
         decide: impl Fn(&Record) -> LockDecision,
     ) -> Result<Self> {
@@ -158,7 +158,11 @@ impl NamedLocks {
             };
             rows.push(vec![escape::text(&lock.key), schema, lock.words(&self.action)]);
         }
-        session.ui.page(named(&["KEY", "SCHEMA", "LOCK"], rows.into_iter(), session.ui.view()))?;
+        session.ui.page(named_key_table(
+            &["KEY", "SCHEMA", "LOCK"],
+            rows.into_iter(),
+            session.ui.view(),
+        ))?;
         Ok(session.ui.flush()?)
     }
 

@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use crate::args::{Output, SchemaArgs, StepArgs};
 use crate::domain::diagnosis::Thresholds;
-use crate::domain::record::{Given, Name, Record, locate};
+use crate::domain::record::{GivenKey, Record, RecordName, locate};
 use crate::domain::schema::{Catalog, Schema, Step};
 use crate::exit::{CommandError, Exit};
 use crate::render::{escape, name, record};
@@ -31,7 +31,7 @@ pub async fn find_record(session: &mut Session, args: &StepArgs) -> Result<Recor
         thresholds: Thresholds::default(),
         includes_less_specific_results: false,
     };
-    let keys = vec![Given::word(args.key.as_bytes())];
+    let keys = vec![GivenKey::word(args.key.as_bytes())];
     let mut found = interruptible(lookup.find(&mut reader, &catalog, keys)).await?;
     let found = found.pop().unwrap_or_default();
     if let Some(names) = found.several() {
@@ -43,12 +43,12 @@ pub async fn find_record(session: &mut Session, args: &StepArgs) -> Result<Recor
         // Any Redis key may be a record of a schema without a prefix: the operator names such a
         // schema.
         if record.schema.has_prefix() || found.says_schema_of(record) {
-            names.push(Name::of(record));
+            names.push(RecordName::of(record));
         }
     }
     names.dedup();
     // Another program's value under a second schema's prefix may look like one of its records.
-    if names.len() > 1 && only_schema(&catalog, args.key.as_bytes()).is_err() {
+    if names.len() > 1 {
         let why = name::ambiguous(&found.given, &names);
         return Err(CommandError::usage(format!("which schema? {why}")).hint(name::HINT).into());
     }
@@ -59,10 +59,7 @@ pub async fn find_record(session: &mut Session, args: &StepArgs) -> Result<Recor
     };
     // A Redis key that could not be read may be a record of another schema.
     if let Some(why) = &found.why_unread {
-        if only_schema(&catalog, args.key.as_bytes()).is_err() {
-            return Err(why.clone().into());
-        }
-        return find_under_schema(session, args).await;
+        return Err(why.clone().into());
     }
     let Some(name) = name else { return find_under_schema(session, args).await };
     let schemas = SchemaArgs { schema: vec![name.schema.clone()], ..args.schemas.clone() };
@@ -86,7 +83,7 @@ async fn find_under_schema(session: &mut Session, args: &StepArgs) -> Result<Rec
         check_writable(schema)?;
     }
     let mut reader = session.connect_reader().await?;
-    let meanings = Given::word(key).meanings(&catalog, reader.db());
+    let meanings = GivenKey::word(key).meanings(&catalog, reader.db());
     let candidates = locate::for_meanings(&catalog, &meanings);
     let mut wanted = Vec::with_capacity(candidates.len());
     for candidate in &candidates {
@@ -105,7 +102,7 @@ async fn find_under_schema(session: &mut Session, args: &StepArgs) -> Result<Rec
         }
     }
     if there.len() > 1 {
-        let names: Vec<_> = there.iter().map(Name::of).collect();
+        let names: Vec<_> = there.iter().map(RecordName::of).collect();
         return Err(CommandError::usage(name::ambiguous(key, &names)).hint(name::HINT).into());
     }
     // If no record is there, the first candidate counts. It takes a KEY that looks like a Redis key

@@ -4,7 +4,9 @@ use anyhow::Result;
 use clap::Args as ClapArgs;
 
 use crate::args::{Output, StepArgs, parse_owner, parse_token};
-use crate::change::{self, ManualStep};
+use crate::change::{
+    ManualStep, check_ttls, find_record, owner_of_new_lock, show_record, time_for, undescribed,
+};
 use crate::domain::record::{Record, Response, age};
 use crate::domain::schema::{Meaning, State, TtlOf};
 use crate::domain::step::StepInputs;
@@ -37,26 +39,26 @@ pub struct Args {
 }
 
 pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
-    let record = change::find_record(session, &args.step).await?;
+    let record = find_record(session, &args.step).await?;
     let schema = record.schema.clone();
     let Some(step) = &schema.begin else {
-        return Err(change::undescribed(&schema, "begin").into());
+        return Err(undescribed(&schema, "begin").into());
     };
-    change::check_ttls(&schema, step)?;
+    check_ttls(&schema, step)?;
     // A service without owners is refused below, in other words.
     if args.owner.is_some() && schema.names_owner() && !schema.begin_sends_owner() {
         let name = &schema.name;
         let message = format!("--owner: the begin step of {name} sends no owner");
         return Err(CommandError::usage(message).hint("omit --owner").into());
     }
-    let owner = change::owner_of_new_lock(&record, args.owner.as_deref(), false)?;
+    let owner = owner_of_new_lock(&record, args.owner.as_deref(), false)?;
     let fingerprint = fingerprint(&args, &record)?;
     // A request that begins has no response yet.
     let response = Response::default();
     let needs_time = schema.sends_time(step);
     let inputs = StepInputs {
         fingerprint: &fingerprint,
-        now_ms: change::time_for(&schema, record.seen.server_ms, needs_time)?,
+        now_ms: time_for(&schema, record.seen.server_ms, needs_time)?,
         ..StepInputs::new(&schema, &record.key, &owner, &response)
     };
     // A script that is sent no owner may assign one, which the lock then shows.
@@ -67,9 +69,9 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         record: &record,
         predicted: manual_step::predict_begin(&record, &fingerprint),
         owner,
-        rehearsed: None,
+        rehearsed_next: None,
     };
-    change::show_record(session, args.step.output, &record)?;
+    show_record(session, args.step.output, &record)?;
     if args.step.output == Output::Text {
         explain(session, &report);
     }

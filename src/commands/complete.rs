@@ -3,15 +3,17 @@
 //! The path of a completion:
 //! 1. `change/one_record.rs` finds and reads the record.
 //! 2. `change/completion/owner_and_fingerprint.rs` checks that it can be completed
-//!    (`domain/manual_step/`), chooses owner and fingerprint, and builds the `StepInputs`: the values of
-//!    the placeholders in the schema's calls. If the step needs a lock that the record lacks, one
-//!    is taken in the transaction of the first call. `domain/manual_step/predict.rs` predicts the reply.
+//!    (`domain/manual_step/`), chooses owner and fingerprint, and builds the `StepInputs`: the
+//!    values of the placeholders in the schema's calls. If the step needs a lock that the record
+//!    lacks, one is taken in the transaction of the first call. `domain/manual_step/predict.rs`
+//!    predicts the reply.
 //! 3. If it is predicted that the response is stored, and the schema describes begin,
 //!    `sim/rehearsal.rs` executes the step and the next request on a temporary local Redis, and
 //!    `change/completion/rehearsal.rs` prints what that showed.
-//! 4. `change/manual_step.rs` asks for confirmation, writes the backup with `change/journal.rs`,
-//!    and lets `domain/step/executor.rs` execute the schema's calls until a reply decides.
-//!    `domain/step/reply.rs` matches each reply with those of the schema.
+//! 4. `change/manual_step.rs` asks for confirmation, writes the backup with `change/journal.rs`
+//!    (`store/backup/whole_record.rs`), and lets `domain/step/executor.rs` execute the schema's
+//!    calls until a reply decides. `domain/step/reply.rs` matches each reply with those of the
+//!    schema.
 //! 5. `store/change/guarded_step.rs` sends each call between WATCH and EXEC, so that it has no
 //!    effect if the record changed. `store/change/identity_commands.rs` reads the record before and
 //!    after the call. All this is a `ChangeAttempt` of `store/change/writer.rs`, which detects a
@@ -32,7 +34,7 @@ use crate::args::{Output, StepArgs, parse_owner, parse_token};
 use crate::change::completion::{
     ChosenCompletion, CompleteOptions, RehearsalOutcome, check_delivery,
 };
-use crate::change::{self, ManualStep};
+use crate::change::{ManualStep, check_ttls, find_record, show_record, undescribed};
 use crate::domain::duration;
 use crate::domain::manual_step::{self, Completion, Overrides, ResponseInput};
 use crate::domain::record::{Content, Record, TimeLeft};
@@ -95,18 +97,18 @@ pub struct Args {
 
 pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     // What the options alone can refuse is refused before the first connection.
-    let given = given(session, &args)?;
-    let record = change::find_record(session, &args.step).await?;
+    let given = response_input(session, &args)?;
+    let record = find_record(session, &args.step).await?;
     let schema = record.schema.clone();
     let Some(step) = &schema.complete else {
-        return Err(change::undescribed(&schema, "complete").into());
+        return Err(undescribed(&schema, "complete").into());
     };
-    change::check_ttls(&schema, step)?;
+    check_ttls(&schema, step)?;
     let response = given.response(&schema).map_err(|misfit| CommandError {
         hint: misfit.hint,
         ..CommandError::usage(misfit.message)
     })?;
-    change::show_record(session, args.step.output, &record)?;
+    show_record(session, args.step.output, &record)?;
 
     let options = CompleteOptions {
         overrides: Overrides { create: args.create, replace: args.replace },
@@ -122,23 +124,23 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         record: &record,
         predicted: Some(manual_step::predict_complete(&record, &chosen.owner, step_lock.as_ref())),
         owner: if chosen.owner.is_empty() { None } else { Some(&chosen.owner[..]) },
-        rehearsed: None,
+        rehearsed_next: None,
     };
     // The schema's prediction is a promise to the operator, so the service's own scripts test it
     // first, on a temporary local Redis.
     let rehearsal = rehearse(session, &report, step, &inputs, step_lock.as_ref()).await?;
-    report.rehearsed = rehearsal.next_meaning();
+    report.rehearsed_next = rehearsal.next_meaning();
     // The rehearsal saw the service's own TTL; the schema only has its default.
-    let completed = manual_step::completed(&record, &inputs, rehearsal.time_left());
+    let predicted_record = manual_step::predicted_record(&record, &inputs, rehearsal.time_left());
     if report.predicted == Some(Meaning::Stored) {
-        check_delivery(&completed, &inputs, &rehearsal)?;
+        check_delivery(&predicted_record, &inputs, &rehearsal)?;
     }
     // Without a content type, the body may be any text, so idemctl only warns.
     if given.looks_like_broken_json() {
         session.ui.warning("the body looks like JSON, but is not valid JSON");
     }
     if args.step.output == Output::Text {
-        explain(session, &report, &chosen, &inputs, &completed, &rehearsal);
+        explain(session, &report, &chosen, &inputs, &predicted_record, &rehearsal);
     }
 
     let question = if report.predicted == Some(Meaning::Stored) {
@@ -146,7 +148,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     } else {
         "The service will refuse to store it. Send it anyway?"
     };
-    let manual_step = ManualStep {
+    let step_to_run = ManualStep {
         step,
         report,
         audit_word: "completed",
@@ -156,13 +158,13 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         key_index: schema.result_key_index(),
         question,
         shows_owner: false,
-        is_verified: rehearsal.verifies(&completed),
+        is_verified: rehearsal.verifies(&predicted_record),
     };
-    manual_step.run(session, &args.step, |now| manual_step::was_stored(&record, now, &inputs)).await
+    step_to_run.run(session, &args.step, |now| manual_step::was_stored(&record, now, &inputs)).await
 }
 
 /// The response that the options give.
-fn given(session: &mut Session, args: &Args) -> Result<ResponseInput, CommandError> {
+fn response_input(session: &mut Session, args: &Args) -> Result<ResponseInput, CommandError> {
     let body = args.body.as_deref().map(given_body::read).transpose()?;
     // Stdin carried the body, so a question needs the terminal of the process.
     if args.body.as_deref().is_some_and(|body| body == "-") {
@@ -216,7 +218,7 @@ fn explain(
     report: &StepReport<'_>,
     chosen: &ChosenCompletion,
     inputs: &StepInputs<'_>,
-    completed: &Record,
+    predicted_record: &Record,
     rehearsal: &RehearsalOutcome,
 ) {
     let record = report.record;
@@ -232,7 +234,7 @@ fn explain(
         return;
     }
     let redis_key = escape::text(&record.seen.keys[schema.result_key_index()].redis_key);
-    let lives = match completed.seen.keys[schema.result_key_index()].time_left {
+    let lives = match predicted_record.seen.keys[schema.result_key_index()].time_left {
         TimeLeft::NoExpiry => " without expiry".to_owned(),
         TimeLeft::Millis(left) => format!(" for {}", duration::short(left)),
     };
@@ -256,20 +258,20 @@ fn explain(
                 }
             };
             session.ui.status(&format!("This replaces the current value{which}."));
-            warn_of_other_fingerprint(session, record, completed);
+            warn_of_other_fingerprint(session, record, predicted_record);
         }
     }
-    rehearsal.print(session, completed);
+    rehearsal.print(session, predicted_record);
     let worker = chosen.original_worker(record);
     // If the result names no owner, idemctl cannot tell whose result it is to the service.
     let checks_owner = schema.complete.as_ref().is_some_and(|step| step.checks_owner);
-    let is_uncertain = checks_owner && worker.is_none() && completed.owner().is_none();
-    let late = if manual_step::is_overwritten_later(completed, worker) {
+    let is_uncertain = checks_owner && worker.is_none() && predicted_record.owner().is_none();
+    let late = if manual_step::is_overwritten_later(predicted_record, worker) {
         if is_uncertain { "may overwrite this response" } else { "will overwrite this response" }
     } else {
         "will be rejected"
     };
-    let failing = if manual_step::is_removed_by_failure(completed, worker) {
+    let failing = if manual_step::is_removed_by_failure(predicted_record, worker) {
         ", and if it fails, it will remove this response"
     } else {
         ""
@@ -282,7 +284,7 @@ fn explain(
         _ => "the original worker".to_owned(),
     };
     session.ui.status(&format!("If {whose} is still running, its result {late}{failing}."));
-    if completed.next_request.answer == Answer::Replay {
+    if predicted_record.next_request.answer == Answer::Replay {
         let took_effect =
             if inputs.error.is_some() { "did not take effect" } else { "took effect" };
         session.ui.status(&format!(
@@ -292,8 +294,8 @@ fn explain(
 }
 
 /// Warns if the result has another fingerprint than the value that it replaces.
-fn warn_of_other_fingerprint(session: &mut Session, record: &Record, completed: &Record) {
-    let (Some(before), Some(after)) = (record.fingerprint(), completed.fingerprint()) else {
+fn warn_of_other_fingerprint(session: &mut Session, record: &Record, predicted_record: &Record) {
+    let (Some(before), Some(after)) = (record.fingerprint(), predicted_record.fingerprint()) else {
         return;
     };
     if before == after {

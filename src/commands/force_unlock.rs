@@ -5,9 +5,8 @@ use clap::Args as ClapArgs;
 use serde_json::json;
 
 use crate::args::{ChangeArgs, KeysArgs, Output, SchemaArgs, ThresholdArgs};
-use crate::change;
 use crate::change::named_locks::{self, LockAction, LockDecision, NamedLocks};
-use crate::change::write_report;
+use crate::change::{show_record, write_report};
 use crate::domain::change::expect::{self, Expectation};
 use crate::domain::change::unlock;
 use crate::domain::record::{Record, TimeLeft};
@@ -195,7 +194,7 @@ fn explain(
     key_index: usize,
     reason: Option<&str>,
 ) -> Result<()> {
-    change::show_record(session, Output::Text, record)?;
+    show_record(session, Output::Text, record)?;
     let redis_key = escape::text(&record.seen.keys[key_index].redis_key);
     if record.state.is_result() {
         let then = match unlock::answer_without(record, key_index) {

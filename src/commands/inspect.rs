@@ -1,13 +1,16 @@
 //! `idemctl inspect`: the records of a key, and what the next request with it gets.
 //!
 //! The path of the data:
-//! 1. `domain/record/locate.rs` lists the Redis keys that KEY may mean under each schema.
-//! 2. `store/read/lookup.rs` reads them: `reader.rs` calls `lua/admin/read_records.lua`, which
-//!    receives the Redis keys and returns type, expiry and value of each.
+//! 1. `GivenKey::meanings` (`domain/record/name.rs`) reads KEY as a name, an idempotency key or a
+//!    Redis key. `domain/record/locate.rs` lists the Redis keys of each meaning under each schema.
+//! 2. `store/read/lookup.rs` reads them with the `RecordReader` of `Client::reader`
+//!    (`store/read/reader.rs`). It calls `lua/admin/read_records.lua`, which receives the Redis
+//!    keys and returns type, expiry and value of each.
 //! 3. `store/cluster/routing.rs` passes the call to the node of the key (or to the one server, if
-//!    it is no cluster). `cluster/node.rs` opens the connection, whose first bytes are AUTH and
-//!    SELECT, and prepends its options (CLIENT; the first connection of a run, to whichever node
-//!    of a cluster, sends HELLO before). `store/connection/connection.rs` queues the bytes, and
+//!    it is no cluster). `Session::connect_reader` connected before step 1, with AUTH if there is a
+//!    password, and SELECT if the database is not 0. For another node of a cluster,
+//!    `cluster/node.rs` does so now. On the first connection of a run it sends HELLO alone, then
+//!    CLIENT together with the call. `store/connection/connection.rs` queues the bytes, and
 //!    `connection/transport.rs` writes them to the socket while it waits for the reply.
 //! 4. Back: `connection/resp.rs` parses the reply, and `store/read/script_reply.rs` turns it into
 //!    an `Observation`.
@@ -36,7 +39,7 @@ use serde_json::{Map, Value};
 
 use crate::args::{FollowArgs, KeysArgs, Output, ScanArgs, SchemaArgs, ThresholdArgs};
 use crate::domain::diagnosis::OVERSIZED_BYTES;
-use crate::domain::record::{Given, Record, name};
+use crate::domain::record::{GivenKey, Record, name};
 use crate::domain::schema::Catalog;
 use crate::exit::{CommandError, Exit};
 use crate::render::invocation::word;
@@ -170,7 +173,7 @@ pub async fn run(session: &mut Session, mut args: Args) -> Result<Exit> {
         return find_and_inspect(session, &args, text.as_bytes(), catalog, reader).await;
     }
     let keys = match &args.request_body {
-        Some(file) => request_body::keys(&catalog, file)?.into_iter().map(Given::word).collect(),
+        Some(file) => request_body::keys(&catalog, file)?.into_iter().map(GivenKey::word).collect(),
         None => named,
     };
     if let Some(watch) = watch {
@@ -244,7 +247,7 @@ async fn inspect(
     args: &Args,
     catalog: &Catalog,
     mut reader: RecordReader,
-    keys: Vec<Given>,
+    keys: Vec<GivenKey>,
     has_all_keys: bool,
 ) -> Result<Exit> {
     let lookup = lookup(args);
@@ -341,7 +344,7 @@ async fn show(
     }
 
     let most_raw = if args.full { usize::MAX } else { RAW_BYTES };
-    // The fields of the JSON document take a hash of each value, so a page does not compute them.
+    // JSON has fields that need a CRC-64 of each value, so a page does not compute them.
     let mut shown = Vec::new();
     if args.output != Output::Text {
         for record in &records {

@@ -279,7 +279,7 @@ impl ListRun<'_> {
                 session.ui.status(&line);
             }
         } else if is_for_people && let Some(limit) = rows.limit_reached() {
-            let scanned = self.scanned(report.passed).await;
+            let scanned = self.scanned(report.iterated).await;
             session
                 .ui
                 .status(&format!("{shown} shown (limit {limit}), about {scanned} keys scanned"));

@@ -5,13 +5,14 @@
 //! 1. `commands/purge/rule.rs` turns the options into a `PurgeRule`.
 //!    `domain/select/selection.rs` applies the filters.
 //! 2. `change/bulk/source.rs` takes the records from a scan: `scan.rs` takes pages from
-//!    `store/read/keyspace_scan.rs`, and `store/read/scan_page.rs` sends SCAN, with the reads of
-//!    the page before, on the connection of each node. Named keys are read as `inspect` reads them.
+//!    `store/read/keyspace_scan.rs`, `store/read/scan_nodes.rs` takes them from all masters in
+//!    turn, and `store/read/scan_page.rs` sends SCAN, with the reads of the page before, on the
+//!    connection of each node. Named keys are read as `inspect` reads them.
 //! 3. `change/bulk/bulk_run.rs` counts the records (`change/bulk/selected_counts.rs`), unless --yes
 //!    or --confirm makes that unnecessary. It then changes them in batches of up to 500 records,
 //!    while `change/bulk/read_ahead.rs` reads the next ones. `change/bulk/recheck.rs` selects each
-//!    record again. It also reads it again, unless it was read exactly enough within the last
-//!    second.
+//!    record again. It also reads it again (`store/read/for_change.rs`), unless it was read exactly
+//!    enough within the last second.
 //! 4. `change/bulk/change_batch.rs` and `change/journal.rs` pass the batch to
 //!    `store/change/apply.rs`. It writes and syncs the backup of a few calls before it makes them.
 //! 5. `store/change/batch.rs` splits the batch into smaller ones, and builds each call of
@@ -46,7 +47,8 @@ use crate::domain::change::outcome_counts::{Ended, OutcomeCounts};
 use crate::domain::select::Rate;
 use crate::domain::select::named_keys::NamedKeys;
 use crate::exit::{CommandError, Exit};
-use crate::render::{change, coverage, name, words};
+use crate::render::change::{purge_report, record_table};
+use crate::render::{coverage, name, words};
 use crate::scan::{explain_nothing, show_coverage};
 use crate::session::Session;
 
@@ -227,7 +229,7 @@ async fn show(
         }
     } else if selected.tally.total() > 0 {
         if args.output == Output::Text {
-            session.ui.page(change::records(&selected.tally, session.ui.view()))?;
+            session.ui.page(record_table(&selected.tally, session.ui.view()))?;
             session.ui.flush()?;
         }
         if catalog.describe_begin(selected.tally.schemas()) {
@@ -267,7 +269,7 @@ fn report(
     write_report(
         session,
         args.output,
-        &change::purge(&purge.selected.tally, covered, &purge.outcomes),
+        &purge_report(&purge.selected.tally, covered, &purge.outcomes),
     )
 }
 

@@ -41,7 +41,7 @@ use crate::change::bulk::{check_members, check_narrow};
 use crate::change::{Journal, exit_after, write_report};
 use crate::domain::change::outcome_counts::Ended;
 use crate::domain::reconcile::{ProviderAnswer, ProviderRow};
-use crate::domain::record::{Given, age};
+use crate::domain::record::{GivenKey, age};
 use crate::domain::schema::Catalog;
 use crate::exit::{self, CommandError, Exit};
 use crate::interrupt::Interrupt;
@@ -296,7 +296,7 @@ enum ChosenLocks {
     /// Those that a scan finds.
     All,
     /// Those of these keys.
-    Named(Vec<Given>),
+    Named(Vec<GivenKey>),
     /// Those of a provider's file, with what it says about each.
     Provided(Vec<(ProviderRow, ProviderAnswer)>),
 }
@@ -345,7 +345,7 @@ impl LockSearch<'_> {
             }
             ChosenLocks::Named(keys) => keys.clone(),
             ChosenLocks::Provided(rows) => {
-                rows.iter().map(|(row, _)| Given::word(row.key.as_bytes())).collect()
+                rows.iter().map(|(row, _)| GivenKey::word(row.key.as_bytes())).collect()
             }
         };
         let kind = match chosen {

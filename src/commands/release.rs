@@ -4,7 +4,9 @@ use anyhow::Result;
 use clap::Args as ClapArgs;
 
 use crate::args::{Output, StepArgs, parse_owner};
-use crate::change::{self, ManualStep};
+use crate::change::{
+    ManualStep, check_ttls, find_record, owner_of_lock, show_record, time_for, undescribed,
+};
 use crate::domain::manual_step::{self, NotExecutable};
 use crate::domain::record::{Record, Response};
 use crate::domain::schema::Meaning;
@@ -34,11 +36,11 @@ pub struct Args {
 }
 
 pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
-    let record = change::find_record(session, &args.step).await?;
+    let record = find_record(session, &args.step).await?;
     let schema = record.schema.clone();
-    change::show_record(session, args.step.output, &record)?;
+    show_record(session, args.step.output, &record)?;
     let step = manual_step::releasable(&record).map_err(|why| refused(&record, &why))?;
-    change::check_ttls(&schema, step)?;
+    check_ttls(&schema, step)?;
     if step.sends_fingerprint() && record.has_binary_fingerprint() {
         let message = format!(
             "the fingerprint of {} is not text, so that idemctl cannot send it to the release step",
@@ -48,8 +50,8 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         return Err(CommandError::usage(message).hint(hint).into());
     }
     let needs_time = schema.sends_time(step);
-    let now_ms = change::time_for(&schema, record.seen.server_ms, needs_time)?;
-    let owner = change::owner_of_lock(
+    let now_ms = time_for(&schema, record.seen.server_ms, needs_time)?;
+    let owner = owner_of_lock(
         session,
         &record,
         step,
@@ -61,7 +63,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         record: &record,
         predicted: Some(manual_step::predict_release(&record, step, &owner)),
         owner: if owner.is_empty() { None } else { Some(&owner[..]) },
-        rehearsed: None,
+        rehearsed_next: None,
     };
     if args.step.output == Output::Text {
         explain(session, &report);
@@ -121,7 +123,7 @@ fn refused(record: &Record, why: &NotExecutable) -> CommandError {
                 format!("to remove an unreadable value, use `idemctl force-unlock {argument}`");
             CommandError::usage(format!("{key}: {why}")).hint(hint)
         }
-        NotExecutable::Undescribed(step) => change::undescribed(&record.schema, step),
+        NotExecutable::Undescribed(step) => undescribed(&record.schema, step),
         NotExecutable::WrongType => CommandError::usage(format!("{key}: {why}")),
     }
 }

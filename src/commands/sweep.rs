@@ -15,7 +15,8 @@ use crate::change::{exit_after, print_read_back, print_too_large, require_finish
 use crate::domain::change::outcome_counts::OutcomeCounts;
 use crate::exit::{CommandError, Exit};
 use crate::owner_check::OwnerCheck;
-use crate::render::{change, coverage, words};
+use crate::render::change::{orphan_table, sweep_report};
+use crate::render::{coverage, words};
 use crate::scan::{explain_nothing, show_coverage};
 use crate::session::Session;
 
@@ -167,7 +168,7 @@ async fn show(
         ));
         explain_nothing(session, catalog, &sweep.reader).await;
     } else if total > 0 && args.output == Output::Text {
-        session.ui.page(change::orphans(&selected.tally, session.ui.view()))?;
+        session.ui.page(orphan_table(&selected.tally, session.ui.view()))?;
         session.ui.flush()?;
         // The table shows three keys of each finding, and the operator has to see all before
         // deciding.
@@ -232,7 +233,7 @@ fn report(
     write_report(
         session,
         args.output,
-        &change::sweep(&selected.tally, &orphans.codes(), covered, &sweep.outcomes),
+        &sweep_report(&selected.tally, &orphans.codes(), covered, &sweep.outcomes),
     )
 }
 

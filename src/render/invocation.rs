@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::fmt::Display;
 
-use crate::domain::record::{Name, Record};
+use crate::domain::record::{Record, RecordName};
 
 /// The options of a run that a subcommand accepts; each variant includes the ones before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -338,7 +338,7 @@ pub fn argument_of(record: &Record) -> String {
 
 /// The record's name without backticks, because backticks delimit command lines.
 pub fn name_of(record: &Record) -> String {
-    let name = Name::of(record);
+    let name = RecordName::of(record);
     let text = name.text();
     if text.contains('`') { name.quoted().replace('`', "\\x60") } else { text }
 }

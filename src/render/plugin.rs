@@ -6,7 +6,8 @@ use crate::domain::diagnosis::FindingCode;
 use crate::domain::diagnosis::health::{CheckedSchemas, Health, Limits, Status};
 use crate::domain::duration;
 use crate::domain::schema::TtlOf;
-use crate::render::{change, escape, words};
+use crate::render::change::sample_record;
+use crate::render::{escape, words};
 
 /// The line of `check`.
 pub fn health(health: &Health, limits: &Limits) -> String {
@@ -44,7 +45,7 @@ pub fn health_json(health: &Health, limits: &Limits) -> Value {
                 continue;
             }
             schemas.insert(schema.clone(), group.count.into());
-            sample.extend(group.sample.iter().map(change::sample));
+            sample.extend(group.sample.iter().map(sample_record));
         }
         let (warning, critical) = limits.bounds(code);
         findings.push(json!({

@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use crate::args::KeysArgs;
-use crate::domain::record::{Given, Name};
+use crate::domain::record::{GivenKey, RecordName};
 use crate::exit::CommandError;
 use crate::files::{self, Opened};
 use crate::session::Session;
@@ -32,7 +32,7 @@ const MAX_OF_FEW: u64 = 16 << 20;
 /// A list of keys that can be read repeatedly, and that returns each key once.
 pub struct KeyList {
     list: List,
-    once: Once<Given>,
+    once: Once<GivenKey>,
 }
 
 /// The keys as the operator named them.
@@ -100,7 +100,7 @@ impl KeyList {
         args: &KeysArgs,
         session: &mut Session,
         most: usize,
-    ) -> Result<Vec<Given>, CommandError> {
+    ) -> Result<Vec<GivenKey>, CommandError> {
         let mut keys = Vec::new();
         if let Some(mut list) = Self::bounded(args, session, MAX_OF_FEW)? {
             // One more than allowed shows that there are too many.
@@ -130,7 +130,7 @@ impl KeyList {
     }
 
     /// The next keys, up to `most`; empty at the end of the list.
-    pub fn next(&mut self, most: usize) -> Result<Vec<Given>, CommandError> {
+    pub fn next(&mut self, most: usize) -> Result<Vec<GivenKey>, CommandError> {
         let mut keys = Vec::new();
         while keys.len() < most
             && let Some(key) = self.list.next()?
@@ -182,7 +182,7 @@ impl List {
     }
 
     /// The next key. Empty lines are skipped.
-    fn next(&mut self) -> Result<Option<Given>, CommandError> {
+    fn next(&mut self) -> Result<Option<GivenKey>, CommandError> {
         loop {
             let mut key = Vec::new();
             let read = files::read_line(&mut self.source, self.end, &mut key, MAX_LINE);
@@ -204,7 +204,7 @@ impl List {
             if has_cr {
                 key.pop();
             }
-            let bytes = match Name::parse(&key) {
+            let bytes = match RecordName::parse(&key) {
                 Some(parsed) => parsed.name.key.len(),
                 None => key.len(),
             };
@@ -214,7 +214,7 @@ impl List {
                 return Err(cannot_read(&self.name, &too_large));
             }
             if !key.is_empty() {
-                return Ok(Some(Given { text: key, has_cr }));
+                return Ok(Some(GivenKey { text: key, has_cr }));
             }
         }
     }

@@ -287,7 +287,7 @@ impl<R: BulkRule> ChangeLoop<'_, R> {
         if ended != Ended::Finished {
             return Ok(ended);
         }
-        match StoreError::unknown_or_first(unread, unreachable) {
+        match StoreError::prefer_unknown_outcome_or_first(unread, unreachable) {
             Some(error) => Err(error.into()),
             None => Ok(ended),
         }
@@ -336,7 +336,8 @@ impl<R: BulkRule> ChangeLoop<'_, R> {
                 return Ok((Ended::Interrupted, None));
             };
             let mut rechecked = rechecked?;
-            unreachable = StoreError::unknown_or_first(unreachable, rechecked.unread.take());
+            unreachable =
+                StoreError::prefer_unknown_outcome_or_first(unreachable, rechecked.unread.take());
             let changes = self.planned_changes(&mut rechecked);
             *self.outcomes = rechecked.outcomes;
 
@@ -375,7 +376,7 @@ impl<R: BulkRule> ChangeLoop<'_, R> {
             dead.push(SelectedRecord::new(record).compact());
         }
         let mut again = recheck(&mut self.reader, self.rule, dead, rechecked.outcomes).await?;
-        again.unread = StoreError::unknown_or_first(rechecked.unread, again.unread);
+        again.unread = StoreError::prefer_unknown_outcome_or_first(rechecked.unread, again.unread);
         Ok(again)
     }
 

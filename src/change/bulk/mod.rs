@@ -1,5 +1,6 @@
 //! What `purge` and `sweep` share. A run scans, rechecks, backs up, compares and changes, and
-//! counts the outcome of each record: [`BulkRun::change`] is that sentence.
+//! counts the outcome of each record: `ChangeLoop::change_batches` in `bulk_run.rs` does these in
+//! order, for one batch after the other.
 //!
 //! A command brings a [`BulkRule`], which says which records are meant and what is planned for each
 //! of them.

@@ -57,7 +57,7 @@ impl<R: BulkRule> ReadAhead<'_, R> {
             let selected = self.selected(page).await?;
             send_all(selected, queue).await;
             if let Some(bar) = &self.bar {
-                bar.set_position(source.keys_passed());
+                bar.set_position(source.keys_iterated());
             }
         }
         Ok(())

@@ -20,8 +20,7 @@ use crate::domain::record::{
 use crate::domain::select::{Missing, Selected};
 use crate::store::{MAX_FURTHER, ReadResult, RecordReader, StoreError};
 
-/// How long a read counts as the recheck. A second read within this time would find what the script
-/// finds.
+/// A read this recent replaces the recheck's own read; the script notices any later change.
 const FRESH: Duration = Duration::from_secs(1);
 
 /// Bytes of values that are read whole at a time: memory stays flat.
@@ -139,13 +138,16 @@ impl<G> Rechecked<G> {
         let now = match now {
             Ok(now) => now,
             Err(error) if reader.can_read_others_after(&error) => {
-                self.unread =
-                    StoreError::unknown_or_first(self.unread.take(), Some(error.into_missed()));
+                self.unread = StoreError::prefer_unknown_outcome_or_first(
+                    self.unread.take(),
+                    Some(error.into_missed()),
+                );
                 return Ok(None);
             }
             // A record that the Redis user may not read did not change because of that.
             Err(error) if error.is_permission() => {
-                self.unread = StoreError::unknown_or_first(self.unread.take(), Some(error));
+                self.unread =
+                    StoreError::prefer_unknown_outcome_or_first(self.unread.take(), Some(error));
                 return Ok(None);
             }
             Err(error) => return Err(error.into()),

@@ -70,10 +70,11 @@ impl<'a> RecordSource<'a> {
         }
     }
 
-    /// About how many keys the servers went through so far, those of other names included.
-    pub(super) fn keys_passed(&self) -> u64 {
+    /// The approximate number of Redis keys that the servers iterated over so far, including those
+    /// with other names.
+    pub(super) fn keys_iterated(&self) -> u64 {
         match self {
-            Self::Scan(scan) => scan.keys_passed(),
+            Self::Scan(scan) => scan.keys_iterated(),
             Self::Named(named) => named.keys,
         }
     }
@@ -120,7 +121,7 @@ impl<'a> RecordSource<'a> {
             && let Some(page) = &page
             && page.selected.len() * SELECTED_IN > page.records
         {
-            scan.bring_heads(ReadLimit::Bytes(MAX_WHOLE));
+            scan.set_first_read(ReadLimit::Bytes(MAX_WHOLE));
         }
         Ok(page)
     }
@@ -272,7 +273,7 @@ impl<'a> NamedRecords<'a> {
             end: self.unreachable.map_or(ScanEnd::Complete, ScanEnd::Incomplete),
             coverage: self.coverage,
             keys: self.keys,
-            passed: self.keys,
+            iterated: self.keys,
             forbidden: None,
             keys_of_other_schemas: BTreeMap::new(),
         }

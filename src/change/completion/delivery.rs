@@ -9,16 +9,16 @@ use crate::exit::CommandError;
 use crate::render::escape;
 
 /// Checks that clients get the response that the operator gave: according to the rehearsal,
-/// otherwise according to the schema. `completed` is the record after the step.
+/// otherwise according to the schema. `predicted_record` is the record after the step.
 ///
 /// # Errors
 /// Usage: the service's steps change the response, or store no result that the schema reads.
 pub(crate) fn check_delivery(
-    completed: &Record,
+    predicted_record: &Record,
     inputs: &StepInputs<'_>,
     rehearsal: &RehearsalOutcome,
 ) -> Result<(), CommandError> {
-    let schema = &completed.schema;
+    let schema = &predicted_record.schema;
     // A script may delete fields of the lock although the schema assumes that they stay.
     if schema.sends_result_value()
         && let Some(stored) = rehearsal.stored()
@@ -30,12 +30,12 @@ pub(crate) fn check_delivery(
         ))
         .hint("compare the step with the value formats of the schema; nothing was changed"));
     }
-    let next = &completed.next_request;
+    let next = &predicted_record.next_request;
     // A value that keeps the time of an expired one has expired, too.
     let has_expired =
-        completed.contained_expiry().is_some_and(|(value, _)| value.past_expiry.is_some());
+        predicted_record.contained_expiry().is_some_and(|(value, _)| value.past_expiry.is_some());
     if has_expired && inputs.error.is_none() {
-        let redis_key = &completed.seen.keys[schema.result_key_index()].redis_key;
+        let redis_key = &predicted_record.seen.keys[schema.result_key_index()].redis_key;
         return Err(CommandError::usage(format!(
             "no retry would get this response, because it would keep the time of the expired value \
             at {}",
@@ -56,7 +56,7 @@ pub(crate) fn check_delivery(
         ))
         .hint("pass a response that the service replays; nothing was changed"));
     }
-    let result = &completed.seen.keys[schema.result_key_index()];
+    let result = &predicted_record.seen.keys[schema.result_key_index()];
     let predicted = manual_step::delivered(schema, &result.content);
     let Some(delivered) = rehearsal.delivered().or(predicted.as_ref()) else { return Ok(()) };
     match manual_step::difference(

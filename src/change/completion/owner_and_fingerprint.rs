@@ -121,8 +121,9 @@ impl ChosenCompletion {
         record: &Record,
         inputs: &StepInputs<'_>,
     ) -> Result<(), CommandError> {
-        let completed = manual_step::completed(record, inputs, None);
-        let (Some(stored), Some(kept)) = (record.fingerprint(), completed.fingerprint()) else {
+        let predicted_record = manual_step::predicted_record(record, inputs, None);
+        let (Some(stored), Some(kept)) = (record.fingerprint(), predicted_record.fingerprint())
+        else {
             return Ok(());
         };
         if kept != stored || self.fingerprint == stored {

@@ -22,11 +22,11 @@ pub(crate) enum RehearsalOutcome {
 impl RehearsalOutcome {
     /// True if the rehearsal confirmed what the schema predicts for the next request, or none is
     /// needed.
-    pub(crate) fn verifies(&self, completed: &Record) -> bool {
+    pub(crate) fn verifies(&self, predicted_record: &Record) -> bool {
         match self {
             Self::NotNeeded => true,
             Self::Ran(_) => match self.next_meaning() {
-                Some(means) => is_as_predicted(means, completed.next_request.answer),
+                Some(means) => is_as_predicted(means, predicted_record.next_request.answer),
                 None => false,
             },
             Self::NotRun(_) => false,
@@ -69,11 +69,11 @@ impl RehearsalOutcome {
     }
 
     /// Prints what the next request gets after the completion, and whether that was tested.
-    pub(crate) fn print(&self, session: &mut Session, completed: &Record) {
-        let then = words::then(completed);
+    pub(crate) fn print(&self, session: &mut Session, predicted_record: &Record) {
+        let then = words::then(predicted_record);
         match self {
             Self::NotNeeded => session.ui.status(&format!("Then {then}.")),
-            Self::Ran(_) if self.verifies(completed) => {
+            Self::Ran(_) if self.verifies(predicted_record) => {
                 session.ui.status(&format!(
                     "Then {then}. Tested with the service's scripts on a temporary local Redis."
                 ));

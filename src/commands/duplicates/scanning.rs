@@ -9,7 +9,7 @@ use super::Args;
 use super::collector::{Collected, Collector, KeptRecords, Nomination};
 use crate::domain::duplicates::record_time::{decoded, encoded};
 use crate::domain::duplicates::{
-    CompareCounts, CompareRule, ComparedRecord, PointerTally, RecordName, RecordTime,
+    CompareCounts, CompareRule, ComparedName, ComparedRecord, PointerTally, RecordTime,
     UnknownBecause,
 };
 use crate::domain::record::{Candidate, FieldSet, Record};
@@ -90,7 +90,7 @@ struct WantedRecord {
 /// A record of which more has to be read. Its values are not kept, because they may be long.
 struct CutRecord {
     candidate: Candidate,
-    name: RecordName,
+    name: ComparedName,
     time: Option<RecordTime>,
     /// The index in [`LONGER_READS`].
     step: usize,
@@ -200,8 +200,8 @@ impl ServerReading<'_> {
         }
     }
 
-    fn name(&self, wanted: &WantedRecord) -> RecordName {
-        RecordName { schema: self.schemas[wanted.schema].name.clone(), key: wanted.key.clone() }
+    fn name(&self, wanted: &WantedRecord) -> ComparedName {
+        ComparedName { schema: self.schemas[wanted.schema].name.clone(), key: wanted.key.clone() }
     }
 
     /// Reads more of the last of these records, so many that the replies stay small. Returns those
@@ -212,7 +212,7 @@ impl ServerReading<'_> {
     async fn read_longer(
         &mut self,
         cut: &mut Vec<CutRecord>,
-    ) -> Result<Vec<TimedRecord>, Vec<RecordName>> {
+    ) -> Result<Vec<TimedRecord>, Vec<ComparedName>> {
         let Some(step) = cut.last().map(|last| last.step) else { return Ok(Vec::new()) };
         let (limit, at_a_time) = LONGER_READS[step];
         let mut names = Vec::with_capacity(at_a_time);
@@ -225,9 +225,9 @@ impl ServerReading<'_> {
             names.push(next.name);
             candidates.push(next.candidate);
         }
-        self.scan.bring_heads(ReadLimit::Bytes(limit));
+        self.scan.set_first_read(ReadLimit::Bytes(limit));
         let read = self.scan.read_records(candidates, |_| false).await;
-        self.scan.bring_heads(self.head);
+        self.scan.set_first_read(self.head);
         let Some(read) = read else { return Err(names) };
         let mut complete = Vec::with_capacity(read.len());
         for record in read {
@@ -313,8 +313,8 @@ fn is_cut(rule: &CompareRule, record: &Record) -> bool {
     !record.unread_fields().is_empty() || record.stored().is_some_and(|response| !response.whole)
 }
 
-fn name_of(record: &Record) -> RecordName {
-    RecordName { schema: record.schema.name.clone(), key: record.key.clone() }
+fn name_of(record: &Record) -> ComparedName {
+    ComparedName { schema: record.schema.name.clone(), key: record.key.clone() }
 }
 
 /// The records that were read completely, with their times, and those of which more has to be read.

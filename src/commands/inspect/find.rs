@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use super::Args;
 use crate::args::Output;
-use crate::domain::record::{FieldSet, Given, Name, Record};
+use crate::domain::record::{FieldSet, GivenKey, Record, RecordName};
 use crate::domain::schema::Catalog;
 use crate::exit::{CommandError, Exit};
 use crate::interrupt::Interrupt;
@@ -24,7 +24,7 @@ pub(super) struct FoundKeys {
     /// The names of the records to show whole: the only one that was found, or for programs all.
     /// `None` if several are listed. A name leads to the record that the scan found, whichever
     /// other schemas have records of this key.
-    pub(super) names: Option<Vec<Given>>,
+    pub(super) names: Option<Vec<GivenKey>>,
     report: ScanReport,
 }
 
@@ -84,7 +84,7 @@ pub(super) async fn find(
     found.truncate(MOST);
     let mut names: BTreeSet<String> = BTreeSet::new();
     for record in &found {
-        names.insert(Name::of(record).quoted());
+        names.insert(RecordName::of(record).quoted());
     }
     if names.is_empty() {
         return Err(nothing_found(session, args, text, catalog, &reader, report).await);
@@ -104,7 +104,7 @@ pub(super) async fn find(
         }
         let mut keys = Vec::with_capacity(names.len());
         for name in names {
-            keys.push(Given::word(name.into_bytes()));
+            keys.push(GivenKey::word(name.into_bytes()));
         }
         return Ok(FoundKeys { names: Some(keys), report });
     }

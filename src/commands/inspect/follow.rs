@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use super::Args;
 use crate::args::Output;
-use crate::domain::record::{Given, Identity, Record};
+use crate::domain::record::{GivenKey, Identity, Record};
 use crate::domain::schema::{Catalog, State};
 use crate::domain::select::awaited::{Awaited, AwaitedState};
 use crate::exit::Exit;
@@ -32,7 +32,7 @@ pub(super) async fn follow(
     session: &mut Session,
     reader: &mut RecordReader,
     catalog: &Catalog,
-    keys: Vec<Given>,
+    keys: Vec<GivenKey>,
     lookup: &Lookup,
     (watch, args): (&Watch, &Args),
 ) -> Result<Exit> {

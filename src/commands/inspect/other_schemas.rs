@@ -1,7 +1,7 @@
 //! The hint that a key without a record among the chosen schemas has one under another schema.
 
 use crate::args::SchemaArgs;
-use crate::domain::record::Given;
+use crate::domain::record::GivenKey;
 use crate::domain::schema::Catalog;
 use crate::render::invocation::word;
 use crate::render::{escape, words};
@@ -24,7 +24,7 @@ pub(super) async fn hint(
     let mut missed = Vec::new();
     for found in found {
         if found.records.is_empty() && missed.len() < MOST {
-            missed.push(Given::word(found.given.clone()));
+            missed.push(GivenKey::word(found.given.clone()));
         }
     }
     if missed.is_empty() || !catalog.names_schemas() {

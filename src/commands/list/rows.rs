@@ -5,7 +5,7 @@ use std::io;
 use serde_json::{Map, Value};
 
 use crate::args::{Format, ShowArgs};
-use crate::domain::record::{Name, Record};
+use crate::domain::record::{Record, RecordName};
 use crate::domain::select::top_n::{Order, Top};
 use crate::render::columns::{self, Column, Separated};
 use crate::render::document::Streamed;
@@ -264,7 +264,7 @@ impl ListRows {
     /// alone. Without them it may also be the key of another record, because clients choose keys.
     /// Raw bytes are for programs, and never for a terminal.
     fn name(&self, session: &mut Session, record: &Record) -> io::Result<()> {
-        let name = Name::of(record);
+        let name = RecordName::of(record);
         let is_raw = self.null && !session.ui.out_is_terminal();
         let mut name = if is_raw { name.raw() } else { name.quoted().into_bytes() };
         name.push(if self.null { 0 } else { b'\n' });

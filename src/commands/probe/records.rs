@@ -6,7 +6,7 @@ use super::options::Args;
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::probe::StoredRecord;
 use crate::domain::record::age::millis;
-use crate::domain::record::{Given, Record, TimeLeft};
+use crate::domain::record::{GivenKey, Record, TimeLeft};
 use crate::domain::schema::{Catalog, TtlOf};
 use crate::exit::CommandError;
 use crate::session::Session;
@@ -130,7 +130,7 @@ impl RecordLookup {
             thresholds: Thresholds::default(),
             includes_less_specific_results: false,
         };
-        let keys = keys.iter().map(|key| Given::word(key.as_bytes())).collect();
+        let keys = keys.iter().map(|key| GivenKey::word(key.as_bytes())).collect();
         lookup.find(&mut self.reader, &self.catalog, keys).await
     }
 }

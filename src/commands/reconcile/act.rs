@@ -315,7 +315,7 @@ fn report<'a>(name: &'static str, record: &'a Record, owner: &'a [u8]) -> StepRe
         record,
         predicted: None,
         owner: if owner.is_empty() { None } else { Some(owner) },
-        rehearsed: None,
+        rehearsed_next: None,
     }
 }
 

@@ -10,7 +10,7 @@ use super::lock::{Fate, Hold, ReconciledLock};
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::reconcile::{Eligibility, eligibility, reconcilable};
 use crate::domain::record::{
-    Candidate, Given, Identity, KeyIdentity, KeyState, Record, TimeLeft, ValueField, locate,
+    Candidate, GivenKey, Identity, KeyIdentity, KeyState, Record, TimeLeft, ValueField, locate,
 };
 use crate::domain::schema::catalog::LOCK_BYTES;
 use crate::domain::schema::{Catalog, State};
@@ -309,7 +309,7 @@ impl LockSearch<'_> {
     pub(super) async fn look_up(
         &self,
         reader: &mut RecordReader,
-        keys: &[Given],
+        keys: &[GivenKey],
         kind: KeyKind,
     ) -> Result<LocksOfKeys> {
         let lookup = Lookup {

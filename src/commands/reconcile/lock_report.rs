@@ -9,7 +9,7 @@ use super::lock::{Fate, Hold, ReconciledLock};
 use crate::domain::change::outcome_counts::Ended;
 use crate::domain::duration;
 use crate::domain::record::{TimeLeft, age};
-use crate::render::change::named;
+use crate::render::change::named_key_table;
 use crate::render::invocation::name_of;
 use crate::render::style::View;
 use crate::render::{columns, document, escape, words};
@@ -106,7 +106,7 @@ pub(super) fn table(locks: &[ReconciledLock], view: View) -> String {
             lock.words(),
         ]
     });
-    named(&["KEY", "SCHEMA", "LOCK", "ANSWER", "PLAN"], rows, view)
+    named_key_table(&["KEY", "SCHEMA", "LOCK", "ANSWER", "PLAN"], rows, view)
 }
 
 /// Prints for how many completions it was not tested that the service replays the response.

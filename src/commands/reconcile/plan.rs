@@ -4,7 +4,7 @@
 use super::lock::Fate;
 use super::reconciliation::{Reconciliation, Rehearsals};
 use crate::change::completion::{ChosenCompletion, RehearsalOutcome, check_delivery};
-use crate::change::{self, time_for};
+use crate::change::{check_ttls, time_for};
 use crate::domain::change::unlock;
 use crate::domain::manual_step::{self, NotExecutable, ResponseInput};
 use crate::domain::reconcile::{DoneResponse, ProviderAnswer};
@@ -78,9 +78,10 @@ impl Reconciliation<'_> {
             return Err("the service would refuse to store the response".to_owned());
         }
         let rehearsal = self.rehearse(record, step, &inputs).await;
-        let completed = manual_step::completed(record, &inputs, rehearsal.time_left());
-        check_delivery(&completed, &inputs, &rehearsal).map_err(in_words)?;
-        let predicted = completed.next_request.answer;
+        let predicted_record =
+            manual_step::predicted_record(record, &inputs, rehearsal.time_left());
+        check_delivery(&predicted_record, &inputs, &rehearsal).map_err(in_words)?;
+        let predicted = predicted_record.next_request.answer;
         match &rehearsal {
             RehearsalOutcome::Ran(_) if rehearsal.next_meaning() != Some(Meaning::Replay) => {
                 let answer = match rehearsal.next_meaning() {
@@ -158,7 +159,7 @@ pub(super) fn completion_of<'a>(
     let Some(step) = &schema.complete else {
         return Err(format!("the schema of {} describes no complete step", schema.name));
     };
-    change::check_ttls(schema, step).map_err(in_words)?;
+    check_ttls(schema, step).map_err(in_words)?;
     let input = ResponseInput {
         status: given.status,
         headers: given.headers.clone(),
@@ -186,7 +187,7 @@ fn without_flags(message: &str) -> String {
 pub(super) fn release_way(record: &Record) -> Result<ReleaseWay<'_>, String> {
     match manual_step::releasable(record) {
         Ok(step) => {
-            change::check_ttls(&record.schema, step).map_err(in_words)?;
+            check_ttls(&record.schema, step).map_err(in_words)?;
             let owner = record.owner().unwrap_or_default();
             if manual_step::predict_release(record, step, owner) != Meaning::Released {
                 return Err("the service would refuse to release it".to_owned());

@@ -84,7 +84,7 @@ impl ResultOutcome {
 
 /// The name of a record.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct RecordName {
+pub(crate) struct ComparedName {
     /// Empty for a record of a file that names no schema.
     pub(crate) schema: String,
     pub(crate) key: Vec<u8>,
@@ -93,7 +93,7 @@ pub(crate) struct RecordName {
 /// A record in the form in which it is compared.
 #[derive(Debug, Clone)]
 pub(crate) struct ComparedRecord {
-    pub(crate) name: RecordName,
+    pub(crate) name: ComparedName,
     pub(crate) state: Option<State>,
     pub(crate) status: Option<i64>,
     pub(crate) outcome: ResultOutcome,
@@ -142,7 +142,7 @@ impl CompareRule {
         if outcome == ResultOutcome::Completed && is_executed_again {
             outcome = ResultOutcome::Unknown;
         }
-        let name = RecordName { schema: record.schema.name.clone(), key: record.key.clone() };
+        let name = ComparedName { schema: record.schema.name.clone(), key: record.key.clone() };
         // Decoding base64 takes time, and only the pointers need the body.
         let body = if self.reads_bodies() { record.stored().map(Stored::body) } else { None };
         let stored = self.reads_values().then(|| StoredValues::of(record));
@@ -344,7 +344,7 @@ fn unknown(record: &Record) -> Option<UnknownBecause> {
 pub(crate) struct UnknownRecords {
     pub(crate) count: u64,
     /// The first of them by name.
-    pub(crate) names: Vec<RecordName>,
+    pub(crate) names: Vec<ComparedName>,
 }
 
 /// How many records are kept by name for each reason.
@@ -379,7 +379,7 @@ impl CompareCounts {
         }
     }
 
-    pub(crate) fn add_unknown(&mut self, why: UnknownBecause, name: &RecordName) {
+    pub(crate) fn add_unknown(&mut self, why: UnknownBecause, name: &ComparedName) {
         let unknown = self.unknown.entry(why).or_default();
         unknown.count += 1;
         // The first by name, because the order of a scan must not matter.

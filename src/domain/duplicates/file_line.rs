@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::comparable::{Comparable, NotCompared};
-use super::compare::{CompareRule, ComparedRecord, RecordName, RecordParts, ResultOutcome};
+use super::compare::{CompareRule, ComparedName, ComparedRecord, RecordParts, ResultOutcome};
 use super::record_time::{RecordTime, TimeIs};
 use super::stored_value::StoredValues;
 use crate::domain::record::age::millis;
@@ -101,7 +101,7 @@ impl FileLine {
 
     /// The record as it is compared.
     pub(crate) fn compare(self, rule: &CompareRule) -> ComparedRecord {
-        let name = RecordName { schema: self.schema, key: self.key.into_bytes() };
+        let name = ComparedName { schema: self.schema, key: self.key.into_bytes() };
         let body = match &self.response {
             LineResponse::Text(text) => Comparable::Yes(text.as_bytes()),
             _ => Comparable::No(NotCompared::Response),

@@ -303,7 +303,7 @@ mod tests {
 
     use super::*;
     use crate::domain::duplicates::comparable::{Comparable, NotCompared};
-    use crate::domain::duplicates::compare::RecordName;
+    use crate::domain::duplicates::compare::ComparedName;
     use crate::domain::duplicates::record_time::{RecordTime, TimeIs};
 
     /// A record: the number of its key, its value, its fingerprint, its owner, and its time; 0 for
@@ -311,7 +311,7 @@ mod tests {
     fn record(key: u8, value: u8, fingerprint: u8, owner: u8, at_ms: u64) -> ComparedRecord {
         let time = RecordTime { at_ms, is: TimeIs::Created, evidence: Evidence::Known };
         ComparedRecord {
-            name: RecordName { schema: "s".to_owned(), key: vec![b'a' + key] },
+            name: ComparedName { schema: "s".to_owned(), key: vec![b'a' + key] },
             state: None,
             status: None,
             outcome: ResultOutcome::Unknown,

@@ -34,7 +34,7 @@ mod stored_value;
 pub(crate) use canonical::DIGEST;
 pub(crate) use comparable::{NotCompared, UnknownBecause};
 pub(crate) use compare::{
-    CompareCounts, CompareRule, ComparedRecord, RecordName, UnknownRecords, check_pointer,
+    CompareCounts, CompareRule, ComparedName, ComparedRecord, UnknownRecords, check_pointer,
 };
 pub(crate) use evidence_index::{EvidenceEntry, EvidenceIndex, MilliSeconds, TooManyEntries};
 pub(crate) use file_line::FileLine;

@@ -92,10 +92,11 @@ pub(super) fn found_by_step(record: &Record, inputs: &StepInputs<'_>) -> Content
     record.seen.keys[key_index].content.clone()
 }
 
-/// The record that the complete step leaves if it stores its result.
+/// The record that the complete step will leave if it stores its result.
 ///
-/// `time_left` is that of the result if the rehearsal showed it. Otherwise the schema gives the TTL.
-pub(crate) fn completed(
+/// `time_left` is that of the result if the rehearsal showed it. Otherwise the schema gives the
+/// TTL.
+pub(crate) fn predicted_record(
     record: &Record,
     inputs: &StepInputs<'_>,
     time_left: Option<TimeLeft>,
@@ -126,24 +127,27 @@ pub(crate) fn completed(
 
 /// True if the worker that held the lock, and is still running, would store its own result over a
 /// completed record. `worker` is its owner token; `None` if the result has another one.
-pub(crate) fn is_overwritten_later(completed: &Record, worker: Option<&[u8]>) -> bool {
-    by_worker(completed, completed.schema.complete.as_ref(), worker) == Meaning::Stored
+pub(crate) fn is_overwritten_later(predicted_record: &Record, worker: Option<&[u8]>) -> bool {
+    by_worker(predicted_record, predicted_record.schema.complete.as_ref(), worker)
+        == Meaning::Stored
 }
 
 /// True if that worker would remove or replace the result once its handler fails.
-pub(crate) fn is_removed_by_failure(completed: &Record, worker: Option<&[u8]>) -> bool {
-    let schema = &completed.schema;
+pub(crate) fn is_removed_by_failure(predicted_record: &Record, worker: Option<&[u8]>) -> bool {
+    let schema = &predicted_record.schema;
     let Some(release) = &schema.release else { return false };
     let releases = schema.service.on_failure == Some(OnFailure::Release);
     let touches_result =
         release.calls.iter().any(|call| schema.touches(call, schema.result_key_index()));
-    releases && touches_result && by_worker(completed, Some(release), worker) == Meaning::Released
+    releases
+        && touches_result
+        && by_worker(predicted_record, Some(release), worker) == Meaning::Released
 }
 
 /// What a step replies to a worker whose operation was completed by someone else.
-fn by_worker(completed: &Record, step: Option<&Step>, worker: Option<&[u8]>) -> Meaning {
+fn by_worker(predicted_record: &Record, step: Option<&Step>, worker: Option<&[u8]>) -> Meaning {
     // An empty token never matches, because an owner has at least one character.
-    by_owner(step, &completed.readings, worker.unwrap_or_default())
+    by_owner(step, &predicted_record.readings, worker.unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -199,11 +203,16 @@ mod tests {
             let response =
                 Response { status: Some(201), body: b"{}".to_vec(), ..Response::default() };
             let inputs = StepInputs::new(&schema, b"k", "w", &response);
-            let completed = completed(&record, &inputs, None);
-            assert_eq!(completed.next_request.answer, Answer::Replay, "{}", schema.name);
+            let predicted_record = predicted_record(&record, &inputs, None);
+            assert_eq!(predicted_record.next_request.answer, Answer::Replay, "{}", schema.name);
             let blind = ["go-chi", "go-middleware-v1", "express", "event-consumer"]
                 .contains(&schema.name.as_str());
-            assert_eq!(is_overwritten_later(&completed, Some(b"w")), blind, "{}", schema.name);
+            assert_eq!(
+                is_overwritten_later(&predicted_record, Some(b"w")),
+                blind,
+                "{}",
+                schema.name
+            );
         }
     }
 }

@@ -6,10 +6,10 @@ use crate::domain::schema::Schema;
 /// Who wrote a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Author {
-    /// The schema's service: no value shows another author. The values have formats that the schema
-    /// writes, or are unreadable under its fixed prefix. Also a record whose values another schema
-    /// with the same Redis keys wrote; a finding names that schema.
-    Own,
+    /// No value shows that another program wrote it. The values have formats that the schema
+    /// writes, or are unreadable under its fixed prefix. Usually its service wrote them, but
+    /// another schema with the same Redis keys may have; a finding names that schema.
+    NotForeign,
     /// The schema's service, as far as the values were read: the rest of a value may deviate.
     Provisional,
     /// Another program, and why.
@@ -49,7 +49,7 @@ impl Author {
                 return Self::Provisional;
             }
         }
-        Self::Own
+        Self::NotForeign
     }
 
     /// True if another program wrote the record. A change of many records leaves it alone.
@@ -57,10 +57,10 @@ impl Author {
         matches!(self, Self::Unrecognised(_) | Self::ResultOf(_) | Self::LockOf(_))
     }
 
-    /// Why another program must have written the record; `None` if the schema's service wrote it.
+    /// Why another program must have written the record; `None` if nothing shows that.
     pub(crate) fn unrecognised_because(&self) -> Option<String> {
         match self {
-            Self::Own | Self::Provisional => None,
+            Self::NotForeign | Self::Provisional => None,
             Self::Unrecognised(why) => Some(why.clone()),
             Self::ResultOf(other) => Some(format!("{other} reads it as a completed result")),
             Self::LockOf(other) => Some(format!("{other} reads it as a lock")),

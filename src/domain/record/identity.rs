@@ -6,7 +6,7 @@
 //! prove that a holder is dead, because a live lock has the same identity between two renewals.
 
 use super::deadline::Deadline;
-use super::key_identity::{KeyIdentity, Print};
+use super::key_identity::{KeyIdentity, ValueDigest};
 use super::observation::Observation;
 
 /// The state of a record when it was read, in a form that stays small even if the values are large.
@@ -49,7 +49,7 @@ impl Identity {
             }
         }
         for (seen, now) in self.0.iter().zip(&now.keys) {
-            if seen.value != Print::Absent && !seen.deadline.is_same(now.deadline) {
+            if seen.value != ValueDigest::Absent && !seen.deadline.is_same(now.deadline) {
                 return Comparison::Renewed;
             }
         }
@@ -66,7 +66,7 @@ impl Identity {
             Comparison::Renewed => {
                 for (seen, now) in self.0.iter().zip(&now.keys) {
                     let is_unknown = [seen.deadline, now.deadline].contains(&Deadline::Unknown);
-                    if seen.value != Print::Absent && is_unknown {
+                    if seen.value != ValueDigest::Absent && is_unknown {
                         return false;
                     }
                 }

@@ -10,13 +10,13 @@ use crate::domain::hex::{hex, unhex};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "WrittenIdentity", try_from = "WrittenIdentity")]
 pub(crate) struct KeyIdentity {
-    pub(super) value: Print,
+    pub(super) value: ValueDigest,
     pub(super) deadline: Deadline,
 }
 
 /// A value, identified by the bytes of it that were read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Print {
+pub(super) enum ValueDigest {
     Absent,
     Text {
         read: usize,
@@ -36,12 +36,12 @@ pub(super) enum Print {
 }
 
 impl KeyIdentity {
-    pub(crate) const ABSENT: Self = Self { value: Print::Absent, deadline: Deadline::Never };
+    pub(crate) const ABSENT: Self = Self { value: ValueDigest::Absent, deadline: Deadline::Never };
 
     /// The identity of a Redis key as it was read. If a value was read in part, only that part is
     /// compared.
     pub(crate) fn of(key: &KeyState) -> Self {
-        Self { value: Print::of(key, usize::MAX), deadline: key.deadline }
+        Self { value: ValueDigest::of(key, usize::MAX), deadline: key.deadline }
     }
 
     /// The same value, with an expiry at about this time, because the caller computed it from an
@@ -61,10 +61,13 @@ impl KeyIdentity {
         // A dump ends with the checksum of the whole value, which later reads can be compared with.
         let checksum = dump.last_chunk().copied();
         let value = match type_of_dump(dump) {
-            Some(kind) => Print::Other { kind: kind.to_owned(), checksum, fields: None },
-            None => {
-                Print::Text { read: 0, length: None, checksum, digest: Sha256::digest(b"").into() }
-            }
+            Some(kind) => ValueDigest::Other { kind: kind.to_owned(), checksum, fields: None },
+            None => ValueDigest::Text {
+                read: 0,
+                length: None,
+                checksum,
+                digest: Sha256::digest(b"").into(),
+            },
         };
         let deadline = match expires_at_ms {
             Some(at) => Deadline::At(at),
@@ -74,7 +77,7 @@ impl KeyIdentity {
     }
 
     pub(crate) fn is_absent(&self) -> bool {
-        self.value == Print::Absent
+        self.value == ValueDigest::Absent
     }
 
     pub(crate) fn has_same_value(&self, other: &Self) -> bool {
@@ -94,22 +97,29 @@ impl KeyIdentity {
     /// How many bytes a read needs to be comparable. See [`Self::needs_checksum`] for values that
     /// need the checksum of DUMP as well.
     pub(crate) fn read_bytes(&self) -> usize {
-        if let Print::Text { read, .. } = self.value { read } else { 0 }
+        if let ValueDigest::Text { read, .. } = self.value { read } else { 0 }
     }
 
     pub(crate) fn needs_checksum(&self) -> bool {
-        matches!(self.value, Print::Text { checksum: Some(_), .. } | Print::Other { .. })
+        matches!(
+            self.value,
+            ValueDigest::Text { checksum: Some(_), .. } | ValueDigest::Other { .. }
+        )
     }
 
     /// True if the Redis key still has this identity. Unknown parts count as different.
     pub(crate) fn is_still(&self, now: &KeyState) -> bool {
         // A read of only some bytes shows that the rest is the same only with the checksum of DUMP.
         let is_told = match (&self.value, &now.content) {
-            (Print::Text { checksum: Some(_), .. }, Content::Text { .. }) => now.checksum.is_some(),
-            (Print::Text { read, length, .. }, Content::Text { length: now, .. }) => {
+            (ValueDigest::Text { checksum: Some(_), .. }, Content::Text { .. }) => {
+                now.checksum.is_some()
+            }
+            (ValueDigest::Text { read, length, .. }, Content::Text { length: now, .. }) => {
                 *length == Some(*read as u64) && now.is_some()
             }
-            (Print::Other { checksum, .. }, _) => checksum.is_some() && now.checksum.is_some(),
+            (ValueDigest::Other { checksum, .. }, _) => {
+                checksum.is_some() && now.checksum.is_some()
+            }
             _ => true,
         };
         let is_same_value = (is_told && self.value.is_of(now)) || self.has_same_fields(now);
@@ -119,8 +129,9 @@ impl KeyIdentity {
     /// True if the Redis key is a hash with the same fields, in whatever order the server keeps
     /// them now.
     fn has_same_fields(&self, now: &KeyState) -> bool {
-        let Print::Other { fields: Some(fields), .. } = &self.value else { return false };
-        let Print::Other { fields: Some(fields_now), .. } = Print::of(now, usize::MAX) else {
+        let ValueDigest::Other { fields: Some(fields), .. } = &self.value else { return false };
+        let ValueDigest::Other { fields: Some(fields_now), .. } = ValueDigest::of(now, usize::MAX)
+        else {
             return false;
         };
         *fields == fields_now
@@ -132,7 +143,7 @@ impl KeyIdentity {
     }
 }
 
-impl Print {
+impl ValueDigest {
     /// Of at most `most` bytes from the beginning, because the other read may not have read more.
     pub(super) fn of(key: &KeyState, most: usize) -> Self {
         match &key.content {
@@ -239,14 +250,14 @@ impl From<KeyIdentity> for WrittenIdentity {
             about,
         };
         match of.value {
-            Print::Absent => Self { expires_at_ms: None, about: false, ..nothing },
-            Print::Other { kind, checksum, fields } => Self {
+            ValueDigest::Absent => Self { expires_at_ms: None, about: false, ..nothing },
+            ValueDigest::Other { kind, checksum, fields } => Self {
                 kind,
                 dump_checksum: checksum.map(|sum| hex(&sum)),
                 sha256: fields.map(|digest| hex(&digest)),
                 ..nothing
             },
-            Print::Text { read, length, checksum, digest } => {
+            ValueDigest::Text { read, length, checksum, digest } => {
                 // No byte of a value restored from a DUMP was read, so there is nothing to hash.
                 let is_hashed = read > 0 || length.is_some();
                 let is_whole = length == Some(read as u64);
@@ -286,7 +297,10 @@ impl TryFrom<WrittenIdentity> for KeyIdentity {
             None => None,
         };
         if kind != "string" {
-            return Ok(Self { value: Print::Other { kind, checksum, fields: digest }, deadline });
+            return Ok(Self {
+                value: ValueDigest::Other { kind, checksum, fields: digest },
+                deadline,
+            });
         }
         let digest = digest.unwrap_or_else(|| Sha256::digest(b"").into());
         // The log leaves out `read` if all bytes were read.
@@ -295,7 +309,7 @@ impl TryFrom<WrittenIdentity> for KeyIdentity {
             (None, Some(bytes)) => usize::try_from(bytes).unwrap_or(0),
             (None, None) => 0,
         };
-        let value = Print::Text { read, length: bytes, checksum, digest };
+        let value = ValueDigest::Text { read, length: bytes, checksum, digest };
         Ok(Self { value, deadline })
     }
 }
@@ -427,7 +441,7 @@ mod tests {
         assert!(!was_with_ttl.is_still(&hash(["a", "1", "b", "2"], 2)));
         // Within one run, the checksum decides.
         assert!(
-            !Print::of(&hash(["a", "1", "b", "2"], 1), usize::MAX)
+            !ValueDigest::of(&hash(["a", "1", "b", "2"], 1), usize::MAX)
                 .is_of(&hash(["a", "1", "b", "2"], 2))
         );
         // If the fields were not read, the checksum decides, too.

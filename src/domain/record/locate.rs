@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::author::Author;
 use super::decode::{self, DistinctiveValue, Reading};
 use super::extended::Extended;
-use super::name::{KeyMeanings, Name};
+use super::name::{KeyMeanings, RecordName};
 use super::observation::{Content, Observation};
 use super::record::Record;
 use crate::domain::diagnosis::{self, FindingCode, OtherSchema, Thresholds};
@@ -81,7 +81,7 @@ pub fn for_key(catalog: &Catalog, text: &[u8]) -> Vec<Candidate> {
 
 /// The candidate that a record's name means, even if its Redis keys also match another schema. The
 /// name itself gives the schema.
-pub(crate) fn for_name(catalog: &Catalog, name: &Name) -> Option<Candidate> {
+pub(crate) fn for_name(catalog: &Catalog, name: &RecordName) -> Option<Candidate> {
     for schema in catalog.chosen_under_each_prefix() {
         if name.is_under(schema) && schema.accepts_key(&name.key) {
             return Some(Candidate {
@@ -154,8 +154,7 @@ pub(crate) fn member(
     record(catalog, schema, readings, key, seen, thresholds)
 }
 
-/// The candidates that [`for_key`] leaves to a schema with a more specific template: the readings
-/// of less specific schemas.
+/// The candidates that [`for_key`] leaves to a schema with a more specific template.
 pub(crate) fn of_less_specific_schemas(catalog: &Catalog, text: &[u8]) -> Vec<Candidate> {
     candidates_for_text(catalog, text, false)
 }
@@ -315,7 +314,8 @@ pub fn for_redis_key(catalog: &Catalog, redis_key: &[u8]) -> Option<(Candidate, 
     let redis_keys = first.schema.redis_keys(&key);
     let mut others = Vec::new();
     for other in keys {
-        let is_alike = first.alike.iter().any(|alike| Arc::ptr_eq(alike, &other.schema));
+        let is_alike =
+            first.with_same_templates.iter().any(|alike| Arc::ptr_eq(alike, &other.schema));
         // Different templates may still produce the same Redis keys.
         if !is_alike && other.schema.redis_keys(&key) == redis_keys {
             others.push(Arc::clone(&other.schema));
@@ -323,9 +323,9 @@ pub fn for_redis_key(catalog: &Catalog, redis_key: &[u8]) -> Option<(Candidate, 
     }
     // A scan calls this for every Redis key, so the usual list is shared and not copied.
     let schemas = if others.is_empty() {
-        Arc::clone(&first.alike)
+        Arc::clone(&first.with_same_templates)
     } else {
-        first.alike.iter().cloned().chain(others).collect()
+        first.with_same_templates.iter().cloned().chain(others).collect()
     };
     Some((Candidate { key, redis_keys, schemas, is_most_specific: true }, first.key_index))
 }
@@ -542,7 +542,7 @@ fn corrected_author(
     }
     // If another schema with the same Redis keys wrote the value, a finding names that schema.
     if record.author.is_unrecognised() && record.schema.has_prefix() && other_schema.is_some() {
-        return Some(Author::Own);
+        return Some(Author::NotForeign);
     }
     None
 }

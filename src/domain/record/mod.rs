@@ -35,7 +35,7 @@ pub(crate) use identity::{Comparison, Identity};
 pub(crate) use json::Json;
 pub(crate) use key_identity::{KeyIdentity, is_plain_hash};
 pub(crate) use locate::Candidate;
-pub(crate) use name::{Given, KeyMeanings, Name};
+pub(crate) use name::{GivenKey, KeyMeanings, RecordName};
 pub(crate) use observation::{Content, Field, Hash, KeyState, Observation, TimeLeft};
 pub(crate) use only::Only;
 pub use record::Record;

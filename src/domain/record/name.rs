@@ -10,7 +10,7 @@ use crate::domain::schema::{Catalog, Schema};
 /// quotes with the escapes of C. A record under another of the schema's prefixes is
 /// `SCHEMA@"PREFIX"/KEY`, one of another database `DB/SCHEMA/KEY`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Name {
+pub struct RecordName {
     /// The database, if the record was listed with those of all databases.
     pub(crate) db: Option<i64>,
     pub(crate) schema: String,
@@ -22,13 +22,13 @@ pub struct Name {
 /// A text that was read as a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ParsedName {
-    pub(crate) name: Name,
+    pub(crate) name: RecordName,
     /// True for a key in quotes. Such a text is always a name, never an idempotency key or a Redis
     /// key.
     pub(crate) is_quoted: bool,
 }
 
-impl Name {
+impl RecordName {
     pub(crate) fn of(record: &Record) -> Self {
         Self {
             db: record.db,
@@ -142,7 +142,7 @@ impl Name {
 }
 
 /// The names of records, without duplicates.
-pub(crate) fn of_each<'a>(records: impl Iterator<Item = &'a Record>) -> Vec<Name> {
+pub(crate) fn of_each<'a>(records: impl Iterator<Item = &'a Record>) -> Vec<RecordName> {
     let mut seen: Vec<Vec<&[u8]>> = Vec::new();
     let mut names = Vec::new();
     for record in records {
@@ -151,7 +151,7 @@ pub(crate) fn of_each<'a>(records: impl Iterator<Item = &'a Record>) -> Vec<Name
         // Several schemas may read the same record.
         if !seen.contains(&redis_keys) {
             seen.push(redis_keys);
-            names.push(Name::of(record));
+            names.push(RecordName::of(record));
         }
     }
     names
@@ -159,20 +159,20 @@ pub(crate) fn of_each<'a>(records: impl Iterator<Item = &'a Record>) -> Vec<Name
 
 /// A key as an operator gave it: as an argument, or as a line of a list.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Given {
+pub struct GivenKey {
     pub(crate) text: Vec<u8>,
     /// True if the line ended with CR LF: the CR may be the last byte of the key.
     pub(crate) has_cr: bool,
 }
 
-impl Given {
+impl GivenKey {
     pub(crate) fn word(text: impl Into<Vec<u8>>) -> Self {
         Self { text: text.into(), has_cr: false }
     }
 
     /// How the text can be read in a database: as a name, and as an idempotency key or a Redis key.
     pub(crate) fn meanings(&self, catalog: &Catalog, db: i64) -> KeyMeanings {
-        let Some(parsed) = Name::parse(&self.text) else {
+        let Some(parsed) = RecordName::parse(&self.text) else {
             return KeyMeanings { name: None, keys: self.keys() };
         };
         let name = &parsed.name;
@@ -205,7 +205,7 @@ impl Given {
 /// The possible meanings of a text.
 #[derive(Debug, Default)]
 pub(crate) struct KeyMeanings {
-    pub(crate) name: Option<Name>,
+    pub(crate) name: Option<RecordName>,
     /// Idempotency keys or Redis keys.
     pub(crate) keys: Vec<Vec<u8>>,
 }

@@ -1,7 +1,7 @@
 //! The records that a restore includes, as `--only` names them: which records each word of the
 //! operator means.
 
-use super::name::{Name, ParsedName};
+use super::name::{ParsedName, RecordName};
 
 /// The words of `--only`, and the records that match each of them.
 #[derive(Debug, Default)]
@@ -14,7 +14,7 @@ struct Word {
     text: Vec<u8>,
     parsed: Option<ParsedName>,
     /// The records that the word means.
-    names: Vec<Name>,
+    names: Vec<RecordName>,
 }
 
 impl Only {
@@ -23,7 +23,7 @@ impl Only {
         for text in words {
             only.words.push(Word {
                 text: text.to_vec(),
-                parsed: Name::parse(text),
+                parsed: RecordName::parse(text),
                 names: Vec::new(),
             });
         }
@@ -45,7 +45,7 @@ impl Only {
             if word.names.iter().any(|known| known.schema == schema && known.key == key) {
                 continue;
             }
-            word.names.push(Name {
+            word.names.push(RecordName {
                 db: None,
                 schema: schema.to_owned(),
                 prefix: None,
@@ -70,7 +70,7 @@ impl Only {
     }
 
     /// The words that name more than one record each, and the records.
-    pub(crate) fn ambiguous(&self) -> impl Iterator<Item = (&[u8], &[Name])> {
+    pub(crate) fn ambiguous(&self) -> impl Iterator<Item = (&[u8], &[RecordName])> {
         let words = self.words.iter().filter(|word| word.names.len() > 1);
         words.map(|word| (word.text.as_slice(), word.names.as_slice()))
     }

@@ -50,7 +50,7 @@ pub(crate) struct KeyOfSchema {
     pub(crate) key_index: usize,
     /// The scanned schemas with exactly the same templates, including this one. Computed once,
     /// because a scan needs them for every Redis key.
-    pub(crate) alike: Arc<[Arc<Schema>]>,
+    pub(crate) with_same_templates: Arc<[Arc<Schema>]>,
     scanned: bool,
     /// Indexes in [`Catalog::keys`] of other schemas' keys that a scan includes. Their templates
     /// are less specific, and only their bytes distinguish their locks from this key's opaque
@@ -463,18 +463,18 @@ fn keys_of_schemas(
     }
     let mut keys = Vec::new();
     for schema in all {
-        let mut alike = Vec::new();
+        let mut with_same_templates = Vec::new();
         for other in &scanned {
             if other.has_templates_of(schema) {
-                alike.push(Arc::clone(other));
+                with_same_templates.push(Arc::clone(other));
             }
         }
-        let alike: Arc<[_]> = alike.into();
+        let with_same_templates: Arc<[_]> = with_same_templates.into();
         for key_index in 0..schema.keys.len() {
             keys.push(KeyOfSchema {
                 schema: Arc::clone(schema),
                 key_index,
-                alike: Arc::clone(&alike),
+                with_same_templates: Arc::clone(&with_same_templates),
                 scanned: scanned.iter().any(|scanned| Arc::ptr_eq(scanned, schema)),
                 locks_of_less_specific_schemas: Arc::from([]),
             });

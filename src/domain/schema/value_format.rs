@@ -275,7 +275,7 @@ impl Where {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct FieldPointers {
-    /// The owner of the lock (the fencing token).
+    /// The owner token in a lock, which the service's scripts compare.
     pub(crate) owner: Option<String>,
     pub(crate) fingerprint: Option<String>,
     pub(crate) created_at: Option<String>,

@@ -8,8 +8,8 @@ use super::selection::Selected;
 use super::unproven::{Missing, Unproven};
 use crate::domain::record::{Author, Record};
 
-/// Counts of the records that a scan left out. The memory use depends only on the number of
-/// schemas.
+/// What a scan did not cover: counts of the records that it left out, not of those that it covered.
+/// The memory use depends only on the number of schemas.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Coverage {
     /// Records at Redis keys of a schema whose values the schema does not recognise, by schema.

@@ -1,6 +1,6 @@
 //! The keys that an operator named, and the records found for each.
 
-use crate::domain::record::{Name, Record};
+use crate::domain::record::{Record, RecordName};
 use crate::domain::schema::State;
 
 /// The most keys that are listed by name; further ones are only counted.
@@ -16,15 +16,15 @@ pub(crate) struct NamedKeys {
     /// Keys that name more than one record each. Their records are not changed.
     pub(crate) ambiguous: u64,
     /// The first of the ambiguous keys, and their records.
-    pub(crate) listed_ambiguous: Vec<(Vec<u8>, Vec<Name>)>,
+    pub(crate) listed_ambiguous: Vec<(Vec<u8>, Vec<RecordName>)>,
     /// Records of named keys that were left alone.
     pub(crate) left_alone: u64,
     /// Records among these whose values the schema does not recognise.
     pub(crate) unrecognised: u64,
     /// The first of the records that were left alone, each with the reason.
-    pub(crate) listed_left: Vec<(Name, String)>,
+    pub(crate) listed_left: Vec<(RecordName, String)>,
     /// The first lock that the filters left out.
-    pub(crate) first_lock: Option<Name>,
+    pub(crate) first_lock: Option<RecordName>,
 }
 
 impl NamedKeys {
@@ -37,7 +37,7 @@ impl NamedKeys {
     }
 
     /// Adds a key that names more than one record.
-    pub(crate) fn add_ambiguous(&mut self, key: &[u8], names: Vec<Name>) {
+    pub(crate) fn add_ambiguous(&mut self, key: &[u8], names: Vec<RecordName>) {
         self.ambiguous += 1;
         if self.listed_ambiguous.len() < MAX_LISTED {
             self.listed_ambiguous.push((key.to_vec(), names));
@@ -48,14 +48,14 @@ impl NamedKeys {
     pub(crate) fn add_left(&mut self, record: &Record, why: String) {
         self.left_alone += 1;
         if self.listed_left.len() < MAX_LISTED {
-            self.listed_left.push((Name::of(record), why));
+            self.listed_left.push((RecordName::of(record), why));
         }
     }
 
     /// Adds a record of a named key that the filters leave out, and why.
     pub(crate) fn add_not_chosen(&mut self, record: &Record, why: String) {
         if record.state == State::InProgress && self.first_lock.is_none() {
-            self.first_lock = Some(Name::of(record));
+            self.first_lock = Some(RecordName::of(record));
         }
         self.add_left(record, why);
     }

@@ -32,7 +32,8 @@ use crate::domain::schema::{
 pub struct StepInputs<'a> {
     pub schema: &'a Schema,
     pub key: &'a [u8],
-    /// The worker's owner ID (the fencing token, if the schema has one). It need not be UTF-8.
+    /// The worker's owner token, which the service's scripts compare, if the schema has owners. It
+    /// need not be UTF-8.
     pub owner: &'a [u8],
     /// A hash of the request's payload, if the schema compares payloads.
     pub fingerprint: &'a str,
@@ -43,8 +44,8 @@ pub struct StepInputs<'a> {
     pub now_ms: u64,
     /// A text that is sent as lock TTL instead of the schema's lock TTL.
     pub lock_ttl: Option<&'a str>,
-    /// The previous value, part of which a result may keep; `None` for a lock as the schema writes
-    /// it.
+    /// The previous value, part of which a result may keep. `None`: the value is assumed to be a
+    /// lock as the schema writes it.
     pub before: Option<&'a Content>,
 }
 
@@ -130,7 +131,7 @@ impl<'a> StepInputs<'a> {
             Action::Script { name, keys, args } => {
                 // The parser has checked that the script exists.
                 let text = self.schema.scripts.get(name).map_or("", |script| &*script.text);
-                // EVAL needs one round trip and nothing in the server's script cache.
+                // EVAL takes one round trip, and does not need the script to be loaded.
                 let mut words = vec![b"EVAL".to_vec(), text.as_bytes().to_vec()];
                 words.extend(self.script_arguments(keys, args));
                 words

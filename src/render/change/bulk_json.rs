@@ -11,7 +11,7 @@ use crate::render::document::{fields, with};
 use crate::render::escape;
 
 /// The report of a sweep: the records by finding, what the scan covered, and the outcome.
-pub fn sweep(
+pub fn sweep_report(
     tally: &Tally<&'static str>,
     sought: &[&'static str],
     covered: Map<String, Value>,
@@ -51,7 +51,7 @@ pub fn sweep(
 }
 
 /// The report of a purge: the records by schema and state, what the scan covered, and the outcome.
-pub fn purge(
+pub fn purge_report(
     tally: &Tally<(String, &'static str)>,
     covered: Map<String, Value>,
     purged: &OutcomeCounts,
@@ -83,12 +83,12 @@ fn group(group: &TallyGroup) -> Value {
         "count": group.count,
         "oldest_ms": group.oldest.map(|age| age.millis),
         "oldest_evidence": group.oldest.map(|age| age.evidence.as_str()),
-        "sample": group.sample.iter().map(sample).collect::<Vec<_>>(),
+        "sample": group.sample.iter().map(sample_record).collect::<Vec<_>>(),
     })
 }
 
 /// A record that serves as an example of its group.
-pub fn sample(sample: &TallySample) -> Value {
+pub fn sample_record(sample: &TallySample) -> Value {
     match std::str::from_utf8(&sample.key) {
         Ok(key) => json!({ "schema": sample.schema, "key": key }),
         Err(_) => json!({

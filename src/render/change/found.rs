@@ -13,7 +13,7 @@ const SAMPLE_COLUMNS: usize = 42;
 const INDENT: &str = "  ";
 
 /// The table of a sweep: one row per finding.
-pub fn orphans(tally: &Tally<&'static str>, view: View) -> String {
+pub fn orphan_table(tally: &Tally<&'static str>, view: View) -> String {
     let mut rows = Vec::new();
     for (code, group) in tally.groups() {
         let mut keys = Vec::new();
@@ -26,7 +26,7 @@ pub fn orphans(tally: &Tally<&'static str>, view: View) -> String {
 }
 
 /// The table of a purge: one row per schema and state.
-pub fn records(tally: &Tally<(String, &'static str)>, view: View) -> String {
+pub fn record_table(tally: &Tally<(String, &'static str)>, view: View) -> String {
     let mut rows = Vec::new();
     for ((schema, state), group) in tally.groups() {
         let keys = group.sample.iter().map(|sample| escape::key(&sample.key)).collect();
@@ -69,7 +69,11 @@ fn with_samples(view: View, heading: &[&str], rows: Vec<(Vec<String>, String)>) 
 }
 
 /// The table of a change of named keys: one row per key, with the planned change.
-pub fn named(heading: &[&str], rows: impl Iterator<Item = Vec<String>>, view: View) -> String {
+pub fn named_key_table(
+    heading: &[&str],
+    rows: impl Iterator<Item = Vec<String>>,
+    view: View,
+) -> String {
     table::grid(view, 0, heading, rows)
 }
 

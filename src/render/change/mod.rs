@@ -5,6 +5,6 @@ mod found;
 pub mod restored;
 mod step_json;
 
-pub use self::bulk_json::{purge, sample, sweep};
-pub use self::found::{named, orphans, records};
+pub use self::bulk_json::{purge_report, sample_record, sweep_report};
+pub use self::found::{named_key_table, orphan_table, record_table};
 pub use self::step_json::{StepOutcome, StepReport};

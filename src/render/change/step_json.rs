@@ -23,7 +23,7 @@ pub struct StepReport<'a> {
     pub owner: Option<&'a [u8]>,
     /// The meaning of the next request's begin after this step, as tried on a temporary local
     /// Redis; `None` if it was not tried.
-    pub rehearsed: Option<Meaning>,
+    pub rehearsed_next: Option<Meaning>,
 }
 
 /// The outcome of a step.
@@ -63,7 +63,7 @@ impl StepReport<'_> {
             "foretold": self.predicted.map(|means| means.as_str()),
             "reply": reply,
             "owner": self.owner.map(String::from_utf8_lossy),
-            "tried": self.rehearsed.map(|means| means.as_str()),
+            "tried": self.rehearsed_next.map(|means| means.as_str()),
         });
         let more =
             fields(json!({ "outcome": outcome, "step": step, "now": now, "backup": backup }));

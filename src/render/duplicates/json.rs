@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::domain::duplicates::{
-    ComparedRecord, DIGEST, DuplicateGroup, GroupBasis, NotCompared, RecordName, UnknownBecause,
+    ComparedName, ComparedRecord, DIGEST, DuplicateGroup, GroupBasis, NotCompared, UnknownBecause,
 };
 use crate::render::columns::rfc3339;
 use crate::render::document::{self, base64_unless_text, text};
@@ -101,7 +101,7 @@ fn record_json(record: &ComparedRecord, gap_ms: Option<u64>) -> Value {
 }
 
 /// Null for a record of a file that names no schema.
-fn schema(name: &RecordName) -> Option<&str> {
+fn schema(name: &ComparedName) -> Option<&str> {
     if name.schema.is_empty() { None } else { Some(&name.schema) }
 }
 

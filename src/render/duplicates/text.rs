@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use crate::domain::duplicates::{
-    ComparedRecord, DuplicateGroup, NotCompared, RecordName, RecordTime, ResultCounts, TimeIs,
+    ComparedName, ComparedRecord, DuplicateGroup, NotCompared, RecordTime, ResultCounts, TimeIs,
     UnknownBecause, UnknownRecords,
 };
 use crate::domain::duration;
@@ -383,7 +383,7 @@ fn it(is_one: bool) -> &'static str {
     if is_one { "it" } else { "them" }
 }
 
-fn shown(name: &RecordName) -> String {
+fn shown(name: &ComparedName) -> String {
     let key = escape::key(&name.key);
     if name.schema.is_empty() {
         return key;

@@ -9,6 +9,7 @@ pub(crate) mod parse;
 pub(crate) mod payload;
 pub(crate) mod provenance;
 pub(crate) mod reader;
+mod whole_record;
 pub(crate) mod writer;
 
 pub(crate) use entry::Maker;

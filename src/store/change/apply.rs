@@ -54,19 +54,26 @@ impl Writer {
             };
             let made = self.run_attempt(&mut attempt).await;
             outcomes.append(&mut attempt.outcomes);
-            unreachable = StoreError::unknown_or_first(unreachable, attempt.unreachable);
+            unreachable =
+                StoreError::prefer_unknown_outcome_or_first(unreachable, attempt.unreachable);
             match made {
                 Ok(()) => {}
                 // The node that did not answer is the replaced one, so the failover is the better
                 // explanation.
                 Err(error) if attempt.has_failed_over => {
-                    return match StoreError::unknown_or_first(unreachable, Some(error)) {
+                    return match StoreError::prefer_unknown_outcome_or_first(
+                        unreachable,
+                        Some(error),
+                    ) {
                         Some(error) => (outcomes, Err(error)),
                         None => (outcomes, Ok(())),
                     };
                 }
                 Err(error) => {
-                    return (outcomes, Err(StoreError::unknown_or_last(unreachable, error)));
+                    return (
+                        outcomes,
+                        Err(StoreError::prefer_unknown_outcome_or_last(unreachable, error)),
+                    );
                 }
             }
         }
@@ -202,11 +209,11 @@ impl ChangeAttempt for BatchAttempt<'_, '_> {
     ) -> Result<(), StoreError> {
         self.has_failed_over = true;
         let again = self.change_again(writer, before).await;
-        let mut ended = StoreError::unknown_or_first(again, Some(failed_over));
+        let mut ended = StoreError::prefer_unknown_outcome_or_first(again, Some(failed_over));
         let stopped = sent.err().or(self.unreachable.take());
         // An outcome that was unknown on the old master may be known from the new one.
         if self.outcomes.contains(&Outcome::Unknown) {
-            ended = StoreError::unknown_or_first(stopped, ended);
+            ended = StoreError::prefer_unknown_outcome_or_first(stopped, ended);
         }
         match ended {
             Some(error) => Err(error),
@@ -240,8 +247,10 @@ impl BatchAttempt<'_, '_> {
                 match sent {
                     Ok(None) => {}
                     Ok(Some(error)) if writer.can_change_others_after(&error) => {
-                        self.unreachable =
-                            StoreError::unknown_or_first(self.unreachable.take(), Some(error));
+                        self.unreachable = StoreError::prefer_unknown_outcome_or_first(
+                            self.unreachable.take(),
+                            Some(error),
+                        );
                     }
                     Ok(Some(error)) | Err(error) => stopped = Some(error),
                 }
@@ -251,7 +260,9 @@ impl BatchAttempt<'_, '_> {
             }
         }
         match stopped {
-            Some(error) => Err(StoreError::unknown_or_last(self.unreachable.take(), error)),
+            Some(error) => {
+                Err(StoreError::prefer_unknown_outcome_or_last(self.unreachable.take(), error))
+            }
             None => Ok(()),
         }
     }
@@ -330,9 +341,9 @@ impl BatchAttempt<'_, '_> {
         for batches in batch::groups(&changes, writer.max_keys()) {
             again.batches = batches;
             let made = again.back_up_and_change(writer).await;
-            ended = StoreError::unknown_or_first(ended, again.unreachable.take());
+            ended = StoreError::prefer_unknown_outcome_or_first(ended, again.unreachable.take());
             if let Err(error) = made {
-                ended = StoreError::unknown_or_first(ended, Some(error));
+                ended = StoreError::prefer_unknown_outcome_or_first(ended, Some(error));
                 break;
             }
         }

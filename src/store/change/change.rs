@@ -12,7 +12,8 @@ pub struct Change {
     pub changed_indexes: Vec<usize>,
     /// The Redis keys that are backed up first, as one entry, by their indexes in the record.
     pub backed_up: Vec<usize>,
-    /// The record as it was seen: every value whole, or its beginning and its length.
+    /// The record as it was seen: of a string all bytes, or the beginning, the length and the
+    /// checksum; of any other type the checksum. If that was not read, the change is not sent.
     pub seen: Observation,
     /// The record's name and schema, for the backup.
     pub label: RecordLabel,

@@ -20,7 +20,6 @@ use super::writer::{ChangeAttempt, Writer};
 use crate::domain::hash_slot;
 use crate::domain::record::{Content, Observation};
 use crate::domain::step::StepReply;
-use crate::store::backup::{Backup, BackupEntry, RecordLabel, Saved};
 use crate::store::cluster::routing::{Route, half_moved};
 use crate::store::cluster::slot_map::SlotMap;
 use crate::store::connection::{Connection, Target, pack, reply};
@@ -126,40 +125,6 @@ impl Writer {
             Some(seen) => Ok(seen?.server_ms),
             None => Ok(None),
         }
-    }
-
-    /// Backs up every existing Redis key of a record.
-    ///
-    /// # Errors
-    /// The Redis keys cannot be read, or the backup cannot be written.
-    pub async fn back_up_record(
-        &self,
-        seen: &Observation,
-        label: &RecordLabel,
-        backup: &mut Backup,
-    ) -> Result<(), StoreError> {
-        let mut key_indexes = Vec::with_capacity(seen.keys.len());
-        let mut redis_keys = Vec::with_capacity(seen.keys.len());
-        for (key_index, key) in seen.keys.iter().enumerate() {
-            if !key.content.is_absent() {
-                key_indexes.push(key_index);
-                redis_keys.push(key.redis_key.as_slice());
-            }
-        }
-        let dumps = self.client().dumps(&redis_keys).await?;
-        let mut saved = Vec::with_capacity(key_indexes.len());
-        for (key_index, dump) in key_indexes.into_iter().zip(dumps) {
-            if let Some(dump) = dump {
-                saved.push((key_index, Saved::of(&seen.keys[key_index], dump)));
-            }
-        }
-        if saved.is_empty() {
-            return Ok(());
-        }
-        let from = self.provenance().await?;
-        let saved = saved.iter().map(|(key_index, saved)| (*key_index, saved));
-        let entry = BackupEntry::new(label, seen, saved);
-        backup.append(&from, std::iter::once(entry)).await
     }
 }
 
@@ -325,8 +290,8 @@ impl<'a> GuardedAttempt<'a> {
 /// The node that serves all of a record's Redis keys.
 ///
 /// # Errors
-/// There is none, because a cluster stores the keys in two slots, and a transaction cannot reach
-/// both.
+/// No single node serves them all: a cluster stores the keys in two slots, and a transaction cannot
+/// reach both.
 async fn node_of(writer: &Writer, keys: &[&[u8]]) -> Result<Target, StoreError> {
     let client = writer.client();
     let node = client.master_of(keys[0]).await?;

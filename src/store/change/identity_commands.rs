@@ -19,7 +19,7 @@ pub(super) struct IdentityCommands<'a> {
     client: &'a Client,
     /// The record as it was seen. Its types decide which commands are sent.
     seen: &'a Observation,
-    /// With PTTL, TIME is sent right before it.
+    /// Without PEXPIRETIME, TIME is sent right after PTTL.
     expiry: ExpiryCommand,
     /// The Redis keys whose fields are read, by their indexes in the record.
     hashes: &'a [usize],

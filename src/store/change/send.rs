@@ -262,7 +262,7 @@ mod tests {
     }
 
     /// Rule: a TTL whose reply was lost was given if the deadline is that TTL after a moment since
-    /// the first reading.
+    /// the first read.
     #[test]
     fn reading_back_shows_which_ttl_was_given() {
         let had = Deadline::At(31_000);

@@ -29,9 +29,9 @@ pub struct Writer {
 
 /// Changes that are sent together, and their outcomes.
 pub(super) trait ChangeAttempt {
-    /// Sends the changes once. A change whose reply is lost is never sent again: it may have been
-    /// made, and then the reply to the second call would say that nothing was done. A batch reads
-    /// it back; a step reports that its reply is lost.
+    /// Sends the changes once. Batches write and sync their backup first; a step was backed up
+    /// before. A change whose reply is lost is not sent again: it may have been made, and then the
+    /// reply to the second call would say that nothing was done. The record is read back instead.
     ///
     /// # Errors
     /// What ended the attempt. The changes before it remain made.

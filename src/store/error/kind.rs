@@ -25,7 +25,10 @@ impl StoreError {
     }
 
     /// The error to report of two: one that says that an outcome is unknown, else the first.
-    pub fn unknown_or_first(first: Option<Self>, second: Option<Self>) -> Option<Self> {
+    pub fn prefer_unknown_outcome_or_first(
+        first: Option<Self>,
+        second: Option<Self>,
+    ) -> Option<Self> {
         match (&first, &second) {
             (Some(Self::OutcomeUnknown { .. }), _) => first,
             (_, Some(Self::OutcomeUnknown { .. })) => second,
@@ -45,7 +48,10 @@ impl StoreError {
     }
 
     /// The error to stop with: an earlier one that says that an outcome is unknown, else `error`.
-    pub(in crate::store) fn unknown_or_last(before: Option<Self>, error: Self) -> Self {
+    pub(in crate::store) fn prefer_unknown_outcome_or_last(
+        before: Option<Self>,
+        error: Self,
+    ) -> Self {
         match before {
             Some(unknown @ Self::OutcomeUnknown { .. }) => unknown,
             _ => error,

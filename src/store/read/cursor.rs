@@ -30,41 +30,40 @@ impl ScanCursor {
         if self.ended { None } else { Some(&self.cursor) }
     }
 
-    /// Notes the COUNT of the next page. True if DBSIZE must be sent before it.
-    pub(in crate::store) fn ask(&mut self, count: usize) -> bool {
+    /// Notes the COUNT of the next page.
+    pub(in crate::store) fn note_count(&mut self, count: usize) {
         self.count = count;
-        self.bounds.asks_how_many()
     }
 
     /// The COUNT of the requested page, which is about the number of Redis keys that the server
-    /// passes.
+    /// iterates over.
     pub(in crate::store) fn count(&self) -> usize {
         self.count
     }
 
-    /// True if the reply to DBSIZE comes before the page.
-    pub(in crate::store) fn awaits_size(&self) -> bool {
-        self.bounds.asks_how_many()
+    /// True if DBSIZE is sent before the next page, so that its reply comes before that page.
+    pub(in crate::store) fn needs_dbsize(&self) -> bool {
+        self.bounds.needs_dbsize()
     }
 
     /// Takes the reply to DBSIZE; `None` if the Redis user may not send it.
     ///
     /// # Errors
     /// Why the scan has no end.
-    pub(in crate::store) fn there_are(&mut self, keys: Option<u64>) -> Result<(), &'static str> {
-        self.bounds.there_are(keys)
+    pub(in crate::store) fn set_dbsize(&mut self, keys: Option<u64>) -> Result<(), &'static str> {
+        self.bounds.set_dbsize(keys)
     }
 
     /// Starts a page, which has the cursor of the next page and this many Redis keys.
     ///
     /// # Errors
     /// Why the scan has no end.
-    pub(in crate::store) fn turn(
+    pub(in crate::store) fn start_page(
         &mut self,
         cursor: &[u8],
         keys: usize,
     ) -> Result<(), &'static str> {
-        self.bounds.page(&self.cursor, cursor, self.count as u64, keys as u64)?;
+        self.bounds.note_page(&self.cursor, cursor, self.count as u64, keys as u64)?;
         self.cursor.clear();
         self.cursor.extend_from_slice(cursor);
         self.ended = cursor == b"0";
@@ -119,10 +118,10 @@ const FACTOR: u64 = 16;
 const PAGE_FACTOR: u64 = 100;
 
 /// The largest sum of the COUNTs of all pages.
-const MAX_PASSED: u64 = 1 << 34;
+const MAX_ITERATED: u64 = 1 << 34;
 
-/// Room for pages that pass only empty slots of a table that held 40 million Redis keys a moment
-/// ago, as a sum of COUNTs.
+/// Room for pages that iterate only over empty slots of a table that held 40 million Redis keys a
+/// moment ago, as a sum of COUNTs.
 const EMPTY: u64 = 1 << 22;
 
 /// Detects a scan that cannot end.
@@ -138,15 +137,15 @@ const EMPTY: u64 = 1 << 22;
 /// - The Redis keys that were returned, including repeated ones, are at most a multiple of the
 ///   existing ones, plus those that other clients may have removed since ([`SLACK`]).
 /// - A page contains about as many Redis keys as its COUNT.
-/// - A page of COUNT n passes n keys or ten times n empty slots of the table. No machine has a
-///   table so large that pages with a total of [`MAX_PASSED`] do not pass all of it.
+/// - A page of COUNT n iterates over n keys or ten times n empty slots of the table. No machine has
+///   a table so large that pages with a total of [`MAX_ITERATED`] do not iterate over all of it.
 /// - If the server reports how many Redis keys exist, its table is not much larger than they need.
 ///   A table that held many more before shrinks in the background, so that a scan may find it as
 ///   large as before. [`EMPTY`] leaves room for that.
 #[derive(Debug, Default)]
 struct ScanBounds {
     pages: u64,
-    passed: u64,
+    iterated: u64,
     keys: u64,
     /// A cursor to recognise. It is replaced whenever the number of pages has doubled, so that a
     /// circle of any length is found.
@@ -162,12 +161,12 @@ struct ScanBounds {
 impl ScanBounds {
     /// True if DBSIZE must be sent: at the beginning, because other clients may remove keys during
     /// the scan, and whenever twice as many keys were returned.
-    fn asks_how_many(&self) -> bool {
+    fn needs_dbsize(&self) -> bool {
         self.keys >= self.asks_at
     }
 
     /// Takes the number of existing keys; `None` if the Redis user may not ask.
-    fn there_are(&mut self, keys: Option<u64>) -> Result<(), &'static str> {
+    fn set_dbsize(&mut self, keys: Option<u64>) -> Result<(), &'static str> {
         self.asks_at = self.asks_at.saturating_mul(2).max(SLACK / 2);
         // If the Redis user may not ask, the other limits still apply.
         self.most_there = self.most_there.max(keys.unwrap_or(u64::MAX));
@@ -176,13 +175,19 @@ impl ScanBounds {
     }
 
     /// Takes a page: its cursor, the next cursor, its COUNT, and its number of Redis keys.
-    fn page(&mut self, from: &[u8], to: &[u8], count: u64, keys: u64) -> Result<(), &'static str> {
+    fn note_page(
+        &mut self,
+        from: &[u8],
+        to: &[u8],
+        count: u64,
+        keys: u64,
+    ) -> Result<(), &'static str> {
         // A scan of a single page ends with the cursor with which it began.
         if to == b"0" {
             return Ok(());
         }
         self.pages += 1;
-        self.passed = self.passed.saturating_add(count);
+        self.iterated = self.iterated.saturating_add(count);
         self.keys = self.keys.saturating_add(keys);
         self.returns += u32::from(to == self.mark);
         if to == from {
@@ -194,11 +199,11 @@ impl ScanBounds {
         if keys > count.saturating_mul(PAGE_FACTOR).saturating_add(SLACK) {
             return Err("a page holds many times what was asked for");
         }
-        if self.passed > MAX_PASSED {
+        if self.iterated > MAX_ITERATED {
             return Err("it is longer than any keyspace");
         }
         let needed = self.most_there.saturating_mul(FACTOR).saturating_add(EMPTY);
-        if self.passed > needed {
+        if self.iterated > needed {
             return Err("it continues far beyond the keys that exist");
         }
         if self.pages >= self.marked_at * 2 {
@@ -217,13 +222,13 @@ mod tests {
     #[test]
     fn a_key_is_new_once_until_its_page_is_forgotten() {
         let mut cursor = ScanCursor::new();
-        cursor.turn(b"17", 1).unwrap();
+        cursor.start_page(b"17", 1).unwrap();
         assert!(cursor.is_new(b"a"));
         assert!(!cursor.is_new(b"a"));
-        cursor.turn(b"3", 1).unwrap();
+        cursor.start_page(b"3", 1).unwrap();
         assert!(!cursor.is_new(b"a"));
         (0..REMEMBERED_PAGES)
-            .for_each(|page| cursor.turn(format!("5{page}").as_bytes(), 0).unwrap());
+            .for_each(|page| cursor.start_page(format!("5{page}").as_bytes(), 0).unwrap());
         assert!(cursor.is_new(b"a"));
     }
 
@@ -231,9 +236,9 @@ mod tests {
     fn it_ends_with_the_cursor_zero() {
         let mut cursor = ScanCursor::new();
         assert_eq!(cursor.cursor(), Some(&b"0"[..]));
-        cursor.turn(b"17", 0).unwrap();
+        cursor.start_page(b"17", 0).unwrap();
         assert_eq!(cursor.cursor(), Some(&b"17"[..]));
-        cursor.turn(b"0", 0).unwrap();
+        cursor.start_page(b"0", 0).unwrap();
         assert_eq!(cursor.cursor(), None);
     }
 
@@ -242,9 +247,9 @@ mod tests {
         let mut end = ScanBounds::default();
         for page in 0.. {
             let (from, to) = (cursor(page).to_string(), cursor(page + 1).to_string());
-            let asked = if end.asks_how_many() { end.there_are(there) } else { Ok(()) };
+            let asked = if end.needs_dbsize() { end.set_dbsize(there) } else { Ok(()) };
             if let Err(why) =
-                asked.and_then(|()| end.page(from.as_bytes(), to.as_bytes(), 500, keys))
+                asked.and_then(|()| end.note_page(from.as_bytes(), to.as_bytes(), 500, keys))
             {
                 return (page, why);
             }
@@ -264,10 +269,13 @@ mod tests {
             why == "it returns many times the keys that exist" && pages < 4_100,
             "{pages}: {why}"
         );
-        let mut end =
-            ScanBounds { passed: MAX_PASSED - 500, most_there: u64::MAX, ..ScanBounds::default() };
-        assert_eq!(end.page(b"1", b"2", 500, 0), Ok(()));
-        assert_eq!(end.page(b"2", b"3", 500, 0), Err("it is longer than any keyspace"));
+        let mut end = ScanBounds {
+            iterated: MAX_ITERATED - 500,
+            most_there: u64::MAX,
+            ..ScanBounds::default()
+        };
+        assert_eq!(end.note_page(b"1", b"2", 500, 0), Ok(()));
+        assert_eq!(end.note_page(b"2", b"3", 500, 0), Err("it is longer than any keyspace"));
         let (pages, why) = scan(|page| page + 1, 0, Some(17));
         assert!(
             why == "it continues far beyond the keys that exist" && pages < 34_000,
@@ -281,8 +289,8 @@ mod tests {
 
     #[test]
     fn a_scan_of_one_page_ends_where_it_began() {
-        assert_eq!(ScanBounds::default().page(b"0", b"0", 500, 3), Ok(()));
-        assert!(ScanBounds::default().page(b"7", b"7", 500, 3).is_err());
+        assert_eq!(ScanBounds::default().note_page(b"0", b"0", 500, 3), Ok(()));
+        assert!(ScanBounds::default().note_page(b"7", b"7", 500, 3).is_err());
     }
 
     #[test]
@@ -290,10 +298,13 @@ mod tests {
         let mut end = ScanBounds::default();
         let mut there: u64 = 3_000_000;
         for page in 0..6_000_u64 {
-            if end.asks_how_many() {
-                assert_eq!(end.there_are(Some(there)), Ok(()), "after {page} pages");
+            if end.needs_dbsize() {
+                assert_eq!(end.set_dbsize(Some(there)), Ok(()), "after {page} pages");
             }
-            assert_eq!(end.page(&page.to_be_bytes(), &(page + 1).to_be_bytes(), 500, 500), Ok(()));
+            assert_eq!(
+                end.note_page(&page.to_be_bytes(), &(page + 1).to_be_bytes(), 500, 500),
+                Ok(())
+            );
             there = there.saturating_sub(3_000);
         }
     }
@@ -305,7 +316,7 @@ mod tests {
         for shrinks in 0..10_u64 {
             for page in shrinks * 50..shrinks * 50 + 100 {
                 assert_eq!(
-                    end.page(&page.to_be_bytes(), &(page + 1).to_be_bytes(), 500, 500),
+                    end.note_page(&page.to_be_bytes(), &(page + 1).to_be_bytes(), 500, 500),
                     Ok(())
                 );
             }

@@ -61,8 +61,8 @@ pub struct KeyspaceScan {
     lengths: bool,
     /// How many records the last page held.
     page_records: usize,
-    /// The approximate number of Redis keys that the nodes passed.
-    passed: u64,
+    /// The approximate number of Redis keys that the nodes iterated over.
+    iterated: u64,
     /// Redis keys that SCAN returned, each counted once.
     returned: u64,
     /// The earliest time for the next page.
@@ -94,7 +94,7 @@ impl KeyspaceScan {
                 head,
                 lengths: true,
                 page_records: 0,
-                passed: 0,
+                iterated: 0,
                 returned: 0,
                 due: Instant::now(),
                 forbidden: None,
@@ -124,9 +124,9 @@ impl KeyspaceScan {
     }
 
     /// Sets the minimum that the following pages read of each value.
-    pub fn bring_heads(&mut self, head: ReadLimit) {
+    pub fn set_first_read(&mut self, head: ReadLimit) {
         self.head = head;
-        self.nodes.bring_heads(head);
+        self.nodes.set_first_read(head);
     }
 
     /// Reads the lengths of these values from the last page. If they are a large part of the page,
@@ -231,10 +231,10 @@ impl KeyspaceScan {
         Some(format!("{count} {records} skipped: {why}"))
     }
 
-    /// The approximate number of Redis keys that the nodes passed so far, including those with
-    /// other names.
-    pub fn keys_passed(&self) -> u64 {
-        self.passed
+    /// The approximate number of Redis keys that the nodes iterated over so far, including those
+    /// with other names.
+    pub fn keys_iterated(&self) -> u64 {
+        self.iterated
     }
 
     /// Redis keys returned so far that belong to known schemas which this command does not read, by
@@ -433,12 +433,12 @@ impl KeyspaceScan {
     /// out and reported.
     pub async fn read(
         &mut self,
-        places: Vec<Candidate>,
+        candidates: Vec<Candidate>,
     ) -> Result<Vec<(Candidate, Observation)>, StoreError> {
         sleep_until(self.due).await;
-        self.wait_after(places.len());
-        let places = places.into_iter().map(|candidate| (candidate, 0)).collect();
-        let mut records = self.read_elsewhere(places, ReadScope::Heads).await?;
+        self.wait_after(candidates.len());
+        let candidates = candidates.into_iter().map(|candidate| (candidate, 0)).collect();
+        let mut records = self.read_elsewhere(candidates, ReadScope::Heads).await?;
         self.reread_pairs(&mut records).await?;
         self.read_types(&mut records).await?;
         Ok(records)
@@ -480,7 +480,7 @@ impl KeyspaceScan {
         for (schema, count) in &page.keys_of_other_schemas {
             *self.keys_of_other_schemas.entry(schema.clone()).or_default() += count;
         }
-        self.passed += page.passed as u64;
+        self.iterated += page.iterated as u64;
         self.returned += page.returned as u64;
         self.wait_after(page.read);
         Ok(Some(page))
@@ -498,20 +498,20 @@ impl KeyspaceScan {
     /// end; so is a node that does not answer.
     async fn read_elsewhere(
         &mut self,
-        places: Vec<(Candidate, usize)>,
+        candidates: Vec<(Candidate, usize)>,
         what: ReadScope,
     ) -> Result<Vec<(Candidate, Observation)>, StoreError> {
         let mut records = Vec::new();
-        for (owners, places) in self.nodes.by_owners(places) {
+        for (owners, candidates) in self.nodes.by_owners(candidates) {
             // Each of these records would wait for the same timeout.
             if self.nodes.has_missed(&owners) {
                 continue;
             }
             let wanted: Vec<_> =
-                places.iter().map(|(candidate, _)| candidate.redis_keys.clone()).collect();
-            let head = self.head_for(places.iter().map(|(candidate, _)| candidate));
+                candidates.iter().map(|(candidate, _)| candidate.redis_keys.clone()).collect();
+            let head = self.head_for(candidates.iter().map(|(candidate, _)| candidate));
             // Plain commands cannot read part of a hash, and do not return the server's time.
-            let needs_script = places.iter().any(|(candidate, _)| {
+            let needs_script = candidates.iter().any(|(candidate, _)| {
                 candidate.keeps_collections() || candidate.may_contain_time()
             });
             let read = match what {
@@ -524,7 +524,7 @@ impl KeyspaceScan {
                 ReadScope::Heads => self.reader.read_query(&wanted, KeyQuery::heads(head)).await,
                 ReadScope::HeadsAndLengths => self.reader.read_by_commands(&wanted, head).await?,
             };
-            for ((candidate, key_index), seen) in places.into_iter().zip(read) {
+            for ((candidate, key_index), seen) in candidates.into_iter().zip(read) {
                 match seen {
                     Ok(seen) => records.extend(existing((candidate, key_index, Ok(seen)))),
                     Err(error) => self.leave_out(&candidate.redis_keys[key_index], error)?,

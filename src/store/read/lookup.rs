@@ -12,7 +12,7 @@ use super::members::look_up;
 use super::reader::{ReadResult, RecordReader};
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::record::{
-    Candidate, Given, KeyMeanings, Name, Record, UnclaimedKey, locate, name, unclaimed_key,
+    Candidate, GivenKey, KeyMeanings, Record, RecordName, UnclaimedKey, locate, name, unclaimed_key,
 };
 use crate::domain::schema::{Catalog, Schema};
 use crate::store::error::StoreError;
@@ -27,8 +27,8 @@ pub struct Lookup {
     pub first_read: ReadLimit,
     /// The limits that findings compare with.
     pub thresholds: Thresholds,
-    /// True to also find the results that less specific schemas read at a Redis key, besides the
-    /// records of its own schemas. Locks that they recognise there are always found.
+    /// True to also find stored results, and not only locks, that less specific schemas read at a
+    /// Redis key, besides the records of its own schemas.
     pub includes_less_specific_results: bool,
 }
 
@@ -38,7 +38,7 @@ pub struct LookupResult {
     /// The KEY as it was given.
     pub given: Vec<u8>,
     /// The record that the KEY means if it is read as a name.
-    name: Option<Name>,
+    name: Option<RecordName>,
     /// The records, in the order of the schemas.
     pub records: Vec<Record>,
     /// Redis keys that exist but do not hold a record.
@@ -55,7 +55,7 @@ pub struct LookupResult {
 impl LookupResult {
     /// The names of the records that the KEY may mean, if there are several. A command that changes
     /// records must not choose one.
-    pub fn several(&self) -> Option<Vec<Name>> {
+    pub fn several(&self) -> Option<Vec<RecordName>> {
         let own = self.records.iter().filter(|record| !record.author.is_unrecognised());
         let names = name::of_each(own);
         if names.len() > 1 { Some(names) } else { None }
@@ -81,7 +81,7 @@ impl LookupResult {
     }
 
     /// The record that the KEY means if it is read as a name, whether the record exists or not.
-    pub fn name(&self) -> Option<&Name> {
+    pub fn name(&self) -> Option<&RecordName> {
         self.name.as_ref()
     }
 
@@ -112,7 +112,7 @@ impl Lookup {
         &self,
         reader: &mut RecordReader,
         catalog: &Catalog,
-        keys: Vec<Given>,
+        keys: Vec<GivenKey>,
     ) -> Result<Vec<LookupResult>> {
         // The Redis keys that may hold records of each KEY.
         let mut all_found = Vec::with_capacity(keys.len());
@@ -145,7 +145,7 @@ impl Lookup {
             }
         }
 
-        // The schema to which each record belongs.
+        // Decodes what was read, and adds the records to the result of their KEY.
         let mut read = read.into_iter();
         for (found, candidates) in all_found.iter_mut().zip(&candidates_of_each) {
             for (candidate, seen) in candidates.iter().zip(read.by_ref()) {

@@ -40,7 +40,7 @@ impl MemberScans {
             let redis_key = redis_key(&schema);
             let mut cursor = ScanCursor::new();
             // How many members there are is not asked, so only the other limits apply.
-            let _ = cursor.there_are(None);
+            let _ = cursor.set_dbsize(None);
             scans.push(MemberScan { schema, members, redis_key, cursor });
         }
         Self(scans)
@@ -87,8 +87,8 @@ impl MemberScan {
         let Some((cursor, elements)) = cursor_and_elements(page) else {
             return Err(client.unexpected(self.members.scan_command()));
         };
-        self.cursor.ask(PAGE);
-        self.cursor.turn(&cursor, elements.len()).map_err(|why| StoreError::NotRedis {
+        self.cursor.note_count(PAGE);
+        self.cursor.start_page(&cursor, elements.len()).map_err(|why| StoreError::NotRedis {
             target: client.name(),
             why: format!("its {} has no end: {why}", self.members.scan_command()),
         })?;

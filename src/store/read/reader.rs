@@ -38,7 +38,8 @@ impl ReadDetail {
 }
 
 /// Up to this many calls before a change each send the text of the script; more of them send its
-/// digest. Other reads always send the text, because they must leave nothing on the server.
+/// digest. Other reads always send the text: SCRIPT LOAD takes a round trip and a right of its own,
+/// and the server never evicts what it loads.
 const FEW_CALLS: usize = 8;
 
 /// The most Redis keys that one call of the script reads for many records. A call that changes
@@ -355,8 +356,7 @@ impl RecordReader {
         head: ReadLimit,
         detail: ReadDetail,
     ) -> Vec<Result<Value, StoreError>> {
-        // Only a read before a change loads the script, because a read-only command must leave
-        // nothing on the server.
+        // Only a read before a change loads the script, for the reasons at `FEW_CALLS`.
         if detail == ReadDetail::Checksums && units.len() > FEW_CALLS {
             let replies = self
                 .client
@@ -414,16 +414,17 @@ fn read_calls(
 }
 
 /// Combines the Redis keys of each record. A record that was read in several calls is not atomic.
-/// If one step fails, its error is that of the record.
+/// If one unit cannot be read, its error is that of the record.
 ///
-/// `read` has the result of each step, with the number of Redis keys that the step should read.
+/// `read` has the result of each unit (see [`RecordReader::atomic_units`]), with the number of
+/// Redis keys in it.
 fn join_by_record(groups: &[RedisKeys], read: Vec<(usize, ReadResult)>) -> Vec<ReadResult> {
     let mut read = read.into_iter();
     let mut joined = Vec::with_capacity(groups.len());
     for redis_keys in groups {
         let Some((mut count, mut record)) = read.next() else { break };
-        // Every step of the record is consumed, even after an error, because the next record's
-        // steps follow.
+        // Every unit of the record is consumed, even after an error, because the next record's
+        // units follow.
         while count < redis_keys.len() {
             let Some((more, next)) = read.next() else { return joined };
             count += more;

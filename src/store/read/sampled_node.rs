@@ -120,7 +120,7 @@ impl SampledNode {
             Some(Err(error)) => return Err(error),
             None => return Err(client.unexpected("SCAN")),
         };
-        self.turn(&next, page, keys.len(), size)?;
+        self.start_page(&next, page, keys.len(), size)?;
         let mut new = Vec::with_capacity(keys.len());
         for key in keys {
             if self.known.insert(key.clone()) {
@@ -152,9 +152,9 @@ impl SampledNode {
             && !error.is_permission()
     }
 
-    /// Moves on to the next page, which has this cursor. The last page had the COUNT `asked`, and
+    /// Starts the next page, which has this cursor. The last page had the COUNT `asked`, and
     /// `received` keys.
-    fn turn(
+    fn start_page(
         &mut self,
         cursor: &[u8],
         asked: usize,
@@ -163,11 +163,12 @@ impl SampledNode {
     ) -> Result<(), StoreError> {
         let SampleMethod::Through(scan) = &mut self.method else { return Ok(()) };
         let mut progress = Ok(());
-        if scan.ask(asked) {
-            progress = scan.there_are(size);
+        scan.note_count(asked);
+        if scan.needs_dbsize() {
+            progress = scan.set_dbsize(size);
         }
         if progress.is_ok() {
-            progress = scan.turn(cursor, received);
+            progress = scan.start_page(cursor, received);
         }
         progress.map_err(|why| StoreError::NotRedis {
             target: self.node.to_string(),

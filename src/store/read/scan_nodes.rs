@@ -135,7 +135,7 @@ impl Nodes {
     }
 
     /// Sets the minimum that the following pages read of each value.
-    pub(in crate::store) fn bring_heads(&mut self, head: ReadLimit) {
+    pub(in crate::store) fn set_first_read(&mut self, head: ReadLimit) {
         self.head = head;
         self.set_value_query();
     }
@@ -235,9 +235,10 @@ impl Nodes {
         let names: Vec<Vec<u8>> = self.names.drain(..PAGE.min(self.names.len())).collect();
         let mut page = ScanPage { read: names.len(), ..ScanPage::default() };
         for name in &names {
-            let Some(place) = locate::for_redis_key(catalog, name) else { continue };
-            if locate::is_wanted(catalog, &place.0, &wanted) && !self.returned.has(&place.0) {
-                page.elsewhere.push(place);
+            let Some(candidate) = locate::for_redis_key(catalog, name) else { continue };
+            if locate::is_wanted(catalog, &candidate.0, &wanted) && !self.returned.has(&candidate.0)
+            {
+                page.elsewhere.push(candidate);
             }
         }
         page.returned = page.elsewhere.len();
@@ -377,20 +378,20 @@ impl Nodes {
     /// Groups records whose Redis keys are on several nodes by the names of these nodes.
     pub(in crate::store) fn by_owners(
         &self,
-        places: Vec<(Candidate, usize)>,
+        candidates: Vec<(Candidate, usize)>,
     ) -> BTreeMap<Vec<String>, Vec<(Candidate, usize)>> {
         let map = self.client.slot_map();
         let mut groups: BTreeMap<_, Vec<_>> = BTreeMap::new();
-        for place in places {
+        for candidate in candidates {
             let mut owners = Vec::new();
             if let Some(map) = &map {
-                for redis_key in &place.0.redis_keys {
+                for redis_key in &candidate.0.redis_keys {
                     if let Some(master) = map.master(hash_slot::of(redis_key)) {
                         owners.push(master.to_string());
                     }
                 }
             }
-            groups.entry(owners).or_default().push(place);
+            groups.entry(owners).or_default().push(candidate);
         }
         groups
     }

@@ -35,12 +35,14 @@ type FoundCandidates = Vec<(Candidate, usize)>;
 /// One page of a node's keyspace.
 #[derive(Default)]
 pub(in crate::store) struct ScanPage {
-    /// The approximate number of Redis keys that the node passed for the page, including those with
-    /// other names.
-    pub(in crate::store) passed: usize,
-    /// Redis keys that were read for the page.
+    /// The approximate number of Redis keys that the node iterated over for the page, including
+    /// those with other names.
+    pub(in crate::store) iterated: usize,
+    /// The Redis keys in the reply of SCAN that no earlier page of the node contained. `--rate`
+    /// limits their number per second.
     pub(in crate::store) read: usize,
-    /// The Redis keys among these that no earlier page contained.
+    /// How many Redis keys count as returned. These are the same, or only those of new records if a
+    /// cluster moved slots, and its nodes are read again.
     pub(in crate::store) returned: usize,
     pub(in crate::store) found: Vec<FoundRecord>,
     /// Records that this node cannot read alone, because a cluster stores their Redis keys in
@@ -55,15 +57,15 @@ pub(in crate::store) struct ScanPage {
 struct ScannedKeys {
     /// Redis keys that no earlier page contained.
     returned: usize,
-    /// The records that they belong to.
-    places: FoundCandidates,
+    /// Their candidates, which are read next.
+    candidates: FoundCandidates,
     /// Redis keys of known schemas that this command does not read, by schema.
     keys_of_other_schemas: BTreeMap<String, u64>,
 }
 
 /// A page whose records have been requested.
 struct PageInFlight {
-    passed: usize,
+    iterated: usize,
     keys: ScannedKeys,
     /// Records that may be small hashes, whose memory has been requested.
     may_be_small: FoundCandidates,
@@ -183,23 +185,23 @@ impl NodePages {
         if !self.stream.is_unix_socket() {
             self.request(next.take()).await?;
         }
-        let PageInFlight { passed, keys, may_be_small, elsewhere, query, heads, sent_at } =
+        let PageInFlight { iterated, keys, may_be_small, elsewhere, query, heads, sent_at } =
             in_flight;
         let mut page = ScanPage {
-            passed,
+            iterated,
             read: keys.returned,
             returned: keys.returned,
-            found: Vec::with_capacity(keys.places.len()),
+            found: Vec::with_capacity(keys.candidates.len()),
             elsewhere,
             keys_of_other_schemas: keys.keys_of_other_schemas,
         };
-        let read = read_records(&mut self.stream, query, &heads, &keys.places).await?;
+        let read = read_records(&mut self.stream, query, &heads, &keys.candidates).await?;
         // A Unix socket holds less than a page of replies. A server that has the next request
         // executes all of it before it sends the rest of this page, for which idemctl would wait.
         if self.in_flight.is_none() {
             self.request(next.take()).await?;
         }
-        for ((candidate, key_index), seen) in keys.places.into_iter().zip(read) {
+        for ((candidate, key_index), seen) in keys.candidates.into_iter().zip(read) {
             match seen {
                 Err(error) if error.is_of_the_slot() => page.elsewhere.push((candidate, key_index)),
                 seen => page.found.push((candidate, key_index, seen)),
@@ -260,19 +262,19 @@ impl NodePages {
             return Ok(None);
         }
         // Read before the next page is requested, because that page has a COUNT of its own.
-        let passed = self.cursor.count();
+        let iterated = self.cursor.count();
         let keys = self.read_scan(catalog, wanted).await?;
-        Ok(Some((passed, keys)))
+        Ok(Some((iterated, keys)))
     }
 
     /// Requests the next page, and the records of these Redis keys.
     async fn request(&mut self, next: Option<(usize, ScannedKeys)>) -> Result<(), StoreError> {
-        let Some((passed, mut keys)) = next else { return Ok(()) };
+        let Some((iterated, mut keys)) = next else { return Ok(()) };
         self.ask_for_page();
-        let mut here = Vec::with_capacity(keys.places.len());
+        let mut here = Vec::with_capacity(keys.candidates.len());
         let mut may_be_small = Vec::new();
         let mut elsewhere = Vec::new();
-        for (candidate, key_index) in std::mem::take(&mut keys.places) {
+        for (candidate, key_index) in std::mem::take(&mut keys.candidates) {
             if self.is_read_here(&candidate) {
                 here.push((candidate, key_index));
             } else if self.may_be_small_hash(&candidate) {
@@ -281,7 +283,7 @@ impl NodePages {
                 elsewhere.push((candidate, key_index));
             }
         }
-        keys.places = here;
+        keys.candidates = here;
         let most = MAX_REQUESTED / self.sizer.count().max(1);
         let heads = PageHeads { learned: self.learned.clone(), most };
         let mut query = self.query;
@@ -290,7 +292,7 @@ impl NodePages {
         {
             query.length = LengthQuery::Strlen;
         }
-        ask_for_records(&mut self.stream, query, &heads, &keys.places);
+        ask_for_records(&mut self.stream, query, &heads, &keys.candidates);
         small_hashes::ask_for_memory(
             &mut self.stream,
             may_be_small.iter().map(|(candidate, _)| candidate),
@@ -298,7 +300,7 @@ impl NodePages {
         self.stream.queue_mark();
         let sent_at = Instant::now();
         self.in_flight =
-            Some(PageInFlight { passed, keys, may_be_small, elsewhere, query, heads, sent_at });
+            Some(PageInFlight { iterated, keys, may_be_small, elsewhere, query, heads, sent_at });
         self.stream.send().await
     }
 
@@ -321,12 +323,14 @@ impl NodePages {
     }
 
     fn ask_for_page(&mut self) {
-        let count = self.sizer.count().to_string();
-        if self.cursor.cursor().is_some() && self.cursor.ask(self.sizer.count()) {
-            self.stream.queue(&[b"DBSIZE"]);
-        }
+        let count = self.sizer.count();
+        self.cursor.note_count(count);
+        let count = count.to_string();
         let cursor = self.cursor.cursor();
         if let Some(cursor) = cursor {
+            if self.cursor.needs_dbsize() {
+                self.stream.queue(&[b"DBSIZE"]);
+            }
             self.stream.queue(&[
                 b"SCAN",
                 cursor,
@@ -345,15 +349,15 @@ impl NodePages {
         catalog: &Catalog,
         wanted: &dyn Fn(&[u8]) -> bool,
     ) -> Result<ScannedKeys, StoreError> {
-        if self.cursor.awaits_size() {
-            let size = only_of_the_key(self.stream.next_reply().await?)?;
-            let there = match size {
+        if self.cursor.needs_dbsize() {
+            let reply = only_of_the_key(self.stream.next_reply().await?)?;
+            let size = match reply {
                 Ok(Value::Int(size)) => u64::try_from(size).ok(),
                 Ok(_) => return Err(self.stream.unexpected("DBSIZE")),
                 // The Redis user may not ask.
                 Err(_) => None,
             };
-            self.cursor.there_are(there).map_err(|why| endless(&self.stream, why))?;
+            self.cursor.set_dbsize(size).map_err(|why| endless(&self.stream, why))?;
         }
         match self.stream.token().await? {
             Token::Array(2) => {}
@@ -367,9 +371,12 @@ impl NodePages {
         let Token::Array(count) = self.stream.token().await? else {
             return Err(self.stream.unexpected("SCAN"));
         };
-        self.cursor.turn(&cursor, count).map_err(|why| endless(&self.stream, why))?;
-        let mut keys =
-            ScannedKeys { returned: 0, places: Vec::new(), keys_of_other_schemas: BTreeMap::new() };
+        self.cursor.start_page(&cursor, count).map_err(|why| endless(&self.stream, why))?;
+        let mut keys = ScannedKeys {
+            returned: 0,
+            candidates: Vec::new(),
+            keys_of_other_schemas: BTreeMap::new(),
+        };
         for _ in 0..count {
             let Token::Text(redis_key) = self.stream.token().await? else {
                 return Err(self.stream.unexpected("SCAN"));
@@ -381,7 +388,7 @@ impl NodePages {
             keys.returned += 1;
             if let Some((candidate, key_index)) = locate::for_redis_key(catalog, redis_key) {
                 if locate::is_wanted(catalog, &candidate, &wanted) {
-                    keys.places.push((candidate, key_index));
+                    keys.candidates.push((candidate, key_index));
                 }
             } else if let Some(schema) = catalog.unselected_schema(redis_key) {
                 *keys.keys_of_other_schemas.entry(schema.name.clone()).or_default() += 1;
@@ -397,12 +404,12 @@ fn ask_for_records(
     stream: &mut Connection,
     query: KeyQuery,
     heads: &PageHeads,
-    places: &FoundCandidates,
+    candidates: &FoundCandidates,
 ) {
     if query.expiry == ExpiryCommand::Pttl {
         stream.queue(&[b"TIME"]);
     }
-    for (candidate, _) in places {
+    for (candidate, _) in candidates {
         query.reading_at_least(heads.of(candidate)).ask(stream, &candidate.redis_keys);
     }
     stream.queue(&[b"TIME"]);
@@ -414,14 +421,14 @@ async fn read_records(
     stream: &mut Connection,
     query: KeyQuery,
     heads: &PageHeads,
-    places: &FoundCandidates,
+    candidates: &FoundCandidates,
 ) -> Result<Vec<ReadResult>, StoreError> {
     let before = match query.expiry {
         ExpiryCommand::Pttl => read_time(stream).await?,
         ExpiryCommand::Pexpiretime => None,
     };
-    let mut read = Vec::with_capacity(places.len());
-    for (candidate, _) in places {
+    let mut read = Vec::with_capacity(candidates.len());
+    for (candidate, _) in candidates {
         let query = query.reading_at_least(heads.of(candidate));
         read.push(only_of_the_key(query.read(stream, &candidate.redis_keys).await?)?);
     }

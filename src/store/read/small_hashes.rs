@@ -61,11 +61,11 @@ impl SmallHashes {
     }
 
     /// Requests all fields, and when the hashes expire.
-    pub(super) fn ask(&mut self, stream: &mut Connection, places: Vec<CandidateKey>) {
-        if places.is_empty() {
+    pub(super) fn ask(&mut self, stream: &mut Connection, candidates: Vec<CandidateKey>) {
+        if candidates.is_empty() {
             return;
         }
-        self.awaited = places;
+        self.awaited = candidates;
         // A copy, because `probe` may change while the replies are read.
         self.probed = self.probe.clone();
         for (candidate, _) in &self.awaited {
@@ -89,9 +89,9 @@ impl SmallHashes {
         }
         let awaited = std::mem::take(&mut self.awaited);
         let mut read = Vec::with_capacity(awaited.len());
-        for place in awaited {
-            let seen = self.read_one(stream, &place.0.redis_keys).await?;
-            read.push((place, seen));
+        for candidate in awaited {
+            let seen = self.read_one(stream, &candidate.0.redis_keys).await?;
+            read.push((candidate, seen));
         }
         let after = read_time(stream).await?;
         for (_, seen) in &mut read {
@@ -138,9 +138,9 @@ impl SmallHashes {
 /// Requests the memory of these hashes.
 pub(super) fn ask_for_memory<'a>(
     stream: &mut Connection,
-    places: impl Iterator<Item = &'a Candidate>,
+    candidates: impl Iterator<Item = &'a Candidate>,
 ) {
-    for candidate in places {
+    for candidate in candidates {
         // SAMPLES 0 measures all fields, because a single field may be the large one.
         stream.queue(&[b"MEMORY", b"USAGE", &candidate.redis_keys[0], b"SAMPLES", b"0"]);
     }
@@ -150,14 +150,14 @@ pub(super) fn ask_for_memory<'a>(
 /// those whose memory the Redis user may not ask for.
 pub(super) async fn split_by_memory(
     stream: &mut Connection,
-    places: Vec<CandidateKey>,
+    candidates: Vec<CandidateKey>,
 ) -> Result<(Vec<CandidateKey>, Vec<CandidateKey>), StoreError> {
     let mut small = Vec::new();
     let mut others = Vec::new();
-    for place in places {
+    for candidate in candidates {
         match stream.next_reply().await? {
-            Ok(Value::Int(bytes)) if bytes <= MAX_BYTES => small.push(place),
-            Ok(Value::Int(_) | Value::Nil) | Err(_) => others.push(place),
+            Ok(Value::Int(bytes)) if bytes <= MAX_BYTES => small.push(candidate),
+            Ok(Value::Int(_) | Value::Nil) | Err(_) => others.push(candidate),
             Ok(_) => return Err(stream.unexpected("MEMORY USAGE")),
         }
     }

@@ -101,7 +101,13 @@ fn what_each_schemas_own_steps_store_is_claimed() {
                         seen.clone(),
                         readings(record, &seen),
                     );
-                    prop_assert_eq!(whole.author, Author::Own, "{}: {:?}", &schema.name, seen);
+                    prop_assert_eq!(
+                        whole.author,
+                        Author::NotForeign,
+                        "{}: {:?}",
+                        &schema.name,
+                        seen
+                    );
                 }
                 for redis_key in whole.iter().flatten() {
                     wire::ask(&mut connection, &[b"DEL", &redis_key[..]]);

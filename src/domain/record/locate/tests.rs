@@ -124,18 +124,18 @@ fn a_result_of_another_schema_is_no_lock() {
     let by_express = Author::ResultOf("express".to_owned());
     assert_eq!(spared("event-driven", result), by_express);
     assert_eq!(spared("event-consumer", result), by_express);
-    assert_eq!(spared("event-driven", b"0d3f6f2e"), Author::Own);
+    assert_eq!(spared("event-driven", b"0d3f6f2e"), Author::NotForeign);
     assert_eq!(
         spared("event-driven", br#"{"status":"IN_PROGRESS"}"#),
-        Author::Own,
+        Author::NotForeign,
         "a lock is no result"
     );
     assert_eq!(
         spared("event-driven", br#"{"status":"COMPLETED","x":1}"#),
-        Author::Own,
+        Author::NotForeign,
         "no form of express"
     );
-    assert_eq!(spared("express", result), Author::Own);
+    assert_eq!(spared("express", result), Author::NotForeign);
 }
 
 /// Rule: a value that one of several schemas at a Redis key claims is that one's, though another
@@ -162,7 +162,10 @@ fn who_claims_a_value_comes_before_who_reads_it() {
 #[test]
 fn a_neighbours_value_is_no_strangers() {
     let older = catalog(&["go-middleware-v1"], None);
-    assert_eq!(claims(&older, "go-middleware-v1", br#"{"status":"PENDING"}"#)[0].1, Author::Own);
+    assert_eq!(
+        claims(&older, "go-middleware-v1", br#"{"status":"PENDING"}"#)[0].1,
+        Author::NotForeign
+    );
     assert!(
         claims(&older, "go-middleware-v1", br#"{"status":"PENDING","x":1}"#)[0].1.is_unrecognised()
     );

@@ -3,8 +3,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::domain::samples::catalog;
 
-fn named(key: &[u8]) -> Name {
-    Name { db: None, schema: "express".to_owned(), prefix: None, key: key.to_vec() }
+fn named(key: &[u8]) -> RecordName {
+    RecordName { db: None, schema: "express".to_owned(), prefix: None, key: key.to_vec() }
 }
 
 /// Bytes of the kinds that a name has to keep apart.
@@ -31,9 +31,9 @@ fn a_name_is_plain_unless_its_key_is_not() {
     for (key, text) in shown {
         assert_eq!(named(key).text(), text);
     }
-    let elsewhere = Name { db: Some(3), prefix: Some("old/".to_owned()), ..named(b"k") };
+    let elsewhere = RecordName { db: Some(3), prefix: Some("old/".to_owned()), ..named(b"k") };
     assert_eq!(elsewhere.text(), r#"3/express@"old/"/k"#);
-    assert_eq!(Name { schema: "3".to_owned(), ..named(b"k") }.text(), r#""3"/k"#);
+    assert_eq!(RecordName { schema: "3".to_owned(), ..named(b"k") }.text(), r#""3"/k"#);
 }
 
 /// Rule: only quotes name the empty key: a text that lost its key is no name.
@@ -41,14 +41,14 @@ fn a_name_is_plain_unless_its_key_is_not() {
 fn the_empty_key_is_named_in_quotes() {
     assert_eq!(named(b"").text(), "express/\"\"");
     assert_eq!(named(b"").raw(), b"express/\"\"");
-    assert_eq!(Name::parse(b"express/\"\"").unwrap().name, named(b""));
-    assert_eq!(Name::parse(b"express/"), None);
+    assert_eq!(RecordName::parse(b"express/\"\"").unwrap().name, named(b""));
+    assert_eq!(RecordName::parse(b"express/"), None);
 }
 
 #[test]
 fn other_texts_are_no_names() {
     for text in ["", "k", "express", "express/", "/k", "express/\"a", "express/\"a\"b", "3/k"] {
-        assert_eq!(Name::parse(text.as_bytes()), None, "{text}");
+        assert_eq!(RecordName::parse(text.as_bytes()), None, "{text}");
     }
     for text in [
         r#"express/"\q""#,
@@ -58,7 +58,7 @@ fn other_texts_are_no_names() {
         r"express/x\n",
         r#"express/x"y"#,
     ] {
-        assert_eq!(Name::parse(text.as_bytes()), None, "{text}");
+        assert_eq!(RecordName::parse(text.as_bytes()), None, "{text}");
     }
 }
 
@@ -66,7 +66,7 @@ fn other_texts_are_no_names() {
 #[test]
 fn a_text_is_read_in_every_way_that_it_can_be_meant() {
     let readings = |text: &str, chosen: &[&str]| {
-        let readings = Given::word(text).meanings(&catalog(chosen, None), 0);
+        let readings = GivenKey::word(text).meanings(&catalog(chosen, None), 0);
         (readings.name.map(|name| name.text()), readings.keys.len())
     };
     let is = |name: &str| Some(name.to_owned());
@@ -81,7 +81,7 @@ fn a_text_is_read_in_every_way_that_it_can_be_meant() {
     );
     assert_eq!(readings("0/express/k", &[]), (is("0/express/k"), 1));
     assert_eq!(readings("3/express/k", &[]), (None, 0), "nor one of this database");
-    let line = Given { text: b"k".to_vec(), has_cr: true };
+    let line = GivenKey { text: b"k".to_vec(), has_cr: true };
     assert_eq!(line.meanings(&catalog(&[], None), 0).keys, [b"k".to_vec(), b"k\r".to_vec()]);
 }
 
@@ -99,11 +99,11 @@ proptest! {
         prefix in prop::option::of(".{0,5}"),
         db in prop::option::of(0i64..1000),
     ) {
-        let name = Name { db, schema, prefix, key };
+        let name = RecordName { db, schema, prefix, key };
         for text in [name.text().into_bytes(), name.quoted().into_bytes(), name.raw()] {
-            prop_assert_eq!(&Name::parse(&text).unwrap().name, &name, "{}", text.escape_ascii());
+            prop_assert_eq!(&RecordName::parse(&text).unwrap().name, &name, "{}", text.escape_ascii());
         }
-        prop_assert!(Name::parse(name.quoted().as_bytes()).unwrap().is_quoted);
+        prop_assert!(RecordName::parse(name.quoted().as_bytes()).unwrap().is_quoted);
         prop_assert!(name.text().chars().all(|c| !c.is_control()));
         prop_assert!(!name.raw().contains(&0));
     }
@@ -111,8 +111,8 @@ proptest! {
     /// A text is one name at most: what is read is printed as what is read back the same.
     #[test]
     fn what_is_read_is_one_name(text in any_bytes()) {
-        if let Some(parsed) = Name::parse(&[b"express/", &text[..]].concat()) {
-            prop_assert_eq!(Name::parse(parsed.name.text().as_bytes()).unwrap().name, parsed.name);
+        if let Some(parsed) = RecordName::parse(&[b"express/", &text[..]].concat()) {
+            prop_assert_eq!(RecordName::parse(parsed.name.text().as_bytes()).unwrap().name, parsed.name);
         }
     }
 }
