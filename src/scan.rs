@@ -14,7 +14,7 @@ use crate::domain::schema::Catalog;
 use crate::domain::select::{Coverage, Selected, Selection, contradiction};
 use crate::exit::{CommandError, Exit};
 use crate::interrupt::Interrupt;
-use crate::render::coverage;
+use crate::render::{coverage, words};
 use crate::session::Session;
 use crate::store::{KeyspaceScan, ReadLimit, RecordDecoder, RecordReader, StoreError};
 use crate::terminal::frame::ProgressLine;
@@ -542,10 +542,22 @@ pub fn show_left_out(session: &mut Session, of: &Coverage, catalog: &Catalog) {
     }
 }
 
-/// Prints possible reasons why a complete scan found nothing: schemas that were left out, and Redis
-/// keys in other databases.
-pub async fn explain_nothing(session: &mut Session, catalog: &Catalog, reader: &RecordReader) {
+/// Prints possible reasons why a complete scan found nothing: schemas that were left out, keys that
+/// belong to `other_schemas`, and Redis keys in other databases.
+pub async fn explain_nothing(
+    session: &mut Session,
+    catalog: &Catalog,
+    reader: &RecordReader,
+    other_schemas: &BTreeMap<String, u64>,
+) {
     explain_left_out(session, catalog);
+    for (schema, keys) in other_schemas {
+        let belong = if *keys == 1 { "belongs" } else { "belong" };
+        session.ui.hint(&format!(
+            "{} {belong} to the schema {schema}, which --schema {schema} reads",
+            words::counted(*keys, "key")
+        ));
+    }
     show_other_databases(session, reader).await;
 }
 

@@ -324,7 +324,7 @@ impl Scanned {
             let none = report.coverage.none_selected();
             session.ui.status(&format!("{none} among {keys} of {server}"));
             let reader = session.connect_reader().await?;
-            explain_nothing(session, &catalog, &reader).await;
+            explain_nothing(session, &catalog, &reader, &report.keys_of_other_schemas).await;
         }
         if !session.ui.is_verbose() {
             for line in coverage::unrecognised(&report.coverage, &catalog) {

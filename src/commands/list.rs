@@ -273,7 +273,8 @@ impl ListRun<'_> {
             let none = report.coverage.none_selected();
             session.ui.status(&format!("{none} among {keys} of {server}"));
             if let [Database { number: None, reader }] = self.databases {
-                scan::explain_nothing(session, self.catalog, reader).await;
+                let others = &report.keys_of_other_schemas;
+                scan::explain_nothing(session, self.catalog, reader, others).await;
             } else if let Some(line) = coverage::left_out(self.catalog) {
                 // --all-dbs has scanned the other databases, so they explain nothing.
                 session.ui.status(&line);

@@ -225,7 +225,8 @@ async fn show(
         ));
         // A named record that was found is in this database.
         if selected.coverage.named.left_alone == 0 {
-            explain_nothing(session, catalog, &purge.reader).await;
+            let others = &selected.keys_of_other_schemas;
+            explain_nothing(session, catalog, &purge.reader, others).await;
         }
     } else if selected.tally.total() > 0 {
         if args.output == Output::Text {

@@ -227,7 +227,8 @@ impl Counting<'_> {
         if is_complete && counted(&stats) == 0 {
             let none = report.coverage.none_selected();
             session.ui.status(&format!("{none} among {} of {server}", words::counted(keys, "key")));
-            scan::explain_nothing(session, self.catalog, self.reader).await;
+            let others = &report.keys_of_other_schemas;
+            scan::explain_nothing(session, self.catalog, self.reader, others).await;
         }
         if is_complete || keys > 0 {
             if !session.ui.is_verbose() {

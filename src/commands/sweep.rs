@@ -166,7 +166,7 @@ async fn show(
             words::counted(selected.keys, "key"),
             sweep.server
         ));
-        explain_nothing(session, catalog, &sweep.reader).await;
+        explain_nothing(session, catalog, &sweep.reader, &selected.keys_of_other_schemas).await;
     } else if total > 0 && args.output == Output::Text {
         session.ui.page(orphan_table(&selected.tally, session.ui.view()))?;
         session.ui.flush()?;

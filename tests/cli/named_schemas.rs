@@ -134,3 +134,27 @@ fn a_check_says_what_was_sampled_and_what_the_filters_left() {
         .exits(0)
         .shows("OK - no orphaned locks match the filters in 1500 keys |");
 }
+
+/// Rule: if nothing is found because the keys belong to a schema that was not named, the command
+/// says so.
+#[test]
+fn nothing_of_the_named_schema_names_the_schema_of_the_keys() {
+    let value = r#"{"a":1}"#;
+    let server = Server::holding(&[("o:eu:1", value, 60_000), ("o:eu:2", value, 60_000)]);
+    for (name, record) in [("orders", "o:{key}"), ("orders-eu", "o:eu:{key}")] {
+        let toml = format!(
+            "format = 2\nname = \"{name}\"\nkeys = {{ record = \"{record}\" }}\n\
+            ttl = {{ lock = \"5m\" }}\n[[value]]\nname = \"running\"\nhas = [\"/a\"]\n\
+            state = \"in-progress\"\n"
+        );
+        server.describe(name, &[("schema.toml", &toml)]);
+    }
+    for command in [&["list"][..], &["stats"], &["sweep", "--orphaned", "--yes"], &["duplicates"]] {
+        let run = server.idemctl(&[command, &["--schema", "orders"]].concat());
+        run.says("2 keys belong to the schema orders-eu, which --schema orders-eu reads");
+    }
+    let purge = ["purge", "--schema", "orders", "--state", "in-progress", "--yes"];
+    server.idemctl(&purge).says("2 keys belong to the schema orders-eu");
+    let run = server.idemctl(&["list", "--schema", "orders-eu"]).exits(0);
+    assert!(!run.stderr.contains("belong to the schema"), "{}", run.stderr);
+}

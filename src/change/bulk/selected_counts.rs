@@ -1,5 +1,7 @@
 //! The records of a run, counted before the prompt or while they are changed.
 
+use std::collections::BTreeMap;
+
 use anyhow::Result;
 
 use super::recheck::{SelectedRecord, is_too_large, refresh};
@@ -37,6 +39,8 @@ pub struct SelectedCounts<G> {
     pub unreachable: Option<StoreError>,
     /// What was left out, and which default TTLs the records contradict.
     pub coverage: Coverage,
+    /// As [`ScanReport::keys_of_other_schemas`].
+    pub keys_of_other_schemas: BTreeMap<String, u64>,
 }
 
 impl<G: Ord> Default for SelectedCounts<G> {
@@ -51,6 +55,7 @@ impl<G: Ord> Default for SelectedCounts<G> {
             forbidden: None,
             unreachable: None,
             coverage: Coverage::default(),
+            keys_of_other_schemas: BTreeMap::new(),
         }
     }
 }
@@ -105,6 +110,7 @@ impl<G: Ord + Clone> SelectedCounts<G> {
         self.keys = report.keys;
         self.forbidden = report.forbidden;
         self.coverage = report.coverage;
+        self.keys_of_other_schemas = report.keys_of_other_schemas;
         self.unreachable = match report.end {
             ScanEnd::Incomplete(error) => Some(error),
             ScanEnd::Complete | ScanEnd::Interrupted | ScanEnd::Failed(_) => None,

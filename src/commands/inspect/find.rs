@@ -1,6 +1,6 @@
 //! `idemctl inspect --find`: the records whose idempotency keys contain a text.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
 
@@ -135,7 +135,8 @@ async fn nothing_found(
     let server = reader.name();
     let so_far = format!("no key{of} among {keys} of {server} contains {}", escape::text(text));
     if matches!(report.end, ScanEnd::Complete) {
-        scan::explain_nothing(session, catalog, reader).await;
+        // The hint of the error names the other schemas.
+        scan::explain_nothing(session, catalog, reader, &BTreeMap::new()).await;
     }
     if let Err(error) = report.require_complete("the search is", &so_far) {
         return error;
