@@ -184,9 +184,9 @@ pub struct ValueFormat {
     pub(crate) expires_at: Option<ExpiresAt>,
     /// True if every request fails while the Redis key of such a value has no TTL.
     pub(crate) needs_ttl: bool,
-    /// The indexes of the later formats at the same Redis key that only the fields of a whole value
-    /// distinguish from this one. The first that fits a whole value is its format, so that the
-    /// beginning of a value has this format only if none of them can still fit.
+    /// The indexes of the later formats of another state at the same Redis key that only the fields
+    /// of a whole value distinguish from this one. The first that fits a whole value is its format,
+    /// so that the beginning of a value has this format only if none of them can still fit.
     pub(crate) rivals: Vec<usize>,
 }
 
@@ -218,9 +218,10 @@ impl ValueFormat {
         !self.encoding().has_fields() && self.tests.equals.is_none()
     }
 
-    /// True if a value that passes the tests of this format can pass those of another one, too.
+    /// True if a value that passes the tests of this format can pass those of another one, too, and
+    /// has another state then.
     pub(super) fn has_rival(&self, other: &Self) -> bool {
-        if self.closed.is_none() || self.key_index != other.key_index {
+        if self.closed.is_none() || self.key_index != other.key_index || self.state == other.state {
             return false;
         }
         // A text whose format is `equals` is never cut, and opaque text is what remains if no
