@@ -239,9 +239,13 @@ fn check_fields(
         let has_field = schemas.iter().any(|schema| schema.describes(field));
         let names = without.join(", ");
         if !has_field && !schemas.is_empty() {
-            let one = if without.len() == 1 { "schema" } else { "schemas" };
+            let have = if without.len() == 1 {
+                format!("schema {names} has")
+            } else {
+                format!("schemas {names} have")
+            };
             return Err(CommandError::usage(format!(
-                "{option} can select no record, because the {one} {names} has no field `{field}`"
+                "{option} can select no record, because the {have} no field `{field}`"
             ))
             .hint(format!(
                 "if the service stores it, describe it in `fields` of schema.toml; otherwise leave \

@@ -22,6 +22,7 @@ mod provided;
 mod reconciliation;
 
 use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -281,8 +282,7 @@ fn checked_catalog(session: &mut Session, args: &Args) -> Result<Catalog> {
         return Err(stop.into());
     }
     check_members(session, &catalog)?;
-    let selection = args.filter.selection(session, &catalog)?;
-    let key_glob = selection.key_glob.as_deref();
+    let key_glob = args.filter.key_glob.as_ref().map(|glob| glob.as_bytes());
     let names_keys = args.from.is_some() || args.keys.are_given();
     check_narrow(&catalog, &args.schemas, key_glob, names_keys, false)?;
     if let Some(remark) = args.filter.remark(&catalog) {
