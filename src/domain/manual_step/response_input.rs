@@ -88,6 +88,9 @@ impl ResponseInput {
                 Some("pass times in UTC, without zeros at their end: 2026-01-31T12:00:00.5Z"),
             );
         }
+        if schema.has_results_in(Encoding::Php) {
+            self.names_no_class(schema, keeps.body && is_json)?;
+        }
         if keeps.body && schema.write.empty_as_null && is_empty_json(body) {
             return misfit(
                 format!(
@@ -233,6 +236,29 @@ impl ResponseInput {
         Ok(())
     }
 
+    /// Checks that neither a header nor a member of the body would be stored as the class of a PHP
+    /// object. Whoever chose the response could otherwise choose the class, too.
+    fn names_no_class(&self, schema: &Schema, has_json: bool) -> Result<(), Misfit> {
+        let class = packed::PHP_CLASS;
+        let body = self.body.as_deref().unwrap_or_default();
+        let body = serde_json::from_slice::<serde_json::Value>(body).ok();
+        let place = if self.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case(class)) {
+            "a header"
+        } else if has_json && body.is_some_and(|body| has_member(&body, class)) {
+            "a member of the body"
+        } else {
+            return Ok(());
+        };
+        misfit(
+            format!(
+                "{place} has the name `{class}`, and idemctl would store it in the values of {} \
+                as the class of a PHP object",
+                schema.name
+            ),
+            Some("omit it, or give it another name"),
+        )
+    }
+
     fn is_ever_stored(&self, schema: &Schema) -> Result<(), Misfit> {
         let Some(status) = self.status else { return Ok(()) };
         let Some(stores) = &schema.service.stores else { return Ok(()) };
@@ -291,6 +317,17 @@ fn changed_time(body: &[u8]) -> Option<String> {
         Err(_) => serde_json::Value::from(std::str::from_utf8(body).ok()?),
     };
     packed::changed_time(&value).map(str::to_owned)
+}
+
+/// True if an object in the document, however deep, has such a member.
+fn has_member(document: &serde_json::Value, name: &str) -> bool {
+    match document {
+        serde_json::Value::Array(items) => items.iter().any(|item| has_member(item, name)),
+        serde_json::Value::Object(members) => {
+            members.iter().any(|(member, value)| member == name || has_member(value, name))
+        }
+        _ => false,
+    }
 }
 
 /// True for the JSON values that Python takes for false, except null.

@@ -92,7 +92,7 @@ fn put_bytes(document: &mut Json<'static>, path: &str) -> Result<(), String> {
 fn pack(document: &Json<'_>, decoder: &Decoder) -> Result<Vec<u8>, String> {
     let bytes = match (decoder.encoding, document) {
         (Encoding::Msgpack, _) => packed::to_msgpack(document)?,
-        (Encoding::Php, _) => packed::to_php(document),
+        (Encoding::Php, _) => packed::to_php(document)?,
         (Encoding::Newtonsoft, _) => packed::to_newtonsoft(document)?,
         // A text counts as a document that is already encoded, if it is JSON.
         (Encoding::Json, Json::String(text)) if is_json(text) => text.as_bytes().to_vec(),

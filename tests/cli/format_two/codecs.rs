@@ -209,3 +209,48 @@ fields = { status = "/code", body = "/body" }
         (&201.into(), &"{}".into())
     );
 }
+
+/// Rule: an object is stored wherever its class is in `[write]`, and no response chooses a class.
+#[test]
+fn a_php_object_is_written_wherever_its_class_is() {
+    let server = Server::start();
+    let values = r#"
+keys = { record = "php:{key}" }
+ttl = { lock = "1m", result = "1h" }
+[[value]]
+name = "held"
+equals = "held"
+state = "in-progress"
+[[value]]
+name = "done"
+encoding = "php"
+required = ["/__class", "/headers/__class"]
+state = "completed"
+fields = { status = "/code", headers = "/headers/all", body = "/body" }
+[write]
+lock_value = "held"
+result_value = '{"headers":{"all":{headers},"__class":"Bag"},"code":{status},"body":{body_json},"__class":"App\\Reply"}'
+[[complete.call]]
+command = ["SET", "{record}", "{result_value}", "EX", "{result_ttl}"]
+replies = [{ word = "OK", means = "stored", when = {} }]
+"#;
+    let schema = format!("format = 2\nname = \"php\"\n{values}");
+    server.describe("php", &[("schema.toml", &schema)]);
+    server.idemctl(&["schema", "check", "php"]).exits(0);
+    server.set("php:a", "held", 60_000);
+    let complete = |body: &str, header: &str| {
+        let given = ["--status", "201", "--header", header, "--body", body, "--yes"];
+        server.idemctl(&[&["complete", "a", "--schema", "php"][..], &given].concat())
+    };
+    let json = "Content-Type: application/json";
+    complete(r#"{"a":[{"__class":"Evil"}]}"#, json)
+        .exits(2)
+        .says("a member of the body has the name `__class`");
+    complete("{}", "__Class: Evil").exits(2).says("a header has the name `__class`");
+    complete(r#"{"a":1}"#, json).exits(0);
+    let stored = r#"O:9:"App\Reply":3:{s:7:"headers";O:3:"Bag":1:{s:3:"all";a:1:{s:12:"Content-Type";s:16:"application/json";}}s:4:"code";i:201;s:4:"body";a:1:{s:1:"a";i:1;}}"#;
+    assert_eq!(
+        server.get("php:a").map(|bytes| bytes.escape_ascii().to_string()),
+        Some(stored.as_bytes().escape_ascii().to_string())
+    );
+}

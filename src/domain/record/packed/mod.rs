@@ -14,5 +14,5 @@ mod write;
 
 pub(crate) use msgpack::parse as msgpack;
 pub(crate) use newtonsoft::{changed_time, has_type, parse as newtonsoft, write as to_newtonsoft};
-pub(crate) use php::parse as php;
+pub(crate) use php::{CLASS as PHP_CLASS, parse as php};
 pub(crate) use write::{msgpack as to_msgpack, php as to_php};

@@ -57,7 +57,11 @@ fn untyped(document: Json<'_>) -> Result<Json<'_>, String> {
             Json::Array(items.into_iter().map(untyped).collect::<Result<_, _>>()?)
         }
         Json::Object(mut members) => {
-            members.retain(|(name, _)| name != TYPE);
+            // Newtonsoft.Json reads a type only before the members that are not its own.
+            let own = members.iter().take_while(|(name, _)| name.starts_with(OWN)).count();
+            if let Some(place) = members[..own].iter().position(|(name, _)| name == TYPE) {
+                members.remove(place);
+            }
             match members.pop() {
                 Some((name, items)) if name == VALUES && members.is_empty() => untyped(items)?,
                 last => {
@@ -203,6 +207,14 @@ mod tests {
         assert_eq!(read.to_value(), plain);
         let beginning = parse(&text.as_bytes()[..text.len() / 2], false).unwrap();
         assert_eq!(beginning.pointer("/Request.Inflight").unwrap().to_value(), "66de3b32");
+    }
+
+    /// Rule: a member that .NET does not read as a type is a field.
+    #[test]
+    fn a_type_after_other_members_is_a_field() {
+        let read = |text: &str| parse(text.as_bytes(), true).unwrap().to_value();
+        let text = r#"{"a":1,"$type":"A, app","b":{"$id":"1","$type":"B, app","c":2}}"#;
+        assert_eq!(read(text), json!({"a": 1, "$type": "A, app", "b": {"$id": "1", "c": 2}}));
     }
 
     #[test]

@@ -9,8 +9,8 @@ use super::items::{PackedReader, UnpackError, UnpackResult, document, name, odd}
 use crate::domain::record::Json;
 use crate::domain::record::json::Members;
 
-/// The member with an object's class, before its properties.
-pub(super) const CLASS: &str = "__class";
+/// The member with an object's class.
+pub(crate) const CLASS: &str = "__class";
 
 /// The most digits of a length or a number.
 const MAX_DIGITS: usize = 40;
@@ -99,7 +99,7 @@ fn closed<'a>(reader: &mut PackedReader<'a>, end: &[u8]) -> UnpackResult<Json<'a
 fn array<'a>(reader: &mut PackedReader<'a>) -> UnpackResult<Json<'a>> {
     let count = length(reader)?;
     let mut members = Members::default();
-    elements(reader, count, &mut members, |key| name(key))?;
+    elements(reader, count, &mut members, |key| name(key).and_then(not_the_class))?;
     let members = members.into_inner();
     // PHP has one type for lists and maps. The keys of a list are 0, 1, 2 and so on.
     let is_list = members.iter().enumerate().all(|(index, (key, _))| *key == index.to_string());
@@ -125,7 +125,15 @@ fn object<'a>(reader: &mut PackedReader<'a>) -> UnpackResult<Json<'a>> {
 fn properties<'a>(reader: &mut PackedReader<'a>, members: &mut Members<'a>) -> UnpackResult<()> {
     reader.expect(b":")?;
     let count = length(reader)?;
-    elements(reader, count, members, |key| Ok(bare(name(key)?)))
+    elements(reader, count, members, |key| not_the_class(bare(name(key)?)))
+}
+
+/// The name of an element, if it cannot be mistaken for the class of an object.
+fn not_the_class(name: Cow<'_, str>) -> UnpackResult<Cow<'_, str>> {
+    if name == CLASS {
+        return odd("an element has the name `__class`, by which idemctl shows the class");
+    }
+    Ok(name)
 }
 
 /// The part that was read before the bytes ended is kept.
@@ -241,11 +249,40 @@ mod tests {
     #[test]
     fn what_is_written_is_what_php_writes() {
         let read = parse(STORED.as_bytes(), true).unwrap();
-        assert_eq!(String::from_utf8(to_php(&read)).unwrap(), STORED);
+        assert_eq!(String::from_utf8(to_php(&read).unwrap()).unwrap(), STORED);
         let array = json!({ "0": 2, "k": [true, null, 1.5, -2], "05": "x" });
         let wanted =
             r#"a:3:{i:0;i:2;s:1:"k";a:4:{i:0;b:1;i:1;N;i:2;d:1.5;i:3;i:-2;}s:2:"05";s:1:"x";}"#;
-        assert_eq!(String::from_utf8(to_php(&array.into())).unwrap(), wanted);
+        assert_eq!(String::from_utf8(to_php(&array.into()).unwrap()).unwrap(), wanted);
+    }
+
+    /// Rule: the members of JSON have no order, so an object is written wherever its class is.
+    #[test]
+    fn the_position_of_the_class_does_not_matter() {
+        for document in [
+            r#"{"__class":"A","x":{"__class":"B","y":1},"z":2}"#,
+            r#"{"x":{"y":1,"__class":"B"},"__class":"A","z":2}"#,
+            r#"{"x":{"y":1,"__class":"B"},"z":2,"__class":"A"}"#,
+        ] {
+            let document: Value = serde_json::from_str(document).unwrap();
+            let wanted = r#"O:1:"A":2:{s:1:"x";O:1:"B":1:{s:1:"y";i:1;}s:1:"z";i:2;}"#;
+            assert_eq!(String::from_utf8(to_php(&document.into()).unwrap()).unwrap(), wanted);
+        }
+        let number = json!({ "a": 1, "__class": 1 });
+        assert!(to_php(&number.into()).unwrap_err().contains("`__class` is not a text"));
+    }
+
+    /// Rule: an array is never shown as an object of a class.
+    #[test]
+    fn an_element_that_would_look_like_the_class_is_refused() {
+        for bytes in [
+            &br#"a:2:{s:1:"a";i:1;s:7:"__class";s:1:"A";}"#[..],
+            br#"O:1:"A":1:{s:7:"__class";s:1:"B";}"#,
+            b"O:1:\"A\":1:{s:10:\"\0*\0__class\";s:1:\"B\";}",
+        ] {
+            let why = parse(bytes, true).unwrap_err();
+            assert!(why.contains("`__class`"), "{why}");
+        }
     }
 
     #[test]
@@ -297,7 +334,7 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_written_is_read_back(document in documents()) {
-            prop_assert_eq!(value(&to_php(&document.clone().into())), document);
+            prop_assert_eq!(value(&to_php(&document.clone().into()).unwrap()), document);
         }
 
         #[test]

@@ -79,14 +79,18 @@ fn told<T>(written: Result<T, impl Display>) -> Result<(), String> {
     }
 }
 
-/// The document as PHP's `serialize` writes an array, or an object if its first member is a class.
-pub(crate) fn php(document: &Json<'_>) -> Vec<u8> {
+/// The document as PHP's `serialize` writes an array, or an object if a member is its class. The
+/// position of that member does not matter, because the members of JSON have no order.
+///
+/// # Errors
+/// Why PHP would not read the document back, for people.
+pub(crate) fn php(document: &Json<'_>) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
-    serialize(document, &mut bytes);
-    bytes
+    serialize(document, &mut bytes)?;
+    Ok(bytes)
 }
 
-fn serialize(document: &Json<'_>, to: &mut Vec<u8>) {
+fn serialize(document: &Json<'_>, to: &mut Vec<u8>) -> Result<(), String> {
     match document {
         Json::Null => to.extend(b"N;"),
         Json::Bool(flag) => to.extend(format!("b:{};", u8::from(*flag)).bytes()),
@@ -96,38 +100,43 @@ fn serialize(document: &Json<'_>, to: &mut Vec<u8>) {
         }
         Json::String(text) => string(text.as_bytes(), "s:", ";", to),
         Json::Bytes(bytes) => string(bytes, "s:", ";", to),
-        Json::Raw(_) => serialize(&document.to_value().into(), to),
+        Json::Raw(_) => serialize(&document.to_value().into(), to)?,
         Json::Array(items) => {
             to.extend(format!("a:{}:{{", items.len()).bytes());
             for (index, item) in items.iter().enumerate() {
                 to.extend(format!("i:{index};").bytes());
-                serialize(item, to);
+                serialize(item, to)?;
             }
             to.push(b'}');
         }
-        Json::Object(members) => object(members, to),
+        Json::Object(members) => object(members, to)?,
     }
+    Ok(())
 }
 
-fn object(members: &[(impl AsRef<str>, Json<'_>)], to: &mut Vec<u8>) {
-    let (class, members) = match members.split_first() {
-        Some(((name, Json::String(class)), rest)) if name.as_ref() == CLASS => (Some(class), rest),
-        _ => (None, members),
+fn object(members: &[(impl AsRef<str>, Json<'_>)], to: &mut Vec<u8>) -> Result<(), String> {
+    let class = match members.iter().find(|(name, _)| name.as_ref() == CLASS) {
+        Some((_, Json::String(class))) => Some(class),
+        Some(_) => return Err(format!("`{CLASS}` is not a text, so it cannot be a PHP class")),
+        None => None,
     };
     match class {
         Some(class) => string(class.as_bytes(), "O:", ":", to),
         None => to.extend(b"a:"),
     }
-    to.extend(format!("{}:{{", members.len()).bytes());
+    let count = members.len() - usize::from(class.is_some());
+    to.extend(format!("{count}:{{").bytes());
     for (name, value) in members {
         let name = name.as_ref();
         match class {
+            Some(_) if name == CLASS => continue,
             None if is_index(name) => to.extend(format!("i:{name};").bytes()),
             _ => string(name.as_bytes(), "s:", ";", to),
         }
-        serialize(value, to);
+        serialize(value, to)?;
     }
     to.push(b'}');
+    Ok(())
 }
 
 /// True for a key that PHP stores as a number: a whole number in PHP's notation.
