@@ -114,7 +114,8 @@ impl ManualStep<'_> {
         // An error of the replicas comes last, because the step was executed, and its reply must be
         // reported.
         writer.replicas_have_it()?;
-        Ok(if self.took_effect(&outcome) { Exit::Done } else { Exit::No })
+        let is_done = self.took_effect(&outcome) && self.other_outcome(&outcome).is_none();
+        Ok(if is_done { Exit::Done } else { Exit::No })
     }
 
     /// Writes the backup, executes the step's calls, and writes the audit log. Returns the outcome
@@ -361,6 +362,17 @@ impl ManualStep<'_> {
         outcome.is_done() && !took_no_lock
     }
 
+    /// How the stored result differs from what the operator asked for. Only the read-back shows it
+    /// if the completion was not rehearsed.
+    fn other_outcome(&self, outcome: &StepOutcome) -> Option<String> {
+        if outcome.means != Some(Meaning::Stored) {
+            return None;
+        }
+        let completed = manual_step::completed(self.report.record, &self.inputs, None);
+        let result = &outcome.now.seen.keys[completed.schema.result_key_index()];
+        manual_step::other_outcome(&completed, &result.content)
+    }
+
     /// The Redis keys that this many calls of the step may change beside those of the record, as a
     /// list; empty if there are none.
     fn keys_beside_record(&self, calls: usize) -> String {
@@ -400,6 +412,12 @@ impl ManualStep<'_> {
             session.ui.status(&format!(
                 "The reply was lost, but reading back shows that the step was executed: \
                 {means}{backup}"
+            ));
+        }
+        if let Some(difference) = self.other_outcome(outcome) {
+            session.ui.warning(&format!(
+                "{name} did not store this as its schema says: {difference}; the backup contains \
+                the former record"
             ));
         }
         let then = words::then(&outcome.now);

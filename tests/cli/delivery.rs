@@ -176,6 +176,67 @@ fn a_failure_is_stored_for_the_ttl_of_its_format_with_the_parts_that_it_has() {
     server.idemctl(&[&complete[..], &lost, &["--replace"]].concat()).exits(2).says("--status");
 }
 
+/// A service whose complete step stores a success, whatever it is told.
+const SUCCESS_ONLY: &str = r#"
+format = 2
+name = "ever"
+keys = { record = "ever:{key}" }
+ttl = { lock = "30s", result = "24h" }
+[[value]]
+name = "running"
+type = "hash"
+where = { "/st" = "RUN" }
+state = "in-progress"
+[[value]]
+name = "done"
+type = "hash"
+where = { "/st" = "DONE" }
+state = "completed"
+[[value]]
+name = "failed"
+type = "hash"
+where = { "/st" = "FAILED" }
+state = "failed"
+ttl = "5m"
+[write]
+lock_value = '{"st":"RUN"}'
+result_value = '{"st":"DONE"}'
+failed_value = '{"st":"FAILED"}'
+[[begin.call]]
+command = ["HGET", "{record}", "st"]
+replies = [
+  { word = "DONE", means = "replay", when = { record = "done" } },
+  { word = "RUN", means = "conflict", when = { record = "running" } },
+  { word = "FAILED", means = "acquired", when = { record = "failed" } },
+  { nil = true, means = "acquired", when = { record = "absent" } },
+]
+[[complete.call]]
+command = ["HSET", "{record}", "st", "DONE"]
+replies = [{ integer = 0, means = "stored", when = { record = "present" } }, { integer = 1, means = "stored" }]
+"#;
+
+/// Rule: an error that the service would store as a success is refused. Revert: without `other_outcome` it is stored.
+#[test]
+fn an_error_that_would_be_stored_as_a_success_is_refused() {
+    let server = Server::start();
+    server.describe("ever", &[("schema.toml", SUCCESS_ONLY)]);
+    let state = || server.send::<String>(&[b"HGET", b"ever:k", b"st"]);
+    let _: i64 = server.send(&[b"HSET", b"ever:k", b"st", b"RUN"]);
+    let complete = ["complete", "k", "--schema", "ever", "--yes"];
+    let failing = [&complete[..], &["--error", "boom"]].concat();
+    let run = server.idemctl(&failing).exits(2);
+    run.says("did not store the error as its schema says: it is stored as completed, not as failed");
+    assert_eq!(state(), "RUN");
+    // Without a begin step there is no rehearsal, so only the read-back shows it.
+    let (head, rest) = SUCCESS_ONLY.split_once("[[begin.call]]").unwrap();
+    let (_, complete_call) = rest.split_once("[[complete.call]]").unwrap();
+    let without_begin = format!("{head}[[complete.call]]{complete_call}");
+    server.describe("ever", &[("schema.toml", &without_begin)]);
+    server.idemctl(&failing).exits(1).says("it is stored as completed, not as failed");
+    let _: i64 = server.send(&[b"HSET", b"ever:k", b"st", b"RUN"]);
+    server.idemctl(&complete).exits(0);
+}
+
 /// A service whose begin step asks by TYPE whether there is a result, which may be any bytes.
 const OPAQUE: &str = r#"
 format = 2

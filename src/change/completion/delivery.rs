@@ -30,6 +30,23 @@ pub(crate) fn check_delivery(
         ))
         .hint("compare the step with the value formats of the schema; nothing was changed"));
     }
+    // The service's step may store a success, whatever the operator asks for.
+    if let Some(stored) = rehearsal.stored()
+        && let Some(difference) = manual_step::other_outcome(predicted_record, stored)
+    {
+        let asked = if inputs.error.is_some() { "the error" } else { "the response" };
+        let hint = if inputs.error.is_some() {
+            "its complete step stores no failure; to let the next request execute, use release or \
+            force-unlock; nothing was changed"
+        } else {
+            "compare the step with the value formats of the schema; nothing was changed"
+        };
+        return Err(CommandError::usage(format!(
+            "on a temporary local Redis, {} did not store {asked} as its schema says: {difference}",
+            schema.name
+        ))
+        .hint(hint));
+    }
     let next = &predicted_record.next_request;
     // A value that keeps the time of an expired one has expired, too.
     let has_expired =

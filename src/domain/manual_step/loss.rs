@@ -2,7 +2,7 @@
 
 use super::predict::found_by_step;
 use crate::domain::record::{Content, Json, Reading, Record, decode};
-use crate::domain::schema::Schema;
+use crate::domain::schema::{Schema, State};
 use crate::domain::step::StepInputs;
 use crate::domain::step::kept::{document, unknown_fields};
 
@@ -61,6 +61,33 @@ pub(crate) fn dropped_fields(record: &Record, inputs: &StepInputs<'_>) -> Vec<St
         }
     }
     dropped
+}
+
+/// How a stored result differs from the one that `completed` has: in its state, such as a success
+/// instead of the failure that the operator asked for, or in its error. `None` if it does not, or
+/// if the schema does not say what is stored.
+pub(crate) fn other_outcome(completed: &Record, stored: &Content) -> Option<String> {
+    let schema = &completed.schema;
+    let key_index = schema.result_key_index();
+    let wanted = completed.readings[key_index].decoded()?;
+    let wanted_state = schema.values[wanted.format].state;
+    let reading = decode::decode_value(schema, key_index, stored);
+    let Some(found) = reading.decoded() else {
+        // The caller reports a success that cannot be read.
+        return match wanted_state {
+            State::Failed => Some("it is not stored as failed".to_owned()),
+            _ => None,
+        };
+    };
+    let found_state = schema.values[found.format].state;
+    if found_state != wanted_state {
+        let (found, wanted) = (found_state.as_str(), wanted_state.as_str());
+        return Some(format!("it is stored as {found}, not as {wanted}"));
+    }
+    if wanted.error.is_some() && wanted.error != found.error {
+        return Some("its error is lost or changed".to_owned());
+    }
+    None
 }
 
 /// The pointer to the payload's hash in the previous value, if the result does not contain that
