@@ -125,7 +125,7 @@ fn unknown_because(record: &Record) -> String {
             let why = escape::text(why.as_bytes());
             return format!(", because the value is {is} ({why})");
         }
-        (Some(because @ UnknownAnswer::NoServerTime), _) => because.as_str(),
+        (Some(because), _) => because.as_str(),
         (None, Some(_)) => "the schema does not say what the begin step replies in this state",
         (None, None) => "the schema does not describe the begin step",
     };

@@ -6,7 +6,7 @@ use crate::domain::record::{
 };
 use crate::domain::schema::{Meaning, Schema, Step};
 use crate::domain::self_check::{headers, sample_body};
-use crate::domain::step::next_request::predict_reply;
+use crate::domain::step::next_request::{predict_reply, why_field_is_lacking};
 use crate::domain::step::{ExecutedStep, StepInputs, StepReply, execute};
 use crate::sim::service::{server_ms, set_content, words};
 use crate::store::{Connection, StoreError, pack};
@@ -161,7 +161,7 @@ fn contents(schema: &Schema, key_index: usize, inputs: &StepInputs<'_>) -> Vec<T
     // Another program may have stored any type at the Redis key.
     contents.push(TrialContent {
         name: "a hash with unknown fields",
-        content: Content::Other("hash".to_owned()),
+        content: Content::hash([b"a".to_vec(), b"b".to_vec()]),
         is_own: false,
     });
     contents
@@ -213,14 +213,17 @@ async fn set_state(
     // temporary server.
     connection.ask(&pack(["FLUSHDB"])).await?;
     for (redis_key, content) in schema.redis_keys(KEY).iter().zip(state) {
-        // A hash with unknown fields, which string commands refuse with WRONGTYPE.
-        let content = match &content.content {
-            Content::Other(_) => Content::hash([b"a".to_vec(), b"b".to_vec()]),
-            known => known.clone(),
-        };
-        set_content(connection, redis_key, &content, Some(LIVES_MS)).await?;
+        set_content(connection, redis_key, &content.content, Some(LIVES_MS)).await?;
     }
     Ok(())
+}
+
+/// What the conditions of a step's replies predict.
+enum Prediction {
+    /// The meaning of the reply; `None` if no condition holds.
+    Of(Option<Meaning>),
+    /// A value lacks a field, so that the service may read it in another way.
+    Unknown,
 }
 
 /// One step in one state.
@@ -245,6 +248,10 @@ impl Trial<'_> {
             ExecutedStep::Decided { reply, matched, index } => {
                 let meaning = matched.meaning();
                 let predicted = match self.predicted() {
+                    Prediction::Unknown => return Ok(None),
+                    Prediction::Of(predicted) => predicted,
+                };
+                let predicted = match predicted {
                     Some(predicted) if predicted == meaning => return Ok(None),
                     // A script may compare payloads where no `when` tells it.
                     Some(_) if meaning == Meaning::Mismatch && matched.entry.when.is_empty() => {
@@ -289,9 +296,9 @@ impl Trial<'_> {
         Ok(Some(StrayReply { step: self.name, call, message, is_error }))
     }
 
-    /// The meaning that the replies' conditions predict; `None` if they predict nothing. A begin
+    /// The meaning that the replies' conditions predict. A begin
     /// without a prediction fails.
-    fn predicted(&self) -> Option<Meaning> {
+    fn predicted(&self) -> Prediction {
         let schema = self.inputs.schema;
         let mut keys = Vec::new();
         for (redis_key, content) in schema.redis_keys(KEY).iter().zip(self.state) {
@@ -306,9 +313,12 @@ impl Trial<'_> {
         let seen = Observation { server_ms: Some(self.inputs.now_ms), keys, atomic: true };
         let readings = decode::decode_all(schema, &seen);
         match predict_reply(self.step, &readings, self.has_other_payload(&readings)) {
-            Some((reply, _)) => Some(reply.means),
-            None if self.name == "begin" => Some(Meaning::Fail),
-            None => None,
+            Some((_, condition)) if why_field_is_lacking(condition, &readings).is_some() => {
+                Prediction::Unknown
+            }
+            Some((reply, _)) => Prediction::Of(Some(reply.means)),
+            None if self.name == "begin" => Prediction::Of(Some(Meaning::Fail)),
+            None => Prediction::Of(None),
         }
     }
 

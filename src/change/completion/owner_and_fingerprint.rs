@@ -283,7 +283,22 @@ fn fingerprint(
         return Err(CommandError::usage(message)
             .hint("store the response with the service itself; nothing was changed"));
     }
-    let keeps = schema.write.keeps_fingerprint();
+    let sends = schema.complete.as_ref().is_some_and(Step::sends_fingerprint);
+    let keeps = schema.write.keeps_fingerprint() || sends;
+    // Neither the lock nor the complete step stores it, so a new record would lack it.
+    if let Some(part) = schema.fingerprint_part()
+        && stored.is_none()
+        && !keeps
+        && schema.compares_payloads()
+        && completion != Completion::OfLock
+    {
+        let redis_key = escape::text(&record.seen.keys[part].redis_key);
+        return Err(CommandError::usage(format!(
+            "{name} compares payloads with the fingerprint at {redis_key}, which is absent, and its \
+            complete step does not store it, so retries may be rejected"
+        ))
+        .hint("store the response with the service itself; nothing was changed"));
+    }
     // The locks of some services store no hash, so the hash comes with the result.
     let is_the_locks = completion == Completion::OfLock && schema.locks_keep_fingerprint();
     if let Some(given) = given {

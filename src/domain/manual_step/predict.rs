@@ -2,12 +2,12 @@
 
 use super::complete::lock_for_step;
 use crate::domain::record::{
-    Content, Deadline, KeyState, Observation, Reading, Record, TimeLeft, age, decode,
+    Content, Deadline, Decoded, KeyState, Observation, Reading, Record, TimeLeft, age, decode,
 };
 use crate::domain::schema::{Meaning, NO_TTL, OnFailure, State, Step};
 use crate::domain::step::StepInputs;
 use crate::domain::step::next_request::{
-    compares_itself, has_unpredicted_answers, possible_meaning,
+    compares_itself, has_unpredicted_answers, possible_meaning, predict_reply, why_field_is_lacking,
 };
 
 /// The begin step's reply to a request with this hash of its payload; `None` if the schema has no
@@ -20,6 +20,11 @@ pub(crate) fn predict_begin(record: &Record, fingerprint: &str) -> Option<Meanin
     let begin = record.schema.begin.as_ref()?;
     if other_payload && compares_itself(begin) {
         return Some(Meaning::Mismatch);
+    }
+    if let Some((_, condition)) = predict_reply(begin, &record.readings, other_payload)
+        && why_field_is_lacking(condition, &record.readings).is_some()
+    {
+        return None;
     }
     match possible_meaning(begin, &record.readings, other_payload) {
         None if has_unpredicted_answers(begin) => None,
@@ -111,8 +116,14 @@ pub(crate) fn predicted_record(
         // Other TTLs are sent in whole seconds, rounded up.
         (None, ttl) => TimeLeft::Millis(age::millis(ttl).div_ceil(1_000).saturating_mul(1_000)),
     };
+    let fingerprint_part = schema.fingerprint_part();
     let mut keys = Vec::with_capacity(record.seen.keys.len());
     for (key_index, seen) in record.seen.keys.iter().enumerate() {
+        // The fingerprint was stored with the lock.
+        if Some(key_index) == fingerprint_part && !seen.content.is_absent() {
+            keys.push(seen.clone());
+            continue;
+        }
         let content = if key_index == schema.result_key_index() {
             inputs.result_over(&found_by_step(record, inputs))
         } else {
@@ -121,7 +132,19 @@ pub(crate) fn predicted_record(
         keys.push(KeyState::new(&seen.redis_key, content, time_left, Deadline::Unknown));
     }
     let seen = Observation { server_ms: record.seen.server_ms, keys, atomic: true };
-    let readings = decode::decode_all(schema, &seen);
+    let mut readings = decode::decode_all(schema, &seen);
+    // Or it is stored with the result.
+    let sends_fingerprint = schema.complete.as_ref().is_some_and(Step::sends_fingerprint);
+    if let Some(part) = fingerprint_part
+        && readings[part].is_absent()
+        && sends_fingerprint
+        && !inputs.fingerprint.is_empty()
+        && let Some(format) = schema.values.iter().position(|format| format.key_index == part)
+    {
+        let fingerprint = Some(inputs.fingerprint.to_owned());
+        let value = Decoded { fingerprint, ..Decoded::of_format(format) };
+        readings[part] = Reading::Value(Box::new(value));
+    }
     Record::new(schema.clone(), record.key.clone(), seen, readings)
 }
 

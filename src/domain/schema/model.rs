@@ -153,6 +153,16 @@ impl Schema {
         self.result_key_index() != self.lock_key_index()
     }
 
+    /// The index of the part that has the hash of the payload, if one has it.
+    pub(crate) fn fingerprint_part(&self) -> Option<usize> {
+        for format in &self.values {
+            if format.fields.fingerprint.is_some() && self.is_part(format.key_index) {
+                return Some(format.key_index);
+            }
+        }
+        None
+    }
+
     /// True if the Redis key with this index is a part, which has no state of its own.
     pub(crate) fn is_part(&self, key_index: usize) -> bool {
         self.keys[key_index].role == Role::Part

@@ -2,8 +2,7 @@
 //! from the schema's steps.
 
 use super::next_request::{possible_meaning, predict_reply};
-use crate::domain::record::decode::Conformance;
-use crate::domain::record::{Decoded, FieldSet, Reading};
+use crate::domain::record::{Decoded, Reading};
 use crate::domain::schema::{Action, Call, KeyIs, Meaning, Schema, State, Step};
 
 /// What the complete step of a late worker does.
@@ -33,7 +32,7 @@ pub fn of(schema: &Schema) -> Option<LateWorker> {
     let mut retaken = absent.clone();
     for (index, format) in schema.values.iter().enumerate() {
         if format.key_index == lock && format.state == State::InProgress {
-            retaken[lock] = Reading::Value(Box::new(value_of(index)));
+            retaken[lock] = Reading::Value(Box::new(Decoded::of_format(index)));
             break;
         }
     }
@@ -60,29 +59,10 @@ pub(crate) fn stores_after_release(schema: &Schema) -> bool {
         if format.state != State::Released || format.fields.owner.is_none() {
             continue;
         }
-        readings[format.key_index] = Reading::Value(Box::new(value_of(index)));
+        readings[format.key_index] = Reading::Value(Box::new(Decoded::of_format(index)));
         return possible_meaning(complete, &readings, false) == Some(Meaning::Stored);
     }
     false
-}
-
-/// A value with this format. Only the format matters for the prediction.
-fn value_of(format: usize) -> Decoded {
-    Decoded {
-        format,
-        conformance: Conformance::Full,
-        owner: None,
-        fingerprint: None,
-        created_ms: None,
-        completed_ms: None,
-        expires_ms: None,
-        unclear_expiry: None,
-        past_expiry: None,
-        response: None,
-        error: None,
-        blob: None,
-        unread: FieldSet::NONE,
-    }
 }
 
 /// True if the complete step stores its result in this state, in which the worker does not own the

@@ -37,13 +37,15 @@ pub enum UnknownAnswer {
     Value(String),
     /// The value contains an expiry, and the Redis user may not read the server's time.
     NoServerTime,
+    /// The part of the record that holds the fingerprint is absent, in words.
+    NoFingerprint(String),
 }
 
 impl UnknownAnswer {
     /// The reason in JSON output.
     pub(crate) fn as_str(&self) -> &str {
         match self {
-            Self::Value(why) => why,
+            Self::Value(why) | Self::NoFingerprint(why) => why,
             Self::NoServerTime => {
                 "the value contains an expiry, but idemctl cannot read the server's time; the user \
                 needs the permission for TIME (+time)"
@@ -96,6 +98,15 @@ pub fn of(schema: &Schema, readings: &[Reading], seen: &Observation) -> NextRequ
         next.unknown_because = Some(UnknownAnswer::Value(why.to_owned()));
         return next;
     }
+    if let Some(part) = absent_fingerprint(schema, begin, predicted, readings) {
+        next.answer = Answer::Unknown;
+        next.unknown_because = Some(UnknownAnswer::NoFingerprint(format!(
+            "the Redis key `{}`, which has the fingerprint, is absent, and the schema does not say \
+            what the begin step replies then",
+            schema.keys[part].name
+        )));
+        return next;
+    }
     if depends_on_time(schema, begin, next.answer, readings, seen) {
         next.answer = Answer::Unknown;
         next.unknown_because = Some(UnknownAnswer::NoServerTime);
@@ -123,7 +134,9 @@ pub fn of(schema: &Schema, readings: &[Reading], seen: &Observation) -> NextRequ
         }
         // Other Redis keys than the lock and the result may give the same answer after the first
         // expiry.
-        Some((_, condition)) if schema.begin_looks_at_parts() => {
+        Some((_, condition))
+            if schema.begin_looks_at_parts() || schema.fingerprint_part().is_some() =>
+        {
             let end = end_of_answer(schema, begin, condition, &next, readings, seen);
             next.until = end.until;
             next.until_key = end.key_index;
@@ -140,7 +153,10 @@ pub fn of(schema: &Schema, readings: &[Reading], seen: &Observation) -> NextRequ
 
 /// Why a field of a value is lacking, although the condition is about a value with it. The service
 /// may take such a value for another one, or fail.
-fn why_field_is_lacking<'a>(condition: &Condition, readings: &'a [Reading]) -> Option<&'a str> {
+pub(crate) fn why_field_is_lacking<'a>(
+    condition: &Condition,
+    readings: &'a [Reading],
+) -> Option<&'a str> {
     for (key_index, asked) in &condition.keys {
         if matches!(asked, KeyIs::Value(_) | KeyIs::Reclaimable)
             && let Some(why) = readings[*key_index].lacks_field()
@@ -149,6 +165,30 @@ fn why_field_is_lacking<'a>(condition: &Condition, readings: &'a [Reading]) -> O
         }
     }
     None
+}
+
+/// The part of the record that would have the fingerprint, if it is absent, the service compares
+/// payloads in this state, and the predicted reply does not depend on that part: the service may
+/// take any request for one with another payload.
+fn absent_fingerprint(
+    schema: &Schema,
+    begin: &Step,
+    predicted: Option<(&Reply, &Condition)>,
+    readings: &[Reading],
+) -> Option<usize> {
+    let part = schema.fingerprint_part()?;
+    let (reply, condition) = predicted?;
+    let is_stored = matches!(reply.means, Meaning::Conflict | Meaning::Replay);
+    let says_it =
+        condition.no_fingerprint || condition.keys.iter().any(|(key_index, _)| *key_index == part);
+    if !is_stored || says_it || !readings[part].is_absent() || !has_no_fingerprint(readings) {
+        return None;
+    }
+    let compares = match predict_reply(begin, readings, true) {
+        Some((reply, _)) if reply.means == Meaning::Mismatch => true,
+        _ => compares_itself(begin),
+    };
+    if compares { Some(part) } else { None }
 }
 
 /// True if the server's time is unknown, and the service would give another answer if a value had
@@ -376,7 +416,10 @@ fn end_of_answer(
         }
         left[key_index] = reading;
         let predicted = predict_reply(begin, &left, false);
-        let answer = answer_of(begin, predicted);
+        let mut answer = answer_of(begin, predicted);
+        if absent_fingerprint(schema, begin, predicted, &left).is_some() {
+            answer = Answer::Unknown;
+        }
         let client = predicted.and_then(|(reply, _)| reply.client.as_ref());
         if answer != now.answer || client != now.client.as_ref() {
             return EndOfAnswer {

@@ -87,7 +87,7 @@ impl ReplyMatcher<'_> {
         // counts.
         let values = self.values_in(call, reply);
         for entry in &call.replies {
-            if self.is_entry_for(entry, reply, &values) {
+            if self.is_entry_for(call, entry, reply, &values) {
                 return Some(ReplyMatch { entry, call });
             }
         }
@@ -119,7 +119,13 @@ impl ReplyMatcher<'_> {
         hash_of(&matched.call.action, reply)
     }
 
-    fn is_entry_for(&self, entry: &Reply, reply: &StepReply, values: &[Content]) -> bool {
+    fn is_entry_for(
+        &self,
+        call: &Call,
+        entry: &Reply,
+        reply: &StepReply,
+        values: &[Content],
+    ) -> bool {
         if !fits(&entry.pattern, reply) {
             return false;
         }
@@ -130,6 +136,10 @@ impl ReplyMatcher<'_> {
         let Some(value) = values.iter().find(|value| self.has_format(entry, format, value)) else {
             return false;
         };
+        // The prediction does not say how the service reads such a value, either.
+        if self.lacks_field(call, format, value) {
+            return false;
+        }
         !entry.is_for_other_payloads() || self.is_other_payload(entry, format, value)
     }
 
@@ -166,6 +176,27 @@ impl ReplyMatcher<'_> {
         }
     }
 
+    /// True if the value lacks a field that every value of its format has, or its expiry is not a
+    /// time. Fields that the call does not request are not lacking.
+    fn lacks_field(&self, call: &Call, format: usize, value: &Content) -> bool {
+        let reading = self.read(format, value);
+        if reading.lacks_field().is_none() {
+            return false;
+        }
+        let (Some(requested), Content::Hash(hash)) = (requested_fields(&call.action), value) else {
+            return true;
+        };
+        if reading.decoded().is_some_and(|value| value.unclear_expiry.is_some()) {
+            return true;
+        }
+        let Some(closed) = &self.schema.values[format].closed else { return false };
+        closed.levels()[0].members.iter().any(|member| {
+            member.is_required
+                && requested.contains(&member.name)
+                && !hash.fields.iter().any(|field| field.name == member.name.as_bytes())
+        })
+    }
+
     /// True if the client takes the request for one with another payload than the value's.
     fn is_other_payload(&self, entry: &Reply, format: usize, value: &Content) -> bool {
         let reading = self.read(format, value);
@@ -186,6 +217,16 @@ impl ReplyMatcher<'_> {
             Some(self.now_ms),
         )
     }
+}
+
+/// The fields that HMGET names; `None` for any other call.
+fn requested_fields(action: &Action) -> Option<Vec<String>> {
+    let Action::Command(words) = action else { return None };
+    let words: Vec<_> = words.iter().map(Template::display).collect();
+    if !words.first()?.eq_ignore_ascii_case("HMGET") {
+        return None;
+    }
+    Some(words.into_iter().skip(2).collect())
 }
 
 /// The hash that HGETALL returns, or HMGET with the fields that it names; `None` for any other call
@@ -279,7 +320,11 @@ replies = [
 
     /// The meaning of a reply for a request whose payload has the hash `mine`.
     fn meaning(command: &str, items: &[Option<&str>]) -> Option<&'static str> {
-        let schema = from_toml(&TOML.replace("COMMAND", command));
+        meaning_in(&TOML.replace("COMMAND", command), items)
+    }
+
+    fn meaning_in(toml: &str, items: &[Option<&str>]) -> Option<&'static str> {
+        let schema = from_toml(toml);
         let item =
             |item: &Option<&str>| item.map_or(StepReply::Nil, |text| StepReply::Text(text.into()));
         let reply = StepReply::Array(items.iter().map(item).collect());
@@ -298,6 +343,19 @@ replies = [
         assert_eq!(meaning("HMGET", &[Some("done"), Some("other")]), Some("mismatch"));
         assert_eq!(meaning("HMGET", &[Some("run"), None]), Some("conflict"));
         assert_eq!(meaning("HMGET", &[Some("odd"), None]), None);
+        // A value without a required field is none that the service writes.
+        let required =
+            TOML.replace("where = { \"/state\" = \"run\" }", "required = [\"/state\", \"/by\"]");
+        let of = |command: &str, items: &[Option<&str>]| {
+            meaning_in(&required.replace("COMMAND", command), items)
+        };
+        assert_eq!(of("HGETALL", &[Some("a"), Some("b")]), None);
+        assert_eq!(of("HGETALL", &[Some("state"), Some("run")]), None);
+        let held = [Some("state"), Some("run"), Some("by"), Some("w")];
+        assert_eq!(of("HGETALL", &held), Some("conflict"));
+        // This call does not request `by`.
+        assert_eq!(of("HMGET", &[Some("run"), None]), Some("conflict"));
+        assert_eq!(of("HMGET", &[None, Some("x")]), None);
         // For any other command, idemctl does not know which fields the values belong to.
         assert_eq!(meaning("HVALS", &[Some("done"), Some("mine")]), None);
     }

@@ -195,7 +195,7 @@ fn an_own_schema_does_not_lead_to_bare_keys() {
 fn inspect_shows_and_foretells_what_is_nobodys() {
     let server = Server::start();
     let mut connection = server.connect();
-    let completed = r#"{"status":"COMPLETED","expiration":1795227100,"data":{}}"#;
+    let completed = r#"{"status":"COMPLETED","code":200,"headers":{},"body":"","data":{}}"#;
     let pending =
         r#"{"operation":"a","status":"PENDING","pad":"PAD"}"#.replace("PAD", &"x".repeat(100_000));
     for (schema, redis_key, value, answer) in [
@@ -203,7 +203,12 @@ fn inspect_shows_and_foretells_what_is_nobodys() {
         ("go-middleware", "idempotency:k", r#"{"status":"WHO"}"#, "fail"),
         ("go-middleware", "idempotency:k", &pending, "conflict"),
         ("express", "idem:k", r#"{"status":"IN_PROGRESS","fingerPrint":"f"}"#, "conflict"),
-        ("go-chi", "k", r#"{"status":1,"result":"x"}"#, "replay"),
+        (
+            "go-chi",
+            "k",
+            r#"{"status":1,"response":{"StatusCode":1,"Header":{},"Body":""},"x":1}"#,
+            "replay",
+        ),
         ("event-driven", "idem:result:k", r#"{"statusCode":200,"other":1}"#, "replay"),
         ("event-driven", "idem:result:k", r#"["of another shape"]"#, "replay"),
         ("event-consumer", "idem:lock:k", "somebody", "conflict"),

@@ -1,9 +1,7 @@
 //! Whether a value has exactly the fields that the schema writes.
 
-use std::borrow::Cow;
-
 use crate::domain::record::Json;
-use crate::domain::schema::{ClosedFields, Encoding, Level, Schema, Timestamp, ValueFormat};
+use crate::domain::schema::{ClosedFields, Encoding, Schema, Timestamp, ValueFormat};
 
 /// The most bytes of a field's name that a reason shows.
 const MAX_NAME: usize = 64;
@@ -46,13 +44,7 @@ impl Conformance {
         let Some(closed) = &format.closed else { return Self::Full };
         let Some(document) = document else { return Self::Full };
         match deviation(closed, 0, document, whole) {
-            Some(mut deviation) => {
-                // Without tests, the required fields alone tell that a value has the format.
-                if whole && format.tests.is_empty() {
-                    deviation.lacks_field |= lacks_member(&closed.levels()[0], document);
-                }
-                Self::Deviates(deviation)
-            }
+            Some(deviation) => Self::Deviates(deviation),
             None if whole => Self::Full,
             None => Self::Provisional,
         }
@@ -119,49 +111,46 @@ fn deviation(
         } else {
             format!("`{}` is no object", level.at)
         };
-        return Some(Deviation { why, lacks_field: false });
+        return Some(Deviation { why, lacks_field: whole && level.at.is_empty() });
     };
     let mut required = 0;
+    // The first difference. A missing field matters more, because the service may then read the
+    // value in another way.
+    let mut first = None;
     for (name, value) in found {
         let Some(member) = level.members.iter().find(|member| member.name == *name) else {
             // Another program chose the name, so it may be long.
             let name: String = name.chars().take(MAX_NAME).collect();
-            let why = format!("`{}/{name}` is a field that it does not have", level.at);
-            return Some(Deviation { why, lacks_field: false });
+            first.get_or_insert_with(|| {
+                let why = format!("`{}/{name}` is a field that it does not have", level.at);
+                Deviation { why, lacks_field: false }
+            });
+            continue;
         };
         required += usize::from(member.is_required);
         if *value == Json::Null {
             if !member.may_be_null {
-                let why = format!("`{}/{name}` is null, which it never is", level.at);
-                return Some(Deviation { why, lacks_field: true });
+                first.get_or_insert_with(|| {
+                    let why = format!("`{}/{name}` is null, which it never is", level.at);
+                    Deviation { why, lacks_field: true }
+                });
             }
         } else if let Some(below) = member.level {
             let why = deviation(closed, below, &value.opened(), whole);
-            if why.is_some() {
+            if why.as_ref().is_some_and(|why| why.lacks_field) {
                 return why;
             }
+            first = first.or(why);
         }
     }
     if !whole || required == level.members.iter().filter(|member| member.is_required).count() {
-        return None;
+        return first;
     }
-    let missing = missing_member(level, found)?;
-    let why = format!("`{}/{missing}` is missing", level.at);
-    Some(Deviation { why, lacks_field: true })
-}
-
-/// True if a document is no object, or an object without a required member.
-fn lacks_member(level: &Level, document: &Json<'_>) -> bool {
-    let Json::Object(found) = document else { return true };
-    missing_member(level, found).is_some()
-}
-
-/// The name of the first required member of a level that an object does not have.
-fn missing_member<'a>(level: &'a Level, found: &[(Cow<'_, str>, Json<'_>)]) -> Option<&'a str> {
     for member in &level.members {
         if member.is_required && !found.iter().any(|(name, _)| *name == member.name) {
-            return Some(&member.name);
+            let why = format!("`{}/{}` is missing", level.at, member.name);
+            return Some(Deviation { why, lacks_field: true });
         }
     }
-    None
+    first
 }

@@ -129,6 +129,25 @@ pub struct Decoded {
 }
 
 impl Decoded {
+    /// A value with this format, and no data. Predictions need only the format.
+    pub(crate) fn of_format(format: usize) -> Self {
+        Self {
+            format,
+            conformance: Conformance::Full,
+            owner: None,
+            fingerprint: None,
+            created_ms: None,
+            completed_ms: None,
+            expires_ms: None,
+            unclear_expiry: None,
+            past_expiry: None,
+            response: None,
+            error: None,
+            blob: None,
+            unread: FieldSet::NONE,
+        }
+    }
+
     /// Drops fields that may be cut: a part of a fingerprint or an owner is another one.
     pub(super) fn drop_cut_fields(&mut self) {
         if self.unread.contains(ValueField::Owner) {
