@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use serde::Deserialize;
 
-use super::decoder::ValueType;
+use super::decoder::{Decoder, ValueType};
 use super::location::{At as _, Checked, wrong};
 use super::model::Script;
 use super::protocol_owner::{lock_fields, owner_field, owner_path, values};
@@ -138,6 +138,13 @@ pub(super) fn expand(raw: &RawSchema) -> Checked<Option<ExpandedSteps>> {
             wrong(format!("`{}` does not fit this schema: {why}", protocol.as_str())).at(PROTOCOL)
         }
     }
+}
+
+/// True if any text has this format. Codecs refuse some, such as those without their prefix.
+fn takes_any_text(value: &RawValue) -> bool {
+    let decoder = value.decode.as_ref().map(|words| Decoder::parse(words));
+    let has_codec = matches!(decoder, Some(Ok(decoder)) if !decoder.codecs.is_empty());
+    value.opaque && !has_codec
 }
 
 /// A `schema.toml` with the calls of its protocol in place of the protocol, and with the formats
@@ -549,7 +556,7 @@ impl<'a> Expansion<'a> {
     fn other_text(&mut self, role: &str, read_first: Option<&str>) {
         for value in &self.raw.value {
             let at = value.at.as_deref().unwrap_or(role);
-            if value.opaque && (at == role || read_first == Some(at)) {
+            if takes_any_text(value) && (at == role || read_first == Some(at)) {
                 return;
             }
         }
