@@ -80,7 +80,7 @@ async fn find_under_schema(session: &mut Session, args: &StepArgs) -> Result<Rec
     }
     only_schema(&catalog, args.key.as_bytes())?;
     for schema in catalog.chosen() {
-        check_writable(schema)?;
+        check_no_members(schema)?;
     }
     let mut reader = session.connect_reader().await?;
     let meanings = GivenKey::word(key).meanings(&catalog, reader.db());
@@ -115,16 +115,28 @@ async fn find_under_schema(session: &mut Session, args: &StepArgs) -> Result<Rec
     Ok(record)
 }
 
-/// Passes a schema whose values idemctl can write as the service does.
+/// Passes a schema whose records are not members of one Redis key.
 ///
 /// # Errors
-/// Usage: why idemctl only reads them.
-fn check_writable(schema: &Schema) -> Result<(), CommandError> {
-    if let Some(members) = schema.members {
-        let why = members.unchanged_because();
-        return Err(CommandError::usage(format!("a record of {}: {why}", schema.name)));
-    }
-    let Some(why) = schema.read_only_because() else { return Ok(()) };
+/// Usage: why idemctl does not change them.
+fn check_no_members(schema: &Schema) -> Result<(), CommandError> {
+    let Some(members) = schema.members else { return Ok(()) };
+    let why = members.unchanged_because();
+    Err(CommandError::usage(format!("a record of {}: {why}", schema.name)))
+}
+
+/// The step that the schema describes, if idemctl can write the values of its lock and result as
+/// the service does.
+///
+/// # Errors
+/// Usage: the schema does not describe the step, or why idemctl only reads the values.
+pub fn described_step<'a>(
+    schema: &'a Schema,
+    name: &str,
+    step: Option<&'a Step>,
+) -> Result<&'a Step, CommandError> {
+    let Some(step) = step else { return Err(undescribed(schema, name)) };
+    let Some(why) = schema.read_only_beside_parts_because() else { return Ok(step) };
     let message = format!("{}: {why}", schema.name);
     Err(CommandError::usage(message).hint(format!("use {}", without_step(schema))))
 }

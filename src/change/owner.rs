@@ -83,8 +83,16 @@ fn meant(typed: &str, holder: Option<&[u8]>) -> Vec<u8> {
 }
 
 fn no_owners(record: &Record) -> CommandError {
-    CommandError::usage(format!("--owner: locks of {} do not store an owner", record.schema.name))
-        .hint("omit --owner")
+    let schema = &record.schema;
+    let name = &schema.name;
+    let why = if schema.values.iter().all(|format| format.fields.owner.is_none()) {
+        format!("locks of {name} do not store an owner")
+    } else if schema.names_owner() {
+        "the lock stores no owner".to_owned()
+    } else {
+        format!("no call and no value in [write] of {name} has {{owner}}, so no step sends it")
+    };
+    CommandError::usage(format!("--owner: {why}")).hint("omit --owner")
 }
 
 fn ask(session: &mut Session, record: &Record, holder: Option<&[u8]>) -> Result<Vec<u8>> {

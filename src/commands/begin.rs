@@ -5,7 +5,7 @@ use clap::Args as ClapArgs;
 
 use crate::args::{Output, StepArgs, parse_owner, parse_token};
 use crate::change::{
-    ManualStep, check_ttls, find_record, owner_of_new_lock, show_record, time_for, undescribed,
+    ManualStep, check_ttls, find_record, owner_of_new_lock, show_record, time_for, described_step,
 };
 use crate::domain::record::{Record, Response, age};
 use crate::domain::schema::{Meaning, State, TtlOf};
@@ -41,9 +41,7 @@ pub struct Args {
 pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let record = find_record(session, &args.step).await?;
     let schema = record.schema.clone();
-    let Some(step) = &schema.begin else {
-        return Err(undescribed(&schema, "begin").into());
-    };
+    let step = described_step(&schema, "begin", schema.begin.as_ref())?;
     check_ttls(&schema, step)?;
     // A service without owners is refused below, in other words.
     if args.owner.is_some() && schema.names_owner() && !schema.begin_sends_owner() {

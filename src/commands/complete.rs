@@ -34,7 +34,7 @@ use crate::args::{Output, StepArgs, parse_owner, parse_token};
 use crate::change::completion::{
     ChosenCompletion, CompleteOptions, RehearsalOutcome, check_delivery,
 };
-use crate::change::{ManualStep, check_ttls, find_record, show_record, undescribed};
+use crate::change::{ManualStep, check_ttls, find_record, show_record, described_step};
 use crate::domain::duration;
 use crate::domain::manual_step::{self, Completion, Overrides, ResponseInput};
 use crate::domain::record::{Content, Record, TimeLeft};
@@ -100,9 +100,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let given = response_input(session, &args)?;
     let record = find_record(session, &args.step).await?;
     let schema = record.schema.clone();
-    let Some(step) = &schema.complete else {
-        return Err(undescribed(&schema, "complete").into());
-    };
+    let step = described_step(&schema, "complete", schema.complete.as_ref())?;
     check_ttls(&schema, step)?;
     let response = given.response(&schema).map_err(|misfit| CommandError {
         hint: misfit.hint,

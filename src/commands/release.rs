@@ -5,7 +5,7 @@ use clap::Args as ClapArgs;
 
 use crate::args::{Output, StepArgs, parse_owner};
 use crate::change::{
-    ManualStep, check_ttls, find_record, owner_of_lock, show_record, time_for, undescribed,
+    ManualStep, check_ttls, find_record, owner_of_lock, show_record, time_for, described_step,
 };
 use crate::domain::manual_step::{self, NotExecutable};
 use crate::domain::record::{Record, Response};
@@ -40,6 +40,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let schema = record.schema.clone();
     show_record(session, args.step.output, &record)?;
     let step = manual_step::releasable(&record).map_err(|why| refused(&record, &why))?;
+    let step = described_step(&schema, "release", Some(step))?;
     check_ttls(&schema, step)?;
     if step.sends_fingerprint() && record.has_binary_fingerprint() {
         let message = format!(
@@ -123,7 +124,7 @@ fn refused(record: &Record, why: &NotExecutable) -> CommandError {
                 format!("to remove an unreadable value, use `idemctl force-unlock {argument}`");
             CommandError::usage(format!("{key}: {why}")).hint(hint)
         }
-        NotExecutable::Undescribed(step) => undescribed(&record.schema, step),
+        NotExecutable::Undescribed(step) => described_step(&record.schema, step),
         NotExecutable::WrongType => CommandError::usage(format!("{key}: {why}")),
     }
 }

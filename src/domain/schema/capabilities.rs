@@ -166,6 +166,7 @@ impl Schema {
                         None => Vec::new(),
                     },
                     Placeholder::Key | Placeholder::ClientKey => key.to_vec(),
+                    Placeholder::Prefix => self.prefix.text.as_bytes().to_vec(),
                     // An owner or a time, which differs for each request.
                     _ => b"*".to_vec(),
                 });
@@ -180,7 +181,19 @@ impl Schema {
     /// Why idemctl executes no steps of the service: it cannot write the values of one value
     /// format. `None` if it can write all of them.
     pub(crate) fn read_only_because(&self) -> Option<String> {
-        let format = self.values.iter().find(|format| !format.decoding.is_written())?;
+        self.unwritten_format_because(true)
+    }
+
+    /// The same for a step that is executed manually. Only its calls write the parts of a record, and
+    /// idemctl writes the values of the lock and the result.
+    pub(crate) fn read_only_beside_parts_because(&self) -> Option<String> {
+        self.unwritten_format_because(false)
+    }
+
+    fn unwritten_format_because(&self, with_parts: bool) -> Option<String> {
+        let format = self.values.iter().find(|format| {
+            !format.decoding.is_written() && (with_parts || !self.is_part(format.key_index))
+        })?;
         Some(format!(
             "it stores `{}` in a format that idemctl reads but does not write",
             format.name
