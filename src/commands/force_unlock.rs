@@ -214,7 +214,10 @@ fn explain(
         }
         _ => ("", "may execute twice"),
     };
-    session.ui.status(&format!("This removes the lock {redis_key}.{then}"));
+    // The value at the result's own Redis key is no lock, even if its format is unknown.
+    let what =
+        if key_index == record.schema.lock_key_index() { "the lock" } else { "the Redis key" };
+    session.ui.status(&format!("This removes {what} {redis_key}.{then}"));
     session.ui.warning(&format!(
         "if {worker} is still running, the operation {twice}; {}",
         words::late_worker(&record.schema)

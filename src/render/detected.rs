@@ -246,6 +246,10 @@ fn states(group: &KeyGroup) -> String {
     }
     let locks = group.states.get("in-progress").copied().unwrap_or(0);
     let stuck = match group.stuck {
+        None if group.unended > 0 => {
+            let has = if group.unended == 1 { "has" } else { "have" };
+            format!("; {} of those in progress {has} no known expiry", group.unended)
+        }
         None => "; idemctl cannot detect stuck locks, because this service sets no TTL on locks"
             .to_owned(),
         // Without a lock, a sentence about all locks would be misleading.

@@ -14,7 +14,7 @@ use crate::domain::diagnosis::{FindingCode, Thresholds, findings};
 use crate::domain::record::{
     Content, Deadline, KeyState, Observation, Reading, Record, TimeLeft, locate,
 };
-use crate::domain::schema::{Schema, TtlOf};
+use crate::domain::schema::{Schema, State, TtlOf};
 
 /// The share of a group that one schema must read before the whole group is attributed to it.
 const NEARLY_ALL: f64 = 0.95;
@@ -336,13 +336,14 @@ impl PatternJudge<'_> {
             || values_give_points && (points_of_keys > 0.0 || points >= MIN_OF_VALUES);
         let confidence =
             if others.is_empty() && is_sure { Confidence::Is } else { Confidence::Perhaps };
-        let (states, stuck) = self.states(&guess, &attribution.taken);
+        let (states, stuck, unended) = self.states(&guess, &attribution.taken);
         KeyGroup {
             confidence,
             others,
             evidence: evidence(&guess),
             states,
             stuck,
+            unended,
             guess: Some(guess),
             ..self.group(&attribution.taken)
         }
@@ -380,19 +381,22 @@ impl PatternJudge<'_> {
             evidence: Vec::new(),
             states: BTreeMap::new(),
             stuck: None,
+            unended: 0,
             example,
             fields: BTreeSet::new(),
         }
     }
 
-    /// Counts the samples by state, and the locks without expiry among them.
+    /// Counts the samples by state, the locks without expiry among them, and the other samples in
+    /// progress of which no expiry is known. The number of such locks is unknown if there are any.
     fn states(
         &self,
         guess: &Guess,
         among: &[usize],
-    ) -> (BTreeMap<&'static str, usize>, Option<usize>) {
+    ) -> (BTreeMap<&'static str, usize>, Option<usize>, usize) {
         let mut states = BTreeMap::new();
         let mut stuck = 0;
+        let mut unended = 0;
         for sample in among {
             let record = record(guess, &self.samples[*sample]);
             let word = if record.author.is_unrecognised() {
@@ -408,11 +412,23 @@ impl PatternJudge<'_> {
             *states.entry(word).or_default() += 1;
             if record.findings.iter().any(|finding| finding.code == FindingCode::NoExpiry) {
                 stuck += 1;
+            } else if word == State::InProgress.as_str() && !has_expiry(&record, guess.key_index) {
+                unended += 1;
             }
         }
-        let stuck = if tells_stuck(&guess.schema) { Some(stuck) } else { None };
-        (states, stuck)
+        if !tells_stuck(&guess.schema) {
+            return (states, None, 0);
+        }
+        let stuck = if unended == 0 || stuck > 0 { Some(stuck) } else { None };
+        (states, stuck, unended)
     }
+}
+
+/// True if the Redis key has a TTL, or its value contains its expiry.
+fn has_expiry(record: &Record, key_index: usize) -> bool {
+    let contains_expiry =
+        record.readings[key_index].decoded().is_some_and(|value| value.expires_ms.is_some());
+    contains_expiry || record.seen.keys[key_index].time_left != TimeLeft::NoExpiry
 }
 
 /// False for a service whose locks have no TTL by design: such a lock looks the same whether it is
@@ -518,6 +534,7 @@ impl KeyGroup {
         for (state, count) in other.states {
             *self.states.entry(state).or_default() += count;
         }
+        self.unended += other.unended;
         // An unknown number makes the sum unknown as well.
         self.stuck = match (self.stuck, other.stuck) {
             (Some(one), Some(more)) => Some(one + more),

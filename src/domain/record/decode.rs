@@ -19,7 +19,7 @@ use self::fit::{Fit, fits, is_rejected};
 use self::views::Views;
 use super::json::Json;
 use super::observation::{Content, Observation};
-use crate::domain::schema::{Encoding, Schema, State, ValueFormat};
+use crate::domain::schema::{Schema, State, ValueFormat};
 
 pub(crate) use self::conformance::Conformance;
 pub use self::reading::{Decoded, Reading};
@@ -78,7 +78,7 @@ pub fn decode_value(schema: &Schema, key_index: usize, content: &Content) -> Rea
         }
         return Reading::Value(Box::new(decode_fields(format, index, conformance, source)));
     }
-    tested.without_exact_format(schema, views)
+    tested.without_exact_format(schema, views, kind == Some("hash"))
 }
 
 /// True if the part of a value that was read may be the beginning of a rival of its format.
@@ -167,7 +167,7 @@ impl TestedFormats {
 
     /// The reading of a value that no format fits exactly. It is the first format that fits with
     /// deviations, or else the reason why none fits.
-    fn without_exact_format(self, schema: &Schema, views: Views<'_>) -> Reading {
+    fn without_exact_format(self, schema: &Schema, views: Views<'_>, is_hash: bool) -> Reading {
         // The unread rest may still show that the value has one of these formats.
         if !self.undecided.is_empty() {
             return Reading::Undecided;
@@ -182,7 +182,6 @@ impl TestedFormats {
         if let Some(why) = self.may_deviate {
             return Reading::Unrecognised { why, is_cut: true };
         }
-        let is_hash = schema.values.iter().all(|format| format.encoding() == Encoding::Hash);
         let why = if is_hash {
             "a hash of other fields"
         } else if views.is_document() {
