@@ -5,7 +5,7 @@ use clap::Args as ClapArgs;
 
 use crate::args::{Output, StepArgs, parse_owner};
 use crate::change::{
-    ManualStep, check_ttls, find_record, owner_of_lock, show_record, time_for, described_step,
+    ManualStep, check_ttls, find_record, owner_of_lock, described_step, show_record, time_for, undescribed,
 };
 use crate::domain::manual_step::{self, NotExecutable};
 use crate::domain::record::{Record, Response};
@@ -124,7 +124,7 @@ fn refused(record: &Record, why: &NotExecutable) -> CommandError {
                 format!("to remove an unreadable value, use `idemctl force-unlock {argument}`");
             CommandError::usage(format!("{key}: {why}")).hint(hint)
         }
-        NotExecutable::Undescribed(step) => described_step(&record.schema, step),
+        NotExecutable::Undescribed(step) => undescribed(&record.schema, step),
         NotExecutable::WrongType => CommandError::usage(format!("{key}: {why}")),
     }
 }

@@ -225,7 +225,9 @@ fn an_error_that_would_be_stored_as_a_success_is_refused() {
     let complete = ["complete", "k", "--schema", "ever", "--yes"];
     let failing = [&complete[..], &["--error", "boom"]].concat();
     let run = server.idemctl(&failing).exits(2);
-    run.says("did not store the error as its schema says: it is stored as completed, not as failed");
+    run.says(
+        "did not store the error as its schema says: it is stored as completed, not as failed",
+    );
     assert_eq!(state(), "RUN");
     // Without a begin step there is no rehearsal, so only the read-back shows it.
     let (head, rest) = SUCCESS_ONLY.split_once("[[begin.call]]").unwrap();

@@ -53,6 +53,7 @@ mod junit;
 mod keeping;
 mod kept_hashes;
 mod layouts;
+mod library_layouts;
 mod list;
 mod log_records;
 mod members;

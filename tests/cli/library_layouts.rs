@@ -1,0 +1,314 @@
+//! What idemctl says of layouts that published libraries use, and that its own schemas do not.
+
+use crate::support::Server;
+
+/// A hash whose formats differ only in their required fields.
+const HASHES: &str = r#"format = 2
+name = "crate"
+keys = { record = "pay-{key}" }
+ttl = { lock = "1h", result = "1h" }
+[[value]]
+name = "running"
+type = "hash"
+required = ["/data", "/ft"]
+state = "in-progress"
+fields = { owner = "/ft" }
+[[value]]
+name = "done"
+type = "hash"
+required = ["/data"]
+state = "completed"
+[[begin.call]]
+command = ["HGETALL", "{record}"]
+replies = [
+  { nil = true, means = "acquired", when = { record = "absent" } },
+  { value = "running", means = "conflict" },
+  { value = "done", means = "replay" },
+]
+"#;
+
+/// Rule: nothing is predicted of a value without a required field, and no reply with it matches
+/// `value`. Revert: without the check in `reply.rs`, begin answers `conflict`.
+#[test]
+fn a_value_without_a_required_field_is_of_no_known_meaning() {
+    let server = Server::start();
+    server.describe("crate", &[("schema.toml", HASHES)]);
+    let checked = server.idemctl(&["schema", "check", "crate"]).exits(0);
+    assert!(!checked.all().contains("predicts"), "{}", checked.all());
+    let _: i64 = server.send(&[b"HSET", b"pay-odd", b"a", b"b"]);
+    let shown = server.idemctl(&["inspect", "odd", "--schema", "crate"]);
+    shown.shows("unknown, because the value is incomplete (`/data` is missing)");
+    let begun = server.idemctl(&["begin", "odd", "--schema", "crate", "--yes"]).exits(1);
+    begun.says("its schema does not list this reply");
+    let _: i64 = server.send(&[b"HSET", b"pay-ok", b"data", b"1", b"ft", b"7"]);
+    server.idemctl(&["begin", "ok", "--schema", "crate", "--yes"]).says("conflict");
+}
+
+/// Rule: a refused `--owner` has its true reason.
+#[test]
+fn an_owner_that_no_call_sends_is_refused_for_that_reason() {
+    let server = Server::start();
+    server.describe("crate", &[("schema.toml", HASHES)]);
+    let begun = server.idemctl(&["begin", "a", "--schema", "crate", "--owner", "5", "--yes"]);
+    begun.exits(2).says("no call and no value in [write] of crate has {owner}");
+}
+
+/// An inbox: a lock of any text, which holds the time of its start, and a hash with the state.
+const INBOX: &str = r#"format = 2
+name = "inbox"
+keys = { lock = "inbox:{key}:lock", result = "inbox:{key}" }
+ttl = { lock = "5m", result = "none" }
+[[value]]
+name = "held"
+at = "lock"
+opaque = true
+state = "in-progress"
+expires_at = { field = "", unit = "ms", plus = "30s", past = "reclaimable" }
+[[value]]
+name = "done"
+at = "result"
+type = "hash"
+where = { "/Status" = 2 }
+required = ["/MessageId"]
+state = "completed"
+[[value]]
+name = "processing"
+at = "result"
+type = "hash"
+where = { "/Status" = 1 }
+required = ["/MessageId", "/LockExpiresAt"]
+state = "in-progress"
+"#;
+
+/// Rule: `detect` says that all locks have an expiry only if it saw one of each.
+#[test]
+fn detect_counts_records_in_progress_without_expiry() {
+    let server = Server::start();
+    server.describe("inbox", &[("schema.toml", INBOX)]);
+    for number in 0..8 {
+        let key = format!("inbox:{number}");
+        let words = ["HSET", &key, "MessageId", "1", "Status", "1", "LockExpiresAt", "9"];
+        let _: i64 = server.send(&words.map(str::as_bytes));
+        server.set(&format!("inbox:{number}:lock"), "1", 60_000);
+    }
+    let detected = server.idemctl(&["detect"]).exits(0);
+    detected.shows("8 in-progress; 8 of those in progress have no known expiry");
+    detected.shows("8 in-progress; all locks have an expiry");
+    server.put("inbox:1:lock", "garbage");
+    let detected = server.idemctl(&["detect"]).exits(0);
+    detected.shows("8 in-progress; 1 of those in progress has no known expiry");
+    let json = server.idemctl(&["detect", "-o", "json"]).exits(0).json();
+    for group in json["groups"].as_array().unwrap() {
+        assert!(group["stuck"].is_null(), "{json}");
+    }
+}
+
+/// Rule: a hash is called a hash, and only the lock's Redis key is called the lock.
+#[test]
+fn a_released_hash_beside_a_lock_has_its_name() {
+    let server = Server::start();
+    server.describe("inbox", &[("schema.toml", INBOX)]);
+    let _: i64 = server.send(&[b"HSET", b"inbox:7", b"MessageId", b"1", b"Status", b"0"]);
+    let shown = server.idemctl(&["inspect", "7", "--schema", "inbox"]);
+    shown.shows("a hash of other fields");
+    let unlocked = server.idemctl(&["force-unlock", "inbox/7", "--yes"]);
+    unlocked.says("This removes the Redis key inbox:7.");
+}
+
+/// A lock of any text behind a prefix.
+const PREFIXED: &str = r#"format = 2
+name = "mid"
+protocol = "set-nx-get"
+keys = { record = "mid:{key}" }
+ttl = { lock = "30s", result = "24h" }
+[[value]]
+name = "held"
+written = "lock_value"
+decode = ["prefix=lock:"]
+[write]
+lock_value = "{owner}"
+result_value = '{"status":{status},"body":{body_text}}'
+"#;
+
+/// Rule: `unreadable` holds beside an opaque format that a codec closes. Revert: with
+/// `value.opaque` alone, the reply is missing.
+#[test]
+fn a_text_without_the_prefix_of_the_lock_is_unreadable() {
+    let server = Server::start();
+    server.set("mid:bad", "garbage", 60_000);
+    let conflict = PREFIXED.replace("protocol", "unreadable = \"conflict\"\nprotocol");
+    for (toml, answer) in [(PREFIXED, "fails"), (&conflict, "conflict")] {
+        server.describe("mid", &[("schema.toml", toml)]);
+        server.idemctl(&["schema", "check", "mid"]).exits(0);
+        let shown = server.idemctl(&["inspect", "bad", "--schema", "mid"]);
+        shown.shows(format!("Next request  {answer}"));
+        let expanded = server.idemctl(&["schema", "show", "mid", "--expanded"]).exits(0);
+        expanded.shows("when = { record = \"unreadable\" }");
+    }
+    let any = PREFIXED.replace("decode = [\"prefix=lock:\"]", "opaque = true");
+    server.describe("mid", &[("schema.toml", &any)]);
+    let expanded = server.idemctl(&["schema", "show", "mid", "--expanded"]).exits(0);
+    assert!(!expanded.text().contains("unreadable"), "{}", expanded.text());
+}
+
+/// A response beside a flag and the payload's hash, each at a Redis key of its own.
+const PARTS: &str = r#"format = 2
+name = "kept"
+ttl = { lock = "30s", result = "1h" }
+[keys]
+prefix = "shop:"
+lock = "{prefix}kept:lock:{key}"
+result = "{prefix}kept:{key}"
+parts = { hash = "{prefix}kept:{key}:hash", flag = "{prefix}kept:{key}:flag" }
+[[value]]
+name = "held"
+at = "lock"
+opaque = true
+state = "in-progress"
+[[value]]
+name = "stored"
+at = "result"
+has = ["/id"]
+state = "completed"
+fields = { body = "" }
+body_encoding = "json"
+[[value]]
+name = "payload"
+at = "hash"
+opaque = true
+fields = { fingerprint = "" }
+[[value]]
+name = "flag"
+at = "flag"
+equals = "1"
+[write]
+lock_value = "1"
+result_value = '{body_json}'
+[[begin.call]]
+command = ["GET", "{prefix}kept:{key}:hash"]
+replies = [
+  { value = "payload", means = "mismatch", when = { fingerprint = "other", result = "stored" } },
+  { value = "payload", means = "next" },
+  { nil = true, means = "next" },
+]
+[[begin.call]]
+command = ["GET", "{result}"]
+replies = [
+  { value = "stored", means = "replay" },
+  { nil = true, means = "next" },
+]
+[[begin.call]]
+command = ["SET", "{lock}", "{lock_value}", "NX", "EX", "{lock_ttl}"]
+replies = [
+  { word = "OK", means = "acquired", when = { lock = "absent" } },
+  { nil = true, means = "conflict", when = { lock = "present" } },
+]
+[[complete.call]]
+command = ["DEL", "{prefix}kept:{key}:flag"]
+replies = [{ integer = 1, means = "next" }, { integer = 0, means = "next" }]
+[[complete.call]]
+command = ["SET", "{result}", "{result_value}", "EX", "{result_ttl}"]
+replies = [{ word = "OK", means = "next", when = {} }]
+[[complete.call]]
+command = ["DEL", "{lock}"]
+replies = [{ integer = 1, means = "stored", when = {} }, { integer = 0, means = "stored" }]
+"#;
+
+const RESPONSE: &str = r#"{"id":1}"#;
+
+fn complete(server: &Server, options: &[&str]) -> crate::support::Run {
+    let words = ["complete", "a", "--schema", "kept", "--body", RESPONSE, "--yes"];
+    server.idemctl(&[&words[..], options].concat())
+}
+
+/// Rule: a part that a call names with `{prefix}` is one of the record.
+#[test]
+fn a_part_with_the_prefix_is_not_beside_the_record() {
+    let server = Server::start();
+    server.describe("kept", &[("schema.toml", PARTS)]);
+    let checked = server.idemctl(&["schema", "check", "kept"]).exits(0);
+    assert!(!checked.all().contains("beside those of the record"), "{}", checked.all());
+    server.set("shop:kept:lock:a", "1", 60_000);
+    server.set("shop:kept:a:flag", "1", 60_000);
+    server.set("shop:kept:a:hash", "h-1", 3_000_000);
+    let run = complete(&server, &[]).exits(0);
+    assert!(!run.all().contains("may also change"), "{}", run.all());
+    // The fingerprint was stored with the lock.
+    run.says("the next request gets a replay").says("Tested with the service's scripts");
+    server.idemctl(&["undo", "--yes"]).exits(0);
+    assert!(server.get("shop:kept:a:flag").is_some());
+}
+
+/// Rule: no replay is promised of a record whose fingerprint is absent. Revert: without
+/// `absent_fingerprint`, inspect promises a replay.
+#[test]
+fn a_record_without_the_part_of_its_fingerprint_has_no_known_answer() {
+    let server = Server::start();
+    server.describe("kept", &[("schema.toml", PARTS)]);
+    server.set("shop:kept:a", RESPONSE, 3_000_000);
+    let inspect = || server.idemctl(&["inspect", "a", "--schema", "kept"]).exits(0);
+    inspect().shows("unknown, because the Redis key `hash`, which has the fingerprint, is absent");
+    // It may expire before the result.
+    server.set("shop:kept:a:hash", "h-1", 60_000);
+    inspect().shows("replay").shows("until its Redis key `hash` expires");
+    // The schema can say what begin then replies.
+    let said = "{ value = \"stored\", means = \"replay\", when = [\
+        { result = \"stored\", hash = \"payload\" }, { result = \"stored\", hash = \"absent\" }] }";
+    let said = PARTS.replace("{ value = \"stored\", means = \"replay\" }", said);
+    server.describe("kept", &[("schema.toml", &said)]);
+    server.send::<i64>(&[b"DEL", b"shop:kept:a:hash"]);
+    inspect().shows("replay");
+}
+
+/// Rule: a response is not stored without the fingerprint that retries need.
+#[test]
+fn a_response_is_not_created_without_the_part_of_its_fingerprint() {
+    let server = Server::start();
+    server.describe("kept", &[("schema.toml", PARTS)]);
+    for options in [&["--create"][..], &["--create", "--fingerprint", "h-1"]] {
+        let run = complete(&server, options).exits(2);
+        run.says("at shop:kept:a:hash, which is absent, and its complete step does not store it");
+    }
+    let stores = "[[complete.call]]\ncommand = [\"SET\", \"{prefix}kept:{key}:hash\", \
+        \"{fingerprint}\"]\nreplies = [{ word = \"OK\", means = \"next\" }]\n[[complete.call]]";
+    let stores = PARTS.replacen("[[complete.call]]", stores, 1);
+    server.describe("kept", &[("schema.toml", &stores)]);
+    complete(&server, &["--create"]).exits(2).says("without the request's --fingerprint");
+    assert_eq!(server.size(), 0);
+    let run = complete(&server, &["--create", "--fingerprint", "h-1"]).exits(0);
+    run.says("Tested with the service's scripts");
+    assert_eq!(server.get("shop:kept:a:hash").unwrap(), b"h-1");
+}
+
+/// Rule: a step is refused for its true reason, and a part of a type that is not read further
+/// refuses none.
+#[test]
+fn a_step_that_is_not_described_is_refused_for_that_reason() {
+    let server = Server::start();
+    let toml = r#"format = 2
+name = "queue"
+ttl = { lock = "30s", result = "1h" }
+keys = { record = "queue:{key}", parts = { runs = "queue:{key}:runs" } }
+[[value]]
+name = "runs"
+at = "runs"
+type = "zset"
+[write]
+lock_value = "held"
+result_value = "done"
+[[begin.call]]
+command = ["SET", "{record}", "{lock_value}", "NX", "EX", "{lock_ttl}"]
+replies = [
+  { word = "OK", means = "acquired", when = { record = "absent" } },
+  { nil = true, means = "conflict", when = { record = "present" } },
+]
+"#;
+    server.describe("queue", &[("schema.toml", toml)]);
+    server.idemctl(&["schema", "check", "queue"]).exits(0);
+    let _: i64 = server.send(&[b"ZADD", b"queue:a:runs", b"1", b"x"]);
+    server.idemctl(&["begin", "a", "--schema", "queue", "--yes"]).exits(0).says("acquired");
+    let run = server.idemctl(&["complete", "a", "--schema", "queue", "--yes"]).exits(2);
+    run.says("queue: the schema does not describe the complete step");
+    server.idemctl(&["undo", "--yes"]).exits(0);
+    assert_eq!(server.size(), 1, "the part stays");
+}
