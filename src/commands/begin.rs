@@ -5,7 +5,7 @@ use clap::Args as ClapArgs;
 
 use crate::args::{Output, StepArgs, parse_owner, parse_token};
 use crate::change::{
-    ManualStep, check_ttls, find_record, owner_of_new_lock, show_record, time_for, described_step,
+    ManualStep, check_ttls, described_step, find_record, owner_of_new_lock, show_record, time_for,
 };
 use crate::domain::record::{Record, Response, age};
 use crate::domain::schema::{Meaning, State, TtlOf};

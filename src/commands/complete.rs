@@ -34,7 +34,7 @@ use crate::args::{Output, StepArgs, parse_owner, parse_token};
 use crate::change::completion::{
     ChosenCompletion, CompleteOptions, RehearsalOutcome, check_delivery,
 };
-use crate::change::{ManualStep, check_ttls, find_record, show_record, described_step};
+use crate::change::{ManualStep, check_ttls, described_step, find_record, show_record};
 use crate::domain::duration;
 use crate::domain::manual_step::{self, Completion, Overrides, ResponseInput};
 use crate::domain::record::{Content, Record, TimeLeft};

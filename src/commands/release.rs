@@ -5,7 +5,8 @@ use clap::Args as ClapArgs;
 
 use crate::args::{Output, StepArgs, parse_owner};
 use crate::change::{
-    ManualStep, check_ttls, find_record, owner_of_lock, described_step, show_record, time_for, undescribed,
+    ManualStep, check_ttls, described_step, find_record, owner_of_lock, show_record, time_for,
+    undescribed,
 };
 use crate::domain::manual_step::{self, NotExecutable};
 use crate::domain::record::{Record, Response};

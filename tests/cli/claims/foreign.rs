@@ -210,7 +210,6 @@ fn inspect_shows_and_foretells_what_is_nobodys() {
             "replay",
         ),
         ("event-driven", "idem:result:k", r#"{"statusCode":200,"other":1}"#, "replay"),
-        ("event-driven", "idem:result:k", r#"["of another shape"]"#, "replay"),
         ("event-consumer", "idem:lock:k", "somebody", "conflict"),
         (
             "reference",
