@@ -148,7 +148,12 @@ fn calls(schema: &Schema, script: &str) -> Vec<ArgumentCounts> {
             if let Action::Script { name, keys, args } = &call.action
                 && name == script
             {
-                counts.push(ArgumentCounts { keys: keys.len(), args: args.len() });
+                let several = args.iter().position(|word| schema.is_words_of_hash(word));
+                counts.push(ArgumentCounts {
+                    keys: keys.len(),
+                    args: several.unwrap_or(args.len()),
+                    more_args: several.is_some(),
+                });
             }
         }
     }

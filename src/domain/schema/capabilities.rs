@@ -84,6 +84,16 @@ impl Schema {
         !names_another
     }
 
+    /// True if a word of a call stands for the names and values of a hash.
+    pub(crate) fn is_words_of_hash(&self, word: &Template) -> bool {
+        let key_index = match word.only_place() {
+            Some(Placeholder::LockValue) => self.lock_key_index(),
+            Some(Placeholder::ResultValue) => self.result_key_index(),
+            _ => return false,
+        };
+        self.hashes().contains(&key_index)
+    }
+
     /// True if a reply of begin depends on a part of the record.
     pub(crate) fn begin_looks_at_parts(&self) -> bool {
         for reply in self.begin_calls().iter().flat_map(|call| &call.replies) {

@@ -17,7 +17,10 @@ pub(crate) struct LuaFault {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ArgumentCounts {
     pub(crate) keys: usize,
+    /// Up to the first word that stands for several.
     pub(crate) args: usize,
+    /// True if such a word follows: the names and values of a hash, whose number is not known.
+    pub(crate) more_args: bool,
 }
 
 /// Compares a script with its own header and with the calls that send it.
@@ -28,8 +31,9 @@ pub(crate) fn check(text: &str, calls: &[ArgumentCounts]) -> Vec<LuaFault> {
     for table in ["KEYS", "ARGV"] {
         let used = positions(&code, table);
         for call in calls {
-            let sent = if table == "KEYS" { call.keys } else { call.args };
-            faults.extend(against_call(table, &used, sent));
+            let is_keys = table == "KEYS";
+            let sent = if is_keys { call.keys } else { call.args };
+            faults.extend(against_call(table, &used, sent, !is_keys && call.more_args));
         }
         faults.extend(against_header(table, &used, &header(text, table)));
     }
@@ -53,11 +57,12 @@ impl Positions {
     }
 }
 
-fn against_call(table: &str, used: &Positions, sent: usize) -> Vec<LuaFault> {
+/// Compares the positions with those that a call sends: `sent` of them, or at least so many.
+fn against_call(table: &str, used: &Positions, sent: usize, or_more: bool) -> Vec<LuaFault> {
     let mut faults = Vec::new();
     for (number, line) in &used.named {
         // KEYS and ARGV start at 1, so that position 0 is always nil.
-        if *number > sent || *number == 0 {
+        if (*number > sent && !or_more) || *number == 0 {
             let message = format!("uses {table}[{number}], but the call sends {}", count(sent));
             faults.push(LuaFault { line: *line, message, breaks: true });
         }
@@ -216,7 +221,7 @@ mod tests {
     const SOUND: &str = "-- x: does.\n--\n-- KEYS[1]  a  b\n-- ARGV[1]  c  d\n\nlocal a = KEYS[1]\nreturn ARGV[1] .. a\n";
 
     fn messages(text: &str, keys: usize, args: usize) -> Vec<String> {
-        check(text, &[ArgumentCounts { keys, args }])
+        check(text, &[ArgumentCounts { keys, args, more_args: false }])
             .into_iter()
             .map(|fault| format!("{}: {}", fault.line, fault.message))
             .collect()
@@ -232,10 +237,19 @@ mod tests {
     fn a_position_that_is_not_sent_breaks_the_script() {
         assert_eq!(messages(SOUND, 1, 0), ["7: uses ARGV[1], but the call sends none"]);
         assert!(
-            check("return KEYS[0]", &[ArgumentCounts { keys: 1, args: 0 }])
+            check("return KEYS[0]", &[ArgumentCounts { keys: 1, args: 0, more_args: false }])
                 .iter()
                 .any(|fault| fault.breaks)
         );
+    }
+
+    #[test]
+    fn the_words_of_a_hash_are_not_counted() {
+        let call = ArgumentCounts { keys: 0, args: 1, more_args: true };
+        let broken = |text| check(text, &[call]).iter().filter(|fault| fault.breaks).count();
+        assert_eq!(broken("return ARGV[1] .. ARGV[6]"), 0);
+        assert_eq!(broken("return ARGV[1] .. ARGV[0]"), 1);
+        assert_eq!(check("return ARGV[2]", &[call]).len(), 1, "ARGV[1] is sent and not used");
     }
 
     #[test]
