@@ -6,7 +6,9 @@ use crate::domain::record::{
 };
 use crate::domain::schema::{Meaning, Schema, Step};
 use crate::domain::self_check::{headers, sample_body};
-use crate::domain::step::next_request::{predict_reply, why_field_is_lacking};
+use crate::domain::step::next_request::{
+    has_unpredicted_answers, predict_reply, why_field_is_lacking,
+};
 use crate::domain::step::{ExecutedStep, StepInputs, StepReply, execute};
 use crate::sim::service::{server_ms, set_content, words};
 use crate::store::{Connection, StoreError, pack};
@@ -296,8 +298,8 @@ impl Trial<'_> {
         Ok(Some(StrayReply { step: self.name, call, message, is_error }))
     }
 
-    /// The meaning that the replies' conditions predict. A begin
-    /// without a prediction fails.
+    /// The meaning that the replies' conditions predict. A begin without a prediction fails, unless
+    /// it has an answer without a condition.
     fn predicted(&self) -> Prediction {
         let schema = self.inputs.schema;
         let mut keys = Vec::new();
@@ -317,7 +319,9 @@ impl Trial<'_> {
                 Prediction::Unknown
             }
             Some((reply, _)) => Prediction::Of(Some(reply.means)),
-            None if self.name == "begin" => Prediction::Of(Some(Meaning::Fail)),
+            None if self.name == "begin" && !has_unpredicted_answers(self.step) => {
+                Prediction::Of(Some(Meaning::Fail))
+            }
             None => Prediction::Of(None),
         }
     }
