@@ -435,13 +435,12 @@ impl ManualStep<'_> {
         {
             let owner = escape::text(owner);
             let schema = &self.report.record.schema;
-            let then = match (&schema.complete, &schema.release) {
-                (None, None) => String::new(),
-                (Some(_), None) => format!(" To complete it, pass --owner {owner}"),
-                (None, Some(_)) => format!(" To release it, pass --owner {owner}"),
-                (Some(_), Some(_)) => {
-                    format!(" To complete or release it, pass --owner {owner}")
-                }
+            let checks = |step: &Option<Step>| step.as_ref().is_some_and(|step| step.checks_owner);
+            let then = match (checks(&schema.complete), checks(&schema.release)) {
+                (false, false) => String::new(),
+                (true, false) => format!(" To complete it, pass --owner {owner}"),
+                (false, true) => format!(" To release it, pass --owner {owner}"),
+                (true, true) => format!(" To complete or release it, pass --owner {owner}"),
             };
             session.ui.status(&format!("The lock belongs to {owner}.{then}"));
         }

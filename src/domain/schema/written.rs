@@ -476,7 +476,12 @@ impl<'a> Derivation<'a> {
                 "body" | "body_base64" | "body_json" | "body_text" => "body",
                 "content_type" => "content_type",
                 "error_text" => "error",
-                "body_hex" => return Err("a body in hex needs `decode_at`".to_owned()),
+                "body_hex" => {
+                    return Err(format!(
+                        "a body in hex needs decode_at = {{ \"{pointer}\" = [\"hex\"] }}, and \
+                        {{body_text}} in the template, which idemctl then encodes"
+                    ));
+                }
                 word => {
                     if let Some(unit) = unit_of(word) {
                         times.push((pointer, unit));
