@@ -19,7 +19,7 @@ pub use self::audit_log::{AuditLog, Noted};
 pub use self::journal::{Journal, JournalStep};
 pub use self::manual_step::{ManualStep, StepResult};
 pub use self::one_record::{
-    check_ttls, described_step, find_record, show_record, time_for, undescribed,
+    check_creates_lock, check_ttls, described_step, find_record, show_record, time_for, undescribed,
 };
 pub use self::owner::{owner_of_lock, owner_of_new_lock};
 pub use self::rate_limiter::RateLimiter;

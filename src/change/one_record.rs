@@ -175,6 +175,20 @@ pub fn undescribed(schema: &Schema, step: &str) -> CommandError {
     .hint(format!("use {}; or describe the step as [{step}] in schema.toml", without_step(schema)))
 }
 
+/// Passes a schema whose locks idemctl can create.
+///
+/// # Errors
+/// Usage: a lock holds data of the request that idemctl does not know.
+pub fn check_creates_lock(schema: &Schema) -> Result<(), CommandError> {
+    let Some(needs) = &schema.write.lock_needs else { return Ok(()) };
+    Err(CommandError::usage(format!(
+        "a lock of {} holds {needs}, which idemctl does not know, so no request would match the \
+        record; nothing was done",
+        schema.name
+    ))
+    .hint("let the service take the lock with the request itself; `complete` can then complete it"))
+}
+
 fn only_schema(catalog: &Catalog, key: &[u8]) -> Result<(), CommandError> {
     if catalog.names_schemas() && catalog.chosen().len() == 1 {
         return Ok(());

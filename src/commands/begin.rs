@@ -5,7 +5,8 @@ use clap::Args as ClapArgs;
 
 use crate::args::{Output, StepArgs, parse_owner, parse_token};
 use crate::change::{
-    ManualStep, check_ttls, described_step, find_record, owner_of_new_lock, show_record, time_for,
+    ManualStep, check_creates_lock, check_ttls, described_step, find_record, owner_of_new_lock,
+    show_record, time_for,
 };
 use crate::domain::record::{Record, Response, age};
 use crate::domain::schema::{Meaning, State, TtlOf};
@@ -69,6 +70,13 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         owner,
         rehearsed_next: None,
     };
+    // Without a prediction, the step may take the lock.
+    if report.predicted.is_none_or(|means| means == Meaning::Acquired) {
+        check_creates_lock(&schema)?;
+        manual_step::check_begun_lock(&inputs).map_err(|why| {
+            CommandError::usage(format!("{}: {why}; nothing was done", schema.name))
+        })?;
+    }
     show_record(session, args.step.output, &record)?;
     if args.step.output == Output::Text {
         explain(session, &report);
@@ -143,14 +151,25 @@ fn explain(session: &mut Session, report: &StepReport<'_>) {
         .values
         .iter()
         .any(|format| format.state == State::InProgress && format.expires_at.is_some());
+    let ended = match (&schema.complete, &schema.release) {
+        (Some(_), Some(_)) => "completed or released",
+        (Some(_), None) => "completed",
+        (None, Some(_)) => "released",
+        (None, None) => "removed",
+    };
     let until = match schema.ttl(TtlOf::Lock) {
-        _ if has_contained_expiry => "until the time in the lock has passed, or it is".to_owned(),
-        Some(ttl) => format!("for {}, or until the lock is", duration::short(age::millis(ttl))),
-        None => "until the lock is".to_owned(),
+        _ if has_contained_expiry => {
+            format!("until the time in the lock has passed, or it is {ended}")
+        }
+        Some(ttl) => {
+            let lives = duration::short(age::millis(ttl));
+            format!("for {lives}, or until the lock is {ended}")
+        }
+        None => format!("until the lock is {ended}"),
     };
     // Only the script knows whether it writes in this state, which is checked afterwards.
     session.ui.status(&format!(
         "Expected reply: acquired. The step should take the lock {redis_key}{owner}; requests with \
-        this key are then rejected {until} completed or released."
+        this key are then rejected {until}."
     ));
 }

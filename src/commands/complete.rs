@@ -282,6 +282,14 @@ fn explain(
         _ => "the original worker".to_owned(),
     };
     session.ui.status(&format!("If {whose} is still running, its result {late}{failing}."));
+    if manual_step::is_overwritten_by_renewal(predicted_record, worker) {
+        let name = &schema.name;
+        session.ui.warning(&format!(
+            "a worker of {name} that is still running renews its lock by writing it again, over \
+             this response; if it then dies, retries execute the operation once the lock expires. \
+             Store the response when the worker has ended"
+        ));
+    }
     if predicted_record.next_request.answer == Answer::Replay {
         let took_effect =
             if inputs.error.is_some() { "did not take effect" } else { "took effect" };

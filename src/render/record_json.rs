@@ -171,7 +171,8 @@ struct NextRequestJson<'a> {
     /// The field that the value lacks, if the answer is unknown because of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     unknown_because: Option<&'a str>,
-    /// True if a request with a fingerprint is rejected, because the stored one is empty.
+    /// True if the stored fingerprint is empty, so that the answer is only for a request with an
+    /// empty one, too.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     only_without_fingerprint: bool,
 }

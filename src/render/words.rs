@@ -132,10 +132,12 @@ fn unknown_because(record: &Record) -> String {
     format!(", because {why}")
 }
 
-/// What other requests get if the stored fingerprint is empty.
+/// Whom the prediction is for if the stored fingerprint is empty. A service may reject requests
+/// with a fingerprint, or compare none; and its requests without one may have none, not an empty one.
 fn with_fingerprint(next: &NextRequest) -> &'static str {
     if next.only_without_fingerprint {
-        "; a request with a fingerprint is rejected, because the stored one is empty"
+        "; this is for a request with an empty fingerprint, as the stored one is, and others may be \
+        rejected"
     } else {
         ""
     }

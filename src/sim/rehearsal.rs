@@ -24,6 +24,8 @@ pub(crate) struct Rehearsal {
     pub(crate) delivered: Option<Delivered>,
     /// The content of the result's Redis key after the complete step.
     pub(crate) stored: Content,
+    /// The reply of a complete step that did not store the response.
+    pub(crate) refusal: Option<StepReply>,
 }
 
 /// The answer to the next request.
@@ -115,7 +117,13 @@ pub(super) async fn rehearse_on(
     let stored = read_content(connection, &record.seen.keys[key_index].redis_key).await?;
     if completed.meaning() != Some(Meaning::Stored) {
         let then = NextAnswer::NotStored;
-        return Ok(Some(Rehearsal { then, time_left: None, delivered: None, stored }));
+        let refusal = match completed {
+            ExecutedStep::Decided { reply, .. } | ExecutedStep::Unlisted { reply, .. } => {
+                Some(reply)
+            }
+            ExecutedStep::Undecided => None,
+        };
+        return Ok(Some(Rehearsal { then, time_left: None, delivered: None, stored, refusal }));
     }
     let time_left = time_left_of_result(record, connection).await?;
     // The next request comes from another worker, which has its own owner ID.
@@ -145,7 +153,8 @@ pub(super) async fn rehearse_on(
     if delivered.as_ref().is_none_or(|delivered| delivered.is_opaque) {
         delivered = manual_step::delivered(schema, &stored);
     }
-    Ok(Some(Rehearsal { then, time_left: Some(time_left), delivered, stored }))
+    let time_left = Some(time_left);
+    Ok(Some(Rehearsal { then, time_left, delivered, stored, refusal: None }))
 }
 
 /// How long the stored result stays. A step that sets no expiry keeps the expiry of the Redis key.
@@ -159,9 +168,11 @@ async fn time_left_of_result(
         return Ok(TimeLeft::NoExpiry);
     };
     let Ok(left) = u64::try_from(left) else { return Ok(TimeLeft::NoExpiry) };
-    // PTTL decreases while the steps run, so that nearly equal TTLs are the same deadline.
+    // PTTL decreases while the steps run, so that a TTL which is a little shorter is the same
+    // deadline. One that is longer was set by the step.
     if let Some(ms) = key.time_left.millis()
-        && at_least(ms).abs_diff(left) < LONGEST_STEP_MS
+        && let Some(passed) = at_least(ms).checked_sub(left)
+        && passed < LONGEST_STEP_MS
     {
         return Ok(key.time_left);
     }
@@ -200,7 +211,7 @@ async fn set(
 }
 
 /// The TTL of a Redis key during the rehearsal. A key that is about to expire must not expire
-/// during the rehearsal.
+/// during the rehearsal, and services do not set a TTL like this one.
 fn at_least(millis: u64) -> u64 {
-    millis.max(60_000)
+    millis.max(87_000)
 }

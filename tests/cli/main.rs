@@ -94,6 +94,7 @@ mod states;
 mod stats;
 mod sweep;
 mod tls;
+mod true_reasons;
 mod undo;
 mod unwritten;
 mod version_0_2;

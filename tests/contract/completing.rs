@@ -100,7 +100,7 @@ fn laravel_finds_its_own_object_with_the_path_that_it_compares() {
     );
     server.put(lock, "Zk3uJ9aQw1XyBv7T");
     let complete = |more: &[&str]| complete(&server, "42:key-1", "laravel-square1", more);
-    complete(&[]).exits(2).says("without the request's --fingerprint").says("the request's path");
+    complete(&[]).exits(2).says("needed as --fingerprint").says("the request's path");
     complete(&["--fingerprint", "a\"b"])
         .exits(2)
         .says("what is written is not JSON")

@@ -6,7 +6,7 @@ use crate::domain::record::Record;
 use crate::domain::schema::Meaning;
 use crate::domain::step::{Answer, StepInputs};
 use crate::exit::CommandError;
-use crate::render::escape;
+use crate::render::{escape, words};
 
 /// Checks that clients get the response that the operator gave: according to the rehearsal,
 /// otherwise according to the schema. `predicted_record` is the record after the step.
@@ -60,13 +60,35 @@ pub(crate) fn check_delivery(
         ))
         .hint("delete this Redis key first; nothing was changed"));
     }
+    let client = match &next.client {
+        Some(client) => format!(" ({client})"),
+        None => String::new(),
+    };
+    let stored = predicted_record.fingerprint().unwrap_or_default();
+    let same_payload = manual_step::predict_begin(predicted_record, stored);
+    if inputs.fingerprint.is_empty() && same_payload == Some(Meaning::Mismatch) {
+        return Err(CommandError::usage(format!(
+            "no retry would get this response{client}, because it would be stored with an empty \
+            fingerprint, and {} rejects every request then",
+            schema.name
+        ))
+        .hint(
+            "if there is no lock, pass the request's fingerprint as --fingerprint; nothing was \
+            changed",
+        ));
+    }
     let fails = next.answer == Answer::Fail || rehearsal.next_meaning() == Some(Meaning::Fail);
+    if fails && let Some(reply) = rehearsal.refusal() {
+        return Err(CommandError::usage(format!(
+            "{} would not store this response: on a temporary local Redis, its complete step \
+            replied {}",
+            schema.name,
+            words::reply(reply)
+        ))
+        .hint("pass a response that the service stores; nothing was changed"));
+    }
     // A stored failure may be meant to fail.
     if fails && inputs.error.is_none() {
-        let client = match &next.client {
-            Some(client) => format!(" ({client})"),
-            None => String::new(),
-        };
         return Err(CommandError::usage(format!(
             "every retry would fail with this response{client}, because {} cannot replay it",
             schema.name

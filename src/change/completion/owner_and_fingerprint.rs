@@ -45,6 +45,9 @@ impl ChosenCompletion {
     ) -> Result<Self> {
         let completion = manual_step::completion_of(record, asked.overrides)
             .map_err(|why| refused(record, &why))?;
+        if completion == Completion::Creating {
+            change::check_creates_lock(&record.schema)?;
+        }
         let fingerprint = fingerprint(record, completion, asked.fingerprint)?;
         let owner = match completion {
             Completion::OfLock => {
@@ -115,21 +118,29 @@ impl ChosenCompletion {
     /// is stored.
     ///
     /// # Errors
-    /// Usage: the service would keep the stored fingerprint.
+    /// Usage: the service would keep the stored fingerprint, or read another one than the given.
     fn check_fingerprint(
         &self,
         record: &Record,
         inputs: &StepInputs<'_>,
     ) -> Result<(), CommandError> {
         let predicted_record = manual_step::predicted_record(record, inputs, None);
-        let (Some(stored), Some(kept)) = (record.fingerprint(), predicted_record.fingerprint())
-        else {
-            return Ok(());
-        };
-        if kept != stored || self.fingerprint == stored {
+        let name = &record.schema.name;
+        let Some(kept) = predicted_record.fingerprint() else { return Ok(()) };
+        let stored = record.fingerprint();
+        if stored != Some(kept) && !kept.contains(&self.fingerprint) {
+            let kept = escape::text(kept.as_bytes());
+            return Err(CommandError::usage(format!(
+                "--fingerprint: {name} would read another fingerprint ({kept}) in its result"
+            ))
+            .hint(
+                "omit quotes and backslashes, which cannot be written unescaped; nothing was \
+                changed",
+            ));
+        }
+        if stored != Some(kept) || self.fingerprint == kept {
             return Ok(());
         }
-        let name = &record.schema.name;
         let kept = escape::text(kept.as_bytes());
         Err(CommandError::usage(format!(
             "--fingerprint: {name} keeps the stored fingerprint {kept} when it stores a result"
@@ -322,11 +333,11 @@ fn fingerprint(
         let hint = match &schema.write.fingerprint_is {
             Some(what) => format!("--fingerprint is {what}"),
             None => "pass the fingerprint that the service computes from the request, or \
-                --fingerprint '' if it computes none"
+                --fingerprint '' if it stores an empty one for such a request"
                 .to_owned(),
         };
         return Err(CommandError::usage(format!(
-            "{name} compares payloads, so no retry would get the response without the request's \
+            "{name} stores the result with the request's fingerprint, which is needed as \
             --fingerprint"
         ))
         .hint(hint));

@@ -3,7 +3,7 @@
 use crate::domain::manual_step::Delivered;
 use crate::domain::record::{Content, Record, TimeLeft};
 use crate::domain::schema::Meaning;
-use crate::domain::step::Answer;
+use crate::domain::step::{Answer, StepReply};
 use crate::render::words;
 use crate::session::Session;
 use crate::sim::{NextAnswer, Rehearsal};
@@ -56,6 +56,14 @@ impl RehearsalOutcome {
             Self::Ran(rehearsal) if rehearsal.then != NextAnswer::NotStored => {
                 Some(&rehearsal.stored)
             }
+            _ => None,
+        }
+    }
+
+    /// The reply of the rehearsed step, if it did not store the response.
+    pub(crate) fn refusal(&self) -> Option<&StepReply> {
+        match self {
+            Self::Ran(rehearsal) => rehearsal.refusal.as_ref(),
             _ => None,
         }
     }

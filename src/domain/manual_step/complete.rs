@@ -1,7 +1,8 @@
 //! Which records an operator may complete, and which lock the service's complete step must find.
 
 use crate::domain::record::{Content, Reading, Record, decode};
-use crate::domain::schema::{Meaning, State};
+use crate::domain::schema::value_template::Placeholder;
+use crate::domain::schema::{Call, Meaning, State, Template};
 use crate::domain::step::StepInputs;
 use crate::domain::step::next_request::possible_meaning;
 
@@ -96,6 +97,11 @@ pub(crate) fn lock_for_step(
         None => false,
     };
     if !checks_owner && is_stored(record, &record.readings) {
+        // Without a previous value, the result keeps fields of a lock that is only imagined.
+        let keeps = schema.write.result_value.as_ref().is_some_and(Template::keeps);
+        if record.state == State::Absent && keeps {
+            read_as_meant(inputs, &inputs.lock())?;
+        }
         return Ok(None);
     }
     // Beside a result, with a Redis key of its own.
@@ -112,9 +118,37 @@ pub(crate) fn lock_for_step(
     }
     let lock = inputs.lock();
     let mut readings = record.readings.clone();
-    readings[lock_index] = decode::decode_value(schema, lock_index, &lock);
-    // A lock that the service cannot read would block the key until it expires.
-    let held = match readings[lock_index].decoded() {
+    readings[lock_index] = read_as_meant(inputs, &lock)?;
+    if is_stored(record, &readings) {
+        Ok(Some(lock))
+    } else {
+        Err("its complete step would reject a lock that is taken for it".to_owned())
+    }
+}
+
+/// Passes a begin step that writes a lock which the service reads as it was meant.
+///
+/// # Errors
+/// Why it would read something else.
+pub(crate) fn check_begun_lock(inputs: &StepInputs<'_>) -> Result<(), String> {
+    let schema = inputs.schema;
+    let mut words = schema.begin_calls().iter().flat_map(Call::words);
+    // A script that gets the parts escapes them itself.
+    if !words.any(|word| word.has(&[Placeholder::LockValue])) {
+        return Ok(());
+    }
+    read_as_meant(inputs, &inputs.lock()).map(|_| ())
+}
+
+/// The reading of a request's lock, if it has the request's owner and fingerprint. A lock that the
+/// service cannot read would block the key until it expires.
+///
+/// # Errors
+/// Why the service would read something else.
+fn read_as_meant(inputs: &StepInputs<'_>, lock: &Content) -> Result<Reading, String> {
+    let schema = inputs.schema;
+    let reading = decode::decode_value(schema, schema.lock_key_index(), lock);
+    let held = match reading.decoded() {
         Some(held) if schema.values[held.format].state == State::InProgress => held,
         _ => {
             return Err("a lock with this owner and fingerprint cannot be read back; omit quotes \
@@ -129,11 +163,19 @@ pub(crate) fn lock_for_step(
                 .to_owned(),
         );
     }
-    if is_stored(record, &readings) {
-        Ok(Some(lock))
-    } else {
-        Err("its complete step would reject a lock that is taken for it".to_owned())
+    let template = schema.write.lock_value.as_ref();
+    let writes_fingerprint = template.is_some_and(|text| text.has(&[Placeholder::Fingerprint]));
+    // The field may have other text around it.
+    if let Some(read) = &held.fingerprint
+        && writes_fingerprint
+        && !read.contains(inputs.fingerprint)
+    {
+        return Err(
+            "the fingerprint cannot be written into a lock unescaped; omit quotes and backslashes"
+                .to_owned(),
+        );
     }
+    Ok(reading)
 }
 
 /// True if the schema predicts that the complete step stores its result, given these values of the

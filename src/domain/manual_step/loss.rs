@@ -21,6 +21,10 @@ pub(crate) fn lost_fields(record: &Record, inputs: &StepInputs<'_>) -> Vec<Strin
     }
     let before = &record.seen.keys[key_index].content;
     let result = inputs.result_over(before);
+    // What cannot be read back has lost everything, for another reason, which is reported instead.
+    if decode::decode_value(schema, key_index, &result).decoded().is_none() {
+        return Vec::new();
+    }
     let old = document(schema, before).unwrap_or(Json::Null);
     let new = document(schema, &result).unwrap_or(Json::Null);
     let mut lost = Vec::new();

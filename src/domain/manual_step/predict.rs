@@ -4,7 +4,8 @@ use super::complete::lock_for_step;
 use crate::domain::record::{
     Content, Deadline, Decoded, KeyState, Observation, Reading, Record, TimeLeft, age, decode,
 };
-use crate::domain::schema::{Meaning, NO_TTL, OnFailure, State, Step};
+use crate::domain::schema::value_template::Placeholder;
+use crate::domain::schema::{Action, Meaning, NO_TTL, OnFailure, State, Step};
 use crate::domain::step::StepInputs;
 use crate::domain::step::next_request::{
     compares_itself, has_unpredicted_answers, possible_meaning, predict_reply, why_field_is_lacking,
@@ -153,6 +154,31 @@ pub(crate) fn predicted_record(
 pub(crate) fn is_overwritten_later(predicted_record: &Record, worker: Option<&[u8]>) -> bool {
     by_worker(predicted_record, predicted_record.schema.complete.as_ref(), worker)
         == Meaning::Stored
+}
+
+/// True if that worker, while it is still running, renews its lock by writing it anew, over the
+/// result.
+pub(crate) fn is_overwritten_by_renewal(predicted_record: &Record, worker: Option<&[u8]>) -> bool {
+    let schema = &predicted_record.schema;
+    let Some(renew) = &schema.renew else { return false };
+    let sends_lock = renew.calls.iter().any(|call| {
+        call.words().any(|word| word.has(&[Placeholder::LockValue]))
+            && schema.touches(call, schema.result_key_index())
+    });
+    if !sends_lock {
+        return false;
+    }
+    if renew.checks_owner
+        && let Some(holder) = holder(&predicted_record.readings)
+        && holder != worker.unwrap_or_default()
+    {
+        return false;
+    }
+    match predict_reply(renew, &predicted_record.readings, false) {
+        Some((reply, _)) => reply.means == Meaning::Renewed,
+        // A script may compare the value before it writes; a command does not.
+        None => renew.calls.iter().all(|call| matches!(call.action, Action::Command(_))),
+    }
 }
 
 /// True if that worker would remove or replace the result once its handler fails.

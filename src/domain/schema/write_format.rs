@@ -44,6 +44,9 @@ pub struct WriteFormat {
     /// A description of the fingerprint, for people who have to pass one because the lock does not
     /// contain it.
     pub(crate) fingerprint_is: Option<String>,
+    /// The data of the request that the service's locks hold and that idemctl does not know, for
+    /// people. `lock_value` is then only an example, which no request matches.
+    pub(crate) lock_needs: Option<String>,
     /// JSON pointers to base64 texts that represent bytes, for encodings that distinguish bytes
     /// from text.
     #[serde(default)]

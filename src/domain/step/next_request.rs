@@ -25,7 +25,8 @@ pub struct NextRequest {
     pub client: Option<String>,
     /// Why the answer is unknown, if the value causes it.
     pub unknown_because: Option<UnknownAnswer>,
-    /// True if the stored fingerprint is empty, so that a request with a fingerprint is a mismatch.
+    /// True if the stored fingerprint is empty, and the service compares it: the answer is only for
+    /// a request whose fingerprint is empty, too. What others get is not known.
     pub only_without_fingerprint: bool,
 }
 
@@ -240,7 +241,8 @@ fn lacking_ttl(
     None
 }
 
-/// True if the stored fingerprint is empty, and the service rejects a request with another one.
+/// True if the stored fingerprint is empty, and the service may reject a request with another one.
+/// Only a reply for records without a fingerprint says what the service makes of an empty one.
 fn is_mismatch_for_others(begin: &Step, readings: &[Reading]) -> bool {
     let values = readings.iter().filter_map(Reading::decoded);
     let mut stored = values.filter_map(|value| value.fingerprint.as_deref());

@@ -87,6 +87,7 @@ fn write(write: &WriteFormat) -> Value {
         "empty_as_null": write.empty_as_null,
         "escape_html": write.escape_html,
         "fingerprint_is": write.fingerprint_is,
+        "lock_needs": write.lock_needs,
         "bytes_at": write.bytes_at,
     })
 }
