@@ -1,5 +1,5 @@
-//! Ctrl-C, which takes effect between two steps: the current step is completed, so that its outcome
-//! is known.
+//! Ctrl-C. While records change, it takes effect between two steps: the current step is completed,
+//! so that its outcome is known. Work that only reads is cancelled at once.
 
 use std::fs;
 use std::io;

@@ -87,9 +87,9 @@ impl Session {
 
     /// Completes the advice on records' findings with the record's name and the options that lead
     /// to this server.
-    pub fn complete_advice<'a>(&self, records: impl IntoIterator<Item = &'a mut Record>) {
+    pub fn fill_in_advice<'a>(&self, records: impl IntoIterator<Item = &'a mut Record>) {
         for record in records {
-            self.ui.invocation().complete_advice(record);
+            self.ui.invocation().fill_in_advice(record);
         }
     }
 

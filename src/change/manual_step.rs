@@ -212,7 +212,7 @@ impl ManualStep<'_> {
         let mut calls = GuardedCalls {
             writer,
             step_lock: self.step_lock(&inputs)?,
-            hashes: record.schema.hashes(),
+            hash_key_indexes: record.schema.hash_key_indexes(),
             seen,
             before_lock: None,
             calls_made: 0,
@@ -229,12 +229,12 @@ impl ManualStep<'_> {
             }
             // A lock that was taken for the step must not stay if the step did not store.
             Err(CallFailed::ChangedMeanwhile) => {
-                let left = calls.release_lock().await;
+                let left = calls.take_back_lock().await;
                 let why = CommandError::new(Exit::Changed, "the record changed during the step");
                 return Err(self.in_between(why.into(), &calls, left));
             }
-            Err(CallFailed::NotSent(error) | CallFailed::ErrorReply(error)) => {
-                let left = calls.release_lock().await;
+            Err(CallFailed::WithoutEffect(error) | CallFailed::ErrorReply(error)) => {
+                let left = calls.take_back_lock().await;
                 return Err(self.in_between(error.into(), &calls, left));
             }
         };
@@ -244,7 +244,7 @@ impl ManualStep<'_> {
             | ExecutedStep::Unlisted { reply, index } => (reply, index),
             ExecutedStep::Undecided => {
                 calls.calls_made = self.step.calls.len();
-                let left = calls.release_lock().await;
+                let left = calls.take_back_lock().await;
                 let undecided =
                     CommandError::new(Exit::No, "none of the step's replies decided its outcome");
                 return Err(self.in_between(undecided.into(), &calls, left));
@@ -252,7 +252,7 @@ impl ManualStep<'_> {
         };
         // A stored result replaces the lock, or the step has deleted it.
         if means != Some(Meaning::Stored)
-            && let Some(left) = calls.release_lock().await
+            && let Some(left) = calls.take_back_lock().await
         {
             calls.calls_made = self.step.calls.len();
             let why = CommandError::new(Exit::No, "the step did not store");
@@ -469,7 +469,7 @@ struct GuardedCalls<'a> {
     /// The lock that is taken for the step, in the transaction of its first call.
     step_lock: Option<StepLock>,
     /// The Redis keys that are hashes, by their indexes in the record.
-    hashes: Vec<usize>,
+    hash_key_indexes: Vec<usize>,
     /// The record as it is after the last call.
     seen: Observation,
     /// The record before a lock was taken for the step.
@@ -489,7 +489,7 @@ enum CallFailed {
     /// the user may not send it. An error of the service's own script is a reply.
     ErrorReply(StoreError),
     /// The call had no effect: it was not sent, or its transaction was not executed.
-    NotSent(StoreError),
+    WithoutEffect(StoreError),
 }
 
 impl CallSender for GuardedCalls<'_> {
@@ -499,8 +499,9 @@ impl CallSender for GuardedCalls<'_> {
         self.calls_made = call.index;
         // In the transaction of the first call, so that nobody sees the lock without the step.
         let step_lock = if call.index == 0 { self.step_lock.as_ref() } else { None };
-        let outcome = self.writer.call(&self.seen, step_lock, call.words(), &self.hashes).await;
-        match outcome.map_err(CallFailed::NotSent)? {
+        let outcome =
+            self.writer.call(&self.seen, step_lock, call.words(), &self.hash_key_indexes).await;
+        match outcome.map_err(CallFailed::WithoutEffect)? {
             GuardedOutcome::Made { reply, before, after, .. } => {
                 if step_lock.is_some() {
                     self.before_lock = Some(before);
@@ -520,7 +521,7 @@ impl CallSender for GuardedCalls<'_> {
 impl GuardedCalls<'_> {
     /// Takes back the lock that was taken for a step which then did not store. Says why if the lock
     /// is left.
-    async fn release_lock(&mut self) -> Option<String> {
+    async fn take_back_lock(&mut self) -> Option<String> {
         let before = self.before_lock.take()?;
         let put_back = self.writer.put_back(&before, &self.seen).await;
         if put_back.is_ok() {

@@ -100,7 +100,7 @@ impl NamedLocks {
         let found = interruptible(lookup.find(&mut reader, catalog, keys)).await?;
         let mut locks = Vec::new();
         for mut found in LookupResult::each_once(found) {
-            session.complete_advice(&mut found.records);
+            session.fill_in_advice(&mut found.records);
             locks.push(NamedLock::new(found, catalog, &decide));
         }
         if locks.len() > 1 {
@@ -417,7 +417,7 @@ impl LockStatus {
         decide: impl Fn(&Record) -> LockDecision,
     ) -> Self {
         let name = &record.schema.name;
-        if !record.schema.has_prefix() && !is_schema_named {
+        if !record.schema.has_fixed_prefix() && !is_schema_named {
             return Self::Refused(format!(
                 "it matches only {name}, and any Redis key could match {name}; if this is a record \
                 of {name}, add --schema {name}"

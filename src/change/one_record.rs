@@ -42,7 +42,7 @@ pub async fn find_record(session: &mut Session, args: &StepArgs) -> Result<Recor
     for record in &found.records {
         // Any Redis key may be a record of a schema without a prefix: the operator names such a
         // schema.
-        if record.schema.has_prefix() || found.says_schema_of(record) {
+        if record.schema.has_fixed_prefix() || found.says_schema_of(record) {
             names.push(RecordName::of(record));
         }
     }
@@ -105,13 +105,13 @@ async fn find_under_schema(session: &mut Session, args: &StepArgs) -> Result<Rec
         let names: Vec<_> = there.iter().map(RecordName::of).collect();
         return Err(CommandError::usage(name::ambiguous(key, &names)).hint(name::HINT).into());
     }
-    // If no record is there, the first candidate counts. It takes a KEY that looks like a Redis key
-    // for one.
+    // If no record is there, the first candidate counts. It reads a KEY that looks like a Redis key
+    // as a Redis key.
     let Some(mut record) = there.into_iter().chain(absent).next() else {
         let message = format!("{} is not a key of this schema", escape::text(key));
         return Err(CommandError::usage(message).into());
     };
-    session.complete_advice([&mut record]);
+    session.fill_in_advice([&mut record]);
     Ok(record)
 }
 

@@ -9,14 +9,15 @@
 //! 3. `store/cluster/routing.rs` passes the call to the node of the key (or to the one server, if
 //!    it is no cluster). `Session::connect_reader` connected before step 1, with AUTH if there is a
 //!    password, and SELECT if the database is not 0. For another node of a cluster,
-//!    `cluster/node.rs` does so now. On the first connection of a run it sends HELLO alone, then
-//!    CLIENT together with the call. `store/connection/connection.rs` queues the bytes, and
+//!    `cluster/node.rs` does so now. On the first connection of a run, `node.rs` sends HELLO alone,
+//!    then CLIENT together with the call. `store/connection/connection.rs` queues the bytes, and
 //!    `connection/transport.rs` writes them to the socket while it waits for the reply.
 //! 4. Back: `connection/resp.rs` parses the reply, and `store/read/script_reply.rs` turns it into
 //!    an `Observation`.
-//! 5. `locate.rs` tries each schema: `domain/record/decode.rs` decodes the values, and for a schema
-//!    that recognises them `Record::new` derives the state, the age and the answer to the next
-//!    request (`domain/step/next_request.rs`).
+//! 5. `locate.rs` tries each schema: `domain/record/decode.rs` decodes the values, and for each
+//!    schema that reads them `Record::new` derives the state, the age and the answer to the next
+//!    request (`domain/step/next_request.rs`). If none reads them, it does so for the schema whose
+//!    fixed prefix the Redis key has, or that is named.
 //! 6. `locate.rs` decides whether another schema's service wrote the value, and adds the findings
 //!    of `domain/diagnosis/rules.rs`.
 //! 7. `render/record.rs` formats the page, and `Ui::page` writes it to stdout, or keeps it for the
@@ -254,7 +255,7 @@ async fn inspect(
     let results = lookup.find(&mut reader, catalog, keys).await?;
     let mut results = LookupResult::each_once(results);
     for result in &mut results {
-        session.complete_advice(&mut result.records);
+        session.fill_in_advice(&mut result.records);
     }
     let exit = exit_of(&results);
     match &args.body {
@@ -276,7 +277,7 @@ async fn inspect(
             is not used on clusters.",
         );
     }
-    // A scan for a text has read every schema already.
+    // A scan found these keys under the schemas of this run, so no other schema needs to be tried.
     if args.find.is_none() {
         other_schemas::hint(session, &mut reader, catalog, &lookup, (&results, &args.schemas))
             .await;
@@ -417,7 +418,7 @@ fn report_no_record(
         let checked: Vec<_> = found.checked.iter().map(|key| escape::text(key)).collect();
         session.ui.hint(&format!("checked {}", checked.join("  ")));
         let mut schemas = catalog.chosen().iter();
-        if schemas.any(|schema| schema.takes_prefix && !schema.has_prefix()) {
+        if schemas.any(|schema| schema.takes_prefix && !schema.has_fixed_prefix()) {
             session.ui.hint("if your deployment puts a prefix before its keys, pass --prefix");
         }
     } else if found.why_unread.is_none() {

@@ -320,7 +320,7 @@ async fn print_outcome(
         (
             outcomes.changed_meanwhile + outcomes.renewed,
             "Left unchanged",
-            "modified since the scan",
+            "modified since the scan, or no longer selected",
         ),
         (
             outcomes.unrecognised,

@@ -261,7 +261,10 @@ fn print_outcome(
     require_finished(result, outcomes.ended, outcomes.done, &so_far)?;
     session.ui.status(&format!("Swept: {so_far}"));
     for (count, why) in [
-        (outcomes.changed_meanwhile + outcomes.gone, "modified or removed since the first check"),
+        (
+            outcomes.changed_meanwhile + outcomes.gone,
+            "modified or removed since the first check, or no longer selected",
+        ),
         (outcomes.renewed, "renewed or re-acquired since the first check"),
         (outcomes.unrecognised, "with a value that matches no format of the schema"),
         (outcomes.too_large, "with a value larger than 16 MiB, which was not read completely"),

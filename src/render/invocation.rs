@@ -270,7 +270,7 @@ impl Invocation {
     }
 
     /// Inserts the record's name and the server into the command lines of its findings' advice.
-    pub fn complete_advice(&self, record: &mut Record) {
+    pub fn fill_in_advice(&self, record: &mut Record) {
         if record.findings.is_empty() {
             return;
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::rehearsal::{NextAnswer, rehearse_on};
+use super::rehearsal::{RehearsedAnswer, rehearse_on};
 use super::trial::{FINGERPRINT, KEY, LIVES_MS, OWNER, StrayReply};
 use crate::domain::manual_step;
 use crate::domain::record::{
@@ -94,7 +94,7 @@ async fn obstacle(
     let Some(rehearsal) = rehearse_on(&record, complete, &request, None, connection).await? else {
         return Ok(None);
     };
-    if rehearsal.then == NextAnswer::NotStored {
+    if rehearsal.then == RehearsedAnswer::NotStored {
         return Ok(Some("the step does not store the result of a lock's own holder".to_owned()));
     }
     if let Some(why) = manual_step::no_result(schema, &rehearsal.stored) {

@@ -14,7 +14,9 @@ mod ttls;
 
 pub(crate) use self::completable::try_complete;
 pub(crate) use self::race::{Connections, NotConnected, RaceEnd, RaceResult, race};
-pub(crate) use self::rehearsal::{NextAnswer, NotRehearsed, Rehearsal, RehearsalServer, rehearse};
+pub(crate) use self::rehearsal::{
+    NotRehearsed, Rehearsal, RehearsalServer, RehearsedAnswer, rehearse,
+};
 pub(crate) use self::test_keys::TEST_KEYS_LIVE;
 pub(crate) use self::trial::try_steps;
 pub(crate) use self::ttls::try_ttls;

@@ -17,7 +17,7 @@ const LONGEST_STEP_MS: u64 = 5_000;
 /// The result of a rehearsed completion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Rehearsal {
-    pub(crate) then: NextAnswer,
+    pub(crate) then: RehearsedAnswer,
     /// How long the result stays after the step; `None` if it was not stored.
     pub(crate) time_left: Option<TimeLeft>,
     /// The response that clients get; `None` if the stored result has none.
@@ -30,8 +30,8 @@ pub(crate) struct Rehearsal {
 
 /// The answer to the next request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum NextAnswer {
-    /// The begin step of the next request has this meaning.
+pub(crate) enum RehearsedAnswer {
+    /// The reply to the begin step of the next request has this meaning.
     Answers(Meaning),
     /// The complete step did not store the response.
     NotStored,
@@ -116,7 +116,7 @@ pub(super) async fn rehearse_on(
     let key_index = record.schema.result_key_index();
     let stored = read_content(connection, &record.seen.keys[key_index].redis_key).await?;
     if completed.meaning() != Some(Meaning::Stored) {
-        let then = NextAnswer::NotStored;
+        let then = RehearsedAnswer::NotStored;
         let refusal = match completed {
             ExecutedStep::Decided { reply, .. } | ExecutedStep::Unlisted { reply, .. } => {
                 Some(reply)
@@ -142,9 +142,9 @@ pub(super) async fn rehearse_on(
             if matched.meaning() == Meaning::Replay {
                 text = reply.stored().map(|text| Content::text(text.to_vec()));
             }
-            (NextAnswer::Answers(matched.meaning()), text)
+            (RehearsedAnswer::Answers(matched.meaning()), text)
         }
-        ExecutedStep::Unlisted { .. } | ExecutedStep::Undecided => (NextAnswer::Unknown, None),
+        ExecutedStep::Unlisted { .. } | ExecutedStep::Undecided => (RehearsedAnswer::Unknown, None),
     };
     // A begin script may encode the result again. Other begin steps return a word, or only a part
     // of the result. A word may be mistaken for an opaque value.

@@ -103,12 +103,12 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
     }
 
     /// Counts the records that the rule selects. Locks that only the death of their owner makes
-    /// orphans (`Planned::needs_dead_owner`) are kept for the change only if `keeps_expiring`.
-    /// Nothing is changed, whatever the error.
+    /// orphans (`Planned::needs_dead_owner`) are kept for the change only if
+    /// `keeps_needing_dead_owner`. Nothing is changed, whatever the error.
     ///
     /// # Errors
     /// The server could not be asked; Ctrl-C.
-    pub async fn count(&mut self, session: &Session, keeps_expiring: bool) -> Result<()> {
+    pub async fn count(&mut self, session: &Session, keeps_needing_dead_owner: bool) -> Result<()> {
         let progress = session.ui.progress("keys scanned");
         let source = RecordSource::open(
             self.rule,
@@ -119,9 +119,14 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
         )
         .await?;
         let mut reader = self.reader.clone();
-        self.selected =
-            SelectedCounts::count(self.rule, source, &mut reader, keeps_expiring, &self.interrupt)
-                .await?;
+        self.selected = SelectedCounts::count(
+            self.rule,
+            source,
+            &mut reader,
+            keeps_needing_dead_owner,
+            &self.interrupt,
+        )
+        .await?;
         self.is_counted = true;
         Ok(())
     }
@@ -141,9 +146,10 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
         Ok(exit_after(&self.selected.coverage, &self.rule.scope().catalog, has_scanned))
     }
 
-    /// Changes the records that were counted, or, if none were, the records that a scan finds now.
-    /// `outcomes` has the outcome of every record, whatever the error. Until the backup and the
-    /// audit log are open, the run itself counts as [`Ended::NothingTried`].
+    /// Changes the records kept since the count, or, if none were kept, those that the source finds
+    /// now. `outcomes` has the outcomes so far, whatever the error. It does not count a record that
+    /// the recheck could not read, or whose change was not made because of an error. Until the
+    /// backup and the audit log are open, the run itself counts as [`Ended::NothingTried`].
     ///
     /// # Errors
     /// As every change; `Exit::Partial` if nodes of a cluster were left out.
@@ -159,9 +165,9 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
         // whole.
         self.interrupt.handle_terminate()?;
         let unreachable = self.selected.unreachable.take();
-        let counted = if self.is_counted { self.selected.kept.take() } else { None };
+        let kept = if self.is_counted { self.selected.kept.take() } else { None };
         let mut source = None;
-        if counted.is_none() {
+        if kept.is_none() {
             // The progress of the changes is shown, and not that of the scan.
             let hidden = ProgressLine::hidden();
             let keys = self.key_list.as_mut();
@@ -189,7 +195,7 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
         };
         // Records that were not counted before the prompt are counted while they are changed.
         let count_into = if self.is_counted { None } else { Some(&mut self.selected) };
-        let ended = changes.run(counted.unwrap_or_default(), source, count_into).await;
+        let ended = changes.run(kept.unwrap_or_default(), source, count_into).await;
         if matches!(ended, Ok(Ended::Interrupted)) {
             journal.audit_log().stops_early();
         }
@@ -220,7 +226,7 @@ struct ChangeLoop<'a, R: BulkRule> {
 }
 
 impl<R: BulkRule> ChangeLoop<'_, R> {
-    /// Changes the records that were counted, or those that `source` finds, until the limit or
+    /// Changes the records that were kept, or those that `source` finds, until the limit or
     /// Ctrl-C. While a batch is changed, the next ones are read.
     ///
     /// # Errors
@@ -228,7 +234,7 @@ impl<R: BulkRule> ChangeLoop<'_, R> {
     /// records of the others are changed, and the error is returned at the end.
     async fn run(
         &mut self,
-        counted: Vec<SelectedRecord>,
+        kept: Vec<SelectedRecord>,
         mut source: Option<RecordSource<'_>>,
         count_into: Option<&mut SelectedCounts<R::Group>>,
     ) -> Result<Ended> {
@@ -260,7 +266,7 @@ impl<R: BulkRule> ChangeLoop<'_, R> {
             if self.grace.is_zero() { self.rate_limiter.batch() } else { MAX_KEPT_RECORDS };
         let (queue, waiting) = mpsc::channel(most_waiting);
         let reading = async {
-            ahead.read(counted, source.as_mut(), queue).await;
+            ahead.read(kept, source.as_mut(), queue).await;
             // The end of the reading ends nothing: records still wait for their change.
             pending::<Infallible>().await
         };

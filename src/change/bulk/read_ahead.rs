@@ -29,15 +29,15 @@ pub(super) struct ReadAhead<'a, R: BulkRule> {
 }
 
 impl<R: BulkRule> ReadAhead<'_, R> {
-    /// Queues the records that were counted, then those of a source, then the error that ended the
+    /// Queues the records that were kept, then those of a source, then the error that ended the
     /// reading. Ends early once the queue is closed.
     pub(super) async fn read(
         &mut self,
-        counted: Vec<SelectedRecord>,
+        kept: Vec<SelectedRecord>,
         source: Option<&mut RecordSource<'_>>,
         queue: Sender<Result<SelectedRecord>>,
     ) {
-        send_all(counted, &queue).await;
+        send_all(kept, &queue).await;
         if let Some(source) = source
             && let Err(error) = self.read_source(source, &queue).await
         {

@@ -2,10 +2,9 @@
 //! once more on its node, unless it was read exactly enough within the last second ([`FRESH`]).
 //!
 //! The script compares too, so why read twice? The script only compares with the last read. The
-//! recheck notices that a lock was renewed during the grace. It also reads values to their end of
-//! which the scan read the beginning, because the end may show that the schema does not recognise
-//! the record. And a record that waited is kept as its identity alone, while the script needs the
-//! bytes.
+//! recheck notices that a lock was renewed during the grace. It also reads the rest of a value if
+//! its beginning leaves open whether the schema recognises it, or whether the rule selects it. And
+//! a record that waited is kept as its identity alone, while the script needs the bytes.
 
 use std::time::Duration;
 
@@ -213,7 +212,7 @@ impl<G> Rechecked<G> {
             self.outcomes.too_large += 1;
             return;
         }
-        if record.author.is_unrecognised() || record.author == Author::Provisional {
+        if record.author.is_foreign() || record.author == Author::Provisional {
             self.outcomes.unrecognised += 1;
             return;
         }
@@ -245,9 +244,9 @@ pub(super) fn is_too_large(record: &Record) -> bool {
     sizes.any(|size| size > MAX_FURTHER as u64)
 }
 
-/// Reads records again whose page is not exact enough to recognise them later: a value was cut, or
-/// a deadline was computed from PTTL and the time around the page. A record that changed meanwhile
-/// stays as the page has it, and the recheck finds the change.
+/// Reads those records again that were not read exactly enough to recognise them later: a value was
+/// cut, or a deadline was computed from PTTL and the time around the page. If a record changed in
+/// between, its first read is kept, and the recheck finds the change.
 ///
 /// # Errors
 /// The server could not be asked.

@@ -115,7 +115,7 @@ pub fn check_narrow(
 ) -> Result<(), CommandError> {
     let is_narrow = names_keys || key_glob.is_some_and(glob::has_literal);
     for schema in catalog.scanned() {
-        if !schema.has_prefix() && !is_narrow {
+        if !schema.has_fixed_prefix() && !is_narrow {
             let name = &schema.name;
             return Err(CommandError::usage(format!(
                 "{name} has no fixed prefix, so any Redis key could match it"

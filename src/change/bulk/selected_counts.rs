@@ -62,7 +62,7 @@ impl<G: Ord> Default for SelectedCounts<G> {
 
 impl<G: Ord + Clone> SelectedCounts<G> {
     /// Counts the records that a source selects, and keeps them. Locks of
-    /// [`Planned::needs_dead_owner`] are kept only if `keeps_expiring`.
+    /// [`Planned::needs_dead_owner`] are kept only if `keeps_needing_dead_owner`.
     ///
     /// # Errors
     /// The server could not be asked; Ctrl-C. Nothing was changed.
@@ -70,7 +70,7 @@ impl<G: Ord + Clone> SelectedCounts<G> {
         rule: &R,
         mut source: RecordSource<'_>,
         reader: &mut RecordReader,
-        keeps_expiring: bool,
+        keeps_needing_dead_owner: bool,
         interrupt: &Interrupt,
     ) -> Result<Self> {
         let mut counts = Self::default();
@@ -85,7 +85,7 @@ impl<G: Ord + Clone> SelectedCounts<G> {
             counts.add(&page, source.keys());
             let mut kept = Vec::with_capacity(page.selected.len());
             for (record, planned) in page.selected {
-                if keeps_expiring || !planned.needs_dead_owner {
+                if keeps_needing_dead_owner || !planned.needs_dead_owner {
                     kept.push(record);
                 }
             }

@@ -16,11 +16,10 @@ use crate::store::read::lookup::{Lookup, LookupResult};
 use crate::store::{MAX_WHOLE, ReadLimit, RecordReader, StoreError};
 use crate::terminal::frame::ProgressLine;
 
-/// Named keys that are looked up in one round trip: a page is as large as one of a scan, and other
-/// clients do not wait.
+/// Named keys that are looked up in one round trip: so few that other clients do not wait.
 const PAGE: usize = 200;
 
-/// If at least one record in this many is selected, the next pages bring whole values: rechecking
+/// If more than one record in this many is selected, the next pages bring whole values: rechecking
 /// the selected records would cost more than the bytes of the others.
 const SELECTED_IN: usize = 4;
 
@@ -247,7 +246,7 @@ impl<'a> NamedRecords<'a> {
         if found.records.is_empty() && found.why_unread.is_none() && !was_seen {
             self.coverage.named.add_absent(&found.given);
         }
-        let has_own = found.records.iter().any(|record| !record.author.is_unrecognised());
+        let has_own = found.records.iter().any(|record| !record.author.is_foreign());
         for record in found.records {
             let hash = self.hash(&record.seen.keys[0].redis_key);
             if !self.seen.insert(hash) {

@@ -72,8 +72,8 @@ impl ChosenCompletion {
         Ok(Self { completion, owner, is_owner_given: false, fingerprint })
     }
 
-    /// The owner token of the worker that held the lock; `None` if it was another one, because the
-    /// token of the completion is new.
+    /// The owner token of the worker that held the lock, or the one that the operator gave. `None`
+    /// if the token of the completion is new, so that no worker has it.
     pub(crate) fn original_worker(&self, record: &Record) -> Option<&[u8]> {
         let is_kept = self.completion == Completion::OfLock
             || self.is_owner_given

@@ -6,7 +6,7 @@ use crate::domain::schema::Meaning;
 use crate::domain::step::{Answer, StepReply};
 use crate::render::words;
 use crate::session::Session;
-use crate::sim::{NextAnswer, Rehearsal};
+use crate::sim::{Rehearsal, RehearsedAnswer};
 
 /// A rehearsal of the service's complete step, and of the begin step of the next request.
 pub(crate) enum RehearsalOutcome {
@@ -36,7 +36,7 @@ impl RehearsalOutcome {
     /// What the service's own begin step replied after the completion.
     pub(crate) fn next_meaning(&self) -> Option<Meaning> {
         match self {
-            Self::Ran(Rehearsal { then: NextAnswer::Answers(means), .. }) => Some(*means),
+            Self::Ran(Rehearsal { then: RehearsedAnswer::Answers(means), .. }) => Some(*means),
             _ => None,
         }
     }
@@ -53,7 +53,7 @@ impl RehearsalOutcome {
     /// result there, of which [`Self::print`] warns.
     pub(crate) fn stored(&self) -> Option<&Content> {
         match self {
-            Self::Ran(rehearsal) if rehearsal.then != NextAnswer::NotStored => {
+            Self::Ran(rehearsal) if rehearsal.then != RehearsedAnswer::NotStored => {
                 Some(&rehearsal.stored)
             }
             _ => None,
@@ -88,13 +88,13 @@ impl RehearsalOutcome {
             }
             Self::Ran(rehearsal) => {
                 let what = match &rehearsal.then {
-                    NextAnswer::Answers(means) => {
+                    RehearsedAnswer::Answers(means) => {
                         format!("the service's begin step replied {}", means.as_str())
                     }
-                    NextAnswer::NotStored => {
+                    RehearsedAnswer::NotStored => {
                         "the service's complete step stored nothing".to_owned()
                     }
-                    NextAnswer::Unknown => {
+                    RehearsedAnswer::Unknown => {
                         "the service's begin step replied with an answer that its schema does not \
                         list"
                             .to_owned()

@@ -218,7 +218,7 @@ impl DataReading<'_> {
                 found.push(member(self.catalog, schema, name, seen, &Thresholds::default()));
             }
             // The release that recognises the value wrote it.
-            let own = found.iter().find(|record| !record.author.is_unrecognised());
+            let own = found.iter().find(|record| !record.author.is_foreign());
             if let Some(record) = own.or(found.first()) {
                 self.add(record);
             }
@@ -378,8 +378,7 @@ impl DataReading<'_> {
                 let Ok(seen) = seen else { continue };
                 looked_for.elsewhere[place.of] |= !place.is_other_form;
                 let found = records(self.catalog, &place.candidate, seen, &Thresholds::default());
-                let Some(record) = found.iter().find(|record| !record.author.is_unrecognised())
-                else {
+                let Some(record) = found.iter().find(|record| !record.author.is_foreign()) else {
                     continue;
                 };
                 if place.is_other_form {

@@ -85,7 +85,7 @@ impl DeploymentWatch<'_> {
                     continue;
                 }
                 let mut found = drawn.found.unwrap_or_default();
-                found.retain(|record| !record.author.is_unrecognised());
+                found.retain(|record| !record.author.is_foreign());
                 let [record] = &found[..] else { continue };
                 if let Some(hold) = hold_ms(record) {
                     run.holds_ms.push((record.schema.name.clone(), hold));

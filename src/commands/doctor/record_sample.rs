@@ -181,7 +181,7 @@ async fn sample(
             sample.add_writer(record, other_author(catalog, record));
         }
         let recognised: Vec<_> =
-            found.iter().filter(|record| !record.author.is_unrecognised()).collect();
+            found.iter().filter(|record| !record.author.is_foreign()).collect();
         if !recognised.is_empty() {
             sample.keys_of_records += drawn;
         }

@@ -46,7 +46,7 @@ pub(super) async fn follow(
         let found = lookup.find(reader, catalog, keys.clone()).await?;
         for (followed, found) in followed.iter_mut().zip(found) {
             let mut now = known(found)?;
-            session.complete_advice(&mut now);
+            session.fill_in_advice(&mut now);
             let is_changed = match &followed.before {
                 Some(before) => differs(before, &now),
                 None => true,

@@ -44,7 +44,7 @@ pub(super) async fn hint(
         for record in &other.records {
             let schema = &record.schema.name;
             // An unrecognised value may belong to another program.
-            if record.author.is_unrecognised() || chosen.contains(schema) {
+            if record.author.is_foreign() || chosen.contains(schema) {
                 continue;
             }
             let line =

@@ -170,7 +170,7 @@ impl ListRows {
         records.truncate(self.limit - self.taken());
         // Only JSON shows advice. A table would compute it in vain for each record.
         if matches!(self.output, Format::Json | Format::Jsonl) {
-            session.complete_advice(&mut records);
+            session.fill_in_advice(&mut records);
         }
         let Some(held) = &mut self.held else { return self.show(session, &records) };
         held.append(&mut records);
@@ -211,7 +211,7 @@ impl ListRows {
         if let Some(top) = self.top.take() {
             self.cut = top.was_cut();
             let mut records = top.into_sorted();
-            session.complete_advice(&mut records);
+            session.fill_in_advice(&mut records);
             self.show(session, &records)?;
         }
         if self.output == Format::Json {

@@ -195,7 +195,7 @@ impl RecordChanges {
                 return Err(why.to_string());
             }
             for record in found.records {
-                if !record.author.is_unrecognised() {
+                if !record.author.is_foreign() {
                     own.push(record);
                 } else if let Some(key) = present_keys(&record).into_iter().next() {
                     unrecognised = Some((key, record.schema.name.clone()));
@@ -304,8 +304,8 @@ impl RecordChanges {
             .await
             .map_err(|error| format!("{error:#}"))?;
         self.first_replaced.get_or_insert_with(Instant::now);
-        let hashes = record.schema.hashes();
-        let made = self.writer.call(&record.seen, None, words, &hashes).await;
+        let hash_key_indexes = record.schema.hash_key_indexes();
+        let made = self.writer.call(&record.seen, None, words, &hash_key_indexes).await;
         let (after, outcome, what) = match made {
             Ok(GuardedOutcome::Made { reply: Ok(_), after, .. }) => {
                 (Some(after), Ok(()), "replaced")
@@ -427,7 +427,7 @@ impl RecordChanges {
     /// Why the record stays.
     async fn removal_of(&self, record: &Record) -> Result<Change, String> {
         self.check_own(record)?;
-        if record.author.is_unrecognised() && foreign_index(record).is_none() {
+        if record.author.is_foreign() && foreign_index(record).is_none() {
             return Err("its value is not one of the schema".to_owned());
         }
         let mut there = Vec::new();

@@ -82,7 +82,7 @@ impl RecordLookup {
         let all = self.find(&keys).await?;
         for found in &all {
             for record in &found.records {
-                if !record.author.is_unrecognised() {
+                if !record.author.is_foreign() {
                     return Ok(stored(record));
                 }
             }

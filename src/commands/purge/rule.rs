@@ -200,7 +200,8 @@ impl RecordFilter for PurgeRule {
         self.selection.is_about(record)
     }
 
-    /// Every Redis key is removed, the lock first: if the result were first, a retry in between
+    /// Every Redis key is removed, the lock first. If a cluster keeps the keys in several slots,
+    /// they are removed one slot after the other. If the result were first, a retry in between
     /// would find the lock alone and be rejected.
     fn select(&self, record: &Record) -> Selected<Self::Plan> {
         // Such a record is part of a Redis key that holds others as well.

@@ -513,7 +513,7 @@ fn record_of(found: &mut LookupResult, catalog: &Catalog) -> Result<Record, Stri
         _ => return Err("it has records of several schemas; choose one with --schema".to_owned()),
     }
     let record = records.remove(0);
-    if !record.schema.has_prefix()
+    if !record.schema.has_fixed_prefix()
         && !catalog.includes_unprefixed()
         && !found.says_schema_of(&record)
     {

@@ -60,22 +60,22 @@ pub(super) async fn adopt(session: &mut Session, args: Args) -> Result<Exit> {
     let current = catalog.all().iter().find(|current| current.name == name).cloned();
     let is_read_unasked = current.is_some();
     // The context may have configured a prefix before.
-    let has_prefix = match &current {
-        Some(current) => current.has_prefix() || schema.has_prefix(),
-        None => schema.has_prefix(),
+    let has_fixed_prefix = match &current {
+        Some(current) => current.has_fixed_prefix() || schema.has_fixed_prefix(),
+        None => schema.has_fixed_prefix(),
     };
     // A schema without a fixed prefix is read only if the context names it. Once the context names
     // schemas, it has to name every other one that it reads, too.
     let mut beside = Vec::new();
     for read in catalog.all() {
-        if read.has_prefix() || read.name == name {
+        if read.has_fixed_prefix() || read.name == name {
             beside.push(read.name.clone());
         }
     }
     if !is_read_unasked {
         beside.push(name.clone());
     }
-    let beside = if has_prefix { None } else { Some(&beside[..]) };
+    let beside = if has_fixed_prefix { None } else { Some(&beside[..]) };
     let adoption = Adoption { schema: &name, prefix: prefix.as_deref(), beside, is_read_unasked };
     // A copy, because the questions below change the context.
     let file = session.settings.file().clone();
@@ -98,7 +98,7 @@ pub(super) async fn adopt(session: &mut Session, args: Args) -> Result<Exit> {
     // Another prefix replaces the current one. Records under the current prefix are then no longer
     // monitored, so the operator has to know about them before the question.
     if let Some(current) = current
-        && current.has_prefix()
+        && current.has_fixed_prefix()
         && !current.has_templates_of(&schema)
     {
         warn_of_unrecognised(session, &current).await?;
@@ -111,7 +111,7 @@ pub(super) async fn adopt(session: &mut Session, args: Args) -> Result<Exit> {
         None => String::new(),
     };
     session.ui.status(&format!("Written{former}."));
-    if !has_prefix {
+    if !has_fixed_prefix {
         session.ui.status(&format!(
             "{name} has no fixed prefix, so `list` and `sweep` skip it unless --schema names it."
         ));

@@ -13,7 +13,7 @@ pub enum Ended {
     #[default]
     #[strum(serialize = "shown")]
     NothingTried,
-    /// Every selected record was tried.
+    /// Every selected record was tried, or the limit was reached.
     #[strum(serialize = "done")]
     Finished,
     /// Ctrl-C, or a signal that ends the process, stopped the run.
@@ -35,7 +35,8 @@ pub struct OutcomeCounts {
     pub(crate) read_back: u64,
     /// Records whose replies were lost, and whose outcome a later read did not show.
     pub(crate) unknown: u64,
-    /// Left alone, because they changed since they were read.
+    /// Left alone, because they changed since they were read, or because they are no longer
+    /// selected: time passed, or the rest of a value was read.
     pub(crate) changed_meanwhile: u64,
     /// Left alone, because they hold the same bytes but expire at a different time.
     pub(crate) renewed: u64,

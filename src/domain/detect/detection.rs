@@ -399,7 +399,7 @@ impl PatternJudge<'_> {
         let mut unended = 0;
         for sample in among {
             let record = record(guess, &self.samples[*sample]);
-            let word = if record.author.is_unrecognised() {
+            let word = if record.author.is_foreign() {
                 "foreign"
             } else if is_part(guess, &self.samples[*sample]) {
                 "part"

@@ -41,7 +41,7 @@ pub(super) fn of(guess: &Guess) -> Vec<String> {
         evidence.push("any text matches, so only the keys are evidence".to_owned());
     }
     let template = &guess.schema.keys[guess.key_index].template;
-    if template.has_prefix() {
+    if template.has_fixed_prefix() {
         evidence.push(format!("the keys are {}", template.display()));
     }
     evidence

@@ -132,7 +132,7 @@ fn reader(
     key_index: usize,
     leader: &[u8],
 ) -> Arc<Schema> {
-    let is_bare = !schema.keys[key_index].template.has_prefix()
+    let is_bare = !schema.keys[key_index].template.has_fixed_prefix()
         && schema.prefix.place == PrefixPlace::Written;
     // A leader that is not UTF-8 cannot be a prefix, because prefixes come from text files.
     if is_bare

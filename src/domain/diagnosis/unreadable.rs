@@ -30,7 +30,7 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
     let schema = &input.record.schema;
     let advice = if schema.members.is_some() {
         "find out which program wrote it; idemctl does not change the members of a Redis key"
-    } else if !schema.has_prefix() {
+    } else if !schema.has_fixed_prefix() {
         "find out which program wrote it before you remove it; the schema has no prefix, so the \
         key may belong to another program"
     } else if !schema.answers_by_record() {

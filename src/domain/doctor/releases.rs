@@ -36,7 +36,7 @@ pub(super) fn add(places: &mut Vec<PlaceSample>, record: &Record, other: Option<
         place.count(other, OF_ANOTHER.to_owned());
     } else if let Author::Unrecognised(_) = record.author {
         place.unrecognised += 1;
-    } else if !record.author.is_unrecognised() {
+    } else if !record.author.is_foreign() {
         place.count(Arc::clone(&record.schema), format_of(record));
     }
 }

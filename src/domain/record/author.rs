@@ -31,7 +31,7 @@ impl Author {
                 return Self::Unrecognised(format!("it has the Redis type {kind}"));
             }
         }
-        if !schema.has_prefix() {
+        if !schema.has_fixed_prefix() {
             // Any Redis key may match a schema without a prefix, so a value that cannot be read is
             // no evidence.
             for reading in readings {
@@ -53,7 +53,7 @@ impl Author {
     }
 
     /// True if another program wrote the record. A change of many records leaves it alone.
-    pub(crate) fn is_unrecognised(&self) -> bool {
+    pub(crate) fn is_foreign(&self) -> bool {
         matches!(self, Self::Unrecognised(_) | Self::ResultOf(_) | Self::LockOf(_))
     }
 

@@ -47,10 +47,10 @@ pub fn decode_value(schema: &Schema, key_index: usize, content: &Content) -> Rea
         };
     }
     let formats = formats_of(schema, key_index, kind).map(|(_, format)| format);
-    let undone = views::undone(formats, head, content.is_whole());
+    let without_codecs = views::without_codecs(formats, head, content.is_whole());
     let views = match content {
-        Content::Hash(hash) => Views::of_hash(&undone, hash),
-        _ => Views::of(&undone, head),
+        Content::Hash(hash) => Views::of_hash(&without_codecs, hash),
+        _ => Views::of(&without_codecs, head),
     };
 
     let mut tested = TestedFormats::default();
@@ -206,10 +206,10 @@ pub(crate) fn document(
     let reading = decode_value(schema, key_index, content);
     let format = &schema.values[reading.decoded()?.format];
     let head = if let Content::Text { head, .. } = content { &head[..] } else { &[] };
-    let undone = views::undone([format].into_iter(), head, content.is_whole());
+    let without_codecs = views::without_codecs([format].into_iter(), head, content.is_whole());
     let views = match content {
-        Content::Hash(hash) => Views::of_hash(&undone, hash),
-        _ => Views::of(&undone, head),
+        Content::Hash(hash) => Views::of_hash(&without_codecs, hash),
+        _ => Views::of(&without_codecs, head),
     };
     let document = views.source(format)?.document?;
     Some(document.by_ref().into_owned())
@@ -330,8 +330,8 @@ fn may_become_distinctive(
             formats.push(format);
         }
     }
-    let undone = views::undone(formats.iter().copied(), head, content.is_whole());
-    let views = Views::of(&undone, head);
+    let without_codecs = views::without_codecs(formats.iter().copied(), head, content.is_whole());
+    let views = Views::of(&without_codecs, head);
     for format in formats {
         let Some(source) = views.source(format) else {
             if views.is_undecided(format) {

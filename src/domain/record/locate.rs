@@ -22,8 +22,9 @@ pub struct Candidate {
     pub redis_keys: Vec<Vec<u8>>,
     /// The chosen schemas with exactly these Redis keys.
     pub schemas: Arc<[Arc<Schema>]>,
-    /// True if no chosen schema has a more specific template for these Redis keys. Otherwise they
-    /// belong to that schema, although these schemas can read them.
+    /// True if the Redis keys count for these schemas: their template is the most specific, the
+    /// operator named the schema, or a record of it was found there. Otherwise the keys belong to a
+    /// schema with a more specific template, although these schemas can read them.
     pub(crate) is_most_specific: bool,
 }
 
@@ -115,8 +116,9 @@ pub(crate) fn for_meanings(catalog: &Catalog, meanings: &KeyMeanings) -> Vec<Can
     candidates
 }
 
-/// The members of Redis keys that the operator's text may mean: the idempotency key, with each
-/// chosen schema whose records are members.
+/// The members of Redis keys that the operator's text may mean. Members are set elements or hash
+/// fields that are records themselves. Returns the idempotency key, with each chosen schema whose
+/// records are members.
 pub(crate) fn members_for(
     catalog: &Catalog,
     meanings: &KeyMeanings,
@@ -330,10 +332,7 @@ pub fn for_redis_key(catalog: &Catalog, redis_key: &[u8]) -> Option<(Candidate, 
     Some((Candidate { key, redis_keys, schemas, is_most_specific: true }, first.key_index))
 }
 
-/// The records at a candidate's Redis keys. There is one for each of its schemas that wrote the
-/// value, as far as its format shows, or, if none did, one for each that reads it. If none reads
-/// it, the record counts for the schema whose fixed prefix it has (the newest release), or for the
-/// one that is named. There is none if the keys are absent or unclaimed.
+/// Like [`records`], for a caller that keeps the observation.
 pub fn records_of_copy(
     catalog: &Catalog,
     candidate: &Candidate,
@@ -343,7 +342,10 @@ pub fn records_of_copy(
     records(catalog, candidate, seen.clone(), thresholds)
 }
 
-/// Like [`records`], without a copy of the observation, because a value may be large.
+/// The records at a candidate's Redis keys. There is one for each of its schemas that wrote the
+/// value, as far as its format shows, or, if none did, one for each that reads it. If none reads
+/// it, the record counts for the schema whose fixed prefix it has (the newest release), or for the
+/// one that is named. There is none if the keys are absent or unclaimed.
 pub(crate) fn records(
     catalog: &Catalog,
     candidate: &Candidate,
@@ -387,7 +389,7 @@ pub(crate) fn records(
 fn schema_of_unreadable(catalog: &Catalog, read: &[(&Arc<Schema>, Vec<Reading>)]) -> Option<usize> {
     let mut older_release = None;
     for (index, (schema, _)) in read.iter().enumerate() {
-        if !catalog.includes_unprefixed() && !schema.has_prefix() {
+        if !catalog.includes_unprefixed() && !schema.has_fixed_prefix() {
             continue;
         }
         if schema.older_release_of.is_none() {
@@ -541,7 +543,7 @@ fn corrected_author(
         return Some(Author::LockOf(other.name.clone()));
     }
     // If another schema with the same Redis keys wrote the value, a finding names that schema.
-    if record.author.is_unrecognised() && record.schema.has_prefix() && other_schema.is_some() {
+    if record.author.is_foreign() && record.schema.has_fixed_prefix() && other_schema.is_some() {
         return Some(Author::NotForeign);
     }
     None

@@ -211,7 +211,7 @@ pub(crate) struct KeyMeanings {
 }
 
 fn other_prefix(schema: &Schema) -> Option<&str> {
-    if schema.is_elsewhere { Some(schema.prefix.text.as_str()) } else { None }
+    if schema.is_under_other_prefix { Some(schema.prefix.text.as_str()) } else { None }
 }
 
 fn is_number(bytes: &[u8]) -> bool {

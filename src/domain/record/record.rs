@@ -354,7 +354,7 @@ impl Record {
     fn is_distinctive(&self) -> bool {
         let is_distinctive =
             self.main_values().all(|value| self.schema.values[value.format].is_distinctive());
-        is_distinctive && !self.author.is_unrecognised()
+        is_distinctive && !self.author.is_foreign()
     }
 
     /// Drops all but this many bytes of each string, and the body that was in the rest. The other

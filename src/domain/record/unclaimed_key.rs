@@ -48,7 +48,7 @@ pub(crate) fn redis_keys_of(catalog: &Catalog, key: &[u8]) -> Vec<Vec<u8>> {
 fn leaving_out(catalog: &Catalog, redis_key: &[u8]) -> Vec<(String, Exclusion)> {
     let mut leaving_out = Vec::new();
     for schema in catalog.chosen_under_each_prefix() {
-        if !catalog.includes_unprefixed() && !schema.has_prefix() {
+        if !catalog.includes_unprefixed() && !schema.has_fixed_prefix() {
             continue;
         }
         if let Some(exclusion) = schema.leaves_out(redis_key) {

@@ -90,7 +90,7 @@ impl Catalog {
         // Any Redis key may belong to a schema without a fixed prefix. Such a schema is read only
         // if it was named.
         all.includes_unprefixed =
-            self.includes_unprefixed && self.chosen.iter().any(|schema| !schema.has_prefix());
+            self.includes_unprefixed && self.chosen.iter().any(|schema| !schema.has_fixed_prefix());
         all.keys = keys_of_schemas(&everywhere(&all.all), &all.prefixed, all.includes_unprefixed);
         all.with_extended(self.extended.clone())
     }
@@ -144,7 +144,7 @@ impl Catalog {
     /// without a fixed prefix, unless the context names no others.
     pub(crate) fn of_context(mut self) -> Self {
         self.includes_unprefixed =
-            self.named && self.chosen.iter().all(|schema| !schema.has_prefix());
+            self.named && self.chosen.iter().all(|schema| !schema.has_fixed_prefix());
         self.keys =
             keys_of_schemas(&everywhere(&self.all), &self.prefixed, self.includes_unprefixed);
         self
@@ -305,7 +305,7 @@ impl Catalog {
             return None;
         }
         let key = self.most_specific_keys(redis_key).next()?;
-        if key.scanned || !key.schema.has_prefix() {
+        if key.scanned || !key.schema.has_fixed_prefix() {
             return None;
         }
         Some(&key.schema)
@@ -378,7 +378,7 @@ impl Catalog {
         content: &Content,
     ) -> DistinctiveValue {
         let may_be_its = key.schema.name != schema.name
-            && (key.scanned || key.schema.has_prefix())
+            && (key.scanned || key.schema.has_fixed_prefix())
             && key.fits(redis_key);
         if !may_be_its {
             return DistinctiveValue::No;
@@ -424,7 +424,7 @@ impl Catalog {
 /// The only rule for what a scan includes. A schema without a fixed prefix is included only if it
 /// was named, because any Redis key may belong to it.
 fn is_scanned(schema: &Schema, includes_unprefixed: bool) -> bool {
-    includes_unprefixed || schema.has_prefix()
+    includes_unprefixed || schema.has_fixed_prefix()
 }
 
 /// Every schema, followed by copies of itself under its other prefixes.

@@ -232,7 +232,7 @@ impl KeyTemplate {
 
     /// True if the template starts with literal bytes, which distinguish its keys from unclaimed
     /// keys.
-    pub(crate) fn has_prefix(&self) -> bool {
+    pub(crate) fn has_fixed_prefix(&self) -> bool {
         !self.before.is_empty()
     }
 

@@ -38,7 +38,7 @@ pub struct Schema {
     /// True if the schema is read only when `--schema` or a context names it.
     pub(crate) is_draft: bool,
     /// The Redis keys of a record, the lock's first: one (`record`), or a `lock`, a `result`, or
-    /// both, and then any parts.
+    /// both, and then any parts. A part is a Redis key beside these, without a state of its own.
     pub keys: Vec<RoleKey>,
     /// The type of its Redis key, if the members of that key are the records.
     pub(crate) members: Option<MemberType>,
@@ -50,7 +50,7 @@ pub struct Schema {
     /// there and writes none.
     pub(crate) other_places: Vec<(Prefix, Vec<RoleKey>)>,
     /// True if this is a copy of the schema under one of its other prefixes.
-    pub(crate) is_elsewhere: bool,
+    pub(crate) is_under_other_prefix: bool,
     /// How the service derives a key from a request's body, if it does so.
     pub(crate) key_hash: Option<KeyHash>,
     /// `NO_TTL` if the service sets no TTL on locks.
@@ -185,7 +185,7 @@ impl Schema {
             prefix: prefix.clone(),
             // A copy has no copies of its own, so that no place is listed twice.
             other_places: Vec::new(),
-            is_elsewhere: true,
+            is_under_other_prefix: true,
             ..self.clone()
         })
     }
@@ -288,8 +288,8 @@ impl Schema {
     }
 
     /// True if every Redis key starts with literal bytes.
-    pub fn has_prefix(&self) -> bool {
-        self.keys.iter().all(|key| key.template.has_prefix())
+    pub fn has_fixed_prefix(&self) -> bool {
+        self.keys.iter().all(|key| key.template.has_fixed_prefix())
     }
 
     /// True if the begin step is one script. Redis executes it atomically, so that only one request
@@ -400,7 +400,7 @@ impl Schema {
     }
 
     /// The indexes of the Redis keys that hold a hash.
-    pub(crate) fn hashes(&self) -> Vec<usize> {
+    pub(crate) fn hash_key_indexes(&self) -> Vec<usize> {
         let hash = Encoding::Hash.as_str();
         (0..self.keys.len()).filter(|key_index| self.type_at(*key_index) == hash).collect()
     }

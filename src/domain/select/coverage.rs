@@ -32,11 +32,11 @@ impl Coverage {
     pub(crate) fn keeps(&mut self, record: &Record) -> bool {
         // The unread rest decides whose value this is. Under a fixed prefix it is shown
         // as unreadable.
-        if record.is_undecided() && !record.schema.has_prefix() {
+        if record.is_undecided() && !record.schema.has_fixed_prefix() {
             self.unproven.add(record, Missing::Format);
             return self.keeps_unrecognised;
         }
-        let is_foreign = record.author.is_unrecognised();
+        let is_foreign = record.author.is_foreign();
         if is_foreign {
             *self.unrecognised.entry(record.schema.name.clone()).or_default() += 1;
         }

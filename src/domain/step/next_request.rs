@@ -34,7 +34,7 @@ pub struct NextRequest {
 /// step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UnknownAnswer {
-    /// The value lacks a field, or its expiry is not a time, in words.
+    /// Why, in words: the value lacks a field, or its expiry is not a time.
     Value(String),
     /// The value contains an expiry, and the Redis user may not read the server's time.
     NoServerTime,
@@ -129,7 +129,7 @@ pub fn of(schema: &Schema, readings: &[Reading], seen: &Observation) -> NextRequ
     match predicted {
         _ if matches!(next.answer, Answer::Execute | Answer::Unknown) => {}
         None => {
-            let (until, key_index) = first_expiry(seen);
+            let (until, key_index) = first_key_expiry(seen);
             next.until = Some(until);
             next.until_key = key_index;
         }
@@ -359,7 +359,7 @@ fn expiry_of_answer(
 ) -> (TimeLeft, Option<usize>) {
     let Some((key_index, _)) = condition.keys.iter().find(|(_, asked)| *asked != KeyIs::Absent)
     else {
-        return first_expiry(seen);
+        return first_key_expiry(seen);
     };
     let time_left = seen.keys[*key_index].time_left;
     let Some(left) = own_time_left(&readings[*key_index], seen) else {
@@ -461,7 +461,7 @@ fn own_time_left(reading: &Reading, seen: &Observation) -> Option<u64> {
 }
 
 /// The expiry of the first Redis key that exists, and that key's index.
-fn first_expiry(seen: &Observation) -> (TimeLeft, Option<usize>) {
+fn first_key_expiry(seen: &Observation) -> (TimeLeft, Option<usize>) {
     for (key_index, key) in seen.keys.iter().enumerate() {
         if !key.content.is_absent() {
             return (key.time_left, Some(key_index));

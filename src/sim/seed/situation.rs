@@ -108,14 +108,14 @@ impl Distribution {
         for schema in schemas {
             ailments.push(SICK.into_iter().filter(|situation| situation.fits(schema)).collect());
         }
-        let some_are_seen = schemas.iter().any(|schema| schema.has_prefix());
+        let some_are_seen = schemas.iter().any(|schema| schema.has_fixed_prefix());
         let mut open: VecDeque<_> = SICK.into();
         let mut first = HashMap::new();
         // The first record has no problem, unless it is the only one.
         let mut number = u64::from(count > 1);
         while number < count && !open.is_empty() {
             for (index, schema) in schemas.iter().enumerate() {
-                if some_are_seen && !schema.has_prefix() {
+                if some_are_seen && !schema.has_fixed_prefix() {
                     if let Some(situation) = pick(&ailments[index], index) {
                         first.entry((index, number)).or_insert(situation);
                     }

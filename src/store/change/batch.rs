@@ -314,9 +314,9 @@ impl<'a> Batch<'a> {
         let mut left_alone = self.left_out.clone();
         for asked in &self.asked {
             let outcome = self.outcomes[asked.index];
-            // The backup keeps records that may be gone.
-            let may_be_gone = outcome.is_done() || outcome == Outcome::Unknown;
-            if asked.is_backed_up() && !may_be_gone {
+            // The backup keeps records that this run removed, or may have removed.
+            let may_be_done = outcome.is_done() || outcome == Outcome::Unknown;
+            if asked.is_backed_up() && !may_be_done {
                 left_alone.push(asked.change.redis_key());
             }
         }

@@ -69,8 +69,7 @@ pub enum GuardedOutcome {
 
 impl Writer {
     /// Makes a call of a service if the whole record is still as it was seen; with a lock, if one
-    /// is to be taken for the call. `hashes` are the Redis keys whose fields are read, by their
-    /// indexes in the record.
+    /// is to be taken for the call. The fields of the Redis keys in `hash_key_indexes` are read.
     ///
     /// # Errors
     /// Why the call was not made.
@@ -79,7 +78,7 @@ impl Writer {
         seen: &Observation,
         step_lock: Option<&StepLock>,
         call: Words,
-        hashes: &[usize],
+        hash_key_indexes: &[usize],
     ) -> Result<GuardedOutcome, StoreError> {
         let mut commands = Vec::new();
         if let Some(step_lock) = step_lock {
@@ -87,7 +86,7 @@ impl Writer {
             commands.extend(set_words(redis_key, &step_lock.value, Some(step_lock.ttl_ms)));
         }
         commands.push(call);
-        self.execute_guarded(seen, commands, hashes).await
+        self.execute_guarded(seen, commands, hash_key_indexes).await
     }
 
     /// Executes commands in one transaction if the record is still as it was seen. The outcome
@@ -99,12 +98,12 @@ impl Writer {
         &self,
         seen: &Observation,
         commands: Vec<Words>,
-        hashes: &[usize],
+        hash_key_indexes: &[usize],
     ) -> Result<GuardedOutcome, StoreError> {
         let mut attempt = GuardedAttempt {
             seen,
             commands,
-            hashes,
+            hash_key_indexes,
             server: self.name(),
             outcome: GuardedOutcome::ChangedMeanwhile,
             connection: None,
@@ -132,7 +131,7 @@ impl Writer {
 struct GuardedAttempt<'a> {
     seen: &'a Observation,
     commands: Vec<Words>,
-    hashes: &'a [usize],
+    hash_key_indexes: &'a [usize],
     /// The server before the attempt, for people.
     server: String,
     outcome: GuardedOutcome,
@@ -214,7 +213,8 @@ impl<'a> GuardedAttempt<'a> {
         let mut connection = Connection::dial(&route.node).await?;
         // This is asked before MULTI, because an unknown command would abort the transaction.
         let identity =
-            IdentityCommands::for_node(&client, &mut connection, self.seen, self.hashes).await?;
+            IdentityCommands::for_node(&client, &mut connection, self.seen, self.hash_key_indexes)
+                .await?;
 
         send_asking(&mut connection, route).await?;
         let mut watch: Vec<&[u8]> = vec![b"WATCH"];
@@ -290,8 +290,8 @@ impl<'a> GuardedAttempt<'a> {
 /// The node that serves all of a record's Redis keys.
 ///
 /// # Errors
-/// No single node serves them all: a cluster stores the keys in two slots, and a transaction cannot
-/// reach both.
+/// A cluster stores the keys in several slots, and a transaction stays in one slot. Or the cluster
+/// cannot be asked for the node.
 async fn node_of(writer: &Writer, keys: &[&[u8]]) -> Result<Target, StoreError> {
     let client = writer.client();
     let node = client.master_of(keys[0]).await?;

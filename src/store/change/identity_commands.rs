@@ -22,7 +22,7 @@ pub(super) struct IdentityCommands<'a> {
     /// Without PEXPIRETIME, TIME is sent right after PTTL.
     expiry: ExpiryCommand,
     /// The Redis keys whose fields are read, by their indexes in the record.
-    hashes: &'a [usize],
+    hash_key_indexes: &'a [usize],
 }
 
 /// Sends ASKING to a node that is only importing the record's slot. It holds for the next command.
@@ -48,7 +48,7 @@ impl<'a> IdentityCommands<'a> {
         client: &'a Client,
         connection: &mut Connection,
         seen: &'a Observation,
-        hashes: &'a [usize],
+        hash_key_indexes: &'a [usize],
     ) -> Result<Self, StoreError> {
         // Tried on each node, because nodes of a cluster may run different versions.
         let tried = match connection.call(&pack(["PEXPIRETIME", TRIED])).await? {
@@ -60,7 +60,7 @@ impl<'a> IdentityCommands<'a> {
         } else {
             ExpiryCommand::Pttl
         };
-        Ok(Self { client, seen, expiry, hashes })
+        Ok(Self { client, seen, expiry, hash_key_indexes })
     }
 
     /// The commands for all Redis keys of the record.
@@ -195,7 +195,7 @@ impl<'a> IdentityCommands<'a> {
     }
 
     fn is_hash(&self, index: usize) -> bool {
-        self.hashes.contains(&index)
+        self.hash_key_indexes.contains(&index)
     }
 
     /// True for a value that is not a string: its DUMP shows whether it changed.

@@ -92,13 +92,13 @@ impl Writer {
             commands.extend(prior.command(key));
         }
         // The fields of a hash identify it for the next undo, whatever order they come back in.
-        let mut hashes = Vec::new();
+        let mut hash_key_indexes = Vec::new();
         for (index, key) in now.keys.iter().enumerate() {
             if matches!(key.content, Content::Hash(_)) {
-                hashes.push(index);
+                hash_key_indexes.push(index);
             }
         }
-        self.execute_guarded(now, commands, &hashes).await
+        self.execute_guarded(now, commands, &hash_key_indexes).await
     }
 
     /// Restores the record before a call, if the record is still as the call left it. Only strings

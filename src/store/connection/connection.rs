@@ -65,7 +65,8 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Connects to a server that may be changed, and logs in. Requests are sent unmodified.
+    /// Connects to a server that may be changed, and logs in. Then it sends each request as
+    /// the caller packed it, and adds none.
     ///
     /// # Errors
     /// The server is unreachable, times out, refuses the log-in, or has no room for another client.

@@ -1,8 +1,7 @@
 //! Scans the keyspace of every node page by page, and returns the candidates with the parts of
-//! their values that were read.
+//! their values that were read, or the records that these decode to.
 //!
-//! Commands use [`crate::scan::Scan`], which decodes and selects the records, and reports how the
-//! scan ended.
+//! Commands use [`crate::scan::Scan`], which selects the records, and reports how the scan ended.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -482,7 +481,7 @@ impl KeyspaceScan {
         }
         self.iterated += page.iterated as u64;
         self.returned += page.returned as u64;
-        self.wait_after(page.read);
+        self.wait_after(page.new_keys);
         Ok(Some(page))
     }
 

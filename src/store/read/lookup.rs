@@ -1,6 +1,6 @@
 //! Looks up the records that a KEY names. One round trip reads all Redis keys that the schemas
-//! would use for it. Values whose beginning does not decide, and a KEY without a record, take more
-//! round trips.
+//! would use for it. More round trips are needed for members, for values whose beginning does not
+//! decide, for expiries beyond Lua's numbers, and for a KEY without a record.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -27,8 +27,7 @@ pub struct Lookup {
     pub first_read: ReadLimit,
     /// The limits that findings compare with.
     pub thresholds: Thresholds,
-    /// True to also find stored results, and not only locks, that less specific schemas read at a
-    /// Redis key, besides the records of its own schemas.
+    /// True to find results of less specific schemas, too. Their locks are always found.
     pub includes_less_specific_results: bool,
 }
 
@@ -56,7 +55,7 @@ impl LookupResult {
     /// The names of the records that the KEY may mean, if there are several. A command that changes
     /// records must not choose one.
     pub fn several(&self) -> Option<Vec<RecordName>> {
-        let own = self.records.iter().filter(|record| !record.author.is_unrecognised());
+        let own = self.records.iter().filter(|record| !record.author.is_foreign());
         let names = name::of_each(own);
         if names.len() > 1 { Some(names) } else { None }
     }
@@ -121,6 +120,7 @@ impl Lookup {
         let mut member_indexes = Vec::new();
         for (index, key) in keys.into_iter().enumerate() {
             let meanings = key.meanings(catalog, reader.db());
+            // Set elements or hash fields that are records themselves.
             for member in locate::members_for(catalog, &meanings) {
                 members.push(member);
                 member_indexes.push(index);

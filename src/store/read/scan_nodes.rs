@@ -233,7 +233,7 @@ impl Nodes {
             return None;
         }
         let names: Vec<Vec<u8>> = self.names.drain(..PAGE.min(self.names.len())).collect();
-        let mut page = ScanPage { read: names.len(), ..ScanPage::default() };
+        let mut page = ScanPage { new_keys: names.len(), ..ScanPage::default() };
         for name in &names {
             let Some(candidate) = locate::for_redis_key(catalog, name) else { continue };
             if locate::is_wanted(catalog, &candidate.0, &wanted) && !self.returned.has(&candidate.0)

@@ -40,7 +40,7 @@ pub(in crate::store) struct ScanPage {
     pub(in crate::store) iterated: usize,
     /// The Redis keys in the reply of SCAN that no earlier page of the node contained. `--rate`
     /// limits their number per second.
-    pub(in crate::store) read: usize,
+    pub(in crate::store) new_keys: usize,
     /// How many Redis keys count as returned. These are the same, or only those of new records if a
     /// cluster moved slots, and its nodes are read again.
     pub(in crate::store) returned: usize,
@@ -189,7 +189,7 @@ impl NodePages {
             in_flight;
         let mut page = ScanPage {
             iterated,
-            read: keys.returned,
+            new_keys: keys.returned,
             returned: keys.returned,
             found: Vec::with_capacity(keys.candidates.len()),
             elsewhere,

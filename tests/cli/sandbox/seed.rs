@@ -101,7 +101,7 @@ async fn codes(count: u64) -> BTreeSet<FindingCode> {
         let Some((candidate, _)) = locate::for_redis_key(&catalog, &entry.redis_key) else {
             continue;
         };
-        if candidate.schemas.iter().any(|schema| !schema.has_prefix()) {
+        if candidate.schemas.iter().any(|schema| !schema.has_fixed_prefix()) {
             continue;
         }
         let seen = reader

@@ -36,7 +36,7 @@ impl Conformance {
         document: Option<&Json<'_>>,
         whole: bool,
     ) -> Self {
-        if format.is_opaque() && !schema.keys[format.key_index].template.has_prefix() {
+        if format.is_opaque() && !schema.keys[format.key_index].template.has_fixed_prefix() {
             let why = "any text is of its form, and its Redis key has no fixed prefix".to_owned();
             return Self::Deviates(Deviation { why, lacks_field: false });
         }

@@ -76,8 +76,8 @@ impl Reading {
         }
     }
 
-    /// The field that the value lacks although every value of its format has it, or an expiry that
-    /// is not a time, in words.
+    /// Why, in words: the value lacks a field that every value of its format has, or its expiry is
+    /// not a time. `None` if neither is so.
     pub fn lacks_field(&self) -> Option<&str> {
         let value = self.decoded()?;
         value.conformance.lacks_field().or(value.unclear_expiry.as_deref())

@@ -13,7 +13,7 @@ use crate::domain::schema::{Decoder, Decoding, Encoding, ValueFormat};
 pub(super) type DecodedBytes<'a> = (&'a Decoding, Result<Plain<'a>, String>);
 
 /// Undoes the codecs of each decoding among these formats, once each.
-pub(super) fn undone<'a>(
+pub(super) fn without_codecs<'a>(
     formats: impl Iterator<Item = &'a ValueFormat>,
     head: &'a [u8],
     whole: bool,

@@ -38,7 +38,7 @@ fn a_prefix_and_a_hash_tag_are_literal_as_they_are_written() {
     ] {
         let template = KeyTemplate::parse(text, prefix).unwrap();
         assert_eq!(template.redis_key(b"a"), redis_key.as_bytes());
-        assert!(template.has_prefix(), "{text}");
+        assert!(template.has_fixed_prefix(), "{text}");
     }
     let in_front = parse("idem:{key}").behind("{shop}:");
     assert_eq!(in_front, KeyTemplate::parse("{prefix}idem:{key}", "{shop}:").unwrap());
@@ -92,7 +92,7 @@ fn ignored_and_fixed_redis_keys() {
     assert_eq!(key(&template, "eu:pay#a").as_deref(), Some("a"));
     assert_eq!(key(&template, "eu:pay#a:lock"), None);
     let fixed = parse("billing:lock");
-    assert!(fixed.is_fixed() && fixed.has_prefix());
+    assert!(fixed.is_fixed() && fixed.has_fixed_prefix());
     assert_eq!(key(&fixed, "billing:lock").as_deref(), Some("billing:lock"));
     assert_eq!(key(&fixed, "billing:lock2"), None);
 }
