@@ -91,7 +91,7 @@ impl Schema {
             Some(Placeholder::ResultValue) => self.result_key_index(),
             _ => return false,
         };
-        self.hashes().contains(&key_index)
+        self.hash_key_indexes().contains(&key_index)
     }
 
     /// True if a reply of begin depends on a part of the record.
