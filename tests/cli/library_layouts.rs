@@ -273,7 +273,7 @@ fn a_response_is_not_created_without_the_part_of_its_fingerprint() {
         \"{fingerprint}\"]\nreplies = [{ word = \"OK\", means = \"next\" }]\n[[complete.call]]";
     let stores = PARTS.replacen("[[complete.call]]", stores, 1);
     server.describe("kept", &[("schema.toml", &stores)]);
-    complete(&server, &["--create"]).exits(2).says("without the request's --fingerprint");
+    complete(&server, &["--create"]).exits(2).says("which is needed as --fingerprint");
     assert_eq!(server.size(), 0);
     let run = complete(&server, &["--create", "--fingerprint", "h-1"]).exits(0);
     run.says("Tested with the service's scripts");
