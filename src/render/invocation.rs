@@ -215,7 +215,8 @@ impl Invocation {
         let mut line = vec!["idemctl"];
         line.extend(self.server.iter().map(String::as_str));
         line.push(subcommand);
-        if knows != Knows::Server {
+        // Lines about the schemas of this run have their options already.
+        if knows != Knows::Server && !words.contains("--schema-dir") {
             line.extend(self.schema_dir.iter().map(String::as_str));
         }
         if knows == Knows::Prefix {

@@ -270,9 +270,12 @@ pub fn own_expiry(record: &Record) -> Option<String> {
             "at the time in the value ({field}), but idemctl cannot read the server's time"
         ));
     };
+    let is_decided = record.next_request.answer != Answer::Unknown;
     let then = match rule.past {
         PastExpiry::Absent => "the next request treats the record as absent",
-        PastExpiry::Reclaimable => "the next request takes the key over",
+        PastExpiry::Reclaimable if is_decided => "the next request takes the key over",
+        // Another Redis key decides as well.
+        PastExpiry::Reclaimable => "the next request may take the key over",
     };
     Some(match value.past_expiry {
         Some(_) => format!("{} ago: {then} ({field}; {whose})", duration::short(now - at)),

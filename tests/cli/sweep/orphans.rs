@@ -144,18 +144,24 @@ fn the_line_that_lists_the_locks_of_a_preview_has_its_filters() {
         server.put(&format!("idempotency:b-{number}"), PENDING);
         server.put(&format!("idem:a-{number}"), LOCK);
     }
-    let words = ["sweep", "--orphaned", "--dry-run", "--match", "a-*", "--schema", "go-middleware"];
-    let run = server.idemctl(&words).exits(0);
-    let (_, from_line) = run.stderr.split_once("hint: `idemctl ").unwrap();
-    let (line, _) = from_line.split_once("` lists all of these locks").unwrap();
-    let mut words = shlex::split(line).unwrap();
-    words.extend(["-o".to_owned(), "name".to_owned()]);
-    let words: Vec<_> = words.iter().map(String::as_str).collect();
-    let listed = server.unnamed(&words).exits(0);
-    let mut listed: Vec<_> = listed.text().lines().map(str::to_owned).collect();
-    listed.sort_unstable();
+    let folder = server.folder().join("own");
+    std::fs::create_dir(&folder).unwrap();
+    let in_folder = ["--schema-dir", folder.to_str().unwrap()];
     let expected: Vec<_> = (0..6).map(|number| format!("go-middleware/\"a-{number}\"")).collect();
-    assert_eq!(listed, expected, "{line}");
+    for more in [&[][..], &in_folder] {
+        let sweep = ["sweep", "--orphaned", "--dry-run", "--match", "a-*"];
+        let words = [&sweep[..], &["--schema", "go-middleware"], more].concat();
+        let run = server.idemctl(&words).exits(0);
+        let (_, from_line) = run.stderr.split_once("hint: `idemctl ").unwrap();
+        let (line, _) = from_line.split_once("` lists all of these locks").unwrap();
+        let mut words = shlex::split(line).unwrap();
+        words.extend(["-o".to_owned(), "name".to_owned()]);
+        let words: Vec<_> = words.iter().map(String::as_str).collect();
+        let listed = server.unnamed(&words).exits(0);
+        let mut listed: Vec<_> = listed.text().lines().map(str::to_owned).collect();
+        listed.sort_unstable();
+        assert_eq!(listed, expected, "{line}");
+    }
 }
 
 #[test]
