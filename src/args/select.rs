@@ -218,8 +218,9 @@ impl FilterArgs {
     }
 }
 
-/// Notes which of the named schemas do not describe a field of a filter: none of their records is
-/// selected, whatever the service stores.
+/// Notes which schemas do not describe a field of a filter: none of their records is selected,
+/// whatever the service stores. Of the schemas that nobody named, only those of the operator's own
+/// folders count, because most of the others are not in use.
 ///
 /// # Errors
 /// Usage: no schema describes the field. An empty result would say that there are no such records.
@@ -231,14 +232,19 @@ fn check_fields(
     let schemas = catalog.scanned();
     for (option, field) in selection.field_options() {
         let mut without = Vec::new();
+        let mut to_note = Vec::new();
         for schema in &schemas {
-            if !schema.describes(field) && !without.contains(&schema.name) {
-                without.push(schema.name.clone());
+            if schema.describes(field) || without.contains(&schema.name) {
+                continue;
+            }
+            without.push(schema.name.clone());
+            if catalog.names_schemas() || !schema.is_built_in() {
+                to_note.push(schema.name.clone());
             }
         }
         let has_field = schemas.iter().any(|schema| schema.describes(field));
-        let names = without.join(", ");
         if !has_field && !schemas.is_empty() {
+            let names = without.join(", ");
             let have = if without.len() == 1 {
                 format!("schema {names} has")
             } else {
@@ -252,9 +258,10 @@ fn check_fields(
                 {option} out"
             )));
         }
-        if catalog.names_schemas() && !without.is_empty() {
+        if !to_note.is_empty() {
             session.ui.note(&format!(
-                "{option} selects no record of {names}, whose schema has no field `{field}`"
+                "{option} selects no record of {}, whose schema has no field `{field}`",
+                to_note.join(", ")
             ));
         }
     }

@@ -145,7 +145,7 @@ fn the_line_that_lists_the_locks_of_a_preview_has_its_filters() {
         server.put(&format!("idem:a-{number}"), LOCK);
     }
     let folder = server.folder().join("own");
-    std::fs::create_dir(&folder).unwrap();
+    fs::create_dir(&folder).unwrap();
     let in_folder = ["--schema-dir", folder.to_str().unwrap()];
     let expected: Vec<_> = (0..6).map(|number| format!("go-middleware/\"a-{number}\"")).collect();
     for more in [&[][..], &in_folder] {
