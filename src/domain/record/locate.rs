@@ -332,7 +332,7 @@ pub fn for_redis_key(catalog: &Catalog, redis_key: &[u8]) -> Option<(Candidate, 
     Some((Candidate { key, redis_keys, schemas, is_most_specific: true }, first.key_index))
 }
 
-/// Like [`records`], for a caller that keeps the observation.
+/// Like `records`, for a caller that keeps the observation.
 pub fn records_of_copy(
     catalog: &Catalog,
     candidate: &Candidate,
