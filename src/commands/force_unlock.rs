@@ -214,7 +214,7 @@ fn explain(
         }
         _ => ("", "may execute twice"),
     };
-    // The value at the result's own Redis key is no lock, even if its format is unknown.
+    // The value at the Redis key of the result is not a lock, even if its format is unknown.
     let what =
         if key_index == record.schema.lock_key_index() { "the lock" } else { "the Redis key" };
     session.ui.status(&format!("This removes {what} {redis_key}.{then}"));

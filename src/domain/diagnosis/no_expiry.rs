@@ -18,7 +18,7 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
             ""
         }
         State::InProgress => match input.record.next_request.answer {
-            // The next request takes the lock over, so that it blocks nobody.
+            // The next request takes the lock over, so that it rejects no request.
             Answer::Execute => return None,
             Answer::Fail => ", so every retry fails indefinitely",
             Answer::Conflict | Answer::Replay => ", so every retry is rejected indefinitely",
