@@ -14,7 +14,9 @@ use crate::domain::history::{OUTCOME_UNKNOWN, PARTIAL};
 use crate::domain::manual_step;
 use crate::domain::record::{Identity, Observation, Record, age, locate};
 use crate::domain::schema::{Meaning, State, Step, TtlOf};
-use crate::domain::step::{CallSender, ExecutedStep, StepCall, StepInputs, StepReply, execute};
+use crate::domain::step::{
+    CallSender, ExecutedStep, NextRequest, StepCall, StepInputs, StepReply, UnknownAnswer, execute,
+};
 use crate::exit::{CommandError, Exit};
 use crate::interrupt::Interrupt;
 use crate::render::change::{StepOutcome, StepReport};
@@ -258,7 +260,13 @@ impl ManualStep<'_> {
             let why = CommandError::new(Exit::No, "the step did not store");
             return Err(self.in_between(why.into(), &calls, Some(left)));
         }
-        let now = self.record_of(calls.seen);
+        let mut now = self.record_of(calls.seen);
+        if self.report.name == "begin" && !Identity::of(&record.seen).differs(&now.seen) {
+            let changes_others = !self.keys_beside_record(last + 1).is_empty();
+            if manual_step::is_disproved(&now, means, changes_others) {
+                now.next_request = NextRequest::unknown(Some(UnknownAnswer::RepliedOtherwise));
+            }
+        }
         Ok(StepOutcome { means, reply: Some(reply), now, calls: last + 1 })
     }
 

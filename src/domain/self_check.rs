@@ -168,6 +168,7 @@ fn reads_as(
         Reading::Unreadable(why) | Reading::Unrecognised { why, .. } => {
             format!("unreadable ({why})")
         }
+        Reading::EmptyText => "an empty text".to_owned(),
         Reading::Absent | Reading::Undecided | Reading::WrongType(_) => "unreadable".to_owned(),
     };
     let message =

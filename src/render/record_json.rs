@@ -175,6 +175,9 @@ struct NextRequestJson<'a> {
     /// empty one, too.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     only_without_fingerprint: bool,
+    /// Redis keys outside the record that decide as well, and that idemctl does not read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    also_depends_on: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -246,12 +249,19 @@ impl<'a> RecordJson<'a> {
                 client: next.client.as_deref(),
                 unknown_because: next.unknown_because.as_ref().map(UnknownAnswer::as_str),
                 only_without_fingerprint: next.only_without_fingerprint,
+                also_depends_on: also_depends_on(record),
             },
             findings: record.findings.iter().map(FindingJson::new).collect(),
             own_expiry: OwnExpiry::of(record),
             ends_in_ms: ends_in_ms(record),
         }
     }
+}
+
+/// The Redis keys outside the record on which the predicted answer depends, too.
+fn also_depends_on(record: &Record) -> Vec<String> {
+    let redis_keys = record.also_depends_on();
+    redis_keys.iter().map(|redis_key| text(redis_key).to_string()).collect()
 }
 
 /// The time that a record has left whose value contains an expiry; `None` for any other.

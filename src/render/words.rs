@@ -98,6 +98,24 @@ pub fn bytes(count: u64) -> String {
 
 /// The prediction for the next request: the first word of the sentence, and the rest.
 pub fn next_request(record: &Record) -> (&'static str, String) {
+    let (word, rest) = predicted_answer(record);
+    (word, rest + &outside(record))
+}
+
+/// What is said of Redis keys outside the record on which the answer depends, too.
+fn outside(record: &Record) -> String {
+    let mut names = Vec::new();
+    for redis_key in record.also_depends_on() {
+        names.push(escape::text(&redis_key).to_string());
+    }
+    if names.is_empty() {
+        return String::new();
+    }
+    let names = list(&names, "and");
+    format!("; this also depends on {names}, which idemctl does not read")
+}
+
+fn predicted_answer(record: &Record) -> (&'static str, String) {
     let next = &record.next_request;
     let told = match &next.client {
         Some(client) => format!(" ({client})"),

@@ -7,7 +7,7 @@ use crate::domain::record::{
 use crate::domain::schema::{Meaning, Schema, Step};
 use crate::domain::self_check::{headers, sample_body};
 use crate::domain::step::next_request::{
-    has_unpredicted_answers, predict_reply, why_field_is_lacking,
+    fails_without_prediction, predict_reply, why_field_is_lacking,
 };
 use crate::domain::step::{ExecutedStep, StepInputs, StepReply, execute};
 use crate::sim::service::{server_ms, set_content, words};
@@ -319,7 +319,7 @@ impl Trial<'_> {
                 Prediction::Unknown
             }
             Some((reply, _)) => Prediction::Of(Some(reply.means)),
-            None if self.name == "begin" && !has_unpredicted_answers(self.step) => {
+            None if self.name == "begin" && fails_without_prediction(self.step, &readings) => {
                 Prediction::Of(Some(Meaning::Fail))
             }
             None => Prediction::Of(None),

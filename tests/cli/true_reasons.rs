@@ -329,3 +329,112 @@ fn a_hash_in_argv_is_as_many_words_as_it_has() {
     let run = server.idemctl(&["schema", "check", "hashed"]);
     run.shows("the call sends ARGV[1], which the script never uses");
 }
+
+const LOCK_OUTSIDE: &str = r#"
+format = 2
+name = "outside"
+keys = { record = "outside:{key}" }
+ttl = { lock = "none", result = "24h" }
+
+[[value]]
+name = "done"
+opaque = true
+state = "completed"
+
+[[begin.call]]
+command = ["GET", "{record}"]
+replies = [
+  { nil = true, means = "next" },
+  { text = true, means = "replay", when = { record = "done" } },
+]
+
+[[begin.call]]
+command = ["SADD", "running", "{key}"]
+replies = [
+  { integer = 1, means = "acquired", when = { record = "absent" } },
+  { integer = 0, means = "conflict" },
+]
+"#;
+
+/// Rule: a begin whose reply contradicts the schema's prediction, or that takes a lock outside the
+/// record, says that the next answer is unknown. Revert: without `is_disproved`, the next request is
+/// said to execute right after it got a conflict.
+#[test]
+fn a_reply_that_contradicts_the_prediction_makes_the_next_answer_unknown() {
+    let server = Server::start();
+    server.describe("outside", &[("schema.toml", LOCK_OUTSIDE)]);
+    let why = "the next request gets a reply that is unknown, because the begin step has just \
+               replied otherwise than the schema predicts for this record";
+    step(&server, &["begin", "k"], "outside").says("acquired").says(why);
+    let refused = step(&server, &["begin", "k"], "outside").exits(1);
+    refused.says("conflict; the record is unchanged").says(why);
+    let json = step(&server, &["begin", "k", "-o", "json"], "outside").json();
+    assert_eq!(json["now"]["next_request"]["answer"], "unknown", "{json}");
+    // A result in the record decides before that lock.
+    server.set("outside:k", "x", 60_000);
+    step(&server, &["begin", "k"], "outside")
+        .exits(1)
+        .says("Read back: the next request gets a replay");
+}
+
+const TWO_READS: &str = r#"
+format = 2
+name = "reads"
+keys = { lock = "lock:{key}", result = "reads:{key}" }
+ttl = { lock = "5m", result = "24h" }
+
+[[value]]
+name = "held"
+at = "lock"
+opaque = true
+state = "in-progress"
+
+[[value]]
+name = "done"
+at = "result"
+where = { "/state" = "done" }
+state = "completed"
+fields = { body = "/body" }
+
+[[value]]
+name = "failed"
+at = "result"
+where = { "/state" = "failed" }
+state = "failed"
+
+[[begin.call]]
+command = ["GET", "{result}"]
+replies = [
+  { nil = true, means = "next" },
+  { value = "done", means = "replay" },
+]
+
+[[begin.call]]
+command = ["SET", "{lock}", "1", "NX", "PX", "300000"]
+replies = [
+  { word = "OK", means = "acquired", when = { lock = "absent" } },
+  { nil = true, means = "conflict", when = { lock = "present" } },
+]
+"#;
+
+/// Rule: if begin reads a value for which the schema lists no reply, nothing is predicted: neither by
+/// the next call, to which the service may not come, nor a failure. Revert: without `may_lead_on`, the
+/// second call predicts that the request executes, and the hash a failure for ever.
+#[test]
+fn a_value_that_no_listed_reply_is_for_predicts_nothing() {
+    let server = Server::start();
+    server.describe("reads", &[("schema.toml", TWO_READS)]);
+    let unknown = "because the schema does not say what the begin step replies in this state";
+    for text in [r#"{"a":1}"#, "zzz", r#"{"state":"failed"}"#] {
+        server.set("reads:k", text, 60_000);
+        server.idemctl(&["inspect", "k", "--schema", "reads"]).shows(unknown);
+        let begun = step(&server, &["begin", "k"], "reads").exits(1);
+        begun.says("its schema does not list this reply").says(unknown);
+    }
+    server.set("reads:k", r#"{"state":"done","body":1}"#, 60_000);
+    server.idemctl(&["inspect", "k", "--schema", "reads"]).shows("replay");
+    let _: i64 = server.send(&[b"DEL", b"reads:k"]);
+    let _: i64 = server.send(&[b"HSET", b"reads:k", b"a", b"1"]);
+    // Redis itself refuses to read another type.
+    server.idemctl(&["inspect", "k", "--schema", "reads"]).shows("fails indefinitely");
+}

@@ -6,10 +6,11 @@ use crate::domain::record::{
 };
 use crate::domain::schema::value_template::Placeholder;
 use crate::domain::schema::{Action, Meaning, NO_TTL, OnFailure, State, Step};
-use crate::domain::step::StepInputs;
 use crate::domain::step::next_request::{
-    compares_itself, has_unpredicted_answers, possible_meaning, predict_reply, why_field_is_lacking,
+    compares_itself, fails_without_prediction, possible_meaning, predict_reply,
+    why_field_is_lacking,
 };
+use crate::domain::step::{Answer, StepInputs};
 
 /// The begin step's reply to a request with this hash of its payload; `None` if the schema has no
 /// condition that holds in this state.
@@ -28,8 +29,29 @@ pub(crate) fn predict_begin(record: &Record, fingerprint: &str) -> Option<Meanin
         return None;
     }
     match possible_meaning(begin, &record.readings, other_payload) {
-        None if has_unpredicted_answers(begin) => None,
+        None if !fails_without_prediction(begin, &record.readings) => None,
         predicted => Some(predicted.unwrap_or(Meaning::Fail)),
+    }
+}
+
+/// True if a begin that left its record as it was has shown that the schema does not predict this
+/// record's answers: it replied otherwise, or took a lock outside the record. `changes_others` is
+/// true if the step may write Redis keys that are not the record's.
+pub(crate) fn is_disproved(
+    record: &Record,
+    replied: Option<Meaning>,
+    changes_others: bool,
+) -> bool {
+    let answer = record.next_request.answer;
+    match replied {
+        _ if answer == Answer::Unknown => false,
+        Some(Meaning::Acquired) => answer != Answer::Execute || changes_others,
+        Some(Meaning::Conflict) => answer != Answer::Conflict,
+        Some(Meaning::Replay) => answer != Answer::Replay,
+        // The request may have had another payload than the next one.
+        Some(Meaning::Mismatch) => answer == Answer::Execute,
+        // To an unlisted reply, the service reacts with an error.
+        _ => answer != Answer::Fail,
     }
 }
 

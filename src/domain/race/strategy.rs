@@ -143,7 +143,8 @@ fn delete_lock(schema: &Schema) -> Call {
 }
 
 fn command(words: impl Into<Vec<Template>>, replies: Vec<Reply>) -> Call {
-    Call { action: Action::Command(words.into()), replies }
+    // Nothing is predicted of these steps.
+    Call { action: Action::Command(words.into()), replies, reads: None }
 }
 
 fn redis_key(schema: &Schema, key_index: usize) -> Template {

@@ -12,7 +12,8 @@ use super::observation::{Content, KeyState, Observation, TimeLeft};
 use super::response::Response;
 use crate::domain::diagnosis::Finding;
 use crate::domain::schema::{Encoding, ExpiresAt, Schema, State, TtlOf};
-use crate::domain::step::{NextRequest, next_request};
+use crate::domain::step::next_request::{self, predict_reply};
+use crate::domain::step::{Answer, NextRequest};
 
 /// One idempotency key under one schema.
 #[derive(Debug, Clone)]
@@ -236,10 +237,31 @@ impl Record {
             Reading::Undecided
             | Reading::Unreadable(_)
             | Reading::Unrecognised { .. }
+            | Reading::EmptyText
             | Reading::WrongType(_) => {
                 self.seen.keys[self.schema.lock_key_index()].content.is_whole()
             }
         }
+    }
+
+    /// The Redis keys outside the record that begin may write before its predicted reply, so that
+    /// they decide as well. idemctl does not read them. Empty if the answer is unknown.
+    pub(crate) fn also_depends_on(&self) -> Vec<Vec<u8>> {
+        let Some(begin) = &self.schema.begin else { return Vec::new() };
+        if self.next_request.answer == Answer::Unknown {
+            return Vec::new();
+        }
+        let Some((predicted, _)) = predict_reply(begin, &self.readings, false) else {
+            return Vec::new();
+        };
+        let mut sent = 0;
+        for call in &begin.calls {
+            sent += 1;
+            if call.replies.iter().any(|reply| std::ptr::eq(reply, predicted)) {
+                break;
+            }
+        }
+        self.schema.keys_beside_record(&begin.calls[..sent], &self.key)
     }
 
     /// True if a format of the schema has an owner.
@@ -258,6 +280,7 @@ impl Record {
                 Reading::Absent
                 | Reading::Unreadable(_)
                 | Reading::Unrecognised { .. }
+                | Reading::EmptyText
                 | Reading::WrongType(_) => {}
             }
         }

@@ -162,8 +162,12 @@ impl Schema {
     /// The Redis keys that calls may write beside those of the record with this idempotency key.
     /// idemctl does not read them, and keeps no copy of them.
     pub(crate) fn keys_beside_record(&self, calls: &[Call], key: &[u8]) -> Vec<Vec<u8>> {
-        let own = self.redis_keys(key);
         let mut beside = Vec::new();
+        // Most schemas name only the record's own Redis keys. Lists ask for each record.
+        if calls.iter().flat_map(Call::written_keys).all(Template::is_redis_key) {
+            return beside;
+        }
+        let own = self.redis_keys(key);
         for call in calls {
             for word in call.written_keys() {
                 // Scripts build Redis keys from the idempotency key alone.

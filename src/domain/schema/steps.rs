@@ -29,6 +29,9 @@ pub struct Call {
     pub action: Action,
     /// The replies that the schema lists. The first entry that matches a reply counts.
     pub replies: Vec<Reply>,
+    /// The Redis key whose value the reply is, by its index: the call is a GET, HGETALL or HMGET of
+    /// it.
+    pub(crate) reads: Option<usize>,
 }
 
 impl Call {
@@ -153,6 +156,8 @@ pub enum KeyIs {
     Present,
     /// A string that matches no value format of the Redis key.
     Unreadable,
+    /// An empty string that matches no value format of the Redis key.
+    EmptyText,
     /// A value of another Redis type.
     WrongType,
     /// A value whose contained expiry has passed, and which the next request replaces.
@@ -172,6 +177,7 @@ impl KeyIs {
             "absent" => Some(Self::Absent),
             "present" => Some(Self::Present),
             "unreadable" => Some(Self::Unreadable),
+            "empty-text" => Some(Self::EmptyText),
             "wrong-type" => Some(Self::WrongType),
             RECLAIMABLE => Some(Self::Reclaimable),
             _ => None,

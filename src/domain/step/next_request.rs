@@ -5,7 +5,7 @@ use strum::IntoStaticStr;
 
 use crate::domain::as_str::as_str;
 use crate::domain::record::{Observation, Reading, TimeLeft, ValueField};
-use crate::domain::schema::{Condition, KeyIs, Meaning, Reply, Schema, Step};
+use crate::domain::schema::{Call, Condition, KeyIs, Meaning, Reply, ReplyPattern, Schema, Step};
 
 /// The predicted answer to the next request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +30,21 @@ pub struct NextRequest {
     pub only_without_fingerprint: bool,
 }
 
+impl NextRequest {
+    /// An answer that is not known, and why, if the schema describes the begin step.
+    pub(crate) fn unknown(because: Option<UnknownAnswer>) -> Self {
+        Self {
+            answer: Answer::Unknown,
+            until: None,
+            until_key: None,
+            then: None,
+            client: None,
+            unknown_because: because,
+            only_without_fingerprint: false,
+        }
+    }
+}
+
 /// Why the answer to a record's next request is unknown although the schema describes the begin
 /// step.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,6 +55,8 @@ pub enum UnknownAnswer {
     NoServerTime,
     /// The part of the record that holds the fingerprint is absent, in words.
     NoFingerprint(String),
+    /// The begin step was sent, and replied otherwise than the schema predicts for this record.
+    RepliedOtherwise,
 }
 
 impl UnknownAnswer {
@@ -50,6 +67,10 @@ impl UnknownAnswer {
             Self::NoServerTime => {
                 "the value contains an expiry, but idemctl cannot read the server's time; the user \
                 needs the permission for TIME (+time)"
+            }
+            Self::RepliedOtherwise => {
+                "the begin step has just replied otherwise than the schema predicts for this \
+                record, so something outside the record decides"
             }
         }
     }
@@ -79,19 +100,11 @@ as_str!(Answer);
 /// in this state of the Redis keys. If no condition holds, the service fails, unless the schema
 /// lists a reply without a condition.
 pub fn of(schema: &Schema, readings: &[Reading], seen: &Observation) -> NextRequest {
-    let mut next = NextRequest {
-        answer: Answer::Unknown,
-        until: None,
-        until_key: None,
-        then: None,
-        client: None,
-        unknown_because: None,
-        only_without_fingerprint: false,
-    };
+    let mut next = NextRequest::unknown(None);
     let Some(begin) = &schema.begin else { return next };
     // The next request is assumed to be a retry with the same payload.
     let predicted = predict_reply(begin, readings, false);
-    next.answer = answer_of(begin, predicted);
+    next.answer = answer_of(begin, predicted, readings);
     if let Some((_, condition)) = predicted
         && let Some(why) = why_field_is_lacking(condition, readings)
     {
@@ -218,7 +231,7 @@ fn depends_on_time(
     }
     possible.iter().any(|readings| {
         let predicted = predict_reply(begin, readings, false);
-        answer_of(begin, predicted) != answer
+        answer_of(begin, predicted, readings) != answer
     })
 }
 
@@ -263,9 +276,13 @@ pub(crate) fn compares_itself(begin: &Step) -> bool {
 }
 
 /// The answer that a predicted reply of begin gives.
-fn answer_of(begin: &Step, predicted: Option<(&Reply, &Condition)>) -> Answer {
+fn answer_of(
+    begin: &Step,
+    predicted: Option<(&Reply, &Condition)>,
+    readings: &[Reading],
+) -> Answer {
     match predicted {
-        None if has_unpredicted_answers(begin) => Answer::Unknown,
+        None if !fails_without_prediction(begin, readings) => Answer::Unknown,
         None => Answer::Fail,
         Some((reply, _)) => match reply.means {
             Meaning::Acquired => Answer::Execute,
@@ -276,13 +293,62 @@ fn answer_of(begin: &Step, predicted: Option<(&Reply, &Condition)>) -> Answer {
     }
 }
 
-/// True if begin has an answer to a request that the schema lists without a condition.
-pub(crate) fn has_unpredicted_answers(begin: &Step) -> bool {
-    begin.calls.iter().flat_map(|call| &call.replies).any(|reply| {
+/// True if begin fails in a state in which no condition of it holds. Otherwise the answer is not
+/// known: the schema lists an answer without a condition, or says nothing of the value that a call
+/// reads.
+pub(crate) fn fails_without_prediction(begin: &Step, readings: &[Reading]) -> bool {
+    let has_unpredicted_answers = begin.calls.iter().flat_map(|call| &call.replies).any(|reply| {
         let is_answer =
             matches!(reply.means, Meaning::Acquired | Meaning::Conflict | Meaning::Replay);
         is_answer && reply.when.is_empty()
-    })
+    });
+    if has_unpredicted_answers {
+        return false;
+    }
+    for call in &begin.calls {
+        if let Some(key_index) = call.reads {
+            // Redis itself refuses to read another type.
+            if readings[key_index].is(&KeyIs::WrongType) {
+                return true;
+            }
+            if readings[key_index].mismatch().is_some() || !may_lead_on(call, readings) {
+                return false;
+            }
+        }
+        // Only such a reply leads to the next call.
+        if !call.replies.iter().any(|reply| reply.means == Meaning::Next) {
+            return true;
+        }
+    }
+    true
+}
+
+/// False if the call reads a Redis key, and the reply to what is there cannot lead to the next call:
+/// the schema lists no such reply, or one that decides. What it then means, no condition says.
+fn may_lead_on(call: &Call, readings: &[Reading]) -> bool {
+    let Some(key_index) = call.reads else { return true };
+    let reading = &readings[key_index];
+    let fitting = call.replies.iter().find(|reply| match (reading, &reply.pattern, reply.value) {
+        // Of a value that was read in part, or holds an expiry, the reply is not known.
+        (Reading::Undecided, ..) => true,
+        (Reading::Value(value), ..) if value.past_expiry.is_some() => true,
+        (Reading::Absent, pattern, _) => *pattern == ReplyPattern::Nil,
+        (Reading::WrongType(_), pattern, _) => matches!(pattern, ReplyPattern::Error(_)),
+        (_, ReplyPattern::Nil | ReplyPattern::Error(_), _) => false,
+        (reading, ReplyPattern::Word(word), None) if word.is_empty() => {
+            matches!(reading, Reading::EmptyText | Reading::Value(_))
+        }
+        (reading, _, Some(format)) => reading.decoded().is_some_and(|value| value.format == format),
+        (_, _, None) => true,
+    });
+    match (reading, fitting) {
+        (_, None) => false,
+        // Any text is this one.
+        (Reading::Unreadable(_) | Reading::Unrecognised { .. }, Some(reply)) => {
+            reply.pattern != ReplyPattern::Text || reply.means == Meaning::Next
+        }
+        (_, Some(_)) => true,
+    }
 }
 
 /// Predicts the reply of a step from the content of the Redis keys. It returns the reply and the
@@ -297,6 +363,10 @@ pub(crate) fn predict_reply<'a>(
         for reply in &call.replies {
             // The replies of the next call predict what it decides.
             if reply.means == Meaning::Next {
+                let leads_on = |condition| holds(condition, readings, other_payload);
+                if reply.when.iter().any(leads_on) {
+                    break;
+                }
                 continue;
             }
             for condition in &reply.when {
@@ -304,6 +374,10 @@ pub(crate) fn predict_reply<'a>(
                     return Some((reply, condition));
                 }
             }
+        }
+        // The service does not come to the next call with such a value.
+        if !may_lead_on(call, readings) {
+            return None;
         }
     }
     None
@@ -418,7 +492,7 @@ fn end_of_answer(
         }
         left[key_index] = reading;
         let predicted = predict_reply(begin, &left, false);
-        let mut answer = answer_of(begin, predicted);
+        let mut answer = answer_of(begin, predicted, &left);
         if absent_fingerprint(schema, begin, predicted, &left).is_some() {
             answer = Answer::Unknown;
         }

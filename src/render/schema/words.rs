@@ -358,6 +358,7 @@ pub(super) fn key_is(schema: &Schema, is: &KeyIs) -> String {
         KeyIs::Absent => "absent".to_owned(),
         KeyIs::Present => "present".to_owned(),
         KeyIs::Unreadable => "unreadable".to_owned(),
+        KeyIs::EmptyText => "empty-text".to_owned(),
         KeyIs::WrongType => "wrong-type".to_owned(),
         KeyIs::Reclaimable => "reclaimable".to_owned(),
         KeyIs::Value(case) => safe(&schema.values[*case].name),

@@ -25,9 +25,14 @@ pub enum Reading {
         /// for.
         is_cut: bool,
     },
+    /// An empty text, which none of the schema's formats is. Some services take it for nothing.
+    EmptyText,
     /// A type that the schema does not keep there: Redis's name of the type.
     WrongType(String),
 }
+
+/// Why an empty text has none of the formats.
+const EMPTY_TEXT: &str = "an empty text";
 
 impl Reading {
     /// True if a `when` condition's word holds for the Redis key.
@@ -37,6 +42,7 @@ impl Reading {
             KeyIs::Present => !self.is_absent(),
             KeyIs::Reclaimable => self.past_expiry() == Some(PastExpiry::Reclaimable),
             KeyIs::Unreadable => self.mismatch().is_some(),
+            KeyIs::EmptyText => matches!(self, Self::EmptyText),
             KeyIs::WrongType => matches!(self, Self::WrongType(_)),
             KeyIs::Value(format) => {
                 let Self::Value(decoded) = self else { return false };
@@ -62,6 +68,7 @@ impl Reading {
     pub(crate) fn mismatch(&self) -> Option<&str> {
         match self {
             Self::Unreadable(why) | Self::Unrecognised { why, .. } => Some(why),
+            Self::EmptyText => Some(EMPTY_TEXT),
             Self::Undecided => Some("its format depends on a part of the value that was not read"),
             _ => None,
         }
@@ -71,6 +78,7 @@ impl Reading {
     pub(crate) fn unrecognised_because(&self) -> Option<&str> {
         match self {
             Self::Unrecognised { why, .. } => Some(why),
+            Self::EmptyText => Some(EMPTY_TEXT),
             Self::Value(value) => value.conformance.deviation(),
             _ => None,
         }

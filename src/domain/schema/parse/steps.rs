@@ -67,7 +67,25 @@ fn resolve_call(symbols: &SymbolTable, raw: &RawCall) -> AllChecked<Call> {
             Err(wrong) => found.push(wrong),
         }
     }
-    if found.is_empty() { Ok(Call { action, replies }) } else { Err(found) }
+    if !found.is_empty() {
+        return Err(found);
+    }
+    let reads = read_key(symbols, &action);
+    Ok(Call { action, replies, reads })
+}
+
+/// The Redis key whose value a command returns, by its index. `None` for scripts and all other
+/// commands.
+fn read_key(symbols: &SymbolTable, action: &Action) -> Option<usize> {
+    let Action::Command(words) = action else { return None };
+    let name = words.first()?.display();
+    if !["GET", "HGETALL", "HMGET"].iter().any(|read| name.eq_ignore_ascii_case(read)) {
+        return None;
+    }
+    match words.get(1)?.only_place()? {
+        Placeholder::RedisKey(role) => symbols.index_of(role),
+        _ => None,
+    }
 }
 
 fn action(symbols: &SymbolTable, raw: &RawCall) -> Checked<Action> {
