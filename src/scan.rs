@@ -542,6 +542,29 @@ pub fn show_left_out(session: &mut Session, of: &Coverage, catalog: &Catalog) {
     }
 }
 
+/// Prints that a complete scan selected nothing; `none` says so, and `keys` were read.
+pub async fn show_none(
+    session: &mut Session,
+    none: &str,
+    keys: u64,
+    reader: &RecordReader,
+    server: &str,
+) {
+    let mut held = 0;
+    // The scan counts only Redis keys with names of the schemas, and the database may have others.
+    if keys == 0 {
+        held = reader.keys_on_server().await.unwrap_or(0);
+    }
+    let line = match held {
+        0 => format!("{none} among {} of {server}", words::counted(keys, "key")),
+        1 => format!("{none}; the only Redis key of {server} has no name of these schemas"),
+        _ => {
+            format!("{none}; none of the {held} Redis keys of {server} has a name of these schemas")
+        }
+    };
+    session.ui.status(&line);
+}
+
 /// Prints possible reasons why a complete scan found nothing: schemas that were left out, keys that
 /// belong to `other_schemas`, and Redis keys in other databases.
 pub async fn explain_nothing(
@@ -552,9 +575,9 @@ pub async fn explain_nothing(
 ) {
     explain_left_out(session, catalog);
     for (schema, keys) in other_schemas {
-        let belong = if *keys == 1 { "belongs" } else { "belong" };
+        let have = if *keys == 1 { "has a name" } else { "have names" };
         session.ui.hint(&format!(
-            "{} {belong} to the schema {schema}, which --schema {schema} reads",
+            "{} {have} of the schema {schema}, which --schema {schema} reads",
             words::counted(*keys, "key")
         ));
     }

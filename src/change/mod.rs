@@ -25,5 +25,6 @@ pub use self::owner::{owner_of_lock, owner_of_new_lock};
 pub use self::rate_limiter::RateLimiter;
 pub use self::stated_ttl::needs_a_stated_lock_ttl;
 pub use self::summary::{
-    exit_after, print_read_back, print_too_large, require_finished, write_report,
+    exit_after, print_read_back, print_too_large, print_unrecognised, require_finished,
+    write_report,
 };

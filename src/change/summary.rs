@@ -50,6 +50,29 @@ pub fn print_too_large(session: &mut Session, count: u64) {
     }
 }
 
+/// Prints how many records only begin as those of the schema, and will not be changed, and how many
+/// of the selected ones may be such.
+pub fn print_unrecognised(session: &mut Session, unrecognised: u64, unjudged: u64) {
+    if unrecognised > 0 {
+        let records = if unrecognised == 1 {
+            "1 more record is not changed, because its whole value matches".to_owned()
+        } else {
+            format!("{unrecognised} more records are not changed, because their whole values match")
+        };
+        session.ui.status(&format!("{records} no format of the schema."));
+    }
+    if unjudged > 0 {
+        let values = if unjudged == 1 {
+            "Only the beginning of 1 of the values was read. It is".to_owned()
+        } else {
+            format!("Only the beginnings of {unjudged} of the values were read. They are")
+        };
+        session.ui.status(&format!(
+            "{values} not changed if a whole value matches no format of the schema."
+        ));
+    }
+}
+
 /// Prints how many changes were made whose replies were lost, as reading back showed.
 pub fn print_read_back(session: &mut Session, count: u64) {
     match count {

@@ -42,14 +42,17 @@ use self::limit::LimitArgs;
 use self::rule::{ChoiceArgs, PurgeRule};
 use crate::args::{ChangeArgs, Output, ScanCountArgs, SchemaArgs, ThresholdArgs};
 use crate::change::bulk::{BulkOptions, BulkRule as _, BulkRun};
-use crate::change::{exit_after, print_read_back, print_too_large, require_finished, write_report};
+use crate::change::{
+    exit_after, print_read_back, print_too_large, print_unrecognised, require_finished,
+    write_report,
+};
 use crate::domain::change::outcome_counts::{Ended, OutcomeCounts};
 use crate::domain::select::Rate;
 use crate::domain::select::named_keys::NamedKeys;
 use crate::exit::{CommandError, Exit};
 use crate::render::change::{purge_report, record_table};
 use crate::render::{coverage, name, words};
-use crate::scan::{explain_nothing, show_coverage};
+use crate::scan::{explain_nothing, show_coverage, show_none};
 use crate::session::Session;
 
 /// Remove many records, each only if it has not changed since idemctl read it
@@ -68,7 +71,8 @@ use crate::session::Session;
 /// these. purge never removes a value in a format that the schema does not write.
 ///
 /// Exit status 3 if records were skipped because their age is only estimated, or because a value is
-/// too large to be read completely. Also 3 if a named key has no record, is ambiguous, or has
+/// too large to be read completely, or matches no format of the schema although its beginning does.
+/// Also 3 if a named key has no record, is ambiguous, or has
 /// another format; without options that filter the keys, also if it is locked.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
@@ -166,7 +170,9 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
 /// The exit code of a purge that finished without an error. It is partial if records remain that
 /// the same command would not remove either, or if it is unknown whether all records were found.
 fn exit_after_changes(args: &Args, rule: &PurgeRule, purge: &BulkRun<'_, PurgeRule>) -> Exit {
-    if !purge.outcomes.partly.is_empty() || purge.outcomes.too_large > 0 {
+    let outcomes = &purge.outcomes;
+    let left = outcomes.too_large + outcomes.unrecognised;
+    if !outcomes.partly.is_empty() || left > 0 {
         return Exit::Partial;
     }
     let has_scanned = !args.choice.keys.are_given();
@@ -217,12 +223,11 @@ async fn show(
         session.ui.warning(forbidden);
     }
     if selected.tally.total() == 0 && is_complete {
-        let none = selected.coverage.none_selected();
-        session.ui.status(&format!(
-            "{none} among {} of {}",
-            words::counted(selected.keys, "key"),
-            purge.server
-        ));
+        let mut none = selected.coverage.none_selected();
+        if selected.unrecognised > 0 {
+            none = "no records were selected";
+        }
+        show_none(session, none, selected.keys, &purge.reader, &purge.server).await;
         // A named record that was found is in this database.
         if selected.coverage.named.left_alone == 0 {
             let others = &selected.keys_of_other_schemas;
@@ -233,8 +238,14 @@ async fn show(
             session.ui.page(record_table(&selected.tally, session.ui.view()))?;
             session.ui.flush()?;
         }
-        if catalog.describe_begin(selected.tally.schemas()) {
-            session.ui.status("The next request with each of these keys executes the operation.");
+        // Without a count before, this is shown after the removal, which may have left records.
+        let done = if purge.is_counted { selected.tally.total() } else { purge.outcomes.done };
+        if done > 0 && catalog.describe_begin(selected.tally.schemas()) {
+            session.ui.status(if done < selected.tally.total() {
+                "The next request with each removed key executes the operation."
+            } else {
+                "The next request with each of these keys executes the operation."
+            });
         }
         if rule.removes_locks() {
             session.ui.status("If a worker is still running, the operation executes twice.");
@@ -245,6 +256,7 @@ async fn show(
         }
     }
     print_too_large(session, selected.too_large);
+    print_unrecognised(session, selected.unrecognised, selected.unjudged);
     show_coverage(session, &selected.coverage, catalog);
     Ok(())
 }

@@ -11,13 +11,16 @@ use clap::{ArgGroup, Args as ClapArgs};
 use self::orphans::{ActionArg, Orphans, SoughtArgs};
 use crate::args::{ChangeArgs, Output, ScanArgs, SchemaArgs, parse_duration};
 use crate::change::bulk::{BulkOptions, BulkRule as _, BulkRun};
-use crate::change::{exit_after, print_read_back, print_too_large, require_finished, write_report};
+use crate::change::{
+    exit_after, print_read_back, print_too_large, print_unrecognised, require_finished,
+    write_report,
+};
 use crate::domain::change::outcome_counts::OutcomeCounts;
 use crate::exit::{CommandError, Exit};
 use crate::owner_check::OwnerCheck;
 use crate::render::change::{orphan_table, sweep_report};
-use crate::render::{coverage, words};
-use crate::scan::{explain_nothing, show_coverage};
+use crate::render::coverage;
+use crate::scan::{explain_nothing, show_coverage, show_none};
 use crate::session::Session;
 
 /// Find locks that no worker will release, and remove them after two checks
@@ -38,7 +41,8 @@ use crate::session::Session;
 /// (`unreadable`).
 ///
 /// If the --owner-alive command ends with another status, by a signal, or not within 10s, the lock
-/// stays and sweep exits with 3. Schemas that store no owner ignore --owner-alive.
+/// stays and sweep exits with 3. It also exits with 3 if it leaves a lock whose value matches no
+/// format of the schema although its beginning does. Schemas that store no owner ignore --owner-alive.
 ///
 /// For monitoring use `idemctl check`, which changes nothing.
 #[derive(Debug, ClapArgs)]
@@ -156,16 +160,12 @@ async fn show(
     // A node that was not read may have such locks, so only a complete scan reports that none
     // exist.
     if total == 0 && selected.unreachable.is_none() {
-        let none = if selected.coverage.unproven.is_empty() {
+        let none = if selected.coverage.unproven.is_empty() && selected.unrecognised == 0 {
             "no orphaned locks"
         } else {
             "no locks were selected"
         };
-        session.ui.status(&format!(
-            "{none} among {} of {}",
-            words::counted(selected.keys, "key"),
-            sweep.server
-        ));
+        show_none(session, none, selected.keys, &sweep.reader, &sweep.server).await;
         explain_nothing(session, catalog, &sweep.reader, &selected.keys_of_other_schemas).await;
     } else if total > 0 && args.output == Output::Text {
         session.ui.page(orphan_table(&selected.tally, session.ui.view()))?;
@@ -210,6 +210,7 @@ async fn show(
         });
     }
     print_too_large(session, selected.too_large);
+    print_unrecognised(session, selected.unrecognised, selected.unjudged);
     show_coverage(session, &selected.coverage, catalog);
     Ok(())
 }
@@ -281,7 +282,7 @@ fn print_outcome(
         print_undecided(session, outcomes);
     }
     // Locks that the operator wanted to remove may be among these.
-    if outcomes.owner_unknown > 0 || outcomes.too_large > 0 {
+    if outcomes.owner_unknown > 0 || outcomes.too_large > 0 || outcomes.unrecognised > 0 {
         return Ok(Exit::Partial);
     }
     Ok(exit_after(&sweep.selected.coverage, &orphans.scope().catalog, true))

@@ -181,3 +181,65 @@ fn formats_that_only_late_fields_distinguish_are_not_confused() {
             .says("Swept: 1 of 1 lock done");
     }
 }
+
+/// A service whose values have these fields and no others.
+const CLOSED: &str = r#"format = 2
+name = "closed"
+keys = { record = "closed:{key}" }
+ttl = { lock = "30s", result = "24h" }
+
+[[value]]
+name = "running"
+where = { "/status" = "RUNNING" }
+required = ["/status", "/payload"]
+state = "in-progress"
+
+[[value]]
+name = "done"
+where = { "/status" = "DONE" }
+required = ["/status", "/payload", "/code"]
+state = "completed"
+
+[begin]
+[[begin.call]]
+command = ["SET", "{record}", "x", "NX", "EX", "{lock_ttl}"]
+replies = [
+  { word = "OK", means = "acquired", when = { record = "absent" } },
+  { nil = true, means = "conflict", when = { record = "present" } },
+]
+"#;
+
+/// Rule: a change that leaves records whose values only begin as the schema's says so and exits
+/// with 3, and no preview promises to change them. Revert: without `read_rest`, or without its
+/// count in the exit status.
+#[test]
+fn values_that_only_begin_as_the_schemas_are_left_and_never_promised() {
+    for length in [200, 20_000] {
+        let payload = "p".repeat(length);
+        let lock = format!(r#"{{"status":"RUNNING","payload":"{payload}","x":1}}"#);
+        let result = format!(r#"{{"status":"DONE","payload":"{payload}","code":201,"x":1}}"#);
+        let server =
+            Server::holding(&[("closed:lock", lock, FOREVER), ("closed:result", result, DAY)]);
+        server.describe("closed", &[("schema.toml", CLOSED)]);
+        let next = "The next request with each";
+        for confirm in ["--dry-run", "--yes"] {
+            let sweep = ["sweep", "--schema", "closed", "--orphaned", "--grace", "0s", confirm];
+            let sweep = server.idemctl(&sweep).exits(3);
+            sweep.says("1 more record is not changed");
+            assert!(!sweep.stderr.contains(next), "{confirm}: {}", sweep.stderr);
+            let words = ["purge", "--schema", "closed", confirm];
+            let purge = server.idemctl(&words).exits(3);
+            assert!(!purge.stderr.contains(next), "{confirm}: {}", purge.stderr);
+            let json = server.idemctl(&[&words[..], &["-o", "json"]].concat()).exits(3).json();
+            assert_eq!((&json["done"], &json["left_foreign"]), (&json!(0), &json!(1)));
+        }
+        // Beside a record of the schema, only that one is counted and removed.
+        server.set("closed:good", r#"{"status":"DONE","payload":"p","code":201}"#, DAY);
+        let words = ["purge", "--schema", "closed", "--dry-run", "-o", "json"];
+        assert_eq!(server.idemctl(&words).exits(3).json()["total"], 1);
+        let run = server.idemctl(&["purge", "--schema", "closed", "--yes"]).exits(3);
+        run.says("1 of 2 records purged");
+        run.says("The next request with each removed key executes the operation.");
+        assert_eq!(server.keys(), ["closed:lock", "closed:result"]);
+    }
+}

@@ -127,6 +127,7 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
             &self.interrupt,
         )
         .await?;
+        self.outcomes.unrecognised = self.selected.unrecognised;
         self.is_counted = true;
         Ok(())
     }
@@ -141,6 +142,10 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
         }
         if let Some(error) = self.selected.unreachable {
             return Err(error.into());
+        }
+        // The operator wanted to change these, and a change would leave them.
+        if self.outcomes.unrecognised > 0 {
+            return Ok(Exit::Partial);
         }
         let has_scanned = self.key_list.is_none();
         Ok(exit_after(&self.selected.coverage, &self.rule.scope().catalog, has_scanned))

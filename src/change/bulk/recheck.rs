@@ -275,6 +275,70 @@ pub(super) async fn refresh<'a>(
     Ok(())
 }
 
+/// Reads those values to the end whose beginning fits the schema and whose rest may not, so that a
+/// preview does not promise changes that the recheck refuses. Reads at most `most_bytes`, and
+/// subtracts what it reads. What was read before stays, because the recheck compares with that.
+///
+/// # Errors
+/// The server could not be asked.
+pub(super) async fn read_rest<'a>(
+    reader: &mut RecordReader,
+    rule: &impl BulkRule,
+    records: impl Iterator<Item = &'a mut Record>,
+    most_bytes: &mut u64,
+) -> Result<()> {
+    let mut part: Vec<&mut Record> = Vec::new();
+    let mut part_bytes = 0;
+    for record in records {
+        if record.author != Author::Provisional || is_too_large(record) {
+            continue;
+        }
+        let bytes = record.size_bytes().unwrap_or(u64::MAX);
+        if bytes > *most_bytes {
+            continue;
+        }
+        *most_bytes -= bytes;
+        if part_bytes + bytes > MAX_RECHECK_BYTES && !part.is_empty() {
+            read_rest_of(reader, rule, std::mem::take(&mut part)).await?;
+            part_bytes = 0;
+        }
+        part_bytes += bytes;
+        part.push(record);
+    }
+    read_rest_of(reader, rule, part).await
+}
+
+async fn read_rest_of(
+    reader: &mut RecordReader,
+    rule: &impl BulkRule,
+    records: Vec<&mut Record>,
+) -> Result<()> {
+    if records.is_empty() {
+        return Ok(());
+    }
+    let mut wanted = Vec::with_capacity(records.len());
+    for record in &records {
+        wanted.push(record.redis_keys());
+    }
+    let whole = reader.read_further_for_change(&wanted).await?;
+    for (record, whole) in records.into_iter().zip(whole) {
+        // The recheck finds and reports a record that changed or cannot be read.
+        let Ok(whole) = whole else { continue };
+        if Identity::of(&record.seen).differs(&whole) {
+            continue;
+        }
+        let seen = record.seen.clone();
+        match decode(rule, Candidate::from(record.clone()), whole) {
+            Some(whole) => {
+                *record = Record { seen, ..whole };
+                record.forget_responses();
+            }
+            None => record.author = Author::Unrecognised("it fits no format".to_owned()),
+        }
+    }
+    Ok(())
+}
+
 /// Reads as much of each value as was read before, and more if that does not tell what the record
 /// is.
 async fn read_again(

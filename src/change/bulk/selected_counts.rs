@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 
-use super::recheck::{SelectedRecord, is_too_large, refresh};
+use super::recheck::{SelectedRecord, is_too_large, read_rest, refresh};
 use super::rule::{BulkRule, Planned};
 use super::source::RecordSource;
-use crate::domain::record::Record;
+use crate::domain::record::{Author, Record};
 use crate::domain::select::{Coverage, Tally};
 use crate::exit::CommandError;
 use crate::interrupt::Interrupt;
@@ -17,6 +17,9 @@ use crate::store::{RecordReader, StoreError};
 /// Records that are kept between counting and changing. If more are selected, a second scan finds
 /// them, so that memory stays flat.
 pub(super) const MAX_KEPT_RECORDS: usize = 10_000;
+
+/// Bytes of long values that are read to the end before the prompt. A recheck reads them once more.
+const MAX_JUDGED_BYTES: u64 = 256 << 20;
 
 /// The selected records of a run, counted before the prompt, or while they are changed.
 pub struct SelectedCounts<G> {
@@ -31,6 +34,13 @@ pub struct SelectedCounts<G> {
     /// Selected records that no change touches, because a value is too large to tell what the
     /// record is. If more are selected than are kept, they are not counted before the change.
     pub too_large: u64,
+    /// Records that are not selected, because only the beginnings of their values fit the schema:
+    /// the whole values have no format of it.
+    pub unrecognised: u64,
+    /// Selected records that may be such, because the rest of a value was not read.
+    pub unjudged: u64,
+    /// How many bytes of long values may still be read to the end.
+    bytes_left: u64,
     /// The selected records; `None` if there are more than [`MAX_KEPT_RECORDS`].
     pub kept: Option<Vec<SelectedRecord>>,
     /// A warning that records were left out that the Redis user may not read.
@@ -51,6 +61,9 @@ impl<G: Ord> Default for SelectedCounts<G> {
             records: 0,
             need_dead_owner: 0,
             too_large: 0,
+            unrecognised: 0,
+            unjudged: 0,
+            bytes_left: MAX_JUDGED_BYTES,
             kept: Some(Vec::new()),
             forbidden: None,
             unreachable: None,
@@ -82,6 +95,9 @@ impl<G: Ord + Clone> SelectedCounts<G> {
                 return Err(CommandError::interrupted(message).into());
             }
             let Some(page) = page? else { break };
+            let records = page.records;
+            let judged = counts.judge(reader, rule, page.selected).await?;
+            let page = SelectedPage { records, selected: judged };
             counts.add(&page, source.keys());
             let mut kept = Vec::with_capacity(page.selected.len());
             for (record, planned) in page.selected {
@@ -89,7 +105,7 @@ impl<G: Ord + Clone> SelectedCounts<G> {
                     kept.push(record);
                 }
             }
-            counts.keep(reader, rule, kept).await?;
+            counts.keep(kept);
         }
         counts.add_report(source.finish());
         Ok(counts)
@@ -117,22 +133,46 @@ impl<G: Ord + Clone> SelectedCounts<G> {
         };
     }
 
-    async fn keep(
+    /// The records of a page whose whole values fit the schema. The others are counted. Once more
+    /// records are selected than are kept, values are judged by their beginnings, as in the scan.
+    ///
+    /// # Errors
+    /// The server could not be asked.
+    async fn judge(
         &mut self,
         reader: &mut RecordReader,
         rule: &impl BulkRule,
-        mut records: Vec<Record>,
-    ) -> Result<()> {
-        let Some(kept) = &mut self.kept else { return Ok(()) };
+        mut selected: Vec<(Record, Planned<G>)>,
+    ) -> Result<Vec<(Record, Planned<G>)>> {
+        if self.kept.is_some() {
+            refresh(reader, rule, selected.iter_mut().map(|(record, _)| record)).await?;
+            let records = selected.iter_mut().map(|(record, _)| record);
+            read_rest(reader, rule, records, &mut self.bytes_left).await?;
+        }
+        let mut judged = Vec::with_capacity(selected.len());
+        for (record, planned) in selected {
+            if record.author.is_foreign() {
+                self.unrecognised += 1;
+                continue;
+            }
+            if is_too_large(&record) {
+                self.too_large += 1;
+            } else if record.author == Author::Provisional {
+                self.unjudged += 1;
+            }
+            judged.push((record, planned));
+        }
+        Ok(judged)
+    }
+
+    fn keep(&mut self, records: Vec<Record>) {
+        let Some(kept) = &mut self.kept else { return };
         if kept.len() + records.len() > MAX_KEPT_RECORDS {
             self.kept = None;
-            return Ok(());
+            return;
         }
-        refresh(reader, rule, records.iter_mut()).await?;
         for record in records {
-            self.too_large += u64::from(is_too_large(&record));
             kept.push(SelectedRecord::new(record).compact());
         }
-        Ok(())
     }
 }

@@ -92,6 +92,8 @@ pub(crate) fn removable(record: &Record) -> Result<usize, String> {
             ))
         }
         State::Released => Err("its lock was released already".to_owned()),
+        // The lock is beside a result that cannot be read.
+        State::Unreadable if record.has_readable_lock() => Ok(lock),
         State::Unreadable => {
             match record.readings.iter().position(|reading| reading.mismatch().is_some()) {
                 Some(unread) if !record.seen.keys[unread].content.is_absent() => Ok(unread),

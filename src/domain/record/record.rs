@@ -80,6 +80,14 @@ impl Record {
         Some(key)
     }
 
+    /// True if the lock's Redis key holds a value of a lock's format.
+    pub(crate) fn has_readable_lock(&self) -> bool {
+        let Some(value) = self.readings[self.schema.lock_key_index()].decoded() else {
+            return false;
+        };
+        self.lock().is_some() && self.schema.values[value.format].state == State::InProgress
+    }
+
     /// The Redis key of the result, if a result exists.
     pub(crate) fn result(&self) -> Option<&KeyState> {
         let key = &self.seen.keys[self.schema.result_key_index()];
@@ -449,7 +457,9 @@ fn state(schema: &Schema, readings: &[Reading]) -> State {
                 // A result decides, whatever the lock's Redis key holds.
                 State::Completed => return State::Completed,
                 // A retry may hold the lock beside a failure that begin does not replay.
-                State::Failed if state != State::InProgress => return State::Failed,
+                State::Failed if state != State::InProgress || schema.replays(value.format) => {
+                    return State::Failed;
+                }
                 State::InProgress if state == State::Absent => state = State::InProgress,
                 State::Released if state == State::Absent => state = State::Released,
                 _ => {}
