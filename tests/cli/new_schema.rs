@@ -418,6 +418,35 @@ fn nested_words_of_states_make_formats() {
     assert!(!draft.contains("where"), "{draft}");
 }
 
+/// Rule: a draft recognises its own sample, also if the object around the state has other fields.
+/// Revert: without the levels in `write_field_lists`.
+#[test]
+fn a_nested_state_leaves_its_neighbours_in_the_draft() {
+    let server = Server::start();
+    for number in 0..3 {
+        let done = format!(r#"{{"meta":{{"status":"DONE","code":20{number}}},"body":"x"}}"#);
+        server.set(&format!("meta:{number}a"), done, 80_000);
+        let note = if number == 0 { r#","note":"n""# } else { "" };
+        let running = format!(r#"{{"meta":{{"status":"RUNNING","by":"w{number}"{note}}}}}"#);
+        server.set(&format!("meta:{number}b"), running, 28_000);
+        let hash = format!("hash:{number}");
+        let done = format!(r#"{{"status":"DONE","at":179000000{number}}}"#);
+        server.send::<()>(&[b"HSET", hash.as_bytes(), b"payload", done.as_bytes(), b"t", b"w"]);
+        server.send::<()>(&[b"EXPIRE", hash.as_bytes(), b"80"]);
+        let hash = format!("hash:{number}b");
+        let running = br#"{"status":"RUNNING","by":"w"}"#;
+        server.send::<()>(&[b"HSET", hash.as_bytes(), b"payload", running, b"t", b"w"]);
+        server.send::<()>(&[b"EXPIRE", hash.as_bytes(), b"28"]);
+    }
+    let draft = drafted_from(&server, "meta", "meta:*");
+    has_lines(&draft, &[r#"optional = ["/meta/note"]"#]);
+    let checked = server.idemctl(&["schema", "check", "meta"]).exits(0);
+    checked.shows("6 keys: 3 completed, 3 in progress");
+    drafted_from(&server, "hash", "hash:*");
+    let checked = server.idemctl(&["schema", "check", "hash"]);
+    checked.shows("6 keys: 3 completed, 3 in progress");
+}
+
 /// Rule: keys with and without a word for locks are the lock and the result of one schema.
 #[test]
 fn a_lock_beside_its_result_becomes_one_schema() {

@@ -299,33 +299,43 @@ fn unique_name(case: &DraftFormat, names: &mut BTreeSet<String>) -> String {
     name
 }
 
-/// Writes the fields that every value has, those that some have, and those that may be null.
+/// Writes the fields that every value has, those that some have, and those that may be null: of the
+/// whole value, and of each object around the field that holds the state. `where` closes such an
+/// object, so that each of its fields has to be listed.
 fn write_field_lists(text: &mut String, case: &DraftFormat) {
-    let mut objects = 0;
-    let mut counts: BTreeMap<&String, (usize, bool)> = BTreeMap::new();
-    for object in case.samples.iter().filter_map(SampleValue::fields) {
-        objects += 1;
-        for (name, value) in object {
-            let (count, is_null) = counts.entry(name).or_default();
-            *count += 1;
-            *is_null |= value.is_null();
+    let mut closed = vec![""];
+    if let FormatTest::Field(state_field, _) = &case.test {
+        for (at, _) in state_field.match_indices('/').skip(1) {
+            closed.push(&state_field[..at]);
         }
     }
-    let mut required = Vec::new();
-    let mut optional = Vec::new();
-    let mut null = Vec::new();
-    for (name, (count, is_null)) in counts {
-        let pointer = quoted(&format!("/{}", fields::step(name)));
-        if is_null {
-            null.push(pointer.clone());
+    let mut lists = [("required", Vec::new()), ("optional", Vec::new()), ("null", Vec::new())];
+    for at in &closed {
+        let mut objects = 0;
+        let mut counts: BTreeMap<&String, (usize, bool)> = BTreeMap::new();
+        for document in case.samples.iter().filter_map(|sample| sample.document.as_ref()) {
+            let Some(Value::Object(object)) = document.pointer(at) else { continue };
+            objects += 1;
+            for (name, value) in object {
+                let (count, is_null) = counts.entry(name).or_default();
+                *count += 1;
+                *is_null |= value.is_null();
+            }
         }
-        if count == objects {
-            required.push(pointer);
-        } else {
-            optional.push(pointer);
+        for (name, (count, is_null)) in counts {
+            let pointer = format!("{at}/{}", fields::step(name));
+            if is_null {
+                lists[2].1.push(quoted(&pointer));
+            }
+            if count < objects {
+                lists[1].1.push(quoted(&pointer));
+            } else if !closed.contains(&pointer.as_str()) {
+                // An object is required because its fields are.
+                lists[0].1.push(quoted(&pointer));
+            }
         }
     }
-    for (word, pointers) in [("required", required), ("optional", optional), ("null", null)] {
+    for (word, pointers) in lists {
         if !pointers.is_empty() {
             let _ = writeln!(text, "{word} = [{}]", pointers.join(", "));
         }
