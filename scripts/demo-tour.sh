@@ -27,10 +27,10 @@ show() {
 say "Which idempotency keys are there, and which of them are in trouble?"
 show 0 idemctl list --limit 12
 
-say "A lock that never expires: every retry of that request is rejected, indefinitely."
+say "Locks that never expire: retries of these requests are rejected, indefinitely or until one gives the lock a TTL."
 show 0 idemctl list --state in-progress --finding no-expiry
 
-key=$(idemctl list --state in-progress --finding no-expiry -o jsonl --limit 1 | grep -o '"key": *"[^"]*"' | head -n 1 | sed 's/.*"\([^"]*\)"$/\1/')
+key=$(idemctl list --schema event-consumer --state in-progress --finding no-expiry -o jsonl --limit 1 | grep -o '"key": *"[^"]*"' | head -n 1 | sed 's/.*"\([^"]*\)"$/\1/')
 [ -n "$key" ] || { echo "demo: the seeded server holds no lock without expiry" >&2; exit 1; }
 
 say "What is it, and what does the next retry get?"

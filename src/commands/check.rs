@@ -12,7 +12,7 @@ use crate::change::{needs_a_stated_lock_ttl, write_report};
 use crate::domain::change::orphan;
 use crate::domain::diagnosis::health::{Alarm, CheckedSchemas, Health, Limits, Status};
 use crate::domain::diagnosis::{FindingCode, Thresholds};
-use crate::domain::record::{Candidate, FieldSet, TimeLeft, ValueField, age};
+use crate::domain::record::{Candidate, FieldSet, Record, TimeLeft, ValueField, age};
 use crate::domain::schema::catalog::{LOCK_BYTES, LONG_HEAD_BYTES};
 use crate::domain::schema::{Catalog, TtlOf};
 use crate::domain::select::contradiction::may_outlast;
@@ -43,7 +43,8 @@ const AT_A_TIME: usize = 100;
 /// Always prints one line with OK, WARNING, CRITICAL or UNKNOWN and measures on stdout. Exit status
 /// 0, 1, 2 or 3, as monitoring plugins do. Nothing is changed.
 ///
-/// CRITICAL: orphaned locks, which never expire. WARNING, or the status in --include: locks with
+/// CRITICAL: orphaned locks, which never expire. WARNING: locks without TTL of a service whose next
+/// retry gives them one. WARNING, or the status in --include: locks with
 /// more time left than the stated lock TTL (`excess-ttl`), and locks that are older than --overdue
 /// (`overdue`). WARNING: most values under a schema's prefix fit no schema (`foreign` counts them).
 ///
@@ -115,7 +116,8 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let (mut health, coverage) = checking.run().await;
     health.is_narrowed = args.filter.narrows();
     health.named = named(session, &catalog, &args.schemas);
-    let is_nothing = health.records + health.foreign + health.found.total() == 0;
+    let found = health.found.total() + health.given_ttl.total();
+    let is_nothing = health.records + health.foreign + found == 0;
     // Schemas that the operator named may have no records yet. If one of them was skipped, its
     // records may be those keys.
     let may_be_empty = catalog.names_schemas() && catalog.skipped().next().is_none();
@@ -220,7 +222,8 @@ impl Checking<'_> {
                     codes,
                     thresholds,
                 );
-                if has_to_be_read || self.may_outlast(&candidate, &expiries) {
+                let is_read = has_to_be_read || self.may_be_unreadable(&candidate);
+                if is_read || self.may_outlast(&candidate, &expiries) {
                     doubtful.push(candidate.clone());
                 }
                 sample.offer(candidate, |bound| random.u64(..bound));
@@ -258,6 +261,13 @@ impl Checking<'_> {
             ));
         }
         (health, coverage)
+    }
+
+    /// True if the value may be one that cannot be decoded, and such values are sought. A result
+    /// beside its lock is one as well, though it is no lock.
+    fn may_be_unreadable(&self, candidate: &Candidate) -> bool {
+        self.sought.codes.contains(&FindingCode::Unreadable)
+            && self.selection.passes_key(&candidate.key)
     }
 
     /// True if locks that outlast a default lock TTL are read during the scan, and not only those
@@ -303,9 +313,22 @@ impl Checking<'_> {
                     unproven.unproven.add(&record, missing);
                     self.undecided += 1;
                 }
+                Selected::No if self.is_unreadable(&record) => {
+                    self.health.add(FindingCode::Unreadable, &record);
+                }
                 Selected::No => {}
             }
         }
+    }
+
+    /// True if the record has a value that cannot be decoded, and such values are sought.
+    fn is_unreadable(&self, record: &Record) -> bool {
+        if !self.sought.codes.contains(&FindingCode::Unreadable) || record.is_undecided() {
+            return false;
+        }
+        let is_selected = matches!(self.selection.selects(record), Selected::Yes(()));
+        let mut codes = record.findings.iter().map(|finding| finding.code);
+        is_selected && codes.any(|code| code == FindingCode::Unreadable)
     }
 
     /// Reads the sample, and counts which of its records are the schemas' own. Returns what the

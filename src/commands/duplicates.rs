@@ -23,7 +23,7 @@ use crate::exit::{CommandError, Exit};
 use crate::render::columns::Separated;
 use crate::render::duplicates::{DuplicatesReport, duplicate_rows, json, text};
 use crate::render::{coverage, words};
-use crate::scan::{ScanEnd, ScanReport, explain_nothing};
+use crate::scan::{ScanEnd, ScanReport, explain_nothing, show_none};
 use crate::session::Session;
 
 /// Find records with different idempotency keys that are of one operation
@@ -322,8 +322,8 @@ impl Scanned {
         let keys = words::counted(report.keys, "key");
         if matches!(report.end, ScanEnd::Complete) && records == 0 {
             let none = report.coverage.none_selected();
-            session.ui.status(&format!("{none} among {keys} of {server}"));
             let reader = session.connect_reader().await?;
+            show_none(session, none, report.keys, &reader, &server).await;
             explain_nothing(session, &catalog, &reader, &report.keys_of_other_schemas).await;
         }
         if !session.ui.is_verbose() {

@@ -116,9 +116,9 @@ fn decide(record: &Record, millis: u64) -> LockDecision {
         Err(why) => return LockDecision::Refused(why),
     };
     match extension::is_needless(record, key_index, millis) {
-        Some(Needless::ForEver) if record.ttl(TtlOf::Lock).is_none() => LockDecision::Refused(
-            "it never expires, because its service gives its locks no TTL".to_owned(),
-        ),
+        Some(Needless::ForEver) if record.ttl(TtlOf::Lock).is_none() => {
+            LockDecision::Refused("it never expires, and its schema states no lock TTL".to_owned())
+        }
         Some(Needless::ForEver) => LockDecision::Refused(NO_EXPIRY.to_owned()),
         Some(Needless::Longer(left)) => LockDecision::Needless(format!(
             "unchanged, because it has {} left",

@@ -271,13 +271,16 @@ impl ListRun<'_> {
         }
         if shown == 0 {
             let none = report.coverage.none_selected();
-            session.ui.status(&format!("{none} among {keys} of {server}"));
             if let [Database { number: None, reader }] = self.databases {
+                scan::show_none(session, none, report.keys, reader, &server).await;
                 let others = &report.keys_of_other_schemas;
                 scan::explain_nothing(session, self.catalog, reader, others).await;
-            } else if let Some(line) = coverage::left_out(self.catalog) {
+            } else {
+                session.ui.status(&format!("{none} among {keys} of {server}"));
                 // --all-dbs has scanned the other databases, so they explain nothing.
-                session.ui.status(&line);
+                if let Some(line) = coverage::left_out(self.catalog) {
+                    session.ui.status(&line);
+                }
             }
         } else if is_for_people && let Some(limit) = rows.limit_reached() {
             let scanned = self.scanned(report.iterated).await;

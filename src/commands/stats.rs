@@ -226,7 +226,7 @@ impl Counting<'_> {
         }
         if is_complete && counted(&stats) == 0 {
             let none = report.coverage.none_selected();
-            session.ui.status(&format!("{none} among {} of {server}", words::counted(keys, "key")));
+            scan::show_none(session, none, keys, self.reader, &server).await;
             let others = &report.keys_of_other_schemas;
             scan::explain_nothing(session, self.catalog, self.reader, others).await;
         }

@@ -406,7 +406,7 @@ impl ReplyTable {
                 // client.
                 _ => facts.fails = facts.fails.or(Some(service)),
             }
-            if schema.compares_payloads() && self.serves_other_payload(keys, service)? {
+            if schema.tells_payloads_apart() && self.serves_other_payload(keys, service)? {
                 facts.mistaken = facts.mistaken.or(Some(service));
             }
         }

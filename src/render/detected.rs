@@ -250,8 +250,9 @@ fn states(group: &KeyGroup) -> String {
             let has = if group.unended == 1 { "has" } else { "have" };
             format!("; {} of those in progress {has} no known expiry", group.unended)
         }
-        None => "; idemctl cannot detect stuck locks, because this service sets no TTL on locks"
-            .to_owned(),
+        None => {
+            "; idemctl cannot detect stuck locks, because the schema states no lock TTL".to_owned()
+        }
         // Without a lock, a sentence about all locks would be misleading.
         Some(0) if locks == 0 => String::new(),
         Some(0) => "; all locks have an expiry".to_owned(),

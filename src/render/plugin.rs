@@ -83,6 +83,7 @@ pub fn health_json(health: &Health, limits: &Limits) -> Value {
         "sample": health.sample,
         "outnumbered": outnumbered,
         "too_large": health.too_large,
+        "given_ttl": health.given_ttl.total(),
         "gap": health.gap,
         "schemas": health.named.as_ref().map(|named| &named.schemas),
         "unread": health.unread,
@@ -106,6 +107,7 @@ pub fn unknown_json(why: &str) -> Value {
         "sample": null,
         "outnumbered": [],
         "too_large": null,
+        "given_ttl": null,
         "gap": why,
         "schemas": null,
         "unread": {},
@@ -185,17 +187,20 @@ fn unread(health: &Health) -> Option<String> {
     let CheckedSchemas { schemas, context } = health.named.as_ref()?;
     let mut counts = Vec::new();
     for (schema, count) in &health.unread {
-        counts.push(format!("{count} of {schema}"));
+        let keys = if *count == 1 { "key with a name" } else { "keys with names" };
+        counts.push(format!("{count} {keys} of {schema}"));
     }
     let context = context.as_ref().map(|context| escape::text(context.as_bytes()));
     match (counts.as_slice(), context) {
         ([], None) => None,
         ([], Some(context)) => Some(format!("context {context} checks no other schema")),
         (counts, None) => {
-            Some(format!("not checked: {} among the keys seen", words::list(counts, "and")))
+            let were = if counts.len() == 1 { "was" } else { "were" };
+            let counts = words::list(counts, "and");
+            Some(format!("not checked: {counts}, which {were} not named"))
         }
         (counts, Some(context)) => Some(format!(
-            "not checked: {} among the keys seen, because context {context} reads only {}",
+            "not checked: {}, because context {context} reads only {}",
             words::list(counts, "and"),
             words::list(schemas, "and")
         )),
@@ -204,7 +209,13 @@ fn unread(health: &Health) -> Option<String> {
 
 fn nothing_found(health: &Health, limits: &Limits) -> String {
     let mut kinds = vec!["orphaned"];
-    kinds.extend(limits.alarms.keys().map(|code| code.as_str()));
+    // A result can be unreadable, too.
+    let others = limits.alarms.keys().filter(|code| **code != FindingCode::Unreadable);
+    kinds.extend(others.map(|code| code.as_str()));
+    let values = match limits.alarms.contains_key(&FindingCode::Unreadable) {
+        true => " or unreadable values",
+        false => "",
+    };
     let kinds = match kinds.split_last() {
         Some((last, kinds)) if !kinds.is_empty() => format!("{} or {last}", kinds.join(", ")),
         _ => kinds.concat(),
@@ -216,12 +227,19 @@ fn nothing_found(health: &Health, limits: &Limits) -> String {
         None => String::new(),
     };
     if health.is_narrowed {
-        return format!("no {kinds} locks{of} match the filters in {keys}");
+        return format!("no {kinds} locks{values}{of} match the filters in {keys}");
+    }
+    // Nothing of these schemas was found to be in order.
+    let are_all_others = health.records == 0 && health.foreign == 0 && !health.unread.is_empty();
+    if are_all_others && health.sample.is_none() {
+        return format!("no records{of} in {keys}");
     }
     match health.sample {
         // The scan read all locks. Only the number of records comes from the sample.
-        Some(_) => format!("no {kinds} locks{of} in {keys} (about {records}, counted by sample)"),
-        None => format!("no {kinds} locks{of} among {records} in {keys}"),
+        Some(_) => {
+            format!("no {kinds} locks{values}{of} in {keys} (about {records}, counted by sample)")
+        }
+        None => format!("no {kinds} locks{values}{of} among {records} in {keys}"),
     }
 }
 
@@ -267,6 +285,17 @@ fn troubles(health: &Health, limits: &Limits) -> Vec<String> {
         let locks = locks(code, health.count(code));
         troubles.push(format!("{locks} ({}){example}", schemas.join(", ")));
     }
+    for (schema, group) in health.given_ttl.groups() {
+        let example = match group.sample.first() {
+            Some(lock) => format!(", e.g. {}", short(&lock.key)),
+            None => String::new(),
+        };
+        let (locks, it) = if group.count == 1 { ("lock", "it") } else { ("locks", "them") };
+        troubles.push(format!(
+            "{} {locks} of {schema} without TTL, until a retry gives {it} one{example}",
+            group.count
+        ));
+    }
     let about = if health.sample.is_some() { "about " } else { "" };
     for (schema, own, foreign) in &health.outnumbered {
         let keys = words::counted(*foreign, "key");
@@ -297,6 +326,9 @@ fn locks(code: FindingCode, count: u64) -> String {
         }
         FindingCode::Overdue => format!("{count} overdue {locks}"),
         FindingCode::LeftoverLock => format!("{count} {locks} beside a result"),
+        FindingCode::Unreadable => {
+            format!("{count} unreadable {}", if count == 1 { "value" } else { "values" })
+        }
         code => format!("{count} {} {locks}", code.as_str()),
     }
 }

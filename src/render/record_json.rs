@@ -175,6 +175,9 @@ struct NextRequestJson<'a> {
     /// empty one, too.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     only_without_fingerprint: bool,
+    /// True if the request gives the lock, which never expires, a TTL.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    gives_ttl: bool,
     /// Redis keys outside the record that decide as well, and that idemctl does not read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     also_depends_on: Vec<String>,
@@ -249,6 +252,7 @@ impl<'a> RecordJson<'a> {
                 client: next.client.as_deref(),
                 unknown_because: next.unknown_because.as_ref().map(UnknownAnswer::as_str),
                 only_without_fingerprint: next.only_without_fingerprint,
+                gives_ttl: next.gives_ttl,
                 also_depends_on: also_depends_on(record),
             },
             findings: record.findings.iter().map(FindingJson::new).collect(),

@@ -201,6 +201,11 @@ pub fn reply(reply: &StepReply) -> String {
 }
 
 fn how_long(record: &Record, next: &NextRequest) -> String {
+    if next.gives_ttl {
+        return "until the lock expires, then it executes; the lock has no TTL, and this request \
+            gives it one"
+            .to_owned();
+    }
     let Some(until) = next.until else {
         return "until its service changes its Redis keys, because no expiry ends it".to_owned();
     };

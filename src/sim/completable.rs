@@ -111,9 +111,9 @@ fn response(schema: &Schema, is_failed: bool) -> Response {
     let keeps = schema.write.keeps_of(is_failed);
     let mut status = 201;
     if let Some(stores) = &schema.service.stores
-        && !stores.contains(&status)
+        && !stores.contains(status)
     {
-        status = *stores.start();
+        status = stores.first();
     }
     Response {
         status: if keeps.status { Some(status) } else { None },

@@ -1,5 +1,5 @@
 //! Tries on a temporary local Redis which values the steps of a schema store without a TTL, so that
-//! they stay in Redis until someone deletes them.
+//! they stay in Redis until someone deletes them, and whether begin gives a lock without TTL one.
 
 use crate::domain::record::{Content, decode};
 use crate::domain::schema::{Meaning, Schema, State, Step, TtlOf};
@@ -41,6 +41,7 @@ pub(crate) async fn try_ttls(
                     continue;
                 };
                 found.extend(without_ttl("begin", call, &inputs, connection).await?);
+                found.extend(given_ttl(begin, lock_key, &inputs, connection).await?);
             }
             None if schema.write.lock_value.is_some() => {
                 set_content(connection, lock_key, &inputs.lock(), Some(LIVES_MS)).await?;
@@ -80,6 +81,37 @@ async fn decided(
         }
         _ => Ok(None),
     }
+}
+
+/// Takes the TTL of the lock that begin has just taken away, and sends the same request again. What
+/// the schema says of that in `gives_ttl` has to be true, because it decides whether such a lock
+/// ends. A warning that it is missing, because older files do not have it.
+async fn given_ttl(
+    begin: &Step,
+    lock_key: &[u8],
+    inputs: &StepInputs<'_>,
+    connection: &mut Connection,
+) -> Result<Option<StrayReply>, StoreError> {
+    let lock = read_content(connection, lock_key).await?;
+    connection.ask(&pack([b"PERSIST", lock_key])).await?;
+    let Some(call) = decided(begin, Meaning::Conflict, inputs, connection).await? else {
+        return Ok(None);
+    };
+    let left = connection.ask(&pack([b"PTTL", lock_key])).await?;
+    // The next step meets the lock as begin left it.
+    set_content(connection, lock_key, &lock, Some(LIVES_MS)).await?;
+    let StepReply::Integer(left) = left else { return Ok(None) };
+    let message = match (begin.gives_ttl, left) {
+        (false, 0..) => "begin gives a lock without TTL one; write `gives_ttl = true` in [begin]",
+        (true, -1) => "begin leaves a lock without TTL as it is; remove `gives_ttl`",
+        _ => return Ok(None),
+    };
+    Ok(Some(StrayReply {
+        step: "begin",
+        call,
+        message: message.to_owned(),
+        is_error: begin.gives_ttl,
+    }))
 }
 
 /// A warning for each Redis key that this step left without a TTL.

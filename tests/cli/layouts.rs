@@ -395,7 +395,7 @@ fn a_lock_without_ttl_by_design_is_no_finding_for_extend() {
     server.send::<()>(&[b"HSET", b"sem:a:grabbed", b"0", b"1767225600"]);
     let words = ["extend", "a", "--schema", "semaphore", "--for", "1m", "--yes"];
     let refused = server.idemctl(&words);
-    refused.says("its service gives its locks no TTL");
+    refused.says("its schema states no lock TTL");
     assert!(!refused.all().contains("sweep"), "{}", refused.all());
 }
 

@@ -276,3 +276,16 @@ fn rules_and_dashboard_name_metrics_that_are_written() {
     let dashboard: Value = serde_json::from_str(&dashboard).unwrap();
     assert_eq!(dashboard["panels"].as_array().unwrap().len(), 11);
 }
+
+/// Rule: a database with keys of no schema is not said to be empty. Revert: without `show_none`.
+#[test]
+fn keys_of_no_schema_are_counted_where_nothing_was_found() {
+    let server = Server::holding(&[("ichido:k0", "x", 80_000), ("ichido:k1", "x", 80_000)]);
+    for words in
+        [&["list"][..], &["stats"], &["sweep", "--orphaned", "--dry-run"], &["purge", "--dry-run"]]
+    {
+        let run = server.idemctl(&[words, &["--schema", "express"]].concat());
+        run.says("none of the 2 Redis keys of ");
+        run.says(" has a name of these schemas");
+    }
+}

@@ -207,7 +207,7 @@ impl<'a> Histories<'a> {
             }),
             FaultOutcome::Holds => None,
             // The reason may be gone in the next run.
-            FaultOutcome::Unknown(_) => return,
+            FaultOutcome::Unexplorable(_) | FaultOutcome::Unknown(_) => return,
         };
         self.cache.insert(name(schema, faults), entry);
         self.is_changed = true;

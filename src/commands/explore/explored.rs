@@ -118,7 +118,7 @@ fn of_token(
     let first = &workers[0];
     let program = match workers.iter().find(|name| *name != first) {
         Some(second) => mixed(session, args, first, second)?,
-        None => vec![one(&every(session, args)?, first)?],
+        None => vec![one(&every(session, args, &[first])?, first)?],
     };
     for name in workers {
         if program.iter().all(|schema| schema.name != *name) {
@@ -137,7 +137,7 @@ fn mixed(
     old: &str,
     new: &str,
 ) -> Result<Vec<Arc<Schema>>> {
-    let catalog = every(session, args)?;
+    let catalog = every(session, args, &[old, new])?;
     let old = one(&catalog, old)?;
     let new = one(&catalog, new)?;
     if old.name == new.name {
@@ -158,8 +158,14 @@ fn mixed(
     Ok(vec![old, new])
 }
 
-fn every(session: &mut Session, args: &SchemaArgs) -> Result<Catalog> {
-    session.catalog(&SchemaArgs { schema: Vec::new(), ..args.clone() })
+/// Every schema, with these names among them: the schema of a library is read only if it is named.
+fn every(session: &mut Session, args: &SchemaArgs, names: &[&str]) -> Result<Catalog> {
+    let all = session.catalog(&SchemaArgs { schema: Vec::new(), ..args.clone() })?;
+    if names.iter().all(|name| all.all().iter().any(|schema| schema.name == *name)) {
+        return Ok(all);
+    }
+    let schema = names.iter().map(|name| (*name).to_owned()).collect();
+    session.catalog(&SchemaArgs { schema, ..args.clone() })
 }
 
 fn one(catalog: &Catalog, name: &str) -> Result<Arc<Schema>> {

@@ -10,7 +10,7 @@ use super::pattern::{Pattern, is_separator, patterns};
 use super::placing::{NamedSchemas, SchemaSet};
 use super::schema_match::{SampleSet, SchemaMatch, match_schemas, share};
 use super::token::ANY;
-use crate::domain::diagnosis::{FindingCode, Thresholds, findings};
+use crate::domain::diagnosis::{Finding, Thresholds, findings};
 use crate::domain::record::{
     Content, Deadline, KeyState, Observation, Reading, Record, TimeLeft, locate,
 };
@@ -410,7 +410,7 @@ impl PatternJudge<'_> {
                 record.state.as_str()
             };
             *states.entry(word).or_default() += 1;
-            if record.findings.iter().any(|finding| finding.code == FindingCode::NoExpiry) {
+            if record.findings.iter().any(Finding::blocks_for_good) {
                 stuck += 1;
             } else if word == State::InProgress.as_str() && !has_expiry(&record, guess.key_index) {
                 unended += 1;

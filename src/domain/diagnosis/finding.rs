@@ -15,6 +15,13 @@ pub struct Finding {
     pub(crate) advice: String,
 }
 
+impl Finding {
+    /// True for a lock that rejects requests until somebody removes it.
+    pub(crate) fn blocks_for_good(&self) -> bool {
+        self.code == FindingCode::NoExpiry && self.severity == Severity::Error
+    }
+}
+
 /// The stable codes of findings, in the order in which findings are shown.
 #[derive(
     Debug,
@@ -62,7 +69,10 @@ impl FindingCode {
     /// What the code means, in one line.
     pub fn meaning(self) -> &'static str {
         match self {
-            Self::NoExpiry => "a lock that never expires, so retries are rejected indefinitely",
+            Self::NoExpiry => {
+                "a lock that never expires, so retries are rejected indefinitely, or until one gives \
+                it a TTL"
+            }
             Self::ExcessTtl => {
                 "a lock with more time left than its lock TTL allows (the deployment's TTL if \
                 configured, otherwise the schema's default)"

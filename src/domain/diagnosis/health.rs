@@ -23,6 +23,9 @@ pub(crate) const INCLUDABLE: [FindingCode; 4] = [
 pub struct Health {
     /// The locks with a requested finding, by finding and schema.
     pub(crate) found: Tally<(FindingCode, String)>,
+    /// Locks without TTL to which the next retry gives one, by schema. They do not count as
+    /// orphaned, because retries get in again by themselves.
+    pub(crate) given_ttl: Tally<String>,
     /// Records of the schemas; an estimate if they were sampled.
     pub(crate) records: u64,
     /// Records at Redis keys of the schemas that have other value formats; an estimate if they were
@@ -170,6 +173,10 @@ impl Limits {
 
 impl Health {
     pub(crate) fn add(&mut self, code: FindingCode, record: &Record) {
+        if code == FindingCode::NoExpiry && record.next_request.gives_ttl {
+            self.given_ttl.add(record.schema.name.clone(), record, None);
+            return;
+        }
         self.found.add((code, record.schema.name.clone()), record, None);
     }
 
@@ -198,6 +205,7 @@ impl Health {
         } else if statuses.contains(&Status::Warning)
             || !self.outnumbered.is_empty()
             || self.too_large > 0
+            || self.given_ttl.total() > 0
         {
             Status::Warning
         } else {

@@ -8,6 +8,7 @@ use crate::domain::schema::{State, TtlOf};
 use crate::domain::step::Answer;
 
 pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
+    let next = &input.record.next_request;
     // A service that never gives its locks a TTL does so by design.
     input.record.ttl(TtlOf::Lock)?;
     let then = match input.record.state {
@@ -17,26 +18,39 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
         {
             ""
         }
-        State::InProgress => match input.record.next_request.answer {
+        State::InProgress if next.gives_ttl => {
+            ". The next retry is rejected and gives it a TTL; without a retry, it stays"
+        }
+        State::InProgress => match next.answer {
             // The next request takes the lock over, so that it rejects no request.
             Answer::Execute => return None,
             Answer::Fail => ", so every retry fails indefinitely",
             Answer::Conflict | Answer::Replay => ", so every retry is rejected indefinitely",
             Answer::Unknown => "",
         },
-        State::Completed | State::Failed => {
-            ", so once the result beside it expires, every retry is rejected"
-        }
-        State::Absent | State::Released | State::Unreadable => return None,
+        // A service may look at its lock before it looks at what is beside it.
+        State::Completed | State::Failed | State::Unreadable => match next.answer {
+            Answer::Conflict => ", so every retry is rejected indefinitely",
+            Answer::Replay => ", so once the result beside it expires, every retry is rejected",
+            Answer::Fail => {
+                ", so once the value beside it expires, every retry is rejected; until then it fails"
+            }
+            Answer::Execute | Answer::Unknown => "",
+        },
+        State::Absent | State::Released => return None,
     };
     input.record.lock()?;
+    // An unreadable value at the lock's own Redis key is no lock.
+    if input.record.state == State::Unreadable && !input.record.has_readable_lock() {
+        return None;
+    }
     // A time in its value ends a lock, too, although its Redis key never expires.
     if input.record.end_of(input.record.schema.lock_key_index()) != Some(TimeLeft::NoExpiry) {
         return None;
     }
     Some(Finding {
         code: FindingCode::NoExpiry,
-        severity: Severity::Error,
+        severity: if next.gives_ttl { Severity::Warning } else { Severity::Error },
         evidence: Evidence::Known,
         message: format!("the lock never expires{then}"),
         advice: input.unlock_advice(),

@@ -2,7 +2,7 @@
 
 use super::finding::{Finding, FindingCode, Severity};
 use super::input::DiagnosisInput;
-use crate::domain::record::Evidence;
+use crate::domain::record::{Evidence, TimeLeft};
 use crate::domain::step::Answer;
 
 pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
@@ -47,17 +47,27 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
             Answer::Execute | Answer::Unknown => {
                 format!("the value cannot be read ({why}); {retries}")
             }
-            _ => format!("the value cannot be read ({why}); {retries} {}", input.how_long()),
+            _ => format!("the value cannot be read ({why}); {retries} {}", how_long(input)),
         },
         advice: advice.to_owned(),
     })
+}
+
+/// How long retries get this answer, as the end of a sentence. Another Redis key of the record may
+/// last longer than the one that decides it.
+fn how_long(input: &DiagnosisInput<'_>) -> &'static str {
+    match input.record.next_request.until {
+        Some(TimeLeft::NoExpiry) => "indefinitely, because it never expires",
+        Some(TimeLeft::Millis(_)) => "until it expires",
+        None => input.how_long(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::input::OtherSchema;
     use super::*;
-    use crate::domain::record::{Content, TimeLeft};
+    use crate::domain::record::Content;
     use crate::domain::samples::{CHI_LOCK, chi, record, text};
 
     fn message(

@@ -20,6 +20,8 @@ pub(crate) enum FaultOutcome {
     Violates(Counterexample),
     /// No history does.
     Holds,
+    /// The schema cannot be explored, and why.
+    Unexplorable(String),
     /// The schema was not explored, or not completely, and why.
     Unknown(String),
 }

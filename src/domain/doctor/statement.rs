@@ -158,7 +158,9 @@ impl Statement {
                     self.counterexamples.push(counterexample.clone());
                 }
                 FaultOutcome::Holds => self.unharmed.push(schema.clone()),
-                FaultOutcome::Unknown(why) => self.unexplored.push((schema.clone(), why.clone())),
+                FaultOutcome::Unexplorable(why) | FaultOutcome::Unknown(why) => {
+                    self.unexplored.push((schema.clone(), why.clone()));
+                }
             }
         }
         self.counterexamples.sort_by_key(Counterexample::rank);

@@ -187,7 +187,7 @@ pub(crate) const PAYLOADS_APART: Invariant = Invariant {
     name: "payloads-apart",
     sentence: "a request with a different payload is not served as if its payload were the same",
     remedy: |culprit| culprit.payloads_apart(),
-    applies_to: Schema::compares_payloads,
+    applies_to: Schema::tells_payloads_apart,
     shown_by: |transition| transition.after.mistaken.map(Act::Other),
     is_violated: payloads_apart_is_violated,
 };

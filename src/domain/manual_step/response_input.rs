@@ -262,12 +262,10 @@ impl ResponseInput {
     fn is_ever_stored(&self, schema: &Schema) -> Result<(), Misfit> {
         let Some(status) = self.status else { return Ok(()) };
         let Some(stores) = &schema.service.stores else { return Ok(()) };
-        if stores.contains(&status) {
+        if stores.contains(status) {
             return Ok(());
         }
         // After any other response the service releases the lock or lets it expire.
-        let first = stores.start();
-        let last = stores.end();
         let free = if schema.release.is_some() {
             "`idemctl release KEY`"
         } else {
@@ -275,9 +273,9 @@ impl ResponseInput {
         };
         misfit(
             format!(
-                "{} stores only the statuses {first} to {last}, so no retry ever gets a stored \
-                {status}",
-                schema.name
+                "{} stores only responses with status {}, so no retry ever gets a stored {status}",
+                schema.name,
+                stores.as_text()
             ),
             Some(&format!("to let the next request execute instead, run {free}")),
         )

@@ -115,7 +115,7 @@ fn without_expiry(known_age: Option<u64>, ttl: Option<u64>, older_than_ms: u64) 
         (_, Some(_)) => Eligibility::Taken("it never expires".to_owned()),
         (Some(age_ms), None) => by_age(age_ms, older_than_ms, "created"),
         (None, None) => Eligibility::Left(
-            "its service gives its locks no TTL, and its value holds no time, so its age is unknown"
+            "its schema states no lock TTL, and its value holds no time, so its age is unknown"
                 .to_owned(),
         ),
     }

@@ -2,7 +2,7 @@
 //! Each method returns the reason why it cannot.
 
 use super::model::Schema;
-use super::steps::{Call, Step};
+use super::steps::{Call, Meaning, Step};
 use super::ttl::TtlOf;
 use super::value_format::{State, Timestamp};
 use super::value_template::{Placeholder, Template};
@@ -131,6 +131,18 @@ impl Schema {
             _ => vec![0],
         });
         self.redis_keys(key).iter().position(|redis_key| *redis_key == filled)
+    }
+
+    /// True if begin lists a replay of values of this format.
+    pub(crate) fn replays(&self, format: usize) -> bool {
+        for reply in self.begin_calls().iter().flat_map(|call| &call.replies) {
+            let is_for_format = reply.value == Some(format)
+                || reply.when.iter().any(|condition| condition.is_about(format));
+            if reply.means == Meaning::Replay && is_for_format {
+                return true;
+            }
+        }
+        false
     }
 
     /// True if a lock without TTL stays until somebody removes it, because the service gives its

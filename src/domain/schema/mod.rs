@@ -35,7 +35,9 @@ pub use model::Schema;
 pub(crate) use model::{SchemaOrigin, Script};
 pub(crate) use protocol::expanded;
 pub(crate) use redis_keys::{MemberType, PrefixPlace, Prefixes, Role};
-pub(crate) use service_behavior::{OnFailure, OnHangUp, ServiceBehavior, WithoutRedis};
+pub(crate) use service_behavior::{
+    OnFailure, OnHangUp, PayloadUse, ServiceBehavior, StatusCodes, WithoutRedis,
+};
 pub use steps::{Action, Call, Meaning, Reply, ReplyPattern, Step};
 pub(crate) use steps::{Condition, First, KeyIs};
 pub(crate) use ttl::NO_TTL;

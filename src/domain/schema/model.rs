@@ -10,7 +10,7 @@ use super::key_hash::KeyHash;
 use super::key_template::Exclusion;
 use super::redis_keys::Prefix;
 use super::redis_keys::{self, MemberType, Role, RoleKey};
-use super::service_behavior::{EffectBehavior, OnFailure, ServiceBehavior};
+use super::service_behavior::{EffectBehavior, OnFailure, PayloadUse, ServiceBehavior};
 use super::steps::{Action, Call, Reply, Step};
 use super::ttl::{NO_TTL, TtlOf};
 use super::value_format::{BodyIs, PastExpiry, State, ValueFormat};
@@ -372,6 +372,12 @@ impl Schema {
             call.words().any(|word| word.has(&[Placeholder::Fingerprint]))
                 || call.replies.iter().any(Reply::is_for_other_payloads)
         })
+    }
+
+    /// True if the begin step rejects a request whose payload differs from the stored one. What it
+    /// compares may also be something else, such as the path.
+    pub(crate) fn tells_payloads_apart(&self) -> bool {
+        self.compares_payloads() && self.service.payload != Some(PayloadUse::Ignored)
     }
 
     /// True if a value or the begin step has a hash of the request's payload.

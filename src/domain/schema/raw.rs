@@ -281,6 +281,8 @@ fn value_type<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value
 pub(super) struct RawStep {
     #[serde(default)]
     pub(crate) checks_owner: bool,
+    #[serde(default)]
+    pub(crate) gives_ttl: bool,
     pub(crate) note: Option<String>,
     #[serde(default)]
     pub(crate) call: Vec<RawCall>,

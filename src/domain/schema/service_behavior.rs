@@ -21,8 +21,9 @@ pub(crate) struct ServiceBehavior {
     /// What it does when Redis is unreachable; `None` if the file does not say.
     pub(crate) without_redis: Option<WithoutRedis>,
     /// The status codes of responses that it stores; `None` if it stores all.
-    #[serde(deserialize_with = "status_codes")]
-    pub(crate) stores: Option<RangeInclusive<i64>>,
+    pub(crate) stores: Option<StatusCodes>,
+    /// What becomes of the payload; `None` if begin compares it, or if any payload gets the same.
+    pub(crate) payload: Option<PayloadUse>,
     /// A body that its handler may return, for the workers that idemctl plays; `None` if any body
     /// will do. `{worker}` stands for the name of the worker.
     pub(crate) sample_body: Option<String>,
@@ -84,17 +85,57 @@ pub(crate) enum WithoutRedis {
 
 as_str!(WithoutRedis);
 
-/// Parses `200-299`: the first and the last status code.
-fn status_codes<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<RangeInclusive<i64>>, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    match range(&text) {
-        // A service whose first code is above the last would store nothing.
-        Some(codes) if !codes.is_empty() => Ok(Some(codes)),
-        _ => Err(D::Error::custom(format_args!(
-            "`{text}` is not a range of status codes, such as 200-299"
-        ))),
+/// What a service makes of the payload, if its begin step does not compare it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, IntoStaticStr)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub(crate) enum PayloadUse {
+    /// Nothing: the fingerprint is a hash of other things, such as the path.
+    Ignored,
+    /// The Redis key is a hash that includes it, so that another payload has another record.
+    InKey,
+}
+
+as_str!(PayloadUse);
+
+/// The status codes of the responses that a service stores, as ranges; at least one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct StatusCodes(Vec<RangeInclusive<i64>>);
+
+impl StatusCodes {
+    pub(crate) fn contains(&self, code: i64) -> bool {
+        self.0.iter().any(|range| range.contains(&code))
+    }
+
+    /// The first code.
+    pub(crate) fn first(&self) -> i64 {
+        self.0.first().map_or(200, |range| *range.start())
+    }
+
+    /// The ranges as in `schema.toml`, such as `200-424,426-499`.
+    pub(crate) fn as_text(&self) -> String {
+        let ranges = self.0.iter().map(|range| format!("{}-{}", range.start(), range.end()));
+        ranges.collect::<Vec<_>>().join(",")
+    }
+}
+
+impl<'de> Deserialize<'de> for StatusCodes {
+    /// Parses `200-299`, the first and the last status code, or several such ranges.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let mut ranges = Vec::new();
+        for part in text.split(',') {
+            match range(part.trim()) {
+                // A service whose first code is above the last would store nothing.
+                Some(codes) if !codes.is_empty() => ranges.push(codes),
+                _ => {
+                    return Err(D::Error::custom(format_args!(
+                        "`{text}` is not a range of status codes, such as 200-299"
+                    )));
+                }
+            }
+        }
+        Ok(Self(ranges))
     }
 }
 

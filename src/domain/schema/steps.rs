@@ -11,6 +11,9 @@ use crate::domain::as_str::as_str;
 pub struct Step {
     /// True if the step changes nothing unless the caller still owns the lock.
     pub checks_owner: bool,
+    /// True if a begin step that meets a lock without TTL rejects the request and gives the lock
+    /// one.
+    pub(crate) gives_ttl: bool,
     pub(crate) note: Option<String>,
     pub calls: Vec<Call>,
 }
@@ -142,6 +145,11 @@ pub struct Condition {
 }
 
 impl Condition {
+    /// True if the condition holds only for values of this format.
+    pub(super) fn is_about(&self, format: usize) -> bool {
+        self.keys.iter().any(|(_, is)| *is == KeyIs::Value(format))
+    }
+
     /// True if the condition holds for a value whose contained expiry has passed. Such a value
     /// counts as absent or reclaimable.
     fn is_for_past_expiry(&self) -> bool {

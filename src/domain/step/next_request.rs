@@ -28,6 +28,9 @@ pub struct NextRequest {
     /// True if the stored fingerprint is empty, and the service compares it: the answer is only for
     /// a request whose fingerprint is empty, too. What others get is not known.
     pub only_without_fingerprint: bool,
+    /// True if this request meets a lock that never expires, and gives it the lock TTL. `until` is
+    /// then `None`, because nothing ends the answer before that request.
+    pub gives_ttl: bool,
 }
 
 impl NextRequest {
@@ -41,6 +44,7 @@ impl NextRequest {
             client: None,
             unknown_because: because,
             only_without_fingerprint: false,
+            gives_ttl: false,
         }
     }
 }
@@ -161,6 +165,15 @@ pub fn of(schema: &Schema, readings: &[Reading], seen: &Observation) -> NextRequ
             next.until = Some(until);
             next.until_key = key_index;
         }
+    }
+    let is_lock = next.until_key == Some(schema.lock_key_index());
+    if begin.gives_ttl
+        && next.answer == Answer::Conflict
+        && is_lock
+        && next.until == Some(TimeLeft::NoExpiry)
+    {
+        next.gives_ttl = true;
+        next.until = None;
     }
     next
 }

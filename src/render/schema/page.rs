@@ -163,6 +163,7 @@ impl SchemaPage<'_> {
         };
         let owner = match (name, step.checks_owner) {
             // A begin step takes a free lock, which has no owner to compare.
+            ("Begin", _) if step.gives_ttl => "gives a lock without TTL the lock TTL",
             ("Begin", _) => "",
             (_, true) => "only by the lock's owner",
             (_, false) => "by anyone; the owner is not checked",

@@ -7,7 +7,7 @@ use crate::domain::record::age::millis;
 use crate::domain::schema::Template;
 use crate::domain::schema::{
     Action, Call, Condition, First, Member, Reply, ReplyPattern, Role, Schema, SchemaOrigin,
-    ServiceBehavior, Step, TtlOf, ValueFormat, WriteFormat,
+    ServiceBehavior, StatusCodes, Step, TtlOf, ValueFormat, WriteFormat,
 };
 use crate::domain::step::fencing;
 
@@ -185,7 +185,12 @@ fn paths(case: &ValueFormat, passes: fn(&Member) -> bool) -> Value {
 fn step(schema: &Schema, step: Option<&Step>) -> Value {
     let Some(step) = step else { return Value::Null };
     let calls: Vec<_> = step.calls.iter().map(|made| call(schema, made)).collect();
-    json!({ "checks_owner": step.checks_owner, "note": step.note, "calls": calls })
+    json!({
+        "checks_owner": step.checks_owner,
+        "gives_ttl": step.gives_ttl,
+        "note": step.note,
+        "calls": calls,
+    })
 }
 
 fn conduct(conduct: &ServiceBehavior) -> Value {
@@ -193,7 +198,8 @@ fn conduct(conduct: &ServiceBehavior) -> Value {
         "on_failure": conduct.on_failure.map(|does| does.as_str()),
         "on_hang_up": conduct.on_hang_up.map(|does| does.as_str()),
         "without_redis": conduct.without_redis.map(|does| does.as_str()),
-        "stores": conduct.stores.as_ref().map(words::stores),
+        "stores": conduct.stores.as_ref().map(StatusCodes::as_text),
+        "payload": conduct.payload.map(|payload| payload.as_str()),
         "sample_body": conduct.sample_body,
     })
 }

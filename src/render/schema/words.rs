@@ -1,13 +1,12 @@
 //! The properties of a schema, in words.
 
-use std::ops::RangeInclusive;
-
 use crate::domain::duration;
 use crate::domain::record::age::millis;
 use crate::domain::schema::{
     Action, BodyEncoding, ClosedFields, Condition, Decoder, Encoding, ExpiresAt, FieldPointers,
-    First, FormatTtl, KeyIs, Member, OnFailure, OnHangUp, PrefixPlace, Reply, ReplyPattern, Schema,
-    SchemaOrigin, ServiceBehavior, Template, TtlOf, ValueFormat, WithoutRedis,
+    First, FormatTtl, KeyIs, Member, OnFailure, OnHangUp, PayloadUse, PrefixPlace, Reply,
+    ReplyPattern, Schema, SchemaOrigin, ServiceBehavior, Template, TtlOf, ValueFormat,
+    WithoutRedis,
 };
 use crate::render::escape;
 use crate::render::words::lease;
@@ -240,11 +239,6 @@ fn ends(expires_at: &ExpiresAt) -> String {
     format!("{past} past {}{plus} ({unit}, by the {clock}'s clock)", safe(field))
 }
 
-/// The range of stored status codes, as in `schema.toml`.
-pub(super) fn stores(codes: &RangeInclusive<i64>) -> String {
-    format!("{}-{}", codes.start(), codes.end())
-}
-
 /// The behaviour of a service around its steps, for people: the event, and the reaction.
 pub(super) fn conduct(conduct: &ServiceBehavior) -> Vec<[String; 2]> {
     let mut rows = Vec::new();
@@ -271,7 +265,14 @@ pub(super) fn conduct(conduct: &ServiceBehavior) -> Vec<[String; 2]> {
         rows.push(["Redis unreachable".to_owned(), reaction.to_owned()]);
     }
     if let Some(codes) = &conduct.stores {
-        rows.push(["Stored responses".to_owned(), format!("status {}", stores(codes))]);
+        rows.push(["Stored responses".to_owned(), format!("status {}", codes.as_text())]);
+    }
+    if let Some(payload) = conduct.payload {
+        let reaction = match payload {
+            PayloadUse::Ignored => "not compared",
+            PayloadUse::InKey => "part of the hash in the Redis key",
+        };
+        rows.push(["Payload".to_owned(), reaction.to_owned()]);
     }
     if let Some(body) = &conduct.sample_body {
         rows.push(["Sample body".to_owned(), body.clone()]);

@@ -51,11 +51,11 @@ impl<'a> FaultExplorer<'a> {
         faults: ExploredFaults,
     ) -> Result<FaultOutcome, StoreError> {
         if let Some(why) = unexplorable_because(schema) {
-            return Ok(FaultOutcome::Unknown(why));
+            return Ok(FaultOutcome::Unexplorable(why));
         }
         let program = match ExplorationTask::program(vec![Arc::clone(schema)]) {
             Ok(program) => program,
-            Err(why) => return Ok(FaultOutcome::Unknown(why)),
+            Err(why) => return Ok(FaultOutcome::Unexplorable(why)),
         };
         let (most, assumptions) = match faults {
             ExploredFaults::Alone(fault) => (fault.budget(), Assumptions::default()),

@@ -113,8 +113,12 @@ impl<'s> ScenarioRun<'s> {
         self.shorten_long_lock().await?;
         let seen = self.observe().await?;
         let readings = decode::decode_all(self.schema(), &seen);
-        let until = next_request::of(self.schema(), &readings, &seen).until;
-        Ok(until.unwrap_or(TimeLeft::Millis(0)).millis())
+        let next = next_request::of(self.schema(), &readings, &seen);
+        // The next request rejects nobody for longer than the TTL that it gives the lock.
+        if next.gives_ttl {
+            return Ok(Some(millis(self.lock_ttl)));
+        }
+        Ok(next.until.unwrap_or(TimeLeft::Millis(0)).millis())
     }
 
     /// Shortens a long lock that remains at the end of the story, because the simulation does not

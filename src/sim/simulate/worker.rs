@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use uuid::Uuid;
 
 use super::run::ScenarioRun;
-use super::story::{BeginOutcome, ClientRequest, LONG, LockLifetime, ScenarioResult};
+use super::story::{BeginOutcome, ClientRequest, LONG, LockLifetime, PAYMENT, ScenarioResult};
 use super::worker_calls::{CallOutcome, WorkerCalls};
 use crate::domain::record::Response;
-use crate::domain::schema::{Call, Meaning, Schema};
+use crate::domain::schema::{Call, Meaning, PayloadUse, Schema};
 use crate::domain::simulation::{ClientAnswer, Execution};
 use crate::domain::step::{StepInputs, StepKind, WorkerSteps};
 use crate::sim::service::words;
@@ -26,6 +26,15 @@ pub(crate) struct Job {
     lock_ttl: String,
     response: Response,
     error: Option<String>,
+}
+
+/// The fingerprint that the service computes of a request.
+fn fingerprint(schema: &Schema, request: ClientRequest) -> &'static str {
+    // That of something that another payload does not change.
+    if schema.service.payload == Some(PayloadUse::Ignored) {
+        return PAYMENT.fingerprint;
+    }
+    request.fingerprint
 }
 
 impl Job {
@@ -70,7 +79,7 @@ impl Job {
         now_ms: u64,
     ) -> StepInputs<'a> {
         StepInputs {
-            fingerprint: self.client_request.fingerprint,
+            fingerprint: fingerprint(schema, self.client_request),
             error: self.error.as_deref(),
             now_ms,
             lock_ttl: Some(&self.lock_ttl),

@@ -28,21 +28,22 @@ fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
     let mut judgements = Vec::new();
     let mut sound = Vec::new();
     // Often the same reason keeps all schemas from being explored.
-    let mut unexplored: Vec<(&str, Vec<String>)> = Vec::new();
+    let mut unexplored: Vec<(&FaultOutcome, &str, Vec<String>)> = Vec::new();
     for (schema, outcome) in &facts.explorations {
         match outcome {
             FaultOutcome::Holds => sound.push(schema.clone()),
             FaultOutcome::Violates(counterexample) => judgements.push(violation(counterexample)),
-            FaultOutcome::Unknown(why) => {
-                match unexplored.iter_mut().find(|(known, _)| known == why) {
-                    Some((_, schemas)) => schemas.push(schema.clone()),
-                    None => unexplored.push((why, vec![schema.clone()])),
+            FaultOutcome::Unexplorable(why) | FaultOutcome::Unknown(why) => {
+                match unexplored.iter_mut().find(|(known, ..)| *known == outcome) {
+                    Some((.., schemas)) => schemas.push(schema.clone()),
+                    None => unexplored.push((outcome, why, vec![schema.clone()])),
                 }
             }
         }
     }
-    for (why, schemas) in unexplored {
-        judgements.push(unknown(why, schemas));
+    for (outcome, why, schemas) in unexplored {
+        let can_be = !matches!(outcome, FaultOutcome::Unexplorable(_));
+        judgements.push(unknown(why, schemas, can_be));
     }
     if !sound.is_empty() {
         let fact = format!(
@@ -79,13 +80,20 @@ fn violation(found: &Counterexample) -> CheckJudgement {
         .shown_by(found.clone())
 }
 
-fn unknown(why: &str, schemas: Vec<String>) -> CheckJudgement {
+/// `can_be_explored` is false if `explore` would refuse for the same reason.
+fn unknown(why: &str, schemas: Vec<String>, can_be_explored: bool) -> CheckJudgement {
     let names = schemas.join(",");
     let refusal = RefusedFact {
         command: "explore".to_owned(),
         rule: None,
         why: why.to_owned(),
-        instead: Some(format!("Explore yourself: `idemctl explore --sandbox --schema {names}`.")),
+        instead: Some(match can_be_explored {
+            true => format!("Explore yourself: `idemctl explore --sandbox --schema {names}`."),
+            false => format!(
+                "`idemctl explore` needs this, too. Add it to the schema, or pass --skip {}.",
+                CHECK.code
+            ),
+        }),
     };
     let fact = format!("{} was not explored: {why}", schemas.join(", "));
     CheckJudgement { fact, ..CheckJudgement::unknown(refusal) }.for_schemas(schemas)

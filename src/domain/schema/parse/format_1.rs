@@ -141,6 +141,8 @@ fn check_value(value: &RawValue) -> Checked<()> {
 }
 
 fn check_steps(raw: &RawSchema) -> Checked<()> {
+    let gives_ttl = raw.begin.as_ref().is_some_and(|begin| begin.gives_ttl);
+    refuse_newer(&[("gives_ttl", gives_ttl)]).at("begin")?;
     for (step, index, call) in raw.calls() {
         if let Some(name) = call.words().find_map(|word| word.newer_in_call()) {
             return newer(&format!("{{{name}}}")).at(index).at(CALL).at(step);

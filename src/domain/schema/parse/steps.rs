@@ -26,6 +26,9 @@ pub(super) fn resolve(
     if raw.call.is_empty() {
         return all(wrong(format!("[{name}] has no [[{name}.call]]")));
     }
+    if raw.gives_ttl && name != "begin" {
+        return all(wrong("only [begin] can have it").at("gives_ttl"));
+    }
     let mut calls = Vec::with_capacity(raw.call.len());
     let mut found = Vec::new();
     for (index, raw_call) in raw.call.iter().enumerate() {
@@ -49,7 +52,12 @@ pub(super) fn resolve(
     if !replies.any(|reply| reply.means == meanings[0]) {
         return all(wrong(format!("no reply of [{name}] means `{}`", meanings[0].as_str())));
     }
-    Ok(Step { checks_owner: raw.checks_owner, note: raw.note.clone(), calls })
+    Ok(Step {
+        checks_owner: raw.checks_owner,
+        gives_ttl: raw.gives_ttl,
+        note: raw.note.clone(),
+        calls,
+    })
 }
 
 fn resolve_call(symbols: &SymbolTable, raw: &RawCall) -> AllChecked<Call> {

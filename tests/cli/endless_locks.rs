@@ -1,0 +1,138 @@
+//! Locks that never expire: what ends them, and which findings say so.
+
+use serde_json::json;
+
+use crate::support::{FOREVER, Server};
+
+const HOUR: u64 = 3_600_000;
+
+const REFERENCE_LOCK: &str =
+    r#"{"state":"in-progress","owner":"o","fingerprint":"f","created_at":1795806000000}"#;
+
+/// Rule: a lock without TTL that the next request gives one blocks nobody indefinitely, and no
+/// command says that it does. Revert: without `gives_ttl` in the schema of the reference.
+#[test]
+fn a_lock_to_which_begin_gives_a_ttl_is_no_orphan() {
+    let server = Server::holding(&[("idemkey:p", REFERENCE_LOCK, FOREVER)]);
+    let inspect = server.idemctl(&["inspect", "p", "--schema", "reference"]);
+    inspect.shows("conflict (409 Conflict) until the lock expires, then it executes");
+    inspect
+        .shows("warning no-expiry: the lock never expires. The next retry is rejected and gives");
+    assert!(!inspect.text().contains("indefinitely"), "{}", inspect.text());
+    let json = server.idemctl(&["inspect", "p", "--schema", "reference", "-o", "json"]).json();
+    assert_eq!(json["records"][0]["next_request"]["gives_ttl"], true, "{json}");
+    let check = server.idemctl(&["check", "--schema", "reference"]).exits(1);
+    check.shows("WARNING - 1 lock of reference without TTL, until a retry gives it one, e.g. p");
+    let json = server.idemctl(&["check", "--schema", "reference", "-o", "json"]).exits(1).json();
+    assert_eq!((&json["given_ttl"], &json["findings"][0]["count"]), (&json!(1), &json!(0)));
+    // What is predicted is what the script does.
+    let begin = ["begin", "p", "--schema", "reference", "--fingerprint", "f", "--yes"];
+    server.idemctl(&begin).exits(1);
+    server.idemctl(&["check", "--schema", "reference"]).exits(0);
+    let inspect = server.idemctl(&["inspect", "p", "--schema", "reference"]);
+    inspect.shows("conflict (409 Conflict) for another");
+    // Nobody may retry, so that a sweep still removes such a lock.
+    server.send::<()>(&[b"PERSIST", b"idemkey:p"]);
+    let sweep = ["sweep", "--schema", "reference", "--orphaned", "--grace", "0s", "--yes"];
+    server.idemctl(&sweep).exits(0).says("Swept: 1 of 1 lock done");
+}
+
+/// The reference under another name, with one text of its schema replaced.
+fn variant(from: &str, to: &str) -> Server {
+    let server = Server::start();
+    let toml = include_str!("../../lua/reference/schema.toml");
+    assert!(toml.contains(from), "{from}");
+    let toml = toml.replacen(from, to, 1).replace("name = \"reference\"", "name = \"mine\"");
+    let mut files = vec![("schema.toml", toml.as_str())];
+    for (name, text) in [
+        ("begin.lua", include_str!("../../lua/reference/begin.lua")),
+        ("renew.lua", include_str!("../../lua/reference/renew.lua")),
+        ("complete.lua", include_str!("../../lua/reference/complete.lua")),
+        ("release.lua", include_str!("../../lua/reference/release.lua")),
+    ] {
+        files.push((name, text));
+    }
+    server.describe("mine", &files);
+    server
+}
+
+/// Rule: only [begin] can have `gives_ttl`, and `schema check` compares it with what begin does.
+/// Revert: without `given_ttl` in `sim/ttls.rs`.
+#[test]
+fn a_schema_says_truly_whether_begin_gives_a_ttl() {
+    let check = ["schema", "check", "mine"];
+    let server = variant("gives_ttl = true\n", "");
+    server.idemctl(&check).shows("begin gives a lock without TTL one; write `gives_ttl = true`");
+    let server = variant("[renew]\n", "[renew]\ngives_ttl = true\n");
+    server.idemctl(&check).exits(1).shows("only [begin] can have it");
+    let server = variant("name", "name");
+    let run = server.idemctl(&check).exits(0);
+    assert!(!run.all().contains("gives_ttl"), "{}", run.all());
+}
+
+/// Rule: an endless lock beside a result that cannot be read is an orphan, and it goes first.
+/// Revert: without `State::Unreadable` in `no_expiry`.
+#[test]
+fn an_endless_lock_beside_an_unreadable_result_is_found_and_swept() {
+    let server =
+        Server::holding(&[("idem:started:k", "worker-1", FOREVER), ("idem:result:k", "{b", HOUR)]);
+    let schema = ["--schema", "event-driven"];
+    let of = |words: &[&str]| server.idemctl(&[words, &schema[..]].concat());
+    let inspect = of(&["inspect", "k"]);
+    inspect.shows("error no-expiry: the lock never expires, so once the result beside it expires");
+    inspect.shows("retries get it as their response until it expires");
+    of(&["check"]).exits(2).shows("CRITICAL - 1 orphaned lock (event-driven 1), e.g. k");
+    of(&["sweep", "--orphaned", "--grace", "0s", "--yes"]).exits(0).says("Swept: 1 of 1 lock");
+    assert_eq!(server.keys(), ["idem:result:k"]);
+    // What is left is no lock, and still a value that a monitor can be told of.
+    let check = of(&["check", "--include", "unreadable=WARNING"]).exits(1);
+    check.shows("WARNING - 1 unreadable value (event-driven 1), e.g. k");
+}
+
+/// Rule: if begin looks at the lock first, a lock beside a result rejects retries now, and not only
+/// once the result expires. Revert: without the answer in `no_expiry` of a completed record.
+#[test]
+fn a_lock_that_begin_looks_at_first_rejects_now() {
+    let result = b"\x78\x9c\x9b\x7c\xe6\x44\xc3\xc4\x85\x15\x00\x12\x29\x04\x52\x3a\x31";
+    let server = Server::holding(&[("idempo:lock:k", "o", FOREVER)]);
+    server.send::<()>(&[b"SET", b"idempo:response:k", result]);
+    let inspect = server.idemctl(&["inspect", "k", "--schema", "idempo"]);
+    inspect
+        .shows("error no-expiry: the lock never expires, so every retry is rejected indefinitely");
+}
+
+/// A service that stores failures, which begin replays, beside its lock.
+const FAILURES: &str = r#"format = 2
+name = "failures"
+protocol = "lock-then-result"
+client = { conflict = "409 Conflict" }
+keys = { lock = "f:lock:{key}", result = "f:result:{key}" }
+ttl = { lock = "30s", result = "24h" }
+
+[[value]]
+name = "failed"
+written = "failed_value"
+
+[write]
+lock_value = "{owner}"
+result_value = '{"state":"DONE","body":{body_json}}'
+failed_value = '{"state":"FAILED","error":{error_text}}'
+"#;
+
+/// Rule: a stored failure that begin replays is a result, also beside a lock. Revert: without
+/// `Schema::replays` in the state of a record.
+#[test]
+fn a_lock_beside_a_failure_that_is_replayed_is_left_over() {
+    let server = Server::holding(&[
+        ("f:lock:k", "w-1", 20_000),
+        ("f:result:k", r#"{"state":"FAILED","error":"e"}"#, HOUR),
+    ]);
+    server.describe("failures", &[("schema.toml", FAILURES)]);
+    let schema = ["--schema", "failures"];
+    let of = |words: &[&str]| server.idemctl(&[words, &schema[..]].concat());
+    of(&["inspect", "k"]).shows("k  failed  failures");
+    let listed = of(&["list", "--state", "failed", "-o", "jsonl"]).exits(0).json_lines();
+    assert_eq!(listed.len(), 1);
+    of(&["list", "--finding", "leftover-lock"]).exits(0).shows("leftover-lock");
+    of(&["check", "--include", "leftover-lock=WARNING"]).exits(1).shows("1 lock beside a result");
+}
