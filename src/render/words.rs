@@ -229,9 +229,18 @@ fn how_long(record: &Record, next: &NextRequest) -> String {
                 (None, Some(key_index)) => answer_without(record, key_index),
                 (None, None) => Answer::Execute,
             };
-            let then = if after == Answer::Execute { ", then it executes" } else { "" };
+            let then = if after == Answer::Execute { executes_later(record, next) } else { "" };
             format!("for another {}, until {what} expires{then}", duration::short(ms))
         }
+    }
+}
+
+/// That a request executes once the value that decides now has expired. Redis keys outside the
+/// record, which stay, may still stop it.
+fn executes_later(record: &Record, next: &NextRequest) -> &'static str {
+    match next.until_key {
+        Some(index) if !record.also_depends_on_without(index).is_empty() => ", then it may execute",
+        _ => ", then it executes",
     }
 }
 

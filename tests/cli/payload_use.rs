@@ -24,6 +24,9 @@ fn a_payload_in_the_key_has_a_record_of_its_own() {
     let run = server.idemctl(&words);
     run.shows("a request with another payload has another Redis key");
     assert!(!run.all().contains("wrong-answer  payload-mismatch"), "{}", run.all());
+    // The client's key alone does not find the record.
+    let run = server.idemctl(&["inspect", "client-key", "--schema", "idempo"]).exits(1);
+    run.says("the keys of idempo are hashes that include the payload");
 }
 
 /// Rule: a service may store several ranges of statuses.
@@ -34,7 +37,7 @@ fn statuses_between_two_ranges_are_never_stored() {
         let words = ["complete", "k", "--schema", "idempo", "--owner", "o", "--body", "x"];
         server.idemctl(&[&words[..], &["--status", status, "--dry-run"]].concat())
     };
-    complete("429").exits(2).says("stores only responses with status 200-424,426-428,430-499");
+    complete("429").exits(2).says("stores only the statuses 200 to 424, 426 to 428, 430 to 499");
     complete("428").exits(0);
 }
 

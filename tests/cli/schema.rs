@@ -109,6 +109,7 @@ fn shows_what_is_written_and_what_the_service_does_as_json() {
         "on_hang_up": "go-on",
         "without_redis": "refuse",
         "stores": null,
+        "payload": null,
         "sample_body": null,
     });
     assert_eq!(schema["service"], service);

@@ -438,3 +438,41 @@ fn a_value_that_no_listed_reply_is_for_predicts_nothing() {
     // Redis itself refuses to read another type.
     server.idemctl(&["inspect", "k", "--schema", "reads"]).shows("fails indefinitely");
 }
+
+/// A service that remembers its keys in a set, which nothing ever cleans.
+const REMEMBERED: &str = r#"format = 2
+name = "remembered"
+keys = { result = "rem:{key}", ignore = ["rem-keys"] }
+ttl = { result = "24h" }
+
+[[value]]
+name = "done"
+encoding = "json"
+at = "result"
+where = { "/state" = "DONE" }
+state = "completed"
+
+[[begin.call]]
+command = ["GET", "{result}"]
+replies = [
+  { nil = true, means = "next", when = { result = "absent" } },
+  { value = "done", means = "replay" },
+]
+
+[[begin.call]]
+command = ["SADD", "rem-keys", "{key}"]
+replies = [
+  { integer = 1, means = "acquired", when = { result = "absent" } },
+  { integer = 0, means = "conflict", client = "409" },
+]
+"#;
+
+/// Rule: no execution is promised for later if a Redis key outside the record may prevent it.
+/// Revert: without `executes_later`.
+#[test]
+fn a_later_execution_may_depend_on_keys_outside_the_record() {
+    let server = Server::holding(&[("rem:k", r#"{"state":"DONE"}"#, 80_000)]);
+    server.describe("remembered", &[("schema.toml", REMEMBERED)]);
+    let inspect = server.idemctl(&["inspect", "k", "--schema", "remembered"]);
+    inspect.shows("until the result expires, then it may execute");
+}

@@ -273,9 +273,9 @@ impl ResponseInput {
         };
         misfit(
             format!(
-                "{} stores only responses with status {}, so no retry ever gets a stored {status}",
+                "{} stores only the statuses {}, so no retry ever gets a stored {status}",
                 schema.name,
-                stores.as_text()
+                stores.as_text().replace('-', " to ").replace(',', ", ")
             ),
             Some(&format!("to let the next request execute instead, run {free}")),
         )

@@ -255,11 +255,23 @@ impl Record {
     /// The Redis keys outside the record that begin may write before its predicted reply, so that
     /// they decide as well. idemctl does not read them. Empty if the answer is unknown.
     pub(crate) fn also_depends_on(&self) -> Vec<Vec<u8>> {
-        let Some(begin) = &self.schema.begin else { return Vec::new() };
         if self.next_request.answer == Answer::Unknown {
             return Vec::new();
         }
-        let Some((predicted, _)) = predict_reply(begin, &self.readings, false) else {
+        self.outside_keys(&self.readings)
+    }
+
+    /// The same for the answer once the Redis key with this index is gone.
+    pub(crate) fn also_depends_on_without(&self, key_index: usize) -> Vec<Vec<u8>> {
+        let mut readings = self.readings.clone();
+        readings[key_index] = Reading::Absent;
+        self.outside_keys(&readings)
+    }
+
+    /// The Redis keys outside the record that begin may write before its reply to these values.
+    fn outside_keys(&self, readings: &[Reading]) -> Vec<Vec<u8>> {
+        let Some(begin) = &self.schema.begin else { return Vec::new() };
+        let Some((predicted, _)) = predict_reply(begin, readings, false) else {
             return Vec::new();
         };
         let mut sent = 0;
