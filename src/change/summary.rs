@@ -61,15 +61,16 @@ pub fn print_unrecognised(session: &mut Session, unrecognised: u64, unjudged: u6
         };
         session.ui.status(&format!("{records} no format of the schema."));
     }
-    if unjudged > 0 {
-        let values = if unjudged == 1 {
-            "Only the beginning of 1 of the values was read. It is".to_owned()
-        } else {
-            format!("Only the beginnings of {unjudged} of the values were read. They are")
-        };
-        session.ui.status(&format!(
-            "{values} not changed if a whole value matches no format of the schema."
-        ));
+    match unjudged {
+        0 => {}
+        1 => session.ui.status(
+            "Only the beginning of 1 of the values was read. If the whole value matches no format \
+            of the schema, its record is not changed.",
+        ),
+        _ => session.ui.status(&format!(
+            "Only the beginnings of {unjudged} of the values were read. Records whose whole values \
+            match no format of the schema are not changed."
+        )),
     }
 }
 

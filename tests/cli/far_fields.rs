@@ -243,3 +243,16 @@ fn values_that_only_begin_as_the_schemas_are_left_and_never_promised() {
         assert_eq!(server.keys(), ["closed:lock", "closed:result"]);
     }
 }
+
+/// Rule: a preview of more records than are kept says which values were read only in part. Revert:
+/// without `unjudged`.
+#[test]
+fn a_preview_says_how_many_values_it_read_only_in_part() {
+    let payload = "p".repeat(200);
+    let value = format!(r#"{{"status":"DONE","payload":"{payload}","code":201}}"#);
+    let values = (0..11_500).map(|number| (format!("closed:{number}"), value.clone()));
+    let server = Server::filled(values, DAY);
+    server.describe("closed", &[("schema.toml", CLOSED)]);
+    let words = ["purge", "--schema", "closed", "--dry-run"];
+    server.idemctl(&words).exits(0).says("Only the beginnings of ");
+}

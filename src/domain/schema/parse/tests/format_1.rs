@@ -15,6 +15,10 @@ fn the_files_of_an_older_release_keep_their_meaning() {
         let now = samples::schema(&older.name);
         // The bytes of the files differ.
         older.files_hash.clone_from(&now.files_hash);
+        // Format 1 has no word for it.
+        if let (Some(older), Some(now)) = (&mut older.begin, &now.begin) {
+            older.gives_ttl = now.gives_ttl;
+        }
         assert_eq!(format!("{older:?}"), format!("{now:?}"));
     }
 }
