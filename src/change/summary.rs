@@ -55,9 +55,9 @@ pub fn print_too_large(session: &mut Session, count: u64) {
 pub fn print_unrecognised(session: &mut Session, unrecognised: u64, unjudged: u64) {
     if unrecognised > 0 {
         let records = if unrecognised == 1 {
-            "1 more record is not changed, because its whole value matches".to_owned()
+            "1 record is not changed, because its whole value matches".to_owned()
         } else {
-            format!("{unrecognised} more records are not changed, because their whole values match")
+            format!("{unrecognised} records are not changed, because their whole values match")
         };
         session.ui.status(&format!("{records} no format of the schema."));
     }

@@ -225,7 +225,7 @@ fn values_that_only_begin_as_the_schemas_are_left_and_never_promised() {
         for confirm in ["--dry-run", "--yes"] {
             let sweep = ["sweep", "--schema", "closed", "--orphaned", "--grace", "0s", confirm];
             let sweep = server.idemctl(&sweep).exits(3);
-            sweep.says("1 more record is not changed");
+            sweep.says("1 record is not changed");
             assert!(!sweep.stderr.contains(next), "{confirm}: {}", sweep.stderr);
             let words = ["purge", "--schema", "closed", confirm];
             let purge = server.idemctl(&words).exits(3);
