@@ -56,8 +56,8 @@ use crate::watch::{self, Watch};
 /// Bytes of a value that `--raw` shows without `--full`, which is about a screen.
 const RAW_BYTES: usize = 4 * 1024;
 
-/// Bytes of a value that are read first. `--full` and `--body` read all of it, and a value whose
-/// format these bytes do not decide is read further. Larger values have the finding `oversized`,
+/// Bytes of a value that are read first. `--full` and `--body` read all of it, and a longer value
+/// is read further, up to 1 MiB, or until its format is decided. Larger values have the finding `oversized`,
 /// which uses the same limit.
 const SHOWN_BYTES: usize = OVERSIZED_BYTES as usize;
 
@@ -91,7 +91,7 @@ pub struct Args {
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
 
-    /// Read whole values of any size instead of the first 64 KiB
+    /// Read whole values of any size instead of the first 1 MiB
     #[arg(long)]
     full: bool,
 

@@ -126,7 +126,9 @@ fn refused(record: &Record, why: &NotExecutable) -> CommandError {
             CommandError::usage(format!("{key}: {why}")).hint(hint)
         }
         NotExecutable::Undescribed(step) => undescribed(&record.schema, step),
-        NotExecutable::WrongType => CommandError::usage(format!("{key}: {why}")),
+        NotExecutable::WrongType | NotExecutable::NoLock(_) => {
+            CommandError::usage(format!("{key}: {why}"))
+        }
     }
 }
 

@@ -165,7 +165,7 @@ fn reads_as(
             }
             format!("`{}`, {}", format.name, format.state.as_str())
         }
-        Reading::Unreadable(why) | Reading::Unrecognised { why, .. } => {
+        Reading::Unreadable(why) | Reading::Unrecognised { why, .. } | Reading::Ambiguous(why) => {
             format!("unreadable ({why})")
         }
         Reading::EmptyText => "an empty text".to_owned(),

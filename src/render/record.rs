@@ -23,11 +23,14 @@ pub fn page(record: &Record, view: View, reveal: bool) -> String {
         page.content(record);
     }
     if let Some(response) = record.response() {
-        page.response(&response);
+        page.response(record, &response);
     }
     page.findings(record);
     page.page.text
 }
+
+/// What is shown of a field that is unknown, because the value was read only in part.
+const UNREAD: &str = "not in the part of the value that was read; --full reads all of it";
 
 /// How many bytes of an unreadable value are shown, which is enough to recognise its kind.
 const FIRST_BYTES: usize = 64;
@@ -184,9 +187,7 @@ impl RecordPage {
         if record.state == State::InProgress || record.owner().is_some() {
             let owner = match record.owner() {
                 Some(owner) => escape::text(owner),
-                None if record.unread_fields().contains(ValueField::Owner) => {
-                    "not in the part of the value that was read; --full reads all of it".to_owned()
-                }
+                None if record.unread_fields().contains(ValueField::Owner) => UNREAD.to_owned(),
                 None if record.keeps_owners() => "none in the value".to_owned(),
                 None => "unknown, because this schema stores no owner".to_owned(),
             };
@@ -244,6 +245,9 @@ impl RecordPage {
         }
         if let Some(fingerprint) = record.fingerprint() {
             self.page.field("Fingerprint", &escape::text(fingerprint.as_bytes()));
+        } else if record.unread_fields().contains(ValueField::Fingerprint) && !record.is_undecided()
+        {
+            self.page.field("Fingerprint", UNREAD);
         }
         if let Some(error) = record.error() {
             self.page.field("Error", &escape::text(error.as_bytes()));
@@ -272,9 +276,10 @@ impl RecordPage {
         }
     }
 
-    fn response(&mut self, response: &Response) {
+    fn response(&mut self, record: &Record, response: &Response) {
         let status = match response.status {
             Some(status) => status.to_string(),
+            None if record.unread_fields().contains(ValueField::Status) => UNREAD.to_owned(),
             None => "no stored status".to_owned(),
         };
         self.page.field("Response", &status);

@@ -124,6 +124,9 @@ pub struct RecordJson<'a> {
     idle_seconds: Option<u64>,
     fingerprint: Option<&'a str>,
     response: Option<ResponseJson>,
+    /// The fields that are unknown, because the value was read only in part.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unread: Vec<&'static str>,
     error: Option<&'a str>,
     blob: Option<&'a Value>,
     /// False if the record's Redis keys were not read atomically.
@@ -242,6 +245,7 @@ impl<'a> RecordJson<'a> {
             idle_seconds: record.idle().map(|idle| idle.as_secs()),
             fingerprint: record.fingerprint(),
             response: record.response().map(|response| ResponseJson::new(response, reveal)),
+            unread: record.unread_fields().names(),
             error: record.error(),
             blob: record.blob(),
             atomic: record.seen.atomic,

@@ -60,6 +60,7 @@ mod log_records;
 mod members;
 mod named_schemas;
 mod names;
+mod near_misses;
 mod new_schema;
 mod observed;
 mod other_layouts;

@@ -44,6 +44,18 @@ pub(crate) fn check_freed(record: &Record, key_index: usize) -> Result<(), Strin
     ))
 }
 
+/// Passes a record unless its lock deviates from the format of locks. Such a value may as well be a
+/// stored result of another release of the service.
+///
+/// # Errors
+/// How it deviates.
+pub(crate) fn check_lock_format(record: &Record) -> Result<(), String> {
+    match record.lock_deviation() {
+        Some(why) => Err(format!("it is not a lock of {}: {why}", record.schema.name)),
+        None => Ok(()),
+    }
+}
+
 /// The index of the Redis key to remove: the lock, including one left beside a result, or a value
 /// that cannot be read.
 pub(crate) fn removable(record: &Record) -> Result<usize, String> {
@@ -83,8 +95,10 @@ pub(crate) fn removable(record: &Record) -> Result<usize, String> {
             and `purge` with --state in-progress removes all of them"
                 .to_owned(),
         ),
-        State::InProgress => Ok(lock),
-        State::Completed | State::Failed if record.lock().is_some() => Ok(lock),
+        State::InProgress => check_lock_format(record).map(|()| lock),
+        State::Completed | State::Failed if record.lock().is_some() => {
+            check_lock_format(record).map(|()| lock)
+        }
         State::Completed | State::Failed => {
             let state = record.state.as_str();
             Err(format!(
@@ -95,6 +109,7 @@ pub(crate) fn removable(record: &Record) -> Result<usize, String> {
         // The lock is beside a result that cannot be read.
         State::Unreadable if record.has_readable_lock() => Ok(lock),
         State::Unreadable => {
+            check_lock_format(record)?;
             match record.readings.iter().position(|reading| reading.mismatch().is_some()) {
                 Some(unread) if !record.seen.keys[unread].content.is_absent() => Ok(unread),
                 _ => Err("nothing of it can be removed".to_owned()),

@@ -24,6 +24,15 @@ const RULES: [DiagnosisRule; 10] = [
     oversized::check,
 ];
 
+/// The findings that call a value a lock, and advise to remove it. No command removes a value that
+/// is not a lock of the schema.
+const ABOUT_LOCKS: [FindingCode; 4] = [
+    FindingCode::NoExpiry,
+    FindingCode::ExcessTtl,
+    FindingCode::Overdue,
+    FindingCode::LeftoverLock,
+];
+
 /// The findings of a record, in the order of the rules. `other_schema` is another schema that can,
 /// or can no longer, read its value.
 pub(crate) fn findings(
@@ -32,7 +41,16 @@ pub(crate) fn findings(
     other_schema: Option<&OtherSchema>,
 ) -> Vec<Finding> {
     let input = DiagnosisInput { record, thresholds, other_schema };
-    RULES.iter().filter_map(|rule| rule(&input)).collect()
+    let is_no_lock = record.lock_deviation().is_some();
+    let mut findings = Vec::new();
+    for rule in RULES {
+        if let Some(finding) = rule(&input)
+            && !(is_no_lock && ABOUT_LOCKS.contains(&finding.code))
+        {
+            findings.push(finding);
+        }
+    }
+    findings
 }
 
 /// Adds the finding that depends only on the length of a value, for a record whose length became

@@ -28,7 +28,10 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
     };
     // Any Redis key may be a record of a schema without a prefix, also one of a cache.
     let schema = &input.record.schema;
-    let advice = if schema.members.is_some() {
+    let advice = if input.record.lock_deviation().is_some() {
+        "find out which program wrote it; if a release of the service did, describe its fields in \
+        schema.toml"
+    } else if schema.members.is_some() {
         "find out which program wrote it; idemctl does not change the members of a Redis key"
     } else if !schema.has_fixed_prefix() {
         "find out which program wrote it before you remove it; the schema has no prefix, so the \

@@ -39,6 +39,9 @@ pub(crate) enum NotExecutable {
     Released,
     #[error("the stored value cannot be read: {0}")]
     Unreadable(String),
+    /// The lock's value deviates from the format of locks.
+    #[error("{0}")]
+    NoLock(String),
     /// Another program's value.
     #[error(
         "another program uses this Redis key, which does not hold a string; find that program first"

@@ -1,6 +1,7 @@
 //! Which records an operator may release through the service's release step.
 
 use super::complete::NotExecutable;
+use crate::domain::change::unlock;
 use crate::domain::record::{Reading, Record};
 use crate::domain::schema::{OnFailure, State, Step};
 
@@ -20,6 +21,7 @@ pub(crate) fn releasable(record: &Record) -> Result<&Step, NotExecutable> {
     if record.readings.iter().any(|reading| matches!(reading, Reading::WrongType(_))) {
         return Err(NotExecutable::WrongType);
     }
+    unlock::check_lock_format(record).map_err(NotExecutable::NoLock)?;
     match record.state {
         State::InProgress => Ok(step),
         State::Completed | State::Failed if record.lock().is_some() => Ok(step),

@@ -19,9 +19,10 @@ use self::fit::{Fit, fits, is_rejected};
 use self::views::Views;
 use super::json::Json;
 use super::observation::{Content, Observation};
-use crate::domain::schema::{Schema, State, ValueFormat};
+use crate::domain::schema::{Encoding, Schema, State, ValueFormat};
 
 pub(crate) use self::conformance::Conformance;
+use self::conformance::Deviation;
 pub use self::reading::{Decoded, Reading};
 pub use self::stored::Stored;
 
@@ -55,6 +56,10 @@ pub fn decode_value(schema: &Schema, key_index: usize, content: &Content) -> Rea
 
     let mut tested = TestedFormats::default();
     for (index, format) in formats_of(schema, key_index, kind) {
+        // A damaged or unusual document of the service is not the text that its lock is.
+        if format.takes_any_text() && views.begin_document() && !writes_document(schema, format) {
+            continue;
+        }
         let Some(source) = views.source(format) else {
             // Too little was read to undo the codecs of this format, so the value may still have
             // it.
@@ -107,6 +112,18 @@ fn may_fit(schema: &Schema, format: &ValueFormat, source: FieldSource<'_>) -> bo
     !conformance.deviates() && !is_rejected(format, source.document, &conformance)
 }
 
+/// True if the values of this state that the schema writes begin as JSON does.
+fn writes_document(schema: &Schema, format: &ValueFormat) -> bool {
+    let write = &schema.write;
+    let template = match format.state {
+        State::InProgress => &write.lock_value,
+        State::Failed if write.failed_value.is_some() => &write.failed_value,
+        _ => &write.result_value,
+    };
+    let Some(template) = template else { return false };
+    Encoding::Json.begins_so(&template.fill(|_| Vec::new()))
+}
+
 /// The formats at a Redis key for values of this type, with their indexes; `None` is a string.
 fn formats_of<'a>(
     schema: &'a Schema,
@@ -124,8 +141,8 @@ fn formats_of<'a>(
 struct TestedFormats {
     /// The states of the formats for which the unread rest decides.
     undecided: Vec<State>,
-    /// The first format whose tests the value passes although its fields deviate.
-    deviating: Option<(usize, Conformance)>,
+    /// The formats whose tests the value passes although its fields deviate.
+    deviating: Vec<(usize, Deviation)>,
     /// Why the fields deviate from a format whose tests the value may yet pass.
     may_deviate: Option<String>,
 }
@@ -148,11 +165,7 @@ impl TestedFormats {
             return None;
         }
         match (fit, conformance) {
-            (Fit::Yes, Conformance::Deviates(deviation)) => {
-                if self.deviating.is_none() {
-                    self.deviating = Some((index, Conformance::Deviates(deviation)));
-                }
-            }
+            (Fit::Yes, Conformance::Deviates(deviation)) => self.deviating.push((index, deviation)),
             (_, Conformance::Deviates(deviation)) => {
                 if self.may_deviate.is_none() {
                     self.may_deviate = Some(deviation.why);
@@ -169,16 +182,42 @@ impl TestedFormats {
         None
     }
 
-    /// The reading of a value that no format fits exactly. It is the first format that fits with
+    /// Keeps those of the formats with deviations that the value fits best.
+    fn keep_nearest(&mut self, schema: &Schema) {
+        let formats = &schema.values;
+        keep_any(&mut self.deviating, |(index, _)| !formats[*index].tests.is_empty());
+        keep_any(&mut self.deviating, |(_, deviation)| !deviation.lacks_field);
+        if self.deviating.iter().any(|(_, deviation)| deviation.lacks_field) {
+            return;
+        }
+        // A format that requires more fields, all of which the value has, says more of it.
+        let required = |index: usize| match &formats[index].closed {
+            Some(closed) => closed.paths(|member| member.is_required).len(),
+            None => 0,
+        };
+        let most = self.deviating.iter().map(|(index, _)| required(*index)).max();
+        self.deviating.retain(|(index, _)| Some(required(*index)) == most);
+    }
+
+    /// The reading of a value that no format fits exactly. It is the format that fits best with
     /// deviations, or else the reason why none fits.
-    fn without_exact_format(self, schema: &Schema, views: Views<'_>, is_hash: bool) -> Reading {
+    fn without_exact_format(mut self, schema: &Schema, views: Views<'_>, is_hash: bool) -> Reading {
         // The unread rest may still show that the value has one of these formats.
         if !self.undecided.is_empty() {
             return Reading::Undecided;
         }
-        if let Some((index, conformance)) = self.deviating {
+        self.keep_nearest(schema);
+        let state_of = |index: usize| schema.values[index].state;
+        let mut states = self.deviating.iter().map(|(index, _)| state_of(*index));
+        if let Some(first) = states.next()
+            && states.any(|state| state != first)
+        {
+            return Reading::Ambiguous(several_reasons(schema, &self.deviating));
+        }
+        if let Some((index, deviation)) = self.deviating.into_iter().next() {
             let format = &schema.values[index];
             if let Some(source) = views.source(format) {
+                let conformance = Conformance::Deviates(deviation);
                 let decoded = decode_fields(format, index, conformance, source);
                 return Reading::Value(Box::new(decoded));
             }
@@ -197,6 +236,27 @@ impl TestedFormats {
             Some(reading) => reading,
             None => Reading::Unrecognised { why: why.to_owned(), is_cut: false },
         }
+    }
+}
+
+/// Keeps the formats that pass the test, if any does.
+fn keep_any(formats: &mut Vec<(usize, Deviation)>, passes: impl Fn(&(usize, Deviation)) -> bool) {
+    if formats.iter().any(&passes) {
+        formats.retain(passes);
+    }
+}
+
+/// How a value deviates from each of these formats.
+fn several_reasons(schema: &Schema, deviating: &[(usize, Deviation)]) -> String {
+    let mut reasons = Vec::with_capacity(deviating.len());
+    for (index, deviation) in deviating {
+        reasons.push(format!("as `{}`, {}", schema.values[*index].name, deviation.why));
+    }
+    match deviating.split_first() {
+        Some(((_, first), others)) if others.iter().all(|(_, other)| other.why == first.why) => {
+            first.why.clone()
+        }
+        _ => reasons.join("; "),
     }
 }
 

@@ -74,6 +74,17 @@ impl FieldSet {
         Self { bits: self.bits & other.bits }
     }
 
+    /// The names of the fields.
+    pub(crate) fn names(self) -> Vec<&'static str> {
+        let mut names = Vec::new();
+        for field in ValueField::VARIANTS {
+            if self.contains(*field) {
+                names.push(field.as_str());
+            }
+        }
+        names
+    }
+
     /// The first field of the set; `None` if it is empty.
     pub(crate) fn first(self) -> Option<ValueField> {
         ValueField::VARIANTS.iter().copied().find(|field| self.contains(*field))

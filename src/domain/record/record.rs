@@ -13,7 +13,7 @@ use super::response::Response;
 use crate::domain::diagnosis::Finding;
 use crate::domain::schema::{Encoding, ExpiresAt, Schema, State, TtlOf};
 use crate::domain::step::next_request::{self, predict_reply};
-use crate::domain::step::{Answer, NextRequest};
+use crate::domain::step::{Answer, NextRequest, UnknownAnswer};
 
 /// One idempotency key under one schema.
 #[derive(Debug, Clone)]
@@ -66,6 +66,16 @@ impl Record {
         }
     }
 
+    /// The record without a prediction that the unread rest of a value may change.
+    #[must_use]
+    pub(crate) fn without_guess(mut self) -> Self {
+        let is_known = self.next_request.answer != Answer::Unknown;
+        if is_known && next_request::depends_on_rest(&self.schema, &self.readings, &self.seen) {
+            self.next_request = NextRequest::unknown(Some(UnknownAnswer::Unread));
+        }
+        self
+    }
+
     /// The Redis key of the lock, if a lock exists.
     pub(crate) fn lock(&self) -> Option<&KeyState> {
         let key = &self.seen.keys[self.schema.lock_key_index()];
@@ -86,6 +96,19 @@ impl Record {
             return false;
         };
         self.lock().is_some() && self.schema.values[value.format].state == State::InProgress
+    }
+
+    /// Why the value at the lock's Redis key is not a lock that the schema's service writes,
+    /// although a format of the schema is near to it; `None` if nothing shows that.
+    pub(crate) fn lock_deviation(&self) -> Option<&str> {
+        match &self.readings[self.schema.lock_key_index()] {
+            Reading::Ambiguous(why) => Some(why),
+            // The bytes of an opaque value cannot deviate.
+            Reading::Value(value) if self.schema.values[value.format].closed.is_some() => {
+                value.conformance.deviation()
+            }
+            _ => None,
+        }
     }
 
     /// The Redis key of the result, if a result exists.
@@ -245,6 +268,7 @@ impl Record {
             Reading::Undecided
             | Reading::Unreadable(_)
             | Reading::Unrecognised { .. }
+            | Reading::Ambiguous(_)
             | Reading::EmptyText
             | Reading::WrongType(_) => {
                 self.seen.keys[self.schema.lock_key_index()].content.is_whole()
@@ -300,6 +324,7 @@ impl Record {
                 Reading::Absent
                 | Reading::Unreadable(_)
                 | Reading::Unrecognised { .. }
+                | Reading::Ambiguous(_)
                 | Reading::EmptyText
                 | Reading::WrongType(_) => {}
             }

@@ -218,6 +218,13 @@ impl ValueFormat {
         !self.encoding().has_fields() && self.tests.equals.is_none()
     }
 
+    /// True if every text has this format, whatever it begins with.
+    pub(crate) fn takes_any_text(&self) -> bool {
+        self.encoding() == Encoding::Text
+            && self.is_opaque()
+            && self.decoding.value.codecs.is_empty()
+    }
+
     /// True if a value that passes the tests of this format can pass those of another one, too, and
     /// has another state then.
     pub(super) fn has_rival(&self, other: &Self) -> bool {

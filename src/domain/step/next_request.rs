@@ -59,6 +59,8 @@ pub enum UnknownAnswer {
     NoServerTime,
     /// The part of the record that holds the fingerprint is absent, in words.
     NoFingerprint(String),
+    /// Only part of a value was read, and the rest decides.
+    Unread,
     /// The begin step was sent, and replied otherwise than the schema predicts for this record.
     RepliedOtherwise,
 }
@@ -71,6 +73,9 @@ impl UnknownAnswer {
             Self::NoServerTime => {
                 "the value contains an expiry, but idemctl cannot read the server's time; the user \
                 needs the permission for TIME (+time)"
+            }
+            Self::Unread => {
+                "idemctl read only part of the value, and the rest decides; --full reads all of it"
             }
             Self::RepliedOtherwise => {
                 "the begin step has just replied otherwise than the schema predicts for this \
@@ -115,6 +120,11 @@ pub fn of(schema: &Schema, readings: &[Reading], seen: &Observation) -> NextRequ
         next.answer = Answer::Unknown;
         next.unknown_because = Some(UnknownAnswer::Value(why.to_owned()));
         return next;
+    }
+    if next.answer == Answer::Unknown {
+        let ambiguous = readings.iter().find(|reading| matches!(reading, Reading::Ambiguous(_)));
+        let why = ambiguous.and_then(Reading::lacks_field);
+        next.unknown_because = why.map(|why| UnknownAnswer::Value(why.to_owned()));
     }
     if let Some(part) = absent_fingerprint(schema, begin, predicted, readings) {
         next.answer = Answer::Unknown;
@@ -185,13 +195,38 @@ pub(crate) fn why_field_is_lacking<'a>(
     readings: &'a [Reading],
 ) -> Option<&'a str> {
     for (key_index, asked) in &condition.keys {
-        if matches!(asked, KeyIs::Value(_) | KeyIs::Reclaimable)
+        if matches!(asked, KeyIs::Value(_) | KeyIs::Reclaimable | KeyIs::Unreadable)
             && let Some(why) = readings[*key_index].lacks_field()
         {
             return Some(why);
         }
     }
     None
+}
+
+/// True if begin looks at a value of which only part was read, so that the rest may change the
+/// answer.
+pub(crate) fn depends_on_rest(schema: &Schema, readings: &[Reading], seen: &Observation) -> bool {
+    let Some(begin) = &schema.begin else { return false };
+    for (key_index, key) in seen.keys.iter().enumerate() {
+        let is_any_text = match readings[key_index].decoded() {
+            Some(value) => schema.values[value.format].takes_any_text(),
+            None => false,
+        };
+        if !key.content.is_whole() && !is_any_text && asks_of_value(begin, key_index) {
+            return true;
+        }
+    }
+    false
+}
+
+/// True if a prediction of the step needs more of this Redis key than whether it exists.
+fn asks_of_value(step: &Step, key_index: usize) -> bool {
+    let replies = step.calls.iter().flat_map(|call| &call.replies);
+    let mut keys = replies.flat_map(|reply| &reply.when).flat_map(|condition| &condition.keys);
+    keys.any(|(index, asked)| {
+        *index == key_index && !matches!(asked, KeyIs::Absent | KeyIs::Present | KeyIs::WrongType)
+    })
 }
 
 /// The part of the record that would have the fingerprint, if it is absent, the service compares
@@ -357,9 +392,10 @@ fn may_lead_on(call: &Call, readings: &[Reading]) -> bool {
     match (reading, fitting) {
         (_, None) => false,
         // Any text is this one.
-        (Reading::Unreadable(_) | Reading::Unrecognised { .. }, Some(reply)) => {
-            reply.pattern != ReplyPattern::Text || reply.means == Meaning::Next
-        }
+        (
+            Reading::Unreadable(_) | Reading::Unrecognised { .. } | Reading::Ambiguous(_),
+            Some(reply),
+        ) => reply.pattern != ReplyPattern::Text || reply.means == Meaning::Next,
         (_, Some(_)) => true,
     }
 }

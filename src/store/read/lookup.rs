@@ -11,6 +11,7 @@ use super::key_query::ReadLimit;
 use super::members::look_up;
 use super::reader::{ReadResult, RecordReader};
 use crate::domain::diagnosis::Thresholds;
+use crate::domain::record::field_set::MAX_SCANNED;
 use crate::domain::record::{
     Candidate, GivenKey, KeyMeanings, Record, RecordName, UnclaimedKey, locate, name, unclaimed_key,
 };
@@ -20,6 +21,10 @@ use crate::store::error::StoreError;
 /// How much of a value is read if the first part is too short to decode. This equals the output
 /// limit of a codec.
 const LONGER: ReadLimit = ReadLimit::Bytes(16 << 20);
+
+/// The most bytes of the values of one lookup that are read further only for their fields. All of
+/// them are in memory at the same time.
+const MAX_FOR_FIELDS: usize = 64 << 20;
 
 /// How to look up keys.
 pub struct Lookup {
@@ -134,15 +139,8 @@ impl Lookup {
         // of one.
         let candidates: Vec<&Candidate> = candidates_of_each.iter().flatten().collect();
         let mut read = self.read(reader, &candidates, self.first_read).await?;
-        for (candidate, seen) in candidates.iter().zip(&mut read) {
-            // A value that was read as a whole decides its format.
-            if self.first_read != ReadLimit::Whole
-                && let Ok(first) = seen
-                && locate::is_undecided(candidate, first)
-                && let Some(longer) = self.read(reader, &[candidate], LONGER).await?.pop()
-            {
-                *seen = longer;
-            }
+        if self.first_read != ReadLimit::Whole {
+            self.read_further(reader, &candidates, &mut read).await?;
         }
 
         // Decodes what was read, and adds the records to the result of their KEY.
@@ -181,6 +179,37 @@ impl Lookup {
             }
         }
         candidates
+    }
+
+    /// Reads more of the values of which the first read does not have all that decides their format
+    /// or their fields.
+    async fn read_further(
+        &self,
+        reader: &mut RecordReader,
+        candidates: &[&Candidate],
+        read: &mut [ReadResult],
+    ) -> Result<(), StoreError> {
+        let mut left = MAX_FOR_FIELDS;
+        for (candidate, seen) in candidates.iter().zip(read) {
+            let Ok(first) = seen else { continue };
+            let limit = if locate::is_undecided(candidate, first) {
+                LONGER
+            } else if left > 0 && first.keys.iter().any(|key| !key.content.is_whole()) {
+                ReadLimit::Bytes(MAX_SCANNED)
+            } else {
+                continue;
+            };
+            let Some(longer) = self.read(reader, &[candidate], limit).await?.pop() else {
+                continue;
+            };
+            if let Ok(longer) = &longer {
+                for key in &longer.keys {
+                    left = left.saturating_sub(key.content.read_bytes());
+                }
+            }
+            *seen = longer;
+        }
+        Ok(())
     }
 
     async fn read(
@@ -225,7 +254,7 @@ impl Lookup {
             if records.is_empty() {
                 found.unclaimed.extend(unclaimed);
             }
-            found.records.extend(records);
+            found.records.extend(records.into_iter().map(Record::without_guess));
             found.checked.extend(candidate.redis_keys.iter().cloned());
             return;
         }
@@ -236,7 +265,7 @@ impl Lookup {
             let is_result = self.includes_less_specific_results && record.is_distinctive_result();
             let is_lock = may_be_lock && record.is_distinctive_lock();
             if is_result || is_lock {
-                found.records.push(record);
+                found.records.push(record.without_guess());
             }
         }
     }

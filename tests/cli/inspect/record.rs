@@ -163,7 +163,7 @@ fn keys_without_end_on_stdin_are_refused() {
 
 #[test]
 fn a_large_value_is_read_in_part_unless_asked_whole() {
-    let body = "x".repeat(200_000);
+    let body = "x".repeat(1_100_000);
     let value =
         format!(r#"{{"status":"COMPLETED","statusCode":200,"headers":{{}},"body":"{body}"}}"#);
     let server = Server::holding(&[("idem:big", &value, TWO_HOURS)]);
@@ -175,7 +175,39 @@ fn a_large_value_is_read_in_part_unless_asked_whole() {
     assert_eq!(record["size_bytes"], value.len());
     assert_eq!(record["findings"][0]["code"], "oversized");
     let whole = server.idemctl(&["inspect", "big", "-o", "json", "--full"]).exits(0).json();
-    assert_eq!(whole["records"][0]["response"]["body"].as_str().unwrap().len(), 200_000);
+    assert_eq!(whole["records"][0]["response"]["body"].as_str().unwrap().len(), 1_100_000);
+}
+
+/// Rule: inspect states only what it read. Revert: without `read_further`, a value over 64 KiB has
+/// no stored status; without `without_guess`, a replay is predicted of a value that is cut off.
+#[test]
+fn fields_behind_a_large_body_are_read_or_unknown() {
+    let server = Server::start();
+    let read_back = |size: usize, end: &str| {
+        let body = "x".repeat(size);
+        let value = format!(r#"{{"status":"COMPLETED","headers":{{}},"body":"{body}"{end}"#);
+        server.set("idem:big", &value, TWO_HOURS);
+        let page = server.idemctl(&["inspect", "big"]).exits(0).text();
+        let json = server.idemctl(&["inspect", "big", "-o", "json"]).exits(0).json();
+        (page, json["records"][0].clone())
+    };
+    let (page, record) = read_back(200_000, r#","statusCode":201}"#);
+    assert!(page.contains("replay of the stored response, status 201"), "{page}");
+    assert_eq!(record["response"]["status"], 201);
+    assert_eq!(record.get("unread"), None);
+    let (page, _) = read_back(200_000, r#","statusCode":201"#);
+    assert!(page.contains("Next request  fails"), "{page}");
+
+    let (page, record) = read_back(1_100_000, r#","statusCode":201}"#);
+    let unread = "not in the part of the value that was read; --full reads all of it";
+    assert!(page.contains(&format!("Response      {unread}")), "{page}");
+    assert!(page.contains("Next request  unknown"), "{page}");
+    assert_eq!(record["unread"], serde_json::json!(["status"]));
+    assert_eq!(record["next_request"]["answer"], "unknown");
+    let why = record["next_request"]["unknown_because"].as_str().unwrap();
+    assert!(why.contains("--full"), "{why}");
+    let full = server.idemctl(&["inspect", "big", "--full"]).exits(0);
+    full.shows("replay of the stored response, status 201");
 }
 
 #[test]

@@ -25,6 +25,9 @@ pub enum Reading {
         /// for.
         is_cut: bool,
     },
+    /// A value that is near to formats of different states and has none of them, and why. The
+    /// service may take it for a value of either.
+    Ambiguous(String),
     /// An empty text, which none of the schema's formats is. Some services take it for nothing.
     EmptyText,
     /// A type that the schema does not keep there: Redis's name of the type.
@@ -67,7 +70,9 @@ impl Reading {
     /// Why the value has none of the schema's formats; `None` if it has one, or is absent.
     pub(crate) fn mismatch(&self) -> Option<&str> {
         match self {
-            Self::Unreadable(why) | Self::Unrecognised { why, .. } => Some(why),
+            Self::Unreadable(why) | Self::Unrecognised { why, .. } | Self::Ambiguous(why) => {
+                Some(why)
+            }
             Self::EmptyText => Some(EMPTY_TEXT),
             Self::Undecided => Some("its format depends on a part of the value that was not read"),
             _ => None,
@@ -77,16 +82,20 @@ impl Reading {
     /// Why another program wrote the value; `None` unless that is known.
     pub(crate) fn unrecognised_because(&self) -> Option<&str> {
         match self {
-            Self::Unrecognised { why, .. } => Some(why),
+            Self::Unrecognised { why, .. } | Self::Ambiguous(why) => Some(why),
             Self::EmptyText => Some(EMPTY_TEXT),
             Self::Value(value) => value.conformance.deviation(),
             _ => None,
         }
     }
 
-    /// Why, in words: the value lacks a field that every value of its format has, or its expiry is
-    /// not a time. `None` if neither is so.
+    /// Why, in words, the service may take the value for another one: it lacks a field that every
+    /// value of its format has, is between several formats, or its expiry is not a time. `None` if
+    /// none of this is so.
     pub fn lacks_field(&self) -> Option<&str> {
+        if let Self::Ambiguous(why) = self {
+            return Some(why);
+        }
         let value = self.decoded()?;
         value.conformance.lacks_field().or(value.unclear_expiry.as_deref())
     }

@@ -138,6 +138,19 @@ impl<'a> Views<'a> {
         self.views.iter().any(|(_, view)| matches!(view, DecodedView::Document(..)))
     }
 
+    /// True if the value is, or begins as, an object or an array of some encoding, possibly damaged.
+    pub(super) fn begin_document(&self) -> bool {
+        self.views.iter().any(|(decoding, view)| match view {
+            DecodedView::Document(document, ..) => {
+                matches!(document, Json::Object(_) | Json::Array(_) | Json::Raw(_))
+            }
+            DecodedView::Unreadable { begins_so, .. } => {
+                decoding.value.encoding.has_fields() && *begins_so
+            }
+            DecodedView::Text(..) | DecodedView::Nothing => false,
+        })
+    }
+
     /// The reading of a value that cannot be decoded, or of which a field cannot; `None` if it can.
     ///
     /// A value that does not even begin as one of these formats is not a damaged one: another

@@ -1,0 +1,172 @@
+//! Values that are near to a format of a schema, and have none.
+
+use crate::support::Server;
+
+const SHARED: &str = r#"
+format = 2
+name = "shared"
+keys = { record = "pay:{key}" }
+ttl = { lock = "30s", result = "24h" }
+[[value]]
+name = "done"
+where = { "/v" = 1 }
+required = ["/status", "/fp"]
+optional = ["/body"]
+state = "completed"
+body_encoding = "json"
+fields = { status = "/status", body = "/body", fingerprint = "/fp" }
+[[value]]
+name = "held"
+opaque = true
+state = "in-progress"
+fields = { owner = "" }
+[write]
+lock_value = "{owner}"
+result_value = '{"v":1,"status":{status},"body":{body_json},"fp":"{fingerprint}"}'
+[[begin.call]]
+command = ["SET", "{record}", "{lock_value}", "NX", "PX", "{lock_ttl_ms}"]
+replies = [{ word = "OK", means = "acquired", when = { record = "absent" } }, { nil = true, means = "next" }]
+[[begin.call]]
+command = ["GET", "{record}"]
+replies = [
+  { value = "done", means = "replay" },
+  { value = "held", means = "conflict" },
+  { text = true, means = "fail", when = { record = "unreadable" } },
+]
+[[release.call]]
+command = ["DEL", "{record}"]
+replies = [{ integer = 1, means = "released", when = { record = "present" } }, { integer = 0, means = "refused" }]
+"#;
+
+/// A lock with a token, and a result. Both are closed, and no field tells them apart.
+const RUNNING: &str = r#"[[value]]
+name = "running"
+required = ["/token"]
+optional = ["/host"]
+state = "in-progress"
+fields = { owner = "/token" }
+"#;
+
+const DONE: &str = r#"[[value]]
+name = "done"
+required = ["/result"]
+state = "completed"
+fields = { body = "/result" }
+"#;
+
+const STEPS: &str = r#"[write]
+lock_value = '{"token":"{owner}"}'
+[[begin.call]]
+command = ["GET", "{record}"]
+replies = [
+  { nil = true, means = "next" },
+  { value = "running", means = "conflict" },
+  { value = "done", means = "replay" },
+  { text = true, means = "fail", when = { record = "unreadable" } },
+]
+[[begin.call]]
+command = ["SET", "{record}", "{lock_value}", "NX", "EX", "{lock_ttl}"]
+replies = [{ word = "OK", means = "acquired", when = { record = "absent" } }, { nil = true, means = "conflict" }]
+[[release.call]]
+command = ["DEL", "{record}"]
+replies = [{ integer = 1, means = "released", when = { record = "present" } }, { integer = 0, means = "refused" }]
+"#;
+
+fn told_apart_by_fields(formats: [&str; 2]) -> String {
+    format!(
+        "format = 2\nname = \"js\"\nkeys = {{ record = \"js:{{key}}\" }}\n\
+        ttl = {{ lock = \"30s\", result = \"24h\" }}\n{}{STEPS}",
+        formats.concat()
+    )
+}
+
+/// Runs every command that removes locks, and checks that none of them removed the value.
+fn is_removed_by_none(server: &Server, key: &str, redis_key: &str, schema: &str) {
+    let named = ["--schema", schema, "--yes"];
+    server.idemctl(&[&["force-unlock", key], &named[..]].concat()).exits(2);
+    server.idemctl(&[&["release", key, "--owner", "o"], &named[..]].concat()).exits(2);
+    let sweep =
+        ["sweep", "--orphaned", "--grace", "0s", "--include", "excess-ttl", "--lock-ttl", "1s"];
+    server.idemctl(&[&sweep, &named[..]].concat()).exits(0);
+    let reconcile = ["reconcile", "--older-than", "0s", "--lock-ttl", "1s", "--ask", "/bin/false"];
+    server.idemctl(&[&reconcile, &named[..]].concat());
+    assert_eq!(server.send::<i64>(&[b"EXISTS", redis_key.as_bytes()]), 1, "{redis_key}");
+}
+
+/// Rule: a document of another format is not an opaque lock. Revert: without `begin_document`, a
+/// result that lacks a field is "in-progress", and sweep removes it.
+#[test]
+fn a_damaged_document_is_not_an_opaque_lock() {
+    let server = Server::start();
+    server.describe("shared", &[("schema.toml", SHARED)]);
+    server.idemctl(&["schema", "check", "shared"]).exits(0);
+    for (value, state, next) in [
+        (r#"{"v":1,"status":201,"body":{"x":1}}"#, "completed", "unknown"),
+        (r#"{"v":1,"status":201,"body":null,"fp":"ff"}"#, "completed", "unknown"),
+        (r#"{"v":1,"st"#, "unreadable", "fail"),
+        ("[1]", "unreadable", "fail"),
+        (r#"{"v":2}"#, "unreadable", "fail"),
+    ] {
+        server.send::<()>(&[b"SET", b"pay:k", value.as_bytes()]);
+        let found = server.idemctl(&["inspect", "k", "--schema", "shared", "-o", "json"]).exits(0);
+        let record = &found.json()["records"][0];
+        assert_eq!(record["state"], state, "{value}");
+        assert_eq!(record["next_request"]["answer"], next, "{value}");
+        let page = server.idemctl(&["inspect", "k", "--schema", "shared"]).exits(0).text();
+        assert!(!page.contains("the lock never expires"), "{page}");
+        server.idemctl(&["check", "--schema", "shared"]).shows("orphaned=0;");
+        let sweep = ["sweep", "--orphaned", "--grace", "0s", "--schema", "shared", "--yes"];
+        server.idemctl(&sweep).exits(0);
+        assert_eq!(server.send::<i64>(&[b"EXISTS", b"pay:k"]), 1, "{value}");
+    }
+    // A number, a quoted text and a word are tokens.
+    for token in ["17", "\"a\"", "true", "w-1"] {
+        server.set("pay:k", token, 20_000);
+        server.idemctl(&["inspect", "k", "--schema", "shared"]).exits(0).shows("in-progress");
+    }
+}
+
+/// Rule: a schema whose opaque locks are documents keeps them. Revert: without `writes_document`,
+/// they are unreadable.
+#[test]
+fn an_opaque_lock_may_be_a_document_if_the_schema_writes_such() {
+    let server = Server::start();
+    let text = SHARED
+        .replace("lock_value = \"{owner}\"", "lock_value = '{\"by\":\"{owner}\"}'")
+        .replace("fields = { owner = \"\" }\n", "");
+    server.describe("shared", &[("schema.toml", &text)]);
+    server.set("pay:k", r#"{"by":"w"}"#, 20_000);
+    server.idemctl(&["inspect", "k", "--schema", "shared"]).exits(0).shows("in-progress");
+}
+
+/// Rule: a value with deviations has the format that it fits best, in whichever order the schema
+/// lists them, and no command removes it as a lock. Revert: with the first format, a result with
+/// one more field is a lock.
+#[test]
+fn a_result_with_another_field_is_not_a_lock() {
+    for formats in [[RUNNING, DONE], [DONE, RUNNING]] {
+        let server = Server::start();
+        server.describe("js", &[("schema.toml", &told_apart_by_fields(formats))]);
+        for (value, state, next) in [
+            (r#"{"result":{"id":1},"trace":"t"}"#, "completed", "replay"),
+            (r#"{"token":"o","trace":"t"}"#, "in-progress", "conflict"),
+            ("5", "unreadable", "unknown"),
+            (r#"{"trace":1}"#, "unreadable", "unknown"),
+            (r#"{"token":"o","result":1}"#, "unreadable", "unknown"),
+        ] {
+            server.send::<()>(&[b"SET", b"js:k", value.as_bytes()]);
+            let found = server.idemctl(&["inspect", "k", "--schema", "js", "-o", "json"]).exits(0);
+            let record = &found.json()["records"][0];
+            assert_eq!(record["state"], state, "{value}");
+            assert_eq!(record["next_request"]["answer"], next, "{value}");
+            let page = server.idemctl(&["inspect", "k", "--schema", "js"]).exits(0);
+            page.shows("does not match schema js");
+            assert!(!page.text().contains("force-unlock"), "{}", page.text());
+            is_removed_by_none(&server, "k", "js:k", "js");
+        }
+        // The lock itself is removed.
+        server.send::<()>(&[b"SET", b"js:k", br#"{"token":"o","host":"h"}"#]);
+        server.idemctl(&["force-unlock", "k", "--schema", "js", "--yes"]).exits(0);
+        assert_eq!(server.send::<i64>(&[b"EXISTS", b"js:k"]), 0);
+    }
+}
