@@ -19,6 +19,7 @@ pub(crate) mod probe;
 pub(crate) mod race;
 pub(crate) mod reconcile;
 pub mod record;
+pub(crate) mod rfc3339;
 #[cfg(test)]
 pub(crate) mod samples;
 pub mod schema;

@@ -302,12 +302,18 @@ pub fn own_expiry(record: &Record) -> Option<String> {
             "at the time in the value ({field}), but idemctl cannot read the server's time"
         ));
     };
-    let is_decided = record.next_request.answer != Answer::Unknown;
-    let then = match rule.past {
-        PastExpiry::Absent => "the next request treats the record as absent",
-        PastExpiry::Reclaimable if is_decided => "the next request takes the key over",
+    let is_past = value.past_expiry.is_some();
+    let then = match (rule.past, record.next_request.answer) {
+        (_, Answer::Conflict | Answer::Replay | Answer::Fail) if is_past => {
+            "another value decides what the next request gets"
+        }
+        (PastExpiry::Absent, _) => "the next request treats the record as absent",
         // Another Redis key decides as well.
-        PastExpiry::Reclaimable => "the next request may take the key over",
+        (PastExpiry::Reclaimable, Answer::Unknown) => "the next request may take the key over",
+        (PastExpiry::Reclaimable, _) if !is_past && record.state.is_result() => {
+            "the next request may take the key over"
+        }
+        (PastExpiry::Reclaimable, _) => "the next request takes the key over",
     };
     Some(match value.past_expiry {
         Some(_) => format!("{} ago: {then} ({field}; {whose})", duration::short(now - at)),

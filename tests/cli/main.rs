@@ -98,6 +98,7 @@ mod stats;
 mod sweep;
 mod tls;
 mod true_reasons;
+mod undecodable;
 mod undo;
 mod unwritten;
 mod version_0_2;

@@ -170,3 +170,27 @@ fn a_result_with_another_field_is_not_a_lock() {
         assert_eq!(server.send::<i64>(&[b"EXISTS", b"js:k"]), 0);
     }
 }
+
+/// Rule: a lock with a field that only results have is not a lock. Revert: without
+/// `field_of_another_state`, it is "in-progress".
+#[test]
+fn a_lock_with_a_field_of_results_is_not_a_lock() {
+    let server = Server::start();
+    let value = r#"{"request":{"body":{"a":1},"headers":{},"method":"POST","query":{},"url":"/pay"},"response":{}}"#;
+    server.set("k2", value, 60_000);
+    let page = server.idemctl(&["inspect", "k2", "--schema", "express-idempotency"]).exits(0);
+    page.shows("fails (no answer)").shows("`/response` is a field of `completed`");
+}
+
+/// Rule: `--explain` finds no schedule for a value that no step writes. Revert: without the check of
+/// `deviation`, the steps that store a result explain it.
+#[test]
+fn a_value_that_deviates_is_not_explained_by_the_steps() {
+    let server = Server::start();
+    let result = r#"{"status":"COMPLETED","statusCode":200,"headers":{},"body":"x""#;
+    server.set("idem:a", &format!("{result}}}"), 60_000);
+    server.set("idem:b", &format!("{result},\"x\":1}}"), 60_000);
+    let explain = |key| server.idemctl(&["inspect", key, "--schema", "express", "--explain"]);
+    explain("a").exits(0).shows("found among all schedules");
+    explain("b").exits(0).shows("no schedule of").shows("another program");
+}

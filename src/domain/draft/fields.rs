@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::domain::rfc3339;
+
 /// The fields that a schema can name, and the names that services give them.
 const NAMES: [(&str, &[&str]); 8] = [
     ("owner", &["owner", "worker", "workerid", "token", "lockid", "holder", "lockedby", "by"]),
@@ -118,7 +120,7 @@ fn fits(what: &str, value: &Value) -> bool {
 pub(super) fn timestamp(value: &Value) -> Option<&'static str> {
     match value {
         Value::String(text) => {
-            humantime::parse_rfc3339_weak(text).ok()?;
+            rfc3339::to_ms(text)?;
             Some("rfc3339")
         }
         Value::Number(number) => match number.as_f64()? {

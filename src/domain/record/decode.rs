@@ -12,6 +12,7 @@ mod reading;
 mod stored;
 #[cfg(test)]
 mod tests;
+mod unclear;
 mod views;
 
 use self::fields::{FieldSource, decode_fields};
@@ -81,13 +82,27 @@ pub fn decode_value(schema: &Schema, key_index: usize, content: &Content) -> Rea
         if format.expires_at.is_some() && !source.whole && source.expires_ms(format).is_none() {
             return Reading::Undecided;
         }
-        return Reading::Value(Box::new(decode_fields(format, index, conformance, source)));
+        let mut decoded = decode_fields(format, index, conformance, source);
+        decoded.unclear_response = unclear_response(schema, format, &views, source);
+        return Reading::Value(Box::new(decoded));
     }
     // An empty text begins as every text does, so it is no damaged value of a format.
     if matches!(content, Content::Text { .. }) && head.is_empty() && content.is_whole() {
         return Reading::EmptyText;
     }
     tested.without_exact_format(schema, views, kind == Some("hash"))
+}
+
+/// Why the service may fail to decode a field of a result.
+fn unclear_response(
+    schema: &Schema,
+    format: &ValueFormat,
+    views: &Views<'_>,
+    source: FieldSource<'_>,
+) -> Option<Box<str>> {
+    let why =
+        views.unclear_field(format).or_else(|| unclear::response_field(schema, format, source))?;
+    Some(why.into())
 }
 
 /// True if the part of a value that was read may be the beginning of a rival of its format.
@@ -217,8 +232,12 @@ impl TestedFormats {
         if let Some((index, deviation)) = self.deviating.into_iter().next() {
             let format = &schema.values[index];
             if let Some(source) = views.source(format) {
+                if let Some(why) = field_of_another_state(schema, format, source) {
+                    return Reading::Ambiguous(why);
+                }
                 let conformance = Conformance::Deviates(deviation);
-                let decoded = decode_fields(format, index, conformance, source);
+                let mut decoded = decode_fields(format, index, conformance, source);
+                decoded.unclear_response = unclear_response(schema, format, &views, source);
                 return Reading::Value(Box::new(decoded));
             }
         }
@@ -226,15 +245,17 @@ impl TestedFormats {
             return Reading::Unrecognised { why, is_cut: true };
         }
         let why = if is_hash {
-            "a hash of other fields"
-        } else if views.is_document() {
-            "JSON of another shape"
+            "a hash of other fields".to_owned()
+        } else if let Some(encoding) = views.document_encoding() {
+            format!("{} of another shape", encoding.language())
+        } else if let Some(encoding) = views.shown_only() {
+            format!("not {}", encoding.language())
         } else {
-            "not one of the words the schema knows"
+            "not one of the words the schema knows".to_owned()
         };
         match views.rejected() {
             Some(reading) => reading,
-            None => Reading::Unrecognised { why: why.to_owned(), is_cut: false },
+            None => Reading::Unrecognised { why, is_cut: false },
         }
     }
 }
@@ -244,6 +265,29 @@ fn keep_any(formats: &mut Vec<(usize, Deviation)>, passes: impl Fn(&(usize, Devi
     if formats.iter().any(&passes) {
         formats.retain(passes);
     }
+}
+
+/// That a value has a field which its format does not have, and a format of another state has.
+fn field_of_another_state(
+    schema: &Schema,
+    format: &ValueFormat,
+    source: FieldSource<'_>,
+) -> Option<String> {
+    let Some(Json::Object(members)) = source.document else { return None };
+    let own = format.closed.as_ref()?;
+    for (name, _) in members {
+        if own.has_member(name) {
+            continue;
+        }
+        for other in &schema.values {
+            let is_other = other.key_index == format.key_index && other.state != format.state;
+            if is_other && other.closed.as_ref().is_some_and(|closed| closed.has_member(name)) {
+                let (own, other) = (&format.name, &other.name);
+                return Some(format!("`/{name}` is a field of `{other}`, and not of `{own}`"));
+            }
+        }
+    }
+    None
 }
 
 /// How a value deviates from each of these formats.

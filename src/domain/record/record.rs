@@ -101,7 +101,16 @@ impl Record {
     /// Why the value at the lock's Redis key is not a lock that the schema's service writes,
     /// although a format of the schema is near to it; `None` if nothing shows that.
     pub(crate) fn lock_deviation(&self) -> Option<&str> {
-        match &self.readings[self.schema.lock_key_index()] {
+        self.deviation_at(self.schema.lock_key_index())
+    }
+
+    /// Why no step of the schema writes one of the values; `None` if nothing shows that.
+    pub(crate) fn deviation(&self) -> Option<&str> {
+        (0..self.readings.len()).find_map(|key_index| self.deviation_at(key_index))
+    }
+
+    fn deviation_at(&self, key_index: usize) -> Option<&str> {
+        match &self.readings[key_index] {
             Reading::Ambiguous(why) => Some(why),
             // The bytes of an opaque value cannot deviate.
             Reading::Value(value) if self.schema.values[value.format].closed.is_some() => {

@@ -65,6 +65,12 @@ impl ClosedFields {
         &self.levels
     }
 
+    /// True if the value itself may have a field of this name.
+    pub(crate) fn has_member(&self, name: &str) -> bool {
+        let top = self.levels.first();
+        top.is_some_and(|level| level.members.iter().any(|member| member.name == name))
+    }
+
     /// The field at a JSON pointer, if it is listed.
     pub(super) fn get_mut(&mut self, path: &str) -> Option<&mut Member> {
         let (parent, name) = split(path);

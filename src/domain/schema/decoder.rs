@@ -67,6 +67,19 @@ impl Encoding {
         }
     }
 
+    /// What a value of this encoding is, in words.
+    pub(crate) fn language(self) -> &'static str {
+        match self {
+            Self::Json | Self::Newtonsoft => "JSON",
+            Self::Msgpack => "MessagePack",
+            Self::Php => "a serialized PHP value",
+            Self::Pickle => "a pickle of protocol 2 or newer",
+            Self::Marshal => "a Marshal value",
+            Self::Text => "text",
+            Self::Hash | Self::Set | Self::Zset | Self::List => self.as_str(),
+        }
+    }
+
     /// True if idemctl can encode such a value from JSON.
     fn is_written(self) -> bool {
         matches!(

@@ -378,6 +378,25 @@ impl Template {
         })
     }
 
+    /// True if it writes the status as a number, not as a text.
+    pub(in crate::domain) fn writes_status_as_number(&self) -> bool {
+        for (index, part) in self.0.iter().enumerate() {
+            if *part != TemplatePart::Placeholder(Placeholder::Status) {
+                continue;
+            }
+            let before = index.checked_sub(1).and_then(|index| self.0.get(index));
+            let is_quoted =
+                matches!(before, Some(TemplatePart::Literal(text)) if text.ends_with(b"\""));
+            return !is_quoted;
+        }
+        false
+    }
+
+    /// True if it writes every body as a text.
+    pub(in crate::domain) fn writes_body_as_text(&self) -> bool {
+        self.has(&[Placeholder::BodyText, Placeholder::BodyBase64, Placeholder::BodyHex])
+    }
+
     /// A placeholder of a value that format 1 does not have.
     pub(super) fn newer(&self) -> Option<String> {
         for part in &self.0 {

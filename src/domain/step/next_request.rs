@@ -200,6 +200,13 @@ pub(crate) fn why_field_is_lacking<'a>(
         {
             return Some(why);
         }
+        // The service looks at the expiry of such a value, too.
+        if *asked == KeyIs::Present
+            && let Some(value) = readings[*key_index].decoded()
+            && let Some(why) = value.unclear_expiry.as_deref()
+        {
+            return Some(why);
+        }
     }
     None
 }

@@ -111,7 +111,12 @@ fn deviation(
         } else {
             format!("`{}` is no object", level.at)
         };
-        return Some(Deviation { why, lacks_field: whole && level.at.is_empty() });
+        // Nor has it the fields that every such object has.
+        let has_required = level.members.iter().any(|member| member.is_required);
+        return Some(Deviation {
+            why,
+            lacks_field: whole && (level.at.is_empty() || has_required),
+        });
     };
     let mut required = 0;
     // The first difference. A missing field matters more, because the service may then read the

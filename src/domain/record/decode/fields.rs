@@ -8,7 +8,7 @@ use super::stored::Stored;
 use crate::domain::record::{FieldSet, Hash, Json, ValueField};
 use crate::domain::schema::{BodyEncoding, BodyIs, Timestamp, ValueFormat};
 use crate::domain::step::encoding::compact_json;
-use crate::domain::ticks;
+use crate::domain::{rfc3339, ticks};
 
 /// Decodes the fields of a value of a format, which has this index in the schema.
 pub(super) fn decode_fields(
@@ -42,6 +42,8 @@ pub(super) fn decode_fields(
         completed_ms: source.time(fields.completed_at.as_ref(), format.timestamp),
         expires_ms: source.expires_ms(format),
         unclear_expiry: source.unclear_expiry(format),
+        // That depends on the whole schema, so `decode_value` sets it.
+        unclear_response: None,
         // That depends on the time of the read, so `decode_at` sets it.
         past_expiry: None,
         response: source.response(format),
@@ -159,7 +161,13 @@ impl FieldSource<'_> {
         let is_time = !text.starts_with(b"-")
             && !text.eq_ignore_ascii_case(b"nan")
             && millis(&text, format.expires_at.as_ref()?.unit).is_some();
-        if is_time { None } else { Some(format!("`{field}` is not a time").into()) }
+        if is_time {
+            None
+        } else if field.is_empty() {
+            Some("it is not a time".into())
+        } else {
+            Some(format!("`{field}` is not a time").into())
+        }
     }
 
     /// The stored response, if the format has one.
@@ -243,10 +251,6 @@ pub(super) fn millis(text: &[u8], unit: Timestamp) -> Option<u64> {
             Some((seconds * 1000.0) as u64)
         }
         Timestamp::Ticks => text.parse().ok().map(ticks::to_ms),
-        Timestamp::Rfc3339 => {
-            let time = humantime::parse_rfc3339_weak(text).ok()?;
-            let since = time.duration_since(std::time::UNIX_EPOCH).ok()?;
-            u64::try_from(since.as_millis()).ok()
-        }
+        Timestamp::Rfc3339 => rfc3339::to_ms(text),
     }
 }

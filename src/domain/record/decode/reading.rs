@@ -90,14 +90,15 @@ impl Reading {
     }
 
     /// Why, in words, the service may take the value for another one: it lacks a field that every
-    /// value of its format has, is between several formats, or its expiry is not a time. `None` if
-    /// none of this is so.
+    /// value of its format has, is between several formats, its expiry is not a time, or a field of
+    /// its response cannot be decoded. `None` if none of this is so.
     pub fn lacks_field(&self) -> Option<&str> {
         if let Self::Ambiguous(why) = self {
             return Some(why);
         }
         let value = self.decoded()?;
-        value.conformance.lacks_field().or(value.unclear_expiry.as_deref())
+        let unclear = value.unclear_expiry.as_deref().or(value.unclear_response.as_deref());
+        value.conformance.lacks_field().or(unclear)
     }
 
     /// True if the value is absent, or has one of the schema's formats and does not deviate from it
@@ -136,6 +137,8 @@ pub struct Decoded {
     pub(crate) expires_ms: Option<u64>,
     /// Why that is unknown although the value holds an expiry: the field is not a time.
     pub(crate) unclear_expiry: Option<Box<str>>,
+    /// Why the service may fail to decode a field of the response, and so may not replay it.
+    pub(crate) unclear_response: Option<Box<str>>,
     /// How the service treats the value after that time; `None` before, and if the time is unknown.
     pub(crate) past_expiry: Option<PastExpiry>,
     pub(crate) response: Option<Stored>,
@@ -157,6 +160,7 @@ impl Decoded {
             completed_ms: None,
             expires_ms: None,
             unclear_expiry: None,
+            unclear_response: None,
             past_expiry: None,
             response: None,
             error: None,

@@ -112,6 +112,11 @@ pub(super) fn base64_bytes(text: &[u8]) -> Vec<u8> {
     STANDARD.decode(&text[..text.len() - text.len() % 4]).unwrap_or_else(|_| text.to_vec())
 }
 
+/// True if a whole text is base64.
+pub(super) fn is_base64(text: &[u8]) -> bool {
+    STANDARD.decode(text).is_ok()
+}
+
 /// The headers of an object, or of an array of pairs `["name", "value"]`.
 fn headers(value: &Json<'_>) -> Vec<(String, String)> {
     let mut headers = Vec::new();

@@ -49,6 +49,9 @@ enum DecodedView<'a> {
 struct BadField<'a> {
     path: &'a str,
     why: String,
+    /// False for an empty text, and for a value that is not a text: some services store one if they
+    /// have nothing to store.
+    is_damaged: bool,
 }
 
 impl BadField<'_> {
@@ -106,26 +109,28 @@ impl<'a> Views<'a> {
     }
 
     /// Why the service cannot read a result of this format: one of the fields that the schema names
-    /// is in a field that cannot be decoded. An empty text is not a damaged value, because services
-    /// write one if they have nothing to store.
+    /// is in a field that cannot be decoded.
     pub(super) fn undecodable(&self, format: &ValueFormat) -> Option<String> {
-        if !format.state.is_result() {
-            return None;
-        }
-        let Some(DecodedView::Document(document, _, bad_fields)) = self.view(format) else {
-            return None;
-        };
-        for bad in bad_fields {
-            let is_empty = match document.pointer(bad.path) {
-                Some(Json::String(text)) => text.is_empty(),
-                _ => false,
-            };
+        for bad in self.bad_fields(format) {
             let is_used = format.fields.pointers().any(|(_, pointer)| bad.contains(pointer));
-            if is_used && !is_empty {
+            if is_used && bad.is_damaged {
                 return Some(bad.explained());
             }
         }
         None
+    }
+
+    /// Why the service may fail to read a result of this format: a field cannot be decoded.
+    pub(super) fn unclear_field(&self, format: &ValueFormat) -> Option<String> {
+        self.bad_fields(format).first().map(BadField::explained)
+    }
+
+    /// The fields of a result that cannot be decoded.
+    fn bad_fields(&self, format: &ValueFormat) -> &[BadField<'a>] {
+        match self.view(format) {
+            Some(DecodedView::Document(_, _, bad_fields)) if format.state.is_result() => bad_fields,
+            _ => &[],
+        }
     }
 
     /// True if the unread rest decides whether the value can be decoded this way at all.
@@ -133,9 +138,21 @@ impl<'a> Views<'a> {
         matches!(self.view(format), Some(DecodedView::Nothing))
     }
 
-    /// True if the value is a document to some format.
-    pub(super) fn is_document(&self) -> bool {
-        self.views.iter().any(|(_, view)| matches!(view, DecodedView::Document(..)))
+    /// The encoding of the value if it is a document to some format.
+    pub(super) fn document_encoding(&self) -> Option<Encoding> {
+        for (decoding, view) in &self.views {
+            if matches!(view, DecodedView::Document(..)) {
+                return Some(decoding.value.encoding);
+            }
+        }
+        None
+    }
+
+    /// The encoding that is never decoded, if every format has it.
+    pub(super) fn shown_only(&self) -> Option<Encoding> {
+        let mut encodings = self.views.iter().map(|(decoding, _)| decoding.value.encoding);
+        let first = encodings.next().filter(|encoding| encoding.is_shown_only())?;
+        if encodings.all(|encoding| encoding == first) { Some(first) } else { None }
     }
 
     /// True if the value is, or begins as, an object or an array of some encoding, possibly damaged.
@@ -157,7 +174,7 @@ impl<'a> Views<'a> {
     /// program wrote it.
     pub(super) fn rejected(self) -> Option<Reading> {
         // If one decoding yields a document, it does not matter that the others fail.
-        let is_document = self.is_document();
+        let is_document = self.document_encoding().is_some();
         let mut of_another_program = None;
         for (_, view) in self.views {
             match view {
@@ -168,7 +185,7 @@ impl<'a> Views<'a> {
                     of_another_program = of_another_program.or(Some(why));
                 }
                 DecodedView::Document(_, _, bad_fields) => {
-                    if let Some(bad) = bad_fields.first() {
+                    if let Some(bad) = bad_fields.iter().find(|bad| bad.is_damaged) {
                         return Some(Reading::Unreadable(bad.explained()));
                     }
                 }
@@ -225,8 +242,13 @@ fn with_fields<'a>(decoding: &'a Decoding, document: Json<'a>, whole: bool) -> D
     let mut document = document.into_owned();
     let mut bad_fields = Vec::new();
     for (path, decoder) in &decoding.inside {
+        let is_damaged = match document.pointer(path) {
+            Some(Json::String(text)) => !text.is_empty(),
+            Some(Json::Bytes(bytes)) => !bytes.is_empty(),
+            _ => false,
+        };
         if let Err(why) = decode_field(&mut document, path, decoder, whole) {
-            bad_fields.push(BadField { path, why });
+            bad_fields.push(BadField { path, why, is_damaged });
         }
     }
     DecodedView::Document(document, whole, bad_fields)
@@ -278,9 +300,9 @@ fn decode_field(
     let bytes = match document.pointer(path) {
         Some(Json::String(text)) => text.into_owned().into_bytes(),
         Some(Json::Bytes(bytes)) => bytes.into_owned(),
-        // There is nothing to decode. The format's tests decide whether the field may be missing or
-        // have another type.
-        _ => return Ok(()),
+        // There is nothing to decode. The format decides whether the field may be missing or null.
+        None | Some(Json::Null) => return Ok(()),
+        Some(_) => return Err("it is not a text".to_owned()),
     };
     let plain = undo(&decoder.codecs, &bytes, whole)?;
     if plain.bytes.is_empty() && !plain.whole {
