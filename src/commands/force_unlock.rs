@@ -137,7 +137,7 @@ async fn unlock_several(session: &mut Session, args: &Args, mut locks: NamedLock
         if locks.describe_begin() {
             session.ui.status(
                 "The next request with each unlocked key executes the operation, unless a result \
-                is stored.",
+                or another value remains.",
             );
         }
         session.ui.warning("if a worker is still running, the operation executes twice");
@@ -172,6 +172,9 @@ fn decide(record: &Record) -> LockDecision {
 fn shown_in_table(record: &Record, key_index: usize) -> String {
     let what = match (record.state, record.age) {
         (State::Completed | State::Failed, _) => "beside a result, ".to_owned(),
+        (State::Unreadable, _) if record.has_readable_lock() => {
+            "beside an unreadable value, ".to_owned()
+        }
         (State::Unreadable, _) => "unreadable, ".to_owned(),
         (_, Some(age)) => format!("held {}, ", words::short_age(age)),
         (_, None) => String::new(),
@@ -205,7 +208,10 @@ fn explain(
         return Ok(());
     }
     let worker = match record.owner() {
-        Some(owner) => format!("worker {}", escape::text(owner)),
+        // Some services store the ID of a job, not of a worker.
+        Some(owner) if !owner.is_empty() => format!("its worker (owner {})", escape::text(owner)),
+        Some(_) => "its worker (the owner is empty)".to_owned(),
+        None if record.keeps_owners() => "its worker (the owner is unknown)".to_owned(),
         None => "its worker (this schema stores no owner)".to_owned(),
     };
     let (then, twice) = match unlock::answer_without(record, key_index) {
@@ -215,9 +221,16 @@ fn explain(
         _ => ("", "may execute twice"),
     };
     // The value at the Redis key of the result is not a lock, even if its format is unknown.
-    let what =
-        if key_index == record.schema.lock_key_index() { "the lock" } else { "the Redis key" };
-    session.ui.status(&format!("This removes {what} {redis_key}.{then}"));
+    let is_lock = record.schema.has_locks() && key_index == record.schema.lock_key_index();
+    let what = if is_lock { "the lock" } else { "the Redis key" };
+    let remains = match unlock::unreadable_beside(record, key_index) {
+        Some(other) => format!(
+            " The value at {}, which cannot be read, remains.",
+            escape::text(&record.seen.keys[other].redis_key)
+        ),
+        None => String::new(),
+    };
+    session.ui.status(&format!("This removes {what} {redis_key}.{remains}{then}"));
     session.ui.warning(&format!(
         "if {worker} is still running, the operation {twice}; {}",
         words::late_worker(&record.schema)
@@ -257,7 +270,9 @@ async fn read_back(session: &mut Session, record: &Record, key_index: usize) {
         }
         // Parts of a record may remain.
         Some(Ok(now)) if now.keys[key_index].content.is_absent() => {
-            session.ui.status("Read back: the lock is gone.")
+            let is_lock = key_index == record.schema.lock_key_index();
+            let what = if is_lock { "lock" } else { "value" };
+            session.ui.status(&format!("Read back: the {what} is gone."))
         }
         Some(Ok(_)) => {
             session.ui.status("Read back: the next request has acquired the key already.")

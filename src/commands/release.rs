@@ -114,8 +114,12 @@ fn refused(record: &Record, why: &NotExecutable) -> CommandError {
         NotExecutable::Completed | NotExecutable::Failed => CommandError::usage(format!(
             "{key}: {why}; a stored result cannot be released"
         ))
-        .hint(match why {
-            NotExecutable::Failed => {
+        .hint(match (why, record.author.unrecognised_because()) {
+            (_, Some(deviation)) => format!(
+                "find out which program wrote it; `purge` does not remove it, because it does not \
+                match schema {name} ({deviation})"
+            ),
+            (NotExecutable::Failed, _) => {
                 format!("to remove a failure, use `idemctl purge {argument} --state failed`")
             }
             _ => format!("to remove a result, use `idemctl purge {argument}`"),
@@ -126,7 +130,7 @@ fn refused(record: &Record, why: &NotExecutable) -> CommandError {
             CommandError::usage(format!("{key}: {why}")).hint(hint)
         }
         NotExecutable::Undescribed(step) => undescribed(&record.schema, step),
-        NotExecutable::WrongType | NotExecutable::NoLock(_) => {
+        NotExecutable::WrongType(_) | NotExecutable::NoLock(_) => {
             CommandError::usage(format!("{key}: {why}"))
         }
     }

@@ -19,7 +19,8 @@ pub(crate) fn answer_without(record: &Record, key_index: usize) -> Answer {
 /// The service also looks at its parts, and rejects the request because of them.
 pub(crate) fn check_freed(record: &Record, key_index: usize) -> Result<(), String> {
     let schema = &record.schema;
-    if !schema.begin_looks_at_parts() {
+    // The value that remains decides, and it is shown.
+    if !schema.begin_looks_at_parts() || unreadable_beside(record, key_index).is_some() {
         return Ok(());
     }
     let would = match answer_without(record, key_index) {
@@ -56,17 +57,14 @@ pub(crate) fn check_lock_format(record: &Record) -> Result<(), String> {
     }
 }
 
-/// The index of the Redis key to remove: the lock, including one left beside a result, or a value
-/// that cannot be read.
+/// The index of the Redis key to remove: the lock, including one left beside a result or beside a
+/// value that cannot be read, or such a value alone.
 pub(crate) fn removable(record: &Record) -> Result<usize, String> {
     if let Some(members) = record.schema.members {
         return Err(members.unchanged_because());
     }
     let lock = record.schema.lock_key_index();
-    let wrong_type =
-        record.readings.iter().position(|reading| matches!(reading, Reading::WrongType(_)));
-    if let Some(key_index) = wrong_type {
-        let wanted = record.schema.type_at(key_index);
+    if let Some(wanted) = record.wanted_type() {
         return Err(format!(
             "another program uses this Redis key, which does not hold a {wanted}; find that \
             program first"
@@ -106,7 +104,7 @@ pub(crate) fn removable(record: &Record) -> Result<usize, String> {
             ))
         }
         State::Released => Err("its lock was released already".to_owned()),
-        // The lock is beside a result that cannot be read.
+        // Beside a lock, the other value may be a stored response, which unlocking never removes.
         State::Unreadable if record.has_readable_lock() => Ok(lock),
         State::Unreadable => {
             check_lock_format(record)?;
@@ -116,4 +114,16 @@ pub(crate) fn removable(record: &Record) -> Result<usize, String> {
             }
         }
     }
+}
+
+/// The unreadable value that remains once the Redis key with this index is removed, by the index of
+/// its Redis key. A part is none.
+pub(crate) fn unreadable_beside(record: &Record, key_index: usize) -> Option<usize> {
+    let unreadable = |reading: &Reading| reading.mismatch().is_some();
+    let other = record.readings.iter().position(unreadable)?;
+    if other == key_index {
+        let result = record.schema.result_key_index();
+        return (result != key_index && unreadable(&record.readings[result])).then_some(result);
+    }
+    if record.schema.is_part(other) { None } else { Some(other) }
 }

@@ -3,7 +3,7 @@
 
 use super::finding::{Finding, FindingCode, Severity};
 use super::input::DiagnosisInput;
-use crate::domain::record::{Evidence, TimeLeft};
+use crate::domain::record::{Evidence, Reading, TimeLeft};
 use crate::domain::step::{Answer, fencing};
 
 pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
@@ -13,6 +13,10 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
     }
     record.result()?;
     record.lock()?;
+    // Another program uses the lock's Redis key.
+    if matches!(record.readings[record.schema.lock_key_index()], Reading::WrongType(_)) {
+        return None;
+    }
     let result = record.end_of(record.schema.result_key_index());
     let lock = record.end_of(record.schema.lock_key_index());
     let retries = match record.next_request.answer {

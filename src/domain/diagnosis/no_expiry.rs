@@ -3,7 +3,7 @@
 
 use super::finding::{Finding, FindingCode, Severity};
 use super::input::DiagnosisInput;
-use crate::domain::record::{Evidence, TimeLeft};
+use crate::domain::record::{Evidence, Reading, TimeLeft};
 use crate::domain::schema::{State, TtlOf};
 use crate::domain::step::Answer;
 
@@ -40,12 +40,15 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
         State::Absent | State::Released => return None,
     };
     input.record.lock()?;
-    // An unreadable value at the lock's own Redis key is no lock.
-    if input.record.state == State::Unreadable && !input.record.has_readable_lock() {
+    // An unreadable value at the lock's own Redis key, or one of another program, is no lock.
+    let lock = input.record.schema.lock_key_index();
+    if input.record.state == State::Unreadable && !input.record.has_readable_lock()
+        || matches!(input.record.readings[lock], Reading::WrongType(_))
+    {
         return None;
     }
     // A time in its value ends a lock, too, although its Redis key never expires.
-    if input.record.end_of(input.record.schema.lock_key_index()) != Some(TimeLeft::NoExpiry) {
+    if input.record.end_of(lock) != Some(TimeLeft::NoExpiry) {
         return None;
     }
     Some(Finding {

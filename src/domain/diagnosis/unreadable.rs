@@ -2,7 +2,8 @@
 
 use super::finding::{Finding, FindingCode, Severity};
 use super::input::DiagnosisInput;
-use crate::domain::record::{Evidence, TimeLeft};
+use crate::domain::change::unlock;
+use crate::domain::record::{Evidence, Record, TimeLeft};
 use crate::domain::step::Answer;
 
 pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
@@ -19,40 +20,29 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
             advice: "`idemctl inspect --full KEY` reads the whole value".to_owned(),
         });
     }
-    let retries = match input.record.next_request.answer {
+    let record = input.record;
+    let unread = record.readings.iter().position(|reading| reading.mismatch().is_some());
+    let retries = match record.next_request.answer {
         Answer::Fail => "every retry fails",
         Answer::Unknown => "the effect on retries is unknown",
         Answer::Conflict => "every retry is rejected",
-        Answer::Replay => "retries get it as their response",
+        Answer::Replay if unread == Some(record.schema.result_key_index()) => {
+            "retries get it as their response"
+        }
+        Answer::Replay => "retries get the stored response",
         Answer::Execute => "the next request executes",
-    };
-    // Any Redis key may be a record of a schema without a prefix, also one of a cache.
-    let schema = &input.record.schema;
-    let advice = if input.record.lock_deviation().is_some() {
-        "find out which program wrote it; if a release of the service did, describe its fields in \
-        schema.toml"
-    } else if schema.members.is_some() {
-        "find out which program wrote it; idemctl does not change the members of a Redis key"
-    } else if !schema.has_fixed_prefix() {
-        "find out which program wrote it before you remove it; the schema has no prefix, so the \
-        key may belong to another program"
-    } else if !schema.answers_by_record() {
-        "find out which program wrote it; `idemctl force-unlock KEY` removes it"
-    } else {
-        "find out which program wrote it; `idemctl force-unlock KEY` removes it, and the next \
-        request executes"
     };
     Some(Finding {
         code: FindingCode::Unreadable,
         severity: Severity::Error,
         evidence: Evidence::Known,
-        message: match input.record.next_request.answer {
+        message: match record.next_request.answer {
             Answer::Execute | Answer::Unknown => {
                 format!("the value cannot be read ({why}); {retries}")
             }
             _ => format!("the value cannot be read ({why}); {retries} {}", how_long(input)),
         },
-        advice: advice.to_owned(),
+        advice: advice(record, unread).to_owned(),
     })
 }
 
@@ -66,6 +56,44 @@ fn how_long(input: &DiagnosisInput<'_>) -> &'static str {
     }
 }
 
+/// What to do about the unreadable value at the Redis key with this index.
+fn advice(record: &Record, unread: Option<usize>) -> &'static str {
+    let schema = &record.schema;
+    if record.lock_deviation().is_some() {
+        return "find out which program wrote it; if a release of the service did, describe its \
+            fields in schema.toml";
+    }
+    if schema.members.is_some() {
+        return "find out which program wrote it; idemctl does not change the members of a Redis \
+            key";
+    }
+    // Any Redis key may be a record of a schema without a prefix, also one of a cache.
+    if !schema.has_fixed_prefix() {
+        return "find out which program wrote it before you remove it; the schema has no prefix, \
+            so the key may belong to another program";
+    }
+    let removable = unlock::removable(record);
+    let freed = removable.and_then(|index| unlock::check_freed(record, index).map(|()| index));
+    match freed {
+        Err(_) => "find out which program wrote it; `idemctl force-unlock KEY` does not remove it",
+        Ok(index) if Some(index) != unread => {
+            "find out which program wrote it; `idemctl force-unlock KEY` removes only the lock"
+        }
+        Ok(index) if unlock::unreadable_beside(record, index).is_some() => {
+            "find out which program wrote it; `idemctl force-unlock KEY` removes only the lock, \
+            and the value beside it cannot be read either"
+        }
+        Ok(index)
+            if schema.answers_by_record()
+                && unlock::answer_without(record, index) == Answer::Execute =>
+        {
+            "find out which program wrote it; `idemctl force-unlock KEY` removes it, and the next \
+            request executes"
+        }
+        Ok(_) => "find out which program wrote it; `idemctl force-unlock KEY` removes it",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::input::OtherSchema;
@@ -73,10 +101,7 @@ mod tests {
     use crate::domain::record::Content;
     use crate::domain::samples::{CHI_LOCK, chi, record, text};
 
-    fn message(
-        record: &crate::domain::record::Record,
-        other_schema: Option<&OtherSchema>,
-    ) -> Option<String> {
+    fn message(record: &Record, other_schema: Option<&OtherSchema>) -> Option<String> {
         check(&DiagnosisInput { other_schema, ..DiagnosisInput::of(record) })
             .map(|found| found.message)
     }

@@ -16,7 +16,7 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
     let (key_index, kind) = wrong?;
     let wanted = input.record.schema.type_at(key_index);
     let retries = match input.record.next_request.answer {
-        Answer::Fail => "every step of the service fails",
+        Answer::Fail => "every request fails",
         Answer::Unknown => "the effect on the service is unknown",
         Answer::Conflict => "every retry is rejected",
         Answer::Replay => "retries still get the stored result",

@@ -44,9 +44,9 @@ pub(crate) enum NotExecutable {
     NoLock(String),
     /// Another program's value.
     #[error(
-        "another program uses this Redis key, which does not hold a string; find that program first"
+        "another program uses this Redis key, which does not hold a {0}; find that program first"
     )]
-    WrongType,
+    WrongType(&'static str),
     /// The service never does that.
     #[error("the service has no release step")]
     NoSuchStep,
@@ -64,8 +64,8 @@ pub(crate) fn completion_of(
     overrides: Overrides,
 ) -> Result<Completion, NotExecutable> {
     // No override permits this, because the value belongs to another program.
-    if record.readings.iter().any(|reading| matches!(reading, Reading::WrongType(_))) {
-        return Err(NotExecutable::WrongType);
+    if let Some(wanted) = record.wanted_type() {
+        return Err(NotExecutable::WrongType(wanted));
     }
     match record.state {
         State::InProgress => Ok(Completion::OfLock),
@@ -231,10 +231,13 @@ mod tests {
         let other =
             |schema, keys: &[(Content, TimeLeft)]| completion_of(&record(schema, keys), ALL);
         let hash = (Content::Other("hash".to_owned()), SOON);
-        assert_eq!(other("go-chi", std::slice::from_ref(&hash)), Err(NotExecutable::WrongType));
+        assert_eq!(
+            other("go-chi", std::slice::from_ref(&hash)),
+            Err(NotExecutable::WrongType("string"))
+        );
         assert_eq!(
             other("event-consumer", &[hash, (text("1"), SOON)]),
-            Err(NotExecutable::WrongType)
+            Err(NotExecutable::WrongType("string"))
         );
     }
 

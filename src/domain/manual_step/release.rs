@@ -2,7 +2,7 @@
 
 use super::complete::NotExecutable;
 use crate::domain::change::unlock;
-use crate::domain::record::{Reading, Record};
+use crate::domain::record::Record;
 use crate::domain::schema::{OnFailure, State, Step};
 
 /// The service's release step, if the record is a lock, or has one beside its result. A stored
@@ -18,8 +18,8 @@ pub(crate) fn releasable(record: &Record) -> Result<&Step, NotExecutable> {
         if is_known { NotExecutable::NoSuchStep } else { NotExecutable::Undescribed("release") };
     let step = record.schema.release.as_ref().ok_or(missing)?;
     // Some release steps are a plain DEL, which would remove the other program's value.
-    if record.readings.iter().any(|reading| matches!(reading, Reading::WrongType(_))) {
-        return Err(NotExecutable::WrongType);
+    if let Some(wanted) = record.wanted_type() {
+        return Err(NotExecutable::WrongType(wanted));
     }
     unlock::check_lock_format(record).map_err(NotExecutable::NoLock)?;
     match record.state {
@@ -55,7 +55,7 @@ mod tests {
         let done = record("event-consumer", &[(Content::Absent, SOON), (text("1"), SOON)]);
         assert_eq!(releasable(&done).err(), Some(NotExecutable::Completed));
         let hash = record("go-chi", &[(Content::Other("hash".into()), SOON)]);
-        assert_eq!(releasable(&hash).err(), Some(NotExecutable::WrongType));
+        assert_eq!(releasable(&hash).err(), Some(NotExecutable::WrongType("string")));
     }
 
     #[test]

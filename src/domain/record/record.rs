@@ -47,9 +47,12 @@ impl Record {
         seen: Observation,
         readings: Vec<Reading>,
     ) -> Self {
-        let state = state(&schema, &readings);
-        let age = age::of(&schema, state, &readings, &seen);
         let next_request = next_request::of(&schema, &readings, &seen);
+        let mut state = state(&schema, &readings);
+        if state == State::InProgress && replays_failure(&schema, &readings, &seen) {
+            state = State::Failed;
+        }
+        let age = age::of(&schema, state, &readings, &seen);
         let author = Author::of(&schema, &readings);
         Self {
             schema,
@@ -408,6 +411,12 @@ impl Record {
         None
     }
 
+    /// The type that the schema keeps at the first Redis key that has another; `None` if none has.
+    pub(crate) fn wanted_type(&self) -> Option<&'static str> {
+        let is_wrong = |reading: &Reading| matches!(reading, Reading::WrongType(_));
+        Some(self.schema.type_at(self.readings.iter().position(is_wrong)?))
+    }
+
     /// Why a value cannot be read; `None` if all can.
     pub(crate) fn unreadable_because(&self) -> Option<&str> {
         self.readings.iter().find_map(Reading::mismatch)
@@ -488,6 +497,21 @@ impl Record {
     fn values(&self) -> impl Iterator<Item = &Decoded> {
         self.readings.iter().filter_map(Reading::decoded)
     }
+}
+
+/// True if the result's Redis key holds a failure, and requests get it once the lock beside it is
+/// gone. Such a failure is a result, and the lock is left over.
+fn replays_failure(schema: &Schema, readings: &[Reading], seen: &Observation) -> bool {
+    let Some(value) = readings[schema.result_key_index()].decoded() else { return false };
+    if schema.values[value.format].state != State::Failed {
+        return false;
+    }
+    let lock = schema.lock_key_index();
+    let mut readings = readings.to_vec();
+    let mut seen = seen.clone();
+    readings[lock] = Reading::Absent;
+    seen.keys[lock].content = Content::Absent;
+    next_request::of(schema, &readings, &seen).answer == Answer::Replay
 }
 
 /// The combined state of the values at a record's Redis keys.
