@@ -262,12 +262,22 @@ impl ManualStep<'_> {
         }
         let mut now = self.record_of(calls.seen);
         if self.report.name == "begin" && !Identity::of(&record.seen).differs(&now.seen) {
+            // The client decides by the value that it read.
+            let reads = self.step.calls[last].reads.is_some();
+            let lacks_field = record.readings.iter().any(|read| read.lacks_field().is_some());
+            if reads
+                && (means.is_some() || lacks_field)
+                && let Some(why) = self.why_unpredicted()
+            {
+                let (reply, calls) = (Some(reply), last + 1);
+                return Ok(StepOutcome { means: None, unclear: Some(why), reply, now, calls });
+            }
             let changes_others = !self.keys_beside_record(last + 1).is_empty();
             if manual_step::is_disproved(&now, means, changes_others) {
                 now.next_request = NextRequest::unknown(Some(UnknownAnswer::RepliedOtherwise));
             }
         }
-        Ok(StepOutcome { means, reply: Some(reply), now, calls: last + 1 })
+        Ok(StepOutcome { means, unclear: None, reply: Some(reply), now, calls: last + 1 })
     }
 
     /// The lock that is taken for the step, if one is.
@@ -324,12 +334,22 @@ impl ManualStep<'_> {
             let now = self.record_of(now);
             if let Some(means) = read_back(&now) {
                 let calls = self.step.calls.len();
-                return Ok(StepOutcome { means: Some(means), reply: None, now, calls });
+                let means = Some(means);
+                return Ok(StepOutcome { means, unclear: None, reply: None, now, calls });
             }
         }
         let key = escape::text(&self.report.record.key);
         let what = format!("the {} step for {key}", self.report.name);
         Err(StoreError::OutcomeUnknown { target, what, why: why.to_string() }.into())
+    }
+
+    /// Why the schema does not say how the service answers, if this is a begin step without a
+    /// prediction.
+    fn why_unpredicted(&self) -> Option<String> {
+        if self.report.name != "begin" || self.report.predicted.is_some() {
+            return None;
+        }
+        manual_step::why_unpredicted(self.report.record, self.inputs.fingerprint)
     }
 
     fn record_of(&self, seen: Observation) -> Record {
@@ -400,9 +420,10 @@ impl ManualStep<'_> {
     fn print_outcome(&self, session: &mut Session, outcome: &StepOutcome, backup: Option<&Path>) {
         let name = &self.report.record.schema.name;
         let backup = backup.map(|file| format!("; backup: {}", file.display())).unwrap_or_default();
-        let means = match outcome.means {
-            Some(means) => means.as_str(),
-            None => "its schema does not list this reply",
+        let means = match (outcome.means, &outcome.unclear) {
+            (Some(means), _) => means.as_str().to_owned(),
+            (None, Some(why)) => format!("the schema does not say what this means ({why})"),
+            (None, None) => "its schema does not list this reply".to_owned(),
         };
         if let Some(reply) = &outcome.reply {
             let left = if self.took_effect(outcome) {
@@ -411,6 +432,8 @@ impl ManualStep<'_> {
                 "; it still changed the record"
             } else if !self.keys_beside_record(outcome.calls).is_empty() {
                 "; the record is unchanged, and its other Redis keys may have changed"
+            } else if outcome.means == Some(Meaning::Acquired) {
+                "; nothing was changed, so no lock was taken"
             } else {
                 "; nothing was changed"
             };

@@ -23,8 +23,9 @@ use crate::session::Session;
 /// free, you hold the lock until its TTL ends, and requests with the key are rejected with 409.
 /// `complete` or `release` ends it.
 ///
-/// Exit status 0 if you took the lock, 1 for every other reply (conflict, replay, mismatch, fail),
-/// 8 if the record changed since it was shown.
+/// Exit status 0 only if you took a lock, 1 if not (conflict, replay, mismatch, fail, an unknown
+/// reply, or a service that executes without a lock), 2 if it is unknown what the service makes of
+/// the stored value and the step may overwrite it, 8 if the record changed since it was shown.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
     /// Owner of the lock, if the schema stores it [default: a new UUID, which is shown]
@@ -70,6 +71,18 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         owner,
         rehearsed_next: None,
     };
+    if report.predicted.is_none()
+        && let Some(why) = manual_step::why_overwrites(&record, &fingerprint)
+    {
+        let (key, name) = (escape::key(&record.key), &schema.name);
+        let message = format!(
+            "{key}: it is unknown what {name} makes of the stored value ({why}), and its begin \
+            step may overwrite it; nothing was done"
+        );
+        return Err(CommandError::usage(message)
+            .hint("find out which program wrote the value, and remove it before you begin")
+            .into());
+    }
     // Without a prediction, the step may take the lock.
     if report.predicted.is_none_or(|means| means == Meaning::Acquired) {
         check_creates_lock(&schema)?;
@@ -79,9 +92,12 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     }
     show_record(session, args.step.output, &record)?;
     if args.step.output == Output::Text {
-        explain(session, &report);
+        explain(session, &report, &fingerprint);
     }
-    let stores_hash = report.predicted == Some(Meaning::Acquired) && schema.has_fingerprints();
+    let keeps_hash = schema.locks_keep_fingerprint() || schema.fingerprint_part().is_some();
+    let stores_hash = report.predicted == Some(Meaning::Acquired)
+        && keeps_hash
+        && manual_step::may_take_lock(&record, &fingerprint, false);
     if stores_hash && fingerprint.is_empty() && args.fingerprint.is_none() {
         session.ui.warning(
             "without --fingerprint, the lock has no hash of a payload, so requests with this key \
@@ -125,15 +141,30 @@ fn fingerprint(args: &Args, record: &Record) -> Result<String, CommandError> {
     }
 }
 
-fn explain(session: &mut Session, report: &StepReport<'_>) {
-    let schema = &report.record.schema;
+fn explain(session: &mut Session, report: &StepReport<'_>, fingerprint: &str) {
+    let record = report.record;
+    let schema = &record.schema;
     let Some(predicted) = report.predicted else {
-        session.ui.status("The schema does not say what the service replies in this state.");
+        let because = match manual_step::why_unpredicted(record, fingerprint) {
+            Some(why) => format!(" ({why})"),
+            None => String::new(),
+        };
+        session.ui.status(&format!(
+            "The schema does not say what the service replies in this state{because}."
+        ));
         return;
     };
+    if predicted == Meaning::Acquired && !manual_step::may_take_lock(record, fingerprint, false) {
+        session.ui.status(
+            "Expected reply: acquired. As the schema describes the step, it takes no lock here, so \
+            other requests with this key may execute as well.",
+        );
+        return;
+    }
     if predicted != Meaning::Acquired {
         // A service may take its lock before it looks for a result.
-        let effect = if schema.begin_calls().len() > 1 && predicted != Meaning::Conflict {
+        let may_take_lock = manual_step::may_take_lock(record, fingerprint, true);
+        let effect = if may_take_lock && predicted != Meaning::Conflict {
             "The step sends several calls, and an earlier one may take a lock."
         } else {
             "This does not acquire a lock."
@@ -167,9 +198,11 @@ fn explain(session: &mut Session, report: &StepReport<'_>) {
         }
         None => format!("until the lock is {ended}"),
     };
-    // Only the script knows whether it writes in this state, which is checked afterwards.
+    // Only a script knows whether it writes over a value, which is checked afterwards.
+    let is_free = record.seen.keys[schema.lock_key_index()].content.is_absent();
+    let may = if is_free || !schema.begins_with_a_script() { "should" } else { "may" };
     session.ui.status(&format!(
-        "Expected reply: acquired. The step should take the lock {redis_key}{owner}; requests with \
+        "Expected reply: acquired. The step {may} take the lock {redis_key}{owner}; requests with \
         this key are then rejected {until}."
     ));
 }

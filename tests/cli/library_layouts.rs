@@ -39,7 +39,7 @@ fn a_value_without_a_required_field_is_of_no_known_meaning() {
     let shown = server.idemctl(&["inspect", "odd", "--schema", "crate"]);
     shown.shows("unknown, because the value is incomplete (`/data` is missing)");
     let begun = server.idemctl(&["begin", "odd", "--schema", "crate", "--yes"]).exits(1);
-    begun.says("its schema does not list this reply");
+    begun.says("the schema does not say what this means (`/data` is missing)");
     let _: i64 = server.send(&[b"HSET", b"pay-ok", b"data", b"1", b"ft", b"7"]);
     server.idemctl(&["begin", "ok", "--schema", "crate", "--yes"]).says("conflict");
 }

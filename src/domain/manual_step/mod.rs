@@ -1,6 +1,7 @@
 //! Steps that an operator executes in a worker's place: which records they apply to, and what they
 //! do.
 
+mod begin;
 mod complete;
 mod delivery;
 mod loss;
@@ -9,6 +10,7 @@ mod predict;
 mod release;
 mod response_input;
 
+pub(crate) use self::begin::{may_take_lock, why_overwrites, why_unpredicted};
 pub(crate) use self::complete::{
     Completion, NotExecutable, Overrides, check_begun_lock, completion_of, lock_for_step,
 };

@@ -1,5 +1,6 @@
 //! Predicts the reply of a step, and the record that the step leaves, without running the step.
 
+use super::begin::why_unpredicted;
 use super::complete::lock_for_step;
 use crate::domain::record::{
     Content, Deadline, Decoded, KeyState, Observation, Reading, Record, TimeLeft, age, decode,
@@ -26,6 +27,10 @@ pub(crate) fn predict_begin(record: &Record, fingerprint: &str) -> Option<Meanin
     if let Some((_, condition)) = predict_reply(begin, &record.readings, other_payload)
         && why_field_is_lacking(condition, &record.readings).is_some()
     {
+        return None;
+    }
+    // The prediction of the next request, which `inspect` shows, must not say otherwise.
+    if why_unpredicted(record, fingerprint).is_some() {
         return None;
     }
     match possible_meaning(begin, &record.readings, other_payload) {

@@ -60,6 +60,29 @@ impl Call {
         }
     }
 
+    /// True if the call sends a script, whose words do not show when it writes.
+    pub(crate) fn is_script(&self) -> bool {
+        matches!(self.action, Action::Script { .. })
+    }
+
+    /// True for a command that writes a Redis key whatever it holds.
+    pub(crate) fn is_plain_write(&self) -> bool {
+        !self.is_script() && !self.written_keys().is_empty() && !self.writes_if_free()
+    }
+
+    /// True for a command that writes a Redis key, or a field of a hash, only if it is absent.
+    pub(crate) fn writes_if_free(&self) -> bool {
+        let Action::Command(words) = &self.action else { return false };
+        let is = |word: &Template, text: &str| word.display().eq_ignore_ascii_case(text);
+        let Some((name, arguments)) = words.split_first() else { return false };
+        match arguments {
+            _ if is(name, "SETNX") || is(name, "HSETNX") => true,
+            // After the Redis key and the value.
+            [_, _, options @ ..] if is(name, "SET") => options.iter().any(|word| is(word, "NX")),
+            _ => false,
+        }
+    }
+
     /// The name of the call: its script, or its command.
     pub(crate) fn name(&self) -> String {
         match &self.action {

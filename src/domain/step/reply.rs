@@ -87,7 +87,12 @@ impl ReplyMatcher<'_> {
         // counts.
         let values = self.values_in(call, reply);
         for entry in &call.replies {
-            if self.is_entry_for(call, entry, reply, &values) {
+            if self.lacks_field_of(call, entry, &values) {
+                // The prediction does not say how the service reads such a value, and a later entry
+                // for any text is not for a value of this format.
+                return None;
+            }
+            if self.is_entry_for(entry, reply, &values) {
                 return Some(ReplyMatch { entry, call });
             }
         }
@@ -119,13 +124,16 @@ impl ReplyMatcher<'_> {
         hash_of(&matched.call.action, reply)
     }
 
-    fn is_entry_for(
-        &self,
-        call: &Call,
-        entry: &Reply,
-        reply: &StepReply,
-        values: &[Content],
-    ) -> bool {
+    /// True if the reply has the value format of the entry, and lacks a field.
+    fn lacks_field_of(&self, call: &Call, entry: &Reply, values: &[Content]) -> bool {
+        let Some(format) = entry.value else { return false };
+        match values.iter().find(|value| self.has_format(entry, format, value)) {
+            Some(value) => self.lacks_field(call, format, value),
+            None => false,
+        }
+    }
+
+    fn is_entry_for(&self, entry: &Reply, reply: &StepReply, values: &[Content]) -> bool {
         if !fits(&entry.pattern, reply) {
             return false;
         }
@@ -136,10 +144,6 @@ impl ReplyMatcher<'_> {
         let Some(value) = values.iter().find(|value| self.has_format(entry, format, value)) else {
             return false;
         };
-        // The prediction does not say how the service reads such a value, either.
-        if self.lacks_field(call, format, value) {
-            return false;
-        }
         !entry.is_for_other_payloads() || self.is_other_payload(entry, format, value)
     }
 

@@ -28,8 +28,10 @@ pub struct StepReport<'a> {
 
 /// The outcome of a step.
 pub struct StepOutcome {
-    /// The meaning of the reply; `None` if the schema does not list it.
+    /// The meaning of the reply; `None` if the schema does not list it, or it is unclear.
     pub means: Option<Meaning>,
+    /// Why the meaning of a value that the step read is unknown, although the schema lists it.
+    pub unclear: Option<String>,
     /// The reply; `None` if it was lost, and the record that was read back showed the outcome.
     pub reply: Option<StepReply>,
     /// The record after the step.

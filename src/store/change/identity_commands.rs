@@ -194,8 +194,10 @@ impl<'a> IdentityCommands<'a> {
         }
     }
 
+    /// True for the Redis key of a hash, unless it was seen to hold a string: GET reads that one.
     fn is_hash(&self, index: usize) -> bool {
-        self.hash_key_indexes.contains(&index)
+        let is_text = matches!(self.seen.keys[index].content, Content::Text { .. });
+        self.hash_key_indexes.contains(&index) && !is_text
     }
 
     /// True for a value that is not a string: its DUMP shows whether it changed.
