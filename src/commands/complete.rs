@@ -304,7 +304,7 @@ fn warn_of_other_fingerprint(session: &mut Session, record: &Record, predicted_r
     let (Some(before), Some(after)) = (record.fingerprint(), predicted_record.fingerprint()) else {
         return;
     };
-    if before == after {
+    if before == after || before.is_empty() {
         return;
     }
     let before = escape::text(before.as_bytes());

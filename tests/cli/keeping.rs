@@ -101,9 +101,7 @@ fn what_would_be_lost_is_named_and_nothing_is_done() {
         with_result(r#"{"status":"DONE","hash":"{fingerprint}","body":{body_json},"n":{kept:/n}}"#);
     let before = stored(&server);
     let run = complete(&server).exits(2);
-    run.says(
-        "a: the result would lose the stored /trace, which keeper does not write; nothing was done",
-    );
+    run.says("a: the result that keeper writes would lose the stored /trace; nothing was done");
     run.says("{kept:/trace} or {kept}");
     assert_eq!(stored(&server), before);
 }
@@ -113,7 +111,7 @@ fn what_would_be_lost_is_named_and_nothing_is_done() {
 fn a_fingerprint_is_kept_or_nothing_is_done() {
     let server = with_result(r#"{"status":"DONE","body":{body_json}{kept}}"#);
     let before = stored(&server);
-    complete(&server).exits(2).says("the result would lose the stored /hash");
+    complete(&server).exits(2).says("would lose the stored /hash");
     assert_eq!(stored(&server), before);
 }
 

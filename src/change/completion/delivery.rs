@@ -78,7 +78,9 @@ pub(crate) fn check_delivery(
         ));
     }
     let fails = next.answer == Answer::Fail || rehearsal.next_meaning() == Some(Meaning::Fail);
-    if fails && let Some(reply) = rehearsal.refusal() {
+    // Nor is a response stored if its replay is not even predicted.
+    let is_lost = fails || next.answer == Answer::Execute;
+    if is_lost && let Some(reply) = rehearsal.refusal() {
         return Err(CommandError::usage(format!(
             "{} would not store this response: on a temporary local Redis, its complete step \
             replied {}",

@@ -126,6 +126,21 @@ impl ChosenCompletion {
     ) -> Result<(), CommandError> {
         let predicted_record = manual_step::predicted_record(record, inputs, None);
         let name = &record.schema.name;
+        let kept = predicted_record.fingerprint().unwrap_or_default();
+        if kept.is_empty()
+            && !self.fingerprint.is_empty()
+            && self.drops_fingerprint(record, &predicted_record)
+        {
+            return Err(CommandError::usage(format!(
+                "--fingerprint: {name} would store this result without a fingerprint, because the \
+                value that it replaces has none"
+            ))
+            .hint(with_quotes(
+                inputs,
+                "store the response with the service itself, or let idemctl write the fingerprint \
+                with {fingerprint} in result_value of a schema of your own; nothing was changed",
+            )));
+        }
         let Some(kept) = predicted_record.fingerprint() else { return Ok(()) };
         let stored = record.fingerprint();
         if stored != Some(kept) && !kept.contains(&self.fingerprint) {
@@ -146,6 +161,16 @@ impl ChosenCompletion {
             "--fingerprint: {name} keeps the stored fingerprint {kept} when it stores a result"
         ))
         .hint("omit --fingerprint; nothing was changed"))
+    }
+
+    /// True if the result has a place for a fingerprint, which stays empty. A script may fill it.
+    fn drops_fingerprint(&self, record: &Record, predicted_record: &Record) -> bool {
+        let schema = &record.schema;
+        let sends = schema.complete.as_ref().is_some_and(Step::sends_fingerprint);
+        match predicted_record.readings[schema.result_key_index()].decoded() {
+            Some(value) => !sends && schema.values[value.format].fields.fingerprint.is_some(),
+            None => false,
+        }
     }
 
     /// True if the time is sent or stored.
@@ -230,8 +255,7 @@ fn loses(record: &Record, lost: &[String]) -> CommandError {
     let fields = fields.join(", ");
     let keep = keep.join(" ");
     CommandError::usage(format!(
-        "{key}: the result would lose the stored {fields}, which {name} does not write; nothing \
-        was done"
+        "{key}: the result that {name} writes would lose the stored {fields}; nothing was done"
     ))
     .hint(format!(
         "retries may fail without it; keep it with {keep} or {{kept}} in result_value of a schema \

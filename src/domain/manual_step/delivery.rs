@@ -16,6 +16,9 @@ pub(crate) struct Delivered {
     has_body: bool,
     /// True if every body is JSON, whatever its content type is.
     is_json: bool,
+    /// True if clients read a number with a point or an exponent as another one than the integer
+    /// of the same value.
+    has_integers: bool,
     /// True if any text has the value's format, so that a word of the service may be mistaken for
     /// it.
     pub(crate) is_opaque: bool,
@@ -32,6 +35,7 @@ pub(crate) fn delivered(schema: &Schema, content: &Content) -> Option<Delivered>
         has_headers: format.fields.headers.is_some() || format.fields.content_type.is_some(),
         has_body: format.fields.body.is_some(),
         is_json: schema.bodies_are_json(),
+        has_integers: schema.write.numbers != Numbers::Double,
         is_opaque: format.is_opaque(),
     })
 }
@@ -69,7 +73,8 @@ pub(crate) fn difference(given: &Response, delivered: &Delivered, keeps: Keeps) 
         }
     }
     let as_json = keeps.body_as_json && (delivered.is_json || given.is_json());
-    if keeps.body && delivered.has_body && !is_same_body(&given.body, &response.body, as_json) {
+    let is_same = is_same_body(&given.body, &response.body, as_json, delivered.has_integers);
+    if keeps.body && delivered.has_body && !is_same {
         return Some(format!(
             "its body would be {}, not {}",
             shown(&response.body),
@@ -96,7 +101,7 @@ fn sorted_headers(response: &Response) -> Vec<(String, &str)> {
     headers
 }
 
-fn is_same_body(given: &[u8], delivered: &[u8], as_json: bool) -> bool {
+fn is_same_body(given: &[u8], delivered: &[u8], as_json: bool, has_integers: bool) -> bool {
     if given == delivered {
         return true;
     }
@@ -105,17 +110,24 @@ fn is_same_body(given: &[u8], delivered: &[u8], as_json: bool) -> bool {
     }
     let Ok(given) = json_prefix::parse(given, true) else { return false };
     let Ok(delivered) = json_prefix::parse(delivered, true) else { return false };
-    is_same_json(&given, &delivered)
+    is_same_json(&given, &delivered, has_integers)
 }
 
 /// True for the same JSON value. The order of members does not matter, and numbers are compared as
-/// decimals, so that a number that lost digits differs.
-fn is_same_json(one: &Json<'_>, other: &Json<'_>) -> bool {
+/// decimals, so that a number that lost digits differs. With `has_integers`, an integer also
+/// differs from `1e+14`, which Lua writes of a long one.
+fn is_same_json(one: &Json<'_>, other: &Json<'_>, has_integers: bool) -> bool {
     match (&one.opened(), &other.opened()) {
-        (Json::Number(one), Json::Number(other)) => Decimal::of(one) == Decimal::of(other),
+        (Json::Number(one), Json::Number(other)) => {
+            let is_lost = has_integers && is_integer(one) && !is_integer(other);
+            !is_lost && Decimal::of(one) == Decimal::of(other)
+        }
         (Json::Array(ones), Json::Array(others)) => {
             ones.len() == others.len()
-                && ones.iter().zip(others).all(|(one, other)| is_same_json(one, other))
+                && ones
+                    .iter()
+                    .zip(others)
+                    .all(|(one, other)| is_same_json(one, other, has_integers))
         }
         (Json::Object(ones), Json::Object(others)) => {
             if ones.len() != others.len() {
@@ -127,7 +139,7 @@ fn is_same_json(one: &Json<'_>, other: &Json<'_>) -> bool {
             ones.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
             others.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
             for ((name, one), (other_name, other)) in ones.into_iter().zip(others) {
-                if name != other_name || !is_same_json(one, other) {
+                if name != other_name || !is_same_json(one, other, has_integers) {
                     return false;
                 }
             }
@@ -135,6 +147,10 @@ fn is_same_json(one: &Json<'_>, other: &Json<'_>) -> bool {
         }
         (one, other) => one == other,
     }
+}
+
+fn is_integer(number: &str) -> bool {
+    !number.contains(['.', 'e', 'E'])
 }
 
 /// A JSON number: its significant digits, and the power of ten of the last one. `1.50`, `15e-1` and
@@ -193,8 +209,7 @@ pub(super) fn changed_number(body: &[u8], numbers: Numbers) -> Option<(String, S
 fn changed_in(json: &Json<'_>, numbers: Numbers) -> Option<(String, String)> {
     match &json.opened() {
         Json::Number(text) => {
-            let is_integer = !text.contains(['.', 'e', 'E']);
-            if is_integer && numbers == Numbers::DoubleFraction {
+            if is_integer(text) && numbers == Numbers::DoubleFraction {
                 let is_read = text.len() <= MAX_INTEGER_DIGITS;
                 return if is_read {
                     None
@@ -309,6 +324,7 @@ mod tests {
             has_headers: true,
             has_body: true,
             is_json: false,
+            has_integers: false,
             is_opaque: false,
         }
     }
@@ -342,6 +358,12 @@ mod tests {
         ] {
             assert!(of_bodies(given, delivered).is_some(), "{given}");
         }
+        // Lua writes a long integer with an exponent, which Python reads as a float.
+        let float = response(&[], "{\"n\":1e+14}");
+        let with_integers = Delivered { has_integers: true, ..delivered(&float) };
+        let integer = response(&[], "{\"n\":100000000000000}");
+        assert!(difference(&integer, &with_integers, KEEPS_ALL).is_some());
+        assert_eq!(difference(&float, &with_integers, KEEPS_ALL), None);
         // A text is compared byte for byte.
         let text = |body| response(&[("Content-Type", "text/plain")], body);
         assert!(of(&text("1.0"), &text("1")).is_some());

@@ -37,7 +37,7 @@ pub(crate) fn lost_fields(record: &Record, inputs: &StepInputs<'_>) -> Vec<Strin
             lost.push(path);
         }
     }
-    if let Some(path) = lost_fingerprint(record, &result)
+    if let Some(path) = lost_fingerprint(record, inputs, &result)
         && !lost.contains(&path)
     {
         lost.push(path);
@@ -94,15 +94,16 @@ pub(crate) fn other_outcome(completed: &Record, stored: &Content) -> Option<Stri
     None
 }
 
-/// The pointer to the payload's hash in the previous value, if the result does not contain that
-/// hash.
-fn lost_fingerprint(record: &Record, result: &Content) -> Option<String> {
+/// The pointer to the payload's hash in the previous value, if the result contains neither that
+/// hash nor the one that the operator gave. An empty hash is no loss.
+fn lost_fingerprint(record: &Record, inputs: &StepInputs<'_>, result: &Content) -> Option<String> {
     let schema = &record.schema;
     let before = record.readings[schema.lock_key_index()].decoded()?;
-    let stored = before.fingerprint.as_ref()?;
+    let stored = before.fingerprint.as_ref().filter(|stored| !stored.is_empty())?;
     let after = decode::decode_value(schema, schema.result_key_index(), result);
     if let Some(value) = after.decoded()
-        && value.fingerprint.as_ref() == Some(stored)
+        && let Some(kept) = &value.fingerprint
+        && (kept == stored || (!inputs.fingerprint.is_empty() && kept == inputs.fingerprint))
     {
         return None;
     }

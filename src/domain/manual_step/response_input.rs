@@ -145,6 +145,8 @@ impl ResponseInput {
         let needs_body = keeps.body && schema.write.no_body.is_none();
         let (flag, hint) = if keeps.status && self.status.is_none() {
             ("--status", "--status 201, what the client should get")
+        } else if needs_body && self.body.is_none() && schema.bodies_are_json() {
+            ("--body", "--body @FILE, --body TEXT, or --body null for none; the body is JSON")
         } else if needs_body && self.body.is_none() {
             ("--body", "--body @FILE, --body TEXT, or --body '' for none")
         } else {
@@ -200,7 +202,10 @@ impl ResponseInput {
         match self.status {
             Some(status @ (204 | 304)) if !body.is_empty() && body != b"null" => misfit(
                 format!("a response with status {status} has no body, so clients would get none"),
-                Some("pass --body '', or the status that the client should get"),
+                Some(
+                    "pass --body '' (or null, if the body is JSON), or the status that the client \
+                    should get",
+                ),
             ),
             _ => Ok(()),
         }

@@ -346,6 +346,11 @@ impl Schema {
             .any(|format| format.state == State::InProgress && format.fields.fingerprint.is_some())
     }
 
+    /// True if a format has its fingerprint at this JSON pointer.
+    pub(crate) fn is_fingerprint(&self, pointer: &str) -> bool {
+        self.values.iter().any(|format| format.fields.fingerprint.as_deref() == Some(pointer))
+    }
+
     /// True if a worker sends its owner ID, in a value or to a script.
     pub fn names_owner(&self) -> bool {
         let in_values = self.write.values().any(|(_, value)| value.has(&[Placeholder::Owner]));

@@ -423,18 +423,33 @@ impl<'a> StepInputs<'a> {
         }
         let before = self.before.cloned().unwrap_or_else(|| self.lock());
         let document = kept::document(self.schema, &before).unwrap_or(Json::Null);
+        // A value without a fingerprint gets that of this request, in the form of its lock.
+        let mut lock = None;
+        if self.before.is_some() && !self.fingerprint.is_empty() {
+            lock = kept::document(self.schema, &self.lock());
+        }
+        let kept_at = |pointer: &str| {
+            let kept = kept::at(&document, pointer);
+            let is_empty = kept.as_deref().is_none_or(|text| matches!(text, b"null" | b"\"\""));
+            match &lock {
+                Some(lock) if is_empty && self.schema.is_fingerprint(pointer) => {
+                    kept::at(lock, pointer).or(kept)
+                }
+                _ => kept,
+            }
+        };
         // The template is filled twice. The first result shows which fields the template itself
         // writes; the second adds the kept fields.
-        let named = self.fill_keeping(template, &document, b"");
+        let named = self.fill_keeping(template, kept_at, b"");
         let named = json_prefix::parse(&named, true).unwrap_or(Json::Null);
         let unnamed = kept::unnamed(self.schema, &before, &named);
-        self.fill_keeping(template, &document, &unnamed)
+        self.fill_keeping(template, kept_at, &unnamed)
     }
 
     fn fill_keeping(
         &self,
         template: &Template,
-        document: &Json<'_>,
+        kept_at: impl Fn(&str) -> Option<Vec<u8>>,
         kept_fields: &[u8],
     ) -> Vec<u8> {
         template.fill_keeping(
@@ -445,7 +460,7 @@ impl<'a> StepInputs<'a> {
                     self.part(place)
                 }
             },
-            |pointer| kept::at(document, pointer),
+            kept_at,
         )
     }
 
