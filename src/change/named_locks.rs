@@ -125,6 +125,11 @@ impl NamedLocks {
         self.all_possible().all(|possible| possible.record.schema.answers_by_record())
     }
 
+    /// True if a worker of one of these locks renews it while it runs.
+    pub fn are_renewed(&self) -> bool {
+        self.all_possible().any(|possible| possible.record.schema.renew.is_some())
+    }
+
     /// The first lock that can be changed.
     pub fn first_possible(&self) -> Option<&PossibleLock> {
         self.all_possible().next()

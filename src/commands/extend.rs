@@ -14,6 +14,7 @@ use crate::domain::diagnosis::Thresholds;
 use crate::domain::duration;
 use crate::domain::record::{Record, age};
 use crate::domain::schema::TtlOf;
+use crate::domain::step::Answer;
 use crate::exit::Exit;
 use crate::session::Session;
 use crate::session::key_list::KeyList;
@@ -27,7 +28,8 @@ const NO_EXPIRY: &str = "it never expires, so a TTL would shorten it";
 ///
 /// Each lock expires --for this long from now. A lock that has as much time left, or no expiry,
 /// stays as it is. Changes only the expiry, and only if the lock has not changed since it was
-/// shown. A worker can still renew or complete the lock.
+/// shown. A worker that is still running can complete the lock, or renew it, which gives it the
+/// service's TTL again.
 ///
 /// Exit status 1 if there is no record, 3 if some of several keys could not be extended, 8 if the
 /// lock changed since it was shown.
@@ -84,9 +86,14 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let possible = locks.possible();
     let time = duration::short(millis);
     if possible > 0 && locks.describe_begin() {
+        let renewal = if locks.are_renewed() {
+            ", or renews its lock and so gives it the service's TTL again"
+        } else {
+            ""
+        };
         session.ui.status(&format!(
             "Retries with these keys are rejected for {time} from now, unless a worker finishes \
-            earlier."
+            earlier{renewal}."
         ));
     }
     let mut ended = Ok(());
@@ -119,6 +126,10 @@ fn decide(record: &Record, millis: u64) -> LockDecision {
         Some(Needless::ForEver) if record.ttl(TtlOf::Lock).is_none() => {
             LockDecision::Refused("it never expires, and its schema states no lock TTL".to_owned())
         }
+        // A longer TTL promises nothing, and no other command finds the lock at fault.
+        _ if record.next_request.answer == Answer::Execute => LockDecision::Refused(
+            "it stops no request; the next request executes whatever the lock's TTL".to_owned(),
+        ),
         Some(Needless::ForEver) => LockDecision::Refused(NO_EXPIRY.to_owned()),
         Some(Needless::Longer(left)) => LockDecision::Needless(format!(
             "unchanged, because it has {} left",

@@ -99,6 +99,7 @@ mod sweep;
 mod tls;
 mod true_reasons;
 mod undecodable;
+mod unclear_values;
 mod undo;
 mod unwritten;
 mod version_0_2;
