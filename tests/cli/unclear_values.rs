@@ -47,6 +47,45 @@ fn begin_does_not_overwrite_a_value_of_which_nothing_is_predicted() {
     step(&server, &["begin", key], "powertools-python").exits(0);
 }
 
+const NAIVE: &str = r#"
+format = 2
+name = "naive"
+keys = { record = "naive:{key}" }
+ttl = { lock = "30s", result = "24h" }
+
+[[value]]
+name = "held"
+equals = "held"
+state = "in-progress"
+
+[write]
+lock_value = "held"
+
+[[begin.call]]
+command = ["GET", "{record}"]
+replies = [
+  { nil = true, means = "next", when = { record = "absent" } },
+  { value = "held", means = "conflict", when = { record = "held" } },
+]
+
+[[begin.call]]
+command = ["SET", "{record}", "held", "EX", "{lock_ttl}"]
+replies = [{ word = "OK", means = "acquired", when = { record = "absent" } }]
+"#;
+
+/// Rule: a step that ends with the value that it reads is sent. Revert: without
+/// `is_any_text_and_leads_on`, every step with a plain command is refused.
+#[test]
+fn begin_is_sent_if_an_unclear_value_ends_the_step() {
+    let server = Server::start();
+    server.describe("naive", &[("schema.toml", NAIVE)]);
+    server.set("naive:k", "strange", 60_000);
+    let run = step(&server, &["begin", "k"], "naive").exits(1);
+    run.says("its schema does not list this reply; nothing was changed");
+    assert_eq!(server.get("naive:k").unwrap(), b"strange");
+    step(&server, &["begin", "free"], "naive").exits(0);
+}
+
 /// Rule: what begin makes of the value that it read is what `inspect` predicts of it. Revert: without
 /// `lacks_field_of` in `match_reply`, and without the check of `why_unpredicted` after the calls, the
 /// reply for any text, or for any request, counts.
