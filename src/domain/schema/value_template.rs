@@ -392,11 +392,6 @@ impl Template {
         false
     }
 
-    /// True if it writes every body as a text.
-    pub(in crate::domain) fn writes_body_as_text(&self) -> bool {
-        self.has(&[Placeholder::BodyText, Placeholder::BodyBase64, Placeholder::BodyHex])
-    }
-
     /// A placeholder of a value that format 1 does not have.
     pub(super) fn newer(&self) -> Option<String> {
         for part in &self.0 {

@@ -93,13 +93,15 @@ fn body(schema: &Schema, format: &ValueFormat, found: &Json<'_>) -> Option<&'sta
     if format.body_encoding == BodyEncoding::Base64 && !(is_text && is_base64(bytes)) {
         return Some("is not base64");
     }
-    if !is_text {
-        let writes_text = template_of(schema, format)?.writes_body_as_text();
-        return if writes_text { Some("is not a text") } else { None };
+    // Only a body that is JSON in a text is decoded. Other services take a value of any type.
+    if format.body_is != BodyIs::Json || format.body_encoding != BodyEncoding::Text {
+        return None;
     }
-    let is_json = format.body_is == BodyIs::Json && format.body_encoding == BodyEncoding::Text;
+    if !is_text {
+        return Some("is not a text");
+    }
     let is_no_body = bytes.is_empty() && schema.write.no_body.as_deref() == Some("");
-    if is_json && !is_no_body && json_prefix::parse(bytes, true).is_err() {
+    if !is_no_body && json_prefix::parse(bytes, true).is_err() {
         return Some("is not JSON");
     }
     None
