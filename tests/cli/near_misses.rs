@@ -188,8 +188,8 @@ fn a_lock_with_a_field_of_results_is_not_a_lock() {
 fn a_value_that_deviates_is_not_explained_by_the_steps() {
     let server = Server::start();
     let result = r#"{"status":"COMPLETED","statusCode":200,"headers":{},"body":"x""#;
-    server.set("idem:a", &format!("{result}}}"), 60_000);
-    server.set("idem:b", &format!("{result},\"x\":1}}"), 60_000);
+    server.set("idem:a", format!("{result}}}"), 60_000);
+    server.set("idem:b", format!("{result},\"x\":1}}"), 60_000);
     let explain = |key| server.idemctl(&["inspect", key, "--schema", "express", "--explain"]);
     explain("a").exits(0).shows("found among all schedules");
     explain("b").exits(0).shows("no schedule of").shows("another program");
