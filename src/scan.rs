@@ -182,6 +182,14 @@ impl<'a> Scan<'a> {
         self
     }
 
+    /// Also returns results with a field that their schema does not write. They still count as
+    /// unrecognised.
+    #[must_use]
+    pub fn with_deviating(mut self) -> Self {
+        self.coverage.keeps_deviating = true;
+        self
+    }
+
     /// Reads deadlines first, which does not touch any key. [`Scan::next_deadlines`] returns the
     /// pages, and [`Scan::read_records`] the wanted records.
     #[must_use]
@@ -255,6 +263,9 @@ impl<'a> Scan<'a> {
                 for (record, _) in &mut selected {
                     diagnosis::add_oversized(record, &query.thresholds);
                 }
+            }
+            for (record, _) in &mut selected {
+                record.drop_guess_of_long_value();
             }
             Ok(Some(SelectedPage { records: count, selected }))
         };

@@ -235,7 +235,7 @@ impl Checking<'_> {
         // The sample counts these records again, so the other counts made while judging locks are
         // dropped.
         let judged = self.scan.take_coverage();
-        self.health.too_large += judged.unproven.count(Missing::Format);
+        self.health.too_large += judged.unproven.count_without_expiry(Missing::Format);
         let mut coverage = self.count_sample(sample).await;
         coverage.unproven = unproven.unproven;
         let report = self.scan.finish();

@@ -179,6 +179,8 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
             let reader = self.reader.clone();
             let opened = RecordSource::open(self.rule, reader, keys, &self.interrupt, hidden);
             source = Some(opened.await?);
+            // The second scan finds them again.
+            self.outcomes.unrecognised = 0;
         }
         let mut journal = Journal::open(session, args, options.command, options.removes)?;
         let mut changes = ChangeLoop {

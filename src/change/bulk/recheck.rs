@@ -212,11 +212,15 @@ impl<G> Rechecked<G> {
             self.outcomes.too_large += 1;
             return;
         }
-        if record.author.is_foreign() || record.author == Author::Provisional {
+        let is_of_lock = record.author.is_of_lock();
+        if (record.author.is_foreign() && !is_of_lock) || record.author == Author::Provisional {
             self.outcomes.unrecognised += 1;
             return;
         }
         match rule.select(&record) {
+            Selected::Yes(planned) if is_of_lock && !planned.is_only_own_lock(&record) => {
+                self.outcomes.unrecognised += 1;
+            }
             Selected::Yes(planned) => {
                 // The change needs only what was seen, and many records wait for it together.
                 record.forget_responses();

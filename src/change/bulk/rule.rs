@@ -68,6 +68,14 @@ pub struct Planned<G> {
     pub needs_dead_owner: bool,
 }
 
+impl<G> Planned<G> {
+    /// True if nothing but the lock changes, and the lock is the service's, whatever another
+    /// program wrote beside it.
+    pub(super) fn is_only_own_lock(&self, record: &Record) -> bool {
+        record.author.is_of_lock() && self.key_indexes == [record.schema.lock_key_index()]
+    }
+}
+
 /// What is planned for the Redis keys of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlannedAction {

@@ -151,7 +151,7 @@ impl<G: Ord + Clone> SelectedCounts<G> {
         }
         let mut judged = Vec::with_capacity(selected.len());
         for (record, planned) in selected {
-            if record.author.is_foreign() {
+            if record.author.is_foreign() && !planned.is_only_own_lock(&record) {
                 self.unrecognised += 1;
                 continue;
             }

@@ -7,6 +7,7 @@ use anyhow::Result;
 
 use super::rule::{BulkRule, Planned};
 use crate::domain::record::{Candidate, Record, TimeLeft};
+use crate::domain::schema::catalog::LONG_HEAD_BYTES;
 use crate::domain::select::{Coverage, Selected};
 use crate::exit::CommandError;
 use crate::interrupt::Interrupt;
@@ -57,6 +58,12 @@ impl<'a> RecordSource<'a> {
         let mut scan = Scan::start(reader, query, interrupt, progress).await?;
         if rule.reads_deadlines_first() {
             scan = scan.deadlines_first();
+        }
+        // Without such filters, a value of another program is no part of the selection.
+        let selects_by_value =
+            !scope.needed_fields.is_empty() || scope.min_bytes > LONG_HEAD_BYTES;
+        if selects_by_value {
+            scan = scan.with_deviating();
         }
         Ok(Self::Scan(Box::new(scan)))
     }

@@ -64,7 +64,10 @@ pub(crate) fn removable(record: &Record) -> Result<usize, String> {
         return Err(members.unchanged_because());
     }
     let lock = record.schema.lock_key_index();
-    if let Some(wanted) = record.wanted_type() {
+    // A value of another type beside the service's lock stays, and the lock can go.
+    if let Some(wanted) = record.wanted_type()
+        && !record.author.is_of_lock()
+    {
         return Err(format!(
             "another program uses this Redis key, which does not hold a {wanted}; find that \
             program first"
@@ -119,7 +122,9 @@ pub(crate) fn removable(record: &Record) -> Result<usize, String> {
 /// The unreadable value that remains once the Redis key with this index is removed, by the index of
 /// its Redis key. A part is none.
 pub(crate) fn unreadable_beside(record: &Record, key_index: usize) -> Option<usize> {
-    let unreadable = |reading: &Reading| reading.mismatch().is_some();
+    let unreadable = |reading: &Reading| {
+        reading.mismatch().is_some() || matches!(reading, Reading::WrongType(_))
+    };
     let other = record.readings.iter().position(unreadable)?;
     if other == key_index {
         let result = record.schema.result_key_index();

@@ -7,7 +7,7 @@ use super::age::{self, Age};
 use super::author::Author;
 use super::decode::{Decoded, Reading, Stored};
 use super::evidence::Evidence;
-use super::field_set::{FieldSet, ValueField};
+use super::field_set::{FieldSet, MAX_SCANNED, ValueField};
 use super::observation::{Content, KeyState, Observation, TimeLeft};
 use super::response::Response;
 use crate::domain::diagnosis::Finding;
@@ -77,6 +77,19 @@ impl Record {
             self.next_request = NextRequest::unknown(Some(UnknownAnswer::Unread));
         }
         self
+    }
+
+    /// Drops a prediction that the unread rest of a value may change, if the value is so long that
+    /// `inspect` does not read all of it either. Both then give the same answer.
+    pub(crate) fn drop_guess_of_long_value(&mut self) {
+        let is_known = self.next_request.answer != Answer::Unknown;
+        let mut sizes = self.seen.keys.iter().filter_map(|key| key.content.size());
+        if is_known
+            && sizes.any(|size| size > MAX_SCANNED as u64)
+            && next_request::depends_on_rest(&self.schema, &self.readings, &self.seen)
+        {
+            self.next_request = NextRequest::unknown(Some(UnknownAnswer::Unread));
+        }
     }
 
     /// The Redis key of the lock, if a lock exists.

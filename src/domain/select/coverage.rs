@@ -24,26 +24,29 @@ pub struct Coverage {
     /// True to keep records whose values the schema does not recognise. They are counted either
     /// way.
     pub(crate) keeps_unrecognised: bool,
+    /// True to keep results of the schema's formats that also have something which the schema does
+    /// not write. A change leaves them, and has to say so if it was asked for such results.
+    pub(crate) keeps_deviating: bool,
 }
 
 impl Coverage {
     /// True if the record is kept. A record that does not belong to its schema is counted, and kept
     /// only with `keeps_unrecognised`.
     pub(crate) fn keeps(&mut self, record: &Record) -> bool {
-        // The unread rest decides whose value this is. Under a fixed prefix it is shown
-        // as unreadable.
-        if record.is_undecided() && !record.schema.has_fixed_prefix() {
+        // The unread rest decides what such a record is, and whether it can be decoded at all.
+        if record.is_undecided() {
             self.unproven.add(record, Missing::Format);
             return self.keeps_unrecognised;
         }
-        let is_foreign = record.author.is_foreign();
+        // Its lock is the service's, and may block requests forever.
+        let is_foreign = record.author.is_foreign() && !record.author.is_of_lock();
         if is_foreign {
             *self.unrecognised.entry(record.schema.name.clone()).or_default() += 1;
         }
         if let Author::ResultOf(other) = &record.author {
             *self.spared.entry(other.clone()).or_default() += 1;
         }
-        !is_foreign || self.keeps_unrecognised
+        !is_foreign || self.keeps_unrecognised || (self.keeps_deviating && deviates(record))
     }
 
     /// The message of a command that selected nothing. If evidence was missing, matching records
@@ -64,4 +67,11 @@ impl Coverage {
             }
         }
     }
+}
+
+/// True if the record is a result in a format of its schema but for a deviation.
+fn deviates(record: &Record) -> bool {
+    matches!(record.author, Author::Unrecognised(_))
+        && record.state.is_result()
+        && record.deviation().is_some()
 }

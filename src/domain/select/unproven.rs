@@ -100,6 +100,9 @@ pub(crate) struct Unproven {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct LeftOut {
     pub(crate) count: u64,
+    /// How many of them have a value without expiry at the lock's Redis key, so that they may be
+    /// locks that never expire.
+    pub(crate) without_expiry: u64,
     /// The most time that one of them has left, in milliseconds; `None` if none of them expires.
     pub(crate) longest_ms: Option<u64>,
 }
@@ -109,6 +112,11 @@ impl Unproven {
     pub(crate) fn add(&mut self, record: &Record, missing: Missing) {
         let left_out = self.of_schemas.entry((record.schema.name.clone(), missing)).or_default();
         left_out.count += 1;
+        let lock = &record.seen.keys[record.schema.lock_key_index()];
+        let exists = record.schema.has_locks() && !lock.content.is_absent();
+        if exists && lock.time_left == TimeLeft::NoExpiry {
+            left_out.without_expiry += 1;
+        }
         // `None` is less than any time, so a record without expiry leaves the maximum as it is.
         let left_ms = record.kept_for().and_then(|time_left| time_left.millis());
         left_out.longest_ms = left_out.longest_ms.max(left_ms);
@@ -120,6 +128,17 @@ impl Unproven {
         for ((_, evidence), left_out) in &self.of_schemas {
             if *evidence == missing {
                 count += left_out.count;
+            }
+        }
+        count
+    }
+
+    /// How many of these may be locks that never expire.
+    pub(crate) fn count_without_expiry(&self, missing: Missing) -> u64 {
+        let mut count = 0;
+        for ((_, evidence), left_out) in &self.of_schemas {
+            if *evidence == missing {
+                count += left_out.without_expiry;
             }
         }
         count

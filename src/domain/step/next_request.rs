@@ -75,7 +75,8 @@ impl UnknownAnswer {
                 needs the permission for TIME (+time)"
             }
             Self::Unread => {
-                "idemctl read only part of the value, and the rest decides; --full reads all of it"
+                "idemctl read only part of the value, and the rest decides; `inspect --full` reads \
+                all of it"
             }
             Self::RepliedOtherwise => {
                 "the begin step has just replied otherwise than the schema predicts for this \
@@ -111,6 +112,11 @@ as_str!(Answer);
 pub fn of(schema: &Schema, readings: &[Reading], seen: &Observation) -> NextRequest {
     let mut next = NextRequest::unknown(None);
     let Some(begin) = &schema.begin else { return next };
+    for (key_index, reading) in readings.iter().enumerate() {
+        if matches!(reading, Reading::Undecided) && asks_of_value(begin, key_index) {
+            return NextRequest::unknown(Some(UnknownAnswer::Unread));
+        }
+    }
     // The next request is assumed to be a retry with the same payload.
     let predicted = predict_reply(begin, readings, false);
     next.answer = answer_of(begin, predicted, readings);
