@@ -117,7 +117,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     health.is_narrowed = args.filter.narrows();
     health.named = named(session, &catalog, &args.schemas);
     let found = health.found.total() + health.given_ttl.total();
-    let is_nothing = health.records + health.foreign + found == 0;
+    let is_nothing = health.records + health.foreign + health.undecided + found == 0;
     // Schemas that the operator named may have no records yet. If one of them was skipped, its
     // records may be those keys.
     let may_be_empty = catalog.names_schemas() && catalog.skipped().next().is_none();
@@ -237,7 +237,12 @@ impl Checking<'_> {
         let judged = self.scan.take_coverage();
         self.health.too_large += judged.unproven.count_without_expiry(Missing::Format);
         let mut coverage = self.count_sample(sample).await;
+        self.health.undecided = coverage.unproven.count(Missing::Format);
         coverage.unproven = unproven.unproven;
+        // Such a value may be one that cannot be decoded.
+        if self.sought.codes.contains(&FindingCode::Unreadable) {
+            coverage.unproven.extend(judged.unproven);
+        }
         let report = self.scan.finish();
         let mut health = self.health;
         health.keys = report.keys;

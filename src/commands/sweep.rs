@@ -209,6 +209,14 @@ async fn show(
             }
         });
     }
+    if total > left && args.action == ActionArg::Unlock && selected.beside_unreadable > 0 {
+        let count = selected.beside_unreadable;
+        let locks = if count == 1 { "1 lock exists" } else { &format!("{count} locks exist") };
+        session.ui.status(&format!(
+            "{locks} beside a value that cannot be read. That value stays, and the next request may \
+            fail because of it."
+        ));
+    }
     print_too_large(session, selected.too_large);
     print_unrecognised(session, selected.unrecognised, selected.unjudged);
     show_coverage(session, &selected.coverage, catalog);

@@ -136,3 +136,40 @@ fn a_lock_beside_a_failure_that_is_replayed_is_left_over() {
     of(&["list", "--finding", "leftover-lock"]).exits(0).shows("leftover-lock");
     of(&["check", "--include", "leftover-lock=WARNING"]).exits(1).shows("1 lock beside a result");
 }
+
+/// Rule: a lock of the schema that never expires is orphaned whatever another program wrote beside
+/// it, and only the lock is removed. Revert: without `Author::OfLock`.
+#[test]
+fn an_endless_lock_beside_a_value_of_another_program_is_orphaned() {
+    let server = Server::holding(&[
+        ("idempo:lock:empty", "w", FOREVER),
+        ("idempo:response:empty", "", HOUR),
+        ("idempo:lock:shape", "w", FOREVER),
+        ("idempo:response:shape", r#"{"a":1}"#, HOUR),
+        ("idempo:lock:type", "w", FOREVER),
+        ("idempo:lock:held", "w", HOUR),
+        ("idempo:response:held", "", HOUR),
+    ]);
+    server.send::<()>(&[b"RPUSH", b"idempo:response:type", b"x"]);
+    let schema = ["--schema", "idempo"];
+    let run = |words: &[&str]| server.idemctl(&[words, &schema].concat());
+    run(&["check"]).exits(2).shows("CRITICAL - 3 orphaned locks (idempo 3)");
+    run(&["list", "--finding", "no-expiry"]).exits(0).says("3 records among 8 keys");
+    run(&["inspect", "empty"]).shows("rejected indefinitely, because the lock never expires");
+    run(&["inspect", "held"]).shows("every retry is rejected until the lock expires");
+    // A purge would remove the other value as well.
+    let purge = ["purge", "--state", "unreadable", "--match", "empty", "--yes"];
+    run(&purge).exits(3).says("matches no format of the schema");
+    let sweep = ["sweep", "--orphaned", "--grace", "0s", "--yes"];
+    let swept = run(&sweep).exits(0);
+    swept.says("Swept: 3 of 3 locks done").says("3 locks exist beside a value that cannot be read");
+    for key in ["empty", "shape"] {
+        assert!(server.get(&format!("idempo:lock:{key}")).is_none(), "{key}");
+        assert!(server.get(&format!("idempo:response:{key}")).is_some(), "{key}");
+    }
+    let left: u64 = server.send(&[b"EXISTS", b"idempo:lock:type", b"idempo:response:type"]);
+    assert_eq!(left, 1, "the list stays");
+    assert!(server.get("idempo:lock:held").is_some());
+    let check = run(&["check"]).exits(1);
+    check.shows("WARNING - 3 keys under idempo's prefix do not match").shows("orphaned=0");
+}

@@ -256,3 +256,31 @@ fn a_preview_says_how_many_values_it_read_only_in_part() {
     let words = ["purge", "--schema", "closed", "--dry-run"];
     server.idemctl(&words).exits(0).says("Only the beginnings of ");
 }
+
+/// Rule: a scan says nothing of a value that is too long to tell its format, neither that it cannot
+/// be decoded nor what the next request gets. Revert: with `has_fixed_prefix` in
+/// `Coverage::keeps`.
+#[test]
+fn a_long_value_whose_beginning_does_not_tell_its_format_is_not_called_unreadable() {
+    let result = "x".repeat(1_500_000);
+    let value = format!(
+        r#"{{"operation":"op","idempotency_key":"k","result":"{result}","created_at":"2026-11-27T20:00:00Z","expires_at":"2030-01-01T00:00:00Z","status":"completed","fingerprint":"f"}}"#
+    );
+    let server = Server::holding(&[("idempotency:op:k", value, 3_000_000)]);
+    let schema = ["--schema", "idempotency-kit"];
+    let run = |words: &[&str]| server.idemctl(&[words, &schema].concat());
+    let unknown = "1 idempotency-kit record of unknown format";
+    for words in [&["list"][..], &["list", "-o", "json"], &["stats"]] {
+        let run = run(words).exits(0);
+        run.says(unknown);
+        assert!(!run.text().contains("unreadable"), "{}", run.text());
+    }
+    run(&["inspect", "op:k"]).shows("completed").shows("replay");
+    // The key expires, so that it is neither a lock that never expires nor known to be unreadable.
+    let check = run(&["check", "--include", "unreadable=CRITICAL"]).exits(0);
+    check.says(unknown);
+    assert!(!check.text().contains("without expiry"), "{}", check.text());
+    // The same value without an expiry is read to its end.
+    server.send::<()>(&[b"PERSIST", b"idempotency:op:k"]);
+    run(&["list"]).exits(0).says("1 record among 1 key").shows("completed");
+}

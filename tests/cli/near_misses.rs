@@ -194,3 +194,23 @@ fn a_value_that_deviates_is_not_explained_by_the_steps() {
     explain("a").exits(0).shows("found among all schedules");
     explain("b").exits(0).shows("no schedule of").shows("another program");
 }
+
+/// Rule: a purge by a field counts the records that it leaves because their whole values have
+/// something else, as a purge without this filter does. Revert: without `with_deviating`.
+#[test]
+fn a_purge_by_status_says_that_it_leaves_a_result_with_another_field() {
+    let server = Server::holding(&[
+        ("pay:a", r#"{"v":1,"status":500,"fp":"f","body":1,"x":1}"#, 60_000),
+        ("pay:b", r#"{"v":1,"status":500,"fp":"f","body":1}"#, 60_000),
+    ]);
+    server.describe("shared", &[("schema.toml", SHARED)]);
+    let purge =
+        |words: &[&str]| server.idemctl(&[&["purge", "--schema", "shared"], words].concat());
+    let left = "1 record is not changed, because its whole value matches no format of the schema";
+    purge(&["--status", "5xx", "--dry-run"]).exits(3).says(left);
+    purge(&["--body-contains", "1", "--dry-run"]).exits(3).says(left);
+    purge(&["--status", "4xx", "--dry-run"]).exits(0);
+    purge(&["--status", "5xx", "--yes"]).exits(3).says("Left unchanged: 1 record");
+    assert!(server.get("pay:a").is_some() && server.get("pay:b").is_none());
+    purge(&["--status", "5xx", "--yes"]).exits(3);
+}

@@ -7,6 +7,7 @@ use anyhow::Result;
 use super::recheck::{SelectedRecord, is_too_large, read_rest, refresh};
 use super::rule::{BulkRule, Planned};
 use super::source::RecordSource;
+use crate::domain::change::unlock;
 use crate::domain::record::{Author, Record};
 use crate::domain::select::{Coverage, Tally};
 use crate::exit::CommandError;
@@ -37,6 +38,9 @@ pub struct SelectedCounts<G> {
     /// Records that are not selected, because only the beginnings of their values fit the schema:
     /// the whole values have no format of it.
     pub unrecognised: u64,
+    /// Of the selected records, those of which only the lock changes, and a value beside it that
+    /// cannot be read stays.
+    pub beside_unreadable: u64,
     /// Selected records that may be such, because the rest of a value was not read.
     pub unjudged: u64,
     /// How many bytes of long values may still be read to the end.
@@ -62,6 +66,7 @@ impl<G: Ord> Default for SelectedCounts<G> {
             need_dead_owner: 0,
             too_large: 0,
             unrecognised: 0,
+            beside_unreadable: 0,
             unjudged: 0,
             bytes_left: MAX_JUDGED_BYTES,
             kept: Some(Vec::new()),
@@ -159,6 +164,11 @@ impl<G: Ord + Clone> SelectedCounts<G> {
                 self.too_large += 1;
             } else if record.author == Author::Provisional {
                 self.unjudged += 1;
+            }
+            if let [index] = planned.key_indexes[..]
+                && unlock::unreadable_beside(&record, index).is_some()
+            {
+                self.beside_unreadable += 1;
             }
             judged.push((record, planned));
         }

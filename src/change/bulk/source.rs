@@ -60,8 +60,7 @@ impl<'a> RecordSource<'a> {
             scan = scan.deadlines_first();
         }
         // Without such filters, a value of another program is no part of the selection.
-        let selects_by_value =
-            !scope.needed_fields.is_empty() || scope.min_bytes > LONG_HEAD_BYTES;
+        let selects_by_value = !scope.needed_fields.is_empty() || scope.min_bytes > LONG_HEAD_BYTES;
         if selects_by_value {
             scan = scan.with_deviating();
         }

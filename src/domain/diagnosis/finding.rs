@@ -58,8 +58,8 @@ as_str!(FindingCode);
 impl FindingCode {
     pub const ALL: &[Self] = Self::VARIANTS;
 
-    /// The findings that a record which a scan recognises can have. A scan does not recognise a
-    /// Redis key of another type, so that only `inspect` has this finding.
+    /// The findings by which records of a scan can be selected. A scan does not recognise a Redis
+    /// key of another type, unless a lock of the schema is beside it.
     pub(crate) fn of_recognised_records() -> Vec<Self> {
         let mut codes = Self::ALL.to_vec();
         codes.retain(|code| *code != Self::WrongType);
@@ -86,7 +86,7 @@ impl FindingCode {
                 "a value of another schema that shares the key, such as an older release"
             }
             Self::WrongType => {
-                "a Redis key with another type than the schema uses; only `inspect` shows it"
+                "a Redis key with another type than the schema uses; scans show it only beside a lock"
             }
             Self::ResultNoExpiry => "a result whose Redis key never expires",
             Self::ShortResultTtl => {

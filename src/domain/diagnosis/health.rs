@@ -34,6 +34,8 @@ pub struct Health {
     /// The schemas with more unrecognised records than their own under their prefix, and how many
     /// of each.
     pub(crate) outnumbered: Vec<(String, u64, u64)>,
+    /// Records in the sample whose values are too long to tell their format.
+    pub(crate) undecided: u64,
     /// Values of keys without expiry that may be locks, and are too large to be read to the part
     /// that decides.
     pub(crate) too_large: u64,

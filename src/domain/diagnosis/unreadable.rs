@@ -40,19 +40,27 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
             Answer::Execute | Answer::Unknown => {
                 format!("the value cannot be read ({why}); {retries}")
             }
-            _ => format!("the value cannot be read ({why}); {retries} {}", how_long(input)),
+            _ => format!("the value cannot be read ({why}); {retries} {}", how_long(input, unread)),
         },
         advice: advice(record, unread).to_owned(),
     })
 }
 
-/// How long retries get this answer, as the end of a sentence. Another Redis key of the record may
-/// last longer than the one that decides it.
-fn how_long(input: &DiagnosisInput<'_>) -> &'static str {
-    match input.record.next_request.until {
-        Some(TimeLeft::NoExpiry) => "indefinitely, because it never expires",
-        Some(TimeLeft::Millis(_)) => "until it expires",
-        None => input.how_long(),
+/// How long retries get this answer, as the end of a sentence. Another Redis key than the one at
+/// `unread` may decide it.
+fn how_long(input: &DiagnosisInput<'_>, unread: Option<usize>) -> String {
+    let next = &input.record.next_request;
+    let schema = &input.record.schema;
+    let what = match next.until_key {
+        Some(index) if Some(index) == unread => "it",
+        Some(index) if index == schema.lock_key_index() => "the lock",
+        Some(index) if index == schema.result_key_index() => "the result",
+        Some(_) | None => "it",
+    };
+    match next.until {
+        Some(TimeLeft::NoExpiry) => format!("indefinitely, because {what} never expires"),
+        Some(TimeLeft::Millis(_)) => format!("until {what} expires"),
+        None => input.how_long().to_owned(),
     }
 }
 

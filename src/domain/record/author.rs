@@ -96,8 +96,7 @@ fn has_own_lock(schema: &Schema, readings: &[Reading]) -> bool {
     }
     match readings[schema.lock_key_index()].decoded() {
         Some(lock) => {
-            schema.values[lock.format].state == State::InProgress
-                && !lock.conformance.deviates()
+            schema.values[lock.format].state == State::InProgress && !lock.conformance.deviates()
         }
         None => false,
     }

@@ -122,6 +122,16 @@ impl Unproven {
         left_out.longest_ms = left_out.longest_ms.max(left_ms);
     }
 
+    /// Adds other records that were left out.
+    pub(crate) fn extend(&mut self, others: Self) {
+        for (evidence, others) in others.of_schemas {
+            let left_out = self.of_schemas.entry(evidence).or_default();
+            left_out.count += others.count;
+            left_out.without_expiry += others.without_expiry;
+            left_out.longest_ms = left_out.longest_ms.max(others.longest_ms);
+        }
+    }
+
     /// How many records were left out because this evidence is missing.
     pub(crate) fn count(&self, missing: Missing) -> u64 {
         let mut count = 0;
