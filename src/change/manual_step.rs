@@ -15,7 +15,7 @@ use crate::domain::manual_step;
 use crate::domain::record::{Identity, Observation, Record, age, locate};
 use crate::domain::schema::{Meaning, State, Step, TtlOf};
 use crate::domain::step::{
-    CallSender, ExecutedStep, NextRequest, StepCall, StepInputs, StepReply, UnknownAnswer, execute,
+    CallSender, ExecutedStep, NextRequest, StepCall, StepInputs, StepReply, execute,
 };
 use crate::exit::{CommandError, Exit};
 use crate::interrupt::Interrupt;
@@ -273,8 +273,8 @@ impl ManualStep<'_> {
                 return Ok(StepOutcome { means: None, unclear: Some(why), reply, now, calls });
             }
             let changes_others = !self.keys_beside_record(last + 1).is_empty();
-            if manual_step::is_disproved(&now, means, changes_others) {
-                now.next_request = NextRequest::unknown(Some(UnknownAnswer::RepliedOtherwise));
+            if let Some(why) = manual_step::why_disproved(&now, means, changes_others) {
+                now.next_request = NextRequest::unknown(Some(why));
             }
         }
         Ok(StepOutcome { means, unclear: None, reply: Some(reply), now, calls: last + 1 })

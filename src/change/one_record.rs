@@ -144,7 +144,8 @@ pub fn described_step<'a>(
 /// The commands that remove records without a step of the service.
 fn without_step(schema: &Schema) -> &'static str {
     let has_results = schema.values.iter().any(|format| format.state.is_result());
-    match (schema.has_locks(), has_results) {
+    let has_removable_locks = schema.has_locks() && schema.write.lock_holds.is_none();
+    match (has_removable_locks, has_results) {
         (true, false) => "`idemctl force-unlock KEY` to remove a lock",
         (false, _) => "`idemctl purge KEY` to remove a result",
         (true, true) => {

@@ -155,10 +155,23 @@ fn explain(session: &mut Session, report: &StepReport<'_>, fingerprint: &str) {
         return;
     };
     if predicted == Meaning::Acquired && !manual_step::may_take_lock(record, fingerprint, false) {
-        session.ui.status(
+        let begin = schema.begin.as_ref();
+        let others = begin.map(|step| schema.keys_beside_record(&step.calls, &record.key));
+        let others: Vec<String> =
+            others.unwrap_or_default().iter().map(|key| escape::text(key)).collect();
+        session.ui.status(&if others.is_empty() {
             "Expected reply: acquired. As the schema describes the step, it takes no lock here, so \
-            other requests with this key may execute as well.",
-        );
+            other requests with this key may execute as well."
+                .to_owned()
+        } else {
+            // The step may hold its lock there, as a member of a set.
+            format!(
+                "Expected reply: acquired. The step takes no lock in this record, but it may take \
+                one in {}, which idemctl does not read or undo. If it takes none, other requests \
+                with this key may execute as well.",
+                others.join(", ")
+            )
+        });
         return;
     }
     if predicted != Meaning::Acquired {

@@ -246,6 +246,12 @@ fn explain(
             session.ui.status(
                 "The key has no record now, because its lock expired or was never acquired.",
             );
+            if schema.has_fingerprints() && predicted_record.fingerprint().is_none() {
+                session.ui.warning(
+                    "the result has no hash of a payload, so requests with this key may be \
+                    rejected as having another payload",
+                );
+            }
         }
         Completion::Replacing => {
             let dropped = manual_step::dropped_fields(record, inputs);

@@ -79,9 +79,14 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         locks.show(session)?;
     }
     if locks.refused().any(|why| why == NO_EXPIRY) {
-        let hint = "`idemctl sweep --orphaned` removes all locks that never expire, and `idemctl \
-            force-unlock KEY` removes one lock";
-        session.ui.hint(hint);
+        // `sweep` leaves schemas without a prefix out, and refuses if no other is chosen.
+        let can_sweep = catalog.chosen().iter().any(|schema| schema.has_fixed_prefix());
+        session.ui.hint(if can_sweep {
+            "`idemctl sweep --orphaned` removes all locks that never expire, and `idemctl \
+            force-unlock KEY` removes one lock"
+        } else {
+            "`idemctl force-unlock KEY` removes one lock"
+        });
     }
     let possible = locks.possible();
     let time = duration::short(millis);

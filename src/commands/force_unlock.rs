@@ -200,10 +200,7 @@ fn explain(
     show_record(session, Output::Text, record)?;
     let redis_key = escape::text(&record.seen.keys[key_index].redis_key);
     if record.state.is_result() {
-        let then = match unlock::answer_without(record, key_index) {
-            Answer::Replay => "The result remains, and retries get it.",
-            _ => "The result remains.",
-        };
+        let then = unlock::result_without(record, key_index);
         session.ui.status(&format!("This removes the lock {redis_key}. {then}"));
         return Ok(());
     }
@@ -220,8 +217,7 @@ fn explain(
         }
         _ => ("", "may execute twice"),
     };
-    // The value at the Redis key of the result is not a lock, even if its format is unknown.
-    let is_lock = record.schema.has_locks() && key_index == record.schema.lock_key_index();
+    let is_lock = is_lock(record, key_index);
     let what = if is_lock { "the lock" } else { "the Redis key" };
     let remains = match unlock::unreadable_beside(record, key_index) {
         Some(other) => format!(
@@ -253,6 +249,14 @@ fn explain(
     Ok(())
 }
 
+/// True if the Redis key with this index holds a lock. A value that cannot be read is not one, nor
+/// is the value at the Redis key of the result, even if its format is unknown.
+fn is_lock(record: &Record, key_index: usize) -> bool {
+    let schema = &record.schema;
+    let is_readable = record.readings[key_index].mismatch().is_none();
+    schema.has_locks() && key_index == schema.lock_key_index() && is_readable
+}
+
 /// Prints the current state, because a request may have acquired the lock again at once. If reading
 /// fails, prints nothing, because the lock was removed in any case.
 async fn read_back(session: &mut Session, record: &Record, key_index: usize) {
@@ -270,8 +274,7 @@ async fn read_back(session: &mut Session, record: &Record, key_index: usize) {
         }
         // Parts of a record may remain.
         Some(Ok(now)) if now.keys[key_index].content.is_absent() => {
-            let is_lock = key_index == record.schema.lock_key_index();
-            let what = if is_lock { "lock" } else { "value" };
+            let what = if is_lock(record, key_index) { "lock" } else { "value" };
             session.ui.status(&format!("Read back: the {what} is gone."))
         }
         Some(Ok(_)) => {

@@ -33,6 +33,7 @@
 mod limit;
 mod rule;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -47,6 +48,7 @@ use crate::change::{
     write_report,
 };
 use crate::domain::change::outcome_counts::{Ended, OutcomeCounts};
+use crate::domain::schema::Catalog;
 use crate::domain::select::Rate;
 use crate::domain::select::named_keys::NamedKeys;
 use crate::exit::{CommandError, Exit};
@@ -208,6 +210,19 @@ fn counts_first(session: &Session, args: &Args) -> bool {
         || args.limit.is_given()
 }
 
+/// Warns of what the Redis keys of the selected locks hold beside the locks.
+fn warn_of_lost_data(session: &mut Session, catalog: &Catalog, names: &BTreeSet<String>) {
+    for schema in catalog.all() {
+        let Some(holds) = &schema.write.lock_holds else { continue };
+        if names.contains(&schema.name) {
+            session.ui.warning(&format!(
+                "a lock of {} also holds {holds}, which is removed, too",
+                schema.name
+            ));
+        }
+    }
+}
+
 /// Shows the selected records, and the consequence of their removal. Only a complete scan can
 /// report that there are none.
 async fn show(
@@ -249,6 +264,7 @@ async fn show(
         }
         if rule.removes_locks() {
             session.ui.status("If a worker is still running, the operation executes twice.");
+            warn_of_lost_data(session, catalog, selected.tally.schemas());
         } else if catalog.have_separate_locks(selected.tally.schemas()) {
             session.ui.status(
                 "A lock beside a result is removed with it, even if its worker is still running.",

@@ -8,6 +8,7 @@ use crate::change::{
     ManualStep, check_ttls, described_step, find_record, owner_of_lock, show_record, time_for,
     undescribed,
 };
+use crate::domain::change::unlock;
 use crate::domain::manual_step::{self, NotExecutable};
 use crate::domain::record::{Record, Response};
 use crate::domain::schema::Meaning;
@@ -48,8 +49,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
             "the fingerprint of {} is not text, so that idemctl cannot send it to the release step",
             escape::key(&record.key)
         );
-        let hint = format!("to remove a lock, use `idemctl force-unlock {}`", argument_of(&record));
-        return Err(CommandError::usage(message).hint(hint).into());
+        return Err(CommandError::usage(message).hint(removal_hint(&record)).into());
     }
     let needs_time = schema.sends_time(step);
     let now_ms = time_for(&schema, record.seen.server_ms, needs_time)?;
@@ -105,8 +105,7 @@ fn refused(record: &Record, why: &NotExecutable) -> CommandError {
             CommandError::new(Exit::No, format!("{key}: there is no lock under {name}"))
         }
         NotExecutable::NoSuchStep => {
-            let hint = format!("to remove a lock, use `idemctl force-unlock {argument}`");
-            CommandError::usage(format!("{name}: {why}")).hint(hint)
+            CommandError::usage(format!("{name}: {why}")).hint(removal_hint(record))
         }
         NotExecutable::Released => {
             CommandError::new(Exit::No, format!("{key}: {why} already; nothing was done"))
@@ -125,14 +124,45 @@ fn refused(record: &Record, why: &NotExecutable) -> CommandError {
             _ => format!("to remove a result, use `idemctl purge {argument}`"),
         }),
         NotExecutable::Unreadable(_) => {
-            let hint =
-                format!("to remove an unreadable value, use `idemctl force-unlock {argument}`");
-            CommandError::usage(format!("{key}: {why}")).hint(hint)
+            CommandError::usage(format!("{key}: {why}")).hint(removal_hint(record))
         }
         NotExecutable::Undescribed(step) => undescribed(&record.schema, step),
         NotExecutable::WrongType(_) | NotExecutable::NoLock(_) => {
             CommandError::usage(format!("{key}: {why}"))
         }
+    }
+}
+
+/// The command that removes what the release step does not, or why none does.
+fn removal_hint(record: &Record) -> String {
+    let argument = argument_of(record);
+    let removable = unlock::removable(record);
+    let freed = removable.and_then(|index| unlock::check_freed(record, index).map(|()| index));
+    let key_index = match freed {
+        Ok(key_index) => key_index,
+        Err(_) if record.state.is_result() => {
+            return format!("to remove a result, use `idemctl purge {argument}`");
+        }
+        Err(why) => return format!("`force-unlock` does not remove it either: {why}"),
+    };
+    if record.readings[key_index].mismatch().is_some() {
+        // Any Redis key may be a record of a schema without a prefix.
+        let first = if record.schema.has_fixed_prefix() {
+            ""
+        } else {
+            "find out which program wrote it, because the schema has no prefix; "
+        };
+        return format!(
+            "{first}to remove an unreadable value, use `idemctl force-unlock {argument}`"
+        );
+    }
+    match unlock::unreadable_beside(record, key_index) {
+        Some(other) => format!(
+            "`idemctl force-unlock {argument}` removes only the lock; the value at {}, which \
+            cannot be read, remains",
+            escape::text(&record.seen.keys[other].redis_key)
+        ),
+        None => format!("to remove a lock, use `idemctl force-unlock {argument}`"),
     }
 }
 
@@ -147,7 +177,8 @@ fn explain(session: &mut Session, report: &StepReport<'_>) {
         session.ui.status(&format!("The service will reject the release of {redis_key}{owner}."));
     } else if record.state.is_result() {
         session.ui.status(&format!(
-            "This releases the lock {redis_key}. The result remains, and retries get it."
+            "This releases the lock {redis_key}. {}",
+            unlock::result_without(record, record.schema.lock_key_index())
         ));
     } else {
         let then = match record.schema.begin {

@@ -12,7 +12,7 @@ use clap::Args as ClapArgs;
 
 use self::revert::{RevertMode, Reverter};
 use self::undone::UndoneOperation;
-use crate::args::{ChangeArgs, Output, ReturnArgs, SchemaArgs};
+use crate::args::{ChangeArgs, Output, ReturnArgs};
 use crate::change::Journal;
 use crate::change::restore::{
     CheckedBackup, KeysToRestore, Mode, RestoredRows, bring_back, finish, say_ambiguous,
@@ -63,7 +63,7 @@ pub struct Args {
 }
 
 pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
-    let catalog = session.catalog(&SchemaArgs::default())?;
+    let catalog = session.catalog_with_libraries()?;
     let dry_run = args.change_args.confirm_args.dry_run;
     // A dry run gets no connection that can change records.
     let writer = if dry_run {

@@ -61,7 +61,8 @@ const KEY: &str = "KEY";
 pub struct Invocation {
     server: Vec<String>,
     schema_dir: Vec<String>,
-    /// `--schema` and `--prefix`, which belong together.
+    /// `--schema` and `--prefix`, which belong together, or only `--schema` if the run reads
+    /// schemas that are read only if they are named.
     prefix: Vec<String>,
     /// The subcommand of this run with its options and arguments, without `--schema`.
     own: Vec<String>,
@@ -98,6 +99,14 @@ impl Invocation {
         self.schema_dir = option("--schema-dir", schema_dir);
         let (schema, prefix) = prefix.unzip();
         self.prefix = [option("--schema", schema), option("--prefix", prefix)].concat();
+    }
+
+    /// Sets the schemas of this run, because other runs read one of them only if it is named. A
+    /// schema that was given together with a prefix is repeated already.
+    pub(crate) fn set_named_schemas(&mut self, schemas: &[String]) {
+        if self.prefix.is_empty() {
+            self.prefix = option("--schema", Some(schemas.join(",")));
+        }
     }
 
     /// A command line for a shell. `words` are the subcommand and its arguments, without quotes.
@@ -423,6 +432,12 @@ mod tests {
         assert_eq!(of_this, format!("`idemctl -p 7000 list {options}`"));
         let several = invocation().complete("`idemctl list --schema express,go-chi`").into_owned();
         assert!(!several.contains("shop:"), "{several}");
+        let mut of_library = Invocation::default();
+        of_library.set_named_schemas(&["idempo".to_owned()]);
+        let unnamed = of_library.complete("`idemctl sweep --orphaned`").into_owned();
+        assert_eq!(unnamed, "`idemctl sweep --schema idempo --orphaned`");
+        let named = "`idemctl list --schema idempo`";
+        assert_eq!(of_library.complete(named), named);
         let quoted = invocation().complete("`idemctl purge --reason 'x --schema y'`").into_owned();
         assert!(quoted.contains("--schema express --prefix shop: --reason"), "{quoted}");
     }

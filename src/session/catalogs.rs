@@ -21,7 +21,40 @@ impl Session {
     pub fn catalog(&mut self, args: &SchemaArgs) -> Result<Catalog> {
         let folder = self.settings.environment().schema_dir();
         self.ui.invocation_mut().note_schemas(args, folder);
-        let mut loaded = self.loaded(args)?;
+        let loaded = self.loaded(args)?;
+        if self.needs_its_schemas_named(&loaded, args) {
+            self.ui.invocation_mut().set_named_schemas(&args.schema);
+        }
+        self.sound_catalog(loaded, args)
+    }
+
+    /// The known schemas and those of all published libraries, for a command that reads the name of
+    /// each schema from a record of an earlier run.
+    ///
+    /// # Errors
+    /// The errors of [`Session::catalog`].
+    pub fn catalog_with_libraries(&mut self) -> Result<Catalog> {
+        let args = SchemaArgs::default();
+        let folder = self.settings.environment().schema_dir();
+        self.ui.invocation_mut().note_schemas(&args, folder);
+        let loaded = self.loaded_with(&args, |_| true)?;
+        self.sound_catalog(loaded, &args)
+    }
+
+    /// True if the run names a schema that a run without `--schema` would not read.
+    fn needs_its_schemas_named(&self, loaded: &Loaded, args: &SchemaArgs) -> bool {
+        let unnamed = SchemaArgs::default();
+        for name in &args.schema {
+            let is_read_if_named =
+                schemas::libraries().any(|library| library == name) || loaded.drafts.contains(name);
+            if is_read_if_named && !self.settings.names_schema(name, &unnamed) {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn sound_catalog(&mut self, mut loaded: Loaded, args: &SchemaArgs) -> Result<Catalog> {
         for (schema, wrong) in loaded.unsound.drain(..) {
             loaded.left_out.push((schema.name, wrong));
         }
@@ -44,12 +77,19 @@ impl Session {
     }
 
     fn loaded(&self, args: &SchemaArgs) -> Result<Loaded, CommandError> {
+        self.loaded_with(args, |library| self.settings.names_schema(library, args))
+    }
+
+    /// The schemas of a run, with the published libraries that `wants` accepts.
+    fn loaded_with(
+        &self,
+        args: &SchemaArgs,
+        wants: impl Fn(&str) -> bool,
+    ) -> Result<Loaded, CommandError> {
         let folder = self.settings.schema_dir(args.folder.schema_dir.as_deref());
-        let loaded = schemas::load_with(
-            folder.as_deref(),
-            |library| self.settings.names_schema(library, args),
-            |name| self.settings.deployment(name, args),
-        );
+        let loaded = schemas::load_with(folder.as_deref(), wants, |name| {
+            self.settings.deployment(name, args)
+        });
         loaded.map_err(|error| self.settings.not_loaded(&error, args))
     }
 

@@ -312,3 +312,78 @@ replies = [
     server.idemctl(&["undo", "--yes"]).exits(0);
     assert_eq!(server.size(), 1, "the part stays");
 }
+
+/// Rule: a printed command names the schema of a library, because other runs read it only then.
+/// Revert: without `set_named_schemas`, the command finds no record.
+#[test]
+fn a_command_about_a_record_of_a_library_names_its_schema() {
+    let server = Server::start();
+    server.send::<()>(&[b"SET", b"idempo:lock:k", b"own"]);
+    let named = ["--schema", "idempo"];
+    let shown = server.idemctl(&[&["inspect", "k"], &named[..]].concat());
+    shown.shows("force-unlock --schema idempo idempo/k`");
+    let extended = server.idemctl(&[&["extend", "k", "--for", "1h"], &named[..]].concat());
+    extended.says("sweep --schema idempo --orphaned`").says("force-unlock --schema idempo KEY`");
+    // The context names it for every run.
+    server.idemctl(&["context", "set", "here", "--schema", "idempo"]).exits(0);
+    let shown = server.idemctl(&[&["inspect", "k", "--context", "here"], &named[..]].concat());
+    assert!(!shown.all().contains("force-unlock --schema"), "{}", shown.all());
+}
+
+/// Rule: `undo` knows the schemas of libraries. Revert: with the schemas of a run without
+/// `--schema`, it warns that the schema is not known.
+#[test]
+fn undo_knows_the_schema_of_a_library() {
+    let server = Server::start();
+    server.set("idempo:lock:k", "own", 100_000);
+    let complete = ["complete", "k", "--owner", "own", "--status", "201", "--body", "x"];
+    server.idemctl(&[&complete[..], &["--schema", "idempo", "--yes"]].concat()).exits(0);
+    let undone = server.idemctl(&["undo", "--yes"]).exits(0);
+    assert!(!undone.all().contains("not known here"), "{}", undone.all());
+}
+
+/// Rule: a lock whose Redis key holds more is not removed alone, and `purge` says what is lost.
+/// Revert: without `lock_holds`, `force-unlock` removes the job with its data.
+#[test]
+fn a_lock_that_is_also_the_job_is_not_unlocked() {
+    let server = Server::start();
+    let job: [&[u8]; 12] = [
+        b"HSET",
+        b"bull:pay:j",
+        b"name",
+        b"c",
+        b"data",
+        b"{}",
+        b"opts",
+        b"{}",
+        b"timestamp",
+        b"1764000000000",
+        b"delay",
+        b"0",
+    ];
+    let _: i64 = server.send(&job);
+    let named = ["--schema", "bullmq-job", "--yes"];
+    let refused = server.idemctl(&[&["force-unlock", "pay:j"], &named[..]].concat());
+    refused.says("its Redis key also holds the job with its data");
+    let begun = server.idemctl(&[&["begin", "pay:j"], &named[..]].concat()).exits(2);
+    assert!(!begun.all().contains("force-unlock"), "{}", begun.all());
+    assert_eq!(server.keys().len(), 1);
+    let purge = ["purge", "--schema", "bullmq-job", "--state", "in-progress", "--dry-run"];
+    server.idemctl(&purge).says("a lock of bullmq-job also holds the job with its data");
+}
+
+/// Rule: a hint names a command that works, and what it leaves. Revert: without `removal_hint`,
+/// `release` says that `force-unlock` removes the unreadable value beside the lock.
+#[test]
+fn a_hint_of_release_says_what_force_unlock_removes() {
+    let server = Server::start();
+    server.set("idempo:lock:k", "own", 100_000);
+    server.set("idempo:response:k", "", 100_000);
+    let release = ["release", "k", "--owner", "own", "--schema", "idempo", "--dry-run"];
+    let refused = server.idemctl(&release).exits(2);
+    refused.says("removes only the lock; the value at idempo:response:k, which cannot be read");
+    server.set("POST:/pay:k", "garbage", 100_000);
+    let named = ["POST:/pay:k", "--schema", "hono-idempotency", "--dry-run"];
+    let unlocked = server.idemctl(&[&["force-unlock"], &named[..]].concat());
+    unlocked.says("This removes the Redis key POST:/pay:k.");
+}

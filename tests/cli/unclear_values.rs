@@ -105,6 +105,12 @@ fn begin_says_no_more_of_a_value_than_inspect() {
     run.says("the stored value has no fingerprint");
     assert!(!run.all().contains("Expected reply: replay"), "{}", run.all());
     step(&server, &begin, "node-idempotency").exits(1).says("Expected reply: replay");
+    // The service may compare an empty fingerprint, or take it for none.
+    let empty = r#"{"state":"in-progress","owner":"w","fingerprint":"","created_at":1}"#;
+    server.set("idemkey:k", empty, 60_000);
+    let run = step(&server, &["begin", "k", "--fingerprint", "f"], "reference").exits(1);
+    run.says("the stored fingerprint is empty");
+    assert!(!run.all().contains("Expected reply"), "{}", run.all());
 }
 
 /// Rule: begin does not promise a lock that the step does not take. Revert: without `may_take_lock`,

@@ -52,7 +52,7 @@ const LEFT: [(Ending, &str); 9] = [
         "not restored because of a lock, as a retry is running (--replace-locked restores the \
         result anyway)",
     ),
-    (Ending::Completed, "not restored, because a result was stored since"),
+    (Ending::Completed, "not restored, because a result is stored"),
     (Ending::Blocked, "not restored, because another Redis key of the record exists"),
     (Ending::Expired, "expired since"),
     (Ending::Moving, "not restored, because their cluster slot is being moved"),

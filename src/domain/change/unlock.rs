@@ -12,6 +12,14 @@ pub(crate) fn answer_without(record: &Record, key_index: usize) -> Answer {
     next_request::of(&record.schema, &readings, &seen).answer
 }
 
+/// What becomes of the result beside a lock once the lock, the Redis key with this index, is removed.
+pub(crate) fn result_without(record: &Record, key_index: usize) -> &'static str {
+    match answer_without(record, key_index) {
+        Answer::Replay => "The result remains, and retries get it.",
+        _ => "The result remains.",
+    }
+}
+
 /// Checks that the parts of a record let the next request in, once the Redis key with this index is
 /// removed.
 ///
@@ -84,6 +92,14 @@ pub(crate) fn removable(record: &Record) -> Result<usize, String> {
             return Err(format!("{other} reads it as its own lock; unlock the record of {other}"));
         }
         _ => {}
+    }
+    if let Some(holds) = &record.schema.write.lock_holds
+        && matches!(record.state, State::InProgress | State::Unreadable)
+    {
+        return Err(format!(
+            "its Redis key also holds {holds}, which removing the lock would destroy; remove the \
+            record with the service's own tools"
+        ));
     }
     match record.state {
         State::Absent if record.seen.is_absent() => Err("the key has no record".to_owned()),

@@ -1,5 +1,6 @@
 //! The input of a rule: the record, and the context that the rule needs.
 
+use crate::domain::change::unlock;
 use crate::domain::record::{Record, TimeLeft};
 use crate::domain::schema::State;
 
@@ -41,6 +42,9 @@ impl DiagnosisInput<'_> {
     /// What to do about a lock whose worker is probably dead. Removing the lock executes the
     /// operation again, which is wrong if it took effect.
     pub(super) fn unlock_advice(&self) -> String {
+        if let Err(why) = unlock::removable(self.record) {
+            return format!("`force-unlock` does not remove this lock: {why}");
+        }
         let unlock =
             "make sure that no worker is still running, then run `idemctl force-unlock KEY`";
         let can_complete =

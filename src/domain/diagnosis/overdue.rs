@@ -2,6 +2,7 @@
 
 use super::finding::{Finding, FindingCode, Severity};
 use super::input::DiagnosisInput;
+use crate::domain::change::unlock;
 use crate::domain::duration;
 use crate::domain::schema::State;
 
@@ -24,10 +25,14 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
             duration::short(age.millis),
             duration::short(threshold)
         ),
-        advice:
-            "look for the worker; if it no longer runs, run `idemctl force-unlock KEY` or wait \
-            until the lock expires"
-                .to_owned(),
+        advice: match unlock::removable(input.record) {
+            Ok(_) => {
+                "look for the worker; if it no longer runs, run `idemctl force-unlock KEY` or wait \
+                until the lock expires"
+                    .to_owned()
+            }
+            Err(_) => format!("look for the worker; {}", input.unlock_advice()),
+        },
     })
 }
 

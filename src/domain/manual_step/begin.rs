@@ -12,9 +12,14 @@ use crate::domain::step::next_request::{compares_itself, predict_reply};
 pub(crate) fn why_unpredicted(record: &Record, fingerprint: &str) -> Option<String> {
     if record.next_request.answer != Answer::Unknown {
         return lacks_fingerprint(record, fingerprint).then(|| {
-            "the stored value has no fingerprint, and the schema does not say how the service \
-            compares the request's with that"
-                .to_owned()
+            let lacking = match record.fingerprint() {
+                Some(_) => "the stored fingerprint is empty",
+                None => "the stored value has no fingerprint",
+            };
+            format!(
+                "{lacking}, and the schema does not say how the service compares the request's \
+                with that"
+            )
         });
     }
     match &record.next_request.unknown_because {
@@ -23,11 +28,12 @@ pub(crate) fn why_unpredicted(record: &Record, fingerprint: &str) -> Option<Stri
     }
 }
 
-/// True if the request has a fingerprint, the stored value has none in its place for one, and the
-/// service compares them: it may take the request for one with another payload.
-fn lacks_fingerprint(record: &Record, fingerprint: &str) -> bool {
+/// True if the request has a fingerprint, the stored value has none in its place for one, or an
+/// empty one, and the service compares them: it may take the request for one with another payload.
+pub(super) fn lacks_fingerprint(record: &Record, fingerprint: &str) -> bool {
     let Some(begin) = &record.schema.begin else { return false };
-    if fingerprint.is_empty() || record.fingerprint().is_some() {
+    let has_one = record.fingerprint().is_some_and(|stored| !stored.is_empty());
+    if fingerprint.is_empty() || has_one {
         return false;
     }
     let has_place = record.readings.iter().filter_map(Reading::decoded).any(|value| {
@@ -102,6 +108,9 @@ pub(crate) fn may_take_lock(record: &Record, fingerprint: &str, earlier: bool) -
     calls.iter().any(|call| {
         let writes =
             call.is_script() || call.is_plain_write() || (call.writes_if_free() && is_free);
-        writes && schema.touches_lock(call)
+        // A command that only writes other Redis keys may still send the key, as a set's member.
+        let is_elsewhere = !call.is_script()
+            && !schema.keys_beside_record(std::slice::from_ref(call), &record.key).is_empty();
+        writes && schema.touches_lock(call) && !is_elsewhere
     })
 }

@@ -20,8 +20,8 @@ pub(crate) use self::loss::{
 };
 pub(crate) use self::lost_reply::{was_acquired, was_released, was_stored};
 pub(crate) use self::predict::{
-    is_disproved, is_overwritten_by_renewal, is_overwritten_later, is_removed_by_failure,
-    predict_begin, predict_complete, predict_release, predicted_record,
+    is_overwritten_by_renewal, is_overwritten_later, is_removed_by_failure, predict_begin,
+    predict_complete, predict_release, predicted_record, why_disproved,
 };
 pub(crate) use self::release::releasable;
 pub(crate) use self::response_input::{ResponseInput, header};

@@ -1,6 +1,6 @@
 //! Predicts the reply of a step, and the record that the step leaves, without running the step.
 
-use super::begin::why_unpredicted;
+use super::begin::{lacks_fingerprint, why_unpredicted};
 use super::complete::lock_for_step;
 use crate::domain::record::{
     Content, Deadline, Decoded, KeyState, Observation, Reading, Record, TimeLeft, age, decode,
@@ -11,7 +11,7 @@ use crate::domain::step::next_request::{
     compares_itself, fails_without_prediction, possible_meaning, predict_reply,
     why_field_is_lacking,
 };
-use crate::domain::step::{Answer, StepInputs};
+use crate::domain::step::{Answer, StepInputs, UnknownAnswer};
 
 /// The begin step's reply to a request with this hash of its payload; `None` if the schema has no
 /// condition that holds in this state.
@@ -21,6 +21,10 @@ pub(crate) fn predict_begin(record: &Record, fingerprint: &str) -> Option<Meanin
         None => false,
     };
     let begin = record.schema.begin.as_ref()?;
+    // A service may compare an empty fingerprint, or take it for none.
+    if lacks_fingerprint(record, fingerprint) {
+        return None;
+    }
     if other_payload && compares_itself(begin) {
         return Some(Meaning::Mismatch);
     }
@@ -39,25 +43,30 @@ pub(crate) fn predict_begin(record: &Record, fingerprint: &str) -> Option<Meanin
     }
 }
 
-/// True if a begin that left its record as it was has shown that the schema does not predict this
-/// record's answers: it replied otherwise, or took a lock outside the record. `changes_others` is
-/// true if the step may write Redis keys that are not the record's.
-pub(crate) fn is_disproved(
+/// Why a begin that left its record as it was has shown that the answer to the next request is not
+/// the one that the schema predicts for this record; `None` if it has not shown this.
+/// `changes_others` is true if the step may write Redis keys that are not the record's.
+pub(crate) fn why_disproved(
     record: &Record,
     replied: Option<Meaning>,
     changes_others: bool,
-) -> bool {
+) -> Option<UnknownAnswer> {
     let answer = record.next_request.answer;
-    match replied {
+    let is_disproved = match replied {
         _ if answer == Answer::Unknown => false,
-        Some(Meaning::Acquired) => answer != Answer::Execute || changes_others,
+        // It replied as predicted, but the next request may find the lock that it took elsewhere.
+        Some(Meaning::Acquired) if answer == Answer::Execute => {
+            return changes_others.then_some(UnknownAnswer::MayHoldLockOutside);
+        }
+        Some(Meaning::Acquired) => true,
         Some(Meaning::Conflict) => answer != Answer::Conflict,
         Some(Meaning::Replay) => answer != Answer::Replay,
         // The request may have had another payload than the next one.
         Some(Meaning::Mismatch) => answer == Answer::Execute,
         // To an unlisted reply, the service reacts with an error.
         _ => answer != Answer::Fail,
-    }
+    };
+    is_disproved.then_some(UnknownAnswer::RepliedOtherwise)
 }
 
 /// The complete step's reply to this owner, given the lock that it finds.

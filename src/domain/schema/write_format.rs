@@ -47,6 +47,9 @@ pub struct WriteFormat {
     /// The data of the request that the service's locks hold and that idemctl does not know, for
     /// people. `lock_value` is then only an example, which no request matches.
     pub(crate) lock_needs: Option<String>,
+    /// What the lock's Redis key holds beside the lock, for people. Removing the lock would remove
+    /// this, too, so no command removes the lock alone.
+    pub(crate) lock_holds: Option<String>,
     /// JSON pointers to base64 texts that represent bytes, for encodings that distinguish bytes
     /// from text.
     #[serde(default)]

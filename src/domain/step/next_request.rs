@@ -63,6 +63,9 @@ pub enum UnknownAnswer {
     Unread,
     /// The begin step was sent, and replied otherwise than the schema predicts for this record.
     RepliedOtherwise,
+    /// The begin step acquired a lock as predicted, and may have taken it in a Redis key that is
+    /// not the record's.
+    MayHoldLockOutside,
 }
 
 impl UnknownAnswer {
@@ -81,6 +84,10 @@ impl UnknownAnswer {
             Self::RepliedOtherwise => {
                 "the begin step has just replied otherwise than the schema predicts for this \
                 record, so something outside the record decides"
+            }
+            Self::MayHoldLockOutside => {
+                "the begin step has just acquired the lock, and may have taken it in a Redis key \
+                outside the record, which idemctl does not read"
             }
         }
     }

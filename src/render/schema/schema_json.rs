@@ -88,6 +88,7 @@ fn write(write: &WriteFormat) -> Value {
         "escape_html": write.escape_html,
         "fingerprint_is": write.fingerprint_is,
         "lock_needs": write.lock_needs,
+        "lock_holds": write.lock_holds,
         "bytes_at": write.bytes_at,
     })
 }

@@ -76,7 +76,7 @@ fn a_lock_is_not_put_beside_a_result_that_came_since() {
     server.set(RESULT, STORED, 60_000);
     for more in [&[][..], &["--replace-locked"], &["--dry-run"]] {
         let run = restore(&server, &file, &[more, &["-o", "json"]].concat()).exits(3);
-        run.says("1 not restored, because a result was stored since");
+        run.says("1 not restored, because a result is stored");
         assert_eq!(
             (&run.json()["completed"], &run.json()["redis_keys"][0]["outcome"]),
             (&1.into(), &"completed".into())

@@ -136,6 +136,6 @@ fn a_lock_that_an_undo_removed_does_not_come_back_beside_a_result() {
     assert_eq!(server.size(), 0);
     server.set(RESULT, STORED, 60_000);
     let run = server.idemctl(&["undo", "--yes"]).exits(3);
-    run.says("not restored, because a result was stored since");
+    run.says("not restored, because a result is stored");
     assert_eq!(server.get(LOCK), None);
 }

@@ -110,6 +110,7 @@ fn check_write(write: Option<&WriteFormat>) -> Checked<()> {
         ("bytes_at", !write.bytes_at.is_empty()),
         ("fingerprint_is", write.fingerprint_is.is_some()),
         ("lock_needs", write.lock_needs.is_some()),
+        ("lock_holds", write.lock_holds.is_some()),
         ("headers_as", write.headers_as != HeadersAs::default()),
         ("empty_as_null", write.empty_as_null),
         ("numbers", write.numbers != Numbers::default()),

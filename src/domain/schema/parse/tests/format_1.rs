@@ -71,6 +71,7 @@ fn fields_and_words_of_format_2_are_rejected() {
     wrong("\"{owner}\"", "\"{key}\"", 28, "`{key}` needs `format = 2`");
     wrong("[write]", "[write]\nfingerprint_is = \"a\"", 28, "`fingerprint_is` needs `format = 2`");
     wrong("[write]", "[write]\nlock_needs = \"a\"", 28, "`lock_needs` needs `format = 2`");
+    wrong("[write]", "[write]\nlock_holds = \"a\"", 28, "`lock_holds` needs `format = 2`");
     let effect = "[effect]\nkeyed = true\n\n[write]";
     wrong("[write]", effect, 27, "`effect` needs `format = 2`");
     wrong("\"{lock_ttl}\"", "\"{now_s}\"", 38, "`{now_s}` needs `format = 2`");
