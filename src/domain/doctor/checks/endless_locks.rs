@@ -13,8 +13,7 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     rule: "An error if a lock in the sample has the finding no-expiry, or lost its TTL during the run.",
     source: "docs/operations.md (findings)",
     consequence: "If the worker of such a lock dies, every retry is rejected until an operator \
-                  removes the lock. A begin step with `gives_ttl`, such as that of \
-                  reference, ends it sooner.",
+                  removes the lock. A begin step with `gives_ttl` ends it sooner.",
     remedy: "List them with `idemctl list --finding no-expiry --schema SCHEMA`, and find out which \
              workers are gone. `idemctl force-unlock KEY` removes one lock. Find out which \
              code sets a lock without a TTL. If no worker is running any more, `idemctl sweep \
