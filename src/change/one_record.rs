@@ -9,6 +9,7 @@ use crate::domain::diagnosis::Thresholds;
 use crate::domain::record::{GivenKey, Record, RecordName, locate};
 use crate::domain::schema::{Catalog, Schema, Step};
 use crate::exit::{CommandError, Exit};
+use crate::render::record::PageOptions;
 use crate::render::{escape, name, record};
 use crate::session::{Session, interruptible};
 use crate::store::ReadLimit;
@@ -209,7 +210,7 @@ pub fn show_record(session: &mut Session, output: Output, of: &Record) -> Result
         for finding in &mut shown.findings {
             finding.advice.clear();
         }
-        session.ui.page(record::page(&shown, session.ui.view(), false))?;
+        session.ui.page(record::page(&shown, session.ui.view(), PageOptions::default()))?;
         session.ui.flush()?;
     }
     Ok(())

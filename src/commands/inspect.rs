@@ -44,6 +44,7 @@ use crate::domain::record::{GivenKey, Record, name};
 use crate::domain::schema::{Catalog, PayloadUse};
 use crate::exit::{CommandError, Exit};
 use crate::render::invocation::word;
+use crate::render::record::PageOptions;
 use crate::render::record_json::RecordJson;
 use crate::render::{escape, exploration, record, unclaimed_key};
 use crate::scan;
@@ -344,6 +345,7 @@ async fn show(
         document_fields.insert("explained".to_owned(), Value::Array(explained));
     }
 
+    let options = PageOptions { reveal: args.reveal, full: args.full };
     let most_raw = if args.full { usize::MAX } else { RAW_BYTES };
     // JSON has fields that need a CRC-64 of each value, so a page does not compute them.
     let mut shown = Vec::new();
@@ -355,7 +357,7 @@ async fn show(
     session.show_with(args.output, "records", &shown, &document_fields, |view| {
         let mut pages = Vec::with_capacity(records.len());
         for (record, past) in records.iter().zip(&pasts) {
-            let mut page = record::page(record, view, args.reveal);
+            let mut page = record::page(record, view, options);
             if args.raw {
                 page += &record::raw(record, view, most_raw, args.reveal);
             }

@@ -10,9 +10,25 @@ use crate::domain::record::response::{SECRET_HEADERS, is_secret_header};
 use crate::domain::record::{Content, KeyState, Record, Response, TimeLeft, ValueField};
 use crate::domain::schema::{State, TtlOf};
 
-/// A record as a page of text. `reveal` shows credentials in headers.
-pub fn page(record: &Record, view: View, reveal: bool) -> String {
-    let mut page = RecordPage { page: Page::new(view), reveal };
+/// What a page shows beyond what everybody wants to see.
+#[derive(Clone, Copy, Default)]
+pub struct PageOptions {
+    /// True to show credentials in headers.
+    pub reveal: bool,
+    /// True to show all of a long body.
+    pub full: bool,
+}
+
+/// The largest body that is shown whole without `--full`, in bytes.
+const LARGEST_BODY: usize = 64 * 1024;
+
+/// How many bytes are shown of a larger body, which is about a screen.
+const FIRST_OF_BODY: usize = 4 * 1024;
+
+/// A record as a page of text.
+pub fn page(record: &Record, view: View, options: PageOptions) -> String {
+    let PageOptions { reveal, full } = options;
+    let mut page = RecordPage { page: Page::new(view), reveal, full };
     page.heading(record);
     page.keys(record);
     if let Some(expiry) = words::own_expiry(record) {
@@ -152,6 +168,7 @@ fn cut(head: &[u8], most: usize, length: Option<u64>) -> String {
 struct RecordPage {
     page: Page,
     reveal: bool,
+    full: bool,
 }
 
 impl RecordPage {
@@ -296,10 +313,18 @@ impl RecordPage {
         if response.body.is_empty() {
             return;
         }
-        let part =
-            if response.whole { "" } else { " (only the beginning; --full reads all of it)" };
-        self.page.field("Body", &format!("{}{part}", words::bytes(response.body.len() as u64)));
-        for line in body::lines(&response.body) {
+        let size = words::bytes(response.body.len() as u64);
+        let size = if response.whole { size } else { format!("at least {size}") };
+        let mut shown = &response.body[..];
+        let mut about = "";
+        if !self.full && shown.len() > LARGEST_BODY {
+            shown = whole_characters(&shown[..FIRST_OF_BODY]);
+            about = " (the first 4 KiB; --full shows all of it)";
+        } else if !response.whole {
+            about = " (only the beginning; --full reads all of it)";
+        }
+        self.page.field("Body", &format!("{size}{about}"));
+        for line in body::lines(shown) {
             self.page.indented(4, &line);
         }
     }
@@ -321,6 +346,14 @@ impl RecordPage {
             // record.
             self.page.wrapped(4, &format!("→ {}", escape::again(&finding.advice)));
         }
+    }
+}
+
+/// Bytes without the beginning of a UTF-8 character at their end.
+fn whole_characters(bytes: &[u8]) -> &[u8] {
+    match std::str::from_utf8(bytes) {
+        Err(error) if error.error_len().is_none() => &bytes[..error.valid_up_to()],
+        _ => bytes,
     }
 }
 

@@ -9,6 +9,7 @@ use crate::domain::schema::{Catalog, State};
 use crate::domain::select::awaited::{Awaited, AwaitedState};
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
+use crate::render::record::PageOptions;
 use crate::render::record_json::RecordJson;
 use crate::render::style::Palette;
 use crate::render::{document, escape, record, words};
@@ -117,9 +118,10 @@ fn show(
         let state = view.palette.state(State::Absent);
         session.ui.page(format!("{stamp}{key}  {state}: the next request executes\n"))?;
     }
+    let options = PageOptions { reveal: args.reveal, full: args.full };
     for shown in now {
         if watch.paints() || followed.before.is_none() {
-            session.ui.page(record::page(shown, view, args.reveal))?;
+            session.ui.page(record::page(shown, view, options))?;
         } else {
             session.ui.page(format!("{stamp}{}\n", line(shown, view.palette)))?;
         }

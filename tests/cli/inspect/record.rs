@@ -174,6 +174,13 @@ fn a_large_value_is_read_in_part_unless_asked_whole() {
     assert_eq!(record["response"]["whole"], false);
     assert_eq!(record["size_bytes"], value.len());
     assert_eq!(record["findings"][0]["code"], "oversized");
+    // A terminal gets a screen of it, not a megabyte.
+    let page = server.idemctl(&["inspect", "big"]).exits(0).text();
+    assert!(
+        page.contains("at least 1023.9 KiB (the first 4 KiB; --full shows all of it)"),
+        "{page}"
+    );
+    assert!(page.len() < 6 * 1024, "{page}");
     let whole = server.idemctl(&["inspect", "big", "-o", "json", "--full"]).exits(0).json();
     assert_eq!(whole["records"][0]["response"]["body"].as_str().unwrap().len(), 1_100_000);
 }
