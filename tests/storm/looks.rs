@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 
 use crate::deployment::Role;
+use crate::keyspace::Entry;
 
 /// Untouched removals that make a rule of how often a command looks.
 const ENOUGH: usize = 3;
@@ -24,17 +25,20 @@ pub struct Looks {
 }
 
 impl Looks {
-    /// Takes a removal of what was written at a time, and was read at these.
+    /// Takes a removal of an entry that was read at these times. A lock that was without expiry in between is the one that
+    /// was seen before.
     pub fn add(
         &mut self,
         group: Group,
-        written: u64,
+        entry: &Entry,
         reads: &[u64],
         said: impl FnOnce() -> String,
     ) {
-        let since = reads.iter().filter(|read| **read > written).count();
+        let since = reads.iter().filter(|read| entry.stood_like_this(**read)).count();
         if since < reads.len() {
-            self.changed.push((group, since, said()));
+            let (written, former) = (entry.written, &entry.former);
+            let said = format!("{}; written at {written} ({former:?}), read at {reads:?}", said());
+            self.changed.push((group, since, said));
         } else if since > 0 {
             let (count, least) = self.untouched.entry(group).or_insert((0, since));
             *count += 1;
@@ -60,6 +64,20 @@ impl Looks {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::command::Who;
+
+    /// A lock without expiry, written at this time.
+    fn lock(written: u64) -> Entry {
+        Entry {
+            value: b"lock".as_slice().into(),
+            ends_at: None,
+            written,
+            set: written,
+            by: Who::Worker(0),
+            spoilt: false,
+            former: Vec::new(),
+        }
+    }
 
     fn group() -> Group {
         ("purge", "express".to_owned(), Role::Both)
@@ -69,13 +87,26 @@ mod tests {
     fn what_changed_after_the_look_that_chose_it_is_told_from_what_was_chosen_anew() {
         let mut looks = Looks::default();
         for _ in 0..ENOUGH {
-            looks.add(group(), 5, &[10, 20], String::new);
+            looks.add(group(), &lock(5), &[10, 20], String::new);
         }
-        looks.add(group(), 15, &[10, 20], || "between".to_owned());
-        looks.add(group(), 15, &[10, 20, 30], || "chosen anew".to_owned());
+        looks.add(group(), &lock(15), &[10, 20], || "between".to_owned());
+        looks.add(group(), &lock(15), &[10, 20, 30], || "chosen anew".to_owned());
         let (wrong, all) = looks.too_few();
         assert_eq!((wrong.len(), all), (1, 2));
         assert!(wrong[0].1.starts_with("between"));
+    }
+
+    #[test]
+    fn what_had_another_expiry_in_between_is_what_was_seen_before() {
+        let mut looks = Looks::default();
+        for _ in 0..ENOUGH {
+            looks.add(group(), &lock(5), &[10, 20, 30], String::new);
+        }
+        let mut lock = lock(5);
+        lock.former = vec![(5, None), (12, Some(99))];
+        lock.written = 15;
+        looks.add(group(), &lock, &[10, 20, 30], String::new);
+        assert_eq!(looks.too_few(), (Vec::new(), 0));
     }
 
     #[test]
@@ -83,10 +114,10 @@ mod tests {
         let (mut looks, of_two) =
             (Looks::default(), ("purge", "event-consumer".to_owned(), Role::Lock));
         for _ in 0..ENOUGH {
-            looks.add(of_two.clone(), 5, &[10, 20, 30, 40], String::new);
+            looks.add(of_two.clone(), &lock(5), &[10, 20, 30, 40], String::new);
         }
-        looks.add(of_two.clone(), 25, &[10, 20, 30, 40], || "chosen anew".to_owned());
-        looks.add(of_two, 35, &[10, 20, 30, 40], || "between".to_owned());
+        looks.add(of_two.clone(), &lock(25), &[10, 20, 30, 40], || "chosen anew".to_owned());
+        looks.add(of_two, &lock(35), &[10, 20, 30, 40], || "between".to_owned());
         let (wrong, _) = looks.too_few();
         assert!(wrong.len() == 1 && wrong[0].1.starts_with("between"), "{wrong:?}");
     }

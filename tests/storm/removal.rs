@@ -87,7 +87,7 @@ impl Oracle {
         let Some(run) = self.runs.get_mut(&operator) else { return };
         let reads = run.reads.get(key).map_or(&[][..], Vec::as_slice);
         if !facts.is_like_any_other() && !wrongs.contains(&Wrong::NotWhatWasSeen) {
-            self.looks.add(group, entry.written, reads, || said);
+            self.looks.add(group, entry, reads, || said);
         }
         run.removed.push(Held {
             key: key.to_vec(),
