@@ -12,6 +12,7 @@ use crate::args::{
 };
 use crate::domain::diagnosis::FindingCode;
 use crate::domain::record::{FieldSet, ValueField};
+use crate::domain::schema::catalog::LONG_HEAD_BYTES;
 use crate::domain::schema::{Catalog, State};
 use crate::domain::select::Selection;
 use crate::domain::select::awaited::{Awaited, AwaitedState};
@@ -219,11 +220,17 @@ impl ListRun<'_> {
     }
 
     fn query(&self) -> ScanQuery<'_> {
-        let is_whole = self.args.full || self.selection.reads_bodies();
+        let first_read = if self.args.full || self.selection.reads_bodies() {
+            ReadLimit::Whole
+        } else if self.selection.seeks_unreadable() {
+            ReadLimit::Bytes(LONG_HEAD_BYTES)
+        } else {
+            ReadLimit::Bytes(0)
+        };
         ScanQuery {
             catalog: self.catalog,
             thresholds: self.args.thresholds.thresholds(),
-            first_read: if is_whole { ReadLimit::Whole } else { ReadLimit::Bytes(0) },
+            first_read,
             needed: self.needed_fields(),
             lengths: if chooses_by_size(self.args) { Lengths::All } else { Lengths::Selected },
         }

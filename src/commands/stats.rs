@@ -10,6 +10,7 @@ use crate::args::{
 };
 use crate::domain::record::{FieldSet, ValueField};
 use crate::domain::schema::Catalog;
+use crate::domain::schema::catalog::LONG_HEAD_BYTES;
 use crate::domain::select::Selection;
 use crate::domain::select::awaited::Awaited;
 use crate::domain::stats::{Stats, StatsDimension};
@@ -186,6 +187,8 @@ impl Counting<'_> {
             thresholds: self.args.thresholds.thresholds(),
             first_read: if self.selection.reads_bodies() {
                 ReadLimit::Whole
+            } else if self.selection.seeks_unreadable() {
+                ReadLimit::Bytes(LONG_HEAD_BYTES)
             } else {
                 ReadLimit::Bytes(0)
             },

@@ -424,3 +424,26 @@ fn an_absent_fingerprint_part_is_said_by_begin_and_accepted_by_the_check() {
     let run = step(&server, &["begin", "k", "--fingerprint", "A"], "hashed").exits(1);
     run.says("Expected reply: mismatch");
 }
+
+/// Rule: a change judges the whole value, and so does its preview. Revert: without the second
+/// selection in `judge`, the preview promises a removal; in `select_again`, "modified since the
+/// scan" is said of a value that nobody touched.
+#[test]
+fn a_result_that_is_cut_off_is_left_and_the_preview_says_so() {
+    let server = Server::start();
+    let cut = r#"{"status":"COMPLETED","statusCode":200,"headers":{"content-type":"application/json"},"body":{"a"#;
+    server.set("idem:cut", cut, 80_000_000);
+    let purge = ["purge", "--schema", "express", "--all"];
+    let preview = server.idemctl(&[&purge[..], &["--dry-run"]].concat()).exits(3);
+    preview.says("1 record is not changed, because its whole value matches no format");
+    assert!(!preview.all().contains("executes"), "{}", preview.all());
+    let run = server.idemctl(&[&purge[..], &["--yes"]].concat()).exits(3);
+    run.says("1 record with a value that matches no format of the schema");
+    assert_eq!(server.keys(), ["idem:cut"]);
+    // Who looks for such values finds it.
+    for words in [["list", "--finding", "unreadable"], ["list", "--state", "unreadable"]] {
+        server.idemctl(&words).exits(0).shows("unreadable");
+    }
+    let stats = server.idemctl(&["stats", "--state", "unreadable", "-o", "json"]).exits(0).json();
+    assert_eq!(stats["rows"][0]["state"], "unreadable", "{stats}");
+}

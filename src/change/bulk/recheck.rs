@@ -16,6 +16,7 @@ use crate::domain::change::outcome_counts::OutcomeCounts;
 use crate::domain::record::{
     Author, Candidate, Comparison, FieldSet, Identity, KeyState, Observation, Record, locate,
 };
+use crate::domain::schema::State;
 use crate::domain::select::{Missing, Selected};
 use crate::store::{MAX_FURTHER, ReadResult, RecordReader, StoreError};
 
@@ -227,6 +228,8 @@ impl<G> Rechecked<G> {
                 self.same.push((record, planned));
             }
             Selected::Unproven(Missing::Field(_) | Missing::Format) => self.outcomes.too_large += 1,
+            // Its bytes are those that were selected, by their beginning.
+            Selected::No if record.state == State::Unreadable => self.outcomes.unrecognised += 1,
             Selected::Unproven(_) | Selected::No => self.outcomes.changed_meanwhile += 1,
         }
     }

@@ -9,7 +9,8 @@ use super::rule::{BulkRule, Planned};
 use super::source::RecordSource;
 use crate::domain::change::unlock;
 use crate::domain::record::{Author, Record};
-use crate::domain::select::{Coverage, Tally};
+use crate::domain::schema::State;
+use crate::domain::select::{Coverage, Selected, Tally};
 use crate::exit::CommandError;
 use crate::interrupt::Interrupt;
 use crate::scan::{ScanEnd, ScanReport, SelectedPage};
@@ -146,7 +147,7 @@ impl<G: Ord + Clone> SelectedCounts<G> {
     async fn judge(
         &mut self,
         reader: &mut RecordReader,
-        rule: &impl BulkRule,
+        rule: &impl BulkRule<Group = G>,
         mut selected: Vec<(Record, Planned<G>)>,
     ) -> Result<Vec<(Record, Planned<G>)>> {
         if self.kept.is_some() {
@@ -160,6 +161,15 @@ impl<G: Ord + Clone> SelectedCounts<G> {
                 self.unrecognised += 1;
                 continue;
             }
+            // The whole value may decide otherwise than its beginning.
+            let planned = match rule.select(&record) {
+                Selected::Yes(planned) => planned,
+                Selected::Unproven(_) => planned,
+                Selected::No => {
+                    self.unrecognised += u64::from(record.state == State::Unreadable);
+                    continue;
+                }
+            };
             if is_too_large(&record) {
                 self.too_large += 1;
             } else if record.author == Author::Provisional {

@@ -134,7 +134,7 @@ impl PurgeRule {
         // decodes.
         let min_bytes = if selection.reads_bodies() {
             LONGEST_VALUE
-        } else if selection.states.contains(&State::Unreadable) {
+        } else if selection.seeks_unreadable() {
             LONG_HEAD_BYTES
         } else {
             0

@@ -65,6 +65,11 @@ impl Selection {
         self.body_contains.is_some()
     }
 
+    /// True if values are selected that cannot be decoded, so that a long beginning has to be read.
+    pub(crate) fn seeks_unreadable(&self) -> bool {
+        self.states.contains(&State::Unreadable) || self.findings.contains(&FindingCode::Unreadable)
+    }
+
     /// The fields of values that the filters need. A scan reads values until these are known.
     pub(crate) fn needed_fields(&self) -> FieldSet {
         let mut needed = self.known;
