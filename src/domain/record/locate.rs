@@ -444,10 +444,8 @@ pub(crate) fn first_record(
 /// or how a script treats it.
 pub(crate) fn is_undecided(candidate: &Candidate, seen: &Observation) -> bool {
     for schema in candidate.schemas.iter() {
-        for reading in decode::decode_all(schema, seen) {
-            if matches!(reading, Reading::Undecided | Reading::Unrecognised { is_cut: true, .. }) {
-                return true;
-            }
+        if decode::decode_all(schema, seen).iter().any(Reading::is_undecided) {
+            return true;
         }
     }
     false

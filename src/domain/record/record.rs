@@ -437,7 +437,7 @@ impl Record {
 
     /// True if only the beginning of a value was read, and the rest decides what the record is.
     pub(crate) fn is_undecided(&self) -> bool {
-        self.readings.iter().any(|reading| matches!(reading, Reading::Undecided))
+        self.readings.iter().any(Reading::is_undecided)
     }
 
     /// True if a result is stored, according to distinctive formats of the schema alone.

@@ -54,6 +54,11 @@ impl Reading {
         }
     }
 
+    /// True if only the beginning of the value was read, and the rest decides which format it has.
+    pub(crate) fn is_undecided(&self) -> bool {
+        matches!(self, Self::Undecided | Self::Unrecognised { is_cut: true, .. })
+    }
+
     /// True if the key is absent, or if the value's contained expiry has passed and the service
     /// then treats it as absent.
     pub(crate) fn is_absent(&self) -> bool {

@@ -281,6 +281,7 @@ fn the_beginning_of_a_value_is_judged_by_what_it_holds() {
         matches!(kit, Reading::Unrecognised { is_cut: true, .. }),
         "{kit:?}: its status may come yet"
     );
+    assert!(kit.is_undecided());
     assert_eq!(beginning(r#"{"code":200,"headers":{}"#), Reading::Undecided);
 }
 
