@@ -190,6 +190,14 @@ impl<'a> Scan<'a> {
         self
     }
 
+    /// Counts the results with such a field as left out that a filter by a field accepts. The
+    /// filter reads the field from the whole value, which shows that the value deviates.
+    #[must_use]
+    pub fn reporting_deviating(mut self, selection: &Selection) -> Self {
+        self.coverage.reports_deviating = selection.reads_values();
+        self
+    }
+
     /// Reads deadlines first, which does not touch any key. [`Scan::next_deadlines`] returns the
     /// pages, and [`Scan::read_records`] the wanted records.
     #[must_use]

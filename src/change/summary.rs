@@ -6,9 +6,10 @@ use serde_json::Value;
 use crate::args::Output;
 use crate::domain::change::outcome_counts::Ended;
 use crate::domain::schema::Catalog;
+use crate::domain::record::RecordName;
 use crate::domain::select::Coverage;
 use crate::exit::{self, CommandError, Exit};
-use crate::render::document;
+use crate::render::{coverage, document};
 use crate::session::Session;
 
 /// Writes what was found and done, if JSON is wanted: one object, which is one line with `jsonl`.
@@ -50,16 +51,22 @@ pub fn print_too_large(session: &mut Session, count: u64) {
     }
 }
 
-/// Prints how many records only begin as those of the schema, and will not be changed, and how many
-/// of the selected ones may be such.
-pub fn print_unrecognised(session: &mut Session, unrecognised: u64, unjudged: u64) {
+/// Prints how many records only begin as those of the schema, and will not be changed, with the
+/// first of them as an example, and how many of the selected ones may be such.
+pub fn print_unrecognised(
+    session: &mut Session,
+    unrecognised: u64,
+    first: Option<&RecordName>,
+    unjudged: u64,
+) {
     if unrecognised > 0 {
+        let example = coverage::example(first);
         let records = if unrecognised == 1 {
             "1 record is not changed, because its whole value matches".to_owned()
         } else {
             format!("{unrecognised} records are not changed, because their whole values match")
         };
-        session.ui.status(&format!("{records} no format of the schema."));
+        session.ui.status(&format!("{records} no format of the schema{example}."));
     }
     match unjudged {
         0 => {}

@@ -183,7 +183,8 @@ impl ListRun<'_> {
         let progress = session.ui.progress("keys scanned");
         let mut scan =
             Scan::start(self.databases[0].reader.clone(), self.query(), self.interrupt, progress)
-                .await?;
+                .await?
+                .reporting_deviating(self.selection);
         for (index, database) in self.databases.iter().enumerate() {
             if index > 0 && (rows.are_full() || !scan.continue_in(database.reader.clone()).await) {
                 break;

@@ -272,7 +272,8 @@ async fn show(
         }
     }
     print_too_large(session, selected.too_large);
-    print_unrecognised(session, selected.unrecognised, selected.unjudged);
+    let first = selected.first_unrecognised.as_ref();
+    print_unrecognised(session, selected.unrecognised, first, selected.unjudged);
     show_coverage(session, &selected.coverage, catalog);
     Ok(())
 }
@@ -344,17 +345,15 @@ async fn print_outcome(
     if total > 0 {
         session.ui.status(&so_far);
     }
+    let example = coverage::example(outcomes.first_unrecognised.as_ref());
+    let unrecognised = format!("with a value that matches no format of the schema{example}");
     for (count, verb, why) in [
         (
             outcomes.changed_meanwhile + outcomes.renewed,
             "Left unchanged",
             "modified since the scan, or no longer selected",
         ),
-        (
-            outcomes.unrecognised,
-            "Left unchanged",
-            "with a value that matches no format of the schema",
-        ),
+        (outcomes.unrecognised, "Left unchanged", unrecognised.as_str()),
         (
             outcomes.too_large,
             "Left unchanged",

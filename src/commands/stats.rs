@@ -196,7 +196,8 @@ impl Counting<'_> {
             lengths: Lengths::All,
         };
         let progress = session.ui.progress("keys scanned");
-        let mut scan = Scan::start(self.reader.clone(), query, self.interrupt, progress).await?;
+        let scan = Scan::start(self.reader.clone(), query, self.interrupt, progress).await?;
+        let mut scan = scan.reporting_deviating(self.selection);
         let mut stats = Stats::new(StatsDimension::from(self.args.by));
         while let Some(page) = scan.next_page(self.selection).await {
             let records = page.into_records();

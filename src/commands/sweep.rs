@@ -218,7 +218,8 @@ async fn show(
         ));
     }
     print_too_large(session, selected.too_large);
-    print_unrecognised(session, selected.unrecognised, selected.unjudged);
+    let first = selected.first_unrecognised.as_ref();
+    print_unrecognised(session, selected.unrecognised, first, selected.unjudged);
     show_coverage(session, &selected.coverage, catalog);
     Ok(())
 }
@@ -269,13 +270,15 @@ fn print_outcome(
     print_read_back(session, outcomes.read_back);
     require_finished(result, outcomes.ended, outcomes.done, &so_far)?;
     session.ui.status(&format!("Swept: {so_far}"));
+    let example = coverage::example(outcomes.first_unrecognised.as_ref());
+    let unrecognised = format!("with a value that matches no format of the schema{example}");
     for (count, why) in [
         (
             outcomes.changed_meanwhile + outcomes.gone,
             "modified or removed since the first check, or no longer selected",
         ),
         (outcomes.renewed, "renewed or re-acquired since the first check"),
-        (outcomes.unrecognised, "with a value that matches no format of the schema"),
+        (outcomes.unrecognised, unrecognised.as_str()),
         (outcomes.too_large, "with a value larger than 16 MiB, which was not read completely"),
         (outcomes.skipped_alive, "whose owner is alive"),
         (outcomes.left_to_expire, "that will expire"),

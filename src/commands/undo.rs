@@ -146,7 +146,8 @@ impl Undo<'_> {
         let is_step = matches!(command, "begin" | "complete" | "release");
         let mut unknown = None;
         let mut names = Vec::new();
-        for (schema, key) in rows.records() {
+        let untouched = &self.reverter.undone.untouched;
+        for (schema, key) in rows.records().iter().chain(untouched) {
             let all = self.reverter.catalog.all();
             let Some(schema) = all.iter().find(|known| known.name == *schema) else {
                 unknown = Some(schema.as_str());

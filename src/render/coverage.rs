@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::{document, escape, invocation, name};
 use crate::domain::duration;
-use crate::domain::record::age;
+use crate::domain::record::{RecordName, age};
 use crate::domain::schema::{Catalog, Schema, TtlOf};
 use crate::domain::select::contradiction::Contradiction;
 use crate::domain::select::named_keys::NamedKeys;
@@ -20,6 +20,12 @@ const NO_PREFIX: &str =
 
 /// Why a scan skips a schema of the context.
 const UNREADABLE: &str = "its files are invalid, so idemctl did not look for its records";
+
+/// Why a filter does not select a result, although its beginning matches a format.
+const DEVIATES: &str = "its whole value matches no format of the schema";
+
+/// The same of several results.
+const DEVIATE: &str = "their whole values match no format of the schema";
 
 /// Why the end of a record may be unknown.
 const NO_TIME: &str = "The expiry in the value is not a time, or idemctl cannot read the server's time (the user \
@@ -193,10 +199,11 @@ fn all_unproven(coverage: &Coverage, catalog: &Catalog) -> Vec<String> {
     lines
 }
 
-fn unproven_of_several(missing: Missing, lacking: &[(&str, Missing, LeftOut)]) -> String {
+fn unproven_of_several(missing: Missing, lacking: &[(&str, Missing, &LeftOut)]) -> String {
     let mut count = 0;
     let mut longest_ms = None;
     let mut by_schema = Vec::new();
+    let example = example(lacking.iter().find_map(|(.., left_out)| left_out.first.as_ref()));
     for (name, _, left_out) in lacking {
         count += left_out.count;
         longest_ms = longest_ms.max(left_out.longest_ms);
@@ -219,15 +226,22 @@ fn unproven_of_several(missing: Missing, lacking: &[(&str, Missing, LeftOut)]) -
         }
         Missing::Field(field) => {
             return format!(
-                "Skipped {count} records of unknown {} ({by_schema}). {TOO_LARGE}",
+                "Skipped {count} records of unknown {} ({by_schema}){example}. {TOO_LARGE}",
                 field.as_str()
             );
         }
         Missing::Format => {
-            return format!("Skipped {count} records of unknown format ({by_schema}). {TOO_LARGE}");
+            return format!(
+                "Skipped {count} records of unknown format ({by_schema}){example}. {TOO_LARGE}"
+            );
+        }
+        Missing::WholeFormat => {
+            return format!("Skipped {count} records ({by_schema}){example}, because {DEVIATE}.");
         }
         Missing::Expiry => {
-            return format!("Skipped {count} records of unknown expiry ({by_schema}). {NO_TIME}");
+            return format!(
+                "Skipped {count} records of unknown expiry ({by_schema}){example}. {NO_TIME}"
+            );
         }
     };
     let longest = longest_time_left(longest_ms);
@@ -246,12 +260,26 @@ fn longest_time_left(longest_ms: Option<u64>) -> String {
     }
 }
 
-fn unproven(name: &str, schema: Option<&Schema>, missing: Missing, left_out: LeftOut) -> String {
+/// The name of one of the records, as the end of a clause, so that the reader can inspect it.
+pub fn example(first: Option<&RecordName>) -> String {
+    match first {
+        Some(name) => format!(", e.g. {}", escape::again(&name.text())),
+        None => String::new(),
+    }
+}
+
+fn unproven(
+    name: &str,
+    schema: Option<&Schema>,
+    missing: Missing,
+    left_out: &LeftOut,
+) -> String {
     let count = left_out.count;
     let (records, their, they, have) = match count {
         1 => ("record", "its", "It never expires", "has"),
         _ => ("records", "their", "They never expire", "have"),
     };
+    let example = example(left_out.first.as_ref());
     let of = match missing {
         Missing::Ttl(of) => of,
         Missing::ValueTtl => {
@@ -268,13 +296,23 @@ fn unproven(name: &str, schema: Option<&Schema>, missing: Missing, left_out: Lef
         }
         Missing::Field(field) => {
             let field = field.as_str();
-            return format!("Skipped {count} {name} {records} of unknown {field}. {TOO_LARGE}");
+            return format!(
+                "Skipped {count} {name} {records} of unknown {field}{example}. {TOO_LARGE}"
+            );
         }
         Missing::Format => {
-            return format!("Skipped {count} {name} {records} of unknown format. {TOO_LARGE}");
+            return format!(
+                "Skipped {count} {name} {records} of unknown format{example}. {TOO_LARGE}"
+            );
+        }
+        Missing::WholeFormat => {
+            let why = if count == 1 { DEVIATES } else { DEVIATE };
+            return format!("Skipped {count} {name} {records}{example}, because {why}.");
         }
         Missing::Expiry => {
-            return format!("Skipped {count} {name} {records} of unknown expiry. {NO_TIME}");
+            return format!(
+                "Skipped {count} {name} {records} of unknown expiry{example}. {NO_TIME}"
+            );
         }
     };
     let mut default = String::new();

@@ -128,6 +128,7 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
         )
         .await?;
         self.outcomes.unrecognised = self.selected.unrecognised;
+        self.outcomes.first_unrecognised.clone_from(&self.selected.first_unrecognised);
         self.is_counted = true;
         Ok(())
     }
@@ -181,6 +182,7 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
             source = Some(opened.await?);
             // The second scan finds them again.
             self.outcomes.unrecognised = 0;
+            self.outcomes.first_unrecognised = None;
         }
         let mut journal = Journal::open(session, args, options.command, options.removes)?;
         let mut changes = ChangeLoop {

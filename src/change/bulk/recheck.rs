@@ -193,9 +193,9 @@ impl<G> Rechecked<G> {
                 let identity = Identity::of(&record.seen);
                 let Some(whole) = self.if_same(reader, &identity, whole)? else { continue };
                 let seen = record.seen.clone();
-                match decode(rule, Candidate::from(record), whole) {
+                match decode(rule, Candidate::from(record.clone()), whole) {
                     Some(whole) => self.select_again(rule, Some(Record { seen, ..whole })),
-                    None => self.outcomes.unrecognised += 1,
+                    None => self.outcomes.add_unrecognised(&record),
                 }
             }
         }
@@ -215,12 +215,12 @@ impl<G> Rechecked<G> {
         }
         let is_of_lock = record.author.is_of_lock();
         if (record.author.is_foreign() && !is_of_lock) || record.author == Author::Provisional {
-            self.outcomes.unrecognised += 1;
+            self.outcomes.add_unrecognised(&record);
             return;
         }
         match rule.select(&record) {
             Selected::Yes(planned) if is_of_lock && !planned.is_only_own_lock(&record) => {
-                self.outcomes.unrecognised += 1;
+                self.outcomes.add_unrecognised(&record);
             }
             Selected::Yes(planned) => {
                 // The change needs only what was seen, and many records wait for it together.

@@ -8,7 +8,7 @@ use super::recheck::{SelectedRecord, is_too_large, read_rest, refresh};
 use super::rule::{BulkRule, Planned};
 use super::source::RecordSource;
 use crate::domain::change::unlock;
-use crate::domain::record::{Author, Record};
+use crate::domain::record::{Author, Record, RecordName};
 use crate::domain::schema::State;
 use crate::domain::select::{Coverage, Selected, Tally};
 use crate::exit::CommandError;
@@ -39,6 +39,8 @@ pub struct SelectedCounts<G> {
     /// Records that are not selected, because only the beginnings of their values fit the schema:
     /// the whole values have no format of it.
     pub unrecognised: u64,
+    /// The first of these records, as an example.
+    pub first_unrecognised: Option<RecordName>,
     /// Of the selected records, those of which only the lock changes, and a value beside it that
     /// cannot be read stays.
     pub beside_unreadable: u64,
@@ -67,6 +69,7 @@ impl<G: Ord> Default for SelectedCounts<G> {
             need_dead_owner: 0,
             too_large: 0,
             unrecognised: 0,
+            first_unrecognised: None,
             beside_unreadable: 0,
             unjudged: 0,
             bytes_left: MAX_JUDGED_BYTES,
@@ -158,7 +161,7 @@ impl<G: Ord + Clone> SelectedCounts<G> {
         let mut judged = Vec::with_capacity(selected.len());
         for (record, planned) in selected {
             if record.author.is_foreign() && !planned.is_only_own_lock(&record) {
-                self.unrecognised += 1;
+                self.add_unrecognised(&record);
                 continue;
             }
             // The whole value may decide otherwise than its beginning.
@@ -166,7 +169,9 @@ impl<G: Ord + Clone> SelectedCounts<G> {
                 Selected::Yes(planned) => planned,
                 Selected::Unproven(_) => planned,
                 Selected::No => {
-                    self.unrecognised += u64::from(record.state == State::Unreadable);
+                    if record.state == State::Unreadable {
+                        self.add_unrecognised(&record);
+                    }
                     continue;
                 }
             };
@@ -183,6 +188,13 @@ impl<G: Ord + Clone> SelectedCounts<G> {
             judged.push((record, planned));
         }
         Ok(judged)
+    }
+
+    fn add_unrecognised(&mut self, record: &Record) {
+        self.unrecognised += 1;
+        if self.first_unrecognised.is_none() {
+            self.first_unrecognised = Some(RecordName::of(record));
+        }
     }
 
     fn keep(&mut self, records: Vec<Record>) {

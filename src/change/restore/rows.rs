@@ -89,6 +89,11 @@ impl Ending {
         }
     }
 
+    /// True if the row of an undo has the state that its record has afterwards.
+    fn is_of_current_state(self) -> bool {
+        matches!(self, Self::Restored | Self::Removed | Self::Changed | Self::Untold)
+    }
+
     fn as_str(self) -> &'static str {
         match self {
             Self::Restored => "restored",
@@ -346,8 +351,17 @@ impl RestoredRows {
             ..row
         };
         match self.output {
-            Output::Text if seen == 0 => restored::heading() + &restored::line(&row, width),
-            Output::Text => restored::line(&row, width),
+            Output::Text => {
+                let is_undo = self.undoes.is_some();
+                let heading = if seen == 0 { restored::heading(is_undo) } else { String::new() };
+                // The state in a backup is not that of a record which the backup does not change.
+                let state = if !is_undo || ending.is_of_current_state() {
+                    row.becomes.unwrap_or(row.state)
+                } else {
+                    "-"
+                };
+                heading + &restored::line(&row, state, width)
+            }
             Output::Json => self.document.before_value() + &restored::json(&row),
             Output::Jsonl => restored::json(&row) + "\n",
         }

@@ -34,7 +34,7 @@ pub(super) struct KeyChange {
 
 impl ChangedRecord {
     /// True if the operation removed all of these Redis keys and backed them up, so that a restore
-    /// of the backup undoes it.
+    /// of the backup undoes it. Also true if it changed none of them.
     pub(super) fn is_removal(&self) -> bool {
         for change in &self.changes {
             let Some(after) = &change.after else { return false };
@@ -81,6 +81,14 @@ impl ChangedRecord {
 }
 
 impl KeyChange {
+    /// True if the Redis key existed neither before nor after.
+    fn is_none(&self) -> bool {
+        match (&self.before, &self.after) {
+            (Some(before), Some(after)) => before.is_absent() && after.is_absent(),
+            _ => false,
+        }
+    }
+
     /// True if only the expiry changed.
     fn is_of_expiry(&self) -> bool {
         match (&self.before, &self.after) {
@@ -188,12 +196,15 @@ impl ChangedRecords {
 
 fn changed_record(entry: AuditEntry<'static>) -> ChangedRecord {
     let key = entry.key_bytes();
+    let is_of_reconcile = entry.command == RECONCILE;
+    let schema = entry.schema.clone().into();
     let change = KeyChange {
         redis_key: entry.redis_key_bytes(),
         before: entry.before,
         after: entry.after,
         backup: entry.backup.map(Into::into),
     };
-    let is_of_reconcile = entry.command == RECONCILE;
-    ChangedRecord { schema: entry.schema.into(), key, changes: vec![change], is_of_reconcile }
+    // A step may only change Redis keys outside the record, so that nothing can be reverted here.
+    let changes = if change.is_none() { Vec::new() } else { vec![change] };
+    ChangedRecord { schema, key, changes, is_of_reconcile }
 }

@@ -20,7 +20,7 @@ use crate::store::{Client, PriorValue, StoreError};
 /// What an undo does to a record.
 pub(super) enum UndoPlan {
     /// Each of the Redis keys that the operation changed gets this value again, and the record this
-    /// state, if a backup contains it.
+    /// state, if a backup contains it or the schema is known.
     Revert(Vec<PriorValue>, Option<String>),
     /// The record is left alone.
     Leave(Ending),
@@ -161,7 +161,10 @@ impl PlannedRecord {
                 None => Vec::new(),
             },
         };
-        let plan = plan_record(changed, &now, saved);
+        let mut plan = plan_record(changed, &now, saved);
+        if let (Some(schema), UndoPlan::Revert(prior, becomes @ None)) = (schema, &mut plan) {
+            *becomes = Some(state_without(schema, &changed.key, &record, &now, prior));
+        }
         Self { label, record, changed: now, plan, error: None }
     }
 
@@ -192,6 +195,26 @@ impl PlannedRecord {
             None => TimeLeft::NoExpiry,
         }
     }
+}
+
+/// The state of a record once the Redis keys are removed that had no value before. No value that
+/// it had before comes from a backup.
+fn state_without(
+    schema: &Arc<Schema>,
+    key: &[u8],
+    record: &Observation,
+    changed: &Observation,
+    prior: &[PriorValue],
+) -> String {
+    let mut after = record.clone();
+    for (removed, prior) in changed.keys.iter().zip(prior) {
+        for state in &mut after.keys {
+            if matches!(prior, PriorValue::Nothing) && state.redis_key == removed.redis_key {
+                state.content = Content::Absent;
+            }
+        }
+    }
+    locate::undiagnosed_record(schema, key, after).state.as_str().to_owned()
 }
 
 /// Plans to revert a record only if all of its Redis keys are still as the operation left them.

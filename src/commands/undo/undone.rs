@@ -20,6 +20,9 @@ use crate::session::Session;
 use crate::store::audit::log;
 use crate::store::backup::BackupReader;
 
+/// The most records that are kept of those of which an operation changed no Redis key.
+const MAX_UNTOUCHED: usize = 5;
+
 /// An operation, and what its undo has to do.
 pub(super) struct UndoneOperation {
     pub(super) log: PathBuf,
@@ -31,6 +34,9 @@ pub(super) struct UndoneOperation {
     pub(super) but: HashSet<Vec<u8>>,
     /// How many records are undone from the log alone.
     pub(super) records: u64,
+    /// The first records of which it changed no Redis key, by schema and idempotency key. A step
+    /// may have changed other Redis keys.
+    pub(super) untouched: Vec<(String, Vec<u8>)>,
     /// Which records are to be undone.
     pub(super) only: Only,
     places: Vec<Provenance>,
@@ -73,6 +79,7 @@ impl UndoneOperation {
             backups: Vec::new(),
             but: HashSet::new(),
             records: 0,
+            untouched: Vec::new(),
             only,
             places: Vec::new(),
             log: path,
@@ -99,7 +106,11 @@ impl UndoneOperation {
         }
         let mut records = ChangedRecords::open(&self.log, &self.operation.op)?;
         while let Some(record) = records.next()? {
-            if record.is_removal() {
+            if record.changes.is_empty() {
+                if self.untouched.len() < MAX_UNTOUCHED {
+                    self.untouched.push((record.schema, record.key));
+                }
+            } else if record.is_removal() {
                 self.take_backups(&record);
             } else {
                 self.records += u64::from(record.is_of(&self.only));

@@ -3,6 +3,7 @@
 use strum::IntoStaticStr;
 
 use crate::domain::as_str::as_str;
+use crate::domain::record::{Record, RecordName};
 
 /// How a run that changes many records ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, IntoStaticStr)]
@@ -44,6 +45,8 @@ pub struct OutcomeCounts {
     pub(crate) gone: u64,
     /// Left alone, because the whole value showed that the schema does not recognise it.
     pub(crate) unrecognised: u64,
+    /// The first of these records, as an example.
+    pub(crate) first_unrecognised: Option<RecordName>,
     /// Left alone, because a value is too large to be read whole, and its beginning does not decide
     /// whether it belongs to the schema.
     pub(crate) too_large: u64,
@@ -61,4 +64,14 @@ pub struct OutcomeCounts {
     pub(crate) partly: Vec<String>,
     /// The backup file of the removed records.
     pub(crate) backup: Option<String>,
+}
+
+impl OutcomeCounts {
+    /// Counts a record that is left alone, because its whole value matches no format.
+    pub(crate) fn add_unrecognised(&mut self, record: &Record) {
+        self.unrecognised += 1;
+        if self.first_unrecognised.is_none() {
+            self.first_unrecognised = Some(RecordName::of(record));
+        }
+    }
 }

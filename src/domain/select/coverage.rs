@@ -27,6 +27,10 @@ pub struct Coverage {
     /// True to keep results of the schema's formats that also have something which the schema does
     /// not write. A change leaves them, and has to say so if it was asked for such results.
     pub(crate) keeps_deviating: bool,
+    /// True to keep such results until the filters accept them, and then to count them as left out.
+    /// A filter by a field reads the whole value, which shows that it deviates. Without the filter,
+    /// the same record counts as a result.
+    pub(crate) reports_deviating: bool,
 }
 
 impl Coverage {
@@ -46,7 +50,10 @@ impl Coverage {
         if let Author::ResultOf(other) = &record.author {
             *self.spared.entry(other.clone()).or_default() += 1;
         }
-        !is_foreign || self.keeps_unrecognised || (self.keeps_deviating && deviates(record))
+        if !is_foreign || self.keeps_unrecognised {
+            return true;
+        }
+        (self.keeps_deviating || self.reports_deviating) && deviates(record)
     }
 
     /// The message of a command that selected nothing. If evidence was missing, matching records
@@ -59,6 +66,10 @@ impl Coverage {
     /// counted as left out.
     pub(crate) fn plan_or_count<T>(&mut self, record: &Record, selected: Selected<T>) -> Option<T> {
         match selected {
+            Selected::Yes(_) if self.reports_deviating && record.author.is_foreign() => {
+                self.unproven.add(record, Missing::WholeFormat);
+                None
+            }
             Selected::Yes(planned) => Some(planned),
             Selected::No => None,
             Selected::Unproven(missing) => {

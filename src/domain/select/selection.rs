@@ -70,6 +70,11 @@ impl Selection {
         self.states.contains(&State::Unreadable) || self.findings.contains(&FindingCode::Unreadable)
     }
 
+    /// True if a filter or the grouping needs a field of the value, or the body.
+    pub(crate) fn reads_values(&self) -> bool {
+        self.reads_bodies() || !self.needed_fields().is_empty()
+    }
+
     /// The fields of values that the filters need. A scan reads values until these are known.
     pub(crate) fn needed_fields(&self) -> FieldSet {
         let mut needed = self.known;

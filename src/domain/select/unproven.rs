@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::domain::diagnosis::Finding;
-use crate::domain::record::{Evidence, Record, TimeLeft, ValueField, age};
+use crate::domain::record::{Evidence, Record, RecordName, TimeLeft, ValueField, age};
 use crate::domain::schema::{State, TtlOf};
 
 /// The evidence that is missing for a record.
@@ -21,6 +21,9 @@ pub enum Missing {
     Field(ValueField),
     /// The format of the value, for the same reason.
     Format,
+    /// A format that the whole value matches. Its beginning matches one, but the rest deviates from
+    /// it, so another program may have written the value.
+    WholeFormat,
     /// The time at which the record ends: its value contains an expiry that is not a time, or the
     /// server's time is unknown.
     Expiry,
@@ -28,7 +31,7 @@ pub enum Missing {
 
 impl Missing {
     /// Every kind of missing evidence, in the order of the JSON.
-    pub(crate) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self::Ttl(TtlOf::Lock),
         Self::Ttl(TtlOf::Result),
         Self::ValueTtl,
@@ -38,6 +41,7 @@ impl Missing {
         Self::Field(ValueField::Status),
         Self::Field(ValueField::Time),
         Self::Format,
+        Self::WholeFormat,
         Self::Expiry,
     ];
 }
@@ -52,6 +56,7 @@ impl Missing {
             Self::Age => "age",
             Self::Field(field) => field.as_str(),
             Self::Format => "format",
+            Self::WholeFormat => "whole_format",
             Self::Expiry => "expiry",
         }
     }
@@ -97,7 +102,7 @@ pub(crate) struct Unproven {
 }
 
 /// Records of one schema that were left out because of the same missing evidence.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct LeftOut {
     pub(crate) count: u64,
     /// How many of them have a value without expiry at the lock's Redis key, so that they may be
@@ -105,6 +110,8 @@ pub(crate) struct LeftOut {
     pub(crate) without_expiry: u64,
     /// The most time that one of them has left, in milliseconds; `None` if none of them expires.
     pub(crate) longest_ms: Option<u64>,
+    /// The first of them, as an example.
+    pub(crate) first: Option<RecordName>,
 }
 
 impl Unproven {
@@ -112,6 +119,9 @@ impl Unproven {
     pub(crate) fn add(&mut self, record: &Record, missing: Missing) {
         let left_out = self.of_schemas.entry((record.schema.name.clone(), missing)).or_default();
         left_out.count += 1;
+        if left_out.first.is_none() {
+            left_out.first = Some(RecordName::of(record));
+        }
         let lock = &record.seen.keys[record.schema.lock_key_index()];
         let exists = record.schema.has_locks() && !lock.content.is_absent();
         if exists && lock.time_left == TimeLeft::NoExpiry {
@@ -129,6 +139,7 @@ impl Unproven {
             left_out.count += others.count;
             left_out.without_expiry += others.without_expiry;
             left_out.longest_ms = left_out.longest_ms.max(others.longest_ms);
+            left_out.first = left_out.first.take().or(others.first);
         }
     }
 
@@ -155,10 +166,10 @@ impl Unproven {
     }
 
     /// The records of each schema that were left out, by the schema's name.
-    pub(crate) fn of_schemas(&self) -> impl Iterator<Item = (&str, Missing, LeftOut)> {
+    pub(crate) fn of_schemas(&self) -> impl Iterator<Item = (&str, Missing, &LeftOut)> {
         self.of_schemas
             .iter()
-            .map(|((schema, missing), left_out)| (schema.as_str(), *missing, *left_out))
+            .map(|((schema, missing), left_out)| (schema.as_str(), *missing, left_out))
     }
 
     /// True if no record was left out.

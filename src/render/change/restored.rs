@@ -20,20 +20,22 @@ pub struct RestoredKey<'a> {
     pub left: Option<TimeLeft>,
 }
 
-/// The heading of the rows.
-pub fn heading() -> String {
-    columns("OUTCOME", "TTL", "STATE", "SCHEMA", "REDIS KEY")
+/// The heading of the rows. A restore shows the states in the backup, and an undo those of the
+/// records after it.
+pub fn heading(is_undo: bool) -> String {
+    let state = if is_undo { "STATE AFTER" } else { "SAVED STATE" };
+    columns("OUTCOME", "TTL", state, "SCHEMA", "REDIS KEY")
 }
 
-/// One row with the whole Redis key at its end. If the row is wider than the terminal, the Redis
+/// One row with this state, and the whole Redis key at its end. If the row is wider than the terminal, the Redis
 /// key gets its own line.
-pub fn line(row: &RestoredKey<'_>, width: Option<usize>) -> String {
+pub fn line(row: &RestoredKey<'_>, state: &str, width: Option<usize>) -> String {
     let ttl = match row.left {
         Some(left) => words::time_left(left),
         None => "-".to_owned(),
     };
     let schema = escape::text(row.schema.as_bytes());
-    let state = escape::text(row.becomes.unwrap_or(row.state).as_bytes());
+    let state = escape::text(state.as_bytes());
     let redis_key = escape::text(row.redis_key);
     let line = columns(row.outcome, &ttl, &state, &schema, &redis_key);
     if line.trim_end().width() <= width.unwrap_or(usize::MAX) {
