@@ -11,6 +11,7 @@ pub mod named_locks;
 mod one_record;
 mod owner;
 mod rate_limiter;
+mod removal_hint;
 pub mod restore;
 mod stated_ttl;
 mod summary;
@@ -23,6 +24,7 @@ pub use self::one_record::{
 };
 pub use self::owner::{owner_of_lock, owner_of_new_lock};
 pub use self::rate_limiter::RateLimiter;
+pub use self::removal_hint::removal_hint;
 pub use self::stated_ttl::needs_a_stated_lock_ttl;
 pub use self::summary::{
     exit_after, print_read_back, print_too_large, print_unrecognised, require_finished,

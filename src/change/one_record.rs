@@ -4,6 +4,7 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use anyhow::Result;
 
+use super::removal_hint::removal_hint;
 use crate::args::{Output, SchemaArgs, StepArgs};
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::record::{GivenKey, Record, RecordName, locate};
@@ -132,28 +133,14 @@ fn check_no_members(schema: &Schema) -> Result<(), CommandError> {
 /// # Errors
 /// Usage: the schema does not describe the step, or why idemctl only reads the values.
 pub fn described_step<'a>(
-    schema: &'a Schema,
+    record: &Record,
     name: &str,
     step: Option<&'a Step>,
 ) -> Result<&'a Step, CommandError> {
-    let Some(step) = step else { return Err(undescribed(schema, name)) };
-    let Some(why) = schema.read_only_beside_parts_because() else { return Ok(step) };
-    let message = format!("{}: {why}", schema.name);
-    Err(CommandError::usage(message).hint(format!("use {}", without_step(schema))))
-}
-
-/// The commands that remove records without a step of the service.
-fn without_step(schema: &Schema) -> &'static str {
-    let has_results = schema.values.iter().any(|format| format.state.is_result());
-    let has_removable_locks = schema.has_locks() && schema.write.lock_holds.is_none();
-    match (has_removable_locks, has_results) {
-        (true, false) => "`idemctl force-unlock KEY` to remove a lock",
-        (false, _) => "`idemctl purge KEY` to remove a result",
-        (true, true) => {
-            "`idemctl force-unlock KEY` to remove a lock, and `idemctl purge KEY` to remove a \
-            result"
-        }
-    }
+    let Some(step) = step else { return Err(undescribed(record, name)) };
+    let Some(why) = record.schema.read_only_beside_parts_because() else { return Ok(step) };
+    let stop = CommandError::usage(format!("{}: {why}", record.schema.name));
+    Err(if record.seen.is_absent() { stop } else { stop.hint(removal_hint(record)) })
 }
 
 /// Passes a step unless it sends a TTL of which the deployment states that there is none.
@@ -169,12 +156,16 @@ pub fn check_ttls(schema: &Schema, step: &Step) -> Result<(), CommandError> {
 }
 
 /// That the schema describes records, and not what the service does in this step.
-pub fn undescribed(schema: &Schema, step: &str) -> CommandError {
+pub fn undescribed(record: &Record, step: &str) -> CommandError {
+    let mut hint = format!("describe the step as [{step}] in schema.toml");
+    if !record.seen.is_absent() {
+        hint = format!("{}; or {hint}", removal_hint(record));
+    }
     CommandError::usage(format!(
         "{}: the schema does not describe the {step} step; nothing was done",
-        schema.name
+        record.schema.name
     ))
-    .hint(format!("use {}; or describe the step as [{step}] in schema.toml", without_step(schema)))
+    .hint(hint)
 }
 
 /// Passes a schema whose locks idemctl can create.

@@ -5,8 +5,8 @@ use serde_json::Value;
 
 use crate::args::Output;
 use crate::domain::change::outcome_counts::Ended;
-use crate::domain::schema::Catalog;
 use crate::domain::record::RecordName;
+use crate::domain::schema::Catalog;
 use crate::domain::select::Coverage;
 use crate::exit::{self, CommandError, Exit};
 use crate::render::{coverage, document};

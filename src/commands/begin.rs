@@ -43,7 +43,7 @@ pub struct Args {
 pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let record = find_record(session, &args.step).await?;
     let schema = record.schema.clone();
-    let step = described_step(&schema, "begin", schema.begin.as_ref())?;
+    let step = described_step(&record, "begin", schema.begin.as_ref())?;
     check_ttls(&schema, step)?;
     // A service without owners is refused below, in other words.
     if args.owner.is_some() && schema.names_owner() && !schema.begin_sends_owner() {

@@ -100,7 +100,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let given = response_input(session, &args)?;
     let record = find_record(session, &args.step).await?;
     let schema = record.schema.clone();
-    let step = described_step(&schema, "complete", schema.complete.as_ref())?;
+    let step = described_step(&record, "complete", schema.complete.as_ref())?;
     check_ttls(&schema, step)?;
     let response = given.response(&schema).map_err(|misfit| CommandError {
         hint: misfit.hint,

@@ -5,8 +5,8 @@ use clap::Args as ClapArgs;
 
 use crate::args::{Output, StepArgs, parse_owner};
 use crate::change::{
-    ManualStep, check_ttls, described_step, find_record, owner_of_lock, show_record, time_for,
-    undescribed,
+    ManualStep, check_ttls, described_step, find_record, owner_of_lock, removal_hint, show_record,
+    time_for, undescribed,
 };
 use crate::domain::change::unlock;
 use crate::domain::manual_step::{self, NotExecutable};
@@ -15,7 +15,6 @@ use crate::domain::schema::Meaning;
 use crate::domain::step::{StepInputs, fencing};
 use crate::exit::{CommandError, Exit};
 use crate::render::change::StepReport;
-use crate::render::invocation::argument_of;
 use crate::render::{escape, words};
 use crate::session::Session;
 
@@ -42,7 +41,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let schema = record.schema.clone();
     show_record(session, args.step.output, &record)?;
     let step = manual_step::releasable(&record).map_err(|why| refused(&record, &why))?;
-    let step = described_step(&schema, "release", Some(step))?;
+    let step = described_step(&record, "release", Some(step))?;
     check_ttls(&schema, step)?;
     if step.sends_fingerprint() && record.has_binary_fingerprint() {
         let message = format!(
@@ -99,7 +98,6 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
 fn refused(record: &Record, why: &NotExecutable) -> CommandError {
     let key = escape::key(&record.key);
     let name = &record.schema.name;
-    let argument = argument_of(record);
     match why {
         NotExecutable::Absent => {
             CommandError::new(Exit::No, format!("{key}: there is no lock under {name}"))
@@ -110,59 +108,17 @@ fn refused(record: &Record, why: &NotExecutable) -> CommandError {
         NotExecutable::Released => {
             CommandError::new(Exit::No, format!("{key}: {why} already; nothing was done"))
         }
-        NotExecutable::Completed | NotExecutable::Failed => CommandError::usage(format!(
-            "{key}: {why}; a stored result cannot be released"
-        ))
-        .hint(match (why, record.author.unrecognised_because()) {
-            (_, Some(deviation)) => format!(
-                "find out which program wrote it; `purge` does not remove it, because it does not \
-                match schema {name} ({deviation})"
-            ),
-            (NotExecutable::Failed, _) => {
-                format!("to remove a failure, use `idemctl purge {argument} --state failed`")
-            }
-            _ => format!("to remove a result, use `idemctl purge {argument}`"),
-        }),
+        NotExecutable::Completed | NotExecutable::Failed => {
+            CommandError::usage(format!("{key}: {why}; a stored result cannot be released"))
+                .hint(removal_hint(record))
+        }
         NotExecutable::Unreadable(_) => {
             CommandError::usage(format!("{key}: {why}")).hint(removal_hint(record))
         }
-        NotExecutable::Undescribed(step) => undescribed(&record.schema, step),
+        NotExecutable::Undescribed(step) => undescribed(record, step),
         NotExecutable::WrongType(_) | NotExecutable::NoLock(_) => {
             CommandError::usage(format!("{key}: {why}"))
         }
-    }
-}
-
-/// The command that removes what the release step does not, or why none does.
-fn removal_hint(record: &Record) -> String {
-    let argument = argument_of(record);
-    let removable = unlock::removable(record);
-    let freed = removable.and_then(|index| unlock::check_freed(record, index).map(|()| index));
-    let key_index = match freed {
-        Ok(key_index) => key_index,
-        Err(_) if record.state.is_result() => {
-            return format!("to remove a result, use `idemctl purge {argument}`");
-        }
-        Err(why) => return format!("`force-unlock` does not remove it either: {why}"),
-    };
-    if record.readings[key_index].mismatch().is_some() {
-        // Any Redis key may be a record of a schema without a prefix.
-        let first = if record.schema.has_fixed_prefix() {
-            ""
-        } else {
-            "find out which program wrote it, because the schema has no prefix; "
-        };
-        return format!(
-            "{first}to remove an unreadable value, use `idemctl force-unlock {argument}`"
-        );
-    }
-    match unlock::unreadable_beside(record, key_index) {
-        Some(other) => format!(
-            "`idemctl force-unlock {argument}` removes only the lock; the value at {}, which \
-            cannot be read, remains",
-            escape::text(&record.seen.keys[other].redis_key)
-        ),
-        None => format!("to remove a lock, use `idemctl force-unlock {argument}`"),
     }
 }
 

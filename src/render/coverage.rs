@@ -268,12 +268,7 @@ pub fn example(first: Option<&RecordName>) -> String {
     }
 }
 
-fn unproven(
-    name: &str,
-    schema: Option<&Schema>,
-    missing: Missing,
-    left_out: &LeftOut,
-) -> String {
+fn unproven(name: &str, schema: Option<&Schema>, missing: Missing, left_out: &LeftOut) -> String {
     let count = left_out.count;
     let (records, their, they, have) = match count {
         1 => ("record", "its", "It never expires", "has"),

@@ -39,3 +39,58 @@ fn no_advice_is_a_command_that_is_refused() {
     }
     assert!(tried >= 4, "{tried}");
 }
+
+/// Rule: no hint names a command that refuses. The lock is also the job, so that only the library's
+/// own tools remove it.
+#[test]
+fn no_hint_unlocks_a_lock_that_is_also_the_job() {
+    let server = Server::start();
+    server.send::<()>(&[
+        b"HSET",
+        b"bull:pay:a",
+        b"name",
+        b"x",
+        b"data",
+        b"{}",
+        b"opts",
+        b"{}",
+        b"timestamp",
+        b"1764000000000",
+    ]);
+    let run = |words: &[&str]| server.idemctl(&[words, &["--schema", "bullmq-job"]].concat());
+    run(&["force-unlock", "pay:a", "--yes"]).exits(2).says("the job with its data");
+    for command in ["begin", "release"] {
+        let hint = "`force-unlock` does not remove it either: its Redis key also holds the job";
+        run(&[command, "pay:a"]).exits(2).says(hint);
+    }
+    let purge = run(&["purge", "pay:a", "--dry-run"]).exits(3);
+    purge.says("not selected; `force-unlock` does not remove it: its Redis key also holds");
+    assert!(!purge.stderr.contains("to remove a lock"), "{}", purge.stderr);
+    server.send::<()>(&[b"HSET", b"bull:pay:a", b"returnvalue", b"1"]);
+    server.send::<()>(&[b"HSET", b"bull:pay:a", b"finishedOn", b"1764000000001"]);
+    run(&["release", "pay:a"]).exits(2).says("to remove a result, use `idemctl");
+}
+
+/// A result of `express` without its last bracket.
+const DONE: &str = r#"{"status":"COMPLETED","statusCode":200,"headers":{},"body":"x""#;
+
+/// Rule: the hints of `release` name the command that removes the record, with the options that it
+/// needs.
+#[test]
+fn release_hints_at_the_command_that_removes_the_record() {
+    let server = Server::holding(&[
+        ("idem:r", format!("{DONE}}}"), 60_000),
+        ("idem:x", format!("{DONE},\"x\":1}}"), 60_000),
+        ("idem:bad", "{odd".to_owned(), 60_000),
+    ]);
+    let run = |key: &str| server.idemctl(&["release", key, "--schema", "express"]).exits(2);
+    run("r").says("to remove a result, use `idemctl").says("purge express/r`");
+    let refused = "`purge` does not remove it, because it does not match schema express";
+    run("x").says(refused);
+    let bad = run("bad");
+    bad.says("to remove an unreadable value, use `idemctl").says("force-unlock express/bad`");
+    let dry = |words: &[&str]| server.idemctl(words);
+    dry(&["purge", "express/r", "--dry-run"]).exits(0);
+    dry(&["purge", "express/x", "--dry-run"]).exits(3);
+    dry(&["force-unlock", "express/bad", "--dry-run"]).exits(0);
+}

@@ -217,3 +217,18 @@ fn every_command_and_option_is_completed() {
     }
     assert!(count > 100, "{count} options");
 }
+
+/// Rule: a created result without a hash may be rejected by a service that compares payloads, and
+/// `complete` says so before it asks.
+#[test]
+fn a_created_result_without_a_hash_is_warned_of() {
+    let server = Server::start();
+    let create = |words: &[&str]| {
+        let key = "fn.p#b0c5b121e7cb24f7ce362a75c65bdbe7";
+        let all = ["complete", key, "--schema", "powertools-python", "--create", "--body", "1"];
+        server.idemctl(&[&all[..], words, &["--dry-run"]].concat()).exits(0)
+    };
+    create(&[]).says("the result has no hash of a payload, so requests with this key may be");
+    let run = create(&["--fingerprint", "ff"]);
+    assert!(!run.stderr.contains("no hash of a payload"), "{}", run.stderr);
+}

@@ -205,7 +205,8 @@ fn a_filter_by_age_selects_the_same_in_list_stats_sweep_and_purge() {
         assert!(names.iter().all(|record| record["key"] == "proven"), "{listed}");
         let left_out = json!({
             "lock_ttl": 2, "result_ttl": 0, "value_ttl": 0, "age": 1,
-            "owner": 0, "fingerprint": 0, "status": 0, "time": 0, "format": 0, "expiry": 0,
+            "owner": 0, "fingerprint": 0, "status": 0, "time": 0, "format": 0, "whole_format": 0,
+            "expiry": 0,
         });
         assert_eq!(listed["unproven"], left_out, "{age:?}");
         let purged = json(&purge, 3);

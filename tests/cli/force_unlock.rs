@@ -52,6 +52,33 @@ fn says_who_overwrites_and_who_is_fenced_off() {
     assert!(says("go-middleware").contains("the worker can store its result there"));
 }
 
+/// Rule: the warning about the worker says who it is, or why nobody knows. An empty owner is not a
+/// name, and a value that cannot be read may have one.
+#[test]
+fn says_whose_worker_may_still_run() {
+    let server = Server::holding(&[
+        ("own:a", r#"{"by":"w"}"#, 60_000),
+        ("own:b", r#"{"by":""}"#, 60_000),
+        ("own:c", r#"{"by""#, 60_000),
+        ("idem:d", LOCK, 60_000),
+    ]);
+    let owned = "format = 2\nname = \"owned\"\nkeys = { record = \"own:{key}\" }\n\
+        ttl = { lock = \"30s\", result = \"24h\" }\n[[value]]\nname = \"held\"\n\
+        required = [\"/by\"]\nstate = \"in-progress\"\nfields = { owner = \"/by\" }\n";
+    server.describe("owned", &[("schema.toml", owned)]);
+    for (key, schema, whose) in [
+        ("a", "owned", "its worker (owner w) is still running"),
+        ("b", "owned", "its worker (the owner is empty) is still running"),
+        ("c", "owned", "its worker (the owner is unknown) is still running"),
+        ("d", "express", "its worker (this schema stores no owner) is still running"),
+    ] {
+        server
+            .idemctl(&["force-unlock", key, "--dry-run", "--schema", schema])
+            .exits(0)
+            .says(whose);
+    }
+}
+
 #[test]
 fn a_dry_run_changes_nothing() {
     let server = Server::holding(&[("idempotency:order-1", PENDING, 20_000)]);

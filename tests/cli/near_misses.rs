@@ -214,3 +214,39 @@ fn a_purge_by_status_says_that_it_leaves_a_result_with_another_field() {
     assert!(server.get("pay:a").is_some() && server.get("pay:b").is_none());
     purge(&["--status", "5xx", "--yes"]).exits(3);
 }
+
+/// Rule: a filter by a field names the result that it leaves out because of the rest of the value,
+/// which the same command without the filter counts. Revert: without `reporting_deviating`.
+#[test]
+fn a_list_by_status_names_a_result_with_another_field() {
+    let server = Server::holding(&[
+        ("pay:a", r#"{"v":1,"status":500,"fp":"f","body":1,"x":1}"#, 60_000),
+        ("pay:b", r#"{"v":1,"status":500,"fp":"f","body":1}"#, 60_000),
+    ]);
+    server.describe("shared", &[("schema.toml", SHARED)]);
+    let named = "Skipped 1 shared record, e.g. shared/a, because its whole value matches no format";
+    for command in ["list", "stats"] {
+        let run = |words: &[&str]| {
+            server.idemctl(&[&[command, "--schema", "shared"], words].concat()).exits(0)
+        };
+        run(&["--status", "5xx"]).says(named);
+        assert!(!run(&["--status", "4xx"]).stderr.contains("Skipped"));
+        assert!(!run(&[]).stderr.contains("Skipped"));
+        let json = run(&["--status", "5xx", "-o", "json"]).json();
+        assert_eq!(json["unproven"]["whole_format"], 1);
+    }
+    let purge = ["purge", "--schema", "shared", "--status", "5xx", "--yes"];
+    server.idemctl(&purge).exits(3).says("matches no format of the schema, e.g. shared/a");
+}
+
+/// Rule: `inspect` and `list` have the same findings of a lock without expiry that has another
+/// field. No command removes it, and none is advised.
+#[test]
+fn a_lock_with_another_field_and_without_expiry_has_that_finding() {
+    let server = Server::start();
+    server.describe("js", &[("schema.toml", &told_apart_by_fields([RUNNING, DONE]))]);
+    server.put("js:k", r#"{"token":"o","trace":"t"}"#);
+    let page = server.idemctl(&["inspect", "k", "--schema", "js"]).exits(0);
+    page.shows("error no-expiry: the lock never expires").shows("find out which program wrote it");
+    assert!(!page.text().contains("force-unlock"), "{}", page.text());
+}

@@ -375,3 +375,20 @@ fn parts_do_not_come_back_beside_another_result() {
     server.idemctl(&["restore", &file, "--replace-locked", "--yes"]).exits(3);
     assert_eq!(server.keys(), ["paid:a"]);
 }
+
+/// Rule: a purge of a named record says why it leaves what its filters select, and exits with 3.
+#[test]
+fn a_purge_says_that_a_part_has_another_type() {
+    let server = Server::start();
+    server.describe("paid", &[("schema.toml", PAID)]);
+    server.put("paid:lock:a", "w-1");
+    server.send::<()>(&[b"RPUSH", b"paid:a:hash", b"x"]);
+    let purge = ["purge", "a", "--schema", "paid", "--state", "in-progress", "--yes"];
+    let run = server.idemctl(&purge).exits(3);
+    run.says(
+        "unchanged: paid/a (another program uses one of its Redis keys, which does not hold a",
+    );
+    // The default state leaves it out, so its type does not matter.
+    server.idemctl(&["purge", "a", "--schema", "paid", "--yes"]).says("it is in-progress");
+    assert_eq!(server.size(), 2);
+}

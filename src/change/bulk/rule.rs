@@ -46,6 +46,12 @@ pub trait BulkRule: RecordFilter<Plan = Planned<<Self as BulkRule>::Group>> {
         true
     }
 
+    /// Why the rule does not select a record that its filters accept; `None` if it selects it, or if
+    /// the filters leave it out.
+    fn refused_because(&self, _record: &Record) -> Option<String> {
+        None
+    }
+
     /// Why the rule does not select a record that the operator named.
     fn left_out_because(&self, record: &Record) -> String {
         format!("it is {} and not selected", record.state.as_str())

@@ -6,7 +6,9 @@ use std::hash::{BuildHasher as _, RandomState};
 use anyhow::Result;
 
 use super::rule::{BulkRule, Planned};
+use crate::domain::change::removal::{self, Removal};
 use crate::domain::record::{Candidate, Record, TimeLeft};
+use crate::domain::schema::State;
 use crate::domain::schema::catalog::LONG_HEAD_BYTES;
 use crate::domain::select::{Coverage, Selected};
 use crate::exit::CommandError;
@@ -196,13 +198,35 @@ impl<'a> NamedRecords<'a> {
             let selection = rule.select(&record);
             // The operator named this key, so the report says why its record stays.
             if matches!(selection, Selected::No) {
-                self.coverage.named.add_not_chosen(&record, rule.left_out_because(&record));
+                self.note_left(rule, &record);
             }
             if let Some(planned) = self.coverage.plan_or_count(&record, selection) {
                 selected.push((record, planned));
             }
         }
         Ok(Some(SelectedPage { records: count, selected }))
+    }
+
+    /// Notes why a record of a named key stays, and whether `force-unlock` removes its lock.
+    fn note_left(&mut self, rule: &impl BulkRule, record: &Record) {
+        let named = &mut self.coverage.named;
+        if let Some(why) = rule.refused_because(record) {
+            named.add_refused(record, why);
+            return;
+        }
+        let why = rule.left_out_because(record);
+        if record.state != State::InProgress {
+            named.add_not_chosen(record, why, false);
+            return;
+        }
+        match removal::of(record) {
+            Ok(Removal::Unlock(_)) => named.add_not_chosen(record, why, true),
+            Ok(Removal::Purge(_)) => named.add_not_chosen(record, why, false),
+            Err(refused) => {
+                let why = format!("{why}; `force-unlock` does not remove it: {refused}");
+                named.add_not_chosen(record, why, false);
+            }
+        }
     }
 
     /// The records of the next keys, each once however often the list names it; `None` at the end
@@ -263,7 +287,7 @@ impl<'a> NamedRecords<'a> {
             } else if !has_own {
                 let why = record.author.unrecognised_because().unwrap_or_default();
                 let why = format!("it does not match schema {}: {why}", record.schema.name);
-                self.coverage.named.add_unrecognised(&record, why);
+                self.coverage.named.add_refused(&record, why);
             }
         }
     }

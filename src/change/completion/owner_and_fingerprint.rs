@@ -290,7 +290,7 @@ fn refused(record: &Record, why: &NotExecutable) -> CommandError {
         }
         NotExecutable::Unreadable(_) => CommandError::usage(format!("{key}: {why}"))
             .hint("pass --replace to replace it with this response"),
-        NotExecutable::Undescribed(step) => change::undescribed(&record.schema, step),
+        NotExecutable::Undescribed(step) => change::undescribed(record, step),
         NotExecutable::WrongType(_) | NotExecutable::NoLock(_) | NotExecutable::NoSuchStep => {
             CommandError::usage(format!("{key}: {why}"))
         }

@@ -4,8 +4,9 @@ use clap::Args;
 
 use crate::args::{KeysArgs, SchemaArgs, SelectArgs, StateArg, ThresholdArgs};
 use crate::change::bulk::{BulkRule, Planned, PlannedAction, Scope, check_members, check_narrow};
+use crate::domain::change::purgeable;
 use crate::domain::diagnosis::FindingCode;
-use crate::domain::record::{Evidence, Reading, Record};
+use crate::domain::record::{Evidence, Record};
 use crate::domain::schema::State;
 use crate::domain::schema::catalog::LONG_HEAD_BYTES;
 use crate::domain::select::{Selected, Selection};
@@ -178,6 +179,13 @@ impl BulkRule for PurgeRule {
         &self.scope
     }
 
+    fn refused_because(&self, record: &Record) -> Option<String> {
+        match self.selection.selects(record) {
+            Selected::Yes(()) => purgeable::check_own_keys(record).err(),
+            Selected::No | Selected::Unproven(_) => None,
+        }
+    }
+
     fn left_out_because(&self, record: &Record) -> String {
         let state = record.state.as_str();
         // Without --state, a purge selects completed records.
@@ -204,12 +212,9 @@ impl RecordFilter for PurgeRule {
     /// they are removed one slot after the other. If the result were first, a retry in between
     /// would find the lock alone and be rejected.
     fn select(&self, record: &Record) -> Selected<Self::Plan> {
-        // Such a record is part of a Redis key that holds others as well.
-        if record.schema.members.is_some() {
-            return Selected::No;
-        }
-        // A Redis key of another type belongs to another program, whatever its name is.
-        if record.readings.iter().any(|reading| matches!(reading, Reading::WrongType(_))) {
+        // A Redis key of another type belongs to another program, whatever its name is. A member is
+        // part of a Redis key that holds others as well.
+        if purgeable::check_own_keys(record).is_err() {
             return Selected::No;
         }
         match self.selection.selects(record) {

@@ -240,7 +240,7 @@ fn note_parts(session: &mut Session, catalog: &Catalog) {
     if !names.is_empty() {
         session.ui.note(&format!(
             "sweep leaves a lock of {} alone if the service would still reject requests because of \
-            the record's parts; `purge` with --state in-progress removes all Redis keys",
+            the record's parts; `force-unlock KEY` explains why, and what removes it",
             names.join(", ")
         ));
     }

@@ -6,4 +6,6 @@ pub(crate) mod extension;
 pub mod orphan;
 pub mod outcome_counts;
 pub mod provenance;
+pub(crate) mod purgeable;
+pub(crate) mod removal;
 pub mod unlock;

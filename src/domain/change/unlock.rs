@@ -1,5 +1,6 @@
 //! Which Redis key of a record may be removed to unlock it.
 
+use super::purgeable;
 use crate::domain::record::{Author, Content, Reading, Record, decode};
 use crate::domain::schema::State;
 use crate::domain::step::{Answer, next_request};
@@ -42,15 +43,25 @@ pub(crate) fn check_freed(record: &Record, key_index: usize) -> Result<(), Strin
             left.push(schema.keys[index].name.as_str());
         }
     }
-    let state = record.state.as_str();
     let because = match left.as_slice() {
         [] => "some of its parts are absent".to_owned(),
         left => format!("its parts remain ({})", left.join(", ")),
     };
     Err(format!(
-        "without the lock, the service {would} still reject the next request, because {because}; \
-        `purge` with --state {state} removes all Redis keys of the record"
+        "without the lock, the service {would} still reject the next request, because {because}{}",
+        purge_advice(record)
     ))
+}
+
+/// That `purge` removes the whole record, or why not even it does, as the end of a sentence.
+fn purge_advice(record: &Record) -> String {
+    match purgeable::check(record) {
+        Ok(()) => format!(
+            "; `purge` with --state {} removes all Redis keys of the record",
+            record.state.as_str()
+        ),
+        Err(why) => format!("; `purge` does not remove it, because {why}"),
+    }
 }
 
 /// Passes a record unless its lock deviates from the format of locks. Such a value may as well be a
@@ -107,11 +118,11 @@ pub(crate) fn removable(record: &Record) -> Result<usize, String> {
             Err("it has passed its own expiry, so the next request treats it as absent".to_owned())
         }
         // A result's Redis key may say that the operation runs, after the lock expired.
-        State::InProgress if record.seen.keys[lock].content.is_absent() => Err(
-            "its lock does not exist; another Redis key of the record says that it is in progress, \
-            and `purge` with --state in-progress removes all of them"
-                .to_owned(),
-        ),
+        State::InProgress if record.seen.keys[lock].content.is_absent() => Err(format!(
+            "its lock does not exist; another Redis key of the record says that it is in \
+            progress{}",
+            purge_advice(record)
+        )),
         State::InProgress => check_lock_format(record).map(|()| lock),
         State::Completed | State::Failed if record.lock().is_some() => {
             check_lock_format(record).map(|()| lock)

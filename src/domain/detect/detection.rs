@@ -399,13 +399,13 @@ impl PatternJudge<'_> {
         let mut unended = 0;
         for sample in among {
             let record = record(guess, &self.samples[*sample]);
-            let word = if record.author.is_foreign() {
+            // The beginning of a long value is not a damaged value, nor one of another program.
+            let word = if record.readings[guess.key_index].is_undecided() {
+                "undecided"
+            } else if record.author.is_foreign() {
                 "foreign"
             } else if is_part(guess, &self.samples[*sample]) {
                 "part"
-            // The beginning of a long value is not a damaged value.
-            } else if record.readings[guess.key_index] == Reading::Undecided {
-                "undecided"
             } else {
                 record.state.as_str()
             };

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::domain::detect::placing::{KeyspacePart, NamedSchemas, Placed, SchemaSet, place};
-use crate::domain::record::{KeyState, Reading, decode};
+use crate::domain::record::{KeyState, decode};
 use crate::domain::schema::{PrefixPlace, Schema, ValueFormat};
 
 /// How many samples are tried first. A schema that reads none of them is skipped.
@@ -97,7 +97,7 @@ fn schema_match(
     let step = among.len().div_ceil(PROBES).max(1);
     let may_match = among.iter().step_by(step).any(|sample| {
         let reading = decode::decode_value(&reader, key_index, &samples[*sample].content);
-        reading.conforms_or_absent() || reading == Reading::Undecided
+        reading.conforms_or_absent() || reading.is_undecided()
     });
     if !may_match {
         return None;
@@ -107,7 +107,7 @@ fn schema_match(
     let mut redis_keys = Vec::new();
     for sample in among {
         let reading = decode::decode_value(&reader, key_index, &samples[*sample].content);
-        if reading == Reading::Undecided {
+        if reading.is_undecided() {
             undecided.push(*sample);
         } else if reading.conforms_or_absent()
             && let Some(value) = reading.decoded()

@@ -22,6 +22,10 @@ impl Default for Thresholds {
     }
 }
 
+/// What to do about a value that deviates from the format of locks. No command removes it.
+pub(super) const DEVIATION_ADVICE: &str = "find out which program wrote it; if a release of the \
+    service did, describe its fields in schema.toml";
+
 /// Another schema that can, or can no longer, read the record's value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum OtherSchema {
@@ -42,6 +46,9 @@ impl DiagnosisInput<'_> {
     /// What to do about a lock whose worker is probably dead. Removing the lock executes the
     /// operation again, which is wrong if it took effect.
     pub(super) fn unlock_advice(&self) -> String {
+        if self.record.lock_deviation().is_some() {
+            return DEVIATION_ADVICE.to_owned();
+        }
         if let Err(why) = unlock::removable(self.record) {
             return format!("`force-unlock` does not remove this lock: {why}");
         }

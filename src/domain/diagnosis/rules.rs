@@ -25,13 +25,10 @@ const RULES: [DiagnosisRule; 10] = [
 ];
 
 /// The findings that call a value a lock, and advise to remove it. No command removes a value that
-/// is not a lock of the schema.
-const ABOUT_LOCKS: [FindingCode; 4] = [
-    FindingCode::NoExpiry,
-    FindingCode::ExcessTtl,
-    FindingCode::Overdue,
-    FindingCode::LeftoverLock,
-];
+/// is not a lock of the schema. `no-expiry` stays, because the value rejects requests all the same,
+/// and its advice says that no command removes it.
+const ABOUT_LOCKS: [FindingCode; 3] =
+    [FindingCode::ExcessTtl, FindingCode::Overdue, FindingCode::LeftoverLock];
 
 /// The findings of a record, in the order of the rules. `other_schema` is another schema that can,
 /// or can no longer, read its value.

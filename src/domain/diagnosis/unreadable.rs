@@ -1,7 +1,7 @@
 //! `unreadable`: a value that the schema cannot decode.
 
 use super::finding::{Finding, FindingCode, Severity};
-use super::input::DiagnosisInput;
+use super::input::{DEVIATION_ADVICE, DiagnosisInput};
 use crate::domain::change::unlock;
 use crate::domain::record::{Evidence, Record, TimeLeft};
 use crate::domain::step::Answer;
@@ -68,8 +68,7 @@ fn how_long(input: &DiagnosisInput<'_>, unread: Option<usize>) -> String {
 fn advice(record: &Record, unread: Option<usize>) -> &'static str {
     let schema = &record.schema;
     if record.lock_deviation().is_some() {
-        return "find out which program wrote it; if a release of the service did, describe its \
-            fields in schema.toml";
+        return DEVIATION_ADVICE;
     }
     if schema.members.is_some() {
         return "find out which program wrote it; idemctl does not change the members of a Redis \

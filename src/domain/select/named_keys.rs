@@ -1,7 +1,6 @@
 //! The keys that an operator named, and the records found for each.
 
 use crate::domain::record::{Record, RecordName};
-use crate::domain::schema::State;
 
 /// The most keys that are listed by name; further ones are only counted.
 const MAX_LISTED: usize = 20;
@@ -19,8 +18,8 @@ pub(crate) struct NamedKeys {
     pub(crate) listed_ambiguous: Vec<(Vec<u8>, Vec<RecordName>)>,
     /// Records of named keys that were left alone.
     pub(crate) left_alone: u64,
-    /// Records among these whose values the schema does not recognise.
-    pub(crate) unrecognised: u64,
+    /// Records among these that the command refuses, whatever its filters are.
+    pub(crate) refused: u64,
     /// The first of the records that were left alone, each with the reason.
     pub(crate) listed_left: Vec<(RecordName, String)>,
     /// The first lock that the filters left out.
@@ -52,24 +51,25 @@ impl NamedKeys {
         }
     }
 
-    /// Adds a record of a named key that the filters leave out, and why.
-    pub(crate) fn add_not_chosen(&mut self, record: &Record, why: String) {
-        if record.state == State::InProgress && self.first_lock.is_none() {
+    /// Adds a record of a named key that the filters leave out, and why. `is_unlockable` is true if
+    /// `force-unlock` removes its lock.
+    pub(crate) fn add_not_chosen(&mut self, record: &Record, why: String, is_unlockable: bool) {
+        if is_unlockable && self.first_lock.is_none() {
             self.first_lock = Some(RecordName::of(record));
         }
         self.add_left(record, why);
     }
 
-    /// Adds a record of a named key whose value the schema does not recognise, and why.
-    pub(crate) fn add_unrecognised(&mut self, record: &Record, why: String) {
-        self.unrecognised += 1;
+    /// Adds a record of a named key that the command refuses, and why.
+    pub(crate) fn add_refused(&mut self, record: &Record, why: String) {
+        self.refused += 1;
         self.add_left(record, why);
     }
 
     /// True if the command left some of the named keys alone. With `is_filtered`, the operator
     /// chose among the keys, so that records which the filters left out do not count.
     pub(crate) fn has_left_any(&self, is_filtered: bool) -> bool {
-        let left = if is_filtered { self.unrecognised } else { self.left_alone };
+        let left = if is_filtered { self.refused } else { self.left_alone };
         self.absent + self.ambiguous + left > 0
     }
 }

@@ -137,3 +137,35 @@ fn the_beginning_of_a_long_value_is_not_called_unreadable() {
         "16 completed, 4 of unknown state, because only the beginning of a long value is read",
     );
 }
+
+/// A hash with a field that is JSON, as a module for NestJS keeps it.
+const NESTED: &str = r#"format = 2
+name = "nested"
+keys = { record = "nested:{key}" }
+ttl = { lock = "1h", result = "1h" }
+[[value]]
+name = "done"
+type = "hash"
+decode_at = { "/payload" = ["json"] }
+where = { "/payload/status" = "COMPLETED" }
+required = ["/token"]
+optional = ["/payload/body"]
+state = "completed"
+fields = { body = "/payload/body" }
+"#;
+
+/// Rule: a field of which only the beginning was read is not a value of another program. Revert:
+/// with only `Undecided` instead of `depends_on_rest`, the long record is "foreign".
+#[test]
+fn a_hash_whose_long_field_is_cut_is_not_unrecognised() {
+    let server = Server::start();
+    server.describe("nested", &[("schema.toml", NESTED)]);
+    for (key, length) in [("nested:short", 10), ("nested:long", 40_000)] {
+        let body = "x".repeat(length);
+        let payload = format!(r#"{{"status":"COMPLETED","body":"{body}"}}"#);
+        let payload = payload.as_bytes();
+        server.send::<()>(&[b"HSET", key.as_bytes(), b"token", b"t", b"payload", payload]);
+    }
+    let found = detected(&server, &[]);
+    assert_eq!(found["groups"][0]["states"], json!({ "completed": 1, "undecided": 1 }));
+}

@@ -191,3 +191,48 @@ fn a_record_that_cannot_be_read_is_named_and_the_others_go_back() {
     server.idemctl(&["undo", "--yes"]).exits(3).says("Reverted 1 of 2");
     assert!(pttl(&server, "idempotency:a") < 60_000);
 }
+
+/// A begin step that takes its lock in a Redis key outside the record.
+const OUTSIDE: &str = r#"format = 2
+name = "outside"
+keys = { result = "out:{key}" }
+ttl = { result = "24h" }
+[[value]]
+name = "done"
+opaque = true
+state = "completed"
+fields = { body = "" }
+[[begin.call]]
+command = ["SADD", "out-keys", "{key}"]
+replies = [
+  { integer = 1, means = "acquired", when = { result = "absent" } },
+  { integer = 0, means = "conflict" },
+]
+"#;
+
+/// Rule: a Redis key that existed neither before nor after is no part of an undo, which still says
+/// that the step may have changed others.
+#[test]
+fn a_redis_key_that_never_existed_is_not_reverted() {
+    let server = Server::start();
+    server.describe("outside", &[("schema.toml", OUTSIDE)]);
+    server.idemctl(&["begin", "a", "--schema", "outside", "--yes"]);
+    let undo = server.idemctl(&["undo", "--yes"]).exits(0);
+    undo.says("0 of 0 Redis keys").says("out-keys, which begin may also have changed");
+    assert_eq!(server.keys(), ["out-keys"]);
+}
+
+/// Rule: the table of an undo has the states that the records have afterwards, also if no backup
+/// contains them.
+#[test]
+fn the_state_is_the_one_after_the_undo() {
+    let server = Server::holding(&[("idempotency:a", PENDING, 50_000)]);
+    let complete =
+        ["complete", "a", "--schema", "go-middleware", "--status", "201", "--body", "1", "--yes"];
+    server.idemctl(&complete).exits(0);
+    let undo = server.idemctl(&["undo", "--dry-run"]).exits(0);
+    undo.shows("STATE AFTER").shows("in-progress  go-middleware");
+    server.idemctl(&["begin", "b", "--schema", "express", "--yes"]).exits(0);
+    let undo = server.idemctl(&["undo", "--dry-run"]).exits(0);
+    undo.shows("would-remove   -        absent       express");
+}

@@ -1,0 +1,52 @@
+//! The hint of a step that cannot be executed: which command removes the record instead.
+
+use crate::domain::change::removal::{self, Removal};
+use crate::domain::change::unlock;
+use crate::domain::record::Record;
+use crate::domain::schema::State;
+use crate::render::escape;
+use crate::render::invocation::argument_of;
+
+/// The command that removes the record, or why none does.
+pub fn removal_hint(record: &Record) -> String {
+    let argument = argument_of(record);
+    let key_index = match removal::of(record) {
+        Ok(Removal::Unlock(key_index)) => key_index,
+        Ok(Removal::Purge(State::Completed)) => {
+            return format!("to remove a result, use `idemctl purge {argument}`");
+        }
+        Ok(Removal::Purge(state)) => {
+            let what = match state {
+                State::Failed => "a failure",
+                _ => "all Redis keys of the record",
+            };
+            let state = state.as_str();
+            return format!("to remove {what}, use `idemctl purge {argument} --state {state}`");
+        }
+        Err(why) if record.state.is_result() => {
+            return format!(
+                "find out which program wrote it; `purge` does not remove it, because {why}"
+            );
+        }
+        Err(why) => return format!("`force-unlock` does not remove it either: {why}"),
+    };
+    if record.readings[key_index].mismatch().is_some() {
+        // Any Redis key may be a record of a schema without a prefix.
+        let first = if record.schema.has_fixed_prefix() {
+            ""
+        } else {
+            "find out which program wrote it, because the schema has no prefix; "
+        };
+        return format!(
+            "{first}to remove an unreadable value, use `idemctl force-unlock {argument}`"
+        );
+    }
+    match unlock::unreadable_beside(record, key_index) {
+        Some(other) => format!(
+            "`idemctl force-unlock {argument}` removes only the lock; the value at {}, which \
+            cannot be read, remains",
+            escape::text(&record.seen.keys[other].redis_key)
+        ),
+        None => format!("to remove a lock, use `idemctl force-unlock {argument}`"),
+    }
+}

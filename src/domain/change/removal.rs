@@ -1,0 +1,40 @@
+//! Which command removes a record. Every hint asks here, so that none names a command that refuses.
+
+use super::{purgeable, unlock};
+use crate::domain::record::Record;
+use crate::domain::schema::State;
+
+/// A command that removes a record, or only its lock.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Removal {
+    /// `force-unlock` removes the Redis key with this index.
+    Unlock(usize),
+    /// `purge` removes all of its Redis keys. It needs `--state` of this state, unless that is
+    /// completed.
+    Purge(State),
+}
+
+/// The command that removes the lock of a record, or else the whole record.
+///
+/// # Errors
+/// Why neither `force-unlock` nor `purge` removes it.
+pub(crate) fn of(record: &Record) -> Result<Removal, String> {
+    let removable = unlock::removable(record);
+    let freed = removable.and_then(|index| unlock::check_freed(record, index).map(|()| index));
+    let why = match freed {
+        Ok(key_index) => return Ok(Removal::Unlock(key_index)),
+        Err(why) => why,
+    };
+    match record.state {
+        // An expired record needs no removal, and `purge` needs more options for a value that
+        // cannot be read.
+        State::Absent | State::Unreadable => Err(why),
+        State::InProgress => match purgeable::check(record) {
+            Ok(()) => Ok(Removal::Purge(record.state)),
+            Err(_) => Err(why),
+        },
+        State::Completed | State::Failed | State::Released => {
+            purgeable::check(record).map(|()| Removal::Purge(record.state))
+        }
+    }
+}
