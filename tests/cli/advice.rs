@@ -80,17 +80,17 @@ const DONE: &str = r#"{"status":"COMPLETED","statusCode":200,"headers":{},"body"
 fn release_hints_at_the_command_that_removes_the_record() {
     let server = Server::holding(&[
         ("idem:r", format!("{DONE}}}"), 60_000),
-        ("idem:x", format!("{DONE},\"x\":1}}"), 60_000),
+        ("idem:result:x", r#"{"statusCode":201,"body":"x","y":1}"#.to_owned(), 60_000),
         ("idem:bad", "{odd".to_owned(), 60_000),
     ]);
-    let run = |key: &str| server.idemctl(&["release", key, "--schema", "express"]).exits(2);
-    run("r").says("to remove a result, use `idemctl").says("purge express/r`");
-    let refused = "`purge` does not remove it, because it does not match schema express";
-    run("x").says(refused);
-    let bad = run("bad");
+    let run = |key: &str| server.idemctl(&["release", key]).exits(2);
+    run("express/r").says("to remove a result, use `idemctl").says("purge express/r`");
+    let refused = "`purge` does not remove it, because it does not match schema event-driven";
+    run("event-driven/x").says(refused);
+    let bad = run("express/bad");
     bad.says("to remove an unreadable value, use `idemctl").says("force-unlock express/bad`");
     let dry = |words: &[&str]| server.idemctl(words);
     dry(&["purge", "express/r", "--dry-run"]).exits(0);
-    dry(&["purge", "express/x", "--dry-run"]).exits(3);
+    dry(&["purge", "event-driven/x", "--dry-run"]).exits(3);
     dry(&["force-unlock", "express/bad", "--dry-run"]).exits(0);
 }

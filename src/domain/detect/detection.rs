@@ -11,9 +11,7 @@ use super::placing::{NamedSchemas, SchemaSet};
 use super::schema_match::{SampleSet, SchemaMatch, match_schemas, share};
 use super::token::ANY;
 use crate::domain::diagnosis::{Finding, Thresholds, findings};
-use crate::domain::record::{
-    Content, Deadline, KeyState, Observation, Reading, Record, TimeLeft, locate,
-};
+use crate::domain::record::{Content, Deadline, KeyState, Observation, Record, TimeLeft, locate};
 use crate::domain::schema::{Schema, State, TtlOf};
 
 /// The share of a group that one schema must read before the whole group is attributed to it.
