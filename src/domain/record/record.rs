@@ -73,7 +73,7 @@ impl Record {
     #[must_use]
     pub(crate) fn without_guess(mut self) -> Self {
         let is_known = self.next_request.answer != Answer::Unknown;
-        if is_known && next_request::is_undecided(&self.schema, &self.readings, &self.seen) {
+        if is_known && next_request::depends_on_rest(&self.schema, &self.readings, &self.seen) {
             self.next_request = NextRequest::unknown(Some(UnknownAnswer::Unread));
         }
         self
@@ -86,7 +86,7 @@ impl Record {
         let mut sizes = self.seen.keys.iter().filter_map(|key| key.content.size());
         if is_known
             && sizes.any(|size| size > MAX_SCANNED as u64)
-            && next_request::is_undecided(&self.schema, &self.readings, &self.seen)
+            && next_request::depends_on_rest(&self.schema, &self.readings, &self.seen)
         {
             self.next_request = NextRequest::unknown(Some(UnknownAnswer::Unread));
         }

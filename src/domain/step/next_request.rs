@@ -226,7 +226,7 @@ pub(crate) fn why_field_is_lacking<'a>(
 
 /// True if begin looks at a value of which only part was read, so that the rest may change the
 /// answer.
-pub(crate) fn is_undecided(schema: &Schema, readings: &[Reading], seen: &Observation) -> bool {
+pub(crate) fn depends_on_rest(schema: &Schema, readings: &[Reading], seen: &Observation) -> bool {
     let Some(begin) = &schema.begin else { return false };
     for (key_index, key) in seen.keys.iter().enumerate() {
         let is_any_text = match readings[key_index].decoded() {
