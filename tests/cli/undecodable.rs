@@ -37,6 +37,109 @@ fn predicted(server: &Server, store: &[&[u8]]) -> (String, String) {
     (next["answer"].as_str().unwrap().to_owned(), why.to_owned())
 }
 
+/// Rule: a replay is predicted only of a response that the service can decode, and of JSON that is
+/// some by the standard. Revert: without `json_prefix::is_standard` in `parse` or in `body`, what
+/// cjson alone reads is a replay.
+#[test]
+fn json_that_only_redis_reads_is_not_a_replay() {
+    let value = "where = { \"/st\" = \"done\" }\nrequired = [\"/status\", \"/body\"]\nnull = [\"/body\"]\n\
+        fields = { status = \"/status\", body = \"/body\" }\n";
+    let write = "result_value = '{\"st\":\"done\",\"status\":{status},\"body\":{body_json}}'";
+    let server = Server::start();
+    let text = format!("{value}body_encoding = \"json\"\n");
+    server.describe("lib", &[("schema.toml", &schema(&text, write))]);
+    for (body, answer) in [
+        ("1e400", "replay"),
+        ("{\"a\":[\"\u{e9}\"]}", "replay"),
+        ("NaN", "unknown"),
+        ("[-Infinity]", "unknown"),
+        ("0x10", "unknown"),
+        ("01", "unknown"),
+        ("\"a\tb\"", "unknown"),
+    ] {
+        let stored = format!("{{\"st\":\"done\",\"status\":201,\"body\":{body}}}");
+        let (next, because) = predicted(&server, &[b"SET", b"lib:k", stored.as_bytes()]);
+        assert_eq!(next, answer, "{stored}: {because}");
+        assert!(answer == "replay" || because.contains("not JSON by the standard"), "{because}");
+    }
+    // Many decoders replace bytes that are not UTF-8.
+    let bytes = b"{\"st\":\"done\",\"status\":201,\"body\":\"\xe9\"}";
+    assert_eq!(predicted(&server, &[b"SET", b"lib:k", bytes]).0, "replay");
+
+    let text = format!("{value}body_is = \"json\"\n");
+    let write = write.replace("body_json", "body_text");
+    server.describe("lib", &[("schema.toml", &schema(&text, &write))]);
+    for (body, answer) in [("{}", "replay"), ("\\\"x\\\"", "replay"), ("[NaN]", "unknown")] {
+        let stored = format!("{{\"st\":\"done\",\"status\":201,\"body\":\"{body}\"}}");
+        let (next, because) = predicted(&server, &[b"SET", b"lib:k", stored.as_bytes()]);
+        assert_eq!(next, answer, "{stored}: {because}");
+    }
+
+    let inside = "where = { \"/st\" = \"done\" }\nrequired = [\"/data/body\"]\n\
+        decode_at = { \"/data\" = [\"json\"] }\nfields = { body = \"/data/body\" }\n";
+    server.describe("lib", &[("schema.toml", &IN_A_HASH.replace("VALUE", inside))]);
+    for (data, answer) in [("{\"body\":1}", "replay"), ("{\"body\":NaN}", "unknown")] {
+        let store: [&[u8]; 6] = [b"HSET", b"lib:k", b"st", b"done", b"data", data.as_bytes()];
+        let (next, because) = predicted(&server, &store);
+        assert_eq!(next, answer, "{data}: {because}");
+    }
+}
+
+/// Rule: a replay is predicted only of headers of the type that the service writes. Revert: without
+/// `unclear::headers`, each of these is a replay.
+#[test]
+fn headers_of_another_type_are_not_a_replay() {
+    let value = "required = [\"/status\", \"/headers\"]\n\
+        fields = { status = \"/status\", headers = \"/headers\" }\n";
+    for (headers, headers_as, cases) in [
+        (
+            "header_lists",
+            "list",
+            &[
+                (r#"{"A":["b","c"]}"#, "replay"),
+                ("{}", "replay"),
+                (r#"{"A":5}"#, "unknown"),
+                (r#"{"A":"b"}"#, "unknown"),
+                (r#"{"A":[5]}"#, "unknown"),
+                ("[]", "unknown"),
+            ][..],
+        ),
+        (
+            "headers",
+            "list",
+            &[
+                (r#"{"a":"b","c":["d","e"],"content-length":12}"#, "replay"),
+                (r#"{"a":true}"#, "unknown"),
+                (r#"{"a":{"b":"c"}}"#, "unknown"),
+                (r#"{"a":[["b"]]}"#, "unknown"),
+                (r#"[["a","b"]]"#, "unknown"),
+            ],
+        ),
+        (
+            "headers",
+            "one",
+            &[
+                (r#"{"a":"b"}"#, "replay"),
+                (r#"{"a":["b","c"]}"#, "unknown"),
+                (r#"{"a":5}"#, "unknown"),
+            ],
+        ),
+    ] {
+        let write = format!(
+            "result_value = '{{\"status\":{{status}},\"headers\":{{{headers}}}}}'\n\
+            headers_as = \"{headers_as}\""
+        );
+        let server = Server::start();
+        server.describe("lib", &[("schema.toml", &schema(value, &write))]);
+        for (stored, answer) in cases {
+            let stored = format!("{{\"status\":201,\"headers\":{stored}}}");
+            let (next, because) = predicted(&server, &[b"SET", b"lib:k", stored.as_bytes()]);
+            assert_eq!(next, *answer, "{headers} as {headers_as}, {stored}: {because}");
+            assert!(*answer == "replay" || because.contains("`/headers`"), "{because}");
+        }
+    }
+}
+
 /// Rule: a replay is predicted only of a response that the service can decode. Revert: without
 /// `unclear::response_field`, each of these is a replay.
 #[test]
@@ -61,6 +164,8 @@ fn a_response_that_cannot_be_decoded_is_not_a_replay() {
                 (r#"{"status":"201","headers":{},"body":"x"}"#, "unknown", "`/status` is a text"),
                 (r#"{"status":"abc","headers":{},"body":"x"}"#, "unknown", "`/status`"),
                 (r#"{"status":{},"headers":{},"body":"x"}"#, "unknown", "`/status`"),
+                (r#"{"status":0,"headers":{},"body":"x"}"#, "unknown", "not a status of HTTP"),
+                (r#"{"status":600,"headers":{},"body":"x"}"#, "unknown", "not a status of HTTP"),
                 (r#"{"status":201,"headers":"x","body":"x"}"#, "unknown", "`/headers`"),
                 (r#"{"status":201,"headers":{},"body":{"a":1}}"#, "replay", ""),
             ][..],
@@ -92,6 +197,36 @@ fn a_response_that_cannot_be_decoded_is_not_a_replay() {
             assert_eq!(next, *answer, "{stored}: {because}");
             assert!(because.contains(why), "{stored}: {because}");
         }
+    }
+}
+
+/// Rule: the same of a fingerprint, times and an expiry of another type than the service writes.
+/// Revert: without the checks of these in `unclear::response_field`, each of these is a replay.
+#[test]
+fn a_field_of_another_type_is_not_a_replay() {
+    let value = "required = [\"/status\", \"/fp\", \"/at\", \"/until\"]\ntimestamp = \"rfc3339\"\n\
+        fields = { status = \"/status\", fingerprint = \"/fp\", completed_at = \"/at\" }\n\
+        expires_at = { field = \"/until\", unit = \"s\" }\n";
+    let write = "result_value = '{\"status\":{status},\"fp\":\"{fingerprint}\",\
+        \"at\":\"{now_rfc3339}\",\"until\":{result_expires_s}}'";
+    let begin = "\n[[begin.call]]\ncommand = [\"GET\", \"{record}\"]\nreplies = [\
+        { nil = true, means = \"acquired\", when = { record = \"absent\" } },\
+        { value = \"running\", means = \"conflict\" }, { value = \"done\", means = \"replay\" }]\n";
+    let text = schema(value, write);
+    let text = text.replace("protocol = \"set-nx-get\"\nclient = { conflict = \"409\" }\n", "");
+    let server = Server::start();
+    server.describe("lib", &[("schema.toml", &(text + begin))]);
+    for (fields, answer, why) in [
+        (r#""fp":"f","at":"2026-11-27T20:00:00Z","until":4000000000"#, "replay", ""),
+        (r#""fp":5,"at":"2026-11-27T20:00:00Z","until":4000000000"#, "unknown", "`/fp`"),
+        (r#""fp":"f","at":"x","until":4000000000"#, "unknown", "`/at` is not a time"),
+        (r#""fp":"f","at":5,"until":4000000000"#, "unknown", "`/at` is not a time"),
+        (r#""fp":"f","at":"2026-11-27T20:00:00Z","until":"4000000000""#, "unknown", "`/until`"),
+    ] {
+        let stored = format!("{{\"status\":201,{fields}}}");
+        let (next, because) = predicted(&server, &[b"SET", b"lib:k", stored.as_bytes()]);
+        assert_eq!(next, answer, "{stored}: {because}");
+        assert!(because.contains(why), "{stored}: {because}");
     }
 }
 

@@ -60,6 +60,14 @@ pub(in crate::domain) fn parse_with_care(
     }
 }
 
+/// True if decoders that follow the standard accept a whole document, unlike cjson without its own
+/// numbers and bare control characters. Bytes that are not UTF-8 are left out of account, because
+/// many decoders replace them.
+pub(in crate::domain) fn is_standard(bytes: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(bytes);
+    serde_json::from_str::<serde::de::IgnoredAny>(&text).is_ok()
+}
+
 /// Rewrites everything that cjson accepts and JSON forbids, in a form that JSON allows.
 fn sound(json: &[u8]) -> String {
     let mut sound = String::with_capacity(json.len());

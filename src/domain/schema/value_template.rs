@@ -380,16 +380,36 @@ impl Template {
 
     /// True if it writes the status as a number, not as a text.
     pub(in crate::domain) fn writes_status_as_number(&self) -> bool {
-        for (index, part) in self.0.iter().enumerate() {
-            if *part != TemplatePart::Placeholder(Placeholder::Status) {
-                continue;
-            }
-            let before = index.checked_sub(1).and_then(|index| self.0.get(index));
-            let is_quoted =
-                matches!(before, Some(TemplatePart::Literal(text)) if text.ends_with(b"\""));
-            return !is_quoted;
+        self.quotes(|place| place == Placeholder::Status) == Some(false)
+    }
+
+    /// True if it writes an expiry as a number, not as a text.
+    pub(in crate::domain) fn writes_expiry_as_number(&self) -> bool {
+        self.quotes(|place| matches!(place, Placeholder::Expires(..))) == Some(false)
+    }
+
+    /// True if it writes the fingerprint as a text.
+    pub(in crate::domain) fn writes_fingerprint_as_text(&self) -> bool {
+        self.quotes(|place| place == Placeholder::Fingerprint) == Some(true)
+    }
+
+    /// Whether the first such placeholder follows a quote; `None` if there is none.
+    fn quotes(&self, is_asked: impl Fn(Placeholder) -> bool) -> Option<bool> {
+        let is_at = |part: &TemplatePart| match part {
+            TemplatePart::Placeholder(place) => is_asked(*place),
+            _ => false,
+        };
+        let index = self.0.iter().position(is_at)?;
+        let before = index.checked_sub(1).and_then(|index| self.0.get(index));
+        Some(matches!(before, Some(TemplatePart::Literal(text)) if text.ends_with(b"\"")))
+    }
+
+    /// True if it writes each header as a list of texts; `None` if it writes no headers.
+    pub(in crate::domain) fn writes_header_lists(&self) -> Option<bool> {
+        if self.has(&[Placeholder::HeaderLists]) {
+            return Some(true);
         }
-        false
+        if self.has(&[Placeholder::Headers]) { Some(false) } else { None }
     }
 
     /// A placeholder of a value that format 1 does not have.

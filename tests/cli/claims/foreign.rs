@@ -206,7 +206,7 @@ fn inspect_shows_and_foretells_what_is_nobodys() {
         (
             "go-chi",
             "k",
-            r#"{"status":1,"response":{"StatusCode":1,"Header":{},"Body":""},"x":1}"#,
+            r#"{"status":1,"response":{"StatusCode":200,"Header":{},"Body":""},"x":1}"#,
             "replay",
         ),
         ("event-driven", "idem:result:k", r#"{"statusCode":200,"other":1}"#, "replay"),

@@ -1,9 +1,13 @@
 //! Fields of a result that the service may fail to decode: then it may not replay the result.
 
-use super::fields::FieldSource;
+use std::ops::RangeInclusive;
+
+use super::fields::{FieldSource, millis};
 use super::stored::is_base64;
-use crate::domain::record::{Json, json_prefix};
-use crate::domain::schema::{BodyEncoding, BodyIs, Encoding, Schema, State, Template, ValueFormat};
+use crate::domain::record::{Json, json, json_prefix};
+use crate::domain::schema::{
+    BodyEncoding, BodyIs, Encoding, HeadersAs, Schema, State, Template, Timestamp, ValueFormat,
+};
 
 /// Why the service may fail to decode a field of the response in a whole result; `None` if nothing
 /// shows that.
@@ -22,11 +26,33 @@ pub(super) fn response_field(
     {
         return Some(format!("`{path}` {why}"));
     }
+    if let Some(path) = &fields.fingerprint
+        && let Some(found) = document.pointer(path)
+        && !(is_text(&found) || found == Json::Null)
+        && writes_fingerprint_as_text(schema, format)
+    {
+        return Some(format!("`{path}` is not a text, and the service writes one"));
+    }
+    for path in [&fields.created_at, &fields.completed_at].into_iter().flatten() {
+        if let Some(found) = document.pointer(path)
+            && !(found == Json::Null || is_time(&found, format.timestamp))
+        {
+            return Some(format!("`{path}` is not a time"));
+        }
+    }
+    if let Some(expires_at) = &format.expires_at
+        && let Some(Json::String(_)) = document.pointer(&expires_at.field)
+        && format.encoding() != Encoding::Hash
+        && template_of(schema, format).is_some_and(Template::writes_expiry_as_number)
+    {
+        let path = &expires_at.field;
+        return Some(format!("`{path}` is a text, and the service writes a number"));
+    }
     if let Some(path) = &fields.headers
         && let Some(found) = document.pointer(path)
-        && !matches!(found, Json::Null | Json::Object(_) | Json::Array(_) | Json::Raw(_))
+        && let Some(why) = headers(schema, format, &found)
     {
-        return Some(format!("`{path}` has no headers"));
+        return Some(format!("`{path}` {why}"));
     }
     let path = fields.body.as_ref()?;
     // A body that is decoded as a document was found to be one.
@@ -41,6 +67,9 @@ pub(super) fn response_field(
     let why = body(schema, format, &document.pointer(path)?)?;
     Some(format!("`{path}` {why}"))
 }
+
+/// The statuses of HTTP (RFC 9110, section 15).
+const HTTP_STATUSES: RangeInclusive<i64> = 100..=599;
 
 /// What is wrong with the status at a path.
 fn status(
@@ -64,13 +93,31 @@ fn status(
             Some("is a text, and the service writes a number")
         }
         Json::String(_) => None,
-        other => {
-            if other.as_i64().is_some() {
-                None
-            } else {
-                Some("is not a status")
-            }
-        }
+        other => match other.as_i64() {
+            // Many servers refuse to send any other.
+            Some(status) if !HTTP_STATUSES.contains(&status) => Some("is not a status of HTTP"),
+            Some(_) => None,
+            None => Some("is not a status"),
+        },
+    }
+}
+
+/// True if the service writes a text as the fingerprint, in the result or in the lock that the
+/// result keeps it of. Its value is not described if the lock needs other data.
+fn writes_fingerprint_as_text(schema: &Schema, format: &ValueFormat) -> bool {
+    let write = &schema.write;
+    if write.lock_needs.is_some() {
+        return false;
+    }
+    let mut templates = template_of(schema, format).into_iter().chain(&write.lock_value);
+    templates.any(Template::writes_fingerprint_as_text)
+}
+
+/// True for a time in this unit, as a number or a text.
+fn is_time(found: &Json<'_>, unit: Timestamp) -> bool {
+    match found {
+        Json::Number(text) | Json::String(text) => millis(text.as_bytes(), unit).is_some(),
+        _ => false,
     }
 }
 
@@ -78,9 +125,58 @@ fn is_field_of_hash(path: &str) -> bool {
     !path.trim_start_matches('/').contains('/')
 }
 
+/// What is wrong with the headers.
+fn headers(schema: &Schema, format: &ValueFormat, found: &Json<'_>) -> Option<&'static str> {
+    let found = found.opened();
+    if !matches!(found, Json::Null | Json::Object(_) | Json::Array(_)) {
+        return Some("has no headers");
+    }
+    let are_lists = template_of(schema, format)?.writes_header_lists()?;
+    let members = match &found {
+        Json::Object(members) => members,
+        // PHP has one type for both.
+        Json::Array(items) if items.is_empty() && format.encoding() == Encoding::Php => {
+            return None;
+        }
+        Json::Array(_) => return Some("is a list, and the service writes an object"),
+        _ => return None,
+    };
+    let is_single = schema.write.headers_as == HeadersAs::One;
+    for (_, value) in members {
+        match value.opened() {
+            // Symfony has `null` in such a list.
+            Json::Array(items) if are_lists => {
+                if !items.iter().all(|item| is_text(item) || *item == Json::Null) {
+                    return Some("has a header that is not a list of texts");
+                }
+            }
+            _ if are_lists => return Some("has a header that is not a list of texts"),
+            Json::Array(_) if is_single => return Some("has a header that is not one text"),
+            Json::Array(items) => {
+                if !items.iter().all(is_header_text) {
+                    return Some("has a header that is not a text or a list of texts");
+                }
+            }
+            Json::String(_) | Json::Bytes(_) => {}
+            // Node.js keeps the type of a number that the handler set.
+            Json::Number(_) if !is_single => {}
+            _ => return Some("has a header that is not a text"),
+        }
+    }
+    None
+}
+
+fn is_text(found: &Json<'_>) -> bool {
+    matches!(found, Json::String(_) | Json::Bytes(_))
+}
+
+fn is_header_text(found: &Json<'_>) -> bool {
+    is_text(found) || matches!(found, Json::Number(_))
+}
+
 /// What is wrong with a body.
 fn body(schema: &Schema, format: &ValueFormat, found: &Json<'_>) -> Option<&'static str> {
-    let is_text = matches!(found, Json::String(_) | Json::Bytes(_));
+    let is_text = is_text(found);
     // A missing body is judged by `null`, and any other value is a body in JSON.
     if *found == Json::Null || format.body_encoding == BodyEncoding::Json {
         return None;
@@ -101,7 +197,9 @@ fn body(schema: &Schema, format: &ValueFormat, found: &Json<'_>) -> Option<&'sta
         return Some("is not a text");
     }
     let is_no_body = bytes.is_empty() && schema.write.no_body.as_deref() == Some("");
-    if !is_no_body && json_prefix::parse(bytes, true).is_err() {
+    let is_json = json::plain(bytes, true).is_some()
+        || (json_prefix::parse_with_care(bytes, true).is_ok() && json_prefix::is_standard(bytes));
+    if !is_no_body && !is_json {
         return Some("is not JSON");
     }
     None

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use super::fields::FieldSource;
 use super::reading::Reading;
 use crate::domain::record::codec::{self, Plain, undo};
-use crate::domain::record::{Field, Hash, Json, json_prefix, packed};
+use crate::domain::record::{Field, Hash, Json, json, json_prefix, packed};
 use crate::domain::schema::{Decoder, Decoding, Encoding, ValueFormat};
 
 /// The output of a decoding's codecs, or why there is none.
@@ -45,8 +45,9 @@ enum DecodedView<'a> {
     },
 }
 
-/// A field that its `decode_at` cannot decode.
+/// A field that its `decode_at` cannot decode, or that other programs may fail to decode.
 struct BadField<'a> {
+    /// Empty for the whole value.
     path: &'a str,
     why: String,
     /// False for an empty text, and for a value that is not a text: some services store one if they
@@ -56,6 +57,9 @@ struct BadField<'a> {
 
 impl BadField<'_> {
     fn explained(&self) -> String {
+        if self.path.is_empty() {
+            return format!("it is {}", self.why);
+        }
         format!("`{}` cannot be read: {}", self.path, self.why)
     }
 
@@ -87,7 +91,7 @@ impl<'a> Views<'a> {
         let whole = hash.is_whole();
         let mut views = Vec::with_capacity(decoded.len());
         for (decoding, _) in decoded {
-            views.push((*decoding, with_fields(decoding, fields(hash), whole)));
+            views.push((*decoding, with_fields(decoding, fields(hash), whole, Vec::new())));
         }
         Self { views, hash: Some(hash) }
     }
@@ -226,7 +230,13 @@ fn view<'a>(
         return DecodedView::Text(bytes, *whole);
     }
     match parse(decoding.value.encoding, bytes, *whole) {
-        Ok(document) => with_fields(decoding, document, *whole),
+        Ok(Parsed { document, flaw }) => {
+            let mut bad_fields = Vec::new();
+            if let Some(why) = flaw {
+                bad_fields.push(BadField { path: "", why, is_damaged: false });
+            }
+            with_fields(decoding, document, *whole, bad_fields)
+        }
         Err(why) => {
             let begins_so = decoding.value.encoding.begins_so(bytes);
             DecodedView::Unreadable { why, begins_so }
@@ -235,20 +245,26 @@ fn view<'a>(
 }
 
 /// A document, after those of its fields that contain encoded values are decoded.
-fn with_fields<'a>(decoding: &'a Decoding, document: Json<'a>, whole: bool) -> DecodedView<'a> {
+fn with_fields<'a>(
+    decoding: &'a Decoding,
+    document: Json<'a>,
+    whole: bool,
+    mut bad_fields: Vec<BadField<'a>>,
+) -> DecodedView<'a> {
     if decoding.inside.is_empty() {
-        return DecodedView::Document(document, whole, Vec::new());
+        return DecodedView::Document(document, whole, bad_fields);
     }
     let mut document = document.into_owned();
-    let mut bad_fields = Vec::new();
     for (path, decoder) in &decoding.inside {
         let is_damaged = match document.pointer(path) {
             Some(Json::String(text)) => !text.is_empty(),
             Some(Json::Bytes(bytes)) => !bytes.is_empty(),
             _ => false,
         };
-        if let Err(why) = decode_field(&mut document, path, decoder, whole) {
-            bad_fields.push(BadField { path, why, is_damaged });
+        match decode_field(&mut document, path, decoder, whole) {
+            Ok(None) => {}
+            Ok(Some(flaw)) => bad_fields.push(BadField { path, why: flaw, is_damaged: false }),
+            Err(why) => bad_fields.push(BadField { path, why, is_damaged }),
         }
     }
     DecodedView::Document(document, whole, bad_fields)
@@ -274,9 +290,15 @@ fn member(field: &Field) -> Json<'_> {
     }
 }
 
+/// A document, and why other programs may fail to decode it.
+struct Parsed<'a> {
+    document: Json<'a>,
+    flaw: Option<String>,
+}
+
 /// Parses a document.
-fn parse(encoding: Encoding, bytes: &[u8], whole: bool) -> Result<Json<'_>, String> {
-    match encoding {
+fn parse(encoding: Encoding, bytes: &[u8], whole: bool) -> Result<Parsed<'_>, String> {
+    let document = match encoding {
         Encoding::Msgpack => {
             packed::msgpack(bytes, whole).map_err(|why| format!("not MessagePack: {why}"))
         }
@@ -286,35 +308,51 @@ fn parse(encoding: Encoding, bytes: &[u8], whole: bool) -> Result<Json<'_>, Stri
         Encoding::Newtonsoft => {
             packed::newtonsoft(bytes, whole).map_err(|why| format!("not JSON: {why}"))
         }
-        _ => json_prefix::parse(bytes, whole).map_err(|why| format!("not JSON: {why}")),
-    }
+        _ => {
+            if let Some(document) = json::plain(bytes, whole) {
+                return Ok(Parsed { document, flaw: None });
+            }
+            let document = json_prefix::parse_with_care(bytes, whole)
+                .map_err(|why| format!("not JSON: {why}"))?;
+            let is_standard = !whole || json_prefix::is_standard(bytes);
+            let flaw = if is_standard { None } else { Some(NOT_STANDARD.to_owned()) };
+            return Ok(Parsed { document, flaw });
+        }
+    }?;
+    Ok(Parsed { document, flaw: None })
 }
 
-/// Replaces a field by its decoded content.
+/// Why a service may fail on JSON that its scripts can read.
+const NOT_STANDARD: &str = "JSON that Redis scripts read, but not JSON by the standard";
+
+/// Replaces a field by its decoded content. Returns why other programs may fail to decode it.
 fn decode_field(
     document: &mut Json<'static>,
     path: &str,
     decoder: &Decoder,
     whole: bool,
-) -> Result<(), String> {
+) -> Result<Option<String>, String> {
     let bytes = match document.pointer(path) {
         Some(Json::String(text)) => text.into_owned().into_bytes(),
         Some(Json::Bytes(bytes)) => bytes.into_owned(),
         // There is nothing to decode. The format decides whether the field may be missing or null.
-        None | Some(Json::Null) => return Ok(()),
+        None | Some(Json::Null) => return Ok(None),
         Some(_) => return Err("it is not a text".to_owned()),
     };
     let plain = undo(&decoder.codecs, &bytes, whole)?;
     if plain.bytes.is_empty() && !plain.whole {
-        return Ok(());
+        return Ok(None);
     }
+    let mut flaw = None;
     let decoded = if decoder.encoding.has_fields() {
-        parse(decoder.encoding, &plain.bytes, plain.whole)?.into_owned()
+        let parsed = parse(decoder.encoding, &plain.bytes, plain.whole)?;
+        flaw = parsed.flaw;
+        parsed.document.into_owned()
     } else {
         text(&plain.bytes)
     };
     document.put(path, decoded);
-    Ok(())
+    Ok(flaw)
 }
 
 fn text(bytes: &[u8]) -> Json<'static> {
