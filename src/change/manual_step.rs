@@ -451,7 +451,12 @@ impl ManualStep<'_> {
                 the former record"
             ));
         }
-        let then = words::then(&outcome.now);
+        let is_completion = self.report.name == "complete";
+        let then = if is_completion {
+            words::then_of_result(&outcome.now)
+        } else {
+            words::then(&outcome.now)
+        };
         if self.is_verified || !self.took_effect(outcome) {
             session.ui.status(&format!("Read back: {then}."));
         } else {

@@ -9,7 +9,7 @@ use crate::change::{
     show_record, time_for,
 };
 use crate::domain::record::{Record, Response, age};
-use crate::domain::schema::{Meaning, State, TtlOf};
+use crate::domain::schema::{Meaning, ReplyPattern, State, Step, TtlOf};
 use crate::domain::step::StepInputs;
 use crate::domain::{duration, manual_step};
 use crate::exit::{CommandError, Exit};
@@ -93,6 +93,10 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     show_record(session, args.step.output, &record)?;
     if args.step.output == Output::Text {
         explain(session, &report, &fingerprint);
+        let names_argument = args.owner.is_some() || args.fingerprint.is_some();
+        if names_argument && report.predicted == Some(Meaning::Acquired) {
+            explain_refusal(session, step);
+        }
     }
     let keeps_hash = schema.locks_keep_fingerprint() || schema.fingerprint_part().is_some();
     let stores_hash = report.predicted == Some(Meaning::Acquired)
@@ -138,6 +142,26 @@ fn fingerprint(args: &Args, record: &Record) -> Result<String, CommandError> {
         Some(given) => Ok(given.clone()),
         // With the stored hash, the request is a retry and not a mismatch.
         None => Ok(record.fingerprint().unwrap_or_default().to_owned()),
+    }
+}
+
+/// Says which errors the step may reply whatever the record is, such as that an argument is
+/// malformed: the schema lists them without a condition.
+fn explain_refusal(session: &mut Session, step: &Step) {
+    let mut errors = Vec::new();
+    for reply in step.calls.iter().flat_map(|call| &call.replies) {
+        if let ReplyPattern::Error(code) = &reply.pattern
+            && code != "*"
+            && reply.when.is_empty()
+        {
+            errors.push(code.as_str());
+        }
+    }
+    if !errors.is_empty() {
+        session.ui.status(&format!(
+            "If the step refuses --owner or --fingerprint, it replies {} instead.",
+            errors.join(" or ")
+        ));
     }
 }
 

@@ -104,6 +104,23 @@ pub(crate) fn sample_body(schema: &Schema, made_up: &[u8]) -> Vec<u8> {
     }
 }
 
+/// A response with every part that the schema stores of a success, or of a failure.
+pub(crate) fn sample_response(schema: &Schema, is_failed: bool) -> Response {
+    let keeps = schema.write.keeps_of(is_failed);
+    let mut status = 201;
+    if let Some(stores) = &schema.service.stores
+        && !stores.contains(status)
+    {
+        status = stores.first();
+    }
+    Response {
+        status: if keeps.status { Some(status) } else { None },
+        headers: headers(schema),
+        body: if keeps.body { sample_body(schema, BODY) } else { Vec::new() },
+        whole: true,
+    }
+}
+
 /// Finds times that are constants in the file. A lock with a constant time would seem to date from
 /// that day.
 fn constant_times(inputs: &StepInputs<'_>) -> Vec<Mismatch> {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::domain::change::unlock::answer_without;
 use crate::domain::duration;
+use crate::domain::manual_step;
 use crate::domain::record::age::millis;
 use crate::domain::record::{Age, AgeSource, Evidence, Record, TimeLeft};
 use crate::domain::schema::{Clock, MemberType, PastExpiry, Schema, State, TtlOf};
@@ -181,6 +182,20 @@ pub fn then(record: &Record) -> String {
         Answer::Unknown => "gets a reply that is ",
     };
     format!("the next request {gets}{word}{rest}")
+}
+
+/// The same after a completion, and for whom it is if the service may compare payloads with a
+/// fingerprint that the result does not have.
+pub fn then_of_result(record: &Record) -> String {
+    let then = then(record);
+    let is_replay = record.next_request.answer == Answer::Replay;
+    if !is_replay || record.fingerprint().is_some() || !manual_step::may_lack_fingerprint(record) {
+        return then;
+    }
+    format!(
+        "{then}; this is for a request without a fingerprint, as the result has none, and others \
+        may be rejected"
+    )
 }
 
 /// A step's reply; for a long text only its size.

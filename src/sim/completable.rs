@@ -5,11 +5,9 @@ use std::sync::Arc;
 use super::rehearsal::{RehearsedAnswer, rehearse_on};
 use super::trial::{FINGERPRINT, KEY, LIVES_MS, OWNER, StrayReply};
 use crate::domain::manual_step;
-use crate::domain::record::{
-    Content, Deadline, KeyState, Observation, Record, Response, TimeLeft, decode,
-};
+use crate::domain::record::{Content, Deadline, KeyState, Observation, Record, TimeLeft, decode};
 use crate::domain::schema::{Schema, State};
-use crate::domain::self_check::{headers, sample_body};
+use crate::domain::self_check::sample_response;
 use crate::domain::step::StepInputs;
 use crate::sim::service::server_ms;
 use crate::store::{Connection, StoreError, pack};
@@ -54,7 +52,7 @@ async fn obstacle(
     connection: &mut Connection,
 ) -> Result<Option<String>, StoreError> {
     let Some(complete) = &schema.complete else { return Ok(None) };
-    let response = response(schema, error.is_some());
+    let response = sample_response(schema, error.is_some());
     let now_ms = server_ms(&connection.ask(&pack(["TIME"])).await?);
     let begun = StepInputs {
         fingerprint: FINGERPRINT,
@@ -104,23 +102,6 @@ async fn obstacle(
     let keeps = schema.write.keeps_of(error.is_some());
     Ok(manual_step::difference(&response, &delivered, keeps)
         .map(|difference| format!("clients would get another response: {difference}")))
-}
-
-/// A response with every part that the schema stores of a success, or of a failure.
-fn response(schema: &Schema, is_failed: bool) -> Response {
-    let keeps = schema.write.keeps_of(is_failed);
-    let mut status = 201;
-    if let Some(stores) = &schema.service.stores
-        && !stores.contains(status)
-    {
-        status = stores.first();
-    }
-    Response {
-        status: if keeps.status { Some(status) } else { None },
-        headers: headers(schema),
-        body: if keeps.body { sample_body(schema, br#"{"id":"order-1"}"#) } else { Vec::new() },
-        whole: true,
-    }
 }
 
 /// The record of a key whose lock is held.

@@ -287,3 +287,44 @@ fn no_is_no() {
     }
     assert_eq!(server.size(), 2);
 }
+
+/// Rule: a replay of a result without a fingerprint is promised only to requests without one, if
+/// the service may compare them. Revert: with `then` in place of `then_of_result`, to every request.
+#[test]
+fn complete_says_for_whom_the_result_without_a_fingerprint_is() {
+    let server = Server::start();
+    let key = "pay.charge#b0c5b121e7cb24f7ce362a75c65bdbe7";
+    let complete = ["complete", key, "--create", "--body", r#"{"a":1}"#, "--yes"];
+    let condition = "this is for a request without a fingerprint, as the result has none";
+    let run = server.idemctl(&[&complete[..], &["--schema", "powertools-python"]].concat());
+    let run = run.exits(0);
+    assert_eq!(run.all().matches(condition).count(), 2, "{}", run.all());
+    let complete = ["complete", "k", "--create", "--status", "200", "--body", "{}", "--yes"];
+    let run = server.idemctl(&[&complete[..], &["--schema", "express"]].concat()).exits(0);
+    assert!(!run.all().contains(condition), "{}", run.all());
+}
+
+/// Rule: a hint of complete names only options that work. Revert: without `can_be_replaced` and
+/// `rejects_empty_fingerprint`, the hints name what is then refused.
+#[test]
+fn hints_of_complete_name_no_option_that_is_then_refused() {
+    let server = Server::holding(&[("POST:/pay:k", "garbage", 60_000), ("idem:k", "x", 60_000)]);
+    let complete = |key, schema, more: &[&str]| {
+        let words = ["complete", key, "--schema", schema, "--status", "201", "--body", "{}"];
+        server.idemctl(&[&words[..], more].concat())
+    };
+    let kept = "--replace cannot store it either";
+    complete("POST:/pay:k", "hono-idempotency", &[]).exits(2).says(kept);
+    let replace = ["--replace", "--fingerprint", "F", "--dry-run"];
+    complete("POST:/pay:k", "hono-idempotency", &replace).exits(2);
+    let create = ["--create", "--fingerprint", "F", "--yes"];
+    server.send::<()>(&[b"DEL", b"POST:/pay:k"]);
+    complete("POST:/pay:k", "hono-idempotency", &create).exits(0);
+    complete("k", "express", &[]).exits(2).says("pass --replace to replace it");
+    complete("k", "express", &["--replace", "--yes"]).exits(0);
+
+    let run = complete("POST:/pay:n", "node-idempotency", &["--create"]).exits(2);
+    run.says("pass the fingerprint that the service computes");
+    assert!(!run.all().contains("--fingerprint ''"), "{}", run.all());
+    complete("POST:/pay:n", "node-idempotency", &["--create", "--fingerprint", ""]).exits(2);
+}

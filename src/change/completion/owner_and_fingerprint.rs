@@ -285,15 +285,24 @@ fn refused(record: &Record, why: &NotExecutable) -> CommandError {
                 Answer::Replay => "; retries get the result shown above",
                 _ => "",
             };
-            CommandError::usage(format!("{key}: {why}{then}"))
-                .hint("pass --replace to replace it with this response")
+            CommandError::usage(format!("{key}: {why}{then}")).hint(replace_hint(record))
         }
-        NotExecutable::Unreadable(_) => CommandError::usage(format!("{key}: {why}"))
-            .hint("pass --replace to replace it with this response"),
+        NotExecutable::Unreadable(_) => {
+            CommandError::usage(format!("{key}: {why}")).hint(replace_hint(record))
+        }
         NotExecutable::Undescribed(step) => change::undescribed(record, step),
         NotExecutable::WrongType(_) | NotExecutable::NoLock(_) | NotExecutable::NoSuchStep => {
             CommandError::usage(format!("{key}: {why}"))
         }
+    }
+}
+
+fn replace_hint(record: &Record) -> &'static str {
+    if manual_step::can_be_replaced(record) {
+        "pass --replace to replace it with this response"
+    } else {
+        "--replace cannot store it either, because the result keeps fields of a lock that this \
+        value does not have; remove the value, then store the response with --create"
     }
 }
 
@@ -356,6 +365,9 @@ fn fingerprint(
     if stored.is_none() && keeps && !is_the_locks {
         let hint = match &schema.write.fingerprint_is {
             Some(what) => format!("--fingerprint is {what}"),
+            None if manual_step::rejects_empty_fingerprint(record) => {
+                "pass the fingerprint that the service computes from the request".to_owned()
+            }
             None => "pass the fingerprint that the service computes from the request, or \
                 --fingerprint '' if it stores an empty one for such a request"
                 .to_owned(),

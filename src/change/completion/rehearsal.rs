@@ -78,7 +78,7 @@ impl RehearsalOutcome {
 
     /// Prints what the next request gets after the completion, and whether that was tested.
     pub(crate) fn print(&self, session: &mut Session, predicted_record: &Record) {
-        let then = words::then(predicted_record);
+        let then = words::then_of_result(predicted_record);
         match self {
             Self::NotNeeded => session.ui.status(&format!("Then {then}.")),
             Self::Ran(_) if self.verifies(predicted_record) => {

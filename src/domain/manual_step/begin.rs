@@ -56,6 +56,11 @@ pub(super) fn lacks_fingerprint(record: &Record, fingerprint: &str) -> bool {
     }
 }
 
+/// True if a request with a fingerprint may be rejected, because the stored value has none.
+pub(crate) fn may_lack_fingerprint(record: &Record) -> bool {
+    lacks_fingerprint(record, "any")
+}
+
 /// Why the step must not be sent: the record holds a value of which nothing is predicted, and a
 /// command of the step may overwrite it. A script, or SET with NX, decides that by itself.
 pub(crate) fn why_overwrites(record: &Record, fingerprint: &str) -> Option<String> {

@@ -119,7 +119,10 @@ fn is_same_body(given: &[u8], delivered: &[u8], as_json: bool, has_integers: boo
 fn is_same_json(one: &Json<'_>, other: &Json<'_>, has_integers: bool) -> bool {
     match (&one.opened(), &other.opened()) {
         (Json::Number(one), Json::Number(other)) => {
-            let is_lost = has_integers && is_integer(one) && !is_integer(other);
+            // Nor has an integer the sign of a negative zero.
+            let is_lost = has_integers
+                && ((is_integer(one) && !is_integer(other))
+                    || (is_negative_zero(one) && !is_negative_zero(other)));
             !is_lost && Decimal::of(one) == Decimal::of(other)
         }
         (Json::Array(ones), Json::Array(others)) => {
@@ -151,6 +154,11 @@ fn is_same_json(one: &Json<'_>, other: &Json<'_>, has_integers: bool) -> bool {
 
 fn is_integer(number: &str) -> bool {
     !number.contains(['.', 'e', 'E'])
+}
+
+/// True for a zero such as `-0.0`, which is no integer.
+fn is_negative_zero(number: &str) -> bool {
+    number.starts_with('-') && !is_integer(number) && Decimal::of(number).digits.is_empty()
 }
 
 /// A JSON number: its significant digits, and the power of ten of the last one. `1.50`, `15e-1` and
@@ -364,6 +372,15 @@ mod tests {
         let integer = response(&[], "{\"n\":100000000000000}");
         assert!(difference(&integer, &with_integers, KEEPS_ALL).is_some());
         assert_eq!(difference(&float, &with_integers, KEEPS_ALL), None);
+        // It also writes a negative zero as an integer, which Python reads without the sign.
+        for (given, found, is_same) in
+            [("-0.0", "-0", false), ("-0.0", "-0.0", true), ("-0", "0", true), ("0.0", "0", true)]
+        {
+            let zero = response(&[], found);
+            let found = Delivered { has_integers: true, ..delivered(&zero) };
+            let difference = difference(&response(&[], given), &found, KEEPS_ALL);
+            assert_eq!(difference.is_none(), is_same, "{given}");
+        }
         // A text is compared byte for byte.
         let text = |body| response(&[("Content-Type", "text/plain")], body);
         assert!(of(&text("1.0"), &text("1")).is_some());

@@ -10,13 +10,16 @@ mod predict;
 mod release;
 mod response_input;
 
-pub(crate) use self::begin::{may_take_lock, why_overwrites, why_unpredicted};
+pub(crate) use self::begin::{
+    may_lack_fingerprint, may_take_lock, why_overwrites, why_unpredicted,
+};
 pub(crate) use self::complete::{
     Completion, NotExecutable, Overrides, check_begun_lock, completion_of, lock_for_step,
 };
 pub(crate) use self::delivery::{Delivered, delivered, difference};
 pub(crate) use self::loss::{
-    dropped_fields, lost_fields, no_result, other_outcome, unread_result, unwritten_result,
+    can_be_replaced, dropped_fields, lost_fields, no_result, other_outcome,
+    rejects_empty_fingerprint, unread_result, unwritten_result,
 };
 pub(crate) use self::lost_reply::{was_acquired, was_released, was_stored};
 pub(crate) use self::predict::{

@@ -83,7 +83,7 @@ impl UnknownAnswer {
             }
             Self::RepliedOtherwise => {
                 "the begin step has just replied otherwise than the schema predicts for this \
-                record, so something outside the record decides"
+                record, so something outside the record decides, or the step refused its arguments"
             }
             Self::MayHoldLockOutside => {
                 "the begin step has just acquired the lock, and may have taken it in a Redis key \
