@@ -230,6 +230,19 @@ fn a_field_of_another_type_is_not_a_replay() {
     }
 }
 
+/// Rule: idempotency-kit reads a record without a status as completed. Revert: without
+/// `/fingerprint` in `completed-old`, the next request executes.
+#[test]
+fn a_result_of_idempotency_kit_without_a_status_is_a_replay() {
+    let server = Server::start();
+    let result = r#"{"operation":"op","idempotency_key":"k","result":1,"created_at":"2026-11-27T20:00:00Z","expires_at":"2100-01-01T00:00:00Z""#;
+    for end in ["}", r#","fingerprint":null}"#, r#","fingerprint":"f"}"#] {
+        server.set("idempotency:op:k", format!("{result}{end}"), 60_000);
+        let inspect = ["inspect", "op:k", "--schema", "idempotency-kit"];
+        server.idemctl(&inspect).exits(0).shows("completed").shows("Next request  replay");
+    }
+}
+
 const IN_A_HASH: &str = r#"
 format = 2
 name = "lib"
