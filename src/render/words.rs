@@ -365,7 +365,7 @@ pub fn late_worker(schema: &Schema) -> &'static str {
             "the worker can store its result while the key is free, but not over the next \
             request's lock"
         }
-        (true, true) => "the worker overwrites whatever is stored by then with its own result",
+        (true, true) => "the worker may overwrite what is stored by then with its own result",
     }
 }
 

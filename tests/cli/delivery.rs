@@ -58,7 +58,7 @@ fn a_reply_without_a_condition_is_tried_on_the_temporary_redis() {
     assert!(!run.all().contains("reject"), "{}", run.all());
     server.set("anew:k2", r#"{"s":"P"}"#, 20_000);
     let unlock = server.idemctl(&["force-unlock", "k2", "--schema", "anew", "--yes"]).exits(0);
-    unlock.says("overwrites whatever is stored");
+    unlock.says("may overwrite what is stored");
 }
 
 /// Rule: a body that the library reads as JSON has to be JSON, and a JSON string keeps its quotes in both directions.

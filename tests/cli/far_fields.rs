@@ -286,6 +286,20 @@ fn a_long_value_whose_beginning_does_not_tell_its_format_is_not_called_unreadabl
     run(&["list"]).exits(0).says("1 record among 1 key").shows("completed");
 }
 
+/// Rule: a lock that never expires is reported, so it is read to its end: it may be a damaged one.
+/// Revert: without `is_endless_lock_in_part`, `list` calls it a lock, and `check` and `sweep` do not.
+#[test]
+fn a_lock_without_expiry_that_is_cut_off_is_unreadable_everywhere() {
+    let lock = format!(r#"{{"status":"IN_PROGRESS","fingerPrint":"{}"#, "f".repeat(80));
+    let server = Server::holding(&[("node-idempotency:POST:/pay:k", lock, FOREVER)]);
+    let run = |words: &[&str]| server.idemctl(&[words, &["--schema", "node-idempotency"]].concat());
+    let list = run(&["list", "-o", "json"]).exits(0).json();
+    assert_eq!(list["records"][0]["state"], "unreadable", "{list}");
+    run(&["list"]).exits(0).shows("unreadable");
+    run(&["list", "--finding", "no-expiry"]).exits(0).says("no such records");
+    run(&["sweep", "--orphaned", "--yes"]).exits(0).says("no orphaned locks");
+}
+
 /// A service that keeps its records in hashes, and what it knows of each as JSON in the field
 /// `data`.
 const KEPT: &str = r#"format = 2

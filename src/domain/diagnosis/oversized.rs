@@ -14,8 +14,7 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
         severity: Severity::Info,
         evidence: Evidence::Known,
         message: format!(
-            "the value has {size} bytes; every replay sends all of them, and Redis serves no other \
-            client meanwhile"
+            "the value has {size} bytes; while Redis sends it to a client, it serves no other"
         ),
         advice: "store large responses elsewhere, and only a pointer in Redis".to_owned(),
     })

@@ -10,7 +10,7 @@ use super::evidence::Evidence;
 use super::field_set::{FieldSet, MAX_SCANNED, ValueField};
 use super::observation::{Content, KeyState, Observation, TimeLeft};
 use super::response::Response;
-use crate::domain::diagnosis::Finding;
+use crate::domain::diagnosis::{Finding, FindingCode};
 use crate::domain::schema::{Encoding, ExpiresAt, Schema, State, TtlOf};
 use crate::domain::step::next_request::{self, predict_reply};
 use crate::domain::step::{Answer, NextRequest, UnknownAnswer};
@@ -118,6 +118,16 @@ impl Record {
     /// although a format of the schema is near to it; `None` if nothing shows that.
     pub(crate) fn lock_deviation(&self) -> Option<&str> {
         self.deviation_at(self.schema.lock_key_index())
+    }
+
+    /// True for a lock in a format of its schema but for a deviation, and without expiry. A newer
+    /// release of the service may have written it. It blocks its key, but no command removes it.
+    pub(crate) fn is_deviating_endless_lock(&self) -> bool {
+        let mut codes = self.findings.iter().map(|finding| finding.code);
+        matches!(self.author, Author::Unrecognised(_))
+            && self.state == State::InProgress
+            && self.lock_deviation().is_some()
+            && codes.any(|code| code == FindingCode::NoExpiry)
     }
 
     /// Why no step of the schema writes one of the values; `None` if nothing shows that.
@@ -438,6 +448,20 @@ impl Record {
     /// True if only the beginning of a value was read, and the rest decides what the record is.
     pub(crate) fn is_undecided(&self) -> bool {
         self.readings.iter().any(Reading::is_undecided)
+    }
+
+    /// True for a lock that never expires by itself, and of which only the beginning was read. Such
+    /// a lock is reported, so the rest has to show that it is no damaged value. The bytes of a text
+    /// cannot be damaged.
+    pub(crate) fn is_endless_lock_in_part(&self) -> bool {
+        if self.state != State::InProgress {
+            return false;
+        }
+        let mut keys = self.seen.keys.iter();
+        let is_in_part =
+            keys.any(|key| !key.content.is_whole() && key.time_left == TimeLeft::NoExpiry);
+        let mut formats = self.main_values().map(|value| &self.schema.values[value.format]);
+        is_in_part && formats.any(|format| format.encoding().has_fields())
     }
 
     /// True if a result is stored, according to distinctive formats of the schema alone.

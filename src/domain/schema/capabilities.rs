@@ -148,6 +148,10 @@ impl Schema {
     /// True if a lock without TTL stays until somebody removes it, because the service gives its
     /// locks a TTL, and no value holds an expiry of its own.
     pub(crate) fn locks_need_ttl(&self) -> bool {
+        // The next request gives such a lock a TTL.
+        if self.begin.as_ref().is_some_and(|begin| begin.gives_ttl) {
+            return false;
+        }
         let mut locks = self.values.iter().filter(|format| format.state == State::InProgress);
         self.ttl(TtlOf::Lock).is_some() && !locks.any(|format| format.expires_at.is_some())
     }

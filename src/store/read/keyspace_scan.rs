@@ -670,7 +670,8 @@ fn lacks(catalog: &Catalog, record: &Record, is_most_specific: bool, needed: Fie
         // Such a record counts only if its bytes identify it as a lock.
         return locate::may_be_distinctive_lock(record);
     }
-    record.is_undecided() || locate::may_be_lock_of_another(catalog, record) || record.lacks(needed)
+    let is_decided = !record.is_undecided() && !record.is_endless_lock_in_part();
+    !is_decided || locate::may_be_lock_of_another(catalog, record) || record.lacks(needed)
 }
 
 /// True if the candidate holds a record. One that is not the most specific holds a record only if

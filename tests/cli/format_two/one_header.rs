@@ -55,7 +55,7 @@ fn the_content_type_is_the_one_header() {
     complete(&["Content-Type: text/plain", "X-A: 1"])
         .exits(2)
         .says("--header would be lost: a result of typed keeps status, content type and body");
-    complete(&[]).exits(2).says("`/ct` is null, which it never is");
+    complete(&[]).exits(2).says("`/ct` is null, which the schema does not allow");
     complete(&["Content-Type: text/plain"])
         .exits(0)
         .says("Tested with the service's scripts on a temporary local Redis.");

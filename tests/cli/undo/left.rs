@@ -168,6 +168,19 @@ fn a_preview_shows_the_state_of_what_comes_back() {
         .says("warning: 1 lock without a result beside it never expires");
 }
 
+/// Rule: a lock to which the next request gives a TTL blocks nobody forever. Revert: without
+/// `gives_ttl` in `locks_need_ttl`.
+#[test]
+fn a_lock_that_the_next_request_gives_a_ttl_is_not_warned_of() {
+    let lock =
+        r#"{"state":"in-progress","owner":"w1","fingerprint":"f","created_at":1795819018444}"#;
+    let server = Server::holding(&[("idemkey:a", lock, FOREVER)]);
+    server.idemctl(&["force-unlock", "a", "--schema", "reference", "--yes"]).exits(0);
+    let run = server.idemctl(&["undo", "--yes"]).exits(0);
+    assert!(!run.all().contains("never expires"), "{}", run.all());
+    assert_eq!(pttl(&server, "idemkey:a"), -1);
+}
+
 /// Rule: a failure belongs to the record in which it happened: a record that cannot be read keeps no other from going back.
 #[test]
 fn a_record_that_cannot_be_read_is_named_and_the_others_go_back() {

@@ -140,7 +140,8 @@ fn deviation(
         if *value == Json::Null {
             if !member.may_be_null {
                 first.get_or_insert_with(|| {
-                    let why = format!("`{}/{name}` is null, which it never is", level.at);
+                    let why =
+                        format!("`{}/{name}` is null, which the schema does not allow", level.at);
                     Deviation { why, lacks_field: true }
                 });
             }

@@ -215,7 +215,7 @@ fn what_a_service_may_write_is_its_own() {
 fn what_no_service_writes_is_somebody_elses() {
     const EXTRA: &str = "is a field that it does not have";
     const MISSING: &str = "is missing";
-    const NULL: &str = "is null, which it never is";
+    const NULL: &str = "is null, which the schema does not allow";
     const NO_HEADER: &str = r#"{"status":1,"response":{"StatusCode":1,"Body":""}}"#;
     const NULL_CODE: &str = r#"{"status":"COMPLETED","code":null,"headers":{},"body":""}"#;
     const DEEP: &str = r#"{"status":1,"response":{"StatusCode":1,"Header":{},"Body":"","x":1}}"#;
