@@ -87,9 +87,7 @@ fn is_removed_by_none(server: &Server, key: &str, redis_key: &str, schema: &str)
     server.idemctl(&[&["release", key, "--owner", "o"], &named[..]].concat()).exits(2);
     let sweep =
         ["sweep", "--orphaned", "--grace", "0s", "--include", "excess-ttl", "--lock-ttl", "1s"];
-    // 3 if it is a lock but for a deviation.
-    let run = server.idemctl(&[&sweep, &named[..]].concat());
-    assert!(matches!(run.code, 0 | 3), "{}", run.all());
+    server.idemctl(&[&sweep, &named[..]].concat()).exits(0);
     let reconcile = ["reconcile", "--older-than", "0s", "--lock-ttl", "1s", "--ask", "/bin/false"];
     server.idemctl(&[&reconcile, &named[..]].concat());
     assert_eq!(server.send::<i64>(&[b"EXISTS", redis_key.as_bytes()]), 1, "{redis_key}");
@@ -257,31 +255,4 @@ fn a_lock_with_another_field_and_without_expiry_has_that_finding() {
     let page = server.idemctl(&["inspect", "k", "--schema", "js"]).exits(0);
     page.shows("error no-expiry: the lock never expires").shows("find out which program wrote it");
     assert!(!page.text().contains("force-unlock"), "{}", page.text());
-}
-
-/// Rule: a lock without expiry blocks its key, also if it has a field that the schema does not
-/// write: whoever looks for such locks finds it, and no change removes it. Revert: without
-/// `is_deviating_endless_lock` in `Coverage::keeps` or in `orphan::of`, `check` says OK.
-#[test]
-fn a_lock_with_another_field_and_without_expiry_is_reported_and_left() {
-    let short = r#"{"status":"IN_PROGRESS","fingerPrint":"ff","version":2}"#.to_owned();
-    let long =
-        format!(r#"{{"status":"IN_PROGRESS","fingerPrint":"{}","version":2}}"#, "f".repeat(300));
-    for lock in [short, long] {
-        let key = "node-idempotency:POST:/pay:k";
-        let server = Server::holding(&[(key, &lock, FOREVER)]);
-        let schema = ["--schema", "node-idempotency"];
-        let run = |words: &[&str]| server.idemctl(&[words, &schema].concat());
-        run(&["check"]).exits(2).shows("1 orphaned lock").shows("e.g. POST:/pay:k");
-        run(&["list", "--finding", "no-expiry"]).exits(0).shows("no-expiry");
-        run(&["list"]).exits(0).shows("no-expiry");
-        run(&["inspect", "POST:/pay:k"]).exits(0).shows("no-expiry");
-        for confirm in ["--dry-run", "--yes"] {
-            let sweep = run(&["sweep", "--orphaned", "--grace", "0s", confirm]).exits(3);
-            sweep.says("1 record is not changed, because its whole value matches no format");
-            let purge = run(&["purge", "--state", "in-progress", confirm]).exits(3);
-            assert!(purge.all().contains("matches no format"), "{}", purge.all());
-        }
-        assert_eq!(server.get(key).unwrap(), lock.as_bytes());
-    }
 }

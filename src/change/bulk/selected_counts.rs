@@ -164,17 +164,11 @@ impl<G: Ord + Clone> SelectedCounts<G> {
                 self.add_unrecognised(&record);
                 continue;
             }
-            // The whole value may decide otherwise than its beginning.
-            let planned = match rule.select(&record) {
-                Selected::Yes(planned) => planned,
-                Selected::Unproven(_) => planned,
-                Selected::No => {
-                    if record.state == State::Unreadable {
-                        self.add_unrecognised(&record);
-                    }
-                    continue;
-                }
-            };
+            // A value may be cut off behind the beginning that selected it.
+            if record.state == State::Unreadable && matches!(rule.select(&record), Selected::No) {
+                self.add_unrecognised(&record);
+                continue;
+            }
             if is_too_large(&record) {
                 self.too_large += 1;
             } else if record.author == Author::Provisional {

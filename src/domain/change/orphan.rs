@@ -42,11 +42,6 @@ pub(crate) fn of(record: &Record, sought: &[FindingCode]) -> Selected<Orphan> {
         }
         return Selected::No;
     }
-    // It is reported. A change leaves it, because its whole value matches no format.
-    if record.is_deviating_endless_lock() && sought.contains(&ORPHANED) {
-        let key_index = record.schema.lock_key_index();
-        return Selected::Yes(Orphan { code: ORPHANED, key_index });
-    }
     let Ok(key_index) = unlock::removable(record) else { return Selected::No };
     if !has_lock || key_index != record.schema.lock_key_index() {
         return Selected::No;

@@ -10,7 +10,7 @@ use super::evidence::Evidence;
 use super::field_set::{FieldSet, MAX_SCANNED, ValueField};
 use super::observation::{Content, KeyState, Observation, TimeLeft};
 use super::response::Response;
-use crate::domain::diagnosis::{Finding, FindingCode};
+use crate::domain::diagnosis::Finding;
 use crate::domain::schema::{Encoding, ExpiresAt, Schema, State, TtlOf};
 use crate::domain::step::next_request::{self, predict_reply};
 use crate::domain::step::{Answer, NextRequest, UnknownAnswer};
@@ -118,16 +118,6 @@ impl Record {
     /// although a format of the schema is near to it; `None` if nothing shows that.
     pub(crate) fn lock_deviation(&self) -> Option<&str> {
         self.deviation_at(self.schema.lock_key_index())
-    }
-
-    /// True for a lock in a format of its schema but for a deviation, and without expiry. A newer
-    /// release of the service may have written it. It blocks its key, but no command removes it.
-    pub(crate) fn is_deviating_endless_lock(&self) -> bool {
-        let mut codes = self.findings.iter().map(|finding| finding.code);
-        matches!(self.author, Author::Unrecognised(_))
-            && self.state == State::InProgress
-            && self.lock_deviation().is_some()
-            && codes.any(|code| code == FindingCode::NoExpiry)
     }
 
     /// Why no step of the schema writes one of the values; `None` if nothing shows that.

@@ -42,9 +42,8 @@ impl Coverage {
             self.unproven.add(record, Missing::Format);
             return self.keeps_unrecognised;
         }
-        // Its lock is the service's, or a newer release's, and may block requests forever.
-        let is_lock = record.author.is_of_lock() || record.is_deviating_endless_lock();
-        let is_foreign = record.author.is_foreign() && !is_lock;
+        // Its lock is the service's, and may block requests forever.
+        let is_foreign = record.author.is_foreign() && !record.author.is_of_lock();
         if is_foreign {
             *self.unrecognised.entry(record.schema.name.clone()).or_default() += 1;
         }
@@ -70,7 +69,7 @@ impl Coverage {
             Selected::Yes(_)
                 if self.reports_deviating
                     && record.author.is_foreign()
-                    && !record.is_deviating_endless_lock() =>
+                    && !record.author.is_of_lock() =>
             {
                 self.unproven.add(record, Missing::WholeFormat);
                 None
