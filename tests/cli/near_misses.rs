@@ -1,6 +1,6 @@
 //! Values that are near to a format of a schema, and have none.
 
-use crate::support::{FOREVER, Server};
+use crate::support::Server;
 
 const SHARED: &str = r#"
 format = 2

@@ -82,8 +82,7 @@ pub fn decode_value(schema: &Schema, key_index: usize, content: &Content) -> Rea
         if format.expires_at.is_some() && !source.whole && source.expires_ms(format).is_none() {
             return Reading::Undecided;
         }
-        let mut decoded = decode_fields(format, index, conformance, source);
-        decoded.unclear_response = unclear_response(schema, format, &views, source);
+        let decoded = decoded(schema, index, conformance, &views, source);
         return Reading::Value(Box::new(decoded));
     }
     // An empty text begins as every text does, so it is no damaged value of a format.
@@ -93,16 +92,29 @@ pub fn decode_value(schema: &Schema, key_index: usize, content: &Content) -> Rea
     tested.without_exact_format(schema, views, kind == Some("hash"))
 }
 
-/// Why the service may fail to decode a field of a result.
-fn unclear_response(
+/// The fields of a value of the format with this index.
+fn decoded(
     schema: &Schema,
-    format: &ValueFormat,
+    index: usize,
+    conformance: Conformance,
     views: &Views<'_>,
     source: FieldSource<'_>,
-) -> Option<Box<str>> {
+) -> Decoded {
+    let format = &schema.values[index];
+    // Each pointer into a member that is still text would read all of that text again.
+    let opened;
+    let mut source = source;
+    if let Some(document) = source.document
+        && !format.shared_parents.is_empty()
+    {
+        opened = document.with_opened(&format.shared_parents);
+        source.document = Some(&opened);
+    }
+    let mut decoded = decode_fields(format, index, conformance, source);
     let why =
-        views.unclear_field(format).or_else(|| unclear::response_field(schema, format, source))?;
-    Some(why.into())
+        views.unclear_field(format).or_else(|| unclear::response_field(schema, format, source));
+    decoded.unclear_response = why.map(Into::into);
+    decoded
 }
 
 /// True if the part of a value that was read may be the beginning of a rival of its format.
@@ -236,8 +248,7 @@ impl TestedFormats {
                     return Reading::Ambiguous(why);
                 }
                 let conformance = Conformance::Deviates(deviation);
-                let mut decoded = decode_fields(format, index, conformance, source);
-                decoded.unclear_response = unclear_response(schema, format, &views, source);
+                let decoded = decoded(schema, index, conformance, &views, source);
                 return Reading::Value(Box::new(decoded));
             }
         }

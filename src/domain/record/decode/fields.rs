@@ -18,15 +18,6 @@ pub(super) fn decode_fields(
     source: FieldSource<'_>,
 ) -> Decoded {
     let fields = &format.fields;
-    // Each pointer into a member that is still text would read all of that text again.
-    let opened;
-    let mut source = source;
-    if let Some(document) = source.document
-        && !format.shared_parents.is_empty()
-    {
-        opened = document.with_opened(&format.shared_parents);
-        source.document = Some(&opened);
-    }
     let mut blob = None;
     if let Some(path) = &fields.blob
         && let Some(document) = source.document
