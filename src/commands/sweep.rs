@@ -119,9 +119,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     if let Some(forbidden) = &sweep.selected.forbidden {
         session.ui.warning(forbidden);
     }
-    if !asks_owners {
-        sweep.outcomes.left_to_expire = sweep.selected.need_dead_owner;
-    }
+    sweep.outcomes.left_to_expire = sweep.selected.left_to_expire;
     show(session, &args, &orphans, &sweep).await?;
     let count = sweep.selected.tally.total() - sweep.outcomes.left_to_expire;
     if only_shows || count == 0 {
@@ -188,10 +186,12 @@ async fn show(
         } else {
             "locks expire by themselves and are"
         };
-        session.ui.status(&format!(
-            "{left} {locks} left unchanged. To remove such locks if their owner is dead, pass \
-            --owner-alive."
-        ));
+        let hint = if selected.left_with_owner > 0 {
+            " To remove such locks if their owner is dead, pass --owner-alive."
+        } else {
+            " No owner is stored, so --owner-alive cannot be asked."
+        };
+        session.ui.status(&format!("{left} {locks} left unchanged.{hint}"));
     }
     if total > left {
         session.ui.status(match args.action {

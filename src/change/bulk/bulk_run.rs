@@ -102,13 +102,13 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
         })
     }
 
-    /// Counts the records that the rule selects. Locks that only the death of their owner makes
-    /// orphans (`Planned::needs_dead_owner`) are kept for the change only if
-    /// `keeps_needing_dead_owner`. Nothing is changed, whatever the error.
+    /// Counts the records that the rule selects. Locks that may have a living owner are left to
+    /// expire, unless `--owner-alive` can be asked about them (`asks_owners`). Nothing is changed,
+    /// whatever the error.
     ///
     /// # Errors
     /// The server could not be asked; Ctrl-C.
-    pub async fn count(&mut self, session: &Session, keeps_needing_dead_owner: bool) -> Result<()> {
+    pub async fn count(&mut self, session: &Session, asks_owners: bool) -> Result<()> {
         let progress = session.ui.progress("keys scanned");
         let source = RecordSource::open(
             self.rule,
@@ -119,14 +119,9 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
         )
         .await?;
         let mut reader = self.reader.clone();
-        self.selected = SelectedCounts::count(
-            self.rule,
-            source,
-            &mut reader,
-            keeps_needing_dead_owner,
-            &self.interrupt,
-        )
-        .await?;
+        self.selected =
+            SelectedCounts::count(self.rule, source, &mut reader, asks_owners, &self.interrupt)
+                .await?;
         self.outcomes.unrecognised = self.selected.unrecognised;
         self.outcomes.first_unrecognised.clone_from(&self.selected.first_unrecognised);
         self.is_counted = true;
@@ -401,7 +396,7 @@ impl<R: BulkRule> ChangeLoop<'_, R> {
         for (record, planned) in rechecked.same.drain(..) {
             // Also a lock that the scan took for one that never expires: `--owner-alive` was not
             // asked about its owner.
-            let is_left = planned.needs_dead_owner && self.owners.is_none();
+            let is_left = planned.is_left_to_expire(self.owners.is_some());
             match planned.action {
                 PlannedAction::Change(action) if !is_left => {
                     changes.push((action, change_of(record, &planned)));

@@ -70,7 +70,7 @@ impl<R: BulkRule> ReadAhead<'_, R> {
     ) -> Result<Vec<SelectedRecord>> {
         let mut records = Vec::with_capacity(page.selected.len());
         for (record, planned) in page.selected {
-            if self.asks_owners || !planned.needs_dead_owner {
+            if !planned.is_left_to_expire(self.asks_owners) {
                 records.push(record);
             }
         }

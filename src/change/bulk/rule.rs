@@ -72,9 +72,16 @@ pub struct Planned<G> {
     /// `--owner-alive` says that its owner is dead; otherwise it is left to expire. Never true in a
     /// purge, because the operator has chosen the locks.
     pub needs_dead_owner: bool,
+    /// True if the lock names no owner, so that `--owner-alive` cannot be asked about it.
+    pub has_no_owner: bool,
 }
 
 impl<G> Planned<G> {
+    /// True if the lock is left to expire; `asks_owners` is true with `--owner-alive`.
+    pub(super) fn is_left_to_expire(&self, asks_owners: bool) -> bool {
+        self.needs_dead_owner && (self.has_no_owner || !asks_owners)
+    }
+
     /// True if nothing but the lock changes, and the lock is the service's, whatever another
     /// program wrote beside it.
     pub(super) fn is_only_own_lock(&self, record: &Record) -> bool {

@@ -31,8 +31,10 @@ pub struct SelectedCounts<G> {
     pub keys: u64,
     /// Records of the schemas that were read, selected or not.
     pub records: u64,
-    /// Selected locks of [`Planned::needs_dead_owner`].
-    pub need_dead_owner: u64,
+    /// Selected locks that are left to expire.
+    pub left_to_expire: u64,
+    /// Those of them that name an owner, about which `--owner-alive` can be asked.
+    pub left_with_owner: u64,
     /// Selected records that no change touches, because a value is too large to tell what the
     /// record is. If more are selected than are kept, they are not counted before the change.
     pub too_large: u64,
@@ -66,7 +68,8 @@ impl<G: Ord> Default for SelectedCounts<G> {
             tally: Tally::default(),
             keys: 0,
             records: 0,
-            need_dead_owner: 0,
+            left_to_expire: 0,
+            left_with_owner: 0,
             too_large: 0,
             unrecognised: 0,
             first_unrecognised: None,
@@ -83,8 +86,8 @@ impl<G: Ord> Default for SelectedCounts<G> {
 }
 
 impl<G: Ord + Clone> SelectedCounts<G> {
-    /// Counts the records that a source selects, and keeps them. Locks of
-    /// [`Planned::needs_dead_owner`] are kept only if `keeps_needing_dead_owner`.
+    /// Counts the records that a source selects, and keeps those that are not left to expire.
+    /// `asks_owners` is true with `--owner-alive`.
     ///
     /// # Errors
     /// The server could not be asked; Ctrl-C. Nothing was changed.
@@ -92,7 +95,7 @@ impl<G: Ord + Clone> SelectedCounts<G> {
         rule: &R,
         mut source: RecordSource<'_>,
         reader: &mut RecordReader,
-        keeps_needing_dead_owner: bool,
+        asks_owners: bool,
         interrupt: &Interrupt,
     ) -> Result<Self> {
         let mut counts = Self::default();
@@ -110,7 +113,10 @@ impl<G: Ord + Clone> SelectedCounts<G> {
             counts.add(&page, source.keys());
             let mut kept = Vec::with_capacity(page.selected.len());
             for (record, planned) in page.selected {
-                if keeps_needing_dead_owner || !planned.needs_dead_owner {
+                if planned.is_left_to_expire(asks_owners) {
+                    counts.left_to_expire += 1;
+                    counts.left_with_owner += u64::from(!planned.has_no_owner);
+                } else {
                     kept.push(record);
                 }
             }
@@ -125,7 +131,6 @@ impl<G: Ord + Clone> SelectedCounts<G> {
         self.keys = keys;
         self.records += page.records as u64;
         for (record, planned) in &page.selected {
-            self.need_dead_owner += u64::from(planned.needs_dead_owner);
             self.tally.add(planned.group.clone(), record, planned.age);
         }
     }

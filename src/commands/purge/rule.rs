@@ -236,6 +236,7 @@ impl RecordFilter for PurgeRule {
             key_indexes,
             action: PlannedAction::Change(KeyAction::Remove),
             needs_dead_owner: false,
+            has_no_owner: false,
         })
     }
 }

@@ -178,6 +178,7 @@ impl Orphans {
             key_indexes: vec![orphan.key_index],
             action,
             needs_dead_owner,
+            has_no_owner: record.owner().is_none() && record.is_owner_known(),
         }
     }
 }

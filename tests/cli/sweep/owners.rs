@@ -122,3 +122,20 @@ fn an_owner_with_a_zero_byte_is_unknown() {
     run.says("an argument cannot contain a zero byte, as needed for owner a\\x00b");
     assert_eq!(server.keys(), ["idem:started:zero"]);
 }
+
+/// Rule: `--owner-alive` is neither advised nor promised where no owner is stored. Revert: without
+/// `has_no_owner`, the preview promises what the change leaves.
+#[test]
+fn nobody_is_asked_about_a_lock_without_owner() {
+    let server = Server::holding(&[("idem:k", r#"{"status":"IN_PROGRESS"}"#, 20_000_000)]);
+    let base = ["sweep", "--older-than", "1m", "--schema", "express", "--lock-ttl", "10h"];
+    for options in [&["--dry-run"][..], &["--owner-alive", "exit 1", "--dry-run"]] {
+        let run = server.idemctl(&[&base[..], options].concat()).exits(0);
+        run.says("1 lock expires by itself and is left unchanged. No owner is stored");
+        assert!(!run.all().contains("executes the operation"), "{}", run.all());
+    }
+    let yes = ["--owner-alive", "exit 1", "--yes", "--grace", "0s", "-o", "json"];
+    let run = server.idemctl(&[&base[..], &yes].concat()).exits(0).json();
+    assert_eq!((&run["done"], &run["left_to_expire"]), (&0.into(), &1.into()), "{run}");
+    assert_eq!(server.keys(), ["idem:k"]);
+}
