@@ -480,3 +480,13 @@ fn a_later_execution_may_depend_on_keys_outside_the_record() {
     let inspect = server.idemctl(&["inspect", "k", "--schema", "remembered"]);
     inspect.shows("until the result expires, then it may execute");
 }
+
+/// Rule: no hint names an option that is then refused. Revert: without `can_be_created`.
+#[test]
+fn complete_does_not_advise_create_where_it_is_refused() {
+    let server = Server::start();
+    let words = ["complete", "x", "--status", "201", "--body", "{}"];
+    let run = step(&server, &words, "express-idempotency").exits(1);
+    assert!(!run.all().contains("--create stores"), "{}", run.all());
+    step(&server, &words, "express").exits(1).says("--create stores the response anyway");
+}

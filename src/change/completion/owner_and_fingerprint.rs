@@ -268,11 +268,15 @@ fn refused(record: &Record, why: &NotExecutable) -> CommandError {
     let name = &record.schema.name;
     match why {
         NotExecutable::Absent => {
+            let hint = if can_be_created(record) {
+                "check --schema and --prefix; if the lock has expired, --create stores the \
+                response anyway"
+            } else {
+                "check --schema and --prefix; if the lock has expired, the response cannot be \
+                stored, because the result keeps fields of the lock"
+            };
             CommandError::new(Exit::No, format!("{key}: {why} under {name}; nothing was done"))
-                .hint(
-                    "check --schema and --prefix; if the lock has expired, --create stores the \
-                    response anyway",
-                )
+                .hint(hint)
         }
         NotExecutable::Released => {
             CommandError::new(Exit::No, format!("{key}: {why}; nothing was done")).hint(
@@ -297,9 +301,17 @@ fn refused(record: &Record, why: &NotExecutable) -> CommandError {
     }
 }
 
+/// True if a response can be stored although there is no lock.
+fn can_be_created(record: &Record) -> bool {
+    record.schema.write.lock_needs.is_none() && manual_step::can_be_replaced(record)
+}
+
 fn replace_hint(record: &Record) -> &'static str {
     if manual_step::can_be_replaced(record) {
         "pass --replace to replace it with this response"
+    } else if record.schema.write.lock_needs.is_some() {
+        "--replace cannot store it either, because the result keeps fields of a lock that this \
+        value does not have; remove the value, and the next request executes"
     } else {
         "--replace cannot store it either, because the result keeps fields of a lock that this \
         value does not have; remove the value, then store the response with --create"
