@@ -401,7 +401,12 @@ impl LockStatus {
             }
             // Without an answer there may be a record, or none.
             ([], Some(error)) if found.records.is_empty() => Self::Unread(error.clone()),
-            ([], None) if found.records.is_empty() => Self::Absent,
+            ([], None) if found.records.is_empty() => {
+                match GivenKey::word(&found.given[..]).excluded_because(catalog) {
+                    Some((why, hint)) => Self::Refused(format!("{why}; {hint}")),
+                    None => Self::Absent,
+                }
+            }
             _ => {
                 let mut names = Vec::new();
                 for record in &found.records {

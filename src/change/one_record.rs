@@ -110,8 +110,11 @@ async fn find_under_schema(session: &mut Session, args: &StepArgs) -> Result<Rec
     // If no record is there, the first candidate counts. It reads a KEY that looks like a Redis key
     // as a Redis key.
     let Some(mut record) = there.into_iter().chain(absent).next() else {
-        let message = format!("{} is not a key of this schema", escape::text(key));
-        return Err(CommandError::usage(message).into());
+        let shown = escape::text(key);
+        if let Some((why, hint)) = GivenKey::word(key).excluded_because(&catalog) {
+            return Err(CommandError::usage(format!("{shown}: {why}")).hint(hint).into());
+        }
+        return Err(CommandError::usage(format!("{shown} is not a key of this schema")).into());
     };
     session.fill_in_advice([&mut record]);
     Ok(record)

@@ -432,6 +432,9 @@ fn report_no_record(
                 ));
             }
         }
+    } else if let Some((why, hint)) = GivenKey::word(&found.given[..]).excluded_because(catalog) {
+        session.ui.status(&format!("{key}: {why}"));
+        session.ui.hint(&hint);
     } else if found.why_unread.is_none() {
         session.ui.status(&format!(
             "{key}: not a key of the chosen schemas, and not an existing Redis key"

@@ -193,6 +193,11 @@ async fn show(
         };
         session.ui.status(&format!("{left} {locks} left unchanged.{hint}"));
     }
+    if args.owner_alive.is_some() && selected.without_owner > 0 {
+        let count = selected.without_owner;
+        let locks = if count == 1 { "1 lock stores" } else { &format!("{count} locks store") };
+        session.ui.warning(&format!("{locks} no owner, so --owner-alive is not asked"));
+    }
     if total > left {
         session.ui.status(match args.action {
             ActionArg::Unlock if !catalog.describe_begin(selected.tally.schemas()) => {

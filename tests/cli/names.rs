@@ -380,3 +380,26 @@ fn the_record_of_an_empty_key_is_counted_named_and_changed_by_its_name() {
     let list = server.idemctl(&["list", "-o", "name"]).exits(0).text();
     assert!(list.contains("event-driven/\"\""), "{list}");
 }
+
+/// Rule: an idempotency key that looks like the name of a record of another schema is not said to be
+/// absent. Revert: without `excluded_because`.
+#[test]
+fn a_key_that_looks_like_a_name_of_an_excluded_schema_is_not_called_absent() {
+    let server = Server::start();
+    let key = "express/k1";
+    let begin = ["begin", "reference/express/k1", "--schema", "reference", "--owner", "o", "--yes"];
+    server.idemctl(&begin).exits(0);
+    for words in [
+        &["inspect", key][..],
+        &["force-unlock", key, "--dry-run"],
+        &["extend", key, "--for", "1h", "--dry-run"],
+        &["begin", key, "--owner", "p", "--dry-run"],
+    ] {
+        let run = server.idemctl(&[words, &["--schema", "reference"]].concat());
+        assert_ne!(run.code, 0, "{words:?}");
+        run.says("it names a record of express, which --schema excludes");
+        run.says("write reference/ before it");
+    }
+    let words = ["inspect", "reference/express/k1", "--schema", "reference"];
+    server.idemctl(&words).exits(0).shows("in-progress");
+}

@@ -35,6 +35,8 @@ pub struct SelectedCounts<G> {
     pub left_to_expire: u64,
     /// Those of them that name an owner, about which `--owner-alive` can be asked.
     pub left_with_owner: u64,
+    /// Selected locks that name no owner, and that change all the same.
+    pub without_owner: u64,
     /// Selected records that no change touches, because a value is too large to tell what the
     /// record is. If more are selected than are kept, they are not counted before the change.
     pub too_large: u64,
@@ -70,6 +72,7 @@ impl<G: Ord> Default for SelectedCounts<G> {
             records: 0,
             left_to_expire: 0,
             left_with_owner: 0,
+            without_owner: 0,
             too_large: 0,
             unrecognised: 0,
             first_unrecognised: None,
@@ -117,6 +120,7 @@ impl<G: Ord + Clone> SelectedCounts<G> {
                     counts.left_to_expire += 1;
                     counts.left_with_owner += u64::from(!planned.has_no_owner);
                 } else {
+                    counts.without_owner += u64::from(planned.has_no_owner);
                     kept.push(record);
                 }
             }

@@ -192,6 +192,28 @@ impl GivenKey {
         KeyMeanings { name: Some(parsed.name), keys }
     }
 
+    /// The schema of the record that the text names, if that schema is known and not selected.
+    pub(crate) fn excluded_schema(&self, catalog: &Catalog) -> Option<String> {
+        let schema = RecordName::parse(&self.text)?.name.schema;
+        let is_known = catalog.all().iter().any(|known| known.name == schema);
+        let mut selected = catalog.chosen_under_each_prefix().iter();
+        let is_selected = selected.any(|selected| selected.name == schema);
+        if is_known && !is_selected { Some(schema) } else { None }
+    }
+
+    /// What the text means, and how to name an idempotency key that looks like it, if
+    /// [`Self::excluded_schema`] is why it means nothing here.
+    pub(crate) fn excluded_because(&self, catalog: &Catalog) -> Option<(String, String)> {
+        let schema = self.excluded_schema(catalog)?;
+        let why = format!("it names a record of {schema}, which --schema excludes");
+        let selected = match catalog.chosen() {
+            [one] => one.name.as_str(),
+            _ => "SCHEMA",
+        };
+        let hint = format!("if this is the idempotency key itself, write {selected}/ before it");
+        Some((why, hint))
+    }
+
     fn keys(&self) -> Vec<Vec<u8>> {
         let mut keys = vec![self.text.clone()];
         // idemctl cannot know whether the CR belongs to the key, so it looks up both keys.

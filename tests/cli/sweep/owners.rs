@@ -139,3 +139,20 @@ fn nobody_is_asked_about_a_lock_without_owner() {
     assert_eq!((&run["done"], &run["left_to_expire"]), (&0.into(), &1.into()), "{run}");
     assert_eq!(server.keys(), ["idem:k"]);
 }
+
+/// Rule: whoever relies on `--owner-alive` is told of the locks that it says nothing about. Revert:
+/// without `without_owner`.
+#[test]
+fn a_lock_without_owner_that_is_swept_all_the_same_is_warned_of() {
+    let server = Server::holding(&[("idem:k", r#"{"status":"IN_PROGRESS"}"#, FOREVER)]);
+    let words = ["sweep", "--orphaned", "--schema", "express", "--owner-alive", "exit 0"];
+    for confirm in ["--dry-run", "--yes"] {
+        let run = server.idemctl(&[&words[..], &["--grace", "0s", confirm]].concat()).exits(0);
+        run.says("warning: 1 lock stores no owner, so --owner-alive is not asked");
+    }
+    assert!(server.keys().is_empty());
+    server.put("idem:started:k", "worker-1");
+    let words = ["sweep", "--orphaned", "--schema", "event-driven", "--owner-alive", "exit 0"];
+    let run = server.idemctl(&[&words[..], &["--grace", "0s", "--dry-run"]].concat()).exits(0);
+    assert!(!run.all().contains("warning"), "{}", run.all());
+}
