@@ -126,8 +126,11 @@ impl Stats {
     }
 
     fn count_owner(&mut self, record: &Record) {
-        // A completed record may still contain its owner's token, but the owner holds no lock.
-        if record.state != State::InProgress {
+        // A result may still contain its owner's token, but only a lock beside it is held. A lock
+        // past its own expiry is not held either.
+        let is_held = record.state == State::InProgress
+            || record.state.is_result() && record.has_readable_lock();
+        if !is_held {
             return;
         }
         let Some(owner) = record.owner() else { return };
