@@ -16,7 +16,7 @@ use crate::exit::{CommandError, Exit};
 use crate::interrupt::Interrupt;
 use crate::render::{coverage, words};
 use crate::session::Session;
-use crate::store::{KeyspaceScan, ReadLimit, RecordDecoder, RecordReader, StoreError};
+use crate::store::{KeyspaceScan, MAX_WHOLE, ReadLimit, RecordDecoder, RecordReader, StoreError};
 use crate::terminal::frame::ProgressLine;
 
 /// What a scan reads.
@@ -373,6 +373,13 @@ impl<'a> Scan<'a> {
     /// Sets how much of each value the following pages read at least.
     pub fn set_first_read(&mut self, head: ReadLimit) {
         self.keyspace.set_first_read(head);
+    }
+
+    /// The following pages read whole values, and keep the records that deviate behind what was read
+    /// before.
+    pub fn read_whole_to_change(&mut self) {
+        self.set_first_read(ReadLimit::Bytes(MAX_WHOLE));
+        self.coverage.keeps_deviating_behind_head = true;
     }
 
     /// Returns the counts so far and resets them.

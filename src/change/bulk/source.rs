@@ -128,7 +128,7 @@ impl<'a> RecordSource<'a> {
             && let Some(page) = &page
             && page.selected.len() * SELECTED_IN > page.records
         {
-            scan.set_first_read(ReadLimit::Bytes(MAX_WHOLE));
+            scan.read_whole_to_change();
         }
         Ok(page)
     }

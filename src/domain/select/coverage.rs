@@ -27,6 +27,9 @@ pub struct Coverage {
     /// True to keep results of the schema's formats that also have something which the schema does
     /// not write. A change leaves them, and has to say so if it was asked for such results.
     pub(crate) keeps_deviating: bool,
+    /// True to keep records that deviate behind the bytes that a scan usually reads. The preview of
+    /// a change counted them as left.
+    pub(crate) keeps_deviating_behind_head: bool,
     /// True to keep such results until the filters accept them, and then to count them as left out.
     /// A filter by a field reads the whole value, which shows that it deviates. Without the filter,
     /// the same record counts as a result.
@@ -51,6 +54,9 @@ impl Coverage {
             *self.spared.entry(other.clone()).or_default() += 1;
         }
         if !is_foreign || self.keeps_unrecognised {
+            return true;
+        }
+        if self.keeps_deviating_behind_head && deviates_behind_head(record) {
             return true;
         }
         (self.keeps_deviating || self.reports_deviating) && deviates(record)
@@ -89,4 +95,14 @@ fn deviates(record: &Record) -> bool {
     matches!(record.author, Author::Unrecognised(_))
         && record.state.is_result()
         && record.deviation().is_some()
+}
+
+/// True if the record has a format of its schema as far as a scan usually reads, but for a
+/// deviation behind that.
+fn deviates_behind_head(record: &Record) -> bool {
+    let head = record.schema.head_bytes() as u64;
+    let mut sizes = record.seen.keys.iter().filter_map(|key| key.content.size());
+    matches!(record.author, Author::Unrecognised(_))
+        && record.deviation().is_some()
+        && sizes.any(|size| size > head)
 }
