@@ -195,6 +195,12 @@ impl KeyTemplate {
     /// every Redis key several times. Often a dozen schemas share their beginning, and almost no
     /// template has text after the key.
     fn between<'a>(&self, redis_key: &'a [u8]) -> Option<&'a [u8]> {
+        // One byte is compared without a call, and most schemas begin with another one.
+        if let Some(first) = self.before.first()
+            && redis_key.first() != Some(first)
+        {
+            return None;
+        }
         let Some(last) = self.after.last() else { return redis_key.strip_prefix(&self.before[..]) };
         // A single byte first, which already excludes almost every other key.
         if redis_key.last() != Some(last) {
