@@ -396,7 +396,7 @@ impl ManualStep<'_> {
         if outcome.means != Some(Meaning::Stored) {
             return None;
         }
-        let completed = manual_step::predicted_record(self.report.record, &self.inputs, None);
+        let completed = manual_step::predicted_record(self.report.record, &self.inputs, &[]);
         let result = &outcome.now.seen.keys[completed.schema.result_key_index()];
         manual_step::other_outcome(&completed, &result.content)
     }

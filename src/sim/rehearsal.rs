@@ -4,7 +4,7 @@
 use uuid::Uuid;
 
 use crate::domain::manual_step::{self, Delivered};
-use crate::domain::record::{Content, Record, Response, TimeLeft, age};
+use crate::domain::record::{Content, KeyState, Record, Response, TimeLeft, age};
 use crate::domain::schema::{Meaning, Step, TtlOf};
 use crate::domain::step::{ExecutedStep, StepInputs, StepReply, execute};
 use crate::sim::service::{read_content, set_content};
@@ -14,12 +14,16 @@ use crate::store::{Connection, Sandbox, SandboxError, StoreError, pack};
 /// In milliseconds; longer than a step takes.
 const LONGEST_STEP_MS: u64 = 5_000;
 
+/// The reply to PTTL for an absent Redis key.
+const ABSENT: i64 = -2;
+
 /// The result of a rehearsed completion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Rehearsal {
     pub(crate) then: RehearsedAnswer,
-    /// How long the result stays after the step; `None` if it was not stored.
-    pub(crate) time_left: Option<TimeLeft>,
+    /// How long each Redis key of the record stays after the step, in the order of the schema;
+    /// `None` for an absent one. Empty if the result was not stored.
+    pub(crate) times_left: Vec<Option<TimeLeft>>,
     /// The response that clients get; `None` if the stored result has none.
     pub(crate) delivered: Option<Delivered>,
     /// The content of the result's Redis key after the complete step.
@@ -123,9 +127,19 @@ pub(super) async fn rehearse_on(
             }
             ExecutedStep::Undecided => None,
         };
-        return Ok(Some(Rehearsal { then, time_left: None, delivered: None, stored, refusal }));
+        return Ok(Some(Rehearsal {
+            then,
+            times_left: Vec::new(),
+            delivered: None,
+            stored,
+            refusal,
+        }));
     }
-    let time_left = time_left_of_result(record, connection).await?;
+    // The step may also renew a part, which then ends a replay later.
+    let mut times_left = Vec::with_capacity(record.seen.keys.len());
+    for key in &record.seen.keys {
+        times_left.push(time_left_of(key, connection).await?);
+    }
     // The next request comes from another worker, which has its own owner ID.
     let owner = Uuid::new_v4().to_string();
     let response = Response::default();
@@ -153,31 +167,33 @@ pub(super) async fn rehearse_on(
     if delivered.as_ref().is_none_or(|delivered| delivered.is_opaque) {
         delivered = manual_step::delivered(schema, &stored);
     }
-    let time_left = Some(time_left);
-    Ok(Some(Rehearsal { then, time_left, delivered, stored, refusal: None }))
+    Ok(Some(Rehearsal { then, times_left, delivered, stored, refusal: None }))
 }
 
-/// How long the stored result stays. A step that sets no expiry keeps the expiry of the Redis key.
-async fn time_left_of_result(
-    record: &Record,
+/// How long a Redis key stays after the step; `None` if it is absent. A step that sets no expiry
+/// keeps the expiry of the Redis key.
+async fn time_left_of(
+    key: &KeyState,
     connection: &mut Connection,
-) -> Result<TimeLeft, StoreError> {
-    let key = &record.seen.keys[record.schema.result_key_index()];
+) -> Result<Option<TimeLeft>, StoreError> {
     let StepReply::Integer(left) = connection.ask(&pack([&b"PTTL"[..], &key.redis_key])).await?
     else {
-        return Ok(TimeLeft::NoExpiry);
+        return Ok(Some(TimeLeft::NoExpiry));
     };
-    let Ok(left) = u64::try_from(left) else { return Ok(TimeLeft::NoExpiry) };
+    if left == ABSENT {
+        return Ok(None);
+    }
+    let Ok(left) = u64::try_from(left) else { return Ok(Some(TimeLeft::NoExpiry)) };
     // PTTL decreases while the steps run, so that a TTL which is a little shorter is the same
     // deadline. One that is longer was set by the step.
     if let Some(ms) = key.time_left.millis()
         && let Some(passed) = at_least(ms).checked_sub(left)
         && passed < LONGEST_STEP_MS
     {
-        return Ok(key.time_left);
+        return Ok(Some(key.time_left));
     }
     // The step set a TTL, and part of a second has passed since.
-    Ok(TimeLeft::Millis(left.div_ceil(1_000).saturating_mul(1_000)))
+    Ok(Some(TimeLeft::Millis(left.div_ceil(1_000).saturating_mul(1_000))))
 }
 
 /// Sets the record's Redis keys as they were read, and the lock that is acquired for the step.

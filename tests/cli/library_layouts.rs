@@ -239,6 +239,29 @@ fn a_part_with_the_prefix_is_not_beside_the_record() {
     assert!(server.get("shop:kept:a:flag").is_some());
 }
 
+/// Rule: a replay is promised for the time that the step gives to a part. Revert: with the TTL that
+/// the part has before the step, `complete` promises the replay for a minute.
+#[test]
+fn a_replay_is_promised_for_the_time_that_the_step_gives_a_part() {
+    let server = Server::start();
+    let renews = "[[complete.call]]\ncommand = [\"EXPIRE\", \"{prefix}kept:{key}:hash\", \
+        \"{result_ttl}\"]\nreplies = [{ integer = 1, means = \"next\" }]\n[[complete.call]]";
+    let renews = PARTS.replacen("[[complete.call]]", renews, 1);
+    server.describe("kept", &[("schema.toml", &renews)]);
+    server.set("shop:kept:lock:a", "1", 60_000);
+    server.set("shop:kept:a:hash", "h-1", 60_000);
+    let options = ["complete", "a", "--schema", "kept", "--body", RESPONSE, "--dry-run"];
+    let run = server.idemctl(&options).exits(0);
+    run.says("for another 1h, until the result expires");
+    run.says("Tested with the service's scripts");
+    let untested = server.command().env("PATH", "").args(options).output().unwrap();
+    let said = String::from_utf8(untested.stderr).unwrap();
+    assert!(
+        said.contains("this time is different if the step changes the TTL of `hash`"),
+        "{said}"
+    );
+}
+
 /// Rule: no replay is promised of a record whose fingerprint is absent. Revert: without
 /// `absent_fingerprint`, inspect promises a replay.
 #[test]

@@ -124,7 +124,7 @@ impl ChosenCompletion {
         record: &Record,
         inputs: &StepInputs<'_>,
     ) -> Result<(), CommandError> {
-        let predicted_record = manual_step::predicted_record(record, inputs, None);
+        let predicted_record = manual_step::predicted_record(record, inputs, &[]);
         let name = &record.schema.name;
         let kept = predicted_record.fingerprint().unwrap_or_default();
         if kept.is_empty()

@@ -68,11 +68,12 @@ impl RehearsalOutcome {
         }
     }
 
-    /// How long the result will live, if the rehearsal showed it.
-    pub(crate) fn time_left(&self) -> Option<TimeLeft> {
+    /// How long each Redis key will stay after the step, or `None` for an absent one. Empty if the
+    /// rehearsal did not show it.
+    pub(crate) fn times_left(&self) -> &[Option<TimeLeft>] {
         match self {
-            Self::Ran(rehearsal) => rehearsal.time_left,
-            _ => None,
+            Self::Ran(rehearsal) => &rehearsal.times_left,
+            _ => &[],
         }
     }
 
@@ -105,10 +106,26 @@ impl RehearsalOutcome {
                 ));
             }
             Self::NotRun(why) => {
-                session.ui.status(&format!("Not tested ({why}). The schema predicts that {then}."));
+                let unless = unless_part_renewed(predicted_record);
+                session.ui.status(&format!(
+                    "Not tested ({why}). The schema predicts that {then}{unless}."
+                ));
             }
         }
     }
+}
+
+/// That the predicted end of the replay is that of a part, whose TTL the step may change. Empty if
+/// it is not.
+fn unless_part_renewed(predicted_record: &Record) -> String {
+    let schema = &predicted_record.schema;
+    let Some(ends) = predicted_record.next_request.until_key else { return String::new() };
+    let Some(complete) = &schema.complete else { return String::new() };
+    if !schema.is_part(ends) || !complete.calls.iter().any(|call| schema.touches(call, ends)) {
+        return String::new();
+    }
+    let name = &schema.keys[ends].name;
+    format!("; this time is different if the step changes the TTL of `{name}`")
 }
 
 /// True if a reply of the begin step is what the schema predicts for the next request.

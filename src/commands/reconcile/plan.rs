@@ -79,7 +79,7 @@ impl Reconciliation<'_> {
         }
         let rehearsal = self.rehearse(record, step, &inputs).await;
         let predicted_record =
-            manual_step::predicted_record(record, &inputs, rehearsal.time_left());
+            manual_step::predicted_record(record, &inputs, rehearsal.times_left());
         check_delivery(&predicted_record, &inputs, &rehearsal).map_err(in_words)?;
         let predicted = predicted_record.next_request.answer;
         match &rehearsal {

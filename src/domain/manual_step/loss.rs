@@ -142,7 +142,7 @@ pub(crate) fn can_be_replaced(record: &Record) -> bool {
 /// True if the service would reject every request with a result of an empty fingerprint.
 pub(crate) fn rejects_empty_fingerprint(record: &Record) -> bool {
     let response = sample_response(&record.schema, false);
-    let completed = predicted_record(record, &sample_inputs(record, &response), None);
+    let completed = predicted_record(record, &sample_inputs(record, &response), &[]);
     let stored = completed.fingerprint().unwrap_or_default();
     predict_begin(&completed, stored) == Some(Meaning::Mismatch)
 }

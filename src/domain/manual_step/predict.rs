@@ -136,15 +136,16 @@ pub(super) fn found_by_step(record: &Record, inputs: &StepInputs<'_>) -> Content
 
 /// The record that the complete step will leave if it stores its result.
 ///
-/// `time_left` is that of the result if the rehearsal showed it. Otherwise the schema gives the
-/// TTL.
+/// `times_left` are those of the Redis keys if the rehearsal showed them, else empty. Then the
+/// schema gives the TTL of the result, and parts keep theirs.
 pub(crate) fn predicted_record(
     record: &Record,
     inputs: &StepInputs<'_>,
-    time_left: Option<TimeLeft>,
+    times_left: &[Option<TimeLeft>],
 ) -> Record {
     let schema = &record.schema;
-    let time_left = match (time_left, inputs.sent_result_ttl()) {
+    let measured = |key_index: usize| times_left.get(key_index).copied().flatten();
+    let time_left = match (measured(schema.result_key_index()), inputs.sent_result_ttl()) {
         (Some(measured), _) => measured,
         (None, NO_TTL) => TimeLeft::NoExpiry,
         (None, ttl) if schema.sends_result_ttl_in_milliseconds() => {
@@ -158,7 +159,12 @@ pub(crate) fn predicted_record(
     for (key_index, seen) in record.seen.keys.iter().enumerate() {
         // The fingerprint was stored with the lock.
         if Some(key_index) == fingerprint_part && !seen.content.is_absent() {
-            keys.push(seen.clone());
+            keys.push(match measured(key_index) {
+                Some(left) if left != seen.time_left => {
+                    KeyState { time_left: left, deadline: Deadline::Unknown, ..seen.clone() }
+                }
+                _ => seen.clone(),
+            });
             continue;
         }
         let content = if key_index == schema.result_key_index() {
@@ -288,7 +294,7 @@ mod tests {
             let response =
                 Response { status: Some(201), body: b"{}".to_vec(), ..Response::default() };
             let inputs = StepInputs::new(&schema, b"k", "w", &response);
-            let predicted_record = predicted_record(&record, &inputs, None);
+            let predicted_record = predicted_record(&record, &inputs, &[]);
             assert_eq!(predicted_record.next_request.answer, Answer::Replay, "{}", schema.name);
             let blind = ["go-chi", "go-middleware-v1", "express", "event-consumer"]
                 .contains(&schema.name.as_str());
