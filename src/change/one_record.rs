@@ -177,12 +177,20 @@ pub fn undescribed(record: &Record, step: &str) -> CommandError {
 /// Usage: a lock holds data of the request that idemctl does not know.
 pub fn check_creates_lock(schema: &Schema) -> Result<(), CommandError> {
     let Some(needs) = &schema.write.lock_needs else { return Ok(()) };
+    let can_complete = match &schema.complete {
+        Some(step) => {
+            schema.read_only_beside_parts_because().is_none()
+                && schema.untimed_because(step).is_none()
+        }
+        None => false,
+    };
+    let then = if can_complete { "; `complete` can then complete it" } else { "" };
     Err(CommandError::usage(format!(
         "a lock of {} holds {needs}, which idemctl does not know, so no request would match the \
         record; nothing was done",
         schema.name
     ))
-    .hint("let the service take the lock with the request itself; `complete` can then complete it"))
+    .hint(format!("let the service take the lock with the request itself{then}")))
 }
 
 fn only_schema(catalog: &Catalog, key: &[u8]) -> Result<(), CommandError> {

@@ -4,6 +4,7 @@ use anyhow::Result;
 use uuid::Uuid;
 
 use super::confirm::MAX_ASKED;
+use super::removal_hint::removal_hint;
 use crate::domain::record::Record;
 use crate::domain::schema::Step;
 use crate::exit::{CommandError, Exit};
@@ -26,6 +27,7 @@ pub fn owner_of_lock(
 ) -> Result<Vec<u8>> {
     let holder = record.owner();
     let Some(given) = given else {
+        check_owner_has_name(record, step)?;
         if step.checks_owner && !dry_run {
             return ask(session, record, holder);
         }
@@ -47,6 +49,21 @@ pub fn owner_of_lock(
         return Err(CommandError::new(Exit::No, message).into());
     }
     Ok(owner)
+}
+
+/// Passes a lock whose owner an operator can name, if the service checks the owner.
+///
+/// # Errors
+/// Usage: the owner in the lock is empty, which no `--owner` is.
+pub fn check_owner_has_name(record: &Record, step: &Step) -> Result<(), CommandError> {
+    if !step.checks_owner || record.owner() != Some(b"") {
+        return Ok(());
+    }
+    let name = &record.schema.name;
+    Err(CommandError::usage(format!(
+        "{name} lets only the lock's owner do this, and the owner in this lock is empty"
+    ))
+    .hint(removal_hint(record)))
 }
 
 /// The owner of a new lock: the owner that was given, else the record's if `keep`, else a new UUID.

@@ -2,10 +2,31 @@
 
 use crate::domain::change::removal::{self, Removal};
 use crate::domain::change::unlock;
+use crate::domain::manual_step;
 use crate::domain::record::Record;
 use crate::domain::schema::State;
 use crate::render::escape;
 use crate::render::invocation::argument_of;
+
+/// The command that lets the next request execute: the service's own release of a lock, or the one
+/// that removes the record. `None` if there is no record.
+pub fn freeing_hint(record: &Record) -> Option<String> {
+    if record.seen.is_absent() {
+        return None;
+    }
+    // `--owner` names no empty owner.
+    let has_empty_owner = record.owner() == Some(b"");
+    if record.state == State::InProgress
+        && !has_empty_owner
+        && manual_step::releasable(record).is_ok()
+    {
+        let argument = argument_of(record);
+        return Some(format!(
+            "to let the next request execute instead, run `idemctl release {argument}`"
+        ));
+    }
+    Some(removal_hint(record))
+}
 
 /// The command that removes the record, or why none does.
 pub fn removal_hint(record: &Record) -> String {

@@ -32,20 +32,20 @@ use clap::Args as ClapArgs;
 
 use crate::args::{Output, StepArgs, parse_owner, parse_token};
 use crate::change::completion::{
-    ChosenCompletion, CompleteOptions, RehearsalOutcome, check_delivery,
+    Attempt, ChosenCompletion, CompleteOptions, RehearsalOutcome, check_delivery,
 };
-use crate::change::{ManualStep, check_ttls, described_step, find_record, show_record};
+use crate::change::{
+    ManualStep, check_ttls, described_step, find_record, freeing_hint, show_record,
+};
 use crate::domain::duration;
 use crate::domain::manual_step::{self, Completion, Overrides, ResponseInput};
-use crate::domain::record::{Content, Record, TimeLeft};
-use crate::domain::schema::{Meaning, Step};
+use crate::domain::record::{Record, TimeLeft};
+use crate::domain::schema::Meaning;
 use crate::domain::step::{Answer, StepInputs};
 use crate::exit::{CommandError, Exit};
 use crate::render::change::StepReport;
 use crate::render::{escape, words};
 use crate::session::Session;
-use crate::sim::simulate::LocalServers;
-use crate::sim::{self, NotRehearsed};
 
 /// Store the response of an operation whose worker could not, so that retries get it
 ///
@@ -102,9 +102,9 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let schema = record.schema.clone();
     let step = described_step(&record, "complete", schema.complete.as_ref())?;
     check_ttls(&schema, step)?;
-    let response = given.response(&schema).map_err(|misfit| CommandError {
-        hint: misfit.hint,
-        ..CommandError::usage(misfit.message)
+    let response = given.response(&schema).map_err(|misfit| {
+        let hint = if misfit.is_never_stored { freeing_hint(&record) } else { misfit.hint };
+        CommandError { hint, ..CommandError::usage(misfit.message) }
     })?;
     show_record(session, args.step.output, &record)?;
 
@@ -114,8 +114,10 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         fingerprint: args.fingerprint.as_deref(),
         dry_run: args.step.change_args.confirm_args.dry_run,
     };
-    let chosen = ChosenCompletion::new(session, options, &record, step)?;
-    let inputs = chosen.checked_inputs(&record, &response, args.error.as_deref())?;
+    let error = args.error.as_deref();
+    let attempt = Attempt { record: &record, step, response: &response, error, options };
+    let chosen = attempt.choose(session).await?;
+    let inputs = chosen.checked_inputs(&record, &response, error)?;
     let step_lock = chosen.missing_lock(&record, &inputs)?;
     let mut report = StepReport {
         name: "complete",
@@ -126,7 +128,11 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     };
     // The schema's prediction is a promise to the operator, so the service's own scripts test it
     // first, on a temporary local Redis.
-    let rehearsal = rehearse(session, &report, step, &inputs, step_lock.as_ref()).await?;
+    let rehearsal = if report.predicted == Some(Meaning::Stored) {
+        RehearsalOutcome::of(session, &record, step, &inputs, step_lock.as_ref()).await
+    } else {
+        RehearsalOutcome::NotNeeded
+    };
     report.rehearsed_next = rehearsal.next_meaning();
     // The rehearsal saw the service's own TTL; the schema only has its default.
     let predicted_record = manual_step::predicted_record(&record, &inputs, rehearsal.times_left());
@@ -183,32 +189,6 @@ fn response_input(session: &mut Session, args: &Args) -> Result<ResponseInput, C
     Ok(given)
 }
 
-/// Rehearses the completion on a temporary local Redis, unless the service will refuse to store the
-/// response.
-async fn rehearse(
-    session: &Session,
-    report: &StepReport<'_>,
-    step: &Step,
-    inputs: &StepInputs<'_>,
-    lock: Option<&Content>,
-) -> Result<RehearsalOutcome> {
-    if report.predicted != Some(Meaning::Stored) {
-        return Ok(RehearsalOutcome::NotNeeded);
-    }
-    let environment = session.settings.environment();
-    let servers = LocalServers {
-        path: environment.path(),
-        temp_dir: environment.temp_dir(),
-        like: session.settings.target().clone(),
-    };
-    Ok(match sim::rehearse(report.record, step, inputs, lock, &servers).await {
-        Ok(Some(rehearsal)) => RehearsalOutcome::Ran(rehearsal),
-        Ok(None) => RehearsalOutcome::NotNeeded,
-        Err(NotRehearsed::NoServer(why)) => RehearsalOutcome::NotRun(why.to_string()),
-        Err(NotRehearsed::Store(why)) => RehearsalOutcome::NotRun(why.to_string()),
-    })
-}
-
 /// Prints what the step will do: what is stored, for how long, over what, and what a late worker
 /// and the next request get.
 fn explain(
@@ -223,6 +203,7 @@ fn explain(
     let schema = &record.schema;
     if report.predicted != Some(Meaning::Stored) {
         let owner = match record.owner() {
+            Some(b"") => ", because the owner in the lock is empty".to_owned(),
             Some(owner) if owner != chosen.owner => {
                 format!(", because the lock belongs to {}", escape::text(owner))
             }

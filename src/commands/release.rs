@@ -127,6 +127,7 @@ fn explain(session: &mut Session, report: &StepReport<'_>) {
     let redis_key = escape::text(&record.seen.keys[record.schema.lock_key_index()].redis_key);
     if report.predicted != Some(Meaning::Released) {
         let owner = match record.owner() {
+            Some(b"") => ", because the owner in the lock is empty".to_owned(),
             Some(owner) => format!(", because the lock belongs to {}", escape::text(owner)),
             None => String::new(),
         };

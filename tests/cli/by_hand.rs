@@ -304,8 +304,8 @@ fn complete_says_for_whom_the_result_without_a_fingerprint_is() {
     assert!(!run.all().contains(condition), "{}", run.all());
 }
 
-/// Rule: a hint of complete names only options that work. Revert: without `can_be_replaced` and
-/// `rejects_empty_fingerprint`, the hints name what is then refused.
+/// Rule: a hint of complete names only options that work. Revert: if `verdict` always stores, the
+/// hint names `--replace`; without `check` in `ask_for_fingerprint`, it names `--fingerprint ''`.
 #[test]
 fn hints_of_complete_name_no_option_that_is_then_refused() {
     let server = Server::holding(&[("POST:/pay:k", "garbage", 60_000), ("idem:k", "x", 60_000)]);
@@ -327,4 +327,181 @@ fn hints_of_complete_name_no_option_that_is_then_refused() {
     run.says("pass the fingerprint that the service computes");
     assert!(!run.all().contains("--fingerprint ''"), "{}", run.all());
     complete("POST:/pay:n", "node-idempotency", &["--create", "--fingerprint", ""]).exits(2);
+}
+
+/// A text with one field for each part of the response, stored by scripts that compare the owner.
+const CLOSED: &str = r#"format = 2
+name = "closed"
+keys = { record = "closed:{key}" }
+ttl = { lock = "30s", result = "24h" }
+[[value]]
+name = "done"
+where = { "/v" = 1 }
+required = ["/status", "/fp"]
+optional = ["/body"]
+state = "completed"
+body_encoding = "json"
+fields = { status = "/status", body = "/body", fingerprint = "/fp" }
+[[value]]
+name = "held"
+opaque = true
+state = "in-progress"
+fields = { owner = "" }
+[write]
+lock_value = "{owner}"
+result_value = '{"v":1,"status":{status},"body":{body_json},"fp":"{fingerprint}"}'
+[[begin.call]]
+command = ["SET", "{record}", "{lock_value}", "NX", "EX", "{lock_ttl}"]
+replies = [
+  { word = "OK", means = "acquired", when = { record = "absent" } },
+  { nil = true, means = "next" },
+]
+[[begin.call]]
+command = ["GET", "{record}"]
+replies = [
+  { value = "done", means = "mismatch", when = { record = "done", fingerprint = "other" } },
+  { value = "done", means = "replay" },
+  { value = "held", means = "conflict" },
+]
+[complete]
+checks_owner = true
+[[complete.call]]
+script = "complete"
+keys = ["{record}"]
+args = ["{owner}", "{result_value}", "{result_ttl}"]
+replies = [
+  { integer = 1, means = "stored", when = { record = "held" } },
+  { integer = 0, means = "refused" },
+]
+[release]
+checks_owner = true
+[[release.call]]
+script = "release"
+keys = ["{record}"]
+args = ["{owner}"]
+replies = [
+  { integer = 1, means = "released", when = { record = "held" } },
+  { integer = 0, means = "refused" },
+]
+"#;
+
+const COMPLETE_CLOSED: &str = "if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[1], ARGV[2], 'EX', ARGV[3])
+return 1
+";
+
+const RELEASE_CLOSED: &str = "if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+return redis.call('DEL', KEYS[1])
+";
+
+fn with_closed() -> Server {
+    let server = Server::start();
+    let files = [
+        ("schema.toml", CLOSED),
+        ("complete.lua", COMPLETE_CLOSED),
+        ("release.lua", RELEASE_CLOSED),
+    ];
+    server.describe("closed", &files);
+    server
+}
+
+/// Rule: complete says of `--replace` what `--replace` itself says. Revert: if `verdict` always stores,
+/// the hint names a replacement that is then refused.
+#[test]
+fn the_hint_of_replace_is_its_own_verdict() {
+    let server = with_closed();
+    let complete = |schema: &str, more: &[&str]| {
+        let words = ["complete", "k", "--schema", schema, "--status", "201", "--body", "{}"];
+        server.idemctl(&[&words[..], more].concat())
+    };
+    let stored = r#"{"v":1,"status":200,"body":{},"fp":"F"}"#;
+    server.set("closed:k", stored, 60_000);
+    complete("closed", &[]).exits(2).says("hint: pass --replace to replace it with this response");
+    complete("closed", &["--replace", "--yes"]).exits(0).says("gets a replay");
+    let newer = stored.replace("\"v\":1", "\"v\":1,\"w\":2");
+    server.set("closed:k", &newer, 60_000);
+    let lost = "the result that closed writes would lose the stored /w";
+    let run = complete("closed", &[]).exits(2);
+    run.says(format!("--replace cannot store it either: {lost}"));
+    // No command removes a value that does not match the schema.
+    assert!(!run.all().contains("--create"), "{}", run.all());
+    complete("closed", &["--replace"]).exits(2).says(lost);
+
+    complete("idempotent-api", &["--create", "--fingerprint", "F", "--yes"]).exits(0);
+    complete("idempotent-api", &[]).exits(2).says("hint: pass --replace to replace it");
+    complete("idempotent-api", &["--replace", "--yes"]).exits(0);
+}
+
+/// Rule: the advice to remove a value names the command, and what then stores the response.
+/// Revert: without `removal_advice`.
+#[test]
+fn a_value_that_cannot_be_replaced_is_removed_by_the_named_command() {
+    let server = Server::holding(&[("POST:/pay:k", "garbage", 60_000), ("x", "", 60_000)]);
+    let complete = |key, schema, more: &[&str]| {
+        let words = ["complete", key, "--schema", schema, "--status", "201", "--body", "{}"];
+        server.idemctl(&[&words[..], more].concat())
+    };
+    let run = complete("POST:/pay:k", "hono-idempotency", &[]).exits(2);
+    run.says("to remove an unreadable value, use `idemctl");
+    run.says("then store the response with --create and the request's --fingerprint");
+    let unlock = ["force-unlock", "POST:/pay:k", "--schema", "hono-idempotency", "--yes"];
+    server.idemctl(&unlock).exits(0);
+    let create = ["--create", "--fingerprint", "F", "--yes"];
+    complete("POST:/pay:k", "hono-idempotency", &create).exits(0);
+    // No fingerprint is asked for that does not help.
+    let run = complete("x", "express-idempotency", &["--replace"]).exits(2);
+    run.says("cannot be read back as a result");
+    let run = complete("x", "express-idempotency", &[]).exits(2);
+    run.says("--replace cannot store it either").says("to remove an unreadable value");
+    assert!(!run.all().contains("--create"), "{}", run.all());
+}
+
+/// Rule: no `--owner` is asked for that idemctl refuses. Revert: without `check_owner_has_name`.
+#[test]
+fn a_lock_of_an_empty_owner_is_removed() {
+    let server = with_closed();
+    server.set("closed:k", "", 20_000);
+    let empty = "lets only the lock's owner do this, and the owner in this lock is empty";
+    let complete = ["complete", "k", "--schema", "closed", "--status", "200", "--body", "1"];
+    for words in [&complete[..], &["release", "k", "--schema", "closed"]] {
+        let run = server.idemctl(words).exits(2);
+        run.says(empty).says("use `idemctl").says("force-unlock");
+    }
+    server.idemctl(&["force-unlock", "k", "--schema", "closed", "--yes"]).exits(0);
+}
+
+/// Rule: what lets the next request execute depends on the record. Revert: if `freeing_hint` always
+/// names release.
+#[test]
+fn a_status_that_is_never_stored_names_the_command_for_this_record() {
+    let server = Server::start();
+    let complete = || {
+        let words = ["complete", "POST:/pay:k", "--schema", "hono-idempotency", "--replace"];
+        server.idemctl(&[&words[..], &["--status", "404", "--body", "no"]].concat()).exits(2)
+    };
+    let lock = r#"{"key":"k","fingerprint":"f","status":"processing","createdAt":1795823000000}"#;
+    let result = r#"{"key":"k","fingerprint":"f","status":"completed","createdAt":1795823000000,
+        "response":{"status":201,"headers":{},"body":"x"}}"#;
+    assert!(!complete().all().contains("hint:"));
+    server.set("POST:/pay:k", lock, 60_000);
+    complete().says("to let the next request execute instead, run `idemctl").says("release");
+    server.set("POST:/pay:k", result, 60_000);
+    complete().says("to remove a result, use `idemctl").says("purge");
+}
+
+/// Rule: begin promises `complete` only if the schema describes it. Revert: without `can_complete`.
+#[test]
+fn begin_promises_complete_only_where_it_is_described() {
+    let server = Server::start();
+    let begin =
+        |schema: &str| server.idemctl(&["begin", "k", "--schema", schema, "--yes"]).exits(2);
+    let then = "`complete` can then complete it";
+    begin("express-idempotency").says(then);
+    let needy = CLOSED.replace("[write]\n", "[write]\nlock_needs = \"the request\"\n");
+    let (before, after) = (needy.find("[complete]").unwrap(), needy.find("[release]").unwrap());
+    let needy = format!("{}{}", &needy[..before], &needy[after..]);
+    server.describe("closed", &[("schema.toml", &needy), ("release.lua", RELEASE_CLOSED)]);
+    let run = begin("closed");
+    run.says("let the service take the lock with the request itself");
+    assert!(!run.all().contains(then), "{}", run.all());
 }

@@ -12,6 +12,7 @@ use crate::render::escape;
 use crate::session::Session;
 
 /// The options of `complete`.
+#[derive(Clone, Copy)]
 pub(crate) struct CompleteOptions<'a> {
     /// What the operator permits besides completing a lock.
     pub(crate) overrides: Overrides,
@@ -60,16 +61,38 @@ impl ChosenCompletion {
         Ok(Self { completion, owner, is_owner_given: asked.owner.is_some(), fingerprint })
     }
 
+    /// The same in the name of a lock's own holder, without asking anybody.
+    ///
+    /// # Errors
+    /// Why this record is not to be completed in this way.
+    pub(super) fn without_asking(
+        record: &Record,
+        asked: CompleteOptions<'_>,
+    ) -> Result<Self, CommandError> {
+        let completion = manual_step::completion_of(record, asked.overrides)
+            .map_err(|why| refused(record, &why))?;
+        if completion == Completion::Creating {
+            change::check_creates_lock(&record.schema)?;
+        }
+        let fingerprint = fingerprint(record, completion, asked.fingerprint)?;
+        let is_owner_given = asked.owner.is_some() && completion != Completion::OfLock;
+        let owner = match completion {
+            Completion::OfLock => record.owner().unwrap_or_default().to_vec(),
+            Completion::Creating | Completion::Replacing => {
+                change::owner_of_new_lock(record, asked.owner, true)?
+            }
+        };
+        Ok(Self { completion, owner, is_owner_given, fingerprint })
+    }
+
     /// How a lock is completed in the name of its own holder, without asking anybody.
     ///
     /// # Errors
     /// Why this record is not to be completed in this way.
     pub(crate) fn of_lock(record: &Record) -> Result<Self, CommandError> {
-        let completion = manual_step::completion_of(record, Overrides::default())
-            .map_err(|why| refused(record, &why))?;
-        let fingerprint = fingerprint(record, completion, None)?;
-        let owner = record.owner().unwrap_or_default().to_vec();
-        Ok(Self { completion, owner, is_owner_given: false, fingerprint })
+        let overrides = Overrides::default();
+        let asked = CompleteOptions { overrides, owner: None, fingerprint: None, dry_run: true };
+        Self::without_asking(record, asked)
     }
 
     /// The owner token of the worker that held the lock, or the one that the operator gave. `None`
@@ -263,58 +286,29 @@ fn loses(record: &Record, lost: &[String]) -> CommandError {
     ))
 }
 
-fn refused(record: &Record, why: &NotExecutable) -> CommandError {
+/// Without a hint, because what helps depends on the response.
+pub(super) fn refused(record: &Record, why: &NotExecutable) -> CommandError {
     let key = escape::key(&record.key);
     let name = &record.schema.name;
     match why {
         NotExecutable::Absent => {
-            let hint = if can_be_created(record) {
-                "check --schema and --prefix; if the lock has expired, --create stores the \
-                response anyway"
-            } else {
-                "check --schema and --prefix; if the lock has expired, the response cannot be \
-                stored, because the result keeps fields of the lock"
-            };
             CommandError::new(Exit::No, format!("{key}: {why} under {name}; nothing was done"))
-                .hint(hint)
         }
         NotExecutable::Released => {
-            CommandError::new(Exit::No, format!("{key}: {why}; nothing was done")).hint(
-                "the next request executes the operation; remove the record with `purge` and \
-                --state released to store a response with --create",
-            )
+            CommandError::new(Exit::No, format!("{key}: {why}; nothing was done"))
         }
         NotExecutable::Completed | NotExecutable::Failed => {
             let then = match record.next_request.answer {
                 Answer::Replay => "; retries get the result shown above",
                 _ => "",
             };
-            CommandError::usage(format!("{key}: {why}{then}")).hint(replace_hint(record))
-        }
-        NotExecutable::Unreadable(_) => {
-            CommandError::usage(format!("{key}: {why}")).hint(replace_hint(record))
+            CommandError::usage(format!("{key}: {why}{then}"))
         }
         NotExecutable::Undescribed(step) => change::undescribed(record, step),
-        NotExecutable::WrongType(_) | NotExecutable::NoLock(_) | NotExecutable::NoSuchStep => {
-            CommandError::usage(format!("{key}: {why}"))
-        }
-    }
-}
-
-/// True if a response can be stored although there is no lock.
-fn can_be_created(record: &Record) -> bool {
-    record.schema.write.lock_needs.is_none() && manual_step::can_be_replaced(record)
-}
-
-fn replace_hint(record: &Record) -> &'static str {
-    if manual_step::can_be_replaced(record) {
-        "pass --replace to replace it with this response"
-    } else if record.schema.write.lock_needs.is_some() {
-        "--replace cannot store it either, because the result keeps fields of a lock that this \
-        value does not have; remove the value, and the next request executes"
-    } else {
-        "--replace cannot store it either, because the result keeps fields of a lock that this \
-        value does not have; remove the value, then store the response with --create"
+        NotExecutable::Unreadable(_)
+        | NotExecutable::WrongType(_)
+        | NotExecutable::NoLock(_)
+        | NotExecutable::NoSuchStep => CommandError::usage(format!("{key}: {why}")),
     }
 }
 
@@ -339,8 +333,7 @@ fn fingerprint(
         return Err(CommandError::usage(message)
             .hint("store the response with the service itself; nothing was changed"));
     }
-    let sends = schema.complete.as_ref().is_some_and(Step::sends_fingerprint);
-    let keeps = schema.write.keeps_fingerprint() || sends;
+    let keeps = keeps_fingerprint(schema);
     // Neither the lock nor the complete step stores it, so a new record would lack it.
     if let Some(part) = schema.fingerprint_part()
         && stored.is_none()
@@ -374,21 +367,34 @@ fn fingerprint(
         }
         return Ok(given.to_owned());
     }
-    if stored.is_none() && keeps && !is_the_locks {
-        let hint = match &schema.write.fingerprint_is {
-            Some(what) => format!("--fingerprint is {what}"),
-            None if manual_step::rejects_empty_fingerprint(record) => {
-                "pass the fingerprint that the service computes from the request".to_owned()
-            }
-            None => "pass the fingerprint that the service computes from the request, or \
-                --fingerprint '' if it stores an empty one for such a request"
-                .to_owned(),
-        };
-        return Err(CommandError::usage(format!(
-            "{name} stores the result with the request's fingerprint, which is needed as \
-            --fingerprint"
-        ))
-        .hint(hint));
+    if lacks_fingerprint(record, completion, given) {
+        return Err(missing_fingerprint(record));
     }
     Ok(stored.unwrap_or_default().to_owned())
+}
+
+/// True if the result is stored with a fingerprint that neither the record nor the operator gives.
+pub(super) fn lacks_fingerprint(
+    record: &Record,
+    completion: Completion,
+    given: Option<&str>,
+) -> bool {
+    let is_the_locks = completion == Completion::OfLock && record.schema.locks_keep_fingerprint();
+    given.is_none()
+        && record.fingerprint().is_none()
+        && keeps_fingerprint(&record.schema)
+        && !is_the_locks
+}
+
+pub(super) fn missing_fingerprint(record: &Record) -> CommandError {
+    CommandError::usage(format!(
+        "{} stores the result with the request's fingerprint, which is needed as --fingerprint",
+        record.schema.name
+    ))
+}
+
+/// True if the complete step stores a fingerprint.
+fn keeps_fingerprint(schema: &Schema) -> bool {
+    schema.write.keeps_fingerprint()
+        || schema.complete.as_ref().is_some_and(Step::sends_fingerprint)
 }

@@ -2,11 +2,12 @@
 
 use crate::domain::manual_step::Delivered;
 use crate::domain::record::{Content, Record, TimeLeft};
-use crate::domain::schema::Meaning;
-use crate::domain::step::{Answer, StepReply};
+use crate::domain::schema::{Meaning, Step};
+use crate::domain::step::{Answer, StepInputs, StepReply};
 use crate::render::words;
 use crate::session::Session;
-use crate::sim::{Rehearsal, RehearsedAnswer};
+use crate::sim::simulate::LocalServers;
+use crate::sim::{self, NotRehearsed, Rehearsal, RehearsedAnswer};
 
 /// A rehearsal of the service's complete step, and of the begin step of the next request.
 pub(crate) enum RehearsalOutcome {
@@ -20,6 +21,28 @@ pub(crate) enum RehearsalOutcome {
 }
 
 impl RehearsalOutcome {
+    /// Rehearses a completion whose response the service is predicted to store.
+    pub(crate) async fn of(
+        session: &Session,
+        record: &Record,
+        step: &Step,
+        inputs: &StepInputs<'_>,
+        step_lock: Option<&Content>,
+    ) -> Self {
+        let environment = session.settings.environment();
+        let servers = LocalServers {
+            path: environment.path(),
+            temp_dir: environment.temp_dir(),
+            like: session.settings.target().clone(),
+        };
+        match sim::rehearse(record, step, inputs, step_lock, &servers).await {
+            Ok(Some(rehearsal)) => Self::Ran(rehearsal),
+            Ok(None) => Self::NotNeeded,
+            Err(NotRehearsed::NoServer(why)) => Self::NotRun(why.to_string()),
+            Err(NotRehearsed::Store(why)) => Self::NotRun(why.to_string()),
+        }
+    }
+
     /// True if the rehearsal confirmed what the schema predicts for the next request, or none is
     /// needed.
     pub(crate) fn verifies(&self, predicted_record: &Record) -> bool {

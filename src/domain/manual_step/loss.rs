@@ -1,9 +1,8 @@
 //! The data that a completion would lose from the value that the result replaces.
 
-use super::predict::{found_by_step, predict_begin, predicted_record};
-use crate::domain::record::{Content, Json, Reading, Record, Response, decode};
-use crate::domain::schema::{Meaning, Schema, State};
-use crate::domain::self_check::sample_response;
+use super::predict::found_by_step;
+use crate::domain::record::{Content, Json, Reading, Record, decode};
+use crate::domain::schema::{Schema, State};
 use crate::domain::step::StepInputs;
 use crate::domain::step::kept::{document, unknown_fields};
 
@@ -129,31 +128,6 @@ pub(crate) fn unread_result(record: &Record, inputs: &StepInputs<'_>) -> Option<
     }
     // Fields of a hash that the result does not have stay, and may be part of its format.
     no_result(schema, &inputs.result_over(&found_by_step(record, inputs)))
-}
-
-/// True if a response can be stored over the current value. It is tried with one that idemctl makes
-/// up, because a result may keep fields that this value does not have.
-pub(crate) fn can_be_replaced(record: &Record) -> bool {
-    let response = sample_response(&record.schema, false);
-    let inputs = sample_inputs(record, &response);
-    lost_fields(record, &inputs).is_empty() && unread_result(record, &inputs).is_none()
-}
-
-/// True if the service would reject every request with a result of an empty fingerprint.
-pub(crate) fn rejects_empty_fingerprint(record: &Record) -> bool {
-    let response = sample_response(&record.schema, false);
-    let completed = predicted_record(record, &sample_inputs(record, &response), &[]);
-    let stored = completed.fingerprint().unwrap_or_default();
-    predict_begin(&completed, stored) == Some(Meaning::Mismatch)
-}
-
-fn sample_inputs<'a>(record: &'a Record, response: &'a Response) -> StepInputs<'a> {
-    let stored = &record.seen.keys[record.schema.result_key_index()].content;
-    StepInputs {
-        now_ms: record.seen.server_ms.unwrap_or_default(),
-        before: if *stored == Content::Absent { None } else { Some(stored) },
-        ..StepInputs::new(&record.schema, &record.key, b"owner", response)
-    }
 }
 
 /// Why a content of the result's Redis key is not a result that the service itself writes; `None`

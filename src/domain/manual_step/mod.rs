@@ -18,8 +18,7 @@ pub(crate) use self::complete::{
 };
 pub(crate) use self::delivery::{Delivered, delivered, difference};
 pub(crate) use self::loss::{
-    can_be_replaced, dropped_fields, lost_fields, no_result, other_outcome,
-    rejects_empty_fingerprint, unread_result, unwritten_result,
+    dropped_fields, lost_fields, no_result, other_outcome, unread_result, unwritten_result,
 };
 pub(crate) use self::lost_reply::{was_acquired, was_released, was_stored};
 pub(crate) use self::predict::{

@@ -19,6 +19,9 @@ pub(crate) struct ResponseInput {
 pub(crate) struct Misfit {
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
+    /// True if the service stores no response with this status. What then lets the next request
+    /// execute depends on the record.
+    pub(crate) is_never_stored: bool,
 }
 
 impl ResponseInput {
@@ -270,20 +273,12 @@ impl ResponseInput {
         if stores.contains(status) {
             return Ok(());
         }
-        // After any other response the service releases the lock or lets it expire.
-        let free = if schema.release.is_some() {
-            "`idemctl release KEY`"
-        } else {
-            "`idemctl force-unlock KEY`"
-        };
-        misfit(
-            format!(
-                "{} stores only the statuses {}, so no retry ever gets a stored {status}",
-                schema.name,
-                stores.as_text().replace('-', " to ").replace(',', ", ")
-            ),
-            Some(&format!("to let the next request execute instead, run {free}")),
-        )
+        let message = format!(
+            "{} stores only the statuses {}, so no retry ever gets a stored {status}",
+            schema.name,
+            stores.as_text().replace('-', " to ").replace(',', ", ")
+        );
+        Err(Misfit { message, hint: None, is_never_stored: true })
     }
 
     /// True if a content type declares JSON, but the body is not valid JSON.
@@ -351,7 +346,7 @@ fn is_content_type(name: &str) -> bool {
 }
 
 fn misfit<T>(message: String, hint: Option<&str>) -> Result<T, Misfit> {
-    Err(Misfit { message, hint: hint.map(str::to_owned) })
+    Err(Misfit { message, hint: hint.map(str::to_owned), is_never_stored: false })
 }
 
 /// The fields that results store, in words.
