@@ -6,7 +6,8 @@
 //!    (`domain/manual_step/`), chooses owner and fingerprint, and builds the `StepInputs`: the
 //!    values of the placeholders in the schema's calls. If the step needs a lock that the record
 //!    lacks, one is taken in the transaction of the first call. `domain/manual_step/predict.rs`
-//!    predicts the reply.
+//!    predicts the reply. If the record is refused, `change/completion/attempt.rs` tries
+//!    other options before it names them in a hint.
 //! 3. If it is predicted that the response is stored, and the schema describes begin,
 //!    `sim/rehearsal.rs` executes the step and the next request on a temporary local Redis, and
 //!    `change/completion/rehearsal.rs` prints what that showed.

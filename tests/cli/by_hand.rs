@@ -405,8 +405,8 @@ fn with_closed() -> Server {
     server
 }
 
-/// Rule: complete says of `--replace` what `--replace` itself says. Revert: if `verdict` always stores,
-/// the hint names a replacement that is then refused.
+/// Rule: complete says of `--replace` what `--replace` itself says. Revert: if `verdict` always
+/// stores, the hint names a replacement that is then refused.
 #[test]
 fn the_hint_of_replace_is_its_own_verdict() {
     let server = with_closed();
@@ -504,4 +504,72 @@ fn begin_promises_complete_only_where_it_is_described() {
     let run = begin("closed");
     run.says("let the service take the lock with the request itself");
     assert!(!run.all().contains(then), "{}", run.all());
+}
+
+/// A hash, to which the complete script adds its fields, so that one of a newer release stays.
+const ADDED: &str = r#"format = 2
+name = "added"
+keys = { record = "added:{key}" }
+ttl = { lock = "30s", result = "24h" }
+[[value]]
+name = "held"
+type = "hash"
+where = { "/status" = "HELD" }
+required = ["/token"]
+state = "in-progress"
+fields = { owner = "/token" }
+[[value]]
+name = "done"
+type = "hash"
+where = { "/status" = "DONE" }
+required = ["/token", "/code"]
+state = "completed"
+fields = { owner = "/token", status = "/code" }
+[write]
+lock_value = '{"token":"{owner}","status":"HELD"}'
+result_value = '{"token":"{owner}","status":"DONE","code":"{status}"}'
+[[begin.call]]
+command = ["HGETALL", "{record}"]
+replies = [
+  { nil = true, means = "acquired", when = { record = "absent" } },
+  { value = "held", means = "conflict" },
+  { value = "done", means = "replay" },
+]
+[complete]
+checks_owner = true
+[[complete.call]]
+script = "complete"
+keys = ["{record}"]
+args = ["{owner}", "{result_ttl}", "{result_value}"]
+replies = [
+  { word = "ok", means = "stored", when = [{ record = "held" }, { record = "done" }] },
+  { word = "stale", means = "refused" },
+]
+"#;
+
+const COMPLETE_ADDED: &str =
+    "if redis.call('HGET', KEYS[1], 'token') ~= ARGV[1] then return 'stale' end
+redis.call('HSET', KEYS[1], unpack(ARGV, 3))
+redis.call('EXPIRE', KEYS[1], ARGV[2])
+return 'ok'
+";
+
+/// Rule: the verdict on an option is also that of the service's scripts. Revert: with
+/// `RehearsalOutcome::NotNeeded` in `check`, the hint names a replacement that is then refused.
+#[test]
+fn the_hint_of_replace_asks_the_scripts_of_the_service() {
+    let server = Server::start();
+    server.describe("added", &[("schema.toml", ADDED), ("complete.lua", COMPLETE_ADDED)]);
+    let complete = |more: &[&str]| {
+        let words = ["complete", "k", "--schema", "added", "--status", "201"];
+        server.idemctl(&[&words[..], more].concat())
+    };
+    let fields: [&[u8]; 6] = [b"token", b"w-1", b"status", b"DONE", b"code", b"200"];
+    server.send::<i64>(&[&[b"HSET", &b"added:k"[..]], &fields[..]].concat());
+    complete(&[]).exits(2).says("hint: pass --replace to replace it with this response");
+    complete(&["--replace", "--yes"]).exits(0);
+    server.send::<i64>(&[b"HSET", b"added:k", b"ver", b"2"]);
+    let why = "`/ver` is a field that it does not have";
+    complete(&["--replace", "--yes"]).exits(2).says(why);
+    complete(&[]).exits(2).says("--replace cannot store it either").says(why);
 }
