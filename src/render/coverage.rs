@@ -87,6 +87,9 @@ fn named_keys(keys: &NamedKeys) -> Vec<String> {
         let more = keys.absent - names.len() as u64;
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         lines.push(format!("not found: {}{more}", names.join(", ")));
+        if let Some((key, why, hint)) = &keys.first_excluded {
+            lines.push(format!("{}: {why}; {hint}", escape::text(key)));
+        }
     }
     for (name, why) in &keys.listed_left {
         let name = escape::again(&name.text());

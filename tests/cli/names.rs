@@ -394,6 +394,8 @@ fn a_key_that_looks_like_a_name_of_an_excluded_schema_is_not_called_absent() {
         &["force-unlock", key, "--dry-run"],
         &["extend", key, "--for", "1h", "--dry-run"],
         &["begin", key, "--owner", "p", "--dry-run"],
+        &["purge", key, "--state", "in-progress", "--dry-run"],
+        &["reconcile", key, "--older-than", "1s", "--ask", "echo unknown", "--dry-run"],
     ] {
         let run = server.idemctl(&[words, &["--schema", "reference"]].concat());
         assert_ne!(run.code, 0, "{words:?}");

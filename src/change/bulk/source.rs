@@ -7,9 +7,9 @@ use anyhow::Result;
 
 use super::rule::{BulkRule, Planned};
 use crate::domain::change::removal::{self, Removal};
-use crate::domain::record::{Candidate, Record, TimeLeft};
-use crate::domain::schema::State;
+use crate::domain::record::{Candidate, GivenKey, Record, TimeLeft};
 use crate::domain::schema::catalog::LONG_HEAD_BYTES;
+use crate::domain::schema::{Catalog, State};
 use crate::domain::select::{Coverage, Selected};
 use crate::exit::CommandError;
 use crate::interrupt::Interrupt;
@@ -260,21 +260,22 @@ impl<'a> NamedRecords<'a> {
                     found.records.push(record);
                 }
             }
-            self.add_new(found, &mut records);
+            self.add_new(&scope.catalog, found, &mut records);
         }
         self.progress.set_position(self.keys);
         Ok(Some(records))
     }
 
     /// Adds the records of a key that no earlier key named, and counts what else the key names.
-    fn add_new(&mut self, found: LookupResult, records: &mut Vec<Record>) {
+    fn add_new(&mut self, catalog: &Catalog, found: LookupResult, records: &mut Vec<Record>) {
         let mut was_seen = false;
         for redis_key in &found.checked {
             was_seen |= self.seen.contains(&self.hash(redis_key));
         }
         // A record that an earlier line named may be gone by now: it was found all the same.
         if found.records.is_empty() && found.why_unread.is_none() && !was_seen {
-            self.coverage.named.add_absent(&found.given);
+            let excluded = GivenKey::word(&found.given[..]).excluded_because(catalog);
+            self.coverage.named.add_absent(&found.given, excluded);
         }
         let has_own = found.records.iter().any(|record| !record.author.is_foreign());
         for record in found.records {

@@ -509,7 +509,12 @@ fn record_of(found: &mut LookupResult, catalog: &Catalog) -> Result<Record, Stri
     match (records.len(), &found.why_unread) {
         (1, _) => {}
         (0, Some(error)) => return Err(error.to_string()),
-        (0, None) => return Err("no record".to_owned()),
+        (0, None) => {
+            return Err(match GivenKey::word(&found.given[..]).excluded_because(catalog) {
+                Some((why, hint)) => format!("{why}; {hint}"),
+                None => "no record".to_owned(),
+            });
+        }
         _ => return Err("it has records of several schemas; choose one with --schema".to_owned()),
     }
     let record = records.remove(0);

@@ -12,6 +12,8 @@ pub(crate) struct NamedKeys {
     pub(crate) absent: u64,
     /// The first of the absent keys.
     pub(crate) listed_absent: Vec<Vec<u8>>,
+    /// The first key that names a record of an excluded schema, why that is, and what to do.
+    pub(crate) first_excluded: Option<(Vec<u8>, String, String)>,
     /// Keys that name more than one record each. Their records are not changed.
     pub(crate) ambiguous: u64,
     /// The first of the ambiguous keys, and their records.
@@ -27,9 +29,15 @@ pub(crate) struct NamedKeys {
 }
 
 impl NamedKeys {
-    /// Adds a key under which no record was found.
-    pub(crate) fn add_absent(&mut self, key: &[u8]) {
+    /// Adds a key under which no record was found. `excluded` says why, and what to do, if it names
+    /// a record of an excluded schema.
+    pub(crate) fn add_absent(&mut self, key: &[u8], excluded: Option<(String, String)>) {
         self.absent += 1;
+        if let Some((why, hint)) = excluded
+            && self.first_excluded.is_none()
+        {
+            self.first_excluded = Some((key.to_vec(), why, hint));
+        }
         if self.listed_absent.len() < MAX_LISTED {
             self.listed_absent.push(key.to_vec());
         }
@@ -82,7 +90,7 @@ mod tests {
     #[test]
     fn some_keys_are_told_and_all_are_counted() {
         let mut keys = NamedKeys::default();
-        (0..50).for_each(|number| keys.add_absent(&[number]));
+        (0..50).for_each(|number| keys.add_absent(&[number], None));
         assert_eq!((keys.absent, keys.listed_absent.len()), (50, MAX_LISTED));
     }
 }
