@@ -190,7 +190,7 @@ fn a_large_value_takes_little_memory_where_it_is_not_wanted_whole() {
     for value in large_values() {
         // What inspect reads further grows in a buffer, and the static binary's allocator holds the old one and the new one.
         for (words, times) in
-            [(&["inspect", "k"][..], 3), (&["list"], 3), (&["list", "-o", "json"], 3)]
+            [(&["inspect", "k"][..], 5), (&["list"], 3), (&["list", "-o", "json"], 3)]
         {
             takes_at_most(&server, times, &value, words);
         }
