@@ -375,8 +375,8 @@ impl<'a> Scan<'a> {
         self.keyspace.set_first_read(head);
     }
 
-    /// The following pages read whole values, and keep the records that deviate behind what was read
-    /// before.
+    /// The following pages read whole values, and keep records whose deviation is behind the bytes
+    /// that were read before.
     pub fn read_whole_to_change(&mut self) {
         self.set_first_read(ReadLimit::Bytes(MAX_WHOLE));
         self.coverage.keeps_deviating_behind_head = true;

@@ -1,6 +1,6 @@
 //! The hint of a step that cannot be executed: which command removes the record instead.
 
-use crate::domain::change::removal::{self, Removal};
+use crate::domain::change::removal::{self, RemovalCommand};
 use crate::domain::change::unlock;
 use crate::domain::manual_step;
 use crate::domain::record::Record;
@@ -32,11 +32,11 @@ pub fn freeing_hint(record: &Record) -> Option<String> {
 pub fn removal_hint(record: &Record) -> String {
     let argument = argument_of(record);
     let key_index = match removal::of(record) {
-        Ok(Removal::Unlock(key_index)) => key_index,
-        Ok(Removal::Purge(State::Completed)) => {
+        Ok(RemovalCommand::Unlock(key_index)) => key_index,
+        Ok(RemovalCommand::Purge(State::Completed)) => {
             return format!("to remove a result, use `idemctl purge {argument}`");
         }
-        Ok(Removal::Purge(state)) => {
+        Ok(RemovalCommand::Purge(state)) => {
             let what = match state {
                 State::Failed => "a failure",
                 _ => "all Redis keys of the record",

@@ -228,8 +228,10 @@ impl<G> Rechecked<G> {
                 self.same.push((record, planned));
             }
             Selected::Unproven(Missing::Field(_) | Missing::Format) => self.outcomes.too_large += 1,
-            // Its bytes are those that were selected, by their beginning.
-            Selected::No if record.state == State::Unreadable => self.outcomes.unrecognised += 1,
+            // The value did not change. It was selected by its beginning, and the rest is damaged.
+            Selected::No if record.state == State::Unreadable => {
+                self.outcomes.add_unrecognised(&record);
+            }
             Selected::Unproven(_) | Selected::No => self.outcomes.changed_meanwhile += 1,
         }
     }

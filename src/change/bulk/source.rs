@@ -6,7 +6,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use anyhow::Result;
 
 use super::rule::{BulkRule, Planned};
-use crate::domain::change::removal::{self, Removal};
+use crate::domain::change::removal::{self, RemovalCommand};
 use crate::domain::record::{Candidate, GivenKey, Record, TimeLeft};
 use crate::domain::schema::catalog::LONG_HEAD_BYTES;
 use crate::domain::schema::{Catalog, State};
@@ -220,8 +220,8 @@ impl<'a> NamedRecords<'a> {
             return;
         }
         match removal::of(record) {
-            Ok(Removal::Unlock(_)) => named.add_not_chosen(record, why, true),
-            Ok(Removal::Purge(_)) => named.add_not_chosen(record, why, false),
+            Ok(RemovalCommand::Unlock(_)) => named.add_not_chosen(record, why, true),
+            Ok(RemovalCommand::Purge(_)) => named.add_not_chosen(record, why, false),
             Err(refused) => {
                 let why = format!("{why}; `force-unlock` does not remove it: {refused}");
                 named.add_not_chosen(record, why, false);

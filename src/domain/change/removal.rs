@@ -6,7 +6,7 @@ use crate::domain::schema::State;
 
 /// A command that removes a record, or only its lock.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Removal {
+pub(crate) enum RemovalCommand {
     /// `force-unlock` removes the Redis key with this index.
     Unlock(usize),
     /// `purge` removes all of its Redis keys. It needs `--state` of this state, unless that is
@@ -18,11 +18,11 @@ pub(crate) enum Removal {
 ///
 /// # Errors
 /// Why neither `force-unlock` nor `purge` removes it.
-pub(crate) fn of(record: &Record) -> Result<Removal, String> {
+pub(crate) fn of(record: &Record) -> Result<RemovalCommand, String> {
     let removable = unlock::removable(record);
     let freed = removable.and_then(|index| unlock::check_freed(record, index).map(|()| index));
     let why = match freed {
-        Ok(key_index) => return Ok(Removal::Unlock(key_index)),
+        Ok(key_index) => return Ok(RemovalCommand::Unlock(key_index)),
         Err(why) => why,
     };
     match record.state {
@@ -30,22 +30,22 @@ pub(crate) fn of(record: &Record) -> Result<Removal, String> {
         // cannot be read.
         State::Absent | State::Unreadable => Err(why),
         State::InProgress => match purgeable::check(record) {
-            Ok(()) => Ok(Removal::Purge(record.state)),
+            Ok(()) => Ok(RemovalCommand::Purge(record.state)),
             Err(_) => Err(why),
         },
         State::Completed | State::Failed | State::Released => {
-            purgeable::check(record).map(|()| Removal::Purge(record.state))
+            purgeable::check(record).map(|()| RemovalCommand::Purge(record.state))
         }
     }
 }
 
 /// The record that is left after this command.
-pub(crate) fn record_without(record: &Record, removal: &Removal) -> Record {
+pub(crate) fn record_without(record: &Record, removal: &RemovalCommand) -> Record {
     let mut seen = record.seen.clone();
     for (key_index, key) in seen.keys.iter_mut().enumerate() {
         match removal {
-            Removal::Unlock(removed) if *removed != key_index => {}
-            Removal::Unlock(_) | Removal::Purge(_) => key.content = Content::Absent,
+            RemovalCommand::Unlock(removed) if *removed != key_index => {}
+            RemovalCommand::Unlock(_) | RemovalCommand::Purge(_) => key.content = Content::Absent,
         }
     }
     let readings = decode::decode_all(&record.schema, &seen);

@@ -156,7 +156,7 @@ fn is_integer(number: &str) -> bool {
     !number.contains(['.', 'e', 'E'])
 }
 
-/// True for a zero such as `-0.0`, which is no integer.
+/// True for a zero such as `-0.0`, which is not an integer.
 fn is_negative_zero(number: &str) -> bool {
     number.starts_with('-') && !is_integer(number) && Decimal::of(number).digits.is_empty()
 }

@@ -111,8 +111,9 @@ fn decoded(
         source.document = Some(&opened);
     }
     let mut decoded = decode_fields(format, index, conformance, source);
-    let why =
-        views.unclear_field(format).or_else(|| unclear::response_field(schema, format, source));
+    let why = views
+        .unclear_field(format)
+        .or_else(|| unclear::response_field(schema, format, source, &decoded));
     decoded.unclear_response = why.map(Into::into);
     decoded
 }

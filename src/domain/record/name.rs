@@ -180,12 +180,10 @@ impl GivenKey {
         if !catalog.all().iter().any(|schema| schema.name == name.schema) {
             return KeyMeanings { name: None, keys: self.keys() };
         }
-        let is_selected =
-            catalog.chosen_under_each_prefix().iter().any(|schema| schema.name == name.schema);
         let is_elsewhere = name.db.is_some_and(|name_db| name_db != db);
         // The name of a schema that is not selected, or of another database, means nothing here. In
         // particular it must not mean another record.
-        if !is_selected || is_elsewhere {
+        if self.excluded_schema(catalog).is_some() || is_elsewhere {
             return KeyMeanings::default();
         }
         let keys = if parsed.is_quoted { Vec::new() } else { self.keys() };
@@ -193,7 +191,7 @@ impl GivenKey {
     }
 
     /// The schema of the record that the text names, if that schema is known and not selected.
-    pub(crate) fn excluded_schema(&self, catalog: &Catalog) -> Option<String> {
+    fn excluded_schema(&self, catalog: &Catalog) -> Option<String> {
         let schema = RecordName::parse(&self.text)?.name.schema;
         let is_known = catalog.all().iter().any(|known| known.name == schema);
         let mut selected = catalog.chosen_under_each_prefix().iter();

@@ -441,8 +441,8 @@ impl Record {
     }
 
     /// True for a lock that never expires by itself, and of which only the beginning was read. Such
-    /// a lock is reported, so the rest has to show that it is no damaged value. The bytes of a text
-    /// cannot be damaged.
+    /// a lock is reported, so the rest of the value has to show that the value is not damaged. This
+    /// is never true for a text, of which any bytes are valid.
     pub(crate) fn is_endless_lock_in_part(&self) -> bool {
         if self.state != State::InProgress {
             return false;

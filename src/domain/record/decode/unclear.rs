@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 
 use super::fields::{FieldSource, millis};
+use super::reading::Decoded;
 use super::stored::is_base64;
 use crate::domain::record::{Json, json, json_prefix};
 use crate::domain::schema::{
@@ -15,6 +16,7 @@ pub(super) fn response_field(
     schema: &Schema,
     format: &ValueFormat,
     source: FieldSource<'_>,
+    decoded: &Decoded,
 ) -> Option<String> {
     if !source.whole || !format.state.is_result() {
         return None;
@@ -33,8 +35,13 @@ pub(super) fn response_field(
     {
         return Some(format!("`{path}` is not a text, and the service writes one"));
     }
-    for path in [&fields.created_at, &fields.completed_at].into_iter().flatten() {
-        if let Some(found) = document.pointer(path)
+    let times =
+        [(&fields.created_at, decoded.created_ms), (&fields.completed_at, decoded.completed_ms)];
+    for (path, time) in times {
+        // A time that could be decoded is one.
+        if time.is_none()
+            && let Some(path) = path
+            && let Some(found) = document.pointer(path)
             && !(found == Json::Null || is_time(&found, format.timestamp))
         {
             return Some(format!("`{path}` is not a time"));
