@@ -201,7 +201,7 @@ impl ListRows {
             // A person sees problems first. A program gets the order of the scan, as from the other
             // formats.
             if session.ui.out_is_terminal() {
-                held.sort_by_key(|record| {
+                held.sort_by_cached_key(|record| {
                     let severities = record.findings.iter().map(|finding| finding.severity);
                     std::cmp::Reverse(severities.max())
                 });

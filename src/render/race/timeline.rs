@@ -59,7 +59,7 @@ pub(super) fn excerpt(offending: &Offending) -> BTreeSet<usize> {
     let workers: Vec<usize> = pair.iter().map(|index| offending.events[*index].worker).collect();
     let mut order: Vec<usize> = (0..offending.events.len()).collect();
     // The order of importance: the pair itself, its workers, then the distance.
-    order.sort_by_key(|index| {
+    order.sort_by_cached_key(|index| {
         let is_of_others = !workers.contains(&offending.events[*index].worker);
         let distance = pair.iter().map(|marked| index.abs_diff(*marked)).min();
         (!pair.contains(index), is_of_others, distance)
