@@ -230,7 +230,7 @@ fn view<'a>(
         return DecodedView::Text(bytes, *whole);
     }
     match parse(decoding.value.encoding, bytes, *whole) {
-        Ok(Parsed { document, flaw }) => {
+        Ok(ParsedDocument { document, flaw }) => {
             let mut bad_fields = Vec::new();
             if let Some(why) = flaw {
                 bad_fields.push(BadField { path: "", why, is_damaged: false });
@@ -291,13 +291,13 @@ fn member(field: &Field) -> Json<'_> {
 }
 
 /// A document, and why other programs may fail to decode it.
-struct Parsed<'a> {
+struct ParsedDocument<'a> {
     document: Json<'a>,
     flaw: Option<String>,
 }
 
 /// Parses a document.
-fn parse(encoding: Encoding, bytes: &[u8], whole: bool) -> Result<Parsed<'_>, String> {
+fn parse(encoding: Encoding, bytes: &[u8], whole: bool) -> Result<ParsedDocument<'_>, String> {
     let document = match encoding {
         Encoding::Msgpack => {
             packed::msgpack(bytes, whole).map_err(|why| format!("not MessagePack: {why}"))
@@ -310,16 +310,16 @@ fn parse(encoding: Encoding, bytes: &[u8], whole: bool) -> Result<Parsed<'_>, St
         }
         _ => {
             if let Some(document) = json::plain(bytes, whole) {
-                return Ok(Parsed { document, flaw: None });
+                return Ok(ParsedDocument { document, flaw: None });
             }
             let document = json_prefix::parse_with_care(bytes, whole)
                 .map_err(|why| format!("not JSON: {why}"))?;
             let is_standard = !whole || json_prefix::is_standard(bytes);
             let flaw = if is_standard { None } else { Some(NOT_STANDARD.to_owned()) };
-            return Ok(Parsed { document, flaw });
+            return Ok(ParsedDocument { document, flaw });
         }
     }?;
-    Ok(Parsed { document, flaw: None })
+    Ok(ParsedDocument { document, flaw: None })
 }
 
 /// Why a service may fail on JSON that its scripts can read.
