@@ -1,5 +1,5 @@
-//! Notes the changes of a run: a value is in the backup before it is removed, and the
-//! change is in the audit log afterwards.
+//! Notes the changes of a run: a value is in the backup before it is removed, and the change is in
+//! the audit log afterwards, when its outcome is known.
 
 use std::path::PathBuf;
 use std::time::SystemTime;

@@ -1,4 +1,7 @@
 //! The slot of a Redis key in a Redis Cluster, which has 16384 slots.
+//!
+//! The redis crate has this only in its feature `cluster`, whose client idemctl does not use
+//! (`store/cluster/routing.rs` says why).
 
 use crc::{CRC_16_XMODEM, Crc, Table};
 

@@ -1,4 +1,5 @@
-//! Hexadecimal digits, as checksums are written.
+//! Hexadecimal digits, as checksums are written. These are a few lines, so they do not justify a
+//! dependency.
 
 use std::fmt::Write as _;
 

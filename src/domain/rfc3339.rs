@@ -1,4 +1,6 @@
 //! Times of RFC 3339.
+//!
+//! humantime reads the time. The zone is read here, because humantime reads only UTC.
 
 /// A time in milliseconds since the epoch. Its zone is required, because a time without one may be
 /// of any zone; `None` for any other text.

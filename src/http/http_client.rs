@@ -1,4 +1,6 @@
 //! Sends requests over HTTP/1.1, each on a connection of its own. Redirects are not followed.
+//!
+//! It uses hyper directly, so that a gate (`gate.rs`) can be between hyper and the socket.
 
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -24,13 +26,14 @@ use super::io::{ByteStream, GatedStream, SentTime};
 use crate::domain::probe::{ProbeAnswer, ProbeExchange, ProbeOutcome, ProbeRequest};
 use crate::store::Tls;
 
-/// The most bytes of a body that are read.
+/// The most bytes of a body that are read. The answers of a run are kept until all checks are
+/// judged.
 const MAX_BODY: usize = 2 << 20;
 
-/// How long a late answer is waited for.
+/// How long a late answer is waited for, so that its effect is not counted for the next check.
 const LATE_ANSWER: Duration = Duration::from_secs(2);
 
-/// The least bytes of a body that is shared with the one before.
+/// The least bytes of a body that is shared with the one before. Smaller ones take little memory.
 const MIN_SHARED: usize = 4 << 10;
 
 /// The limits and the TLS settings of a client.

@@ -1,5 +1,5 @@
 //! The table of `list`: columns of fixed width, so that rows can be printed as they are found. The
-//! key comes first, unabridged.
+//! key comes first, unabridged. comfy-table lays out only tables of which all rows are known.
 
 use anstyle::Style;
 use comfy_table::Cell;

@@ -55,7 +55,8 @@ impl<'a> Edit<'a> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
             read => read.map_err(|error| self.cannot(error))?,
         };
-        // The operator agreed to a change of the earlier content.
+        // The operator agreed to a change of the earlier content. Compared in spite of the lock,
+        // because `schema adopt` takes it only after the question, and editors do not take it.
         if now != self.before {
             return Err(self
                 .cannot("it changed meanwhile")
@@ -70,7 +71,8 @@ impl<'a> Edit<'a> {
     }
 }
 
-/// How long a run waits for another run to write the config file.
+/// How long a run waits for another run to write the config file. No run asks a question while it
+/// holds the lock, so the wait is short unless another run was stopped.
 const MAX_WAIT: Duration = Duration::from_secs(10);
 
 /// Exclusive access to the config file for reading, changing and writing. Without it, one run could

@@ -21,13 +21,15 @@ use crate::render::change::StepReport;
 use crate::render::words;
 use crate::store::{KeyAction, Outcome, StoreError};
 
-/// The time that a lock must have left when its step is made.
+/// The time that a lock must have left when its step is made, so that it does not end during the
+/// step.
 const MIN_LEFT: Duration = Duration::from_secs(2);
 
 /// Why a lock is left whose step did nothing.
 const CHANGED_IN_STEP: &str = "another client changed it, or it ended";
 
-/// After so many errors in a row to reach the server, the other locks are not tried.
+/// After so many errors in a row to reach the server, the other locks are not tried. Each of them
+/// would wait for the same timeout.
 const MAX_UNREACHABLE: u32 = 3;
 
 impl Reconciliation<'_> {
@@ -81,6 +83,8 @@ impl Reconciliation<'_> {
     }
 
     /// Reads a lock right before its step. False if it is not to be changed, which its fate says.
+    /// The step compares the record, too, but only a read shows how much time the lock has left,
+    /// and whether the expiry in its value has passed.
     async fn is_ready(&mut self, index: usize) -> bool {
         if self.unreachable >= MAX_UNREACHABLE {
             let why = "it was not tried, because the server cannot be reached".to_owned();

@@ -14,17 +14,20 @@ use crate::domain::diagnosis::{Finding, Thresholds, findings};
 use crate::domain::record::{Content, Deadline, KeyState, Observation, Record, TimeLeft, locate};
 use crate::domain::schema::{Schema, State, TtlOf};
 
-/// The share of a group that one schema must read before the whole group is attributed to it.
+/// The share of a group that one schema must read before the whole group is attributed to it. The
+/// few others are then likely damaged records of the same service.
 const NEARLY_ALL: f64 = 0.95;
 
-/// The fewest points with which a schema is named at all.
+/// The fewest points with which a schema is named at all. A field that must exist gives one point,
+/// and many services have a field of the same name.
 const LEAST: f64 = 2.0;
 
 /// The fewest points for certainty if the key names give no points: many services write
-/// `{"status":0}`.
+/// `{"status":0}`, which gives at most three.
 const MIN_OF_VALUES: f64 = 4.0;
 
-/// Points that a value does not reach by accident. Only such values are separated from others in a
+/// Points that a value does not reach by accident: as many as a word of the service in the value
+/// and its words in the Redis key give together. Only such values are separated from others in a
 /// mixed group.
 const STRONG: f64 = 5.0;
 
@@ -468,7 +471,6 @@ fn in_part(schema_match: &SchemaMatch, taken: &[usize], among: &[usize]) -> Opti
     })
 }
 
-/// The record of a Redis key, as far as this one key shows it.
 /// True for the Redis key of a part, which may also fit the template of the result.
 fn is_part(guess: &Guess, seen: &KeyState) -> bool {
     let key_index = match guess.schema.key_index_of(&seen.redis_key) {
@@ -478,6 +480,7 @@ fn is_part(guess: &Guess, seen: &KeyState) -> bool {
     guess.schema.is_part(key_index)
 }
 
+/// The record of a Redis key, as far as this one key shows it.
 fn record(guess: &Guess, seen: &KeyState) -> Record {
     let template = &guess.schema.keys[guess.key_index].template;
     let key = template.idempotency_key(&seen.redis_key).unwrap_or(&seen.redis_key);

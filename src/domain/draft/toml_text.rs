@@ -1,4 +1,7 @@
 //! Writes the draft as a `schema.toml`.
+//!
+//! The text is put together here, because its comments tell the operator what to check, and a
+//! serializer writes no comments.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -24,7 +27,8 @@ pub(crate) const DECIDE: &str = "DECIDE";
 pub(crate) const DRAFT: &str = "draft = true    # read only if --schema or a context names it; \
     delete the line when it is ready";
 
-/// The fewest samples of a format that show a TTL of its own.
+/// The fewest samples of a format that show a TTL of its own. Fewer may have little time left by
+/// chance.
 const FEWEST_WITH_TTL: usize = 3;
 
 /// The length of a UUID with hyphens.

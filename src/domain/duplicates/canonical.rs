@@ -4,6 +4,9 @@
 //! 9007199254740993 and 9007199254740992 are not. The number 1 and the text "1" differ. The order
 //! of an object's members does not matter, that of an array's items does. Texts are compared by
 //! their characters, without normalising Unicode.
+//!
+//! This is own code, because the JSON Canonicalization Scheme (RFC 8785) reads numbers as doubles,
+//! which makes different large numbers equal.
 
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -11,7 +14,8 @@ use sha2::{Digest as _, Sha256};
 use crate::domain::hex::hex;
 use crate::domain::record::{Json, json_prefix};
 
-/// The most digits of a number that are written out. Longer numbers get an exponent.
+/// The most digits of a number that are written out. Longer numbers get an exponent. Otherwise the
+/// text of `1e999999999` would have a gigabyte.
 const MAX_DIGITS: i64 = 40;
 
 /// The longest text that is kept as it is. Values that identify an operation are shorter.

@@ -1,4 +1,7 @@
 //! A random sample of a stream of values whose length is not known in advance.
+//!
+//! `fastrand::Rng::choose_multiple` needs an iterator, and a scan waits for the server between two
+//! pages.
 
 /// A sample in which each offered value has the same chance to be included: algorithm R (Vitter
 /// 1985, <https://doi.org/10.1145/3147.3165>).

@@ -26,8 +26,9 @@ use crate::store::connection::{Connection, Target, pack, reply};
 use crate::store::error::StoreError;
 use crate::store::read::key_query::ReadLimit;
 
-/// How often a step is sent while a cluster moves its record to another node.
-/// The first try and four redirects.
+/// How often a step is sent while a cluster moves its record to another node: the first try and
+/// four redirects. If the slot is still being moved after these, idemctl reports that nothing was
+/// done.
 const MAX_TRIES: usize = 5;
 
 /// A lock that is acquired right before the call, in the same transaction.
@@ -217,6 +218,7 @@ impl<'a> GuardedAttempt<'a> {
                 .await?;
 
         send_asking(&mut connection, route).await?;
+        // WATCH comes before the read. A change between the two would otherwise go unnoticed.
         let mut watch: Vec<&[u8]> = vec![b"WATCH"];
         watch.extend(self.redis_keys());
         connection.call_ok(&pack(watch)).await?;

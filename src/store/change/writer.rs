@@ -23,7 +23,8 @@ pub struct Writer {
     /// Why the replicas did not have a service's own step in time.
     not_replicated: Mutex<Option<StoreError>>,
     /// Masters of a cluster that did not answer; nothing more is sent to them. `client` may be
-    /// locked while this is locked, but not the other way round.
+    /// locked while this is locked, but not the other way round. Otherwise two threads could wait
+    /// for each other's lock.
     pub(super) unreachable: Mutex<HashSet<String>>,
 }
 
