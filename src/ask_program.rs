@@ -15,11 +15,13 @@ use tokio::time::timeout;
 use crate::domain::reconcile::{ProviderAnswer, parse_answer};
 use crate::render::escape;
 
-/// How long idemctl waits for the rest of the output after the program has ended. A process that
-/// it left running may keep the output open.
+/// How long idemctl waits for the rest of the output after the program has ended. A process that it
+/// left running may keep the output open. What the program itself wrote is in the pipe by then, so
+/// reading it takes no longer.
 const REST_OF_OUTPUT: Duration = Duration::from_millis(500);
 
-/// The most bytes of an answer: as much as a request with a large body.
+/// The most bytes of an answer: as much as a request with a large body. Answers are kept in memory,
+/// and several programs may run at the same time.
 const MAX_ANSWER: usize = 16 << 20;
 
 /// How many bytes of stderr are kept; only the first line is shown.

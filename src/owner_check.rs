@@ -19,20 +19,23 @@ use tokio::time::timeout;
 use crate::exit::CommandError;
 use crate::render::escape;
 
-/// How many commands run at the same time.
+/// How many commands run at the same time. Each is a process of its own, and there may be as many
+/// owners as locks.
 const AT_A_TIME: usize = 8;
 
-/// The time limit of the command for one owner.
+/// The time limit of the command for one owner. The command may ask another machine, but one that
+/// hangs must not stop the run.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How long idemctl waits for the rest of stderr after the command has ended. A process that the
-/// command left running may keep stderr open.
+/// command left running may keep stderr open. What the command itself wrote is in the pipe by then,
+/// so reading it takes no longer.
 const REST_OF_STDERR: Duration = Duration::from_millis(100);
 
 /// How many bytes of stderr are kept; only the first line is shown.
 const MAX_STDERR: usize = 256;
 
-/// How many bytes of an owner are shown.
+/// How many bytes of an owner are shown. Services choose owners, which may be long; a UUID fits.
 const MAX_SHOWN: usize = 64;
 
 /// Exit codes of the command. Any other code is an error of the command and does not describe the

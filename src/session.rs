@@ -22,7 +22,8 @@ use crate::store::{
 };
 use crate::terminal::ui::Ui;
 
-/// How long to wait for replicas if the operator sets no limit.
+/// How long to wait for replicas if the operator sets no limit. It must be shorter than the reply
+/// timeout (5 s by default), because the reply to WAIT may come only at the end of this time.
 const WAIT: Duration = Duration::from_secs(1);
 
 /// One run of idemctl. Every command receives it. Not to be confused with a context, which is a

@@ -18,7 +18,8 @@ use crate::session::Session;
 /// keyspace is.
 const PAUSE_OF_SCANS: u32 = 10;
 
-/// From this pause on, a watch reports why it waits longer than requested.
+/// From this pause on, a watch reports why it waits longer than requested. Shorter pauses differ
+/// little from the default interval of one second.
 const NOTICED: Duration = Duration::from_secs(2);
 
 /// How often a watch repeats, and when it ends.

@@ -13,7 +13,7 @@ use crate::exit::CommandError;
 /// The default time between two reads.
 const DEFAULT: Duration = Duration::from_secs(1);
 
-/// The shortest time between two reads.
+/// The shortest time between two reads. `--watch 0s` would otherwise send requests without a pause.
 const SHORTEST: Duration = Duration::from_millis(10);
 
 /// The interval of a watch.

@@ -26,7 +26,7 @@ use crate::store::backup::RecordLabel;
 use crate::store::{GuardedOutcome, StepLock, StoreError, Writer};
 
 /// The TTL of a lock that is taken for a step, in milliseconds, if the service gives its locks
-/// none: long enough for the step.
+/// none: long enough for the step. If the step does not remove the lock, it soon expires.
 const STEP_LOCK_MS: u64 = 60_000;
 
 /// A service's own step, to be executed manually.

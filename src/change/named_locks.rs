@@ -17,7 +17,8 @@ use crate::store::backup::RecordLabel;
 use crate::store::read::lookup::{Lookup, LookupResult};
 use crate::store::{Change, KeyAction, Outcome, StoreError};
 
-/// Locks that are named at a time, with one question.
+/// Locks that are named at a time, with one question. All of them are read before it and kept in
+/// memory.
 pub const MOST: usize = 1_000;
 
 /// What a command does to the locks.

@@ -26,10 +26,12 @@ use crate::store::audit::log::Log;
 use crate::store::{self, KeyspaceScan, ReadLimit, RecordDecoder};
 use crate::terminal::ui::Ui;
 
-/// How long a user waits for keys after pressing TAB.
+/// How long a user waits for keys after pressing TAB. The shell accepts no input meanwhile, so the
+/// keys found so far are offered then.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// How many keys are offered at most.
+/// How many keys are offered at most. The scan ends when there are so many, because it must not
+/// take long.
 const MAX_KEYS: usize = 50;
 
 /// How much of a value is read, which is enough to distinguish a lock from a result.

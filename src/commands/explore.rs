@@ -29,7 +29,8 @@ use crate::sim::exploration::{ExplorationPlace, ExplorationTask};
 /// Larger than any accepted exploration.
 const LARGEST_ACCEPTED: u64 = 64 * 1024 * 1024;
 
-/// The most states of a search. The number of a state has four bytes.
+/// The most states of a search. The number of a state has four bytes, and at about 65 bytes each
+/// this many states take 13 GB of memory.
 const MAX_STATES: u32 = 200_000_000;
 
 /// The idempotency key on a temporary local Redis, which has no other keys.

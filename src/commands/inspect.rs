@@ -58,8 +58,8 @@ use crate::watch::{self, Watch};
 const RAW_BYTES: usize = 4 * 1024;
 
 /// Bytes of a value that are read first. `--full` and `--body` read all of it, and a longer value
-/// is read further, up to 1 MiB, or until its format is decided. Larger values have the finding `oversized`,
-/// which uses the same limit.
+/// is read further, up to 1 MiB, or until its format is decided. Larger values have the finding
+/// `oversized`, which uses the same limit.
 const SHOWN_BYTES: usize = OVERSIZED_BYTES as usize;
 
 /// The most keys that one run takes: all records are kept until they are shown.

@@ -26,7 +26,8 @@ use crate::session::Session;
 use crate::store::{ReadLimit, RecordReader};
 use crate::watch::{self, Watch};
 
-/// Rows that `--sort` keeps unless `--limit` says otherwise.
+/// Rows that `--sort` keeps unless `--limit` says otherwise. They are kept in memory until the scan
+/// ends.
 const SORTED_ROWS: usize = 1_000;
 
 /// List the records of the selected schemas

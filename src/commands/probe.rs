@@ -38,19 +38,22 @@ use crate::store::{Tls, TlsOptions};
 /// The most requests before the first check.
 const FIRST_REQUESTS: usize = 6;
 
-/// The most time for which the number of effects is observed at the end.
+/// The most time for which the number of effects is observed at the end. Without this limit, a run
+/// with a failure would take twice as long.
 const MAX_IDLE: Duration = Duration::from_secs(15);
 
-/// How long nothing is sent before a check is made again.
+/// How long nothing is sent before a check is made again, so that late effects of earlier requests
+/// appear before it.
 const CALM: Duration = Duration::from_millis(1_500);
 
-/// How often a check is made again at most.
+/// How often a check is made again at most. A race does not show in every try.
 const MAX_CONFIRMATIONS: usize = 3;
 
-/// After this many checks in a row without any answer, the service is taken to be gone.
+/// After this many checks in a row without any answer, the service is taken to be gone. Each
+/// further check would wait for its timeout.
 const MAX_SILENT: usize = 3;
 
-/// How often a fault is tried at most.
+/// How often a fault is tried at most. The handler may be quicker than the change of its record.
 const MAX_FAULTS: usize = 3;
 
 /// How many records that could not be removed are named.

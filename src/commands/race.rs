@@ -17,6 +17,8 @@ use crate::session::Session;
 use crate::sim::{self, Connections, NotConnected, RaceEnd, RaceResult, TEST_KEYS_LIVE};
 use crate::store::Client;
 
+/// The most workers. Each has a connection of its own, and many systems let a process open only
+/// 1,024 files.
 const MAX_WORKERS: u64 = 1_000;
 
 /// Race simultaneous requests with one key, and check that only one executes

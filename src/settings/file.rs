@@ -11,6 +11,8 @@ use crate::args::ConnectionArgs;
 use crate::exit::CommandError;
 use crate::files;
 
+/// Larger than any config file. The limit keeps a wrong path, such as that of a device without an
+/// end, from filling the memory.
 pub(super) const LARGEST: u64 = 1024 * 1024;
 
 /// The config file as it was read. A missing file counts as empty.

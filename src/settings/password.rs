@@ -8,6 +8,8 @@ use crate::domain::secret::Secret;
 use crate::exit::CommandError;
 use crate::files;
 
+/// Longer than any password. The limit keeps a wrong path, such as that of a device without an end,
+/// from filling the memory.
 const LONGEST: u64 = 64 * 1024;
 
 /// The first line of a file, or of stdin if the file is `-`, and a warning about the file if there

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 /// The name of this machine, for every notation of its address.
 pub(super) const THIS_MACHINE: &str = "localhost";
 
-/// How long to wait for all lookups together. A name that is not resolved by then counts as
-/// unknown.
+/// How long to wait for all lookups together, because a lookup may take long and the command waits
+/// for it. A name that is not resolved by then counts as unknown.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// An address for documentation (RFC 5737), which no machine has. If a socket can be bound even to

@@ -18,6 +18,7 @@ use crate::exit::CommandError;
 use crate::store::{Address, DEFAULT_CONNECT_TIMEOUT, DEFAULT_TIMEOUT, Sentinels, Target, Tls};
 
 const DEFAULT_HOST: &str = "127.0.0.1";
+/// The port on which Redis listens by default.
 const DEFAULT_PORT: u16 = 6379;
 
 #[derive(Debug, Clone)]

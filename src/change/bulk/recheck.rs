@@ -20,10 +20,12 @@ use crate::domain::schema::State;
 use crate::domain::select::{Missing, Selected};
 use crate::store::{MAX_FURTHER, ReadResult, RecordReader, StoreError};
 
-/// A read this recent replaces the recheck's own read; the script notices any later change.
+/// A read this recent replaces the recheck's own read, which saves a round trip for each batch. The
+/// script notices any later change.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// Bytes of values that are read whole at a time: memory stays flat.
+/// Bytes of values that are read whole at a time: as many as are read of a single value
+/// ([`MAX_FURTHER`]), so that memory stays flat.
 const MAX_RECHECK_BYTES: u64 = 16 << 20;
 
 /// A record that was selected, on its way to the change.

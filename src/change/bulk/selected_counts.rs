@@ -20,7 +20,8 @@ use crate::store::{RecordReader, StoreError};
 /// them, so that memory stays flat.
 pub(super) const MAX_KEPT_RECORDS: usize = 10_000;
 
-/// Bytes of long values that are read to the end before the prompt. A recheck reads them once more.
+/// Bytes of long values that are read to the end before the prompt, for which the operator waits. A
+/// recheck reads them once more.
 const MAX_JUDGED_BYTES: u64 = 256 << 20;
 
 /// The selected records of a run, counted before the prompt, or while they are changed.

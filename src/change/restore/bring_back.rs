@@ -13,10 +13,11 @@ use crate::session::Session;
 use crate::store::backup::{Held, HeldKey};
 use crate::store::{Client, RestoreResult, StoreError, Writer};
 
-/// Records that a round trip brings back at most.
+/// Records that a round trip brings back at most. Larger batches delay other clients.
 const BATCH: usize = 100;
 
-/// Bytes of values after which a round trip takes no more records.
+/// Bytes of values after which a round trip takes no more records. They are in memory together, and
+/// the limit is that of one call which changes records (`MAX_BYTES` in `store/change/batch.rs`).
 const BATCH_BYTES: usize = 4 << 20;
 
 /// The warning for a cluster that keeps the Redis keys of a record apart.

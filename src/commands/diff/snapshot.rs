@@ -16,7 +16,8 @@ use crate::domain::snapshot::{ListScope, ListedRecord};
 use crate::exit::CommandError;
 use crate::files::{self, Opened};
 
-/// The most bytes of a line. It is large, because a list may contain whole values.
+/// The most bytes of a line. It is large, because a list may contain whole values, of which Redis
+/// stores up to 512 MiB each.
 const MAX_LINE: u64 = 1 << 30;
 
 /// Whether a snapshot is complete, according to its file.

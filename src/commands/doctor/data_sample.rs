@@ -17,31 +17,36 @@ use crate::store::{
     look_up, which_exist,
 };
 
-/// The most Redis keys that `--sample` may name.
+/// The most Redis keys that `--sample` may name. If each value has [`FIRST`] bytes or more, fewer
+/// keys already reach [`MAX_OF_RUN`].
 pub(super) const MAX_SAMPLED: i64 = 10_000;
 
-/// The most bytes of values that are asked for at a time, and of one record.
+/// The most bytes of values that are asked for at a time, and of one record. As in a scan
+/// (`MAX_SCANNED`), a server might evict keys for a larger reply.
 const MAX_AT_A_TIME: usize = 1 << 20;
 
-/// The most bytes of values that one run reads.
+/// The most bytes of values that one run reads. If they consist of short texts, the search takes
+/// about two seconds.
 const MAX_OF_RUN: usize = 32 << 20;
 
 /// The bytes of each value that are read first. Most values have fewer.
 const FIRST: usize = 4 << 10;
 
-/// The most fields of a hash that are read.
+/// The most fields of a hash that are read, as in `fields.lua`.
 const MAX_FIELDS: usize = 256;
 
 /// The bytes of a value by which most formats are recognised.
 const HEAD: usize = 512;
 
-/// How many members of a Redis key are asked for at a time.
+/// How many members of a Redis key are asked for at a time, so few that other clients do not wait.
 const MAX_MEMBERS: usize = 500;
 
-/// The most keys that are looked for in other places.
+/// The most keys that are looked for in other places. Each is looked for in its other forms and
+/// under the templates of all other schemas.
 const MAX_LOOKED_FOR: usize = 1_000;
 
-/// The longest key that is looked for in other places.
+/// The longest key that is looked for in other places. The keys of the whole sample are in memory
+/// until then.
 const LONGEST_KEY: usize = 1 << 10;
 
 /// Samples this many Redis keys, unless the user may not read them.

@@ -15,14 +15,18 @@ use crate::session::{Session, interruptible};
 use crate::store::doctor::read_infos;
 use crate::store::{Client, StoreError};
 
-/// How many looks a short run has.
+/// How many looks a short run has. The time at which a lock ended is known only to within the time
+/// between two looks.
 const LOOKS: u32 = 10;
 
-/// The shortest and the longest time between two looks. Each look reads up to 1,000 records.
+/// The shortest and the longest time between two looks. Each look reads the open locks and a new
+/// sample, so more looks would load the server. With fewer, more locks would be taken and released
+/// between two looks, and idemctl would not see them.
 const SHORTEST: Duration = Duration::from_millis(200);
 const LONGEST: Duration = Duration::from_secs(1);
 
-/// The most locks that are looked at again. Short locks end and make no more work.
+/// The most locks that are looked at again. Each look reads all of them that have not ended. Short
+/// locks end and make no more work.
 const MAX_LOCKS: usize = 2_000;
 
 /// A run with `--observe`.

@@ -26,7 +26,8 @@ const CACHE: &str = "explorations.json";
 /// Larger than any cache: an entry has a few hundred bytes.
 const LARGEST_CACHE: u64 = 4 * 1024 * 1024;
 
-/// The number of entries from which the cache begins anew.
+/// The number of entries from which the cache begins again. An entry is found by a hash of its
+/// schema, so those of earlier versions of a schema are never used again.
 const MAX_ENTRIES: usize = 1_000;
 
 /// The outcomes of earlier explorations, by the hash of what they depend on. `null` if no history

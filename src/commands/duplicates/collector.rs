@@ -13,10 +13,12 @@ use crate::exit::CommandError;
 /// The most records of one kind of evidence: 1.6 GB of memory.
 const MAX_ENTRIES: usize = 50_000_000;
 
-/// The most memory of the records that are read a second time, in bytes.
+/// The most memory of the records that are read a second time, in bytes. All of them are in memory
+/// until the groups are known.
 const MAX_KEPT_BYTES: usize = 1 << 30;
 
-/// The most records that are read a second time for one kind of evidence.
+/// The most records that are read a second time for one kind of evidence. If more records agree
+/// with another one, the value hardly identifies one operation.
 const MAX_NOMINATED: usize = 1_000_000;
 
 pub(super) struct Collector<'a> {

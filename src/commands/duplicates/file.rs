@@ -15,7 +15,7 @@ use crate::domain::duplicates::{
 use crate::exit::CommandError;
 use crate::files::{self, Opened};
 
-/// The most bytes of a line.
+/// The most bytes of a line, as many as are read of a value in Redis.
 const MAX_LINE: u64 = 16 << 20;
 
 /// What was read of a file.

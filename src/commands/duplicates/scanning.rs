@@ -28,7 +28,8 @@ const PAGE_HEAD: usize = 16 << 10;
 /// How longer values are read: up to this many bytes, so many records at a time.
 const LONGER_READS: [(usize, usize); 3] = [(64 << 10, 16), (1 << 20, 1), (16 << 20, 1)];
 
-/// How many records are read a second time in one request.
+/// How many records are read a second time in one request. With [`PAGE_HEAD`] bytes of each, the
+/// reply has about 1 MiB.
 const REREAD_AT_A_TIME: usize = 64;
 
 /// What was read of a server.

@@ -25,16 +25,18 @@ use crate::store::{Change, GuardedOutcome, KeyAction, Outcome, Writer, set_words
 /// What `ReplaceResult` writes. No schema has such a value.
 const FOREIGN: &[u8] = b"idemctl probe: not a record";
 
-/// The TTL of that value, whatever the result had. It must not expire before it is read again.
+/// The TTL of that value, whatever the result had. It must not expire before it is read again, but
+/// end by itself if idemctl is killed.
 const FOREIGN_TTL: Duration = Duration::from_secs(600);
 
 /// The TTL with which a key expires at once, in milliseconds.
 const SHORT: u64 = 1;
 
-/// How long idemctl waits until a key with that TTL is gone.
+/// How long idemctl waits until a key with that TTL is gone. If it is still there, the service gave
+/// it another TTL.
 const MAX_EXPIRY: Duration = Duration::from_secs(1);
 
-/// How many keys are looked up at a time.
+/// How many keys are looked up at a time, so few that other clients do not wait.
 const KEYS_AT_A_TIME: usize = 100;
 
 /// The time in which a handler that was left running may still store its result.

@@ -18,22 +18,27 @@ use crate::domain::probe::{
 use crate::exit::CommandError;
 use crate::http::HttpClient;
 
-/// How often a request is sent at most until it is not rejected as in progress.
+/// How often a request is sent at most until it is not rejected as in progress. The pauses grow to
+/// a second, so this takes 14 s if the time limit of a request does not end it earlier.
 const MAX_ATTEMPTS: usize = 20;
 
 /// The time between two counts that must agree.
 const COUNT_PAUSE: Duration = Duration::from_millis(60);
 
-/// How often effects are counted at most until two counts agree.
+/// How often effects are counted at most until two counts agree. A number that changes for longer
+/// may count the effects of other clients, too.
 const MAX_COUNTS: usize = 20;
 
-/// How long effects are observed while idemctl sends nothing.
+/// How long effects are observed while idemctl sends nothing. A number that changes then counts
+/// effects that idemctl did not cause.
 const IDLE: Duration = Duration::from_millis(400);
 
-/// How many requests with different keys are sent together at the start.
+/// How many requests with different keys are sent together at the start. If all their answers
+/// differ, answers show which execution they belong to.
 const TOGETHER_AT_START: usize = 3;
 
-/// The time before the retry that shows whether a replay is equal to the first answer.
+/// The time before the retry that shows whether a replay is equal to the first answer. It is longer
+/// than a second, because a time in an answer often has a resolution of seconds.
 const RETRY_PAUSE: Duration = Duration::from_millis(1_100);
 
 /// The time between two looks whether a change has ended.
@@ -42,7 +47,8 @@ const CHANGE_PAUSE: Duration = Duration::from_millis(1);
 /// The time in which late effects of the last checks appear.
 const LATE_EFFECTS: Duration = Duration::from_millis(1_500);
 
-/// The most time for the effect of the first request to appear.
+/// The most time for the effect of the first request to appear. If it does not, the number of
+/// effects proves nothing.
 const MAX_LAG: Duration = Duration::from_secs(3);
 
 /// Why a fault was not made.

@@ -11,10 +11,11 @@ use crate::domain::probe::{
 };
 use crate::http::HttpClient;
 
-/// The shortest time between two reads.
+/// The shortest time between two reads. The time at which a result is stored is known only to
+/// within a pause.
 const MIN_PAUSE: Duration = Duration::from_millis(1);
 
-/// How long idemctl waits after the answer for a result.
+/// How long idemctl waits after the answer for a result. A service may never store one.
 const MAX_WATCH: Duration = Duration::from_secs(2);
 
 /// Reads one record, and remembers when it had a result.

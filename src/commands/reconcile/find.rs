@@ -25,10 +25,10 @@ use crate::store::audit::log;
 use crate::store::read::lookup::{Lookup, LookupResult};
 use crate::store::{ReadLimit, RecordReader, StoreError};
 
-/// Locks that are reconciled in one run.
+/// Locks that are reconciled in one run. All of them are in memory, and are held at the same time.
 pub(super) const MOST: usize = 10_000;
 
-/// Locks that are read at a time.
+/// Locks that are read at a time, so few that other clients do not wait.
 const PAGE: usize = 200;
 
 /// What is searched.

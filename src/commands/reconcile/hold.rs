@@ -16,13 +16,15 @@ use crate::domain::record::age::millis;
 use crate::domain::record::{Comparison, Identity, KeyIdentity, Observation, TimeLeft, locate};
 use crate::store::{ErrorClass, GuardedOutcome, PriorValue, ReadLimit, StoreError};
 
-/// Locks that are extended, or read, at a time.
+/// Locks that are extended, or read, at a time. One write of the log notes all of them, and the
+/// next batch begins only when they are extended.
 const BATCH: usize = 100;
 
-/// Locks that are extended at the same time.
+/// Locks that are extended at the same time. Each extension takes a connection of its own.
 const AT_A_TIME: usize = 16;
 
-/// How often an extension is tried that had no effect because of an error of the server.
+/// How often an extension is tried that had no effect because of an error of the server. A lock
+/// that is not extended may end while the provider is asked.
 const MAX_TRIES: usize = 4;
 
 /// How long the server gets to come back before the next try.

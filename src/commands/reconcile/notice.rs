@@ -15,13 +15,15 @@ use super::reconciliation::Reconciliation;
 use crate::render::escape;
 use crate::render::invocation::name_of;
 
-/// The longest time between two checks.
+/// The longest time between two checks. A lost extension is not noticed between them.
 const LONGEST: Duration = Duration::from_secs(5);
 
-/// The shortest one, however soon the former deadline of a lock is.
+/// The shortest one, however soon the former deadline of a lock is. Otherwise the checks of a lock
+/// that ends soon would follow each other without a pause.
 const SHORTEST: Duration = Duration::from_millis(500);
 
-/// A check takes at most this share of the time.
+/// A check takes at most this share of the time, one part in so many, so that the checks do not
+/// load a slow server.
 const SHARE: u32 = 10;
 
 /// How many locks are named.

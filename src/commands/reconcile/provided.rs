@@ -7,7 +7,8 @@ use crate::domain::reconcile::{DoneResponse, ProviderAnswer, ProviderRow, parse_
 use crate::exit::CommandError;
 use crate::files;
 
-/// The largest csv file, and the largest body.
+/// The largest csv file, and the largest body. Both are kept in memory, and an answer of a program
+/// has the same limit (`MAX_ANSWER`).
 const MOST: u64 = 16 << 20;
 
 /// True if the file is stdin.

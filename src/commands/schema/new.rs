@@ -22,7 +22,8 @@ const MAX_MATCHING: usize = 10_000;
 /// The most samples for one draft.
 const MAX_SAMPLES: usize = 400;
 
-/// Samples that are read in one pipeline.
+/// Samples that are read in one pipeline. With [`MOST`] bytes each, their replies have little more
+/// than 1 MiB.
 const AT_A_TIME: usize = 20;
 
 /// The most bytes of a sample value that are read. No format needs more to be recognised.
