@@ -65,7 +65,8 @@ struct ShortCopies<'a>(&'a mut Vec<u8>);
 #[cfg(target_env = "musl")]
 impl std::io::Write for ShortCopies<'_> {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        /// The longest text that is copied without memcpy.
+        /// The longest text that is copied without memcpy. The memcpy of musl takes about 20 ns to
+        /// begin.
         const SHORT: usize = 32;
         if bytes.len() > SHORT {
             self.0.extend_from_slice(bytes);

@@ -8,7 +8,8 @@ use super::schema_match::SampleSet;
 use crate::domain::record::{Content, KeyState, decode};
 use crate::domain::schema::{Schema, ValueFormat};
 
-/// The most samples of an unclaimed group whose fields are read.
+/// The most samples of an unclaimed group whose fields are read, because every schema is tried on
+/// each of them.
 pub(super) const ASKED: usize = 50;
 
 /// Words of a Redis key that name a lock, in any case. Words that end in `lock` do as well, e.g.
@@ -29,7 +30,8 @@ const IDEMPOTENCY_NAMES: [&str; 5] = ["idem", "idempotency", "idempotent", "dedu
 /// The shortest hash of a payload in hexadecimal digits, MD5's.
 const SHORTEST_HASH: usize = 32;
 
-/// The longest value that may be an owner token; longer values are data.
+/// The longest value that may be an owner token; longer values are data. A UUID fits, and so does a
+/// SHA-256 in hexadecimal digits.
 const LONGEST_TOKEN: usize = 64;
 
 /// The evidence that the values and the keys give for a schema.

@@ -11,7 +11,8 @@ const SEPARATORS: &[u8] = b":/#_.";
 /// The separators that also occur in Base64 text.
 const BASE64_SEPARATORS: [char; 3] = ['/', '_', '.'];
 
-/// The most parts that are compared; the remainder of a longer key counts as any text.
+/// The most parts that are compared; the remainder of a longer key counts as any text. The tree is
+/// built recursively, so the limit protects the stack.
 const MAX_PARTS: usize = 8;
 
 /// A part that fewer than one key in this many has is not a word of a pattern, if there are similar
@@ -26,7 +27,8 @@ const MAX_WORDS: usize = 20;
 /// application, unless others have the same layout: a tenant's keys are those of the other tenants.
 const FEWEST_OF_WORD: usize = 5;
 
-/// The most words at one level that count as names of applications.
+/// The most words at one level that count as names of applications. Each of them keeps a branch,
+/// and so gives at least one pattern.
 const MAX_APPLICATIONS: usize = 100;
 
 /// Redis keys with similar names.

@@ -163,7 +163,8 @@ fn float(count: usize) -> f64 {
 /// Points for a word of the service in a field, or as the whole value.
 const WORD: f64 = 3.0;
 
-/// Points for a number or a truth value that a field must have.
+/// Points for a number or a truth value that a field must have: fewer than for a word, because many
+/// services write the same numbers.
 const OTHER_VALUE: f64 = 2.0;
 
 /// Points for a field that must exist.

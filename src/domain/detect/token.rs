@@ -3,7 +3,7 @@
 /// The shortest random text; a shorter one may be a word.
 const MIN_RANDOM: usize = 16;
 
-/// The shortest hexadecimal number.
+/// The shortest hexadecimal number; a shorter one, such as `face2`, may be a name.
 const MIN_HEX: usize = 8;
 
 /// A part of a Redis key as a pattern shows it.

@@ -15,7 +15,8 @@ const TABLE_BYTES: u64 = 64;
 /// have written them all.
 const MIN_SPAN: u64 = 100;
 
-/// The points in time at which the memory is computed.
+/// The points in time at which the memory is computed. They are half a percent of the longest TTL
+/// apart.
 const POINTS: u64 = 200;
 
 /// A record of a sample, and the memory that it takes.

@@ -8,7 +8,8 @@ use serde_json::Value;
 
 use super::canonical;
 
-/// The most pointers that are counted.
+/// The most pointers that are counted. With [`MAX_VALUES`] of each, about two million hashes are in
+/// memory.
 const MAX_POINTERS: usize = 64;
 
 /// The most values of a pointer that are kept. Beyond it, a part of all values is kept, chosen by
@@ -18,7 +19,8 @@ const MAX_VALUES: usize = 1 << 15;
 /// How deep objects are searched.
 const MAX_STEPS: usize = 6;
 
-/// Longer pointers and longer texts are not counted.
+/// Longer pointers and longer texts are not counted, because values that identify an operation are
+/// shorter.
 const MAX_TEXT: usize = 200;
 
 /// The values at the pointers of many response bodies.

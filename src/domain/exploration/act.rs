@@ -2,7 +2,8 @@
 
 use super::fault::Fault;
 
-/// The most writes that one failover loses.
+/// The most writes that one failover loses. If it lost only one, a renewal would seem to protect
+/// its lock, because the failover would lose the renewal alone.
 pub(crate) const MAX_LOST_WRITES: usize = 3;
 
 /// The largest number of a worker, a key or a service in an act.

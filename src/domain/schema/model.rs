@@ -18,7 +18,8 @@ use super::value_template::{Placeholder, Template};
 use super::write_format::{TIMES, WriteFormat};
 use crate::domain::record::Evidence;
 
-/// How many bytes of a value idemctl reads to recognise a record of most schemas.
+/// How many bytes of a value idemctl reads to recognise a record of most schemas. They show the
+/// state and the age of the built-in services' records.
 const HEAD_BYTES: usize = 64;
 
 /// How many bytes of a JSON value idemctl reads to find also the owner and the times.

@@ -8,7 +8,8 @@ use crate::domain::diagnosis::FindingCode;
 use crate::domain::record::{Evidence, Record};
 use crate::domain::schema::State;
 
-/// The most distinct groups; the records of further groups count together.
+/// The most distinct groups; the records of further groups count together. There may be as many
+/// owners or prefixes as records, and memory must stay bounded.
 const MAX_GROUPS: usize = 10_000;
 
 /// The most records of a group whose memory the server is asked for. More would slow the server

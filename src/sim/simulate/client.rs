@@ -12,7 +12,9 @@ use crate::domain::schema::Meaning;
 use crate::domain::simulation::{Block, ClientAnswer};
 use crate::store::{Connection, Writable};
 
-/// How long a client waits after a rejection before it asks again.
+/// How long a client waits after a rejection before it asks again. It is a small part of the lock
+/// TTLs of the stories, which are a second or longer, so the time until a client is served is
+/// nearly exact.
 const RETRY_AFTER: Duration = Duration::from_millis(25);
 
 impl<'s> ScenarioRun<'s> {

@@ -38,7 +38,8 @@ const LOCK_TTLS: [Duration; 4] = [
 /// The idempotency key on a local server, on which no other record exists.
 const PRIVATE_KEY: &[u8] = b"order-1";
 
-/// How many names are tried for a key that one node of a cluster serves.
+/// How many names are tried for a key that one node of a cluster serves. With a hundred masters,
+/// each serves one name in a hundred.
 const MAX_NAMES: usize = 10_000;
 
 /// A story of how idempotency can fail. It can run with any schema.

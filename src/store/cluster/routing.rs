@@ -20,7 +20,8 @@ use crate::domain::hash_slot;
 use crate::store::connection::Target;
 use crate::store::error::StoreError;
 
-/// How many redirects a command may follow.
+/// How many redirects a command may follow. If it needs more, its keys are on both sides of a
+/// migration.
 const MAX_REDIRECTS: usize = 5;
 
 /// How long to wait before the next attempt on a slot that is being moved.

@@ -128,7 +128,8 @@ fn number(word: &[u8]) -> Option<usize> {
     if word.is_empty() { None } else { Some(number) }
 }
 
-/// The slowest accepted rate of a long reply, in bytes per second.
+/// The slowest accepted rate of a long reply, in bytes per second. Over a slower link, large values
+/// need a longer `--timeout`.
 const SLOWEST: u64 = 64 * 1024;
 
 /// How long idemctl has waited for the replies to one write, and how many bytes have arrived.

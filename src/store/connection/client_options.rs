@@ -13,7 +13,8 @@ use crate::store::error::StoreError;
 /// The name that `CLIENT LIST` shows for idemctl's connections.
 const CLIENT_NAME: &str = "idemctl";
 
-/// How long the role in the reply to HELLO is taken for the server's role.
+/// How long the role in the reply to HELLO is taken for the server's role, so that a short command
+/// need not ask for it.
 const ROLE_IS_FRESH: Duration = Duration::from_secs(1);
 
 /// The state that all connections of a run share, on a cluster those to all nodes. All instances

@@ -15,7 +15,8 @@ use super::target::{Address, Target};
 use crate::domain::step::StepReply;
 use crate::store::error::{RefusedAt, StoreError};
 
-/// How many times all Sentinels are asked, because an election takes a moment.
+/// How many times all Sentinels are asked, because an election takes a moment. With the pauses, the
+/// rounds take about three seconds.
 const ROUNDS: usize = 10;
 
 /// The pause between two rounds.

@@ -6,7 +6,8 @@
 
 use sha2::{Digest as _, Sha256};
 
-/// How many words of a command are shown, and how many bytes of a word.
+/// How many words of a command are shown, and how many bytes of a word. A command may have hundreds
+/// of Redis keys, and clients choose how long they are.
 const MAX_WORDS: usize = 12;
 const MAX_BYTES: usize = 64;
 

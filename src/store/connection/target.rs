@@ -13,7 +13,8 @@ use super::trace::Trace;
 /// The connect timeout if the operator sets none.
 pub const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The reply timeout if the operator sets none.
+/// The reply timeout if the operator sets none. After it, idemctl does not know the outcome of a
+/// change until it has read the record back, so the timeout is not short.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A server, a database on it, and the log-in.

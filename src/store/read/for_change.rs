@@ -16,7 +16,8 @@ use crate::store::error::StoreError;
 /// step takes 1.3 times as long with a DUMP as with whole values.
 pub const MAX_WHOLE: usize = 4 << 10;
 
-/// The most bytes of a value that are read to decode it.
+/// The most bytes of a value that are read to decode it, as many as a scan reads of a value that
+/// never expires.
 pub const MAX_FURTHER: usize = 16 << 20;
 
 /// How many commands one Redis key takes.
@@ -26,7 +27,8 @@ const COMMANDS_PER_KEY: usize = 2;
 /// larger.
 const MAX_CHECKSUM_BYTES: u64 = 4 << 20;
 
-/// The size in bytes that a value counts with if the server does not report it.
+/// The size in bytes that a value counts with if the server does not report it. One write then asks
+/// for at most 16 of them.
 const UNKNOWN_SIZE: u64 = 256 << 10;
 
 impl RecordReader {

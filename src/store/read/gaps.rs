@@ -13,7 +13,8 @@ use crate::store::cluster::slot_map::SlotMap;
 use crate::store::connection::Target;
 use crate::store::error::StoreError;
 
-/// The most unread records that are remembered by name. Records beyond that are only counted.
+/// The most unread records that are remembered by name, so that memory stays bounded. Records
+/// beyond that are only counted.
 const MAX_NAMED: usize = 10_000;
 
 /// The most unread records that a message names.

@@ -13,7 +13,8 @@ use crate::domain::schema::Schema;
 /// The lengths that are tried, the shortest first.
 const LENGTHS: [usize; 6] = [128, 256, 512, 1024, 2048, 4096];
 
-/// Records of a page that are decoded again to find the length.
+/// Records of a page that are decoded again to find the length. A few are enough, because every
+/// page adds its own and a head never becomes shorter.
 const MAX_SAMPLES: u32 = 8;
 
 /// The share of a schema's records in a page that must have been read again: one of this many. For

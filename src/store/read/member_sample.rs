@@ -11,7 +11,7 @@ use crate::store::cluster::client::Client;
 use crate::store::connection::reply;
 use crate::store::error::StoreError;
 
-/// How many lengths are asked for at a time.
+/// How many lengths are asked for at a time, so few that other clients do not wait.
 const PAGE: usize = 500;
 
 /// The schemas whose records are the members at one Redis key, such as two releases of one service.

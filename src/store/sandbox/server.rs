@@ -27,7 +27,8 @@ const GUARD: &str = include_str!("guard.sh");
 /// The socket's name in the private folder, as configured in the guard script.
 const SOCKET: &str = "s";
 
-/// How many random hex digits a folder's name has.
+/// How many random hex digits a folder's name has: few, because the path of a socket in it is
+/// limited.
 const NAME_LENGTH: usize = 12;
 
 /// The longest path of a Unix socket that every supported system accepts.

@@ -50,7 +50,8 @@ const MUCH_PARTS: usize = 10;
 /// new keys are results. With 3, they are missed in 5 % of runs.
 const MIN_SEEN: f64 = 3.0;
 
-/// What has grown evenly since the begin of a run, against its mean in the second half.
+/// What has grown evenly since the begin of a run, against its mean in the second half, which is
+/// its size at three quarters of the run.
 const GROWTH: f64 = 4.0 / 3.0;
 
 /// Growth of used_memory that needs no explanation: buffers of clients come and go.

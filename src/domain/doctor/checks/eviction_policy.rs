@@ -21,7 +21,8 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     judge,
 };
 
-/// The part of maxmemory in use, in percent, from which noeviction would soon refuse writes.
+/// The part of maxmemory in use, in percent, from which noeviction would soon refuse writes. The
+/// advice is then to make room first.
 const FULL: u128 = 70;
 
 /// What to do while the memory is almost full.

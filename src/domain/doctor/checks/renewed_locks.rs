@@ -34,7 +34,8 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     judge,
 };
 
-/// Renewals from which a lock is certainly renewed by a program.
+/// Renewals from which a lock is certainly renewed by a program. If the deadline moved only once,
+/// the same worker may have taken the lock again.
 const MIN_MOVES: usize = 2;
 
 fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {

@@ -35,6 +35,7 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
 };
 
 /// The share of the sampled results, in percent, that decides whether they contradict a stated TTL.
+/// A few results may have another TTL.
 const USUAL_PERCENT: usize = 95;
 
 /// The part of the TTL, in percent, that the youngest results have left, even after a quiet night.

@@ -24,6 +24,7 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
 };
 
 /// How often a part must repeat on average before a separator that identifiers contain as well.
+/// Random letters contain it by chance, and then the parts before it differ.
 const REPEATED: u64 = 4;
 
 /// The share of keys with a part from which the part is evident, in percent.

@@ -86,10 +86,12 @@ const HARMLESS: [&str; 13] = [
 /// The longest name that is compared.
 const LONGEST: usize = 40;
 
-/// From this length on, a credential need not have a digit.
+/// From this length on, a credential need not have a digit. A shorter text without a digit may be a
+/// word.
 const LONG_CREDENTIAL: usize = 20;
 
-/// The shortest credential, token and password.
+/// The shortest credential, token and password. A shorter value under such a name may be a state or
+/// an identifier of the service.
 const MIN_CREDENTIAL: usize = 8;
 const MIN_TOKEN: usize = 12;
 const MIN_PASSWORD: usize = 4;
@@ -172,5 +174,5 @@ pub(super) fn in_lines(text: &str, mut found: impl FnMut(SensitiveKind)) {
     }
 }
 
-/// The bytes of a value that are compared.
+/// The bytes of a value that are compared. The beginning of a long credential is enough.
 const MAX_OF_VALUE: usize = 512;

@@ -10,7 +10,7 @@ use super::iban::{self, IbanCandidate};
 use super::sensitive::SensitiveKind;
 use super::{named, provider_keys, tokens};
 
-/// How many times escapes within escapes are undone.
+/// How many times escapes within escapes are undone. Each time, the whole text is searched again.
 const MAX_ROUNDS: usize = 3;
 
 /// The shortest text with a finding: an e-mail address.
@@ -98,10 +98,11 @@ const DETECTORS: [(SensitiveKind, usize, Detect); 5] = [
     (SensitiveKind::Email, 6, tokens::has_email),
 ];
 
-/// The most numbers of one text that are counted.
+/// The most numbers of one text that are counted, so that memory stays bounded.
 const MAX_NUMBERS: usize = 20_000;
 
-/// How many of the last numbers are compared. The callers leave out the other repeated ones.
+/// How many of the last numbers are compared, because comparing with all of them would take
+/// quadratic time. The callers leave out the other repeated ones.
 const RECENT: usize = 64;
 
 fn is_known(cards: &[CardCandidate], card: &CardCandidate) -> bool {

@@ -53,13 +53,13 @@ pub(super) fn has_jwt(text: &[u8]) -> bool {
     false
 }
 
-/// The longest header of a token that is decoded.
+/// The longest header of a token that is decoded. It names an algorithm and a key, so it is short.
 const MAX_OF_HEADER: usize = 4096;
 
-/// The bytes of a token that are compared.
+/// The bytes of a token that are compared. The beginning of a long token is enough.
 const MAX_OF_TOKEN: usize = 512;
 
-/// The shortest token.
+/// The shortest token. A shorter text may be a word with a number.
 const MIN_TOKEN: usize = 16;
 
 /// True if the text has the credentials of an Authorization header (RFC 6750, RFC 7617), or a token
@@ -149,7 +149,8 @@ pub(super) fn has_url_password(text: &[u8]) -> bool {
     false
 }
 
-/// The shortest value of a cookie with a digit, and without one, that may give access.
+/// The shortest value of a cookie with a digit, and without one, that may give access. A shorter
+/// one is a setting, such as that of `lang=en`.
 const MIN_COOKIE: usize = 8;
 const LONG_COOKIE: usize = 20;
 

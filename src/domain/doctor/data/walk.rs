@@ -14,20 +14,22 @@ use crate::domain::record::decode::document;
 use crate::domain::record::{Content, Json, KeyState, Reading, Record, json_prefix};
 use crate::domain::schema::{BodyEncoding, Codec};
 
-/// The deepest path that is followed. What is deeper is one text.
+/// The deepest path that is followed. What is deeper is one text. The walk is recursive, so the
+/// limit protects the stack.
 const DEEPEST: usize = 100;
 
-/// How many documents within texts of documents are opened.
+/// How many documents within texts of documents are opened. The walk is recursive, so the limit
+/// protects the stack.
 const MAX_NESTED: usize = 8;
 
-/// The most bytes of a compressed body that are looked at.
+/// The most bytes of a compressed body that are looked at, as many as are read of a value.
 const MAX_OF_BODY: usize = 1 << 20;
 
 /// The most bytes of texts of one record that are looked at. Compressed values may have more.
 const MAX_OF_RECORD: usize = 4 << 20;
 
 /// The shortest text that is taken for base64, and the most bytes of a hash, a key or a signature
-/// in base64.
+/// in base64. If base64 of more bytes contains no text, the record counts as not decoded.
 const MIN_BASE64: usize = 20;
 const LARGEST_HASH: usize = 1024;
 

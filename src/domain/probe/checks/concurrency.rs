@@ -105,7 +105,8 @@ fn keys(task: &ProbeTask) -> Result<Vec<ProbeStep>, String> {
     Ok(steps)
 }
 
-/// How many keys are counted, if each one has a number of its own.
+/// How many keys are counted, if each one has a number of its own. Each count asks `--effects`
+/// again.
 const MAX_COUNTED: usize = 20;
 
 /// The worst judgement of several: what failed counts, then what is open.

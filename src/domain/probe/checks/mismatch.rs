@@ -211,7 +211,7 @@ fn judge_echo(_: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
     })())
 }
 
-/// The shortest value that counts as an echo.
+/// The shortest value that counts as an echo. A shorter word may be in any answer.
 const MIN_ECHO: usize = 3;
 
 /// All texts and numbers in a document.

@@ -136,7 +136,8 @@ const POLICIES: [&str; 8] = [
     "volatile-ttl",
 ];
 
-/// The memory limit above what the empty server uses, in bytes.
+/// The memory limit above what the empty server uses, in bytes. It is small, so that few fillers
+/// reach it.
 const ROOM: u64 = 256 * 1024;
 
 /// The size of each filler value, in bytes.
@@ -146,7 +147,8 @@ const FILLER: usize = 4 * 1024;
 /// random policy does not spare the lock by chance.
 const MAX_FILLERS: usize = 6_400;
 
-/// How many fillers are written between two checks of the lock.
+/// How many fillers are written between two checks of the lock. Together they are as large as
+/// [`ROOM`].
 const BATCH: usize = 64;
 
 async fn evicted_lock(environment: &ScenarioEnvironment<'_>) -> ScenarioResult {

@@ -48,9 +48,11 @@ pub(super) const CONCURRENT_DUPLICATES: Scenario = Scenario {
     run: |environment| Box::pin(concurrent_duplicates(environment)),
 };
 
+/// How many requests with one key are sent in a round. `race` sends more at the same time.
 const REQUESTS: usize = 8;
 
-/// The largest time between the requests, in microseconds.
+/// The largest time between the requests, in microseconds. The delays are random, so that the
+/// requests arrive in different orders.
 const SPREAD_US: u64 = 500;
 
 async fn concurrent_duplicates(environment: &ScenarioEnvironment<'_>) -> ScenarioResult {
