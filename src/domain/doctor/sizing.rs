@@ -203,7 +203,8 @@ impl MemoryModel {
         let longest = self.inflows.iter().map(|inflow| inflow.rate.lasts_ms).max().unwrap_or(0);
         let mut points = Vec::new();
         for point in 0..=POINTS {
-            points.push(u64::try_from(u128::from(longest) * u128::from(point) / 200).unwrap_or(0));
+            let millis = u128::from(longest) * u128::from(point) / u128::from(POINTS);
+            points.push(u64::try_from(millis).unwrap_or(0));
         }
         points
     }

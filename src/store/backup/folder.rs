@@ -106,6 +106,9 @@ fn look(path: &Path) -> Result<BackupFile, String> {
     if !metadata.is_file() {
         return Err("it is not a regular file".to_owned());
     }
+    // Asked before the read. If a run closes its backup during the read, its lock is gone
+    // afterwards, and the closing line is not in what was read.
+    let is_being_written = is_being_written(path);
     let mut redis_keys = 0;
     let mut from = None;
     let reader = BackupReader::open(path, |held| {
@@ -120,8 +123,8 @@ fn look(path: &Path) -> Result<BackupFile, String> {
     }
     let damage = reader.damage();
     let gap = damage.middle.as_ref().or(damage.tail.as_ref());
-    // Checked first, because a file that is still being written has no closing line yet.
-    let state = if is_being_written(path) {
+    // Decided first, because a file that is still being written has no closing line yet.
+    let state = if is_being_written {
         BackupState::BeingWritten
     } else if let Some(gap) = gap {
         BackupState::Damaged(format!("{}: {}", gap.words(), gap.why))
