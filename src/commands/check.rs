@@ -109,6 +109,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         scan,
         health: Health::default(),
         undecided: 0,
+        ageless: 0,
         most_outlasting,
         reads_left: most_outlasting,
         outlasting_unread: 0,
@@ -194,6 +195,8 @@ struct Checking<'a> {
     health: Health,
     /// Locks for which it is not proven whether they have the requested findings.
     undecided: u64,
+    /// How many of these have an age that no option can state.
+    ageless: u64,
     /// How many values are read to find locks that outlast a default lock TTL; none if only those
     /// of the sample are.
     most_outlasting: usize,
@@ -260,10 +263,17 @@ impl Checking<'_> {
             } else {
                 format!("{} locks are", self.undecided)
             };
-            health.gap = Some(format!(
-                "idemctl cannot tell whether {locks} overdue; set lock_ttl for their schemas in \
-                the context, or pass --schema NAME --lock-ttl DURATION"
-            ));
+            let why = if self.ageless == self.undecided {
+                if self.undecided == 1 {
+                    "it has more time left than its TTL, or got its expiry from an operator"
+                } else {
+                    "they have more time left than their TTL, or got their expiry from an operator"
+                }
+            } else {
+                "set lock_ttl for their schemas in the context, or pass --schema NAME --lock-ttl \
+                DURATION"
+            };
+            health.gap = Some(format!("idemctl cannot tell whether {locks} overdue; {why}"));
         }
         (health, coverage)
     }
@@ -317,6 +327,7 @@ impl Checking<'_> {
                 Selected::Unproven(missing) => {
                     unproven.unproven.add(&record, missing);
                     self.undecided += 1;
+                    self.ageless += u64::from(missing == Missing::Age);
                 }
                 Selected::No if self.is_unreadable(&record) => {
                     self.health.add(FindingCode::Unreadable, &record);

@@ -42,7 +42,7 @@ use clap::Args as ClapArgs;
 use self::limit::LimitArgs;
 use self::rule::{ChoiceArgs, PurgeRule};
 use crate::args::{ChangeArgs, Output, ScanCountArgs, SchemaArgs, ThresholdArgs};
-use crate::change::bulk::{BulkOptions, BulkRule as _, BulkRun};
+use crate::change::bulk::{BulkOptions, BulkRule as _, BulkRun, warn_of_refusal};
 use crate::change::{
     exit_after, print_read_back, print_too_large, print_unrecognised, require_finished,
     write_report,
@@ -117,8 +117,11 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     }
     let key_list = args.choice.key_list(session)?;
     // A dry run may select broadly, because it changes nothing.
-    if !only_shows {
-        rule.check_narrow(&args.choice, &args.schemas)?;
+    if let Err(error) = rule.check_narrow(&args.choice, &args.schemas) {
+        if !only_shows {
+            return Err(error.into());
+        }
+        warn_of_refusal(session, error);
     }
     // A dry run gets no `Writer`, without which nothing can be changed.
     let confirm_args = if only_shows { None } else { Some(&args.change_args.confirm_args) };

@@ -10,7 +10,7 @@ use clap::{ArgGroup, Args as ClapArgs};
 
 use self::orphans::{ActionArg, Orphans, SoughtArgs};
 use crate::args::{ChangeArgs, Output, ScanArgs, SchemaArgs, parse_duration};
-use crate::change::bulk::{BulkOptions, BulkRule as _, BulkRun};
+use crate::change::bulk::{BulkOptions, BulkRule as _, BulkRun, warn_of_refusal};
 use crate::change::{
     exit_after, print_read_back, print_too_large, print_unrecognised, require_finished,
     write_report,
@@ -108,6 +108,8 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     // A dry run of a sweep that would be refused must not look as if there were nothing to sweep.
     if !only_shows || orphans.changes_unreadable() {
         orphans.check_narrow(&args.schemas)?;
+    } else if let Err(error) = orphans.check_narrow(&args.schemas) {
+        warn_of_refusal(session, error);
     }
     let leave = if only_shows { None } else { Some(&args.change_args.confirm_args) };
     let mut sweep = BulkRun::open(session, &orphans, leave, scan_options, None).await?;

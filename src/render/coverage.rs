@@ -223,8 +223,8 @@ fn unproven_of_several(missing: Missing, lacking: &[(&str, Missing, &LeftOut)]) 
         }
         Missing::Age => {
             return format!(
-                "Skipped {count} records of unknown age ({by_schema}). They never expire, or have \
-                more time left than their service's TTL."
+                "Skipped {count} records of unknown age ({by_schema}). They never expire, have more \
+                time left than their service's TTL, or got their expiry from an operator."
             );
         }
         Missing::Field(field) => {
@@ -288,8 +288,8 @@ fn unproven(name: &str, schema: Option<&Schema>, missing: Missing, left_out: &Le
         }
         Missing::Age => {
             return format!(
-                "Skipped {count} {name} {records} of unknown age. {they}, or {have} more time left \
-                than the service's TTL."
+                "Skipped {count} {name} {records} of unknown age. {they}, {have} more time left \
+                than the service's TTL, or got {their} expiry from an operator."
             );
         }
         Missing::Field(field) => {
@@ -416,8 +416,8 @@ mod tests {
                 "Skipped 1 go-chi record, because its age is only estimated: the result TTL of this \
                 deployment is not configured (the schema's default is 1d). The longest time left \
                 is 1m.",
-                "Skipped 1 go-chi record of unknown age. It never expires, or has more time left \
-                than the service's TTL.",
+                "Skipped 1 go-chi record of unknown age. It never expires, has more time left \
+                than the service's TTL, or got its expiry from an operator.",
             ]
         );
         assert_eq!(

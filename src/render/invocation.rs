@@ -172,13 +172,7 @@ impl Invocation {
     /// The command line of this run with these options added.
     pub fn again(&self, options: &[String]) -> String {
         let Some((subcommand, own)) = self.own.split_first() else { return "idemctl".to_owned() };
-        let mut options: Vec<String> = options.iter().map(|option| word(option)).collect();
-        // `--prefix` belongs to one schema, so it is repeated only with that schema.
-        if let [_, schema, prefix @ ..] = self.prefix.as_slice()
-            && options.contains(schema)
-        {
-            options.extend_from_slice(prefix);
-        }
+        let options: Vec<String> = options.iter().map(|option| word(option)).collect();
         let subcommand = std::slice::from_ref(subcommand);
         self.completed(&[subcommand, &options[..], own].concat().join(" "))
     }
@@ -230,6 +224,7 @@ impl Invocation {
         }
         if knows == Knows::Prefix {
             let mut named: Vec<String> = Vec::new();
+            let mut has_prefix = false;
             // Advice has a command line for each record, and few of these name a schema.
             if words.contains("--schema") {
                 let all = shlex::split(words).unwrap_or_default();
@@ -238,6 +233,8 @@ impl Invocation {
                         named.push(all.get(position + 1).cloned().unwrap_or_default());
                     } else if let Some(name) = word.strip_prefix("--schema=") {
                         named.push(name.to_owned());
+                    } else if word == "--prefix" || word.starts_with("--prefix=") {
+                        has_prefix = true;
                     }
                 }
             }
@@ -245,6 +242,7 @@ impl Invocation {
             if named.is_empty() {
                 line.extend(self.prefix.iter().map(String::as_str));
             } else if let [_, schema, prefix @ ..] = self.prefix.as_slice()
+                && !has_prefix
                 && named.iter().all(|name| argument(name) == *schema)
             {
                 line.extend(prefix.iter().map(String::as_str));
@@ -432,6 +430,16 @@ mod tests {
         assert_eq!(of_this, format!("`idemctl -p 7000 list {options}`"));
         let several = invocation().complete("`idemctl list --schema express,go-chi`").into_owned();
         assert!(!several.contains("shop:"), "{several}");
+        let mut again = invocation();
+        again.set_own(["sweep", "--orphaned"]);
+        let again = again.again(&["--schema", "express", "--lock-ttl", "5m"].map(str::to_owned));
+        let own = "--schema express --lock-ttl 5m --orphaned";
+        assert_eq!(
+            again,
+            format!("idemctl -p 7000 sweep --schema-dir 'my schemas' --prefix shop: {own}")
+        );
+        let has_one = "`idemctl list --schema express --prefix other:`";
+        assert!(!invocation().complete(has_one).contains("shop:"));
         let mut of_library = Invocation::default();
         of_library.set_named_schemas(&["idempo".to_owned()]);
         let unnamed = of_library.complete("`idemctl sweep --orphaned`").into_owned();

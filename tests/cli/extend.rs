@@ -82,7 +82,7 @@ fn an_extended_lock_is_in_excess_once_somebody_else_moved_its_expiry() {
     let server = seeded();
     let stated = ["--schema", "go-middleware", "--lock-ttl", "300s"];
     let sweep =
-        [&["sweep", "--include", "excess-ttl", "--yes", "--grace", "0s"], &stated[..]].concat();
+        [&["sweep", "--include", "excess-ttl", "--yes", "--grace", "1ms"], &stated[..]].concat();
     server.idemctl(&["extend", "a", "--for", "1h", "--yes"]).exits(0);
     let listed =
         server.idemctl(&[&["list", "--finding", "excess-ttl", "-o", "name"], &stated[..]].concat());
@@ -153,4 +153,36 @@ fn what_is_done_about_a_lock_without_expiry_is_a_hint_with_the_server() {
     let run = server.idemctl(&["extend", "stuck", "--for", "1h", "--dry-run"]).exits(2);
     assert!(!run.text().contains("idemctl"), "{}", run.all());
     run.says("hint: `idemctl -s ").says(" sweep --orphaned` removes all locks that never expire");
+}
+
+/// Rule: the TTL shows no age of a lock whose expiry an operator set, in any command. Revert: with
+/// `note_extension` empty, `check` is OK and `list --newer-than` shows the lock.
+#[test]
+fn a_lock_that_got_its_expiry_from_an_operator_has_no_age() {
+    let in_progress = r#"{"status":"IN_PROGRESS"}"#;
+    let server = Server::holding(&[("idem:k", in_progress, 15_000)]);
+    let of = |words: &[&str]| {
+        server.idemctl(&[words, &["--schema", "express", "--lock-ttl", "30s"]].concat())
+    };
+    of(&["check", "--overdue", "10s"]).exits(1).shows("1 overdue lock");
+    server.idemctl(&["extend", "k", "--schema", "express", "--for", "28s", "--yes"]).exits(0);
+    let why = "cannot tell whether 1 lock is overdue; it has more time left than its TTL, or got";
+    of(&["check", "--overdue", "10s"]).exits(3).shows(why);
+    assert_eq!(of(&["inspect", "k", "-o", "json"]).json()["created_at"], serde_json::Value::Null);
+    for words in [["list", "--newer-than", "10s"], ["stats", "--older-than", "1s"]] {
+        of(&words).says("Skipped 1 express record of unknown age");
+    }
+    let purge = ["purge", "--state", "in-progress", "--newer-than", "10s", "--dry-run"];
+    of(&purge).says("Skipped 1 express record of unknown age");
+    // All commands agree that it may stay so long.
+    server.idemctl(&["extend", "k", "--schema", "express", "--for", "1h", "--yes"]).exits(0);
+    of(&["check"]).exits(0).shows("OK");
+    of(&["list", "--finding", "excess-ttl"]).says("no such records");
+    of(&["sweep", "--include", "excess-ttl", "--dry-run"]).exits(0).says("no orphaned locks");
+    // A lock that `sweep` gave an expiry is not as old as that expiry makes it seem.
+    server.send::<()>(&[b"SET", b"idem:endless", in_progress.as_bytes()]);
+    let expire = ["sweep", "--orphaned", "--action", "expire", "--grace", "0s", "--yes"];
+    of(&expire).exits(0).says("1 of 1 lock done");
+    let inspected = of(&["inspect", "endless", "-o", "json"]).json();
+    assert_eq!(inspected["created_at"], serde_json::Value::Null, "{inspected}");
 }

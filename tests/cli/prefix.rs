@@ -1,6 +1,6 @@
 //! A deployment's prefix: every built-in schema takes one, and every command works at the Redis keys that come of it.
 
-use crate::support::{LOCK, PENDING, Run, Server, wire};
+use crate::support::{FOREVER, LOCK, PENDING, Run, Server, wire};
 use idemctl::domain::schema::Schema;
 use serde_json::Value;
 
@@ -200,5 +200,18 @@ fn schema_show_says_where_a_prefix_stands() {
             page.contains("\n  Prefix        none; a deployment sets one with --prefix, "),
             "{page}"
         );
+    }
+}
+
+/// Rule: a preview says if the change itself would be refused.
+#[test]
+fn a_dry_run_without_a_prefix_says_that_the_change_is_refused() {
+    let server = Server::holding(&[("k", r#"{"status":0}"#, FOREVER)]);
+    for words in [["sweep", "--orphaned"], ["purge", "--all"]] {
+        let of = |more| server.idemctl(&[&words[..], &["--schema", "go-chi", more]].concat());
+        let refused = "go-chi has no fixed prefix, so any Redis key could match it";
+        let preview = of("--dry-run").exits(0);
+        preview.says(&format!("without --dry-run, this is refused: {refused}"));
+        of("--yes").exits(2).says(refused);
     }
 }

@@ -155,3 +155,11 @@ pub fn check_narrow(
     }
     Ok(())
 }
+
+/// Says in a dry run that the change itself would be refused, and which option is missing.
+pub fn warn_of_refusal(session: &mut Session, refused: CommandError) {
+    session.ui.warning(&format!("without --dry-run, this is refused: {}", refused.message));
+    if let Some(hint) = refused.hint {
+        session.ui.hint(&hint);
+    }
+}

@@ -49,7 +49,7 @@ const LEFT: [(Ending, &str); 9] = [
     (Ending::Present, "already present, left unchanged"),
     (
         Ending::Locked,
-        "not restored because of a lock, as a retry is running (--replace-locked restores the \
+        "not restored because of a lock, so a retry may be running (--replace-locked restores the \
         result anyway)",
     ),
     (Ending::Completed, "not restored, because a result is stored"),

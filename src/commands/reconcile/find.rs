@@ -171,8 +171,13 @@ impl Extensions {
 }
 
 /// Why a lock is left that an operator extended.
-const BY_HAND: &str = "an operator extended it, so its worker may be alive. If it is dead, use \
-    --owner-alive, or change the lock with `complete` or `release`";
+fn left_by_hand(record: &Record) -> String {
+    let mut then = "change the lock with `complete` or `release`";
+    if record.owner().is_some() {
+        then = "use --owner-alive, or change the lock with `complete` or `release`";
+    }
+    format!("an operator extended it, so its worker may be alive. If it is dead, {then}")
+}
 
 /// Why a key of a provider's file is left that names a record in another way.
 const NOT_A_KEY: &str = "no record has this idempotency key; the file names idempotency keys, and no \
@@ -385,7 +390,7 @@ impl LockSearch<'_> {
         // Whoever extends a lock by hand may know that its worker is alive.
         let is_by_hand = self.extensions.is_by_hand(lock, former_ms);
         let mut eligibility = if is_by_hand {
-            Eligibility::Left(BY_HAND.to_owned())
+            Eligibility::Left(left_by_hand(&record))
         } else {
             eligibility(&record, key_index, self.older_than_ms, former_ms)
         };

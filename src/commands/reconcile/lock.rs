@@ -133,6 +133,13 @@ impl Fate {
 }
 
 impl ReconciledLock {
+    /// True if the service never stores a response with the status that the provider gives.
+    pub(super) fn is_never_stored(&self) -> bool {
+        let Some(ProviderAnswer::Done(response)) = &self.answer else { return false };
+        let Some(stores) = &self.record.schema.service.stores else { return false };
+        response.status.is_some_and(|status| !stores.contains(status))
+    }
+
     /// How long the lock lives on, if it expires.
     pub(super) fn left(&self) -> Option<Duration> {
         match self.record.seen.keys[self.key_index].time_left {

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::find::{Found, UnreconciledKey};
 use super::lock::{Fate, Hold, ReconciledLock};
+use crate::change::freeing_hint;
 use crate::domain::change::outcome_counts::Ended;
 use crate::domain::duration;
 use crate::domain::record::{TimeLeft, age};
@@ -153,6 +154,10 @@ pub(super) fn print_locks(session: &mut Session, locks: &[ReconciledLock]) {
                 "the operation is done, but its lock has ended, so a retry may have executed it \
                 again; `{line}` shows what is stored"
             )
+        } else if lock.is_never_stored()
+            && let Some(freeing) = freeing_hint(&lock.record)
+        {
+            format!("the operation is done, but its response is never stored; {freeing}")
         } else {
             format!(
                 "the operation is done: store its response with `complete` before the lock ends; \

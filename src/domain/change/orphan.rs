@@ -105,7 +105,8 @@ pub(crate) fn has_to_be_read(
     thresholds: &Thresholds,
 ) -> bool {
     if selection.passes_key(&candidate.key)
-        && may_be(&candidate.schemas, expiries, sought, thresholds)
+        && (may_be(&candidate.schemas, expiries, sought, thresholds)
+            || has_expiry_of_operator(catalog, candidate))
     {
         return true;
     }
@@ -122,6 +123,12 @@ pub(crate) fn has_to_be_read(
         }
     }
     false
+}
+
+/// True if an operator may have given one of the Redis keys its expiry, which then does not show how
+/// old the lock is.
+fn has_expiry_of_operator(catalog: &Catalog, candidate: &Candidate) -> bool {
+    candidate.redis_keys.iter().any(|redis_key| catalog.extended().names(redis_key))
 }
 
 /// True if a record whose Redis keys expire like this may be such an orphan under one of these
@@ -195,7 +202,9 @@ fn is_estimated(age: Age) -> bool {
 
 /// How long the lock has been held. For a lock beside a result, this is not the age of the result.
 pub(crate) fn age(record: &Record) -> Option<Age> {
-    age::of(&record.schema, State::InProgress, &record.readings, &record.seen)
+    let age = age::of(&record.schema, State::InProgress, &record.readings, &record.seen)?;
+    // The TTL shows no age if an operator gave the lock its expiry.
+    if record.is_extended && !age.is_of_record() { None } else { Some(age) }
 }
 
 /// True if the lock expires no later than a full lock TTL from now, also by a time in its value.

@@ -15,6 +15,10 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
     if input.record.state != State::InProgress || input.record.lock_contains_expiry() {
         return None;
     }
+    // An operator wants it to stay so long.
+    if input.record.is_extended {
+        return None;
+    }
     let TimeLeft::Millis(left) = input.record.lock()?.time_left else { return None };
     let allowed = age::millis(input.record.ttl(TtlOf::Lock)?);
     if left <= allowed.saturating_add(age::TTL_TOLERANCE_MS) {

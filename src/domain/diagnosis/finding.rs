@@ -75,7 +75,7 @@ impl FindingCode {
             }
             Self::ExcessTtl => {
                 "a lock with more time left than its lock TTL allows (the deployment's TTL if \
-                configured, otherwise the schema's default)"
+                configured, otherwise the schema's default), unless an operator extended it"
             }
             Self::Overdue => "a lock older than the given --overdue",
             Self::LeftoverLock => {

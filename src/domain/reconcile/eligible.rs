@@ -98,6 +98,11 @@ pub(crate) fn eligibility(
     if left_ms > signed(ttl.saturating_add(TTL_TOLERANCE_MS)) {
         return renewed(ttl);
     }
+    if record.is_extended && former_ms.is_none() {
+        return Eligibility::Left(
+            "an operator gave it its expiry, so its age is unknown; it ends by itself".to_owned(),
+        );
+    }
     let age_ms = u64::try_from(signed(ttl) - left_ms).unwrap_or(0);
     if age_ms < older_than_ms {
         return Eligibility::YoungByDeadline;

@@ -1,4 +1,4 @@
-//! Locks that an operator extended.
+//! Locks to which an operator gave their expiry.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -7,19 +7,24 @@ use std::sync::{Arc, LazyLock};
 use super::key_identity::KeyIdentity;
 use super::observation::KeyState;
 
-/// The state in which `extend` left each Redis key.
+/// The state in which `extend`, `reconcile` or `sweep --action expire` left each Redis key.
 pub(crate) type Left = HashMap<Vec<u8>, Vec<KeyIdentity>>;
 
 type ReadExtended = Box<dyn FnOnce() -> Left + Send>;
 
-/// The locks that were extended. They are read from the audit log when the first lock stays longer
-/// than its TTL allows, because most runs find no such lock.
+/// The locks to which an operator gave their expiry. They are read from the audit log when the
+/// first lock with an expiry is found, because some runs find no such lock.
 #[derive(Clone, Default)]
 pub struct Extended(Option<Arc<LazyLock<Left, ReadExtended>>>);
 
 impl Extended {
     pub(crate) fn read_by(read: impl FnOnce() -> Left + Send + 'static) -> Self {
         Self(Some(Arc::new(LazyLock::new(Box::new(read)))))
+    }
+
+    /// True if an operator once gave this Redis key an expiry. It may have another one now.
+    pub(crate) fn names(&self, redis_key: &[u8]) -> bool {
+        self.0.as_ref().is_some_and(|left| left.contains_key(redis_key))
     }
 
     /// True if the lock expires at the time that an operator gave it.

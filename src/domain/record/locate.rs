@@ -7,9 +7,9 @@ use super::author::Author;
 use super::decode::{self, DistinctiveValue, Reading};
 use super::extended::Extended;
 use super::name::{KeyMeanings, RecordName};
-use super::observation::{Content, Observation};
+use super::observation::{Content, Observation, TimeLeft};
 use super::record::Record;
-use crate::domain::diagnosis::{self, FindingCode, OtherSchema, Thresholds};
+use crate::domain::diagnosis::{self, OtherSchema, Thresholds};
 use crate::domain::schema::{Catalog, Schema, State};
 
 /// Redis keys that may hold a record: those of an idempotency key, with the schemas that keep it
@@ -32,6 +32,14 @@ impl Candidate {
     /// The bytes at the beginning of a value that decide its format under any of its schemas.
     pub(crate) fn head_bytes(&self) -> usize {
         self.schemas.iter().map(|schema| schema.head_bytes()).max().unwrap_or(0)
+    }
+
+    /// True if plain commands cannot read it well enough. They cannot read part of a hash, and do
+    /// not return the server's time, without which a deadline cannot be compared with a logged one.
+    pub(crate) fn needs_script(&self, extended: &Extended) -> bool {
+        self.keeps_collections()
+            || self.may_contain_time()
+            || self.redis_keys.iter().any(|redis_key| extended.names(redis_key))
     }
 
     /// True if one of its schemas stores a type other than strings there. Plain commands do not
@@ -464,21 +472,21 @@ fn record(
     if let Some(author) = corrected_author(catalog, &record, other_schema.as_ref()) {
         record.author = author;
     }
+    note_extension(&mut record, catalog.extended());
     record.findings = diagnosis::findings(&record, thresholds, other_schema.as_ref());
-    drop_excess_ttl_of_extended_lock(&mut record, catalog.extended());
     record
 }
 
-/// Drops the finding `excess-ttl` of a lock that an operator extended.
-fn drop_excess_ttl_of_extended_lock(record: &mut Record, extended: &Extended) {
-    // The audit log knows which locks were extended. It is read only if a lock has this finding.
-    if !record.findings.iter().any(|finding| finding.code == FindingCode::ExcessTtl) {
+/// Notes that an operator gave the lock its expiry, which then does not show its age.
+fn note_extension(record: &mut Record, extended: &Extended) {
+    let Some(lock) = record.lock() else { return };
+    if !matches!(lock.time_left, TimeLeft::Millis(_)) || !extended.has(lock) {
         return;
     }
-    let Some(lock) = record.lock() else { return };
-    if extended.has(lock) {
-        record.is_extended = true;
-        record.findings.retain(|finding| finding.code != FindingCode::ExcessTtl);
+    record.is_extended = true;
+    let is_of_lock = record.state == State::InProgress;
+    if is_of_lock && record.age.is_some_and(|age| !age.is_of_record()) {
+        record.age = None;
     }
 }
 

@@ -13,8 +13,8 @@ pub enum Missing {
     Ttl(TtlOf),
     /// The TTL that this deployment sets on values of the record's format.
     ValueTtl,
-    /// The age of the record. It is unknown because the record never expires, or has more time left
-    /// than the TTL.
+    /// The age of the record. It is unknown because the record never expires, has more time left
+    /// than the TTL, or got its expiry from an operator.
     Age,
     /// A field of the value, in a part of the value that idemctl does not read because the value is
     /// too large.
@@ -76,7 +76,9 @@ pub(crate) fn missing_age(record: &Record) -> Missing {
     let is_stored = record.state.is_result() || record.state == State::Released;
     let of = if is_stored { TtlOf::Result } else { TtlOf::Lock };
     // A TTL of the deployment helps only if the record expires, and only if it is not known yet.
-    let expires = matches!(record.kept_for(), Some(TimeLeft::Millis(_)));
+    // If an operator gave a lock its expiry, no TTL shows its age.
+    let expires = matches!(record.kept_for(), Some(TimeLeft::Millis(_)))
+        && !(record.is_extended && !is_stored);
     if expires && record.ttl_evidence(of) == Evidence::Estimated {
         missing_ttl(record, of)
     } else {

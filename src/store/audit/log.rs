@@ -19,6 +19,12 @@ const CHUNK: usize = 1 << 20;
 /// The word of the log for a lock that got more time, from `extend` or `reconcile`.
 const EXTENDED: &str = "extended";
 
+/// What `sweep --action expire` did to a lock.
+const EXPIRED: &str = "expired";
+
+/// What the line of either contains, as the log is written.
+const EITHER: &[u8] = br#""what":"ex"#;
+
 /// The changes in the log, the oldest first.
 #[derive(Debug)]
 pub struct Log {
@@ -167,15 +173,23 @@ pub fn operation_of_backup(path: &Path, file: &str) -> io::Result<Option<String>
     Ok(last)
 }
 
-/// The state in which an operator's extension left each Redis key.
+/// The state in which each Redis key was left whose lock got its expiry from an operator: by an
+/// extension, or by `sweep --action expire`.
 ///
 /// # Errors
 /// The log exists but cannot be read.
 pub fn extended(path: &Path) -> io::Result<Left> {
     let mut left = Left::new();
-    each_extension(path, |_, redis_key, _, after| {
-        left.entry(redis_key).or_default().push(after);
-    })?;
+    let Some(mut log) = Log::open(path)? else { return Ok(left) };
+    while let Some(entry) = log.next_entry_with(EITHER)? {
+        let sets_expiry = entry.what == EXTENDED || entry.what == EXPIRED;
+        let redis_key = entry.redis_key_bytes();
+        if let Some(after) = entry.after
+            && sets_expiry
+        {
+            left.entry(redis_key).or_default().push(after);
+        }
+    }
     Ok(left)
 }
 

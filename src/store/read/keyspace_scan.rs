@@ -16,7 +16,9 @@ use super::scan_nodes::Nodes;
 use super::scan_page::{FoundRecord, ScanPage};
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::record::field_set::{MAX_SCANNED, MAX_SCANNED_WITHOUT_EXPIRY};
-use crate::domain::record::{Candidate, Content, FieldSet, Observation, Record, TimeLeft, locate};
+use crate::domain::record::{
+    Candidate, Content, Extended, FieldSet, Observation, Record, TimeLeft, locate,
+};
 use crate::domain::schema::Catalog;
 use crate::domain::select::Coverage;
 use crate::store::error::StoreError;
@@ -74,11 +76,11 @@ pub struct KeyspaceScan {
     keys_of_other_schemas: BTreeMap<String, u64>,
     /// The scans of Redis keys whose members are records, which come after the keyspace.
     members: MemberScans,
+    extended: Extended,
 }
 
 impl KeyspaceScan {
-    /// Starts at the beginning. Reads at least this many bytes of each value, and more if the
-    /// schema needs them to decide what the value is.
+    /// Starts at the beginning. Reads this many bytes of each value, or more if its schema needs it.
     pub async fn start(
         reader: RecordReader,
         catalog: &Catalog,
@@ -100,14 +102,14 @@ impl KeyspaceScan {
                 any_read: false,
                 keys_of_other_schemas: BTreeMap::new(),
                 members: MemberScans::of_catalog(catalog),
+                extended: catalog.extended().clone(),
             }),
             Err(error) => Err(client.explain_error(error).await),
         }
     }
 
-    /// Leaves unknown the lengths of values that are longer than their head, until
-    /// [`KeyspaceScan::read_lengths`] reads the necessary ones. Reading all lengths takes a server
-    /// a sixth more time.
+    /// Leaves unknown the lengths of values that are longer than their head, until `read_lengths`
+    /// reads the necessary ones. Reading all lengths takes a server a sixth more time.
     #[must_use]
     pub fn without_lengths(mut self) -> Self {
         self.lengths = false;
@@ -509,10 +511,8 @@ impl KeyspaceScan {
             let wanted: Vec<_> =
                 candidates.iter().map(|(candidate, _)| candidate.redis_keys.clone()).collect();
             let head = self.head_for(candidates.iter().map(|(candidate, _)| candidate));
-            // Plain commands cannot read part of a hash, and do not return the server's time.
-            let needs_script = candidates.iter().any(|(candidate, _)| {
-                candidate.keeps_collections() || candidate.may_contain_time()
-            });
+            let needs_script =
+                candidates.iter().any(|(candidate, _)| candidate.needs_script(&self.extended));
             let read = match what {
                 ReadScope::Deadlines => {
                     self.reader.read_query(&wanted, KeyQuery::deadlines()).await
