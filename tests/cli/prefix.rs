@@ -211,7 +211,7 @@ fn a_dry_run_without_a_prefix_says_that_the_change_is_refused() {
         let of = |more| server.idemctl(&[&words[..], &["--schema", "go-chi", more]].concat());
         let refused = "go-chi has no fixed prefix, so any Redis key could match it";
         let preview = of("--dry-run").exits(0);
-        preview.says(&format!("without --dry-run, this is refused: {refused}"));
+        preview.says(format!("without --dry-run, this is refused: {refused}"));
         of("--yes").exits(2).says(refused);
     }
 }

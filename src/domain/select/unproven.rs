@@ -77,9 +77,9 @@ pub(crate) fn missing_age(record: &Record) -> Missing {
     let of = if is_stored { TtlOf::Result } else { TtlOf::Lock };
     // A TTL of the deployment helps only if the record expires, and only if it is not known yet.
     // If an operator gave a lock its expiry, no TTL shows its age.
-    let expires = matches!(record.kept_for(), Some(TimeLeft::Millis(_)))
-        && !(record.is_extended && !is_stored);
-    if expires && record.ttl_evidence(of) == Evidence::Estimated {
+    let expires = matches!(record.kept_for(), Some(TimeLeft::Millis(_)));
+    let is_by_operator = record.is_extended && !is_stored;
+    if expires && !is_by_operator && record.ttl_evidence(of) == Evidence::Estimated {
         missing_ttl(record, of)
     } else {
         Missing::Age
