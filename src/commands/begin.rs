@@ -26,7 +26,7 @@ use crate::session::Session;
 /// Exit status 0 only if you took a lock, 1 if not (conflict, replay, mismatch, fail, an unknown
 /// reply, or a service that executes without a lock), 2 if it is unknown what the service makes of
 /// the stored value and the step may overwrite it, 8 if the record changed since it was shown.
-/// With --dry-run also 0, whatever reply is expected.
+/// A dry run ends with 0, whatever reply is expected.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
     /// Owner of the lock, if the schema stores it [default: a new UUID, which is shown]

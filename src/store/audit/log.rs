@@ -180,16 +180,9 @@ pub fn operation_of_backup(path: &Path, file: &str) -> io::Result<Option<String>
 /// The log exists but cannot be read.
 pub fn extended(path: &Path) -> io::Result<Left> {
     let mut left = Left::new();
-    let Some(mut log) = Log::open(path)? else { return Ok(left) };
-    while let Some(entry) = log.next_entry_with(EITHER)? {
-        let sets_expiry = entry.what == EXTENDED || entry.what == EXPIRED;
-        let redis_key = entry.redis_key_bytes();
-        if let Some(after) = entry.after
-            && sets_expiry
-        {
-            left.entry(redis_key).or_default().push(after);
-        }
-    }
+    each_expiry(path, |entry, after| {
+        left.entry(entry.redis_key_bytes()).or_default().push(after);
+    })?;
     Ok(left)
 }
 
@@ -202,14 +195,24 @@ pub fn each_extension(
     path: &Path,
     mut take: impl FnMut(&str, Vec<u8>, Option<KeyIdentity>, KeyIdentity),
 ) -> io::Result<()> {
-    let Some(mut log) = Log::open(path)? else { return Ok(()) };
-    while let Some(entry) = log.next_entry_with(EXTENDED.as_bytes())? {
-        let is_extension = entry.what == EXTENDED;
-        let redis_key = entry.redis_key_bytes();
-        if let Some(after) = entry.after
-            && is_extension
-        {
+    each_expiry(path, |entry, after| {
+        if entry.what == EXTENDED {
+            let redis_key = entry.redis_key_bytes();
             take(&entry.command, redis_key, entry.before, after);
+        }
+    })
+}
+
+/// Passes each change that gave a lock its expiry to `take`, with the identity that it left.
+fn each_expiry(
+    path: &Path,
+    mut take: impl FnMut(AuditEntry<'static>, KeyIdentity),
+) -> io::Result<()> {
+    let Some(mut log) = Log::open(path)? else { return Ok(()) };
+    while let Some(mut entry) = log.next_entry_with(EITHER)? {
+        let sets_expiry = entry.what == EXTENDED || entry.what == EXPIRED;
+        if sets_expiry && let Some(after) = entry.after.take() {
+            take(entry, after);
         }
     }
     Ok(())

@@ -106,8 +106,8 @@ fn look(path: &Path) -> Result<BackupFile, String> {
     if !metadata.is_file() {
         return Err("it is not a regular file".to_owned());
     }
-    // Asked before the read. If a run closes its backup during the read, its lock is gone
-    // afterwards, and the closing line is not in what was read.
+    // Asked before the read. A run may close its backup during the read. Afterwards its lock is
+    // gone, although the closing line was not read.
     let is_being_written = is_being_written(path);
     let mut redis_keys = 0;
     let mut from = None;

@@ -17,8 +17,8 @@ use crate::domain::schema::Schema;
 /// The most different numbers at a place that are counted. Their hashes are in memory.
 const MAX_NUMBERS: usize = 100_000;
 
-/// The most different places of one schema that are told apart. Services may use identifiers as
-/// names of members, which gives each record places of its own.
+/// The most different places of one schema that are counted separately. Services may use
+/// identifiers as names of members, which gives each record places of its own.
 const MAX_PLACES: usize = 5_000;
 
 /// A sample while it is read. It has no `Debug`, because it holds names of members.
