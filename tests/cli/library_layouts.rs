@@ -303,6 +303,28 @@ fn a_response_is_not_created_without_the_part_of_its_fingerprint() {
     assert_eq!(server.get("shop:kept:a:hash").unwrap(), b"h-1");
 }
 
+/// Rule: `--create` and `--replace` are refused for an absent fingerprint only if the answer to the
+/// next request is unknown for that reason. If the schema says it, both say what `inspect` says.
+#[test]
+fn a_response_is_created_without_the_part_of_its_fingerprint_if_the_schema_says_the_answer() {
+    let server = Server::start();
+    let needs_part = PARTS.replace(
+        r#"when = { fingerprint = "other", result = "stored" }"#,
+        r#"when = { fingerprint = "other", result = "stored", hash = "payload" }"#,
+    );
+    server.describe("kept", &[("schema.toml", &needs_part)]);
+    let with_unused = complete(&server, &["--create", "--fingerprint", "h-1"]).exits(2);
+    with_unused.says("does not send one when it completes");
+    let replay = "the next request gets a replay";
+    complete(&server, &["--create"]).exits(0).says(replay);
+    complete(&server, &["--replace"]).exits(0).says(replay);
+    server.idemctl(&["inspect", "a", "--schema", "kept"]).exits(0).shows("replay");
+    // A lock of a worker that died before it stored the part.
+    server.idemctl(&["purge", "a", "--schema", "kept", "--yes"]).exits(0);
+    server.set("shop:kept:lock:a", "1", 60_000);
+    complete(&server, &[]).exits(0).says(replay);
+}
+
 /// Rule: a step is refused for its true reason, and a part of a type that is not read further
 /// refuses none.
 #[test]

@@ -6,7 +6,7 @@ use crate::change;
 use crate::domain::manual_step::{self, Completion, NotExecutable, Overrides};
 use crate::domain::record::{Content, Record, Response};
 use crate::domain::schema::{Schema, Step};
-use crate::domain::step::{Answer, StepInputs};
+use crate::domain::step::{Answer, StepInputs, UnknownAnswer};
 use crate::exit::{CommandError, Exit};
 use crate::render::escape;
 use crate::session::Session;
@@ -141,14 +141,33 @@ impl ChosenCompletion {
     /// is stored.
     ///
     /// # Errors
-    /// Usage: the service would keep the stored fingerprint, or read another one than the given.
+    /// Usage: the service would keep the stored fingerprint, or read another one than the given, or
+    /// would miss one that the complete step does not store.
     fn check_fingerprint(
         &self,
         record: &Record,
         inputs: &StepInputs<'_>,
     ) -> Result<(), CommandError> {
         let predicted_record = manual_step::predicted_record(record, inputs, &[]);
-        let name = &record.schema.name;
+        let schema = &record.schema;
+        let name = &schema.name;
+        let next = &predicted_record.next_request;
+        // A lock is completed as its worker would have done it, and so has this risk anyway.
+        if self.completion != Completion::OfLock
+            && let Some(UnknownAnswer::NoFingerprint(_)) = next.unknown_because
+            && let Some(part) = schema.fingerprint_part()
+        {
+            let redis_key = escape::text(&record.seen.keys[part].redis_key);
+            return Err(CommandError::usage(format!(
+                "{name} compares payloads with the fingerprint at {redis_key}, which is absent, \
+                and its complete step does not store it, so retries may be rejected"
+            ))
+            .hint("store the response with the service itself; nothing was changed"));
+        }
+        let has_none = record.fingerprint().is_none();
+        if has_none && !self.fingerprint.is_empty() && !keeps_fingerprint(schema) {
+            return Err(useless_fingerprint(schema));
+        }
         let kept = predicted_record.fingerprint().unwrap_or_default();
         if kept.is_empty()
             && !self.fingerprint.is_empty()
@@ -323,7 +342,6 @@ fn fingerprint(
     given: Option<&str>,
 ) -> Result<String, CommandError> {
     let schema = &record.schema;
-    let name = &schema.name;
     let stored = record.fingerprint();
     if given.is_none() && record.has_binary_fingerprint() {
         let message = format!(
@@ -334,31 +352,15 @@ fn fingerprint(
             .hint("store the response with the service itself; nothing was changed"));
     }
     let keeps = keeps_fingerprint(schema);
-    // Neither the lock nor the complete step stores it, so a new record would lack it.
-    if let Some(part) = schema.fingerprint_part()
-        && stored.is_none()
-        && !keeps
-        && schema.compares_payloads()
-        && completion != Completion::OfLock
-    {
-        let redis_key = escape::text(&record.seen.keys[part].redis_key);
-        return Err(CommandError::usage(format!(
-            "{name} compares payloads with the fingerprint at {redis_key}, which is absent, and its \
-            complete step does not store it, so retries may be rejected"
-        ))
-        .hint("store the response with the service itself; nothing was changed"));
-    }
     // The locks of some services store no hash, so the hash comes with the result.
     let is_the_locks = completion == Completion::OfLock && schema.locks_keep_fingerprint();
     if let Some(given) = given {
-        if !keeps {
-            let why = if schema.has_fingerprints() {
-                "does not send one when it completes"
-            } else {
-                "does not compare payloads"
-            };
-            let message = format!("--fingerprint: {name} {why}");
-            return Err(CommandError::usage(message).hint("omit --fingerprint"));
+        // A new record may need it in a part that only the service writes (`check_fingerprint`).
+        let is_missed = completion != Completion::OfLock
+            && stored.is_none()
+            && schema.fingerprint_part().is_some();
+        if !keeps && !is_missed {
+            return Err(useless_fingerprint(schema));
         }
         if is_the_locks && stored != Some(given) {
             let message = "--fingerprint: the fingerprint of this schema comes from the lock and \
@@ -384,6 +386,16 @@ pub(super) fn lacks_fingerprint(
         && record.fingerprint().is_none()
         && keeps_fingerprint(&record.schema)
         && !is_the_locks
+}
+
+fn useless_fingerprint(schema: &Schema) -> CommandError {
+    let why = if schema.has_fingerprints() {
+        "does not send one when it completes"
+    } else {
+        "does not compare payloads"
+    };
+    let message = format!("--fingerprint: {} {why}", schema.name);
+    CommandError::usage(message).hint("omit --fingerprint")
 }
 
 pub(super) fn missing_fingerprint(record: &Record) -> CommandError {
