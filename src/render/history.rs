@@ -170,8 +170,10 @@ pub fn page(view: View, shown: &ShownOperation<'_>, records: &[AuditEntry<'_>]) 
     if let Some(reason) = &of.reason {
         lines.push(("Reason", escape::again(reason)));
     }
-    if let Some(file) = &of.backup {
-        let gone = if shown.backup_is_there == Some(false) { " (gone)" } else { "" };
+    if let Some(file) = &of.backup
+        && let Some(is_there) = shown.backup_is_there
+    {
+        let gone = if is_there { "" } else { " (gone)" };
         lines.push(("Backup", escape::again(file) + gone));
     }
     if let Some(op) = &of.undone_by {
@@ -249,6 +251,7 @@ mod tests {
             why: None,
             says_what_was_left: true,
             is_told: true,
+            needs_backup: false,
             begun_backup: None,
             is_partial: false,
             places: Vec::new(),

@@ -65,6 +65,9 @@ fn a_deadline_that_has_passed_is_not_given_back() {
     assert!(lock(&report, "unclear")["holds_until"].as_str().unwrap().ends_with('Z'));
     assert!(pttl(&server, "idem:unclear") > 500_000);
     assert_eq!(logged(&server, "unclear"), ["extended"]);
+    // Nothing was to be backed up, so no backup is gone.
+    let log = server.idemctl(&["log", "-o", "json"]).json();
+    assert_eq!(log["operations"][0]["backup_is_there"], serde_json::Value::Null);
 }
 
 /// Rule: questions that take longer than --hold do not let a lock end. Revert: without `keep_held`, the

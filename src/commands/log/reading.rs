@@ -62,10 +62,15 @@ impl LogFilter {
     }
 }
 
-/// Whether an operation's backup still exists; `None` if the operation has none.
+/// Whether an operation's backup still exists; `None` if the operation has none. A run that only
+/// changed expiries names its backup and never writes it.
 pub(super) fn is_there(operation: &Operation) -> Option<bool> {
     let file = operation.backup.as_ref()?;
-    Some(Path::new(file).is_file())
+    let is_there = Path::new(file).is_file();
+    if !is_there && operation.is_told && !operation.needs_backup {
+        return None;
+    }
+    Some(is_there)
 }
 
 pub(super) fn path(session: &Session) -> Result<PathBuf> {

@@ -74,6 +74,14 @@ fn bytes(base64: Option<&str>, text: &str) -> Vec<u8> {
 }
 
 impl AuditEntry<'_> {
+    /// True if the Redis key kept its value and got another expiry.
+    pub(crate) fn changes_only_expiry(&self) -> bool {
+        match (&self.before, &self.after) {
+            (Some(before), Some(after)) => before.has_same_value(after),
+            _ => false,
+        }
+    }
+
     /// The bytes of the Redis key.
     pub(crate) fn redis_key_bytes(&self) -> Vec<u8> {
         bytes(self.redis_key_base64.as_deref(), &self.redis_key)

@@ -46,6 +46,9 @@ pub(crate) struct Operation {
     /// True if a line records a change.
     #[serde(skip)]
     pub(crate) is_told: bool,
+    /// True if a line records more than another expiry, so that an undo may need the backup.
+    #[serde(skip)]
+    pub(crate) needs_backup: bool,
     /// The backup that the operation announced before its first change.
     #[serde(skip)]
     pub(crate) begun_backup: Option<String>,
@@ -97,6 +100,7 @@ impl Operations {
         operation.redis_keys += u64::from(entry.what != LEFT_ALONE);
         operation.unknown += u64::from(entry.is_unknown());
         operation.says_what_was_left |= entry.after.is_some();
+        operation.needs_backup |= entry.what != LEFT_ALONE && !entry.changes_only_expiry();
         if entry.is_of_older_version() && !operation.may_have(entry) {
             self.ambiguous.insert(operation.op.clone());
         }
