@@ -83,9 +83,9 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         let can_sweep = catalog.chosen().iter().any(|schema| schema.has_fixed_prefix());
         session.ui.hint(if can_sweep {
             "`idemctl sweep --orphaned` removes all locks that never expire, and `idemctl \
-            force-unlock KEY` removes one lock"
+            force-unlock SCHEMA/KEY` removes one lock"
         } else {
-            "`idemctl force-unlock KEY` removes one lock"
+            "`idemctl force-unlock SCHEMA/KEY` removes one lock"
         });
     }
     let possible = locks.possible();

@@ -78,7 +78,7 @@ use crate::store::RecordReader;
 /// answer after the confirmation and --confirm-after. contrib/ask/ has example programs.
 ///
 /// Exit status 0 if every lock was completed or released, 3 if one was left, 7 if the outcome of a
-/// change is unknown.
+/// change is unknown. Without KEYs, locks that are too young or whose owner is alive do not count.
 #[derive(Debug, ClapArgs)]
 #[command(group = ArgGroup::new("provider").args(["ask", "from"]).required(true))]
 pub struct Args {

@@ -160,7 +160,9 @@ async fn show(
     // A node that was not read may have such locks, so only a complete scan reports that none
     // exist.
     if total == 0 && selected.unreachable.is_none() {
-        let none = if selected.coverage.unproven.is_empty() && selected.unrecognised == 0 {
+        let is_known = selected.coverage.unproven.is_empty() && selected.unrecognised == 0;
+        // With `--include` alone, there may be locks without expiry, which were not sought.
+        let none = if is_known && args.sought.orphaned {
             "no orphaned locks"
         } else {
             "no locks were selected"

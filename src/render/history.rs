@@ -170,10 +170,8 @@ pub fn page(view: View, shown: &ShownOperation<'_>, records: &[AuditEntry<'_>]) 
     if let Some(reason) = &of.reason {
         lines.push(("Reason", escape::again(reason)));
     }
-    if let Some(file) = &of.backup
-        && let Some(is_there) = shown.backup_is_there
-    {
-        let gone = if is_there { "" } else { " (gone)" };
+    if let Some(file) = &of.backup {
+        let gone = if shown.backup_is_there == Some(false) { " (gone)" } else { "" };
         lines.push(("Backup", escape::again(file) + gone));
     }
     if let Some(op) = &of.undone_by {

@@ -67,6 +67,7 @@ fn a_deadline_that_has_passed_is_not_given_back() {
     assert_eq!(logged(&server, "unclear"), ["extended"]);
     // Nothing was to be backed up, so no backup is gone.
     let log = server.idemctl(&["log", "-o", "json"]).json();
+    assert_eq!(log["operations"][0]["backup"], serde_json::Value::Null);
     assert_eq!(log["operations"][0]["backup_is_there"], serde_json::Value::Null);
 }
 
@@ -200,6 +201,13 @@ fn a_lock_that_an_operator_extended_stays() {
     let ran = run(&server, &["--lock-ttl", "30m"]).exits(3);
     ran.says("Not reconciled: not-1 (express): an operator extended it");
     assert_eq!(server.get("idem:not-1").unwrap(), LOCK.as_bytes());
+    // The service has no release step.
+    let lock = r#"{"status":"PENDING"}"#;
+    let server = Server::holding(&[("idempotency:done-1", lock, 60_000)]);
+    let extend = ["extend", "done-1", "--schema", "go-middleware", "--for", "1h", "--yes"];
+    server.idemctl(&extend).exits(0);
+    let ran = run(&server, &["--lock-ttl", "5m", "--schema", "go-middleware"]).exits(3);
+    ran.says("change the lock with `complete` or `force-unlock`");
 }
 
 /// A retry of the service.

@@ -62,15 +62,10 @@ impl LogFilter {
     }
 }
 
-/// Whether an operation's backup still exists; `None` if the operation has none. A run that only
-/// changed expiries names its backup and never writes it.
+/// Whether an operation's backup still exists; `None` if the operation has none.
 pub(super) fn is_there(operation: &Operation) -> Option<bool> {
     let file = operation.backup.as_ref()?;
-    let is_there = Path::new(file).is_file();
-    if !is_there && operation.is_told && !operation.needs_backup {
-        return None;
-    }
-    Some(is_there)
+    Some(Path::new(file).is_file())
 }
 
 pub(super) fn path(session: &Session) -> Result<PathBuf> {
@@ -81,9 +76,14 @@ pub(super) fn each(
     path: &Path,
     take: impl FnMut(AuditEntry<'static>, &Operation),
 ) -> Result<Option<(Operations, Damaged)>, CommandError> {
-    log::each(path, take).map_err(|error| {
+    let mut read = log::each(path, take).map_err(|error| {
         CommandError::usage(format!("cannot read the audit log {}: {error}", path.display()))
-    })
+    })?;
+    // A run that only changed expiries names a backup that it never writes.
+    if let Some((operations, _)) = &mut read {
+        operations.forget_backups(|file| !Path::new(file).exists());
+    }
+    Ok(read)
 }
 
 /// Warns about damaged lines, which idemctl does not show.

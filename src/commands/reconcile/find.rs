@@ -8,6 +8,7 @@ use tokio::time::Instant;
 
 use super::lock::{Fate, Hold, ReconciledLock};
 use crate::domain::diagnosis::Thresholds;
+use crate::domain::manual_step;
 use crate::domain::reconcile::{Eligibility, eligibility, reconcilable};
 use crate::domain::record::{
     Candidate, GivenKey, Identity, KeyIdentity, KeyState, Record, TimeLeft, ValueField, locate,
@@ -55,7 +56,7 @@ pub(super) struct Found {
     pub(super) young_longest_ms: u64,
     /// Locks that wait for what --owner-alive says about their owners.
     waiting: Vec<CheckedLock>,
-    /// Locks whose owners are alive.
+    /// Locks that a scan found and whose owners are alive.
     pub(super) alive: u64,
     /// Locks that end later than their TTL allows.
     pub(super) renewed: u64,
@@ -172,11 +173,21 @@ impl Extensions {
 
 /// Why a lock is left that an operator extended.
 fn left_by_hand(record: &Record) -> String {
-    let mut then = "change the lock with `complete` or `release`";
-    if record.owner().is_some() {
-        then = "use --owner-alive, or change the lock with `complete` or `release`";
+    // Not every service has both steps.
+    let mut ways = Vec::new();
+    if record.schema.complete.is_some() {
+        ways.push("`complete`");
     }
-    format!("an operator extended it, so its worker may be alive. If it is dead, {then}")
+    match manual_step::releasable(record) {
+        Ok(_) => ways.push("`release`"),
+        Err(_) => ways.push("`force-unlock`"),
+    }
+    let ways = ways.join(" or ");
+    let asked = if record.owner().is_some() { "use --owner-alive, or " } else { "" };
+    format!(
+        "an operator extended it, so its worker may be alive. If it is dead, {asked}change the \
+        lock with {ways}"
+    )
 }
 
 /// Why a key of a provider's file is left that names a record in another way.
@@ -484,6 +495,10 @@ impl Found {
                 None => lock.eligibility,
                 Some(OwnerAnswer::Dead) => {
                     Eligibility::Taken("its owner is dead, as --owner-alive says".to_owned())
+                }
+                // The operator named this key, so the report says why it is left alone.
+                Some(OwnerAnswer::Alive) if !self.is_scan => {
+                    Eligibility::Left("its owner is alive, as --owner-alive says".to_owned())
                 }
                 Some(OwnerAnswer::Alive) => {
                     self.alive += 1;

@@ -158,6 +158,13 @@ pub(super) fn print_locks(session: &mut Session, locks: &[ReconciledLock]) {
             && let Some(freeing) = freeing_hint(&lock.record)
         {
             format!("the operation is done, but its response is never stored; {freeing}")
+        } else if lock.record.schema.complete.is_none()
+            && let Some(freeing) = freeing_hint(&lock.record)
+        {
+            format!(
+                "the operation is done, but idemctl cannot store its response, so only the service \
+                can; {freeing}"
+            )
         } else {
             format!(
                 "the operation is done: store its response with `complete` before the lock ends; \
@@ -236,7 +243,8 @@ pub(super) fn print_left_out(session: &mut Session, found: &Found, same_command:
             "{locks} {end} later than the lock TTL allows{at}. If a run of reconcile with another \
             audit log (of another user or machine) was ended before it could give the deadlines \
             back, run this command there: `{same_command}`. Otherwise the workers may be alive; \
-            `complete` and `release` change a lock that you checked yourself"
+            `force-unlock`, or a step that the schema describes (`complete`, `release`), changes a \
+            lock that you checked yourself"
         ));
     }
 }

@@ -27,7 +27,7 @@ pub(super) struct SoughtArgs {
     /// Select locks without expiry (`no-expiry`), also next to a result; they never end by
     /// themselves
     #[arg(long)]
-    orphaned: bool,
+    pub(super) orphaned: bool,
 
     /// Select locks known to be held longer than this (`overdue`)
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, allow_hyphen_values = true)]

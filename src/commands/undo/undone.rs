@@ -88,7 +88,7 @@ impl UndoneOperation {
         if found.only.is_all_unknown() {
             return Err(CommandError::new(
                 Exit::No,
-                format!("{} changed none of these keys", found.name()),
+                format!("{} did nothing to these keys that an undo takes back", found.name()),
             )
             .into());
         }

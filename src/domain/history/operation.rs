@@ -144,7 +144,10 @@ impl Operations {
         let by = undo.op.clone();
         // An undo by idemctl 0.2 has no state; it counts as complete. An undo that is still running
         // does not.
-        let is_whole = !undo.is_partial && matches!(undo.state, Some(OperationState::Ended) | None);
+        let has_ended = matches!(undo.state, Some(OperationState::Ended) | None);
+        // With `--only`, it may still have named every key.
+        let took_all_back = undo.unknown == 0 && undo.redis_keys >= self.all[undone].redis_keys;
+        let is_whole = has_ended && (!undo.is_partial || took_all_back);
         let undone = &mut self.all[undone];
         // Only the last undo counts, so one of the two is cleared.
         if is_whole {
@@ -171,6 +174,18 @@ impl Operations {
     /// The operations that changed something, or may have, the oldest first.
     pub(crate) fn all(&self) -> impl DoubleEndedIterator<Item = &Operation> {
         self.all.iter().filter(|operation| operation.may_have_changed())
+    }
+
+    /// Removes the backup of each operation that needs none and whose file is missing.
+    pub(crate) fn forget_backups(&mut self, is_missing: impl Fn(&str) -> bool) {
+        for operation in &mut self.all {
+            if operation.is_told
+                && !operation.needs_backup
+                && operation.backup.as_deref().is_some_and(&is_missing)
+            {
+                operation.backup = None;
+            }
+        }
     }
 
     /// The operations whose names begin with this text.

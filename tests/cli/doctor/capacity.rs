@@ -40,7 +40,10 @@ fn memory_for_what_arrives_suffices_or_does_not() {
     assert_eq!(enough["evidence"], "estimated", "{enough:#}");
     let fact = enough["fact"].as_str().unwrap();
     // The sample is random, so that the longest TTL in it is that of one of the youngest results.
-    assert!(fact.contains(", stored for 23h ") && fact.contains("maxmemory is 200.0 MiB"), "{fact}");
+    assert!(
+        fact.contains(", stored for 23h ") && fact.contains("maxmemory is 200.0 MiB"),
+        "{fact}"
+    );
     let inputs = enough["inputs"].as_str().unwrap();
     assert!(inputs.starts_with("express: ") && inputs.contains("other data"), "{inputs}");
     server

@@ -32,6 +32,16 @@ fn records_come_back_one_by_one() {
     assert_eq!(server.keys(), ["idempotency:a"]);
 }
 
+/// Rule: an undo that named every key is no partial one. Revert: if every `--only` counts as
+/// partial, the log says "partly undone".
+#[test]
+fn an_undo_that_named_every_key_took_all_back() {
+    let server = purged();
+    let all = ["undo", "--only", "a", "--only", "b", "--only", "c", "--yes"];
+    server.idemctl(&all).exits(0).says("Reverted 3 of 3");
+    server.idemctl(&["log"]).shows("purge, undone");
+}
+
 /// Rule: a key that the operation did not change is named.
 #[test]
 fn a_key_that_the_operation_did_not_change_is_named() {
@@ -41,7 +51,7 @@ fn a_key_that_the_operation_did_not_change_is_named() {
     server
         .idemctl(&["undo", "--only", "nosuch", "--yes"])
         .exits(1)
-        .says("changed none of these keys");
+        .says("did nothing to these keys that an undo takes back");
     let file = backup::only(&server).display().to_string();
     let run =
         server.idemctl(&["restore", &file, "--only", "b", "--only", "nosuch", "--yes"]).exits(3);
