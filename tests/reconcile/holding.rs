@@ -69,6 +69,8 @@ fn a_deadline_that_has_passed_is_not_given_back() {
     let log = server.idemctl(&["log", "-o", "json"]).json();
     assert_eq!(log["operations"][0]["backup"], serde_json::Value::Null);
     assert_eq!(log["operations"][0]["backup_is_there"], serde_json::Value::Null);
+    let shown = server.idemctl(&["log", "show", "-o", "json"]).json();
+    assert_eq!(shown["changes"][0]["backup"], serde_json::Value::Null);
 }
 
 /// Rule: questions that take longer than --hold do not let a lock end. Revert: without `keep_held`, the

@@ -74,12 +74,18 @@ pub(super) fn path(session: &Session) -> Result<PathBuf> {
 
 pub(super) fn each(
     path: &Path,
-    take: impl FnMut(AuditEntry<'static>, &Operation),
+    mut take: impl FnMut(AuditEntry<'static>, &Operation),
 ) -> Result<Option<(Operations, Damaged)>, CommandError> {
-    let mut read = log::each(path, take).map_err(|error| {
+    // A change of an expiry is not backed up, whatever the run named as its backup.
+    let read = log::each(path, |mut entry, operation| {
+        if entry.changes_only_expiry() {
+            entry.backup = None;
+        }
+        take(entry, operation);
+    });
+    let mut read = read.map_err(|error| {
         CommandError::usage(format!("cannot read the audit log {}: {error}", path.display()))
     })?;
-    // A run that only changed expiries names a backup that it never writes.
     if let Some((operations, _)) = &mut read {
         operations.forget_backups(|file| !Path::new(file).exists());
     }
