@@ -230,6 +230,10 @@ fn explain(session: &mut Session, report: &StepReport<'_>, fingerprint: &str) {
         _ if has_contained_expiry => {
             format!("until the time in the lock has passed, or it is {ended}")
         }
+        // A literal in a command, or nothing, decides instead of the TTL of the options.
+        Some(_) if !schema.sends_lock_ttl() && !schema.begins_with_a_script() => {
+            format!("until the lock expires, if it does, or is {ended}")
+        }
         Some(ttl) => {
             let lives = duration::short(age::millis(ttl));
             format!("for {lives}, or until the lock is {ended}")

@@ -82,7 +82,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         // `sweep` leaves schemas without a prefix out, and refuses if no other is chosen.
         let can_sweep = catalog.chosen().iter().any(|schema| schema.has_fixed_prefix());
         session.ui.hint(if can_sweep {
-            "`idemctl sweep --orphaned` removes all locks that never expire, and `idemctl \
+            "`idemctl sweep --orphaned` removes locks that never expire, and `idemctl \
             force-unlock SCHEMA/KEY` removes one lock"
         } else {
             "`idemctl force-unlock SCHEMA/KEY` removes one lock"

@@ -19,7 +19,7 @@ use crate::session::Session;
 /// List the operations that changed data from this machine, newest last
 ///
 /// An operation is one run of a command that changed something. The log shows its time, user,
-/// server, command, number of changed Redis keys and reason, and whether its backup still exists. `log show
+/// server, command, number of changes and reason, and whether its backup still exists. `log show
 /// OP` lists the records of one operation, `undo OP` undoes it. WHO is $USER, which anyone can set;
 /// `log show` adds the numeric user ID.
 ///

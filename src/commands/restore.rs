@@ -61,7 +61,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         )
         .into());
     }
-    is_partial |= say_unknown(session, &only, &format!("{} holds", source.file));
+    is_partial |= say_unknown(session, &only, &format!("{} holds no such key", source.file));
     let mut rows = RestoredRows::new(args.output, args.confirm_args.dry_run);
     // A backup is restored even if the schemas cannot be read.
     if let Ok(schemas) = session.all_schemas(&SchemaFolderArgs::default()) {

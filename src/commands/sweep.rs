@@ -161,12 +161,10 @@ async fn show(
     // exist.
     if total == 0 && selected.unreachable.is_none() {
         let is_known = selected.coverage.unproven.is_empty() && selected.unrecognised == 0;
-        // With `--include` alone, there may be locks without expiry, which were not sought.
-        let none = if is_known && args.sought.orphaned {
-            "no orphaned locks"
-        } else {
-            "no locks were selected"
-        };
+        // There may be locks without expiry that were not sought, or that a filter leaves out.
+        let seeks_all = args.sought.orphaned && !args.sought.filter.narrows();
+        let none =
+            if is_known && seeks_all { "no orphaned locks" } else { "no locks were selected" };
         show_none(session, none, selected.keys, &sweep.reader, &sweep.server).await;
         explain_nothing(session, catalog, &sweep.reader, &selected.keys_of_other_schemas).await;
     } else if total > 0 && args.output == Output::Text {

@@ -81,7 +81,11 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let allowed = undone.may_go_to(session, &here, args.returns.elsewhere);
     allowed.map_err(|stop| undone.lead_there(session, stop))?;
     let has_ambiguous = say_ambiguous(session, &undone.only)?;
-    let has_unknown = say_unknown(session, &undone.only, &format!("{} changed", undone.name()));
+    let has_unknown = say_unknown(
+        session,
+        &undone.only,
+        &format!("{} did nothing to this key that an undo takes back", undone.name()),
+    );
     let is_partial = has_ambiguous || has_unknown;
     let of = KeysToRestore { args: &args.returns, only: &undone.only, but: undone.but.clone() };
     // Every backup is checked before the first change, so that a damaged one stops the whole undo.

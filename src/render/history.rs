@@ -161,7 +161,7 @@ pub fn page(view: View, shown: &ShownOperation<'_>, records: &[AuditEntry<'_>]) 
     if let Some(filters) = &of.filters {
         lines.push(("Filters", escape::again(filters)));
     }
-    lines.push(("Redis keys", of.redis_keys.to_string()));
+    lines.push(("Changes", of.redis_keys.to_string()));
     match of.unknown {
         0 => {}
         1 => lines.push(("Unknown", "the outcome of 1 Redis key".to_owned())),
@@ -249,6 +249,7 @@ mod tests {
             why: None,
             says_what_was_left: true,
             is_told: true,
+            to_undo: 1,
             needs_backup: false,
             begun_backup: None,
             is_partial: false,

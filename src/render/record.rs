@@ -394,10 +394,12 @@ fn time_left(time_left: TimeLeft, record: &Record, key_index: usize, of: TtlOf) 
         };
     };
     let allowed = duration::short(millis(allowed));
+    let is_stated = record.states_ttl(of);
     match time_left {
+        TimeLeft::NoExpiry if is_stated => format!("never expires (configured {allowed})"),
         TimeLeft::NoExpiry => format!("never expires (the schema's TTL is {allowed})"),
         TimeLeft::Millis(ms) => {
-            let whose = if record.states_ttl(of) { "configured" } else { "schema default" };
+            let whose = if is_stated { "configured" } else { "schema default" };
             format!("{} left, {whose} {allowed}", duration::short(ms))
         }
     }

@@ -65,7 +65,7 @@ fn one_operation_is_shown_with_its_records_and_what_was_left_of_them() {
     let server = changed();
     let op = operations(&server, &[])[0]["op"].as_str().unwrap().to_owned();
     let run = server.idemctl(&["log", "show", &op]).exits(0);
-    run.shows("Redis keys  2").shows("idempotency:b").shows("until 20").shows("INC-1");
+    run.shows("Changes     2").shows("idempotency:b").shows("until 20").shows("INC-1");
     let json = server.idemctl(&["log", "show", &op[..7], "-o", "json"]).exits(0).json();
     assert_eq!(json["changes"].as_array().unwrap().len(), 2);
     assert_eq!(json["changes"][1]["after"]["type"], "string");

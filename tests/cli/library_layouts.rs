@@ -389,6 +389,18 @@ fn undo_knows_the_schema_of_a_library() {
     assert!(!undone.all().contains("not known here"), "{}", undone.all());
 }
 
+/// Rule: the TTL of an option is not called that of the schema, nor promised for a lock to which the
+/// service gives none.
+#[test]
+fn the_lock_ttl_of_an_option_is_called_so() {
+    let server = Server::start();
+    server.put("idem:k", r#"{"status":"IN_PROGRESS"}"#);
+    let inspect = ["inspect", "k", "--schema", "express", "--lock-ttl", "90s"];
+    server.idemctl(&inspect).shows("never expires (configured 1m 30s)");
+    let begin = ["begin", "o:l:k", "--schema", "laravel-square1", "--lock-ttl", "30s", "--dry-run"];
+    server.idemctl(&begin).exits(0).says("rejected until the lock expires, if it does, or is");
+}
+
 /// Rule: a lock whose Redis key holds more is not removed alone, and `purge` says what is lost.
 /// Revert: without `lock_holds`, `force-unlock` removes the job with its data.
 #[test]

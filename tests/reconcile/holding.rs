@@ -246,7 +246,7 @@ fn a_lock_of_a_done_operation_is_held_on() {
         if script == bad {
             ran.says("the operation is done, but its response is never stored; to let the next");
         } else {
-            ran.says("store its response with `complete`");
+            ran.says("try to store its response with `complete`");
         }
         assert!(pttl(&server, "idem:k") > 500_000, "{}", ran.all());
         assert_eq!(retry(&server, "k"), "CONFLICT");
@@ -368,7 +368,7 @@ fn who_says_no_is_told_what_is_done() {
     let ran = answered(on_terminal(server.command(), &without), "[y/N]", "n\r").exits(2);
     let shown = ran.text().split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(shown.contains("it was extended and holds until"), "{shown}");
-    assert!(shown.contains("the operation is done: store its response"), "{shown}");
+    assert!(shown.contains("the operation is done: try to store its response"), "{shown}");
     assert!(pttl(&server, "idem:done-1") > 500_000);
 }
 

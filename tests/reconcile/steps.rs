@@ -70,6 +70,15 @@ fn one_undo_takes_back_extended_locks_too() {
     assert!(pttl(&server, "idem:unclear") <= 20_000);
 }
 
+/// Rule: an undo that named every lock took all back, although the log has their extensions, too.
+#[test]
+fn an_undo_that_named_every_lock_took_all_back() {
+    let server = Server::holding(&[("idem:done-1", LOCK, 20_000), ("idem:not-1", LOCK, 20_000)]);
+    run(&server, &["--lock-ttl", "5m"]).exits(0);
+    server.idemctl(&["undo", "--only", "done-1", "--only", "not-1", "--yes"]).exits(0);
+    server.idemctl(&["log"]).shows("reconcile, undone");
+}
+
 #[test]
 fn a_dry_run_asks_and_shows_and_changes_nothing() {
     let server = seeded();

@@ -105,13 +105,13 @@ pub fn say_ambiguous(session: &mut Session, only: &Only) -> Result<bool, Command
     Ok(is_any)
 }
 
-/// Names each `--only` that means no record, unless none means any. `who` is said to hold or to
-/// have changed no such key. Gives whether there is any.
-pub fn say_unknown(session: &mut Session, only: &Only, who: &str) -> bool {
+/// Names each `--only` that means no record, unless none means any. `why` says what that
+/// means. Gives whether there is any.
+pub fn say_unknown(session: &mut Session, only: &Only, why: &str) -> bool {
     let mut is_any = false;
     for text in only.unknown() {
         is_any = true;
-        session.ui.warning(&format!("{}: {who} no such key", escape::text(text)));
+        session.ui.warning(&format!("{}: {why}", escape::text(text)));
     }
     is_any
 }

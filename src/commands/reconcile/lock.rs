@@ -298,7 +298,7 @@ impl ReconciledLock {
                 self.lost_until_ms = Some(at);
                 let ends = columns::rfc3339(at).unwrap_or_else(|| format!("{at} ms"));
                 let then = if is_done {
-                    ". The operation is done, so store its response with `complete` before that"
+                    ". The operation is done, so try to store its response with `complete` before that"
                 } else {
                     ""
                 };

@@ -167,8 +167,8 @@ pub(super) fn print_locks(session: &mut Session, locks: &[ReconciledLock]) {
             )
         } else {
             format!(
-                "the operation is done: store its response with `complete` before the lock ends; \
-                `{line}` shows it"
+                "the operation is done: try to store its response with `complete` before the lock \
+                ends; `{line}` shows it"
             )
         };
         session.ui.hint(&advice);

@@ -5,12 +5,9 @@ use std::io;
 use std::path::Path;
 
 use crate::domain::change::provenance::Provenance;
-use crate::domain::history::{AuditEntry, LEFT_ALONE};
+use crate::domain::history::{AuditEntry, LEFT_ALONE, RECONCILE};
 use crate::domain::record::{KeyIdentity, Only};
 use crate::store::audit::log::Log;
-
-/// The command whose operations change a record several times.
-const RECONCILE: &str = "reconcile";
 
 /// The changes to one record.
 #[derive(Debug, Clone, PartialEq, Eq)]

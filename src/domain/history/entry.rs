@@ -18,6 +18,9 @@ pub(crate) const PARTIAL: &str = "partial";
 /// The `what` of an entry for a Redis key that was kept although the rest of its record changed.
 pub(crate) const LEFT_ALONE: &str = "left-alone";
 
+/// The command whose operations change a record several times.
+pub(crate) const RECONCILE: &str = "reconcile";
+
 /// The length of an operation's name: 64 bits in hex digits. idemctl 0.2 used 32 bits.
 const OP_LENGTH: usize = 16;
 

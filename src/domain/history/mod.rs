@@ -5,7 +5,7 @@ pub mod mark;
 mod operation;
 
 pub use entry::AuditEntry;
-pub(crate) use entry::{LEFT_ALONE, OUTCOME_UNKNOWN, PARTIAL};
+pub(crate) use entry::{LEFT_ALONE, OUTCOME_UNKNOWN, PARTIAL, RECONCILE};
 pub use mark::Mark;
 pub(crate) use mark::{Begin, EndState, OperationEnd};
 pub(crate) use operation::{Operation, OperationState, Operations};

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde::Serialize;
 
-use super::entry::{AuditEntry, LEFT_ALONE};
+use super::entry::{AuditEntry, LEFT_ALONE, RECONCILE};
 use super::mark::{Begin, EndState, Mark, OperationEnd};
 use crate::domain::change::provenance::{Likeness, Provenance};
 
@@ -24,7 +24,7 @@ pub(crate) struct Operation {
     pub(crate) command: String,
     /// The options that selected records, quoted for a shell.
     pub(crate) filters: Option<String>,
-    /// The number of changed Redis keys.
+    /// The number of changes of Redis keys; `reconcile` may change a key several times.
     pub(crate) redis_keys: u64,
     /// The number of changes with an unknown outcome.
     pub(crate) unknown: u64,
@@ -46,6 +46,9 @@ pub(crate) struct Operation {
     /// True if a line records a change.
     #[serde(skip)]
     pub(crate) is_told: bool,
+    /// The number of changes that an undo takes back.
+    #[serde(skip)]
+    pub(crate) to_undo: u64,
     /// True if a line records more than another expiry, so that an undo may need the backup.
     #[serde(skip)]
     pub(crate) needs_backup: bool,
@@ -101,6 +104,9 @@ impl Operations {
         operation.unknown += u64::from(entry.is_unknown());
         operation.says_what_was_left |= entry.after.is_some();
         operation.needs_backup |= entry.what != LEFT_ALONE && !entry.changes_only_expiry();
+        // An undo leaves the time that `reconcile` gave to locks.
+        let is_kept = entry.command == RECONCILE && entry.changes_only_expiry();
+        operation.to_undo += u64::from(entry.what != LEFT_ALONE && !is_kept);
         if entry.is_of_older_version() && !operation.may_have(entry) {
             self.ambiguous.insert(operation.op.clone());
         }
@@ -146,7 +152,7 @@ impl Operations {
         // does not.
         let has_ended = matches!(undo.state, Some(OperationState::Ended) | None);
         // With `--only`, it may still have named every key.
-        let took_all_back = undo.unknown == 0 && undo.redis_keys >= self.all[undone].redis_keys;
+        let took_all_back = undo.unknown == 0 && undo.redis_keys >= self.all[undone].to_undo;
         let is_whole = has_ended && (!undo.is_partial || took_all_back);
         let undone = &mut self.all[undone];
         // Only the last undo counts, so one of the two is cleared.

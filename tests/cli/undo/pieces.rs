@@ -47,7 +47,9 @@ fn an_undo_that_named_every_key_took_all_back() {
 fn a_key_that_the_operation_did_not_change_is_named() {
     let server = purged();
     let run = server.idemctl(&["undo", "--only", "a", "--only", "nosuch", "--yes"]).exits(3);
-    run.says("nosuch: purge ").says("changed no such key").says("Reverted 1 of 1");
+    run.says("nosuch: purge ")
+        .says("did nothing to this key that an undo takes back")
+        .says("Reverted 1 of 1");
     server
         .idemctl(&["undo", "--only", "nosuch", "--yes"])
         .exits(1)
