@@ -84,7 +84,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let has_unknown = say_unknown(
         session,
         &undone.only,
-        &format!("{} did nothing to this key that an undo takes back", undone.name()),
+        &format!("{} made no change to this key that can be undone", undone.name()),
     );
     let is_partial = has_ambiguous || has_unknown;
     let of = KeysToRestore { args: &args.returns, only: &undone.only, but: undone.but.clone() };

@@ -303,8 +303,8 @@ fn a_response_is_not_created_without_the_part_of_its_fingerprint() {
     assert_eq!(server.get("shop:kept:a:hash").unwrap(), b"h-1");
 }
 
-/// Rule: `--create` and `--replace` are refused for an absent fingerprint only if the answer to the
-/// next request is unknown for that reason. If the schema says it, both say what `inspect` says.
+/// Rule: `--create` and `--replace` are refused for an absent fingerprint unless the schema states
+/// that the service replays the response. Then both say the same as `inspect`.
 #[test]
 fn a_response_is_created_without_the_part_of_its_fingerprint_if_the_schema_says_the_answer() {
     let server = Server::start();

@@ -169,7 +169,7 @@ fn the_owner_decides_where_it_is_asked_for() {
     assert_eq!((taken, named), (vec!["young-dead".to_owned()], odd));
     let ran = run(&server, &[&more[..], &["--dry-run"]].concat()).exits(3);
     ran.says("1 lock whose owner is alive").says("gave no result (exit status 7 for owner odd-1");
-    // A key that the operator named is named in the report, too.
+    // The report names each key that the operator named.
     let ran = run(&server, &[&more[..], &["stuck-alive"]].concat()).exits(3);
     ran.says("Not reconciled: stuck-alive (reference): its owner is alive, as --owner-alive says");
 }

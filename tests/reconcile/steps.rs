@@ -70,7 +70,7 @@ fn one_undo_takes_back_extended_locks_too() {
     assert!(pttl(&server, "idem:unclear") <= 20_000);
 }
 
-/// Rule: an undo that named every lock took all back, although the log has their extensions, too.
+/// Rule: an undo that named every lock is whole. The extensions in the log do not count.
 #[test]
 fn an_undo_that_named_every_lock_took_all_back() {
     let server = Server::holding(&[("idem:done-1", LOCK, 20_000), ("idem:not-1", LOCK, 20_000)]);

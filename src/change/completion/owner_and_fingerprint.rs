@@ -6,7 +6,7 @@ use crate::change;
 use crate::domain::manual_step::{self, Completion, NotExecutable, Overrides};
 use crate::domain::record::{Content, Record, Response};
 use crate::domain::schema::{Schema, Step};
-use crate::domain::step::{Answer, StepInputs, UnknownAnswer};
+use crate::domain::step::{Answer, StepInputs};
 use crate::exit::{CommandError, Exit};
 use crate::render::escape;
 use crate::session::Session;
@@ -152,10 +152,15 @@ impl ChosenCompletion {
         let schema = &record.schema;
         let name = &schema.name;
         let next = &predicted_record.next_request;
-        // A lock is completed as its worker would have done it, and so has this risk anyway.
+        let has_none = record.fingerprint().is_none();
+        let keeps = keeps_fingerprint(schema);
+        // A worker that completes its lock runs the same risk, so a lock is not refused.
         if self.completion != Completion::OfLock
-            && let Some(UnknownAnswer::NoFingerprint(_)) = next.unknown_because
             && let Some(part) = schema.fingerprint_part()
+            && has_none
+            && !keeps
+            && schema.compares_payloads()
+            && next.answer != Answer::Replay
         {
             let redis_key = escape::text(&record.seen.keys[part].redis_key);
             return Err(CommandError::usage(format!(
@@ -164,8 +169,7 @@ impl ChosenCompletion {
             ))
             .hint("store the response with the service itself; nothing was changed"));
         }
-        let has_none = record.fingerprint().is_none();
-        if has_none && !self.fingerprint.is_empty() && !keeps_fingerprint(schema) {
+        if has_none && !self.fingerprint.is_empty() && !keeps {
             return Err(useless_fingerprint(schema));
         }
         let kept = predicted_record.fingerprint().unwrap_or_default();

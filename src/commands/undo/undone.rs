@@ -88,7 +88,7 @@ impl UndoneOperation {
         if found.only.is_all_unknown() {
             return Err(CommandError::new(
                 Exit::No,
-                format!("{} did nothing to these keys that an undo takes back", found.name()),
+                format!("{} made no change to these keys that can be undone", found.name()),
             )
             .into());
         }

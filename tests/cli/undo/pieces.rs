@@ -32,7 +32,7 @@ fn records_come_back_one_by_one() {
     assert_eq!(server.keys(), ["idempotency:a"]);
 }
 
-/// Rule: an undo that named every key is no partial one. Revert: if every `--only` counts as
+/// Rule: an undo that named every key is whole, not partial. Revert: if every `--only` counts as
 /// partial, the log says "partly undone".
 #[test]
 fn an_undo_that_named_every_key_took_all_back() {
@@ -48,12 +48,12 @@ fn a_key_that_the_operation_did_not_change_is_named() {
     let server = purged();
     let run = server.idemctl(&["undo", "--only", "a", "--only", "nosuch", "--yes"]).exits(3);
     run.says("nosuch: purge ")
-        .says("did nothing to this key that an undo takes back")
+        .says("made no change to this key that can be undone")
         .says("Reverted 1 of 1");
     server
         .idemctl(&["undo", "--only", "nosuch", "--yes"])
         .exits(1)
-        .says("did nothing to these keys that an undo takes back");
+        .says("made no change to these keys that can be undone");
     let file = backup::only(&server).display().to_string();
     let run =
         server.idemctl(&["restore", &file, "--only", "b", "--only", "nosuch", "--yes"]).exits(3);
