@@ -291,6 +291,40 @@ fn that_an_outcome_is_unknown_is_told_also_when_another_node_refuses_what_comes_
     assert!(noted(cluster.node(0), "outcome-unknown") > 0);
 }
 
+/// Rule: a backup with a record that was removed is kept, whatever became of the other records.
+#[test]
+fn the_backup_stays_when_a_master_dies_before_its_records_are_backed_up() {
+    let cluster = Arc::new(Cluster::start(3));
+    let of = |node: usize| {
+        let keys = (0..).map(|number| format!("idem:k{number}"));
+        keys.filter(|key| cluster.owner(key) == node).take(2).collect::<Vec<_>>()
+    };
+    let (here, there) = (of(0), of(1));
+    let done = |body: usize| {
+        let body = "x".repeat(body);
+        format!(r#"{{"status":"COMPLETED","statusCode":201,"headers":{{}},"body":"{body}"}}"#)
+    };
+    cluster.set(&here[0], &done(10), 900_000);
+    cluster.set(&there[0], &done(10), 900_000);
+    // A long value is dumped for the backup, so that its master is asked once more.
+    cluster.set(&there[1], &done(9_000), 900_000);
+    let log = cluster.node(0).state("audit.jsonl");
+    let way = fault::hooked(cluster.node(1), move |_| {
+        // The log's first line is written right before the backup.
+        match std::fs::metadata(&log).is_ok_and(|log| log.len() > 0) {
+            true => Hook::Cut,
+            false => Hook::Pass,
+        }
+    });
+    cluster.announce(1, way);
+    let run = cluster.idemctl(&["purge", "--schema", "express", "--all", "--yes", "--backup", "b"]);
+    assert!([3, 7].contains(&run.code), "{}", run.all());
+    assert_eq!(cluster.get(&here[0]), None, "{}", run.all());
+    assert_eq!(held(cluster.node(0)), BTreeSet::from([here[0].clone().into_bytes()]));
+    let run = cluster.idemctl(&["restore", "b", "--yes"]);
+    assert_eq!(cluster.get(&here[0]), Some(done(10)), "{}", run.all());
+}
+
 #[test]
 fn replicas_are_waited_for_also_after_a_lost_reply() {
     let stage = Stage::new(&[]);

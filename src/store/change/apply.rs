@@ -286,7 +286,11 @@ impl BatchAttempt<'_, '_> {
                     }
                     let from = writer.provenance().await?;
                     let entries = self.batches.iter().flat_map(Batch::entries);
-                    return backup.append(&from, entries).await;
+                    backup.append(&from, entries).await?;
+                    for batch in &mut self.batches {
+                        batch.set_backed_up();
+                    }
+                    return Ok(());
                 }
                 Err(error) => {
                     writer.note_unreachable(&error)?;

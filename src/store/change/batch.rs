@@ -126,8 +126,10 @@ struct RequestedChange<'a> {
     index: usize,
     change: &'a Change,
     /// The contents for the backup, in the order of the change's `backed_up`; `None` until the DUMP
-    /// is read. Empty without a backup.
+    /// is read. Empty without a backup, and once they are on the disk.
     saved: Vec<Option<Saved>>,
+    /// True once the backup has an entry of the record.
+    is_backed_up: bool,
 }
 
 impl<'a> Batch<'a> {
@@ -137,7 +139,12 @@ impl<'a> Batch<'a> {
         let mut asked = Vec::with_capacity(changes.len());
         for (index, change) in changes.iter().enumerate() {
             if change.can_be_compared() {
-                asked.push(RequestedChange { index, change, saved: Vec::new() });
+                asked.push(RequestedChange {
+                    index,
+                    change,
+                    saved: Vec::new(),
+                    is_backed_up: false,
+                });
             }
         }
         Self {
@@ -200,10 +207,18 @@ impl<'a> Batch<'a> {
 
     /// The entries for the backup.
     pub(in crate::store) fn entries(&self) -> impl Iterator<Item = BackupEntry<'_>> {
-        self.asked.iter().filter(|asked| asked.is_backed_up()).map(|asked| {
+        self.asked.iter().filter(|asked| asked.is_saved()).map(|asked| {
             let saved = asked.change.backed_up.iter().copied().zip(asked.saved.iter().flatten());
             BackupEntry::new(&asked.change.label, &asked.change.seen, saved)
         })
+    }
+
+    /// Notes that the entries are in the backup, and frees the contents.
+    pub(in crate::store) fn set_backed_up(&mut self) {
+        for asked in &mut self.asked {
+            asked.is_backed_up = asked.is_saved();
+            asked.saved = Vec::new();
+        }
     }
 
     /// The command: one call for all changes; `None` if no change is left.
@@ -291,7 +306,7 @@ impl<'a> Batch<'a> {
                 continue;
             };
             self.outcomes[asked.index] = outcome;
-            if asked.is_backed_up() {
+            if asked.is_backed_up {
                 self.left_out.push(asked.change.redis_key());
             }
         }
@@ -316,7 +331,7 @@ impl<'a> Batch<'a> {
             let outcome = self.outcomes[asked.index];
             // The backup keeps records that this run removed, or may have removed.
             let may_be_done = outcome.is_done() || outcome == Outcome::Unknown;
-            if asked.is_backed_up() && !may_be_done {
+            if asked.is_backed_up && !may_be_done {
                 left_alone.push(asked.change.redis_key());
             }
         }
@@ -381,7 +396,8 @@ fn call(action: KeyAction, script: ScriptRef<'_>, sent: &[Sent<'_>]) -> Cmd {
 }
 
 impl<'a> RequestedChange<'a> {
-    fn is_backed_up(&self) -> bool {
+    /// True if all contents for the backup are known.
+    fn is_saved(&self) -> bool {
         !self.saved.is_empty() && self.saved.iter().all(Option::is_some)
     }
 

@@ -100,6 +100,8 @@ fn what_was_left_alone_is_taken_back_from_the_backup() {
     assert_eq!(batch.save().len(), 4);
     batch.dumped(&mut (0..4).map(|_| Some([0; 8].to_vec())));
     assert_eq!(batch.entries().count(), 4);
+    batch.set_backed_up();
+    assert_eq!(batch.entries().count(), 0, "no entry is written twice");
     batch.set_outcomes(vec![
         Outcome::Done,
         Outcome::ChangedMeanwhile,
@@ -107,6 +109,19 @@ fn what_was_left_alone_is_taken_back_from_the_backup() {
         Outcome::NotMade,
     ]);
     assert_eq!(batch.left_alone(), [b"k1", b"k3"]);
+}
+
+/// Rule: only what the backup has is taken back from it.
+#[test]
+fn what_was_left_out_before_the_backup_is_not_taken_back_from_it() {
+    let some = changes(3, 9);
+    let mut batch = Batch::new(&some);
+    assert_eq!(batch.save().len(), 3);
+    batch.dumped(&mut (0..3).map(|_| Some([0; 8].to_vec())));
+    batch.leave_out_on(|redis_key| redis_key == b"k0");
+    batch.set_backed_up();
+    batch.leave_out_on(|redis_key| redis_key == b"k1");
+    assert_eq!(batch.left_alone(), [b"k1", b"k2"]);
 }
 
 /// Rule: all Redis keys of a record that change go in one call, and into the backup as one entry.
