@@ -97,9 +97,9 @@ impl Journal {
         let mut unknown = Vec::new();
         for (change, outcome) in changes.iter().zip(&outcomes) {
             if outcome.is_done() {
-                done.extend(log_lines(change, action, *outcome));
+                add_log_lines(&mut done, change, action, *outcome);
             } else if *outcome == Outcome::Unknown {
-                unknown.extend(log_lines(change, action, *outcome));
+                add_log_lines(&mut unknown, change, action, *outcome);
             }
         }
         let mut noted = self.note(writer, done.into_iter(), what, now).await;
@@ -231,7 +231,8 @@ impl Journal {
         change: &Change,
         now: SystemTime,
     ) -> Result<()> {
-        let lines = log_lines(change, KeyAction::Remove, Outcome::ChangedMeanwhile);
+        let mut lines = Vec::new();
+        add_log_lines(&mut lines, change, KeyAction::Remove, Outcome::ChangedMeanwhile);
         self.note(writer, lines.into_iter(), LEFT_ALONE, now).await
     }
 
@@ -283,8 +284,12 @@ pub struct JournalStep<'a> {
 }
 
 /// The log's lines of a change: for each Redis key, what the change left, as far as it is known.
-fn log_lines(change: &Change, action: KeyAction, outcome: Outcome) -> Vec<Noted<'_>> {
-    let mut lines = Vec::with_capacity(change.changed_indexes.len());
+fn add_log_lines<'a>(
+    lines: &mut Vec<Noted<'a>>,
+    change: &'a Change,
+    action: KeyAction,
+    outcome: Outcome,
+) {
     for key in change.changed_keys() {
         let seen = || KeyIdentity::of(key).written();
         let (before, after) = match outcome {
@@ -302,7 +307,6 @@ fn log_lines(change: &Change, action: KeyAction, outcome: Outcome) -> Vec<Noted<
             after,
         });
     }
-    lines
 }
 
 /// The end of a run together with a second error: both messages are kept, and the run's own error

@@ -1,6 +1,7 @@
 //! What idemctl foresees is what happens: every state a record can be in, and the services' own steps played on it.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use idemctl::domain::record::decode::Reading;
 use idemctl::domain::schema::{Meaning, Reply, Schema, Step};
@@ -28,7 +29,7 @@ fn play<'a>(
 }
 
 /// What a played begin step answered, in the words of the prediction.
-fn answered(played: &Played<'_>) -> Option<(Answer, Option<String>)> {
+fn answered(played: &Played<'_>) -> Option<(Answer, Option<Arc<str>>)> {
     let known = played.known?;
     let answer = match known.means {
         Meaning::Acquired => Answer::Execute,

@@ -392,8 +392,10 @@ impl<R: BulkRule> ChangeLoop<'_, R> {
 
     /// The changes to the records of a recheck. Those that are left to expire are counted.
     fn planned_changes(&self, rechecked: &mut Rechecked<R::Group>) -> Vec<(KeyAction, Change)> {
-        let mut changes = Vec::with_capacity(rechecked.same.len());
-        for (record, planned) in rechecked.same.drain(..) {
+        // The list is taken, not drained, so that its memory is free before the backup is written.
+        let same = std::mem::take(&mut rechecked.same);
+        let mut changes = Vec::with_capacity(same.len());
+        for (record, planned) in same {
             // Also a lock that the scan took for one that never expires: `--owner-alive` was not
             // asked about its owner.
             let is_left = planned.is_left_to_expire(self.owners.is_some());

@@ -13,9 +13,16 @@ use crate::render::listing::Listing;
 use crate::render::{record_json, words};
 use crate::session::Session;
 
-/// The most rows of a table that are held until the scan ends, so that its columns fit all of them.
-/// They are bounded so that memory does not grow with the number of records.
+/// The most rows of a table for a terminal that are held until the scan ends, so that its columns
+/// fit all of them and problems come first. They are bounded so that memory does not grow with the
+/// number of records.
 const MAX_HELD: usize = 2_000;
+
+/// The same for a file or a pipe, which gets the rows in the order of the scan anyway.
+const MAX_HELD_FOR_PIPE: usize = 1_000;
+
+/// The rows of a table whose text is in memory at a time.
+const WRITTEN_AT_ONCE: usize = 200;
 
 /// Which rows are kept.
 pub(super) enum RowLimit {
@@ -48,6 +55,7 @@ pub(super) struct ListRows {
     /// Rows that are held until the scan ends, so that columns without a value are left out and, on
     /// a terminal, problems come first; `None` if rows are shown page by page.
     held: Option<Vec<Record>>,
+    max_held: usize,
     /// True after the last page of the scan.
     knows_all: bool,
     limit: usize,
@@ -94,8 +102,10 @@ impl ListRows {
         };
         let is_for_people = matches!(output, Format::Text | Format::Wide);
         let held = if is_for_people && top.is_none() { Some(Vec::new()) } else { None };
+        let is_terminal = session.ui.out_is_terminal();
         Self {
             held,
+            max_held: if is_terminal { MAX_HELD } else { MAX_HELD_FOR_PIPE },
             is_sorted: top.is_some(),
             output,
             has_header: !show.no_header,
@@ -173,20 +183,23 @@ impl ListRows {
             session.fill_in_advice(&mut records);
         }
         let Some(held) = &mut self.held else { return self.show(session, &records) };
-        held.append(&mut records);
-        if held.len() <= MAX_HELD {
+        if held.len() + records.len() <= self.max_held {
+            held.append(&mut records);
             return Ok(());
         }
-        let all = std::mem::take(held);
+        let first = std::mem::take(held);
         self.held = None;
         if session.ui.out_is_terminal() {
             session.ui.status(&format!(
                 "more than {} records, so they are shown in scan order, not problems first; select \
                 with --finding, or order with --sort",
-                words::count(MAX_HELD as u64)
+                words::count(self.max_held as u64)
             ));
         }
-        self.show(session, &all)
+        self.show(session, &first)?;
+        // Their memory is needed for the next page.
+        drop(first);
+        self.show(session, &records)
     }
 
     /// Shows the rows that were kept, and closes the document with what the scan covered.
@@ -233,7 +246,9 @@ impl ListRows {
                 if self.shown == 0 && self.has_header {
                     session.ui.page(self.listing.heading())?;
                 }
-                session.ui.page(self.listing.rows(records))?;
+                for some in records.chunks(WRITTEN_AT_ONCE) {
+                    session.ui.page(self.listing.rows(some))?;
+                }
             }
             Format::Csv => self.separated(session, records, Separated::csv(self.raw_csv))?,
             Format::Tsv => self.separated(session, records, Separated::tsv(self.raw_csv))?,

@@ -1,5 +1,7 @@
 //! The steps of the state machine: the calls that are sent, and the meaning of each reply.
 
+use std::sync::Arc;
+
 use serde::Deserialize;
 use strum::IntoStaticStr;
 
@@ -134,7 +136,7 @@ pub struct Reply {
     /// it; a condition without keys always does.
     pub when: Vec<Condition>,
     /// The client's response, e.g. `409 Conflict`.
-    pub client: Option<String>,
+    pub client: Option<Arc<str>>,
 }
 
 impl Reply {

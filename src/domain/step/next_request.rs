@@ -1,6 +1,8 @@
 //! The predicted answer to the next request with a key, derived from the replies of the schema's
 //! begin step.
 
+use std::sync::Arc;
+
 use strum::IntoStaticStr;
 
 use crate::domain::as_str::as_str;
@@ -22,7 +24,7 @@ pub struct NextRequest {
     /// an expiry changes the answer.
     pub(crate) then: Option<Answer>,
     /// The client's response, if the schema describes it.
-    pub client: Option<String>,
+    pub client: Option<Arc<str>>,
     /// Why the answer is unknown, if the value causes it.
     pub unknown_because: Option<UnknownAnswer>,
     /// True if the stored fingerprint is empty, and the service compares it: the answer is only for

@@ -237,7 +237,7 @@ fn reply(schema: &Schema, reply: &Reply) -> Value {
     }
     fields["means"] = json!(reply.means.as_str());
     fields["when"] = reply.when.iter().map(|alternative| condition(schema, alternative)).collect();
-    fields["client"] = json!(reply.client);
+    fields["client"] = json!(reply.client.as_deref());
     fields
 }
 

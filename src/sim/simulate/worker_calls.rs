@@ -44,7 +44,7 @@ impl CallOutcome {
             meaning: matched.meaning(),
             words,
             response: inputs.carried_response(matched, reply),
-            client: matched.entry.client.clone(),
+            client: matched.entry.client.as_deref().map(str::to_owned),
         })
     }
 

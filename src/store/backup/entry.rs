@@ -99,9 +99,12 @@ impl<'a> BackupEntry<'a> {
         saved: impl Iterator<Item = (usize, &'a Saved)>,
     ) -> Self {
         let mut entry = Self { label, keys: Vec::new(), beside: Vec::new() };
-        let mut is_saved = vec![false; seen.keys.len()];
+        // A record of a single Redis key has no roles.
+        let mut is_saved = vec![false; label.roles.len()];
         for (key_index, saved) in saved {
-            is_saved[key_index] = true;
+            if let Some(is_saved) = is_saved.get_mut(key_index) {
+                *is_saved = true;
+            }
             entry.keys.push((label.roles.get(key_index).copied(), saved));
         }
         for (key_index, key) in seen.keys.iter().enumerate() {

@@ -9,6 +9,8 @@
 //! errors up to its own width. It reads the line once, and needs no second copy of a large value.
 //! It does not detect deliberate changes.
 
+use std::io::Write as _;
+
 use crc::{CRC_64_REDIS, Crc, Table};
 use serde::{Deserialize, Serialize};
 
@@ -24,24 +26,30 @@ const SEAL: usize = 28;
 pub(super) fn seal(text: &mut Vec<u8>, start: usize) {
     text.pop_if(|last| *last == b'}');
     let seal = seal_of(&text[start..]);
-    text.extend_from_slice(seal.as_bytes());
+    text.extend_from_slice(&seal);
 }
 
 /// True if a line, without its line feed, has the right checksum.
 pub(super) fn is_sealed(line: &[u8]) -> bool {
     let Some(length) = line.len().checked_sub(SEAL) else { return false };
     let (fields, seal) = line.split_at(length);
-    seal == seal_of(fields).as_bytes()
+    seal == seal_of(fields)
 }
 
-fn seal_of(fields: &[u8]) -> String {
-    format!(",\"crc64\":\"{:016x}\"}}", CRC.checksum(fields))
+fn seal_of(fields: &[u8]) -> [u8; SEAL] {
+    let mut seal = [0; SEAL];
+    // The seal has exactly this length.
+    let _ = write!(&mut seal[..], ",\"crc64\":\"{:016x}\"}}", CRC.checksum(fields));
+    seal
 }
 
 /// Chains the checksum of a sealed line to those of the lines before.
 pub(super) fn chained(before: u64, line: &[u8]) -> u64 {
     let seal = &line[line.len().saturating_sub(SEAL)..];
-    CRC.checksum(&[&before.to_be_bytes(), seal].concat())
+    let mut digest = CRC.digest();
+    digest.update(&before.to_be_bytes());
+    digest.update(seal);
+    digest.finalize()
 }
 
 /// True if the bytes have the checksum that DUMP wrote.

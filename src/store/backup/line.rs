@@ -1,6 +1,7 @@
 //! Writes the lines of a backup.
 
 use std::borrow::Cow;
+use std::io::Write as _;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -69,7 +70,8 @@ impl<'a> EntryLine<'a> {
     /// needs no escaping, and a large value should not be copied once more.
     pub(super) fn write(&self, text: &mut Vec<u8>) {
         let start = text.len();
-        text.extend_from_slice(format!("{{\"format\":{FORMAT},\"keys\":[").as_bytes());
+        // Text written to memory cannot fail.
+        let _ = write!(text, "{{\"format\":{FORMAT},\"keys\":[");
         for (index, (role, saved)) in self.entry.keys.iter().enumerate() {
             if index > 0 {
                 text.push(b',');

@@ -190,24 +190,33 @@ pub(in crate::store) fn pack(out: &mut Vec<u8>, words: &[&[u8]]) {
     }
 }
 
-fn header(out: &mut Vec<u8>, kind: u8, mut number: usize) {
-    // Built from its end. Appended byte by byte, because a scan writes ten headers per Redis key,
-    // and a call of memcpy takes longer than these few bytes, above all that of musl.
-    let mut line = [0; 23];
-    line[21..].copy_from_slice(b"\r\n");
-    let mut at = 21;
+fn header(out: &mut Vec<u8>, kind: u8, number: usize) {
+    let mut buffer = [0; DIGITS];
+    out.push(kind);
+    // Appended byte by byte, because a scan writes ten headers per Redis key, and a call of memcpy
+    // takes longer than these few bytes, above all that of musl.
+    for digit in digits(number, &mut buffer) {
+        out.push(*digit);
+    }
+    out.push(b'\r');
+    out.push(b'\n');
+}
+
+/// The most decimal digits of a `usize`.
+pub(in crate::store) const DIGITS: usize = 20;
+
+/// The decimal digits of a number. They are written into the caller's buffer, because a scan needs
+/// them for each Redis key.
+pub(in crate::store) fn digits(mut number: usize, buffer: &mut [u8; DIGITS]) -> &[u8] {
+    // From the last digit to the first.
+    let mut at = DIGITS;
     loop {
         at -= 1;
-        line[at] = b'0' + (number % 10) as u8;
+        buffer[at] = b'0' + (number % 10) as u8;
         number /= 10;
         if number == 0 {
-            break;
+            return &buffer[at..];
         }
-    }
-    at -= 1;
-    line[at] = kind;
-    for byte in &line[at..] {
-        out.push(*byte);
     }
 }
 

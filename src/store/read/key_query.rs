@@ -9,6 +9,7 @@ use redis::{Cmd, Pipeline, Value};
 
 use crate::domain::record::{Content, Deadline, KeyState, Observation, TimeLeft};
 use crate::store::cluster::client::{Client, ClientReply};
+use crate::store::connection::resp::{DIGITS, digits};
 use crate::store::connection::{Connection, Token, reply};
 use crate::store::error::StoreError;
 
@@ -142,19 +143,20 @@ impl KeyQuery {
     /// Queues the commands for the Redis keys of one record.
     pub(in crate::store) fn ask(self, queue: &mut impl CommandQueue, redis_keys: &[Vec<u8>]) {
         // One byte more shows whether the value is longer. A negative index counts from the end.
+        let mut buffer = [0; DIGITS];
         let last_byte = match (self.value, self.length) {
             (ValueQuery::Head(ReadLimit::Bytes(limit)), LengthQuery::LongerHead(reach)) => {
-                limit.max(reach).to_string()
+                digits(limit.max(reach), &mut buffer)
             }
-            (ValueQuery::Head(ReadLimit::Bytes(limit)), _) => limit.to_string(),
-            _ => "-1".to_owned(),
+            (ValueQuery::Head(ReadLimit::Bytes(limit)), _) => digits(limit, &mut buffer),
+            _ => b"-1",
         };
         for redis_key in redis_keys {
             match self.value {
                 ValueQuery::Nothing => {}
                 ValueQuery::Type => queue.add(&[b"TYPE", redis_key]),
                 ValueQuery::Head(_) => {
-                    queue.add(&[b"GETRANGE", redis_key, b"0", last_byte.as_bytes()]);
+                    queue.add(&[b"GETRANGE", redis_key, b"0", last_byte]);
                 }
                 ValueQuery::Fields => queue.add(&[b"HGETALL", redis_key]),
             }

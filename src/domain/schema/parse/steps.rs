@@ -2,6 +2,7 @@
 //! each reply.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::symbol_table::SymbolTable;
 use crate::domain::schema::location::{
@@ -149,7 +150,13 @@ fn resolve_reply(symbols: &SymbolTable, raw: &RawReply) -> Checked<Reply> {
     if let Some(value) = value {
         add_value(&mut when, symbols.values[value].key_index, value);
     }
-    Ok(Reply { pattern, value, means: raw.means, when, client: raw.client.clone() })
+    Ok(Reply {
+        pattern,
+        value,
+        means: raw.means,
+        when,
+        client: raw.client.as_deref().map(Arc::from),
+    })
 }
 
 fn pattern(raw: &RawReply) -> Checked<ReplyPattern> {
