@@ -19,6 +19,8 @@ use crate::store::{Change, KeyAction, Outcome, StoreError, Writer};
 pub struct Journal {
     audit_log: AuditLog,
     backup: Option<Backup>,
+    /// A Redis key of the entry that the last [`Journal::back_up`] wrote, if it wrote one.
+    last_entry: Option<Vec<u8>>,
     /// Why a master of a cluster was left out; the changes on the other masters were made.
     unreachable: Option<StoreError>,
 }
@@ -62,7 +64,7 @@ impl Journal {
             None => None,
         };
         session.ui.begin_changes();
-        Ok(Self { audit_log, backup, unreachable: None })
+        Ok(Self { audit_log, backup, last_entry: None, unreachable: None })
     }
 
     /// The audit log.
@@ -180,9 +182,10 @@ impl Journal {
         label: &RecordLabel,
         now: SystemTime,
     ) -> Result<()> {
+        self.last_entry = None;
         self.begin(writer, now).await?;
         if let Some(backup) = &mut self.backup {
-            writer.back_up_record(seen, label, backup).await?;
+            self.last_entry = writer.back_up_record(seen, label, backup).await?;
         }
         self.audit_log.set_server(writer.provenance().await?);
         Ok(())
@@ -236,11 +239,11 @@ impl Journal {
         self.note(writer, lines.into_iter(), LEFT_ALONE, now).await
     }
 
-    /// Removes a record from the backup, because the step changed nothing.
-    pub fn nothing_changed(&mut self, seen: &Observation) {
-        let there = seen.keys.iter().find(|key| !key.content.is_absent());
-        if let (Some(backup), Some(key)) = (&mut self.backup, there) {
-            backup.withdraw(&[&key.redis_key]);
+    /// Withdraws the last entry of the backup, because the step after it changed nothing. A record
+    /// that was gone before it was backed up has no entry.
+    pub fn nothing_changed(&mut self) {
+        if let (Some(backup), Some(redis_key)) = (&mut self.backup, self.last_entry.take()) {
+            backup.withdraw(&[&redis_key]);
         }
     }
 

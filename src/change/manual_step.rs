@@ -183,7 +183,7 @@ impl ManualStep<'_> {
             };
             noted = journal.note_step(writer, step, audit_word, started_at).await;
         } else {
-            journal.nothing_changed(&record.seen);
+            journal.nothing_changed();
         }
         Ok(StepResult { executed, noted })
     }

@@ -325,6 +325,40 @@ fn the_backup_stays_when_a_master_dies_before_its_records_are_backed_up() {
     assert_eq!(cluster.get(&here[0]), Some(done(10)), "{}", run.all());
 }
 
+/// Rule: what an undo could not back up takes nothing else back from its backup.
+#[test]
+fn the_backup_of_an_undo_stays_when_another_record_is_gone_before_it_is_backed_up() {
+    let locks = [("idempotency:a", PENDING, FOREVER), ("idempotency:b", PENDING, FOREVER)];
+    let server = Arc::new(Server::holding(&locks));
+    let there = Arc::downgrade(&server);
+    let is_undone = Arc::new(AtomicBool::new(false));
+    let undone = Arc::clone(&is_undone);
+    let dumped = AtomicUsize::new(0);
+    let way = fault::hooked(&server, move |sent| {
+        if undone.load(Ordering::SeqCst) && says(sent, "$4\r\nDUMP\r\n") {
+            // The records are backed up one after the other, and the second goes away before.
+            let is_second = dumped.fetch_add(1, Ordering::SeqCst) == 1;
+            if let Some(server) = there.upgrade()
+                && is_second
+            {
+                let lock =
+                    if says(sent, "idempotency:a") { "idempotency:a" } else { "idempotency:b" };
+                server.send::<()>(&[b"DEL", lock.as_bytes()]);
+            }
+        }
+        Hook::Pass
+    });
+    let sweep = ["sweep", "--orphaned", "--action", "expire", "--grace", "0s", "--yes"];
+    let stated = ["--schema", "go-middleware", "--lock-ttl", "5m"];
+    server.at(way, &[&sweep[..], &stated].concat()).exits(0);
+    is_undone.store(true, Ordering::SeqCst);
+    let run = server.at(way, &["undo", "--yes", "-o", "json"]);
+    let backups = std::fs::read_dir(server.state("backups")).unwrap();
+    let held: Vec<_> = backups.map(|file| backup::held(&file.unwrap().path()).len()).collect();
+    assert_eq!(held, [1], "{}", run.all());
+    assert_eq!(server.size(), 1);
+}
+
 #[test]
 fn replicas_are_waited_for_also_after_a_lost_reply() {
     let stage = Stage::new(&[]);

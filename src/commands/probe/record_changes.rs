@@ -313,11 +313,11 @@ impl RecordChanges {
                 (Some(after), Ok(()), "replaced")
             }
             Ok(GuardedOutcome::Made { reply: Err(error), .. }) | Err(error) => {
-                self.journal.nothing_changed(&record.seen);
+                self.journal.nothing_changed();
                 return Err(error.to_string());
             }
             Ok(GuardedOutcome::ChangedMeanwhile) => {
-                self.journal.nothing_changed(&record.seen);
+                self.journal.nothing_changed();
                 return Err(in_words(Outcome::ChangedMeanwhile).to_owned());
             }
             Ok(GuardedOutcome::Lost { why, .. }) => (None, Err(why.to_string()), OUTCOME_UNKNOWN),

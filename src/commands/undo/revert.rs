@@ -189,11 +189,11 @@ async fn revert(
         Ok(GuardedOutcome::Made { reply: Ok(_), after, .. }) => (Some(after), None),
         Ok(GuardedOutcome::Lost { why, sent_to, .. }) => (None, Some((why, sent_to))),
         Ok(GuardedOutcome::ChangedMeanwhile) => {
-            journal.nothing_changed(record);
+            journal.nothing_changed();
             return Ok(false);
         }
         Ok(GuardedOutcome::Made { reply: Err(error), .. }) | Err(error) => {
-            journal.nothing_changed(record);
+            journal.nothing_changed();
             return Err(error.into());
         }
     };

@@ -7,7 +7,8 @@ use crate::store::change::Writer;
 use crate::store::error::StoreError;
 
 impl Writer {
-    /// Backs up every existing Redis key of a record.
+    /// Backs up every existing Redis key of a record. Returns one of the keys in the entry, or
+    /// `None` if the record is gone, so that there is no entry.
     ///
     /// # Errors
     /// The Redis keys cannot be read, or the backup cannot be written.
@@ -16,7 +17,7 @@ impl Writer {
         seen: &Observation,
         label: &RecordLabel,
         backup: &mut Backup,
-    ) -> Result<(), StoreError> {
+    ) -> Result<Option<Vec<u8>>, StoreError> {
         let mut key_indexes = Vec::with_capacity(seen.keys.len());
         let mut redis_keys = Vec::with_capacity(seen.keys.len());
         for (key_index, key) in seen.keys.iter().enumerate() {
@@ -32,12 +33,12 @@ impl Writer {
                 saved.push((key_index, Saved::of(&seen.keys[key_index], dump)));
             }
         }
-        if saved.is_empty() {
-            return Ok(());
-        }
+        let Some((_, first)) = saved.first() else { return Ok(None) };
+        let redis_key = first.redis_key.clone();
         let from = self.provenance().await?;
         let saved = saved.iter().map(|(key_index, saved)| (*key_index, saved));
         let entry = BackupEntry::new(label, seen, saved);
-        backup.append(&from, std::iter::once(entry)).await
+        backup.append(&from, std::iter::once(entry)).await?;
+        Ok(Some(redis_key))
     }
 }
