@@ -160,15 +160,10 @@ impl Backup {
             }
             return Some(self.path);
         }
-        self.discard();
-        None
-    }
-
-    /// Removes the file, because none of its records was changed.
-    pub fn discard(self) {
         drop(self.file);
         // A backup that is not needed does no harm.
         let _ = fs::remove_file(&self.path);
+        None
     }
 
     /// Cuts off everything after the last complete line.
