@@ -239,8 +239,8 @@ impl Journal {
         self.note(writer, lines.into_iter(), LEFT_ALONE, now).await
     }
 
-    /// Withdraws the last entry of the backup, because the step after it changed nothing. A record
-    /// that was gone before it was backed up has no entry.
+    /// Withdraws the entry of the last [`Journal::back_up`], because the step changed nothing. There
+    /// is no such entry if the record was deleted before it could be backed up.
     pub fn nothing_changed(&mut self) {
         if let (Some(backup), Some(redis_key)) = (&mut self.backup, self.last_entry.take()) {
             backup.withdraw(&[&redis_key]);

@@ -291,7 +291,7 @@ fn that_an_outcome_is_unknown_is_told_also_when_another_node_refuses_what_comes_
     assert!(noted(cluster.node(0), "outcome-unknown") > 0);
 }
 
-/// Rule: a backup with a record that was removed is kept, whatever became of the other records.
+/// Rule: a purge keeps its backup of a removed record, also if a master dies before its own records are backed up.
 #[test]
 fn the_backup_stays_when_a_master_dies_before_its_records_are_backed_up() {
     let cluster = Arc::new(Cluster::start(3));
@@ -325,7 +325,7 @@ fn the_backup_stays_when_a_master_dies_before_its_records_are_backed_up() {
     assert_eq!(cluster.get(&here[0]), Some(done(10)), "{}", run.all());
 }
 
-/// Rule: what an undo could not back up takes nothing else back from its backup.
+/// Rule: an undo keeps its backup of a record that it reverted, also if another record was deleted before it was backed up.
 #[test]
 fn the_backup_of_an_undo_stays_when_another_record_is_gone_before_it_is_backed_up() {
     let locks = [("idempotency:a", PENDING, FOREVER), ("idempotency:b", PENDING, FOREVER)];
@@ -336,7 +336,7 @@ fn the_backup_of_an_undo_stays_when_another_record_is_gone_before_it_is_backed_u
     let dumped = AtomicUsize::new(0);
     let way = fault::hooked(&server, move |sent| {
         if undone.load(Ordering::SeqCst) && says(sent, "$4\r\nDUMP\r\n") {
-            // The records are backed up one after the other, and the second goes away before.
+            // The records are backed up one after the other. The second is deleted right before.
             let is_second = dumped.fetch_add(1, Ordering::SeqCst) == 1;
             if let Some(server) = there.upgrade()
                 && is_second

@@ -18,10 +18,11 @@ use crate::session::Session;
 /// number of records.
 const MAX_HELD: usize = 2_000;
 
-/// The same for a file or a pipe, which gets the rows in the order of the scan anyway.
+/// The most rows that are held for a file or a pipe. They are fewer, because a program gets them in
+/// the order of the scan, so that only the widths of the columns depend on them.
 const MAX_HELD_FOR_PIPE: usize = 1_000;
 
-/// The rows of a table whose text is in memory at a time.
+/// How many rows of a table are formatted before they are written.
 const WRITTEN_AT_ONCE: usize = 200;
 
 /// Which rows are kept.

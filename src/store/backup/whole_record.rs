@@ -7,8 +7,8 @@ use crate::store::change::Writer;
 use crate::store::error::StoreError;
 
 impl Writer {
-    /// Backs up every existing Redis key of a record. Returns one of the keys in the entry, or
-    /// `None` if the record is gone, so that there is no entry.
+    /// Backs up every existing Redis key of a record. Returns one of the keys in the entry;
+    /// `None` if no entry was written, because the record was deleted meanwhile.
     ///
     /// # Errors
     /// The Redis keys cannot be read, or the backup cannot be written.

@@ -126,7 +126,7 @@ struct RequestedChange<'a> {
     index: usize,
     change: &'a Change,
     /// The contents for the backup, in the order of the change's `backed_up`; `None` until the DUMP
-    /// is read. Empty without a backup, and once they are on the disk.
+    /// is read. Empty without a backup, and after they were written.
     saved: Vec<Option<Saved>>,
     /// True once the backup has an entry of the record.
     is_backed_up: bool,
@@ -213,7 +213,7 @@ impl<'a> Batch<'a> {
         })
     }
 
-    /// Notes that the entries are in the backup, and frees the contents.
+    /// Notes that the backup has these entries, and frees their memory.
     pub(in crate::store) fn set_backed_up(&mut self) {
         for asked in &mut self.asked {
             asked.is_backed_up = asked.is_saved();

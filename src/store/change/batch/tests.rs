@@ -111,7 +111,7 @@ fn what_was_left_alone_is_taken_back_from_the_backup() {
     assert_eq!(batch.left_alone(), [b"k1", b"k3"]);
 }
 
-/// Rule: only what the backup has is taken back from it.
+/// Rule: a record is withdrawn from the backup only if the backup has an entry of it.
 #[test]
 fn what_was_left_out_before_the_backup_is_not_taken_back_from_it() {
     let some = changes(3, 9);
