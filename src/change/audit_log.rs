@@ -54,6 +54,8 @@ pub struct AuditLog {
     written_server: Option<Provenance>,
     /// The last lines, which are being written to the disk.
     writing: Option<JoinHandle<Result<(), StoreError>>>,
+    /// True if lines of changes could not be written.
+    lacks_changes: bool,
 }
 
 /// A Redis key that was changed, as the audit log describes it.
@@ -100,6 +102,7 @@ impl AuditLog {
             unwritten_server: None,
             written_server: None,
             writing: None,
+            lacks_changes: false,
         }
     }
 
@@ -188,6 +191,11 @@ impl AuditLog {
     pub async fn end(&mut self, now: SystemTime) -> Result<(), CommandError> {
         self.settle().await?;
         let Some(log) = self.log.clone().filter(|_| self.has_begun) else { return Ok(()) };
+        // A run without an end counts as one that was killed, so that `undo` reads its backup, which
+        // contains the changes that the log lacks.
+        if self.lacks_changes {
+            return Ok(());
+        }
         let at = humantime::format_rfc3339_millis(now).to_string();
         let state = if self.stops_early { EndState::Interrupted } else { EndState::Ended };
         let lines = Lines::of_mark(&Mark::End(OperationEnd {
@@ -240,9 +248,10 @@ impl AuditLog {
         }
         self.unwritten_server = unwritten_server;
         let Some(log) = self.log.clone().filter(|_| !lines.is_empty()) else { return Ok(()) };
-        self.settle().await?;
+        // These lines are written even if the lines before them could not be.
+        let earlier = self.settle().await;
         self.writing = Some(tokio::task::spawn_blocking(move || append::append(&log, lines)));
-        Ok(())
+        earlier
     }
 
     fn entry<'a>(
@@ -291,6 +300,7 @@ impl AuditLog {
             Ok(Err(error)) => error.to_string(),
             Err(error) => error.to_string(),
         };
+        self.lacks_changes = true;
         Err(CommandError::new(
             Exit::Partial,
             format!("changes were made that the audit log does not contain: {why}"),

@@ -1,6 +1,7 @@
 //! Something comes between a change and what is made of it: what was done is accounted for all the same.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -357,6 +358,85 @@ fn the_backup_of_an_undo_stays_when_another_record_is_gone_before_it_is_backed_u
     let held: Vec<_> = backups.map(|file| backup::held(&file.unwrap().path()).len()).collect();
     assert_eq!(held, [1], "{}", run.all());
     assert_eq!(server.size(), 1);
+}
+
+/// Gives each DUMP in a backup the version of a later Redis, as after a failover to an older server.
+fn make_later_version(file: &Path) {
+    let text = std::fs::read_to_string(file).unwrap();
+    let mut lines: Vec<Value> =
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    lines.retain(|line| line.get("end").is_none());
+    for line in &mut lines {
+        line.as_object_mut().unwrap().remove("crc64");
+        for key in line["keys"].as_array_mut().into_iter().flatten() {
+            key["dump_base64"] = backup::of_later_version(&key["dump_base64"]).into();
+        }
+    }
+    backup::write_to(file, &lines);
+}
+
+/// Rule: an undo of which only a part was executed is logged, and keeps its backup.
+#[test]
+fn an_undo_that_fails_in_the_middle_is_logged_and_keeps_its_backup() {
+    let server = Server::holding(&[("idem:lock:a", "1", 600_000)]);
+    let complete = ["complete", "a", "--schema", "event-consumer", "--yes", "--backup", "b"];
+    server.idemctl(&complete).exits(0);
+    assert_eq!(server.get("idem:lock:a"), None);
+    let done = server.get("idem:done:a").unwrap();
+    make_later_version(&server.folder().join("b"));
+    let run = server.idemctl(&["undo", "--yes"]);
+    assert!(run.code != 0 && run.stderr.contains("DUMP payload version"), "{}", run.all());
+    assert_eq!(server.get("idem:done:a"), None, "the other half was executed: {}", run.all());
+    assert_eq!(noted(&server, "partial"), 1, "{}", run.all());
+    let saved = backup::only(&server);
+    let run = server.idemctl(&["restore", saved.to_str().unwrap(), "--yes"]).exits(0);
+    assert_eq!(server.get("idem:done:a"), Some(done), "{}", run.all());
+}
+
+/// Rule: a value that the server refuses is not reported as restored.
+#[test]
+fn an_undo_whose_only_command_fails_is_no_undo() {
+    let server = Server::holding(&[("idempotency:a", PENDING, 600_000)]);
+    let complete = ["complete", "a", "--schema", "go-middleware", "--yes", "--backup", "b"];
+    server.idemctl(&[&complete[..], &["--status", "201", "--body", "paid"]].concat()).exits(0);
+    let stored = server.get("idempotency:a");
+    make_later_version(&server.folder().join("b"));
+    let run = server.idemctl(&["undo", "--yes"]);
+    assert!(run.code != 0 && run.stderr.contains("DUMP payload version"), "{}", run.all());
+    assert_eq!(server.get("idempotency:a"), stored);
+    assert_eq!((noted(&server, "restored"), noted(&server, "partial")), (0, 0), "{}", run.all());
+}
+
+/// Rule: a log that could not be written for a while has all later changes, and the operation can be undone.
+#[test]
+fn changes_after_a_failed_write_of_the_log_are_logged() {
+    let server = Arc::new(Server::start());
+    let done = r#"{"status":"COMPLETED","statusCode":201,"headers":{},"body":"1"}"#;
+    server.fill((0..600).map(|number| (format!("idem:k{number}"), done)), 900_000);
+    let (log, away) = (server.state("audit.jsonl"), server.state("away"));
+    let calls = AtomicUsize::new(0);
+    let way = fault::hooked(&server, move |sent| {
+        if says(sent, "$6\r\nUNLINK\r\n") {
+            match calls.fetch_add(1, Ordering::SeqCst) {
+                // The first batch has five calls.
+                0 => {
+                    std::fs::rename(&log, &away).unwrap();
+                    std::fs::create_dir(&log).unwrap();
+                }
+                5 => {
+                    std::fs::remove_dir(&log).unwrap();
+                    std::fs::rename(&away, &log).unwrap();
+                }
+                _ => {}
+            }
+        }
+        Hook::Pass
+    });
+    let purge = ["purge", "--schema", "express", "--all", "--yes", "--backup", "b"];
+    server.at(way, &purge).exits(3).says("the audit log does not contain");
+    assert_eq!((server.size(), noted(&server, "purged")), (0, 100));
+    server.at(way, &["undo", "--yes"]).exits(0);
+    assert_eq!(server.size(), 600);
 }
 
 #[test]

@@ -77,13 +77,29 @@ pub fn now_ms(server: &Server) -> u64 {
 /// Writes a whole backup of these lines into the server's folder.
 pub fn write(server: &Server, lines: &[Value]) -> PathBuf {
     let file = server.folder().join("backup.jsonl");
+    write_to(&file, lines);
+    file
+}
+
+/// Writes a whole backup of these lines into a file.
+pub fn write_to(file: &Path, lines: &[Value]) {
     let mut text = String::new();
     for line in lines {
         text += &(sealed(line) + "\n");
     }
     text += &(sealed(&closing(lines)) + "\n");
-    fs::write(&file, text).unwrap();
-    file
+    fs::write(file, text).unwrap();
+}
+
+/// The same DUMP with the number of a later version, which no server restores.
+pub fn of_later_version(dump_base64: &Value) -> String {
+    let mut dump = STANDARD.decode(dump_base64.as_str().unwrap()).unwrap();
+    // A DUMP ends with the version in two bytes and a checksum of everything before in eight.
+    let checksum = dump.len() - 8;
+    dump[checksum - 2..checksum].copy_from_slice(&u16::MAX.to_le_bytes());
+    let sum = crc::Crc::<u64>::new(&crc::CRC_64_REDIS).checksum(&dump[..checksum]);
+    dump[checksum..].copy_from_slice(&sum.to_le_bytes());
+    STANDARD.encode(dump)
 }
 
 /// The Redis keys a backup holds, without those it takes back; the last line may be cut short.

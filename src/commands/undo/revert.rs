@@ -8,7 +8,7 @@ use super::plan::{PlannedRecord, UndoPlan, plan};
 use super::undone::UndoneOperation;
 use crate::change::restore::{Ending, RestoredRows};
 use crate::change::{Journal, JournalStep};
-use crate::domain::history::OUTCOME_UNKNOWN;
+use crate::domain::history::{OUTCOME_UNKNOWN, PARTIAL};
 use crate::domain::schema::Catalog;
 use crate::interrupt::Interrupt;
 use crate::session::Session;
@@ -192,7 +192,18 @@ async fn revert(
             journal.nothing_changed();
             return Ok(false);
         }
-        Ok(GuardedOutcome::Made { reply: Err(error), .. }) | Err(error) => {
+        Ok(GuardedOutcome::Made { reply: Err(error), before, after, .. }) => {
+            // Redis executes the other commands of a transaction although one of them failed.
+            if before.keys.iter().zip(&after.keys).all(|(key, now)| key.is_unchanged_in(now)) {
+                journal.nothing_changed();
+            } else {
+                let after = Some(&after);
+                let step = JournalStep { label, before: changed, after, key_index: 0 };
+                journal.note_step(writer, step, PARTIAL, now).await?;
+            }
+            return Err(error.into());
+        }
+        Err(error) => {
             journal.nothing_changed();
             return Err(error.into());
         }

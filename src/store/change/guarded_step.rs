@@ -23,7 +23,7 @@ use crate::domain::step::StepReply;
 use crate::store::cluster::routing::{Route, half_moved};
 use crate::store::cluster::slot_map::SlotMap;
 use crate::store::connection::{Connection, Target, pack, reply};
-use crate::store::error::StoreError;
+use crate::store::error::{RefusedAt, StoreError};
 use crate::store::read::key_query::ReadLimit;
 
 /// How often a step is sent while a cluster moves its record to another node: the first try and
@@ -66,6 +66,24 @@ pub enum GuardedOutcome {
         /// The server to which it was sent. After a failover, the writer uses another one.
         sent_to: String,
     },
+}
+
+impl GuardedOutcome {
+    /// The outcome of commands that idemctl chose itself: an error reply is an error. A service, in
+    /// contrast, decides by any reply to its call.
+    pub(super) fn of_own_commands(mut self, server: &str) -> Self {
+        if let Self::Made { reply, .. } = &mut self
+            && let Ok(StepReply::Error { code, message }) = reply
+        {
+            *reply = Err(StoreError::ErrorReply {
+                target: server.to_owned(),
+                code: code.clone(),
+                why: message.clone(),
+                refused_at: RefusedAt::Command,
+            });
+        }
+        self
+    }
 }
 
 impl Writer {

@@ -345,7 +345,9 @@ fn either(there: RestoreResult, here: RestoreResult) -> RestoreResult {
         // outcome says more.
         let tells_nothing =
             matches!(here, Err(_) | Ok(RestoreOutcome::Present | RestoreOutcome::Barred));
-        outcomes.push(if is_restored(&there) && tells_nothing { there } else { here });
+        let may_be_restored =
+            is_restored(&there) || matches!(there, Err(StoreError::OutcomeUnknown { .. }));
+        outcomes.push(if may_be_restored && tells_nothing { there } else { here });
     }
     outcomes
 }

@@ -98,7 +98,8 @@ impl Writer {
                 hash_key_indexes.push(index);
             }
         }
-        self.execute_guarded(now, commands, &hash_key_indexes).await
+        let outcome = self.execute_guarded(now, commands, &hash_key_indexes).await?;
+        Ok(outcome.of_own_commands(&self.name()))
     }
 
     /// Restores the record before a call, if the record is still as the call left it. Only strings
@@ -114,7 +115,8 @@ impl Writer {
         for key in &before.keys {
             commands.push(set(key, key.deadline.millis()));
         }
-        match self.execute_guarded(after, commands, &[]).await {
+        let outcome = self.execute_guarded(after, commands, &[]).await;
+        match outcome.map(|outcome| outcome.of_own_commands(&self.name())) {
             Ok(GuardedOutcome::Made { reply: Ok(_), .. }) => Ok(()),
             Ok(GuardedOutcome::Made { reply: Err(error), .. }) => Err(error.to_string()),
             Ok(GuardedOutcome::ChangedMeanwhile) => Err("the record changed meanwhile".to_owned()),
