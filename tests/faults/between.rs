@@ -439,6 +439,39 @@ fn changes_after_a_failed_write_of_the_log_are_logged() {
     assert_eq!(server.size(), 600);
 }
 
+/// Rule: a Redis key in another slot whose change may have been made is not logged as left alone.
+#[test]
+fn an_unknown_change_in_another_slot_is_not_logged_as_left_alone() {
+    let cluster = Arc::new(Cluster::start(3));
+    let done = |number: usize| format!("idem:done:m{number}");
+    let lock = |number: usize| format!("idem:lock:m{number}");
+    let number = (0..)
+        .find(|number| (cluster.owner(&lock(*number)), cluster.owner(&done(*number))) == (1, 2))
+        .unwrap();
+    cluster.set(&lock(number), "1", 600_000);
+    cluster.set(&done(number), "1", 600_000);
+    let is_cut = AtomicBool::new(false);
+    let way = fault::hooked(cluster.node(2), move |sent| {
+        if removes(sent) {
+            is_cut.store(true, Ordering::SeqCst);
+            return Hook::Lose;
+        }
+        if is_cut.load(Ordering::SeqCst) { Hook::Cut } else { Hook::Pass }
+    });
+    cluster.announce(2, way);
+    let purge = ["purge", "--schema", "event-consumer", "--all", "--yes", "--backup", "b"];
+    let run = cluster.idemctl(&[&["--timeout", "2s"][..], &purge].concat());
+    assert_eq!(cluster.get(&lock(number)), None, "{}", run.all());
+    let node = cluster.node(0);
+    let noted = |what| noted(node, what);
+    assert_eq!(
+        (noted("purged"), noted("outcome-unknown"), noted("left-alone")),
+        (1, 1, 0),
+        "{}",
+        run.all()
+    );
+}
+
 #[test]
 fn replicas_are_waited_for_also_after_a_lost_reply() {
     let stage = Stage::new(&[]);

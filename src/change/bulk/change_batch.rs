@@ -119,13 +119,14 @@ impl BatchChanger<'_> {
             let outcomes;
             (outcomes, ended) =
                 self.journal.apply(&self.writer, only, action, self.audit_word, now).await;
-            let is_done =
-                outcomes.first().is_some_and(|next| next.is_done() || *next == Outcome::Gone);
+            let next = outcomes.first().copied();
+            let is_done = next.is_some_and(|next| next.is_done() || next == Outcome::Gone);
             if is_done && ended.is_ok() {
                 continue;
             }
             let mut left = Vec::new();
-            if !is_done {
+            // Keys whose outcome is unknown have their own lines in the log.
+            if !is_done && next != Some(Outcome::Unknown) {
                 left.append(&mut change.changed_indexes);
             }
             left.extend(other_slots.flatten());

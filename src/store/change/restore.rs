@@ -397,4 +397,23 @@ mod tests {
         assert!(is_back(&saved, b"as the server writes it", &seen("1")));
         assert!(!is_back(&saved, b"as the server writes it", &seen("2")));
     }
+
+    /// Rule: a restore whose outcome is unknown stays so, unless the new master shows what became of it.
+    #[test]
+    fn an_unknown_outcome_is_not_taken_for_a_key_that_was_there_before() {
+        let unknown = || {
+            Err(StoreError::OutcomeUnknown {
+                target: "a:1".to_owned(),
+                what: "RESTORE".to_owned(),
+                why: "closed".to_owned(),
+            })
+        };
+        let became = |there, here| either(vec![there], vec![here]).pop().unwrap();
+        for here in [Ok(RestoreOutcome::Present), Ok(RestoreOutcome::Barred), unknown()] {
+            let outcome = became(unknown(), here);
+            assert!(matches!(outcome, Err(StoreError::OutcomeUnknown { .. })), "{outcome:?}");
+        }
+        let outcome = became(unknown(), Ok(RestoreOutcome::Expired));
+        assert!(matches!(outcome, Ok(RestoreOutcome::Expired)), "{outcome:?}");
+    }
 }
