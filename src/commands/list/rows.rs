@@ -18,8 +18,8 @@ use crate::session::Session;
 /// number of records.
 const MAX_HELD: usize = 2_000;
 
-/// The most rows that are held for a file or a pipe. They are fewer, because a program gets them in
-/// the order of the scan, so that only the widths of the columns depend on them.
+/// The most rows that are held for a file or a pipe. They are fewer, because a program gets the rows
+/// in the order of the scan, so that only the columns depend on them.
 const MAX_HELD_FOR_PIPE: usize = 1_000;
 
 /// How many rows of a table are formatted before they are written.
