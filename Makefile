@@ -1,6 +1,6 @@
 # The commands of everyday work. What they do stands in scripts/.
 
-.PHONY: help demo test soak soak-reconcile soak-probe protocols check bench install dist dist-check generate libraries clean-tools
+.PHONY: help demo test test-engines test-long soak check bench install dist dist-check generate libraries clean-tools
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -9,20 +9,17 @@ help: ## Show this list
 demo: ## Show idemctl at work on a private throw-away server
 	@scripts/demo.sh
 
-test: ## Run all tests, on each engine there is (Redis, Redis 6.2, Redis 8, Valkey 9)
+test: ## Run every test but the long ones, on one engine (the one at hand, else the first to be had)
 	@scripts/test.sh
+
+test-engines: ## Run the tests whose outcome depends on the engine on all others (of Redis, Redis 6.2, Redis 8, Valkey 9)
+	@scripts/test.sh --engines
+
+test-long: ## Run the long tests: random protocols and schedules, values of megabytes, storms (SEED)
+	@$(if $(SEED),IDEMCTL_SEED=$(SEED)) scripts/test.sh --long
 
 soak: ## Let the storm of the tests rage (MINUTES=10; MODE=server, cluster, cluster-replicas, sentinel; ENGINE; SEED)
 	@MINUTES=$(MINUTES) MODE=$(MODE) ENGINE=$(ENGINE) SEED=$(SEED) scripts/soak.sh
-
-soak-reconcile: ## Reconcile 200 locks while retries arrive and idemctl is killed at random moments (SEED)
-	@$(if $(SEED),SEED=$(SEED)) cargo test --locked --test reconcile no_operation_of_200 -- --ignored
-
-soak-probe: ## Probe correct services 200 times: no check may fail
-	cargo test --locked --test probe no_check_fails_in_200 -- --ignored
-
-protocols: ## Let explore and the naive checker of the tests judge 2,000 protocols that chance makes, for ten minutes (SEED)
-	@$(if $(SEED),IDEMCTL_SEED=$(SEED)) cargo test --locked --test library many_crossed -- --ignored
 
 check: ## Format, lints, documentation, dependencies, shell scripts
 	@scripts/check.sh
@@ -40,7 +37,7 @@ dist-check: ## Build the static binary and the .deb, run the one in an empty roo
 	@scripts/dist-check.sh
 
 generate: ## Write completions/, man/, the tables of lua/reference/README.md, the consoles and the matrix of the documents anew
-	IDEMCTL_BLESS=1 cargo test --locked --test source -- manual:: matrix::
+	IDEMCTL_BLESS=1 cargo test --locked --test source -- manual:: matrix:: yardstick::
 	IDEMCTL_BLESS=1 cargo test --locked --test source -- generated::
 	IDEMCTL_BLESS=1 cargo test --locked --test cli -- consoles:: explore::document::
 

@@ -1,22 +1,37 @@
 #!/usr/bin/env bash
-# Runs every test, on every engine scripts/engines.sh can get. IDEMCTL_ENGINES="redis-system valkey-9" names them instead.
-# With CI=true an engine that cannot be had and is not left out by name fails the run. The tests run the binary that is built with
-# them, or the one that IDEMCTL_TEST_BINARY names: the one of a release, say.
+# Runs tests.
+#
+#   scripts/test.sh            every test but the long ones, on one engine
+#   scripts/test.sh --engines  the tests whose outcome depends on the engine, on all other engines
+#   scripts/test.sh --long     the long tests, on one engine
+#
+# The one engine is the one at hand, else the first to be had (scripts/engines.sh --any). IDEMCTL_ENGINES="redis-system valkey-9"
+# names the engines instead. The tests run the binary that is built with them, or the one that IDEMCTL_TEST_BINARY names.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=scripts/steps.sh
 . scripts/steps.sh
 
-engines=$(scripts/engines.sh) || { note FAILED "engines"; exit 1; }
+which=${1:-}
+if [ -n "${IDEMCTL_ENGINES:-}" ]; then
+  engines=$(scripts/engines.sh) || { note FAILED "engines"; exit 1; }
+else
+  first=$(scripts/engines.sh --any) || { note FAILED "engines"; exit 1; }
+  engines=$first
+  if [ "$which" = --engines ]; then
+    engines=$(scripts/engines.sh | grep -v -F "$(cut -f 3 <<<"$first")") || { note FAILED "engines"; exit 1; }
+  fi
+fi
 
-# The tests of contrib/vectors need Redis clients of other languages, and are skipped without them.
-scripts/vectors.sh
-for client in python node; do
-  [ -e ".libraries/vectors/$client/pinned" ] || note skipped "the vectors with the client for $client (cannot be had on this machine)"
-done
+if [ -z "$which" ]; then
+  # The tests of contrib/vectors need Redis clients of other languages, and are skipped without them.
+  scripts/vectors.sh
+  for client in python node; do
+    [ -e ".libraries/vectors/$client/pinned" ] || note skipped "the vectors with the client for $client (cannot be had on this machine)"
+  done
+fi
 
-# What needs no server runs once, with the first engine.
-what=(scripts/runners.sh --all)
+argument=${which/--engines/--engine}
 path=$PATH
 while IFS=$'\t' read -r -u 3 name server version; do
   if [ "$server" = - ]; then
@@ -25,6 +40,5 @@ while IFS=$'\t' read -r -u 3 name server version; do
   fi
   # In PATH as well, first, for the tests that leave finding a server to idemctl.
   PATH=$(dirname "$server"):$path
-  step "tests on $version ($name)" env IDEMCTL_TEST_SERVER="$server" "${what[@]}"
-  what=(scripts/runners.sh)
+  step "tests on $version ($name)" env IDEMCTL_TEST_SERVER="$server" scripts/runners.sh ${argument:+"$argument"}
 done 3<<<"$engines"

@@ -70,6 +70,8 @@ fn played(commands: &[&Shown]) -> Vec<Vec<String>> {
         .args(["sandbox", "--seed", "20", "--", "sh", "script"])
         .env("PATH", format!("{}:/usr/bin:/bin", folders.join(":")))
         .env("USER", "ana")
+        // The documents show the temporary folder of most machines.
+        .env("TMPDIR", "/tmp")
         .run();
     // As a person sees it in a home of his own, with a default context: the lines that idemctl prints need no server then.
     let text = run.text().replace(&home.path().display().to_string(), "~");

@@ -86,7 +86,9 @@ fn a_node_that_is_gone_leaves_the_others() {
 fn waiting(cluster: &Cluster) -> Vec<String> {
     let folder = cluster.node(0).folder().display().to_string();
     let ask = asking(cluster);
-    let wait = format!("touch {folder}/asked; while [ ! -e {folder}/go ]; do sleep 0.05; done");
+    let wait = format!(
+        "touch {folder}/asked; while [ ! -e {folder}/go ] && [ -e {folder} ]; do sleep 0.05; done"
+    );
     let words = [
         "--timeout",
         "10s",

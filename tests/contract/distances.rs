@@ -314,6 +314,7 @@ fn moves(fields: usize, turn: usize) -> Vec<(usize, usize)> {
 }
 
 #[test]
+#[ignore = "long: values of megabytes"]
 fn every_command_reads_the_fields_of_the_libraries_wherever_they_are() {
     for library in recorded::libraries() {
         for lot in library.lots() {
@@ -349,6 +350,7 @@ fn every_command_reads_the_fields_of_the_libraries_wherever_they_are() {
 }
 
 #[test]
+#[ignore = "long: values of megabytes"]
 fn every_command_reads_the_fields_of_the_services_wherever_they_are() {
     let response = Response {
         status: Some(201),

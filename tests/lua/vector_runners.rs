@@ -99,6 +99,8 @@ fn run(language: Language, scripts: &Path) -> Option<Output> {
         Language::TypeScript => socket.display().to_string(),
     };
     command.arg(wire::lua().join("reference/vectors.json")).arg(scripts).env("REDIS_URL", url);
+    // Where tsx keeps what it compiled.
+    command.env("TMPDIR", server.folder());
     Some(command.output().unwrap())
 }
 

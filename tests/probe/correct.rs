@@ -49,7 +49,7 @@ fn no_check_of_a_strict_profile_fails_in_a_correct_service() {
 }
 
 #[test]
-#[ignore = "takes minutes"]
+#[ignore = "long: minutes"]
 fn no_check_fails_in_200_probes() {
     probe_all(200_usize.div_ceil(CONTRACTS.len()), &["--rounds", "2"]);
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use crate::provider::{LOCK, lock, program, pttl, raw_program, words};
+use crate::provider::{LOCK, executable, lock, program, pttl, raw_program, words};
 use crate::support::{FOREVER, Server, until};
 
 fn one() -> Server {
@@ -63,13 +63,17 @@ fn a_program_that_is_too_slow_is_killed_with_all_it_started() {
 #[test]
 fn a_process_that_leaves_the_group_does_not_keep_the_run_alive() {
     for (script, says) in [
-        ("setsid sleep 60 & sleep 60", "no answer within 1s"),
-        ("exec setsid --fork sleep 60", "keeps its output open"),
-        ("exec setsid --wait sleep 60", "no answer within 1s"),
+        ("setsid ./stays & sleep 60", "no answer within 1s"),
+        ("exec setsid --fork ./stays", "keeps its output open"),
+        ("exec setsid --wait ./stays", "no answer within 1s"),
         ("trap '' TERM; exec >&- 2>&-; sleep 60", "no answer within 1s"),
-        ("setsid sh -c 'sleep 60; sleep 60' & exit 0", "keeps its output open"),
+        ("setsid sh -c './stays; ./stays' & exit 0", "keeps its output open"),
     ] {
         let server = one();
+        // A process that the test cannot end ends with the folder of the test.
+        let folder = server.folder().display();
+        let stays = format!("cd {folder}\nwhile [ -e \"$PWD\" ]; do sleep 0.1; done");
+        executable(&server.folder().join("stays"), &stays);
         let ask = program(server.folder(), script);
         let begun = Instant::now();
         let ran = server.idemctl(&words(&ask, &["--ask-timeout", "1s"])).exits(3);
@@ -171,7 +175,7 @@ fn a_lock_that_changes_while_the_provider_is_asked_is_left_alone() {
             let ask = program(
                 server.folder(),
                 &format!(
-                    "case \"$question\" in *'\"attempt\":{attempt}'*) touch asked; while [ ! -e go ]; do sleep 0.05; done;; esac\necho '{{\"outcome\":\"not-done\"}}'"
+                    "case \"$question\" in *'\"attempt\":{attempt}'*) touch asked; while [ ! -e go ] && [ -e \"$PWD\" ]; do sleep 0.05; done;; esac\necho '{{\"outcome\":\"not-done\"}}'"
                 ),
             );
             let mut command = server.command();

@@ -15,7 +15,9 @@ use crate::support::{Running as _, Runs as _, Server, Signal, idemctl, until};
 fn waiting(server: &Server) -> String {
     program(
         server.folder(),
-        &format!("touch asked\nwhile [ ! -e go ]; do sleep 0.05; done\n{BY_KEY}"),
+        &format!(
+            "touch asked\nwhile [ ! -e go ] && [ -e \"$PWD\" ]; do sleep 0.05; done\n{BY_KEY}"
+        ),
     )
 }
 

@@ -164,7 +164,9 @@ fn a_worker_that_sets_its_own_deadline_keeps_its_lock() {
     set_deadline(&server, "idem:not-1", deadline);
     let ask = program(
         server.folder(),
-        &format!("touch asked\nwhile [ ! -e go ]; do sleep 0.05; done\n{BY_KEY}"),
+        &format!(
+            "touch asked\nwhile [ ! -e go ] && [ -e \"$PWD\" ]; do sleep 0.05; done\n{BY_KEY}"
+        ),
     );
     let mut command = server.command();
     let child = command.args(words(&ask, &["--lock-ttl", "2h", "-o", "json"])).start();
@@ -192,7 +194,9 @@ fn kill_one(server: &Server, ask: &str, more: &[&str]) {
 fn waiting(server: &Server) -> String {
     program(
         server.folder(),
-        &format!("touch asked\nwhile [ ! -e go ]; do sleep 0.05; done\n{BY_KEY}"),
+        &format!(
+            "touch asked\nwhile [ ! -e go ] && [ -e \"$PWD\" ]; do sleep 0.05; done\n{BY_KEY}"
+        ),
     )
 }
 

@@ -27,9 +27,14 @@ pub fn program(folder: &Path, script: &str) -> String {
 /// Writes a program; gives its path.
 pub fn raw_program(folder: &Path, script: &str) -> String {
     let file = folder.join("ask");
-    fs::write(&file, format!("#!/bin/sh\ncd {}\n{script}\n", folder.display())).unwrap();
-    fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+    executable(&file, &format!("cd {}\n{script}", folder.display()));
     file.display().to_string()
+}
+
+/// Writes a script of the shell that can be executed.
+pub fn executable(file: &Path, script: &str) {
+    fs::write(file, format!("#!/bin/sh\n{script}\n")).unwrap();
+    fs::set_permissions(file, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 /// A lock of the reference that was created so long ago.

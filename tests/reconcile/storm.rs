@@ -249,11 +249,11 @@ fn no_operation_runs_twice_and_none_is_lost() {
     storm(42, 6, 1);
 }
 
-/// `make soak-reconcile`.
+/// `make test-long SEED=7`.
 #[test]
-#[ignore = "takes minutes"]
+#[ignore = "long: minutes"]
 fn no_operation_of_200_runs_twice_and_none_is_lost() {
-    let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(7);
+    let seed = std::env::var("IDEMCTL_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(7);
     for round in 0..5 {
         storm(200, 12, seed + round);
     }

@@ -10,7 +10,7 @@ use crate::support::wire;
 use crate::support::{Run, alone};
 
 /// Files by name.
-type Files = BTreeMap<String, Vec<u8>>;
+pub type Files = BTreeMap<String, Vec<u8>>;
 
 const SHELLS: [(&str, &str); 5] = [
     ("bash", "idemctl.bash"),
@@ -35,7 +35,7 @@ fn files_in(folder: &Path) -> Files {
 }
 
 /// Holds a folder of the project against what it should be, or writes it.
-fn hold(folder: &str, wanted: &Files) {
+pub fn hold(folder: &str, wanted: &Files) {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(folder);
     if std::env::var_os("IDEMCTL_BLESS").is_some() {
         bless(&folder, wanted);

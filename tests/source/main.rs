@@ -22,3 +22,4 @@ mod nesting;
 mod rust_source;
 mod size;
 mod wording;
+mod yardstick;

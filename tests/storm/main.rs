@@ -63,6 +63,7 @@ fn show(table: &str) {
 }
 
 #[test]
+#[ignore = "long: 20 seconds of storm, or IDEMCTL_STORM_SECONDS"]
 fn idemctl_changes_only_what_it_was_shown() {
     let over = rage(&plan(20, &ON_DUTY), |_, _| {});
     show(&over.table());
@@ -71,6 +72,13 @@ fn idemctl_changes_only_what_it_was_shown() {
         assert!(over.verdict.counted("disappeared", word) > 0, "no storm: {word} removed nothing");
     }
     assert!(over.verdict.total("restored") > 0, "no storm: nothing was restored");
+}
+
+/// The same for a moment. What a storm that short removes depends on chance.
+#[test]
+fn idemctl_changes_only_what_it_was_shown_in_a_short_storm() {
+    let over = rage(&plan(4, &ON_DUTY), |_, _| {});
+    assert!(over.is_clean(), "{}", over.table());
 }
 
 #[test]

@@ -23,6 +23,8 @@ pub fn idemctl(home: &Path) -> Command {
         .env("HOME", home)
         .env("USER", "tester")
         .env("PATH", "/usr/bin:/bin")
+        // `make test` looks there for files and processes that were left behind.
+        .env("TMPDIR", std::env::temp_dir())
         .current_dir(home);
     command
 }

@@ -134,7 +134,7 @@ fn listens(port: u16, tls: &[String]) -> String {
 }
 
 fn sentinel(master: u16, tls: &[String], own: &[&str]) -> (Child, u16, tempfile::TempDir) {
-    let folder = tempfile::Builder::new().prefix("idemctl-").tempdir_in("/tmp").unwrap();
+    let folder = tempfile::Builder::new().prefix("idemctl-").tempdir().unwrap();
     let port = free_port();
     let file = folder.path().join("sentinel.conf");
     let config = format!(

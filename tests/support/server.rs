@@ -27,8 +27,7 @@ impl Server {
 
     /// The same, or nothing where the program ends at once: it does not know a line of the configuration.
     pub fn try_start_with(config: &[&str]) -> Option<Self> {
-        let folder =
-            tempfile::Builder::new().prefix("idemctl-").tempdir_in("/tmp").expect("a folder");
+        let folder = tempfile::Builder::new().prefix("idemctl-").tempdir().expect("a folder");
         let socket = folder.path().join("s");
         let mut child = Command::new(program())
             .arg("-")

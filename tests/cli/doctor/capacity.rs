@@ -197,7 +197,7 @@ fn observed_with_new(limit: &str, new: impl Fn(&Server)) -> Value {
 fn results_that_the_run_counted_are_the_low_end() {
     let number = std::cell::Cell::new(0);
     let found = observed_with_new("60mb", |server| {
-        for _ in 0..5 {
+        for _ in 0..20 {
             number.set(number.get() + 1);
             let body = "x".repeat(1_000);
             server.set(&format!("idem:new-{}", number.get()), body, 24 * HOUR);

@@ -1,7 +1,7 @@
 //! What a sandbox is filled with.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use idemctl::domain::diagnosis::{FindingCode, Thresholds};
@@ -88,7 +88,7 @@ fn catalog() -> Catalog {
 async fn codes(count: u64) -> BTreeSet<FindingCode> {
     let catalog = catalog();
     let folders: Vec<_> = std::env::split_paths(&path()).collect();
-    let sandbox = Sandbox::start(&folders, Path::new("/tmp")).await.unwrap();
+    let sandbox = Sandbox::start(&folders, &std::env::temp_dir()).await.unwrap();
     let like = Target::new(Address::Unix(PathBuf::new()));
     let now = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_millis();
     let entries: Vec<SandboxKey> =

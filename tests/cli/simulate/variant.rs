@@ -191,7 +191,7 @@ impl fmt::Display for Cell {
 
 /// A folder for one test: home, temporary files and schemas of the binary under test.
 pub fn home() -> tempfile::TempDir {
-    tempfile::Builder::new().prefix("idemctl-").tempdir_in("/tmp").unwrap()
+    tempfile::Builder::new().prefix("idemctl-").tempdir().unwrap()
 }
 
 /// The folders of PATH, the one of the server program first.

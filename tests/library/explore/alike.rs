@@ -56,6 +56,7 @@ fn what_is_remembered_is_what_happens() {
 }
 
 #[test]
+#[ignore = "long: explores without symmetry"]
 fn the_order_in_which_workers_begin_changes_no_frontier() {
     for faults in [
         "expiry=2,delay=0,resend=0,late-fail=0",
@@ -127,6 +128,7 @@ fn compared(schema: &Schema) -> (Vec<String>, [usize; 2]) {
 /// Rule: a search that counts states as one if they differ only by the names of workers finds the same violations by the
 /// same histories, replies, goals and number of schedules as a search that does not.
 #[test]
+#[ignore = "long: explores without symmetry"]
 fn states_that_differ_by_names_alone_lead_to_the_same_findings() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/protocols");
     let schemas = schemas::load(Some(&folder), |_| Deployment::default()).unwrap().schemas;

@@ -216,6 +216,7 @@ fn played_by_workers(tokens: &[&str]) -> Vec<Value> {
 }
 
 #[test]
+#[ignore = "long: 10,000 random schedules"]
 fn schedules_of_chance_show_no_harm_that_is_excluded() {
     let mut chance = fastrand::Rng::with_seed(1);
     let (mut harms, mut told) = (0, 0);
