@@ -13,8 +13,8 @@ cd "$(dirname "$0")/.."
 # The rows of tests/cli that depend on the engine: expiry, hashes, rights, logins, DUMP, the sandbox, TLS.
 rows=(acl context_test debug doctor::guards endless_locks format_two::hashes format_two::many_hashes identity kept_hashes own_end
   own_expiry restore::apart restore::command restore::moment restore::place sandbox::server simulate::server tls undo)
-# The judgement of `explore` and the memory of idemctl do not depend on it.
-skip=(protocols::judged explore::alike explore::chance bounds::)
+# Clients of other languages, the judgement of `explore` and the memory of idemctl do not depend on it.
+skip=(vector_runners protocols::judged explore::alike explore::chance bounds::)
 # The tests of libraries need programs that only `make libraries` installs.
 libraries=(promises:: replays::)
 
