@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use crate::domain::covered::Covered;
 use crate::store::{ErrorClass, StoreError};
 
 /// How idemctl ends. The numbers are a contract with scripts; [`Exit::ALL`] documents them.
@@ -116,6 +117,18 @@ pub struct Unwritten(pub std::io::Error);
 
 fn unwritten<'a>(cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a Unwritten> {
     cause.downcast_ref::<std::io::Error>()?.get_ref()?.downcast_ref()
+}
+
+/// The exit code of a judgement: a finding counts more than what was not read, and that more than
+/// that nothing was found.
+pub fn judged(is_found: bool, covered: &Covered) -> Exit {
+    if is_found {
+        Exit::No
+    } else if covered.is_whole() {
+        Exit::Done
+    } else {
+        Exit::Partial
+    }
 }
 
 pub fn of(error: &anyhow::Error) -> Exit {

@@ -4,6 +4,7 @@
 pub(crate) mod as_str;
 pub(crate) mod change;
 pub(crate) mod detect;
+pub(crate) mod covered;
 pub mod diagnosis;
 pub(crate) mod doctor;
 pub(crate) mod draft;
