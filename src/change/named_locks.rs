@@ -11,7 +11,7 @@ use crate::domain::schema::Catalog;
 use crate::exit::{self, CommandError, Exit};
 use crate::interrupt::Interrupt;
 use crate::render::change::named_key_table;
-use crate::render::{escape, name};
+use crate::render::{escape, name, unclaimed_key};
 use crate::session::{Session, interruptible};
 use crate::store::backup::RecordLabel;
 use crate::store::read::lookup::{Lookup, LookupResult};
@@ -403,6 +403,9 @@ impl LockStatus {
             // Without an answer there may be a record, or none.
             ([], Some(error)) if found.records.is_empty() => Self::Unread(error.clone()),
             ([], None) if found.records.is_empty() => {
+                if let Some(unclaimed) = found.unclaimed.first() {
+                    return Self::Refused(unclaimed_key::line(unclaimed));
+                }
                 match GivenKey::word(&found.given[..]).excluded_because(catalog) {
                     Some((why, hint)) => Self::Refused(format!("{why}; {hint}")),
                     None => Self::Absent,

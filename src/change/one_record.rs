@@ -7,14 +7,14 @@ use anyhow::Result;
 use super::removal_hint::removal_hint;
 use crate::args::{Output, SchemaArgs, StepArgs};
 use crate::domain::diagnosis::Thresholds;
-use crate::domain::record::{GivenKey, Record, RecordName, locate};
+use crate::domain::record::{GivenKey, Record, RecordName, UnclaimedKey, locate};
 use crate::domain::schema::{Catalog, Schema, Step};
 use crate::exit::{CommandError, Exit};
 use crate::render::record::PageOptions;
-use crate::render::{escape, name, record};
+use crate::render::{escape, name, record, unclaimed_key};
 use crate::session::{Session, interruptible};
 use crate::store::ReadLimit;
-use crate::store::read::lookup::Lookup;
+use crate::store::read::lookup::{Lookup, unclaimed_as};
 
 /// Reads the record that a step is made on. If several schemas are read, it is the one of the
 /// schema that has a record there. A schema without a fixed prefix counts only if KEY names it.
@@ -32,6 +32,7 @@ pub async fn find_record(session: &mut Session, args: &StepArgs) -> Result<Recor
         first_read: ReadLimit::Whole,
         thresholds: Thresholds::default(),
         includes_less_specific_results: false,
+        keeps_unrecognised: false,
     };
     let keys = vec![GivenKey::word(args.key.as_bytes())];
     let mut found = interruptible(lookup.find(&mut reader, &catalog, keys)).await?;
@@ -63,6 +64,7 @@ pub async fn find_record(session: &mut Session, args: &StepArgs) -> Result<Recor
     if let Some(why) = &found.why_unread {
         return Err(why.clone().into());
     }
+    check_recognised(&found.unclaimed, names.len())?;
     let Some(name) = name else { return find_under_schema(session, args).await };
     let schemas = SchemaArgs { schema: vec![name.schema.clone()], ..args.schemas.clone() };
     let args = StepArgs { key: name.quoted().into(), schemas, ..args.clone() };
@@ -116,8 +118,23 @@ async fn find_under_schema(session: &mut Session, args: &StepArgs) -> Result<Rec
         }
         return Err(CommandError::usage(format!("{shown} is not a key of this schema")).into());
     };
+    if let Some(unclaimed) = unclaimed_as(&catalog, &record) {
+        check_recognised(&unclaimed, 0)?;
+    }
     session.fill_in_advice([&mut record]);
     Ok(record)
+}
+
+/// Refuses a KEY without a record at whose Redis keys another program's values are.
+///
+/// # Errors
+/// Usage: which value, and of which schemas it may be.
+fn check_recognised(unclaimed: &[UnclaimedKey], records: usize) -> Result<(), CommandError> {
+    let Some(unclaimed) = unclaimed.first() else { return Ok(()) };
+    if records > 0 {
+        return Ok(());
+    }
+    Err(CommandError::usage(unclaimed_key::line(unclaimed)).hint(unclaimed_key::HINT))
 }
 
 /// Passes a schema whose records are not members of one Redis key.

@@ -53,14 +53,10 @@ pub fn removal_hint(record: &Record) -> String {
     };
     if record.readings[key_index].mismatch().is_some() {
         // Any Redis key may be a record of a schema without a prefix.
-        let first = if record.schema.has_fixed_prefix() {
-            ""
-        } else {
-            "find out which program wrote it, because the schema has no prefix; "
-        };
-        return format!(
-            "{first}to remove an unreadable value, use `idemctl force-unlock {argument}`"
-        );
+        if record.author.is_foreign() || !record.schema.has_fixed_prefix() {
+            return "find out which program wrote it".to_owned();
+        }
+        return format!("to remove an unreadable value, use `idemctl force-unlock {argument}`");
     }
     match unlock::unreadable_beside(record, key_index) {
         Some(other) => format!(

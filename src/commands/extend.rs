@@ -62,6 +62,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         first_read: ReadLimit::Whole,
         thresholds: Thresholds::default(),
         includes_less_specific_results: false,
+        keeps_unrecognised: false,
     };
     let millis = age::millis(args.time);
     let action = LockAction {

@@ -77,6 +77,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         first_read: ReadLimit::Whole,
         thresholds: args.thresholds.thresholds(),
         includes_less_specific_results: false,
+        keeps_unrecognised: false,
     };
     let locks = NamedLocks::find(session, &catalog, &lookup, keys, UNLOCK, decide).await?;
     if is_one {

@@ -239,6 +239,7 @@ fn lookup(args: &Args) -> Lookup {
         first_read,
         thresholds: args.thresholds.thresholds(),
         includes_less_specific_results: true,
+        keeps_unrecognised: false,
     }
 }
 
@@ -267,9 +268,6 @@ async fn inspect(
     // Stdout or the pager has the data now. Everything that follows is for people, on stderr.
     for result in &results {
         report(session, catalog, &reader, result);
-    }
-    if results.iter().any(|result| result.why_unread.is_some()) && !catalog.names_schemas() {
-        session.ui.hint("pass --schema NAME to read only that schema's keys");
     }
     if !reader.keeps_idle_times() {
         session.ui.detail(
@@ -374,6 +372,13 @@ async fn show(
 /// Reports that a key has no record or several, or that some Redis keys were not read.
 fn report(session: &mut Session, catalog: &Catalog, reader: &RecordReader, found: &LookupResult) {
     let key = escape::text(&found.given);
+    // Without an answer there may be a record, or none.
+    if let Some(unreachable) = found.unreachable()
+        && found.records.is_empty()
+    {
+        session.ui.status(&format!("{key}: unknown, because {unreachable}"));
+        return;
+    }
     match found.records.len() {
         0 => report_no_record(session, catalog, reader, found),
         1 => {}
@@ -404,6 +409,10 @@ fn report_no_record(
     if !found.unclaimed.is_empty() && (found.why_unread.is_none() || !found.checked.is_empty()) {
         for unclaimed in &found.unclaimed {
             session.ui.status(&unclaimed_key::line(unclaimed));
+            for schema in &unclaimed.fits {
+                let given = word(&escape::text(&found.given));
+                session.ui.hint(&format!("`idemctl inspect {given} --schema {schema}`"));
+            }
         }
         for name in unclaimed_key::leaving_out(&found.unclaimed) {
             session.ui.hint(&format!(

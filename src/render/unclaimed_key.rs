@@ -9,6 +9,9 @@ use crate::domain::schema::Exclusion;
 use crate::render::document::{base64_unless_text, text};
 use crate::render::{escape, words};
 
+/// How to change an unclaimed key all the same.
+pub const HINT: &str = "to treat it as a record all the same, pass --schema with its schema alone";
+
 /// The value at the Redis key and the nearest schema, as a sentence.
 pub fn line(there: &UnclaimedKey) -> String {
     let kind = match &there.seen.content {
@@ -18,14 +21,20 @@ pub fn line(there: &UnclaimedKey) -> String {
         _ => format!("a {}", kind(there)),
     };
     let mut line = format!(
-        "{} exists ({kind}, TTL {}), but is not a record of the checked schemas",
+        "{} exists ({kind}, TTL {}), unrecognised: ",
         escape::text(&there.seen.redis_key),
         words::time_left(there.seen.time_left),
     );
-    if let Some((schema, why)) = &there.nearest {
-        let schema = escape::text(schema.as_bytes());
-        let why = escape::text(why.as_bytes());
-        line += &format!("; the closest schema is {schema}, but {why}");
+    line += &match &there.nearest {
+        Some((schema, why)) => format!(
+            "not a value of {} ({})",
+            escape::text(schema.as_bytes()),
+            escape::text(why.as_bytes())
+        ),
+        None => "not a record of the checked schemas".to_owned(),
+    };
+    if !there.fits.is_empty() {
+        line += &format!("; it fits {}", words::list(&there.fits, "and"));
     }
     for (schema, word) in &there.left_out_by {
         let by = match word {
@@ -69,6 +78,7 @@ pub fn value(there: &UnclaimedKey) -> Value {
         "size_bytes": length,
         "ttl_ms": there.seen.time_left.millis(),
         "nearest": nearest,
+        "fits": there.fits,
         "left_out_by": left_out_by,
     });
     if let Some(base64) = base64_unless_text(&there.seen.redis_key) {

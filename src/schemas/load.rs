@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::built_in::{BUILT_IN, BuiltIn, LIBRARIES};
@@ -135,6 +136,12 @@ pub fn load_with(
         }
     }
     Ok(loaded)
+}
+
+/// The built-in schemas and those of published libraries, with their defaults.
+pub fn shipped() -> Vec<Arc<Schema>> {
+    let loaded = load_with(None, |_| true, |_| Deployment::default()).unwrap_or_default();
+    loaded.schemas.into_iter().map(Arc::new).collect()
 }
 
 /// One schema with the deployment's settings; `None` if there is no schema of this name.

@@ -7,7 +7,7 @@ use anyhow::Result;
 use super::Session;
 use crate::args::{SchemaArgs, SchemaFolderArgs};
 use crate::domain::record::Extended;
-use crate::domain::schema::{Catalog, Schema, SchemaError};
+use crate::domain::schema::{Catalog, Schema, SchemaError, Shipped};
 use crate::exit::CommandError;
 use crate::schemas::{self, AllSchemas, Loaded};
 use crate::store::audit::log;
@@ -150,7 +150,10 @@ impl Session {
         let chosen: Vec<&str> =
             catalog.chosen().iter().map(|schema| schema.name.as_str()).collect();
         self.ui.detail(&format!("schemas: {}", chosen.join(", ")));
-        Ok(catalog.with_extended(self.extended()).with_drafts(drafts))
+        Ok(catalog
+            .with_extended(self.extended())
+            .with_shipped(Shipped::read_by(schemas::shipped))
+            .with_drafts(drafts))
     }
 
     /// The locks that were extended on this machine. An unreadable log counts as empty.

@@ -242,6 +242,7 @@ impl<'a> NamedRecords<'a> {
             first_read: ReadLimit::Bytes(MAX_WHOLE),
             thresholds: scope.thresholds.clone(),
             includes_less_specific_results: false,
+            keeps_unrecognised: true,
         };
         let found = lookup.find(&mut self.reader, &scope.catalog, keys).await?;
         let scanned = scope.catalog.scanned();

@@ -7,12 +7,12 @@ use crate::args::Output;
 use crate::domain::record::{GivenKey, Identity, Record};
 use crate::domain::schema::{Catalog, State};
 use crate::domain::select::awaited::{Awaited, AwaitedState};
-use crate::exit::Exit;
+use crate::exit::{CommandError, Exit};
 use crate::interrupt::Interrupt;
 use crate::render::record::PageOptions;
 use crate::render::record_json::RecordJson;
 use crate::render::style::Palette;
-use crate::render::{document, escape, record, words};
+use crate::render::{document, escape, record, unclaimed_key, words};
 use crate::session::Session;
 use crate::store::RecordReader;
 use crate::store::read::lookup::{Lookup, LookupResult};
@@ -72,10 +72,16 @@ pub(super) async fn follow(
 /// The records of a key.
 ///
 /// # Errors
-/// No record was read, and not all Redis keys: the record may be absent, or not.
+/// No record was read, and not all Redis keys: the record may be absent, or not. Usage: another
+/// program's value is there.
 fn known(found: LookupResult) -> Result<Vec<Record>> {
     match found.why_unread {
         Some(error) if found.records.is_empty() => Err(error.into()),
+        // A value of another program is neither a record nor a free key.
+        None if found.records.is_empty() && !found.unclaimed.is_empty() => {
+            let line = unclaimed_key::line(&found.unclaimed[0]);
+            Err(CommandError::usage(line).hint(unclaimed_key::HINT).into())
+        }
         // Records of other schemas may be missing, but those that were read can be followed.
         _ => Ok(found.records),
     }

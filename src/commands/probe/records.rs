@@ -129,6 +129,7 @@ impl RecordLookup {
             first_read: ReadLimit::Whole,
             thresholds: Thresholds::default(),
             includes_less_specific_results: false,
+            keeps_unrecognised: true,
         };
         let keys = keys.iter().map(|key| GivenKey::word(key.as_bytes())).collect();
         lookup.find(&mut self.reader, &self.catalog, keys).await

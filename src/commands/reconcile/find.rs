@@ -332,6 +332,7 @@ impl LockSearch<'_> {
             first_read: ReadLimit::Whole,
             thresholds: Thresholds::default(),
             includes_less_specific_results: false,
+            keeps_unrecognised: true,
         };
         let mut found = Found { keys: keys.len() as u64, ..Found::default() };
         let mut named_by: HashMap<Vec<u8>, usize> = HashMap::new();

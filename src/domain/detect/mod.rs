@@ -3,6 +3,7 @@
 
 mod detection;
 mod evidence_of;
+pub(crate) mod fitting;
 mod group;
 mod pattern;
 mod placing;

@@ -70,34 +70,19 @@ fn advice(record: &Record, unread: Option<usize>) -> &'static str {
     if record.lock_deviation().is_some() {
         return DEVIATION_ADVICE;
     }
-    if schema.members.is_some() {
-        return "find out which program wrote it; idemctl does not change the members of a Redis \
-            key";
-    }
-    // Any Redis key may be a record of a schema without a prefix, also one of a cache.
-    if !schema.has_fixed_prefix() {
-        return "find out which program wrote it before you remove it; the schema has no prefix, \
-            so the key may belong to another program";
-    }
-    let removable = unlock::removable(record);
-    let freed = removable.and_then(|index| unlock::check_freed(record, index).map(|()| index));
-    match freed {
-        Err(_) => "find out which program wrote it; `idemctl force-unlock KEY` does not remove it",
-        Ok(index) if Some(index) != unread => {
-            "find out which program wrote it; `idemctl force-unlock KEY` removes only the lock"
-        }
-        Ok(index) if unlock::unreadable_beside(record, index).is_some() => {
-            "find out which program wrote it; `idemctl force-unlock KEY` removes only the lock, \
-            and the value beside it cannot be read either"
-        }
+    // Without a fixed prefix, any Redis key may be a record of the schema, also one of a cache.
+    let may_be_removed = !record.author.is_foreign() && schema.has_fixed_prefix();
+    let removed = unlock::removable(record)
+        .and_then(|index| unlock::check_freed(record, index).map(|()| index));
+    match removed {
         Ok(index)
-            if schema.answers_by_record()
-                && unlock::answer_without(record, index) == Answer::Execute =>
+            if may_be_removed
+                && Some(index) == unread
+                && unlock::unreadable_beside(record, index).is_none() =>
         {
-            "find out which program wrote it; `idemctl force-unlock KEY` removes it, and the next \
-            request executes"
+            "find out which program wrote it; `idemctl force-unlock KEY` removes it"
         }
-        Ok(_) => "find out which program wrote it; `idemctl force-unlock KEY` removes it",
+        _ => "find out which program wrote it",
     }
 }
 

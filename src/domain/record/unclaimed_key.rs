@@ -4,6 +4,7 @@ use super::author::Author;
 use super::decode;
 use super::locate::Candidate;
 use super::observation::{Content, KeyState, Observation};
+use super::record::Record;
 use crate::domain::schema::{Catalog, Exclusion, Schema};
 
 /// A Redis key that exists but does not hold a record of a selected schema (`unclaimed` in JSON).
@@ -12,6 +13,8 @@ pub struct UnclaimedKey {
     pub(crate) seen: KeyState,
     /// The nearest schema, and how the value deviates from its formats.
     pub(crate) nearest: Option<(String, String)>,
+    /// Other schemas that idemctl ships, of which the value fits a format.
+    pub(crate) fits: Vec<String>,
     /// The schemas that store records under such names but exclude this one, each with the reason.
     pub(crate) left_out_by: Vec<(String, Exclusion)>,
 }
@@ -72,7 +75,30 @@ pub(crate) fn unclaimed_in(candidate: &Candidate, seen: &Observation) -> Vec<Unc
     for key in &seen.keys {
         if !key.content.is_absent() {
             let nearest = nearest.clone();
-            unclaimed.push(UnclaimedKey { seen: outline(key), nearest, left_out_by: Vec::new() });
+            unclaimed.push(UnclaimedKey {
+                seen: outline(key),
+                nearest,
+                fits: Vec::new(),
+                left_out_by: Vec::new(),
+            });
+        }
+    }
+    unclaimed
+}
+
+/// The existing Redis keys of a record whose values its schema does not write; `fits` names schemas
+/// that may have written them.
+pub(crate) fn of_unrecognised(record: &Record, fits: &[String]) -> Vec<UnclaimedKey> {
+    let why = record.author.unrecognised_because().unwrap_or_default();
+    let mut unclaimed = Vec::new();
+    for key in &record.seen.keys {
+        if !key.content.is_absent() {
+            unclaimed.push(UnclaimedKey {
+                seen: outline(key),
+                nearest: Some((record.schema.name.clone(), why.clone())),
+                fits: fits.to_vec(),
+                left_out_by: Vec::new(),
+            });
         }
     }
     unclaimed

@@ -2,7 +2,8 @@
 //! Redis key.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::fmt;
+use std::sync::{Arc, LazyLock};
 
 use super::key_template::KeyTemplate;
 use super::{Schema, State, ValueFormat};
@@ -17,6 +18,32 @@ pub(crate) const LOCK_BYTES: usize = 128;
 /// How many bytes of each value a scan reads when it searches for unreadable values. A value can
 /// have a valid beginning and be damaged later.
 pub(crate) const LONG_HEAD_BYTES: usize = 1024;
+
+type ReadSchemas = Box<dyn FnOnce() -> Vec<Arc<Schema>> + Send>;
+
+/// The schemas that idemctl ships. Most runs need only some of them, so that all are parsed when
+/// the first value of another program is found.
+#[derive(Clone, Default)]
+pub(crate) struct Shipped(Option<Arc<LazyLock<Vec<Arc<Schema>>, ReadSchemas>>>);
+
+impl Shipped {
+    pub(crate) fn read_by(read: impl FnOnce() -> Vec<Arc<Schema>> + Send + 'static) -> Self {
+        Self(Some(Arc::new(LazyLock::new(Box::new(read)))))
+    }
+
+    fn all(&self) -> &[Arc<Schema>] {
+        match &self.0 {
+            Some(read) => read.as_slice(),
+            None => &[],
+        }
+    }
+}
+
+impl fmt::Debug for Shipped {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str("Shipped")
+    }
+}
 
 /// Every known schema, and the chosen ones among them.
 #[derive(Debug, Clone)]
@@ -36,6 +63,9 @@ pub struct Catalog {
     /// True if some schema recognises its results by more than the beginning of a JSON object.
     has_wrapped_results: bool,
     extended: Extended,
+    shipped: Shipped,
+    /// True if the context named the schemas, and not the operator.
+    is_of_context: bool,
     /// The names of schemas that the context names but idemctl cannot read.
     unreadable: Vec<String>,
     /// The names of drafts. idemctl does not read a draft unless it is named.
@@ -92,7 +122,7 @@ impl Catalog {
         all.includes_unprefixed =
             self.includes_unprefixed && self.chosen.iter().any(|schema| !schema.has_fixed_prefix());
         all.keys = keys_of_schemas(&everywhere(&all.all), &all.prefixed, all.includes_unprefixed);
-        all.with_extended(self.extended.clone())
+        all.with_extended(self.extended.clone()).with_shipped(self.shipped.clone())
     }
 
     fn of(all: Vec<Arc<Schema>>, names: &[String]) -> Result<Self, String> {
@@ -135,6 +165,8 @@ impl Catalog {
             named,
             includes_unprefixed,
             extended: Extended::default(),
+            shipped: Shipped::default(),
+            is_of_context: false,
             unreadable: Vec::new(),
             drafts: Vec::new(),
         })
@@ -143,6 +175,7 @@ impl Catalog {
     /// The same for schemas that the context names and the operator did not. It omits schemas
     /// without a fixed prefix, unless the context names no others.
     pub(crate) fn of_context(mut self) -> Self {
+        self.is_of_context = true;
         self.includes_unprefixed =
             self.named && self.chosen.iter().all(|schema| !schema.has_fixed_prefix());
         self.keys =
@@ -153,6 +186,31 @@ impl Catalog {
     /// Adds the locks whose TTL operators extended.
     pub(crate) fn with_extended(self, extended: Extended) -> Self {
         Self { extended, ..self }
+    }
+
+    /// Adds the schemas that idemctl ships, which explain a value of another library.
+    pub(crate) fn with_shipped(self, shipped: Shipped) -> Self {
+        Self { shipped, ..self }
+    }
+
+    /// The schemas that idemctl ships, those of published libraries included.
+    pub(crate) fn shipped(&self) -> &[Arc<Schema>] {
+        self.shipped.all()
+    }
+
+    /// True if the operator says that the schema is that of the service: --schema names this one
+    /// alone.
+    pub(crate) fn is_only_named(&self, schema: &Schema) -> bool {
+        self.named
+            && !self.is_of_context
+            && self.chosen.iter().all(|chosen| chosen.name == schema.name)
+    }
+
+    /// True if the context names the schema.
+    pub(crate) fn is_named_by_context(&self, schema: &Schema) -> bool {
+        self.named
+            && self.is_of_context
+            && self.chosen.iter().any(|chosen| chosen.name == schema.name)
     }
 
     /// Adds the names of schemas that the context names but idemctl cannot read.

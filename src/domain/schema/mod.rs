@@ -27,7 +27,7 @@ mod written;
 
 pub(crate) use self::location::line_of_key;
 pub(crate) use self::parse::{CompiledIn, SchemaError, SchemaSource, parse, parse_all};
-pub(crate) use catalog::Catalog;
+pub(crate) use catalog::{Catalog, Shipped};
 pub(crate) use closed_fields::{ClosedFields, Member};
 pub(crate) use decoder::{Codec, Decoder, Decoding, Encoding};
 pub(crate) use key_template::Exclusion;

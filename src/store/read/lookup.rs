@@ -10,10 +10,12 @@ use anyhow::Result;
 use super::key_query::ReadLimit;
 use super::members::look_up;
 use super::reader::{ReadResult, RecordReader};
+use crate::domain::detect::fitting;
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::record::field_set::MAX_SCANNED;
 use crate::domain::record::{
-    Candidate, GivenKey, KeyMeanings, Record, RecordName, UnclaimedKey, locate, name, unclaimed_key,
+    Author, Candidate, GivenKey, KeyMeanings, Record, RecordName, UnclaimedKey, locate, name,
+    unclaimed_key,
 };
 use crate::domain::schema::{Catalog, Schema};
 use crate::store::error::StoreError;
@@ -34,6 +36,9 @@ pub struct Lookup {
     pub thresholds: Thresholds,
     /// True to find results of less specific schemas, too. Their locks are always found.
     pub includes_less_specific_results: bool,
+    /// True to keep records whose values their schema does not write. Otherwise their Redis keys are
+    /// unclaimed, unless the operator says that the schema is that of the service.
+    pub keeps_unrecognised: bool,
 }
 
 /// The records that one KEY names.
@@ -84,6 +89,17 @@ impl LookupResult {
         each
     }
 
+    /// Moves the records whose values their schema does not write to the unclaimed Redis keys. The
+    /// values of another library may be good results, about which the schema says nothing.
+    fn set_unrecognised_aside(&mut self, catalog: &Catalog) {
+        for record in std::mem::take(&mut self.records) {
+            match unclaimed_as(catalog, &record) {
+                None => self.records.push(record),
+                Some(unclaimed) => self.unclaimed.extend(unclaimed),
+            }
+        }
+    }
+
     /// The record that the KEY means if it is read as a name, whether the record exists or not.
     pub fn name(&self) -> Option<&RecordName> {
         self.name.as_ref()
@@ -105,6 +121,20 @@ impl LookupResult {
             _ => None,
         }
     }
+}
+
+/// The unclaimed Redis keys of a record whose values its schema does not write. `None` if the schema
+/// writes them, or if the operator says that it is the service's: --schema names it alone, or the
+/// context names it and the value fits no other schema that idemctl ships.
+pub fn unclaimed_as(catalog: &Catalog, record: &Record) -> Option<Vec<UnclaimedKey>> {
+    if !matches!(record.author, Author::Unrecognised(_)) || catalog.is_only_named(&record.schema) {
+        return None;
+    }
+    let fits = fitting::names(catalog.shipped(), &record.seen, &record.schema.name);
+    if catalog.is_named_by_context(&record.schema) && fits.is_empty() {
+        return None;
+    }
+    Some(unclaimed_key::of_unrecognised(record, &fits))
 }
 
 impl Lookup {
@@ -152,6 +182,11 @@ impl Lookup {
         }
         let indexes = member_indexes.into_iter();
         self.add_members(reader, catalog, members, indexes, &mut all_found).await?;
+        if !self.keeps_unrecognised {
+            for found in &mut all_found {
+                found.set_unrecognised_aside(catalog);
+            }
+        }
         self.read_keys_themselves(reader, catalog, &mut all_found).await?;
         for found in &mut all_found {
             let unclaimed = std::mem::take(&mut found.unclaimed);

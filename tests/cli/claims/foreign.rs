@@ -509,9 +509,16 @@ fn text_and_other_types_under_a_prefix_are_unrecognised_in_scans() {
             left(&server, words);
         }
 
-        for (key, code) in [("note", "unreadable"), ("empty", "unreadable"), ("hash", "wrong-type")]
-        {
-            let document = server.idemctl(&["inspect", key, "-o", "json"]).exits(0).json();
+        for (key, schema, code) in [
+            ("note", "express", "unreadable"),
+            ("empty", "go-middleware", "unreadable"),
+            ("hash", "go-middleware", "wrong-type"),
+        ] {
+            let words = ["inspect", key, "-o", "json"];
+            let document = server.idemctl(&words).exits(1).json();
+            assert_eq!(document["records"], serde_json::json!([]), "{document}");
+            let words = [&words[..], &["--schema", schema]].concat();
+            let document = server.idemctl(&words).exits(0).json();
             let record = &document["records"][0];
             assert_eq!(record["findings"][0]["code"], code, "{record}");
             assert!(record["foreign_because"].is_string(), "{record}");
@@ -528,4 +535,68 @@ fn what_begins_as_json_and_does_not_end_so_is_unreadable() {
     let listed = server.idemctl(&["list", "-o", "json", "--state", "unreadable"]).exits(0).json();
     assert_eq!(listed["records"].as_array().map(Vec::len), Some(2), "{listed}");
     assert_eq!(listed["foreign"], serde_json::json!({}), "{listed}");
+}
+
+/// Rule: the good result of another library is no damaged record of this schema. Revert: if `inspect` reads it under the schema whose
+/// prefix it has, it prints a `force-unlock` after which the operation executes twice.
+#[test]
+fn the_value_of_another_library_is_unrecognised_and_no_command_changes_it() {
+    let server = Server::start();
+    server.fill(OTHERS.iter().copied(), HOUR);
+    let before = values(&server);
+    let key = "payment.create:k0";
+    let run = server.idemctl(&["inspect", key]).exits(1);
+    run.says("unrecognised: not a value of go-middleware").says("it fits idempotency-kit");
+    for word in ["force-unlock", "purge", "retry", "unreadable"] {
+        assert!(!run.all().contains(word), "{word}: {}", run.all());
+    }
+    let json = server.idemctl(&["inspect", key, "-o", "json"]).exits(1).json();
+    assert_eq!(json["unclaimed"][0]["fits"], serde_json::json!(["idempotency-kit"]), "{json}");
+    let name = format!("go-middleware/{key:?}");
+    for key in [key, name.as_str()] {
+        for words in [
+            &["force-unlock"][..],
+            &["extend", "--for", "1h"],
+            &["purge"],
+            &["complete", "--status", "200", "--replace"],
+            &["release"],
+        ] {
+            let run = server.idemctl(&[words, &[key, "--yes"]].concat());
+            assert!(run.code != 0, "{words:?} {key}: {}", run.all());
+            assert!(!run.all().contains("force-unlock "), "{words:?} {key}: {}", run.all());
+            assert_eq!(values(&server), before, "{words:?} {key}");
+        }
+    }
+    // The operator says whose it is.
+    let words = ["inspect", key, "--schema", "go-middleware"];
+    server.idemctl(&words).exits(0).shows("unreadable");
+}
+
+/// Rule: a value that begins as the schema writes it and breaks off is a damaged one of the schema, and what is no such text at all
+/// is not, whichever command reads it.
+#[test]
+fn what_breaks_off_is_unreadable_and_other_text_is_unrecognised() {
+    let server = Server::start();
+    server.set("idempotency:torn", r#"{"status":"COMPLE"#, HOUR);
+    server.set("idempotency:note", "not json", HOUR);
+    server.set("idempotency:pickle", "\u{80}\u{4}}.", HOUR);
+    let run = server.idemctl(&["inspect", "torn"]).exits(0);
+    run.shows("unreadable");
+    for key in ["note", "pickle"] {
+        server.idemctl(&["inspect", key]).exits(1).says("unrecognised");
+    }
+    let listed = server.idemctl(&["list", "--state", "unreadable", "-o", "name"]).exits(0);
+    assert_eq!(listed.text(), "go-middleware/\"torn\"\n");
+    let json = server.idemctl(&["list", "-o", "json"]).exits(0).json();
+    assert_eq!(json["foreign"]["go-middleware"], 2, "{json}");
+}
+
+/// Every Redis key with its value.
+fn values(server: &Server) -> Vec<(String, Vec<u8>)> {
+    let mut values = Vec::new();
+    for key in server.keys() {
+        let value = server.get(&key).unwrap_or_default();
+        values.push((key, value));
+    }
+    values
 }
