@@ -319,25 +319,27 @@ fn a_list_misses_nothing_while_slots_are_moved() {
     assert_eq!(keys.len(), 20_000, "{moved} slots were moved; {}", run.stderr);
 }
 
-/// The idempotency keys of a slow list, while which a slot is moved or opened for moving.
-fn listed_while(cluster: &Cluster, moves: impl FnOnce()) -> Vec<String> {
+/// The idempotency keys of a slow list. After the first hundred, a slot is moved or opened for moving, and after 800 once more.
+fn listed_while(cluster: &Cluster, moves: &mut [&mut dyn FnMut()]) -> Vec<String> {
     let mut command = cluster.command();
     command.args(["list", "-o", "jsonl", "--rate", "1000/s", "--scan-count", "50"]);
     let mut list = command.stdout(Stdio::piped()).spawn().unwrap();
     let lines = BufReader::new(list.stdout.take().unwrap()).lines();
     let mut keys = Vec::new();
-    let mut moves = Some(moves);
+    let mut moves = moves.iter_mut();
+    let mut next_at = 100;
     for line in lines {
         let record: serde_json::Value = serde_json::from_str(&line.unwrap()).unwrap();
         keys.push(record["key"].as_str().unwrap().to_owned());
-        if keys.len() == 100
-            && let Some(moves) = moves.take()
+        if keys.len() == next_at
+            && let Some(moves) = moves.next()
         {
             moves();
+            next_at += 700;
         }
     }
     assert!(list.wait().unwrap().success());
-    assert!(moves.is_none(), "the list was over before the slot moved");
+    assert!(moves.next().is_none(), "the list was over before the slot moved");
     keys
 }
 
@@ -358,7 +360,7 @@ fn each_record_of_a_slot_that_moves_is_listed_once() {
             .filter(|key| cluster.owner(key) == slow);
         cluster.fill(others.take(1_200).map(|key| (key, DONE)), 80_000_000);
         cluster.fill(tagged.iter().map(|key| (key, DONE)), 80_000_000);
-        let mut keys = listed_while(&cluster, || {
+        let mut moves = || {
             if is_finished {
                 cluster.move_slot(slot_of(&cluster), from, to);
             } else {
@@ -366,7 +368,8 @@ fn each_record_of_a_slot_that_moves_is_listed_once() {
                 let names: Vec<&str> = tagged.iter().map(String::as_str).collect();
                 cluster.migrate(&names[..200], from, to);
             }
-        });
+        };
+        let mut keys = listed_while(&cluster, &mut [&mut moves]);
         let listed = keys.len();
         keys.sort();
         keys.dedup();
@@ -374,6 +377,29 @@ fn each_record_of_a_slot_that_moves_is_listed_once() {
             format!("finished {is_finished}, others at the loser {others_beside}: {listed} lines");
         assert_eq!((keys.len(), listed), (1_500, 1_500), "{say}");
     }
+}
+
+/// Rule: a slot that leaves its node while a scan goes on and comes back is read wholly. Revert: without the comparison of
+/// configuration epochs, records that were elsewhere while their node was read are missing.
+#[test]
+fn each_record_of_a_slot_that_leaves_and_comes_back_is_listed_once() {
+    let cluster = Cluster::start(3);
+    let tagged: Vec<String> = (0..300).map(|number| format!("idempotency:{{t}}{number}")).collect();
+    let from = cluster.owner(&tagged[0]);
+    let to = (from + 1) % 3;
+    let slot = cluster.slot(&tagged[0]);
+    let others = (0..)
+        .map(|number| format!("idempotency:k{number}"))
+        .filter(|key| cluster.owner(key) == from);
+    cluster.fill(others.take(1_200).map(|key| (key, DONE)), 80_000_000);
+    cluster.fill(tagged.iter().map(|key| (key, DONE)), 80_000_000);
+    let mut leave = || cluster.move_slot(slot, from, to);
+    let mut come_back = || cluster.move_slot(slot, to, from);
+    let mut keys = listed_while(&cluster, &mut [&mut leave, &mut come_back]);
+    let listed = keys.len();
+    keys.sort();
+    keys.dedup();
+    assert_eq!((keys.len(), listed), (1_500, 1_500));
 }
 
 #[test]

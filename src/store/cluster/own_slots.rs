@@ -27,6 +27,8 @@ pub(in crate::store) struct MovingSlot {
 #[derive(Default)]
 pub(in crate::store) struct SlotOwners {
     pub(in crate::store) moving: Vec<MovingSlot>,
+    /// Each master that reported, by its id, with its configuration epoch.
+    pub(in crate::store) epochs: BTreeMap<String, (Target, u64)>,
     /// The errors of the masters that did not report.
     pub(in crate::store) silent: Vec<StoreError>,
 }
@@ -82,6 +84,9 @@ impl Client {
                 }
             }
         }
+        for (id, (node, line)) in &views {
+            heard.epochs.insert(id.clone(), (node.clone(), line.epoch));
+        }
         if corrected != *map {
             self.update_topology(|topology| {
                 if let Topology::Cluster(map, _) = topology {
@@ -90,6 +95,13 @@ impl Client {
             });
         }
         heard
+    }
+
+    /// The configuration epoch of each node by its id, as the node that was named knows it: an epoch
+    /// may be out of date, but never ahead. Empty if the node does not tell.
+    pub(in crate::store) async fn known_epochs(&self) -> BTreeMap<String, u64> {
+        let lines = self.nodes_as_seen_by(self.target()).await.unwrap_or_default();
+        lines.into_iter().map(|line| (line.id, line.epoch)).collect()
     }
 
     /// The report of each master about itself, by node id.

@@ -124,8 +124,8 @@ impl SlotMap {
         (0..hash_slot::SLOTS).filter(|slot| self.master(*slot) != before.master(*slot)).collect()
     }
 
-    /// A node of `before` that is no longer a master, and the node that now serves its slots. A
-    /// master that only migrated slots is still a master: nothing was lost.
+    /// A node of `before` that is no longer a master, and the node that now serves its slots and was
+    /// none then. Slots that migrated went to a node that was a master already: nothing was lost.
     pub(in crate::store) fn taken_over<'a>(
         &'a self,
         before: &'a Self,
@@ -138,7 +138,7 @@ impl SlotMap {
             let (Some(old), Some(new)) = (before.master(slot), self.master(slot)) else {
                 continue;
             };
-            if old != new && !self.masters.contains(old) {
+            if !self.masters.contains(old) && !before.masters.contains(new) {
                 return Some((old, new));
             }
         }
@@ -296,6 +296,10 @@ mod tests {
         let taken = names(old.taken_over(&before));
         assert_eq!(taken, Some(("10.0.0.2:7000/0".to_owned(), "10.0.0.3:7000/0".to_owned())));
         assert_eq!(names(new.taken_over(&before)), None);
+        // A master that gave all its slots to another, and became its replica.
+        let emptied =
+            SlotMap::parse(Value::Array(vec![range(0, 20, "10.0.0.1", 7000)]), &asked()).unwrap();
+        assert_eq!(names(emptied.taken_over(&before)), None);
         let mut given = before.clone();
         given.moved(3, redirect("3 10.0.0.3:7002", &asked()).unwrap().1);
         assert_eq!(names(given.taken_over(&before)), None);

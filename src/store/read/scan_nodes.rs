@@ -57,6 +57,8 @@ pub(in crate::store) struct Nodes {
     values: bool,
     /// The slot map of the current round; `None` outside a cluster.
     map: Option<Arc<SlotMap>>,
+    /// The configuration epoch of each node, by its id, before this round began.
+    epochs: BTreeMap<String, u64>,
     /// In later rounds, the slots that are scanned again.
     moved: Option<HashSet<u16>>,
     rounds: usize,
@@ -81,6 +83,10 @@ impl Nodes {
         scan_options: ScanOptions,
     ) -> Result<Self, StoreError> {
         let (masters, map, gaps) = Gaps::open(&client).await?;
+        let epochs = match &map {
+            Some(_) => client.known_epochs().await,
+            None => BTreeMap::new(),
+        };
         let mut nodes = Self {
             client,
             open: VecDeque::new(),
@@ -90,6 +96,7 @@ impl Nodes {
             learned: LearnedHeads::default(),
             values: true,
             map,
+            epochs,
             moved: None,
             rounds: 1,
             listed: HashSet::new(),
@@ -291,9 +298,16 @@ impl Nodes {
             self.gaps.miss_node(error);
             return Ok(false);
         }
-        self.list_moving_slots().await;
+        let epochs = self.list_moving_slots().await;
         let Some(now) = self.client.slot_map() else { return Ok(false) };
-        let moved: HashSet<u16> = now.moved_since(&before).into_iter().collect();
+        let mut moved: HashSet<u16> = now.moved_since(&before).into_iter().collect();
+        // A slot that left and came back has the same master, and the epoch of a node grows with
+        // what it receives. The epoch does not tell which of its slots that were.
+        for (id, (node, epoch)) in epochs {
+            if self.epochs.insert(id, epoch) != Some(epoch) {
+                moved.extend(now.slots_of(&node.to_string()));
+            }
+        }
         // A node that took over from an unreachable master has its keys.
         self.gaps.forget_replaced(&before, &now);
         // Only a node that received slots has keys that were not read yet.
@@ -331,8 +345,9 @@ impl Nodes {
     }
 
     /// Asks both nodes of each moving slot for its keys. The node that the slot leaves is asked
-    /// first, so that a key which moves in between is not missed.
-    async fn list_moving_slots(&mut self) {
+    /// first, so that a key which moves in between is not missed. Returns each master, by its id,
+    /// with its configuration epoch.
+    async fn list_moving_slots(&mut self) -> BTreeMap<String, (Target, u64)> {
         let gaps = &self.gaps;
         let heard = self.client.ask_each_master(|node| gaps.has_missed(&[node.to_string()])).await;
         for error in heard.silent {
@@ -374,6 +389,7 @@ impl Nodes {
                     .doubt(format!("slot {slot} is being moved from {from} to {to}, and {why}"));
             }
         }
+        heard.epochs
     }
 
     /// Groups records whose Redis keys are on several nodes by the names of these nodes.
