@@ -41,10 +41,14 @@ local function checksum_of(key, length)
   return string.sub(redis.call('DUMP', key), -8)
 end
 
--- A value that is not a string is compared by its checksum alone.
+-- A value that is not a string is compared by its checksum alone. A hash whose fields expire has none: a change would compare
+-- and restore the expiry of the key, but that is not when the hash ends. DUMP begins with one of these types for such a hash.
 local function checksum_of_elements(key, count)
   local dump = (detail == '1' or head_length < 0) and count <= MAX_DUMPED and redis.pcall('DUMP', key)
-  return type(dump) == 'string' and string.sub(dump, -8) or ''
+  if type(dump) ~= 'string' or (string.byte(dump) >= 22 and string.byte(dump) <= 25) then
+    return ''
+  end
+  return string.sub(dump, -8)
 end
 
 -- The reply begins with the time, milliseconds since 1970; -1 if TIME is refused. Then for each key:
@@ -56,7 +60,7 @@ end
 -- memory    bytes the key takes in the server; -1 absent or refused
 -- length    bytes of a string, or elements of anything else; -1 if unknown
 -- checksum  the last 8 bytes of DUMP, of a string that is longer than its head, and of anything else; empty unless detail is 1, or
---           head_length is -1 and it is not a string, and empty for too many elements
+--           head_length is -1 and it is not a string, and empty for too many elements and for a hash whose fields expire
 -- head      the first bytes of a string, the fields of a hash that may be read; empty for anything else
 -- end       of a hash without expiry: when its last field expires, milliseconds since 1970; else -1
 local function read_key(key)

@@ -146,8 +146,9 @@ impl<G> Rechecked<G> {
                 );
                 return Ok(None);
             }
-            // A record that the Redis user may not read did not change because of that.
-            Err(error) if error.is_permission() => {
+            // A record that the Redis user may not read did not change because of that, and one that
+            // cannot be compared is left.
+            Err(error) if error.is_permission() || matches!(error, StoreError::Missed { .. }) => {
                 self.unread =
                     StoreError::prefer_unknown_outcome_or_first(self.unread.take(), Some(error));
                 return Ok(None);

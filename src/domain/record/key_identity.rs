@@ -321,6 +321,12 @@ pub(crate) fn is_plain_hash(dump: &[u8]) -> bool {
     matches!(dump.first(), Some(4 | 9 | 13 | 16))
 }
 
+/// True for the DUMP of a hash whose fields may expire: of the candidates of Redis 7.4, since its
+/// release, and of Valkey 9, which has the number of the first.
+pub(crate) fn has_expiring_fields(dump: &[u8]) -> bool {
+    matches!(dump.first(), Some(22..=25))
+}
+
 /// The type of a value that is not a string, from the first byte of its DUMP; empty for an unknown
 /// type.
 fn type_of_dump(dump: &[u8]) -> Option<&'static str> {

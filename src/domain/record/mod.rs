@@ -33,7 +33,7 @@ pub(crate) use extended::{Extended, Left};
 pub use field_set::{FieldSet, ValueField};
 pub(crate) use identity::{Comparison, Identity};
 pub(crate) use json::Json;
-pub(crate) use key_identity::{KeyIdentity, is_plain_hash};
+pub(crate) use key_identity::{KeyIdentity, has_expiring_fields, is_plain_hash};
 pub(crate) use locate::Candidate;
 pub(crate) use name::{GivenKey, KeyMeanings, RecordName};
 pub(crate) use observation::{Content, Field, Hash, KeyState, Observation, TimeLeft};

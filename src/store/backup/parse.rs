@@ -10,8 +10,8 @@ use serde::de::IgnoredAny;
 
 use super::entry::{Beside, FORMAT, FORMAT_1, Maker, Saved};
 use super::integrity::{self, Count, LineFault};
-use super::payload;
 use crate::domain::change::provenance::Provenance;
+use crate::domain::record::has_expiring_fields;
 use crate::domain::schema::Role;
 
 /// The beginning of every line that idemctl writes.
@@ -252,7 +252,7 @@ fn held_key(fields: KeyFields) -> Result<HeldKey, LineFault> {
     }
     let mut ttl_ms = fields.ttl_ms;
     // Before 0.3.0, the TTL of a hash's last field was taken for that of the hash.
-    if payload::has_field_ttls(&dump) && fields.expires_at_ms.is_none() {
+    if has_expiring_fields(&dump) && fields.expires_at_ms.is_none() {
         ttl_ms = None;
     }
     if ttl_ms.is_some() != fields.expires_at_ms.is_some() {

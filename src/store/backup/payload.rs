@@ -27,15 +27,6 @@ const SHORT: usize = 1 << 6;
 /// The longest string that is written here, because its length takes fourteen bits.
 pub(in crate::store) const LONGEST: usize = (1 << 14) - 1;
 
-/// The types of a hash whose fields have TTLs: before the release of Redis 7.4, since then, and
-/// that of Valkey 9, which equals the first.
-const HASHES_WITH_FIELD_TTLS: [u8; 4] = [22, 23, 24, 25];
-
-/// True for the payload of a hash whose fields may have TTLs.
-pub(super) fn has_field_ttls(payload: &[u8]) -> bool {
-    payload.first().is_some_and(|kind| HASHES_WITH_FIELD_TTLS.contains(kind))
-}
-
 /// The payload for a string; `None` for one that is longer than [`LONGEST`].
 pub(in crate::store) fn of_string(text: &[u8]) -> Option<Vec<u8>> {
     if text.len() > LONGEST {

@@ -4,7 +4,9 @@
 use redis::Value;
 
 use super::set_words::Words;
-use crate::domain::record::{Content, Deadline, KeyState, Observation, TimeLeft, is_plain_hash};
+use crate::domain::record::{
+    Content, Deadline, KeyState, Observation, TimeLeft, has_expiring_fields, is_plain_hash,
+};
 use crate::store::cluster::client::Client;
 use crate::store::cluster::deadlines::{TRIED, is_known as knows_pexpiretime};
 use crate::store::cluster::routing::Route;
@@ -155,8 +157,11 @@ impl<'a> IdentityCommands<'a> {
                 _ if pttl == -2 => Content::Absent,
                 Value::BulkString(dump) if self.reads_dump(index) => {
                     // The last bytes of a DUMP are a checksum of type and bytes.
-                    checksum = dump.last_chunk().copied();
+                    // That of a hash whose fields expire is not compared.
                     has_plain_fields = is_plain_hash(&dump);
+                    if !has_expiring_fields(&dump) {
+                        checksum = dump.last_chunk().copied();
+                    }
                     match fields.and_then(hash_of) {
                         Some(fields) => fields,
                         None => Content::Other(reply::word(kind).unwrap_or_default()),

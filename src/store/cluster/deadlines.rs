@@ -6,7 +6,7 @@ use std::sync::PoisonError;
 use redis::Value;
 
 use super::client::Client;
-use crate::domain::record::{Deadline, Observation};
+use crate::domain::record::{Content, Deadline, Observation};
 use crate::store::connection::reply;
 use crate::store::error::StoreError;
 
@@ -40,17 +40,26 @@ impl Client {
         tells
     }
 
-    /// Checks that the deadlines of these observations are known, because a change compares with
-    /// them.
+    /// Checks that the deadlines and the hashes of these observations are known, because a change
+    /// compares with them.
     ///
     /// # Errors
-    /// A deadline is unknown because the Redis user lacks a right, so nothing may be changed.
+    /// A deadline is unknown because the Redis user lacks a right, or the fields of a hash expire,
+    /// so nothing may be changed.
     pub(in crate::store) fn can_compare<'a>(
         &self,
         seen: impl IntoIterator<Item = &'a Observation>,
     ) -> Result<(), StoreError> {
         for seen in seen {
             for key in &seen.keys {
+                if matches!(key.content, Content::Hash(_)) && key.checksum.is_none() {
+                    let redis_key = key.redis_key.escape_ascii();
+                    let why = format!(
+                        "{redis_key} is not changed: its fields have their own expiry, or the \
+                        user may not send DUMP"
+                    );
+                    return Err(StoreError::Missed { why });
+                }
                 if key.content.is_absent() || key.deadline != Deadline::Unknown {
                     continue;
                 }
