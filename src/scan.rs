@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 
+use crate::domain::covered::Covered;
 use crate::domain::diagnosis::{self, Thresholds};
 use crate::domain::record::{Candidate, FieldSet, Record, TimeLeft};
 use crate::domain::schema::Catalog;
@@ -504,6 +505,11 @@ impl ScanReport {
         matches!(self.end, ScanEnd::Complete) && self.forbidden.is_none()
     }
 
+    /// What an answer about all records of these schemas covers, if the scan came to its end.
+    pub fn covered(&self, catalog: &Catalog) -> Covered {
+        self.coverage.covered(Some(catalog), self.forbidden.as_deref())
+    }
+
     /// Prints which records were left out, and which default TTLs the records contradict.
     pub fn show_coverage(&self, session: &mut Session, catalog: &Catalog) {
         show_coverage(session, &self.coverage, catalog);
@@ -557,14 +563,10 @@ pub fn show_left_out(session: &mut Session, of: &Coverage, catalog: &Catalog) {
     for line in coverage::lines(of, catalog) {
         session.ui.status(&line);
     }
-    let stating = coverage::stating(of);
-    // The TTL is a placeholder, because idemctl must not guess the TTL of a deployment.
-    if !stating.is_empty() {
-        session.ui.hint("to include them, replace DURATION with the TTL that your service sets:");
-    }
-    for options in stating {
+    // Only the operator knows the TTL of a deployment, so that the line has a condition.
+    for options in coverage::stating(of, catalog) {
         let line = session.ui.invocation().again(&options);
-        session.ui.hint(&format!("`{line}`"));
+        session.ui.hint(&format!("if your service sets {}: `{line}`", options[3]));
     }
 }
 

@@ -6,9 +6,7 @@ use serde_json::Value;
 use crate::args::Output;
 use crate::domain::change::outcome_counts::Ended;
 use crate::domain::record::RecordName;
-use crate::domain::schema::Catalog;
-use crate::domain::select::Coverage;
-use crate::exit::{self, CommandError, Exit};
+use crate::exit::{self, CommandError};
 use crate::render::{coverage, document};
 use crate::session::Session;
 
@@ -24,17 +22,6 @@ pub fn write_report(session: &mut Session, output: Output, value: &Value) -> Res
     };
     session.ui.data(text)?;
     Ok(session.ui.flush()?)
-}
-
-/// The exit code of a run that changes many records and finished: partial if records were left out
-/// because too little is known of them, or a scan left out schemas because any Redis key may be
-/// theirs.
-pub fn exit_after(coverage: &Coverage, catalog: &Catalog, has_scanned: bool) -> Exit {
-    let leaves_out_schemas = catalog.skipped().next().is_some() || !catalog.unreadable().is_empty();
-    if !coverage.unproven.is_empty() || (has_scanned && leaves_out_schemas) {
-        return Exit::Partial;
-    }
-    Exit::Done
 }
 
 /// Prints how many of the selected records no change touches, because a value is larger than is

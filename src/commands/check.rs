@@ -13,13 +13,13 @@ use crate::domain::change::orphan;
 use crate::domain::diagnosis::health::{Alarm, CheckedSchemas, Health, Limits, Status};
 use crate::domain::diagnosis::{FindingCode, Thresholds};
 use crate::domain::record::{Candidate, FieldSet, Record, TimeLeft, ValueField, age};
-use crate::domain::schema::catalog::{LOCK_BYTES, LONG_HEAD_BYTES};
-use crate::domain::schema::{Catalog, TtlOf};
+use crate::domain::schema::catalog::LOCK_BYTES;
+use crate::domain::schema::{Catalog, State, TtlOf};
 use crate::domain::select::contradiction::may_outlast;
 use crate::domain::select::{Coverage, Missing, Reservoir, Selected, Selection};
 use crate::exit::{CommandError, Exit};
 use crate::interrupt::Interrupt;
-use crate::render::plugin;
+use crate::render::{plugin, words};
 use crate::scan::{Lengths, Scan, ScanEnd, ScanQuery, show_left_out};
 use crate::session::Session;
 use crate::settings::Settings;
@@ -85,16 +85,16 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let selection = args.filter.selection(session, &catalog)?;
     let reader = session.connect_reader().await?.scanning(args.scan.scan_options());
     let interrupt = Interrupt::listen()?;
-    // Only a long beginning shows whether a long value can be decoded. Other findings are about
-    // locks, which are short.
-    let head =
-        if sought.codes.contains(&FindingCode::Unreadable) { LONG_HEAD_BYTES } else { LOCK_BYTES };
+    // Alarms compare times, and only its end shows whether a value can be decoded.
+    let mut needed = FieldSet::of(&[ValueField::Time]).union(selection.needed_fields());
+    if sought.codes.contains(&FindingCode::Unreadable) {
+        needed.insert(ValueField::End);
+    }
     let query = ScanQuery {
         catalog: &catalog,
         thresholds: sought.thresholds.clone(),
-        first_read: ReadLimit::Bytes(head),
-        // Alarms compare times.
-        needed: FieldSet::of(&[ValueField::Time]).union(selection.needed_fields()),
+        first_read: ReadLimit::Bytes(LOCK_BYTES),
+        needed,
         lengths: Lengths::None,
     };
     let progress = session.ui.progress("keys scanned");
@@ -113,6 +113,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         most_outlasting,
         reads_left: most_outlasting,
         outlasting_unread: 0,
+        cut: 0,
     };
     let (mut health, coverage) = checking.run().await;
     health.is_narrowed = args.filter.narrows();
@@ -204,6 +205,8 @@ struct Checking<'a> {
     reads_left: usize,
     /// How many records may be such locks, and were not read.
     outlasting_unread: u64,
+    /// How many values may be unreadable behind the part that was read, if such values are sought.
+    cut: u64,
 }
 
 impl Checking<'_> {
@@ -244,6 +247,7 @@ impl Checking<'_> {
         coverage.unproven = unproven.unproven;
         // Such a value may be one that cannot be decoded.
         if self.sought.codes.contains(&FindingCode::Unreadable) {
+            self.cut += judged.unproven.count(Missing::Format);
             coverage.unproven.extend(judged.unproven);
         }
         let report = self.scan.finish();
@@ -255,6 +259,12 @@ impl Checking<'_> {
             ScanEnd::Incomplete(error) | ScanEnd::Failed(error) => Some(error.to_string()),
             ScanEnd::Interrupted => Some(format!("interrupted after {} keys", report.keys)),
         };
+        if health.gap.is_none() && self.cut > 0 {
+            health.gap = Some(format!(
+                "{} may be unreadable behind the part that was read",
+                words::counted(self.cut, "value")
+            ));
+        }
         // A lock of unknown age may be overdue, so the check must not be OK.
         let compares_ages = self.sought.codes.contains(&FindingCode::Overdue);
         if health.gap.is_none() && compares_ages && self.undecided > 0 {
@@ -332,9 +342,17 @@ impl Checking<'_> {
                 Selected::No if self.is_unreadable(&record) => {
                     self.health.add(FindingCode::Unreadable, &record);
                 }
+                Selected::No if self.may_be_unreadable_in_rest(&record) => self.cut += 1,
                 Selected::No => {}
             }
         }
+    }
+
+    /// True if unreadable values are sought, and the unread end of this one decides.
+    fn may_be_unreadable_in_rest(&self, record: &Record) -> bool {
+        self.sought.codes.contains(&FindingCode::Unreadable)
+            && record.state != State::Unreadable
+            && !record.is_whole()
     }
 
     /// True if the record has a value that cannot be decoded, and such values are sought.

@@ -27,7 +27,7 @@ use crate::store::ReadLimit;
 
 /// Compare two snapshots of the records, or one snapshot with the current records
 ///
-/// A snapshot is a file that `idemctl list -o json` wrote. Output of `list -o jsonl` also works,
+/// A snapshot is a file that `idemctl list --full -o json` wrote. Output of `list -o jsonl` also works,
 /// but does not record whether it is complete. Two files need no server. Without B, diff reads all
 /// current records of the selected schemas. Filters select the records that match in either
 /// snapshot.
@@ -36,7 +36,8 @@ use crate::store::ReadLimit;
 /// remains has another `state`, another value (`retaken`), or only another expiry (`renewed`).
 ///
 /// Both snapshots must have the same server, database, schemas and filters. Exit status 0 if
-/// nothing differs, 1 if something does, 3 if a snapshot is incomplete.
+/// nothing differs, 1 if something does, 3 if a snapshot is incomplete or contains only the
+/// beginning of a value (`list --full` reads all of it).
 #[derive(Debug, ClapArgs)]
 pub struct Args {
     /// First snapshot, a file of `list -o json`
@@ -241,7 +242,7 @@ impl Diff {
         if is_chosen {
             self.summary.add(now, 1);
         }
-        self.counts.add(met.what);
+        self.counts.add(met.what, met.is_partial);
         let Some(what) = met.what else { return Ok(()) };
         let row =
             DifferenceRow { what, how: None, before: met.before, after: Some(&now.state), of: now };
@@ -266,7 +267,7 @@ impl Diff {
             return Ok(());
         }
         let how = how_it_went(then.ends_at_ms(), self.at);
-        self.counts.add(Some(DifferenceKind::Went));
+        self.counts.add(Some(DifferenceKind::Went), false);
         self.counts.add_how(how);
         let what = DifferenceKind::Went;
         let row = DifferenceRow { what, how, before: Some(&then.state), after: None, of: then };
@@ -299,12 +300,14 @@ impl Diff {
             check_scopes(&before.restricted_to(&args.schemas.schema), &now)?;
         }
         let reader = session.connect_reader().await?.scanning(args.scan.scan_options());
-        // Reads as much of each value as `list` does. Otherwise long values and their findings
+        // Reads as much of each value as the list did. Otherwise long values and their findings
         // could not be compared.
+        let first_read =
+            if self.known.is_all_whole() { ReadLimit::Whole } else { ReadLimit::Bytes(0) };
         let query = ScanQuery {
             catalog: &catalog,
             thresholds: Thresholds::default(),
-            first_read: ReadLimit::Bytes(0),
+            first_read,
             needed: FieldSet::ALL,
             lengths: Lengths::Selected,
         };
@@ -385,7 +388,7 @@ impl Diff {
             session.ui.status(&line);
         }
         Ok(match self.counts.differences() {
-            _ if !self.is_complete => Exit::Partial,
+            _ if !self.is_complete || self.counts.partial > 0 => Exit::Partial,
             0 => Exit::Done,
             _ => Exit::No,
         })

@@ -307,10 +307,7 @@ impl Scanned {
     /// True if every record of the schemas that a scan can find was read, and the filters could
     /// judge each of them.
     fn is_complete(&self) -> bool {
-        self.report.is_complete()
-            && self.report.coverage.unproven.is_empty()
-            && self.catalog.skipped().next().is_none()
-            && self.catalog.unreadable().is_empty()
+        self.report.is_complete() && self.report.covered(&self.catalog).is_whole()
     }
 
     /// Says how far the scan got.
@@ -321,7 +318,8 @@ impl Scanned {
         let Self { catalog, report, server } = self;
         let keys = words::counted(report.keys, "key");
         if matches!(report.end, ScanEnd::Complete) && records == 0 {
-            let none = report.coverage.none_selected();
+            let none =
+                report.covered(&catalog).claim("no such records", "no records were selected");
             let reader = session.connect_reader().await?;
             show_none(session, none, report.keys, &reader, &server).await;
             explain_nothing(session, &catalog, &reader, &report.keys_of_other_schemas).await;

@@ -12,13 +12,12 @@ use crate::args::{
 };
 use crate::domain::diagnosis::FindingCode;
 use crate::domain::record::{FieldSet, ValueField};
-use crate::domain::schema::catalog::LONG_HEAD_BYTES;
 use crate::domain::schema::{Catalog, State};
 use crate::domain::select::Selection;
 use crate::domain::select::awaited::{Awaited, AwaitedState};
 use crate::domain::select::top_n::Order;
 use crate::domain::snapshot::ListScope;
-use crate::exit::{CommandError, Exit};
+use crate::exit::{self, CommandError, Exit};
 use crate::interrupt::Interrupt;
 use crate::render::{coverage, words};
 use crate::scan::{self, Lengths, Scan, ScanEnd, ScanQuery, ScanReport};
@@ -111,12 +110,12 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         interrupt: &interrupt,
     };
     let Some(watch) = watch else {
-        listing.run(session).await?;
-        return Ok(Exit::Done);
+        let (_, exit) = listing.run(session).await?;
+        return Ok(exit);
     };
     let mut waiting = AwaitedState::default();
     let list_again = async |session: &mut Session| {
-        let states = listing.run(session).await?;
+        let (states, _) = listing.run(session).await?;
         match watch.until() {
             Some(until) => Ok(waiting.judge(until, &states)),
             None => Ok(Awaited::NotYet),
@@ -168,8 +167,8 @@ struct ListRun<'a> {
 }
 
 impl ListRun<'_> {
-    /// Lists the records, and returns the states that they have.
-    async fn run(&self, session: &mut Session) -> Result<Vec<State>> {
+    /// Lists the records, and returns the states that they have, and the exit code.
+    async fn run(&self, session: &mut Session) -> Result<(Vec<State>, Exit)> {
         let Args { show, reveal, all_dbs, null, .. } = self.args;
         let by_status = !self.selection.statuses.is_empty();
         let how = RowStyle { show, reveal: *reveal, all_dbs: *all_dbs, by_status, null: *null };
@@ -217,15 +216,14 @@ impl ListRun<'_> {
         covered.extend(coverage::fields(&report.coverage, self.catalog, report.keys));
         rows.close(session, report.is_complete(), covered)?;
         report.show_coverage(session, self.catalog);
+        let exit = exit::judged(false, &report.covered(self.catalog));
         self.end(session, &rows, report).await?;
-        Ok(states)
+        Ok((states, exit))
     }
 
     fn query(&self) -> ScanQuery<'_> {
         let first_read = if self.args.full || self.selection.reads_bodies() {
             ReadLimit::Whole
-        } else if self.selection.seeks_unreadable() {
-            ReadLimit::Bytes(LONG_HEAD_BYTES)
         } else {
             ReadLimit::Bytes(0)
         };
@@ -257,7 +255,7 @@ impl ListRun<'_> {
             }
             _ => FieldSet::ALL,
         };
-        let mut needed = shown.union(self.selection.needed_fields());
+        let mut needed = shown.union(self.selection.scanned_fields());
         if show.sort.is_some() {
             needed.insert(ValueField::Time);
         }
@@ -279,7 +277,8 @@ impl ListRun<'_> {
             return report.require_complete("the list is", &so_far);
         }
         if shown == 0 {
-            let none = report.coverage.none_selected();
+            let none =
+                report.covered(self.catalog).claim("no such records", "no records were selected");
             if let [Database { number: None, reader }] = self.databases {
                 scan::show_none(session, none, report.keys, reader, &server).await;
                 let others = &report.keys_of_other_schemas;

@@ -44,14 +44,13 @@ use self::rule::{ChoiceArgs, PurgeRule};
 use crate::args::{ChangeArgs, Output, ScanCountArgs, SchemaArgs, ThresholdArgs};
 use crate::change::bulk::{BulkOptions, BulkRule as _, BulkRun, warn_of_refusal};
 use crate::change::{
-    exit_after, print_read_back, print_too_large, print_unrecognised, require_finished,
-    write_report,
+    print_read_back, print_too_large, print_unrecognised, require_finished, write_report,
 };
 use crate::domain::change::outcome_counts::{Ended, OutcomeCounts};
 use crate::domain::schema::Catalog;
 use crate::domain::select::Rate;
 use crate::domain::select::named_keys::NamedKeys;
-use crate::exit::{CommandError, Exit};
+use crate::exit::{self, CommandError, Exit};
 use crate::render::change::{purge_report, record_table};
 use crate::render::{coverage, name, words};
 use crate::scan::{explain_nothing, show_coverage, show_none};
@@ -163,7 +162,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         return Ok(Exit::Done);
     }
     print_outcome(session, &args, &rule, &purge, result).await?;
-    let exit = exit_after_changes(&args, &rule, &purge);
+    let exit = exit_after_changes(&purge);
     with_named_keys(
         exit,
         &purge.selected.coverage.named,
@@ -174,14 +173,13 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
 
 /// The exit code of a purge that finished without an error. It is partial if records remain that
 /// the same command would not remove either, or if it is unknown whether all records were found.
-fn exit_after_changes(args: &Args, rule: &PurgeRule, purge: &BulkRun<'_, PurgeRule>) -> Exit {
+fn exit_after_changes(purge: &BulkRun<'_, PurgeRule>) -> Exit {
     let outcomes = &purge.outcomes;
     let left = outcomes.too_large + outcomes.unrecognised;
     if !outcomes.partly.is_empty() || left > 0 {
         return Exit::Partial;
     }
-    let has_scanned = !args.choice.keys.are_given();
-    exit_after(&purge.selected.coverage, &rule.scope().catalog, has_scanned)
+    exit::judged(false, &purge.covered())
 }
 
 /// The exit code with the keys that were named one by one: partial if one was not found, is
@@ -241,10 +239,7 @@ async fn show(
         session.ui.warning(forbidden);
     }
     if selected.tally.total() == 0 && is_complete {
-        let mut none = selected.coverage.none_selected();
-        if selected.unrecognised > 0 {
-            none = "no records were selected";
-        }
+        let none = purge.covered().claim("no such records", "no records were selected");
         show_none(session, none, selected.keys, &purge.reader, &purge.server).await;
         // A named record that was found is in this database.
         if selected.coverage.named.left_alone == 0 {

@@ -39,7 +39,7 @@ use crate::args::{
 };
 use crate::ask_program::AskProgram;
 use crate::change::bulk::{check_members, check_narrow};
-use crate::change::{Journal, exit_after, write_report};
+use crate::change::{Journal, write_report};
 use crate::domain::change::outcome_counts::Ended;
 use crate::domain::reconcile::{ProviderAnswer, ProviderRow};
 use crate::domain::record::{GivenKey, age};
@@ -608,5 +608,6 @@ fn exit_of(
     if !found.left_out.is_empty() {
         return Ok(Exit::Partial);
     }
-    Ok(exit_after(&found.coverage, catalog, found.is_scan))
+    let scanned = found.is_scan.then_some(catalog);
+    Ok(exit::judged(false, &found.coverage.covered(scanned, found.forbidden.as_deref())))
 }

@@ -10,7 +10,6 @@ use crate::args::{
 };
 use crate::domain::record::{FieldSet, ValueField};
 use crate::domain::schema::Catalog;
-use crate::domain::schema::catalog::LONG_HEAD_BYTES;
 use crate::domain::select::Selection;
 use crate::domain::select::awaited::Awaited;
 use crate::domain::stats::{Stats, StatsDimension};
@@ -152,8 +151,7 @@ async fn figures(session: &mut Session, args: &Args) -> Result<Exit> {
         interrupt: &interrupt,
     };
     let Some(watch) = watch else {
-        counting.run(session).await?;
-        return Ok(Exit::Done);
+        return counting.run(session).await;
     };
     let count_again = async |session: &mut Session| {
         counting.run(session).await?;
@@ -175,20 +173,18 @@ impl Counting<'_> {
     /// The fields that the filters, the groups and the ages need. The selection has those of the
     /// filters and the groups.
     fn needed_fields(&self) -> FieldSet {
-        let mut needed = self.selection.needed_fields();
+        let mut needed = self.selection.scanned_fields();
         needed.insert(ValueField::Time);
         needed
     }
 
     /// Counts the selected records, and shows the figures.
-    async fn run(&self, session: &mut Session) -> Result<()> {
+    async fn run(&self, session: &mut Session) -> Result<Exit> {
         let query = ScanQuery {
             catalog: self.catalog,
             thresholds: self.args.thresholds.thresholds(),
             first_read: if self.selection.reads_bodies() {
                 ReadLimit::Whole
-            } else if self.selection.seeks_unreadable() {
-                ReadLimit::Bytes(LONG_HEAD_BYTES)
             } else {
                 ReadLimit::Bytes(0)
             },
@@ -229,7 +225,8 @@ impl Counting<'_> {
             self.show(session, &stats, &report)?;
         }
         if is_complete && counted(&stats) == 0 {
-            let none = report.coverage.none_selected();
+            let none =
+                report.covered(self.catalog).claim("no such records", "no records were selected");
             scan::show_none(session, none, keys, self.reader, &server).await;
             let others = &report.keys_of_other_schemas;
             scan::explain_nothing(session, self.catalog, self.reader, others).await;
@@ -242,10 +239,10 @@ impl Counting<'_> {
             }
             report.show_coverage(session, self.catalog);
         }
-        report.require_complete(
-            "the figures are",
-            &format!("{} of {server}", words::counted(keys, "key")),
-        )
+        let exit = exit::judged(false, &report.covered(self.catalog));
+        let so_far = format!("{} of {server}", words::counted(keys, "key"));
+        report.require_complete("the figures are", &so_far)?;
+        Ok(exit)
     }
 
     /// Shows the figures, as far as the scan got.

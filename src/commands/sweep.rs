@@ -12,11 +12,10 @@ use self::orphans::{ActionArg, Orphans, SoughtArgs};
 use crate::args::{ChangeArgs, Output, ScanArgs, SchemaArgs, parse_duration};
 use crate::change::bulk::{BulkOptions, BulkRule as _, BulkRun, warn_of_refusal};
 use crate::change::{
-    exit_after, print_read_back, print_too_large, print_unrecognised, require_finished,
-    write_report,
+    print_read_back, print_too_large, print_unrecognised, require_finished, write_report,
 };
 use crate::domain::change::outcome_counts::OutcomeCounts;
-use crate::exit::{CommandError, Exit};
+use crate::exit::{self, CommandError, Exit};
 use crate::owner_check::OwnerCheck;
 use crate::render::change::{orphan_table, sweep_report};
 use crate::render::coverage;
@@ -160,11 +159,10 @@ async fn show(
     // A node that was not read may have such locks, so only a complete scan reports that none
     // exist.
     if total == 0 && selected.unreachable.is_none() {
-        let is_known = selected.coverage.unproven.is_empty() && selected.unrecognised == 0;
         // There may be locks without expiry that were not sought, or that a filter leaves out.
         let seeks_all = args.sought.orphaned && !args.sought.filter.narrows();
-        let none =
-            if is_known && seeks_all { "no orphaned locks" } else { "no locks were selected" };
+        let claim = if seeks_all { "no orphaned locks" } else { "no locks were selected" };
+        let none = sweep.covered().claim(claim, "no locks were selected");
         show_none(session, none, selected.keys, &sweep.reader, &sweep.server).await;
         explain_nothing(session, catalog, &sweep.reader, &selected.keys_of_other_schemas).await;
     } else if total > 0 && args.output == Output::Text {
@@ -303,7 +301,7 @@ fn print_outcome(
     if outcomes.owner_unknown > 0 || outcomes.too_large > 0 || outcomes.unrecognised > 0 {
         return Ok(Exit::Partial);
     }
-    Ok(exit_after(&sweep.selected.coverage, &orphans.scope().catalog, true))
+    Ok(exit::judged(false, &sweep.covered()))
 }
 
 /// Prints for how many locks --owner-alive gave no result, with an example.

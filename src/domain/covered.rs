@@ -47,6 +47,11 @@ impl Covered {
         if self.is_whole() { Ok(Reassurance(claim.into())) } else { Err(&self.gaps) }
     }
 
+    /// The claim if everything was read, else the words that claim less.
+    pub(crate) fn claim<'a>(&self, claim: &'a str, otherwise: &'a str) -> &'a str {
+        if self.is_whole() { claim } else { otherwise }
+    }
+
     /// What was not read, as a clause; `None` if everything was.
     pub(crate) fn unread(&self) -> Option<String> {
         let mut parts = Vec::new();

@@ -21,6 +21,16 @@ pub fn short(millis: u64) -> String {
     parts.join(" ")
 }
 
+/// Milliseconds rounded up to hours, below an hour to minutes, below a minute to seconds.
+pub(crate) fn rounded_up(millis: u64) -> u64 {
+    let unit = match millis {
+        3_600_000.. => 3_600_000,
+        60_000.. => 60_000,
+        _ => 1_000,
+    };
+    millis.div_ceil(unit) * unit
+}
+
 /// A duration that is longer than another one, as [`short`] writes it, or as `1d and 3s` if that
 /// would not show the difference.
 pub(crate) fn longer_than(millis: u64, shorter: u64) -> String {
@@ -74,6 +84,7 @@ mod tests {
 
     #[test]
     fn a_longer_duration_is_shown_as_longer() {
+        assert_eq!([0, 1, 60_001, 85_680_000].map(rounded_up), [0, 1_000, 120_000, 86_400_000]);
         assert_eq!(longer_than(600_000, 60_000), "10m");
         assert_eq!(longer_than(86_403_000, 86_400_000), "1d and 3s");
         assert_eq!(longer_than(60_000, 60_000), "1m");

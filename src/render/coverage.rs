@@ -328,15 +328,21 @@ fn unproven(name: &str, schema: Option<&Schema>, missing: Missing, left_out: &Le
     )
 }
 
-/// For each schema with records that were left out for want of a TTL: the options that set it, with
-/// a placeholder for the duration.
-pub fn stating(coverage: &Coverage) -> Vec<[String; 4]> {
+/// For each schema with records that were left out for want of a TTL: the options that set it to
+/// the schema's default, or to the longest time left if that is more.
+pub fn stating(coverage: &Coverage, catalog: &Catalog) -> Vec<[String; 4]> {
     let mut options = Vec::new();
-    for (schema, missing, _) in coverage.unproven.of_schemas() {
+    for (name, missing, left_out) in coverage.unproven.of_schemas() {
         // No option can set an age that is unknown for other reasons.
-        if let Missing::Ttl(of) = missing {
-            options.push(["--schema", schema, of.option(), "DURATION"].map(str::to_owned));
+        let Missing::Ttl(of) = missing else { continue };
+        let mut ttl_ms = duration::rounded_up(left_out.longest_ms.unwrap_or_default());
+        if let Some(schema) = catalog.all().iter().find(|schema| schema.name == name)
+            && let Some(default) = schema.ttl(of)
+        {
+            ttl_ms = ttl_ms.max(age::millis(default));
         }
+        let ttl = duration::short(ttl_ms).replace(' ', "");
+        options.push(["--schema".to_owned(), name.to_owned(), of.option().to_owned(), ttl]);
     }
     options
 }

@@ -186,17 +186,16 @@ impl DifferenceRows {
         summary: &Summary,
         complete: Option<bool>,
     ) -> String {
-        let DifferenceCounts { came, went, expired, removed, state, retaken, renewed, same } =
-            counts;
         let counts = [
-            ("came", came),
-            ("went", went),
-            ("expired", expired),
-            ("removed", removed),
-            ("state", state),
-            ("retaken", retaken),
-            ("renewed", renewed),
-            ("same", same),
+            ("came", &counts.came),
+            ("went", &counts.went),
+            ("expired", &counts.expired),
+            ("removed", &counts.removed),
+            ("state", &counts.state),
+            ("retaken", &counts.retaken),
+            ("renewed", &counts.renewed),
+            ("same", &counts.same),
+            ("partial", &counts.partial),
         ];
         let mut of_all = Map::new();
         for (name, count) in counts {
@@ -287,13 +286,19 @@ pub(crate) fn unproven([before, after]: [u64; 2]) -> Option<String> {
 
 /// The counts as a sentence.
 pub(crate) fn summary(counts: &DifferenceCounts) -> String {
-    let DifferenceCounts { came, went, expired, removed, state, retaken, renewed, same } = counts;
+    let DifferenceCounts { came, went, expired, removed, state, retaken, renewed, same, partial } =
+        counts;
     let how = match (expired, removed) {
         (0, 0) => String::new(),
         _ => format!(" ({expired} expired, {removed} removed early)"),
     };
+    // Two values that are equal as far as they were read may differ behind that.
+    let unknown = match partial {
+        0 => String::new(),
+        _ => format!(", {partial} not compared to the end (list with --full)"),
+    };
     format!(
         "{came} added, {went} gone{how}, {state} with another state, {retaken} with another value, \
-        {renewed} with another expiry, {same} unchanged."
+        {renewed} with another expiry, {same} unchanged{unknown}."
     )
 }

@@ -182,6 +182,9 @@ struct NextRequestJson<'a> {
     /// True if the request gives the lock, which never expires, a TTL.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     gives_ttl: bool,
+    /// True if the worker of the lock may renew it, so that `until_ms` need not be the end.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    renewable: bool,
     /// Redis keys outside the record that decide as well, and that idemctl does not read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     also_depends_on: Vec<String>,
@@ -258,6 +261,7 @@ impl<'a> RecordJson<'a> {
                 unknown_because: next.unknown_because.as_ref().map(UnknownAnswer::as_str),
                 only_without_fingerprint: next.only_without_fingerprint,
                 gives_ttl: next.gives_ttl,
+                renewable: record.is_renewable(),
                 also_depends_on: also_depends_on(record),
             },
             findings: record.findings.iter().map(FindingJson::new).collect(),

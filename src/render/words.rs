@@ -217,9 +217,7 @@ pub fn reply(reply: &StepReply) -> String {
 
 fn how_long(record: &Record, next: &NextRequest) -> String {
     if next.gives_ttl {
-        return "until the lock expires, then it executes; the lock has no TTL, and this request \
-            gives it one"
-            .to_owned();
+        return "until the lock expires; it has no TTL, and this request gives it one".to_owned();
     }
     let Some(until) = next.until else {
         return "until its service changes its Redis keys, because no expiry ends it".to_owned();
@@ -244,7 +242,11 @@ fn how_long(record: &Record, next: &NextRequest) -> String {
                 (None, Some(key_index)) => answer_without(record, key_index),
                 (None, None) => Answer::Execute,
             };
-            let then = if after == Answer::Execute { executes_later(record, next) } else { "" };
+            let then = match after {
+                _ if record.is_renewable() => ", unless its worker renews the lock",
+                Answer::Execute => executes_later(record, next),
+                _ => "",
+            };
             format!("for another {}, until {what} expires{then}", duration::short(ms))
         }
     }
@@ -332,6 +334,10 @@ pub fn own_expiry(record: &Record) -> Option<String> {
     };
     Some(match value.past_expiry {
         Some(_) => format!("{} ago: {then} ({field}; {whose})", duration::short(now - at)),
+        None if record.is_renewable() => format!(
+            "in {}, unless its worker renews the lock ({field}; {whose})",
+            duration::short(at - now)
+        ),
         None => format!("in {}, then {then} ({field}; {whose})", duration::short(at - now)),
     })
 }

@@ -52,6 +52,41 @@ const HAPPENED: [[&str; 2]; 6] = [
     ["owned", "retaken"],
 ];
 
+/// Rule: two values that are equal as far as they were read are not called unchanged. Revert: if such a pair counts as the same,
+/// three changed amounts are "3 unchanged", exit 0.
+#[test]
+fn a_pair_that_was_compared_in_part_is_not_unchanged() {
+    let server = Server::start();
+    let charge = |amount: u32| {
+        for key in ["a", "b", "c"] {
+            let body = format!("{}{amount}", "QUJD".repeat(80));
+            let value =
+                format!(r#"{{"status":"COMPLETED","code":201,"headers":{{}},"body":"{body}"}}"#);
+            let redis_key = format!("idempotency:{key}");
+            match amount {
+                100 => server.set(&redis_key, &value, 50_000_000),
+                _ => server.send(&[b"SET", redis_key.as_bytes(), value.as_bytes(), b"KEEPTTL"]),
+            }
+        }
+    };
+    charge(100);
+    let heads = moment(&server, "heads");
+    let whole = server.folder().join("whole").display().to_string();
+    fs::write(&whole, server.idemctl(&["list", "--full", "-o", "json"]).exits(0).stdout).unwrap();
+    let heads_again = moment(&server, "heads-again");
+    server.idemctl(&["diff", &heads, &heads_again]).exits(3).says("3 not compared to the end");
+    server.idemctl(&["diff", &whole]).exits(0).says("3 unchanged.");
+    charge(999);
+    for words in
+        [&["diff", &heads][..], &["diff", &whole, &heads_again], &["diff", &heads, &heads_again]]
+    {
+        let run = server.idemctl(words).exits(3);
+        run.says("0 unchanged, 3 not compared to the end (list with --full)");
+    }
+    // What remains is read as deep as the file was.
+    server.idemctl(&["diff", &whole]).exits(1).says("3 with another value");
+}
+
 /// Rule: a filter by age leaves out what nothing proves, and counts it, as in every command.
 #[test]
 fn a_filter_by_age_leaves_out_ages_that_nothing_proves() {
@@ -165,7 +200,7 @@ fn what_was_read_whole_is_compared_with_what_was_read_in_part() {
     let server = Server::holding(&[("idempotency:long", long, 50_000_000)]);
     let part = moment(&server, "part");
     let whole = server.idemctl(&["list", "--full", "-o", "jsonl"]).exits(0).stdout;
-    server.idemctl_fed(&["diff", &part, "-"], &whole).exits(0);
+    server.idemctl_fed(&["diff", &part, "-"], &whole).exits(3);
 }
 
 /// Rule: a scan of now has every finding that a list has, also those that the length of a value tells.
@@ -177,7 +212,7 @@ fn now_has_the_findings_of_a_list() {
     );
     let server = Server::holding(&[("idempotency:large", large, 50_000_000)]);
     let before = moment(&server, "before");
-    let run = server.idemctl(&["diff", &before, "-o", "json"]).exits(0);
+    let run = server.idemctl(&["diff", &before, "-o", "json"]).exits(3);
     let summary = run.json()["summary"].as_array().unwrap().clone();
     let oversized = summary.iter().find(|kind| kind["name"] == "oversized").unwrap();
     assert_eq!(

@@ -80,6 +80,7 @@ mod protected;
 mod protocols;
 mod purge;
 mod race;
+mod reassurance;
 mod recipes;
 mod restore;
 mod sandbox;

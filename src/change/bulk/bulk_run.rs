@@ -18,10 +18,11 @@ use super::rule::{BulkRule, PlannedAction};
 use super::selected_counts::{MAX_KEPT_RECORDS, SelectedCounts};
 use super::source::RecordSource;
 use crate::args::{ChangeArgs, ConfirmArgs};
-use crate::change::{Journal, RateLimiter, exit_after};
+use crate::change::{Journal, RateLimiter};
 use crate::domain::change::outcome_counts::{Ended, OutcomeCounts};
+use crate::domain::covered::Covered;
 use crate::domain::select::Rate;
-use crate::exit::Exit;
+use crate::exit::{self, Exit};
 use crate::interrupt::Interrupt;
 use crate::owner_check::{OwnerAnswer, OwnerCheck};
 use crate::render::words::count;
@@ -139,12 +140,13 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
         if let Some(error) = self.selected.unreachable {
             return Err(error.into());
         }
-        // The operator wanted to change these, and a change would leave them.
-        if self.outcomes.unrecognised > 0 {
-            return Ok(Exit::Partial);
-        }
-        let has_scanned = self.key_list.is_none();
-        Ok(exit_after(&self.selected.coverage, &self.rule.scope().catalog, has_scanned))
+        Ok(exit::judged(false, &self.covered()))
+    }
+
+    /// What was read of the records that the rule asks for.
+    pub fn covered(&self) -> Covered {
+        let scanned = self.key_list.is_none().then_some(&self.rule.scope().catalog);
+        self.selected.covered(scanned)
     }
 
     /// Changes the records kept since the count, or, if none were kept, those that the source finds

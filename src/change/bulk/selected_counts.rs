@@ -8,8 +8,9 @@ use super::recheck::{SelectedRecord, is_too_large, read_rest, refresh};
 use super::rule::{BulkRule, Planned};
 use super::source::RecordSource;
 use crate::domain::change::unlock;
+use crate::domain::covered::Covered;
 use crate::domain::record::{Author, Record, RecordName};
-use crate::domain::schema::State;
+use crate::domain::schema::{Catalog, State};
 use crate::domain::select::{Coverage, Selected, Tally};
 use crate::exit::CommandError;
 use crate::interrupt::Interrupt;
@@ -138,6 +139,15 @@ impl<G: Ord + Clone> SelectedCounts<G> {
         for (record, planned) in &page.selected {
             self.tally.add(planned.group.clone(), record, planned.age);
         }
+    }
+
+    /// What was read of the records of these schemas; `None` if keys were named one by one.
+    pub fn covered(&self, catalog: Option<&Catalog>) -> Covered {
+        let mut covered = self.coverage.covered(catalog, self.forbidden.as_deref());
+        if self.unrecognised > 0 {
+            covered.leave_out(format!("{} records", self.unrecognised), "their formats");
+        }
+        covered
     }
 
     /// Adds what a source reports at its end.

@@ -7,8 +7,8 @@ use anyhow::Result;
 
 use super::rule::{BulkRule, Planned};
 use crate::domain::change::removal::{self, RemovalCommand};
-use crate::domain::record::{Candidate, GivenKey, Record, TimeLeft};
-use crate::domain::schema::catalog::LONG_HEAD_BYTES;
+use crate::domain::record::{Candidate, FieldSet, GivenKey, Record, TimeLeft};
+use crate::domain::schema::catalog::LOCK_BYTES;
 use crate::domain::schema::{Catalog, State};
 use crate::domain::select::{Coverage, Selected};
 use crate::exit::CommandError;
@@ -62,7 +62,8 @@ impl<'a> RecordSource<'a> {
             scan = scan.deadlines_first();
         }
         // Without such filters, a value of another program is no part of the selection.
-        let selects_by_value = !scope.needed_fields.is_empty() || scope.min_bytes > LONG_HEAD_BYTES;
+        let fields = scope.needed_fields.intersection(FieldSet::ALL);
+        let selects_by_value = !fields.is_empty() || scope.min_bytes > LOCK_BYTES;
         if selects_by_value {
             scan = scan.with_deviating();
         }

@@ -8,7 +8,6 @@ use crate::domain::change::purgeable;
 use crate::domain::diagnosis::FindingCode;
 use crate::domain::record::{Evidence, Record};
 use crate::domain::schema::State;
-use crate::domain::schema::catalog::LONG_HEAD_BYTES;
 use crate::domain::select::{Selected, Selection};
 use crate::exit::CommandError;
 use crate::scan::RecordFilter;
@@ -131,19 +130,12 @@ impl PurgeRule {
             ..args.select.selection(session, &catalog)?
         };
         let thresholds = thresholds.thresholds();
-        // A body is searched to its end, and only a long beginning shows whether a long value
-        // decodes.
-        let min_bytes = if selection.reads_bodies() {
-            LONGEST_VALUE
-        } else if selection.seeks_unreadable() {
-            LONG_HEAD_BYTES
-        } else {
-            0
-        };
+        // A body is searched to its end.
+        let min_bytes = if selection.reads_bodies() { LONGEST_VALUE } else { 0 };
         // Each length costs a command, so lengths are read only if they decide which
         // records are selected.
         let reads_lengths = selection.findings.contains(&FindingCode::Oversized);
-        let needed_fields = selection.needed_fields();
+        let needed_fields = selection.scanned_fields();
         let scope = Scope { catalog, thresholds, min_bytes, needed_fields, reads_lengths };
         Ok(Self { scope, selection, reads_all })
     }

@@ -65,6 +65,8 @@ pub(super) struct Found {
     /// Redis keys that were scanned, or keys that were looked up.
     pub(super) keys: u64,
     pub(super) coverage: Coverage,
+    /// A warning about records that the Redis user may not read.
+    pub(super) forbidden: Option<String>,
     /// Why some nodes of a cluster could not be read.
     pub(super) unreachable: Option<StoreError>,
     /// True if a scan found the locks.
@@ -270,6 +272,7 @@ impl LockSearch<'_> {
         if let Some(forbidden) = &report.forbidden {
             session.ui.warning(forbidden);
         }
+        found.forbidden = report.forbidden;
         found.keys = report.keys;
         found.coverage = report.coverage;
         if let crate::scan::ScanEnd::Incomplete(error) = report.end {

@@ -13,7 +13,7 @@ use crate::domain::change::orphan::{self, INCLUDABLE, ORPHANED, Orphan};
 use crate::domain::change::unlock;
 use crate::domain::diagnosis::{FindingCode, Thresholds};
 use crate::domain::record::{Candidate, Evidence, Record, TimeLeft, ValueField, age};
-use crate::domain::schema::catalog::{LOCK_BYTES, LONG_HEAD_BYTES};
+use crate::domain::schema::catalog::LOCK_BYTES;
 use crate::domain::schema::{Catalog, Schema, State, TtlOf};
 use crate::domain::select::{Selected, Selection, unproven};
 use crate::exit::CommandError;
@@ -126,17 +126,24 @@ impl Orphans {
         needs_a_stated_ttl(&catalog.scanned(), &sought, action)?;
         let thresholds =
             Thresholds { overdue_ms: args.older_than.map(age::millis), ..Thresholds::default() };
-        let min_bytes =
-            if sought.contains(&FindingCode::Unreadable) { LONG_HEAD_BYTES } else { LOCK_BYTES };
         let selection = Selection {
             finding_evidence: Evidence::Stated,
             ..args.filter.selection(session, &catalog)?
         };
-        let mut needed_fields = selection.needed_fields();
+        let mut needed_fields = selection.scanned_fields();
         if sought.contains(&FindingCode::Overdue) {
             needed_fields.insert(ValueField::Time);
         }
-        let scope = Scope { catalog, thresholds, min_bytes, needed_fields, reads_lengths: false };
+        if sought.contains(&FindingCode::Unreadable) {
+            needed_fields.insert(ValueField::End);
+        }
+        let scope = Scope {
+            catalog,
+            thresholds,
+            min_bytes: LOCK_BYTES,
+            needed_fields,
+            reads_lengths: false,
+        };
         Ok(Self { scope, sought, action, selection })
     }
 

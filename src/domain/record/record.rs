@@ -92,6 +92,11 @@ impl Record {
         }
     }
 
+    /// True if the worker of this lock may renew it while it runs, so that no expiry ends it.
+    pub(crate) fn is_renewable(&self) -> bool {
+        self.state == State::InProgress && self.schema.renew.is_some()
+    }
+
     /// The Redis key of the lock, if a lock exists.
     pub(crate) fn lock(&self) -> Option<&KeyState> {
         let key = &self.seen.keys[self.schema.lock_key_index()];
@@ -360,6 +365,12 @@ impl Record {
     /// True if one of these fields is unknown, because a value was read only in part.
     pub(crate) fn lacks(&self, needed: FieldSet) -> bool {
         !self.unread_fields().intersection(needed).is_empty()
+            || (needed.contains(ValueField::End) && !self.is_whole())
+    }
+
+    /// True if the values were read to their ends.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.seen.keys.iter().all(|key| key.content.is_whole())
     }
 
     /// The fingerprint of the request, if the value holds one.

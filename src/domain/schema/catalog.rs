@@ -15,10 +15,6 @@ use crate::domain::select::glob;
 /// services are shorter.
 pub(crate) const LOCK_BYTES: usize = 128;
 
-/// How many bytes of each value a scan reads when it searches for unreadable values. A value can
-/// have a valid beginning and be damaged later.
-pub(crate) const LONG_HEAD_BYTES: usize = 1024;
-
 type ReadSchemas = Box<dyn FnOnce() -> Vec<Arc<Schema>> + Send>;
 
 /// The schemas that idemctl ships. Most runs need only some of them, so that all are parsed when

@@ -6,7 +6,9 @@ use super::contradiction::Contradictions;
 use super::named_keys::NamedKeys;
 use super::selection::Selected;
 use super::unproven::{Missing, Unproven};
+use crate::domain::covered::Covered;
 use crate::domain::record::{Author, Record};
+use crate::domain::schema::Catalog;
 
 /// What a scan did not cover: counts of the records that it left out, not of those that it covered.
 /// The memory use depends only on the number of schemas.
@@ -62,10 +64,27 @@ impl Coverage {
         (self.keeps_deviating || self.reports_deviating) && deviates(record)
     }
 
-    /// The message of a command that selected nothing. If evidence was missing, matching records
-    /// may exist all the same.
-    pub(crate) fn none_selected(&self) -> &'static str {
-        if self.unproven.is_empty() { "no such records" } else { "no records were selected" }
+    /// What an answer about all records of these schemas covers. Schemas that nobody named, and that
+    /// a scan omits because any Redis key may be theirs, are no part of such an answer; with `None`,
+    /// keys were named one by one, and no schema is.
+    pub(crate) fn covered(&self, catalog: Option<&Catalog>, forbidden: Option<&str>) -> Covered {
+        let mut covered = Covered::default();
+        if let Some(catalog) = catalog {
+            for schema in catalog.skipped() {
+                covered.leave_out(format!("schema {}", schema.name), "it has no fixed prefix");
+            }
+            for name in catalog.unreadable() {
+                covered.leave_out(format!("schema {name}"), "its files are invalid");
+            }
+        }
+        for (schema, missing, left_out) in self.unproven.of_schemas() {
+            let what = format!("{} records of {schema}", left_out.count);
+            covered.leave_out(what, format!("unknown {}", missing.as_str()));
+        }
+        if let Some(why) = forbidden {
+            covered.leave_out("records", why);
+        }
+        covered
     }
 
     /// The command's plan for a record, if `selected` is yes. A record with missing evidence is

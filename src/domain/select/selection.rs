@@ -65,8 +65,8 @@ impl Selection {
         self.body_contains.is_some()
     }
 
-    /// True if values are selected that cannot be decoded, so that a long beginning has to be read.
-    pub(crate) fn seeks_unreadable(&self) -> bool {
+    /// True if values are selected that cannot be decoded.
+    fn seeks_unreadable(&self) -> bool {
         self.states.contains(&State::Unreadable) || self.findings.contains(&FindingCode::Unreadable)
     }
 
@@ -92,6 +92,24 @@ impl Selection {
             needed.insert(ValueField::Time);
         }
         needed
+    }
+
+    /// The fields until which a scan reads values. Only its end shows that a value can be decoded.
+    pub(crate) fn scanned_fields(&self) -> FieldSet {
+        let mut scanned = self.needed_fields();
+        if self.seeks_unreadable() {
+            scanned.insert(ValueField::End);
+        }
+        scanned
+    }
+
+    /// True if unreadable values are selected, and the unread end of this record decides whether
+    /// it is one.
+    fn may_be_unreadable(&self, record: &Record) -> bool {
+        self.seeks_unreadable()
+            && record.state != State::Unreadable
+            && !self.states.contains(&record.state)
+            && !record.is_whole()
     }
 
     /// The options of the filters that need a field of the value, each with the field's name in
@@ -128,6 +146,9 @@ impl Selection {
         if self.compares_ttls() && self.needs_unknown_end(record) {
             return Selected::Unproven(Missing::Expiry);
         }
+        if self.findings.is_empty() && self.may_be_unreadable(record) {
+            return Selected::Unproven(Missing::Format);
+        }
         let unread = record.unread_fields();
         if unread.is_empty() {
             return Selected::Yes(());
@@ -156,7 +177,7 @@ impl Selection {
             return false;
         }
         // The unread rest decides what such a record is.
-        if record.is_undecided() {
+        if record.is_undecided() || self.may_be_unreadable(record) {
             return true;
         }
         if !self.states.is_empty() && !self.states.contains(&record.state) {
@@ -220,6 +241,7 @@ impl Selection {
         }
         match first_unproven {
             Some(finding) => Selected::Unproven(missing_for(record, finding)),
+            None if self.may_be_unreadable(record) => Selected::Unproven(Missing::Format),
             None => Selected::No,
         }
     }

@@ -173,11 +173,6 @@ impl Unproven {
             .iter()
             .map(|((schema, missing), left_out)| (schema.as_str(), *missing, left_out))
     }
-
-    /// True if no record was left out.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.of_schemas.is_empty()
-    }
 }
 
 #[cfg(test)]

@@ -60,19 +60,23 @@ pub(crate) struct DifferenceCounts {
     pub(crate) state: u64,
     pub(crate) retaken: u64,
     pub(crate) renewed: u64,
-    /// Unchanged records.
+    /// Unchanged records, of which both values were compared to the end.
     pub(crate) same: u64,
+    /// Records without a difference in the part of their values that both snapshots read.
+    pub(crate) partial: u64,
 }
 
 impl DifferenceCounts {
-    /// Counts a record; `None` is an unchanged one.
-    pub(crate) fn add(&mut self, what: Option<DifferenceKind>) {
+    /// Counts a record; `None` is an unchanged one, `is_partial` says that its value was not
+    /// compared to the end.
+    pub(crate) fn add(&mut self, what: Option<DifferenceKind>, is_partial: bool) {
         let count = match what {
             Some(DifferenceKind::Came) => &mut self.came,
             Some(DifferenceKind::Went) => &mut self.went,
             Some(DifferenceKind::State) => &mut self.state,
             Some(DifferenceKind::Retaken) => &mut self.retaken,
             Some(DifferenceKind::Renewed) => &mut self.renewed,
+            None if is_partial => &mut self.partial,
             None => &mut self.same,
         };
         *count += 1;

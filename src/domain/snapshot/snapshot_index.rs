@@ -73,6 +73,11 @@ impl SnapshotIndex {
         self.met = vec![0; self.all.len().div_ceil(64)];
     }
 
+    /// True if the first snapshot has all bytes of all values.
+    pub(crate) fn is_all_whole(&self) -> bool {
+        self.partial_lengths.iter().all(|lengths| *lengths == [None; 3])
+    }
+
     /// Compares a record of the other snapshot. `None` if an earlier line contained the record, or
     /// if the selection matches it in neither snapshot.
     pub(crate) fn meet(&mut self, now: &ListedRecord, is_chosen: bool) -> Option<RecordMatch> {
@@ -82,7 +87,8 @@ impl SnapshotIndex {
             if !is_chosen || !self.came.insert(now.place) {
                 return None;
             }
-            return Some(RecordMatch { what: Some(DifferenceKind::Came), before: None });
+            let what = Some(DifferenceKind::Came);
+            return Some(RecordMatch { what, before: None, is_partial: false });
         };
         let before = self.all[index];
         let is_first = self.mark_met(index);
@@ -91,7 +97,11 @@ impl SnapshotIndex {
         if !is_first || !is_selected {
             return None;
         }
-        Some(RecordMatch { what: before.compare(&now), before: Some(STATES[before.state()]) })
+        Some(RecordMatch {
+            what: before.compare(&now),
+            before: Some(STATES[before.state()]),
+            is_partial: !self.is_whole(before) || !self.is_whole(now),
+        })
     }
 
     /// True for a record of this snapshot that the other one does not have. Later calls for the
@@ -115,6 +125,12 @@ impl SnapshotIndex {
             length.hash(&mut hasher);
         }
         if is_partial { Some(hasher.finish()) } else { None }
+    }
+
+    /// True if all bytes of the entry's values were read.
+    fn is_whole(&self, entry: SnapshotEntry) -> bool {
+        let number = entry.part(READ, 9) as usize;
+        self.partial_lengths.get(number) == Some(&[None; 3])
     }
 
     /// Notes that the other snapshot has this entry too; true if that was not noted before.
@@ -172,6 +188,8 @@ pub(crate) struct RecordMatch {
     pub(crate) what: Option<DifferenceKind>,
     /// Its state in the first snapshot.
     pub(crate) before: Option<&'static str>,
+    /// True if a snapshot has only the beginning of a value.
+    pub(crate) is_partial: bool,
 }
 
 /// The number of these lengths; adds them if they are new and there is room.

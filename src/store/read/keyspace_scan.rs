@@ -319,10 +319,18 @@ impl KeyspaceScan {
             self.any_read |= !records.is_empty();
             return Ok(Some(records));
         }
-        // As at the end of the keyspace: records that the Redis user may not read may still exist.
+        self.require_any_read().map(|()| None)
+    }
+
+    /// Checks that the scan read a record, or left none out.
+    ///
+    /// # Errors
+    /// The Redis user may read none of the records, so that the scan must not report that there are
+    /// none.
+    fn require_any_read(&self) -> Result<(), StoreError> {
         match &self.forbidden {
             Some((_, why)) if !self.any_read => Err(why.clone()),
-            _ => Ok(None),
+            _ => Ok(()),
         }
     }
 
@@ -466,12 +474,7 @@ impl KeyspaceScan {
         sleep_until(self.due).await;
         let page = self.nodes.next_page(catalog, wanted).await;
         let Some(page) = self.explained(page).await? else {
-            // If the Redis user may read none of the records, the scan must not report that there
-            // are none.
-            return match &self.forbidden {
-                Some((_, why)) if !self.any_read => Err(why.clone()),
-                _ => Ok(None),
-            };
+            return self.require_any_read().map(|()| None);
         };
         for (candidate, key_index, seen) in &page.found {
             if let Err(why) = seen {

@@ -1,0 +1,94 @@
+//! "No such records", "no orphaned locks", "OK" and exit code 0 are said only of what was read.
+
+use crate::support::{LOCK, PENDING, Run, Runs, Server};
+
+const HOUR: u64 = 3_600_000;
+
+/// Four results of which the JSON is cut off at these lengths, so that each retry gets an error.
+fn torn() -> Server {
+    let server = Server::start();
+    for length in [900, 5_000, 9_000, 70_000] {
+        let body = "x".repeat(length);
+        let value = format!(r#"{{"status":"COMPLETED","statusCode":201,"body":{{"p":"{body}"#);
+        server.set(&format!("idem:torn{length}"), &value, HOUR);
+    }
+    server
+}
+
+/// Rule: whether a value can be decoded is judged by its end. Revert: without `ValueField::End`, the check is OK, exit 0.
+#[test]
+fn a_value_that_is_cut_off_is_found_however_long_it_is() {
+    let server = torn();
+    server.idemctl(&["check", "--include", "unreadable=CRITICAL"]).exits(2).shows("4 ");
+    let listed = server.idemctl(&["list", "--finding", "unreadable", "-o", "jsonl"]).exits(0);
+    assert_eq!(listed.json_lines().len(), 4, "{}", listed.all());
+    let words = ["purge", "--schema", "express", "--match", "torn*", "--state", "unreadable"];
+    server.idemctl(&[&words[..], &["--yes"]].concat()).exits(0).says("4 of 4 records purged");
+}
+
+/// Rule: a value that a scan does not read to its end makes the answer unknown, and not OK.
+#[test]
+fn a_value_that_is_too_long_to_read_makes_the_answer_unknown() {
+    let server = Server::start();
+    let body = "x".repeat(2 << 20);
+    let value = format!(r#"{{"status":"COMPLETED","statusCode":201,"headers":{{}},"body":"{body}"#);
+    server.set("idem:long", &value, HOUR);
+    server
+        .idemctl(&["check", "--include", "unreadable=CRITICAL"])
+        .exits(3)
+        .shows("UNKNOWN")
+        .shows("1 value may be unreadable behind the part that was read");
+    server.idemctl(&["list", "--finding", "unreadable"]).exits(3).says("no records were selected");
+}
+
+/// The binary as a user who may read these Redis keys, but for these commands.
+fn limited(server: &Server, rules: &str, words: &[&str]) -> Run {
+    server.add_user("some", &format!("resetkeys +@all {rules}"));
+    server.command().env("REDISCLI_AUTH", "pw").args(["--user", "some"]).args(words).run()
+}
+
+/// Rule: who may not read a value is not told that there is none: exit code 4 if nothing could be read, else 3.
+#[test]
+fn who_may_not_read_is_not_told_that_there_is_nothing() {
+    let server = Server::start();
+    for key in ["idem:1", "idem:2", "idem:3"] {
+        server.put(key, LOCK);
+    }
+    let blind = "~* -get -getrange -eval -eval_ro -evalsha -evalsha_ro";
+    for (rules, code) in [(blind, 4), ("~idem:1", 3)] {
+        // A deadline says of a lock that expires all that a sweep asks.
+        server.set("idem:1", LOCK, 20_000);
+        for words in [
+            &["sweep", "--orphaned", "--yes", "--grace", "0s"][..],
+            &["sweep", "--orphaned", "--dry-run"],
+            &["list", "--finding", "no-expiry"],
+            &["stats", "--finding", "no-expiry"],
+            &["purge", "--state", "completed", "--yes"],
+        ] {
+            let run = limited(&server, rules, &[words, &["--schema", "express"]].concat());
+            let code = if words[0] == "sweep" { 3 } else { code };
+            assert_eq!(run.code, code, "{words:?} as {rules}: {}", run.all());
+            let all = run.all();
+            assert!(!all.contains("no orphaned") && !all.contains("no such"), "{words:?}: {all}");
+            assert!(all.contains("denied permission"), "{words:?}: {all}");
+        }
+        limited(&server, rules, &["check", "--schema", "express"]).exits(3).shows("UNKNOWN");
+        server.put("idem:1", LOCK);
+    }
+    assert_eq!(server.size(), 3);
+}
+
+/// Rule: a lock that its worker renews is not foretold to end, and no execution after it.
+#[test]
+fn a_lock_that_can_be_renewed_is_not_foretold_to_end() {
+    let server = Server::start();
+    server.set("idempotency:plain", PENDING, 20_000);
+    let plain = server.idemctl(&["inspect", "plain"]).exits(0);
+    plain.shows("then it executes");
+    server.idemctl(&["begin", "led", "--schema", "reference", "--yes"]).exits(0);
+    let led = server.idemctl(&["inspect", "led", "--schema", "reference"]).exits(0);
+    led.shows("unless its worker renews the lock");
+    assert!(!led.text().contains("then it executes"), "{}", led.all());
+    let json = server.idemctl(&["inspect", "led", "--schema", "reference", "-o", "json"]).json();
+    assert_eq!(json["records"][0]["next_request"]["renewable"], true, "{json}");
+}
