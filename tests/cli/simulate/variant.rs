@@ -158,7 +158,7 @@ impl Cell {
 
     /// Asserts why the verdict makes the exit status 1 or not.
     #[track_caller]
-    pub fn is_excused(self, excuse: Option<&str>) -> Self {
+    pub fn has_excuse(self, excuse: Option<&str>) -> Self {
         assert_eq!(self.0["excuse"].as_str(), excuse, "{self}");
         self
     }

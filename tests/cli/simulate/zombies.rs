@@ -33,7 +33,7 @@ fn a_worker_that_asks_for_its_lock_before_it_goes_on_is_safe() {
 #[test]
 fn a_worker_that_goes_on_without_asking_makes_the_payment_twice() {
     for cell in both(&without_renew().checked()) {
-        cell.is("duplicate").makes(2).because("it continues").is_excused(Some("environment"));
+        cell.is("duplicate").makes(2).because("it continues").has_excuse(Some("environment"));
     }
 }
 
@@ -57,7 +57,7 @@ fn a_complete_that_does_not_check_the_owner_overwrites_a_lock() {
 #[test]
 fn a_complete_that_sets_whatever_is_there_overwrites_locks_and_results() {
     for cell in both(&with_blind_set()) {
-        cell.is("overwritten").makes(1).is_excused(None);
+        cell.is("overwritten").makes(1).has_excuse(None);
     }
 }
 
@@ -77,7 +77,7 @@ fn a_fenced_completion_that_drops_the_lock_overwrites_it() {
 #[test]
 fn a_worker_that_pauses_after_its_renewal_is_excused_and_fenced() {
     let cell = plays("reference", "zombie-after-renewal").is("duplicate").makes(2);
-    cell.is_excused(Some("environment"));
+    cell.has_excuse(Some("environment"));
     plays("express", "zombie-after-renewal").is("n/a");
 }
 
@@ -116,7 +116,7 @@ fn a_late_failure_that_makes_a_lock_endless_is_stuck() {
 #[test]
 fn a_failure_that_deletes_whatever_is_there_makes_the_payment_twice() {
     for schema in ["express", "go-chi"] {
-        plays(schema, "failure-deletes-result").is("overwritten").makes(2).is_excused(None);
+        plays(schema, "failure-deletes-result").is("overwritten").makes(2).has_excuse(None);
     }
     for schema in ["go-middleware", "go-middleware-v1", "event-consumer"] {
         let cell = plays(schema, "failure-deletes-result").is("overwritten").makes(1);
@@ -124,7 +124,7 @@ fn a_failure_that_deletes_whatever_is_there_makes_the_payment_twice() {
     }
     plays("reference", "failure-deletes-result").is("safe").makes(1);
     let cell = plays("event-driven", "failure-deletes-result").is("wrong-answer").makes(1);
-    cell.is_excused(Some("environment"));
+    cell.has_excuse(Some("environment"));
 }
 
 #[test]
