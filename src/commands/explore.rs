@@ -24,7 +24,7 @@ use crate::interrupt::Interrupt;
 use crate::render::exploration::{self as render, ShownExplorations};
 use crate::session::Session;
 use crate::sim::TEST_KEYS_LIVE;
-use crate::sim::exploration::{ExplorationPlace, ExplorationTask};
+use crate::sim::exploration::{ExplorationPlace, ExplorationTask, usual_faults};
 
 /// Larger than any accepted exploration.
 const LARGEST_ACCEPTED: u64 = 64 * 1024 * 1024;
@@ -75,9 +75,10 @@ const PRIVATE_KEY: &[u8] = b"order-1";
 /// absence of violations means nothing. explore shows which calls, replies and formats of the
 /// schema it never met.
 ///
-/// By default, explore explores twice: without assumptions, and with all of them. Only violations
-/// that happen under the assumptions count, because the schema causes them. --strict counts all.
-/// With --faults or --assume, explore explores once, and all violations count.
+/// By default, each violation has a cause. `schema`: other scripts could prevent it. `not-fenced`: a
+/// step without `checks_owner = true` removes or replaces what another worker owns; only --strict
+/// counts it. `environment`: no script can prevent it; it never counts. With --faults or --assume,
+/// violations have no cause, and all count.
 ///
 /// Exit status 1 if it found a violation that counts, or no effect, stored result or replay without a fault; 3
 /// if --max-states or --memory ended it without a violation; or with --expect, 1 if a result differs from the
@@ -111,14 +112,13 @@ pub struct Args {
 
     /// Maximum number of each fault; `none` for no faults
     ///
-    /// Faults that are not named keep their default.
+    /// Faults that are not named keep their default. Without --faults, explore adds delay=1 for a
+    /// schema with a renew step, or whose steps depend on the time.
     /// [default: expiry=2,crash=1,lost=1,resend=1,fail=1,late-fail=1,give-up=1]
     #[arg(long, value_name = "FAULT=N,...")]
     faults: Option<FaultBudget>,
 
     /// Assume this about the service
-    ///
-    /// By default, explore explores without assumptions and with all of them.
     #[arg(
         long,
         value_name = "ASSUMPTION",
@@ -127,13 +127,14 @@ pub struct Args {
     )]
     assume: Vec<Assumption>,
 
-    /// Count violations that no schedule under the assumptions has, too
+    /// Count violations by steps that do not claim to check the owner, too
     #[arg(long)]
     strict: bool,
 
     /// Show the shortest history of each violation in this format
     ///
-    /// If one schema is explored, the table is the default. Diagrams are printed alone.
+    /// If one schema is explored, the default is a table of each violation that counts. Diagrams are
+    /// printed alone.
     #[arg(long, value_enum)]
     trace: Option<TraceStyle>,
 
@@ -188,8 +189,8 @@ enum TraceStyle {
 }
 
 impl Args {
-    fn faults(&self) -> FaultBudget {
-        self.faults.unwrap_or(FaultBudget::USUAL)
+    fn faults(&self, services: &[Arc<Schema>]) -> FaultBudget {
+        self.faults.unwrap_or_else(|| usual_faults(services))
     }
 
     fn limits(&self) -> Result<SearchLimits> {
@@ -238,7 +239,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let key = if is_private { PRIVATE_KEY } else { &unique };
     let place = ExplorationPlace { target: &target, key, is_private, interrupt: &interrupt };
     // Eviction, restart and failover would affect every key of a server.
-    explored::permits(&args.chosen, args.faults(), is_private)?;
+    explored::permits(&args.chosen, args.faults.unwrap_or(FaultBudget::USUAL), is_private)?;
     if args.chosen.replay.is_empty() {
         search(session, &args, &choice, accepted.as_ref(), place).await
     } else {
@@ -267,13 +268,8 @@ async fn search(
         // If a step replies differently to the same state, the states that follow are wrong.
         if let Some(why) = &explored.unsteady {
             progress.finish_and_clear();
-            let message = format!("{why}, so there is no result for {}", explored.name());
-            return Err(CommandError::new(Exit::Partial, message)
-                .hint(
-                    "a step that depends on chance, or on a clock that idemctl cannot stop, cannot \
-                    be explored",
-                )
-                .into());
+            let message = format!("no result for {}: {why}", explored.name());
+            return Err(CommandError::new(Exit::Partial, message).into());
         }
         explorations.push(explored);
         if place.interrupt.is_raised() {
@@ -315,10 +311,10 @@ fn show(
             );
         }
         let values: Vec<_> = explorations.iter().map(render::exploration).collect();
-        let traces = args.trace == Some(TraceStyle::Table) || explorations.len() == 1;
         let shown = ShownExplorations {
             explorations,
-            traces,
+            traces: args.trace.is_some() || explorations.len() == 1,
+            every_trace: args.trace.is_some(),
             differences: differences.as_deref(),
             changed: &changed,
         };
@@ -416,7 +412,7 @@ fn task(args: &Args, services: &[Arc<Schema>], is_private: bool) -> Result<Explo
         program,
         workers: args.workers,
         has_other_payload: args.payloads == 2,
-        most: args.faults(),
+        most: args.faults(services),
         assumptions: args.assume.iter().copied().collect(),
         limits: args.limits()?,
     })
@@ -428,14 +424,14 @@ fn refuse_smaller_bounds(
     choice: &ExploredPrograms,
     accepted: &AcceptedFrontiers,
 ) -> Result<()> {
-    let bounds = ExplorationBounds {
-        workers: args.workers,
-        payloads: args.payloads,
-        faults: args.faults(),
-        assumptions: args.assume.iter().copied().collect(),
-        has_causes: args.explores_twice(),
-    };
     for services in &choice.programs {
+        let bounds = ExplorationBounds {
+            workers: args.workers,
+            payloads: args.payloads,
+            faults: args.faults(services),
+            assumptions: args.assume.iter().copied().collect(),
+            has_causes: args.explores_twice(),
+        };
         let names: Vec<_> = services.iter().map(|schema| schema.name.as_str()).collect();
         let name = names.join(" beside ");
         if let Some(why) = accepted.smaller_than_accepted(&name, bounds) {

@@ -154,6 +154,14 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let is_verbose = session.ui.is_verbose();
     session.show(args.output, "runs", &shown, |view| render::text(&runs, view, is_verbose))?;
     args.junit.write("race", &render::suites(&runs))?;
+    for schema in &schemas {
+        // Without --overlap, no winner stores its result between two calls of another begin.
+        if !plan.overlap && schema.begin_calls().len() > 1 {
+            let words = ["race", "--overlap", "--schema", &schema.name];
+            let line = session.ui.invocation().command_line(words);
+            session.ui.hint(&format!("`{line}` lets completions overlap"));
+        }
+    }
     Ok(exit(&runs))
 }
 

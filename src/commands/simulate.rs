@@ -1,19 +1,20 @@
 //! `idemctl simulate`: scenarios in which idempotency fails, executed with a schema's own steps.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Args as ClapArgs;
 use clap::builder::PossibleValue;
-use serde_json::Map;
+use serde_json::{Map, json};
 
 use crate::args::{JunitArgs, Output, SchemaArgs};
 use crate::domain::schema::Schema;
-use crate::domain::simulation::{AcceptedMatrix, Cell, MatrixDifference};
+use crate::domain::simulation::{AcceptedMatrix, Cell, FilesChange};
 use crate::exit::{CommandError, Exit};
 use crate::files;
 use crate::interrupt::Interrupt;
-use crate::render::simulation::{self as render, Simulation};
+use crate::render::simulation::{self as render, ComparedMatrix, Simulation};
 use crate::render::style::Palette;
 use crate::session::Session;
 use crate::sim::simulate::{LocalServers, SCENARIOS, Simulated, SimulationPlan, simulate};
@@ -42,8 +43,9 @@ const LIST: &str = "list";
 /// Keys are named idemctl-simulate-* and removed at the end, even if it fails. If idemctl is
 /// killed, they expire in less than six minutes. Times in the output are those of the schema.
 ///
-/// Exit status 1 if a result is worse than `blocked`, or with --expect, if a result differs from
-/// the accepted one.
+/// Exit status 1 if a result is worse than `blocked`, unless it is marked `environment` (no script
+/// can prevent it) or `not-compared` (the schema does not compare payloads); or with --expect, if a
+/// result differs from the accepted one.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
     /// Scenarios to run; `list` shows them
@@ -113,16 +115,29 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let accepted = args.expect.as_deref().map(accepted).transpose()?;
     let plan = plan(session, &args)?;
     let simulated = play(session, &plan).await?;
-    let mut differences = None;
-    if let Some(accepted) = accepted {
-        differences = Some(accepted.differences(&simulated.cells));
+    let mut hashes = BTreeMap::new();
+    for schema in &plan.schemas {
+        hashes.insert(schema.name.clone(), schema.files_hash.clone());
     }
-    show(session, &args, &simulated.cells, differences.as_deref())?;
+    let mut differences = None;
+    let mut files = Vec::new();
+    if let Some(accepted) = accepted {
+        differences = Some(accepted.differences(&simulated.cells, &hashes));
+        for (schema, hash) in &hashes {
+            let change = accepted.files(schema, hash);
+            if change != FilesChange::Same {
+                files.push((schema.clone(), change));
+            }
+        }
+    }
+    let compared =
+        differences.as_deref().map(|differences| ComparedMatrix { differences, files: &files });
+    show(session, &args, &simulated.cells, &hashes, compared)?;
     args.junit.write("simulate", &render::suites(&simulated.cells, differences.as_deref()))?;
     // With --expect, known failures are accepted, and only differences count.
     let bad = match &differences {
         Some(differences) => !differences.is_empty(),
-        None => simulated.cells.iter().any(|cell| cell.judgement.verdict.is_bad()),
+        None => simulated.cells.iter().any(|cell| cell.judgement.is_failure()),
     };
     Ok(if bad { Exit::No } else { Exit::Done })
 }
@@ -167,21 +182,23 @@ fn show(
     session: &mut Session,
     args: &Args,
     cells: &[Cell],
-    differences: Option<&[MatrixDifference]>,
+    hashes: &BTreeMap<String, String>,
+    compared: Option<ComparedMatrix<'_>>,
 ) -> Result<()> {
     // JSON lines are the cells, so the differences go to stderr.
-    if let Some(differences) = differences
+    if let Some(compared) = compared
         && args.output == Output::Jsonl
     {
-        session.ui.status(render::compared(differences, Palette::new(false)).trim_end());
+        session.ui.status(render::differences(compared, Palette::new(false)).trim_end());
     }
     let mut of_all = Map::new();
-    if let Some(differences) = differences {
-        of_all
-            .insert("differences".to_owned(), differences.iter().map(render::difference).collect());
+    of_all.insert("hashes".to_owned(), json!(hashes));
+    if let Some(compared) = compared {
+        let differences = compared.differences.iter().map(render::difference).collect();
+        of_all.insert("differences".to_owned(), differences);
     }
     let values: Vec<_> = cells.iter().map(render::cell).collect();
-    let simulation = Simulation { cells, timeline: args.timeline, differences };
+    let simulation = Simulation { cells, timeline: args.timeline, compared };
     session
         .show_with(args.output, "cells", &values, &of_all, |view| render::text(simulation, view))?;
     Ok(())

@@ -1,11 +1,13 @@
 //! Checks a schema against itself: its written values must be read back as their own state, and
 //! lead to the predicted answers.
 
+use crate::domain::duration;
+use crate::domain::record::age::millis;
 use crate::domain::record::response::CONTENT_TYPE;
 use crate::domain::record::{
     Content, Deadline, Decoded, KeyState, Observation, Reading, Response, Stored, TimeLeft, decode,
 };
-use crate::domain::schema::{Schema, State};
+use crate::domain::schema::{Schema, State, TtlOf};
 use crate::domain::step::{Answer, StepInputs, UnknownAnswer, next_request};
 
 /// A contradiction within a schema.
@@ -119,6 +121,20 @@ pub(crate) fn sample_response(schema: &Schema, is_failed: bool) -> Response {
         body: if keeps.body { sample_body(schema, BODY) } else { Vec::new() },
         whole: true,
     }
+}
+
+/// A warning if results expire before locks do; `None` if they do not.
+pub(crate) fn short_results(schema: &Schema) -> Option<String> {
+    let lock = schema.ttl(TtlOf::Lock)?;
+    let result = schema.ttl(TtlOf::Result)?;
+    if result >= lock {
+        return None;
+    }
+    Some(format!(
+        "results expire after {}, before locks do ({}); a later retry executes again",
+        duration::short(millis(result)),
+        duration::short(millis(lock))
+    ))
 }
 
 /// Finds times that are constants in the file. A lock with a constant time would seem to date from

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::domain::schema::lua_check::{self, ArgumentCounts};
-use crate::domain::schema::{Action, Encoding, Meaning, Schema, SchemaError};
+use crate::domain::schema::{Action, Call, Encoding, Meaning, Schema, SchemaError};
 use crate::domain::self_check;
 use crate::files;
 
@@ -22,6 +22,7 @@ pub(super) fn problems(folder: &Path, schema: &Schema) -> Vec<Problem> {
     let mut problems = mismatches(folder, schema);
     problems.extend(open_formats(folder, schema));
     problems.extend(shared_redis_keys(folder, schema));
+    problems.extend(short_results(folder, schema));
     problems.extend(keys_beside_records(folder, schema));
     problems.extend(unmatched_mismatches(folder, schema));
     problems.extend(unreached_calls(folder, schema));
@@ -144,15 +145,22 @@ fn script_faults(folder: &Path, schema: &Schema) -> Vec<Problem> {
 fn calls(schema: &Schema, script: &str) -> Vec<ArgumentCounts> {
     let mut counts = Vec::new();
     for step in schema.steps() {
+        let words = step.calls.iter().flat_map(Call::words);
+        let owners = words.filter(|word| word.has_owner()).count();
         for call in &step.calls {
             if let Action::Script { name, keys, args } = &call.action
                 && name == script
             {
+                let mut owner = None;
+                if step.checks_owner && owners == 1 {
+                    owner = args.iter().position(|word| word.has_owner()).map(|index| index + 1);
+                }
                 let several = args.iter().position(|word| schema.is_words_of_hash(word));
                 counts.push(ArgumentCounts {
                     keys: keys.len(),
                     args: several.unwrap_or(args.len()),
                     more_args: several.is_some(),
+                    owner,
                 });
             }
         }
@@ -191,6 +199,15 @@ fn shared_redis_keys(folder: &Path, schema: &Schema) -> Vec<Problem> {
         }
     }
     problems
+}
+
+/// Results that expire before the locks do.
+fn short_results(folder: &Path, schema: &Schema) -> Option<Problem> {
+    let file = folder.join("schema.toml");
+    let text = files::read_text(&file, LARGEST).unwrap_or_default();
+    let line =
+        find_line(&text, |line| line.trim_start().starts_with("ttl =") || line.trim() == "[ttl]");
+    Some(problem(&file, line, self_check::short_results(schema)?, false))
 }
 
 /// Steps that write Redis keys beside those of a record, of which idemctl knows nothing.

@@ -1,5 +1,6 @@
 //! Workers that execute a service's steps on a real server.
 
+mod claims;
 mod completable;
 pub(crate) mod exploration;
 mod race;
@@ -12,6 +13,7 @@ mod test_keys;
 mod trial;
 mod ttls;
 
+pub(crate) use self::claims::try_claims;
 pub(crate) use self::completable::try_complete;
 pub(crate) use self::race::{Connections, NotConnected, RaceEnd, RaceResult, race};
 pub(crate) use self::rehearsal::{

@@ -136,6 +136,33 @@ pub(super) async fn read_content(
     Ok(Content::hash(words))
 }
 
+/// A Redis key of the steps that no template of the schema names, in words.
+pub(super) fn unnamed(redis_key: &str) -> String {
+    format!("the Redis key {redis_key}, which `[keys]` does not name")
+}
+
+/// The Redis keys of a temporary local Redis beside these. It has few, so that one SCAN reads all.
+pub(super) async fn unnamed_keys(
+    connection: &mut Connection,
+    named: &[Vec<u8>],
+) -> Result<Vec<String>, StoreError> {
+    let mut unnamed = Vec::new();
+    let StepReply::Array(parts) = connection.ask(&pack(["SCAN", "0", "COUNT", "10000"])).await?
+    else {
+        return Ok(unnamed);
+    };
+    let Some(StepReply::Array(redis_keys)) = parts.get(1) else { return Ok(unnamed) };
+    for redis_key in redis_keys {
+        if let StepReply::Text(redis_key) = redis_key
+            && !named.contains(redis_key)
+        {
+            unnamed.push(String::from_utf8_lossy(redis_key).into_owned());
+        }
+    }
+    unnamed.sort();
+    Ok(unnamed)
+}
+
 /// Sets a Redis key of any type, with a TTL in milliseconds; `None` for a key that never expires.
 pub(super) async fn set_content(
     connection: &mut Connection,

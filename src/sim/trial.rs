@@ -246,6 +246,7 @@ impl Trial<'_> {
         }
         let executed = execute(self.inputs, &self.step.calls, connection).await?;
         let state = self.describe_state();
+        let mut is_said_to_refuse = false;
         let (call, message) = match executed {
             ExecutedStep::Decided { reply, matched, index } => {
                 let meaning = matched.meaning();
@@ -259,7 +260,10 @@ impl Trial<'_> {
                     Some(_) if meaning == Meaning::Mismatch && matched.entry.when.is_empty() => {
                         return Ok(None);
                     }
-                    Some(predicted) => predicted.as_str(),
+                    Some(predicted) => {
+                        is_said_to_refuse = predicted == Meaning::Refused;
+                        predicted.as_str()
+                    }
                     // Nothing says when the step sends a reply without `when`, and a refusal that
                     // was not predicted changes nothing.
                     None if matched.entry.when.is_empty() || meaning == Meaning::Refused => {
@@ -292,9 +296,10 @@ impl Trial<'_> {
             }
         };
         // Older versions of idemctl did not check the replies of format 1, nor late workers, so
-        // that a fault is only a warning there.
+        // that a fault is only a warning there, unless the file says that the step refuses.
         let is_late_worker = self.is_expired() && self.name != "begin";
-        let is_error = !self.inputs.schema.from_format_1 && is_own(self.state) && !is_late_worker;
+        let is_checked = !self.inputs.schema.from_format_1 || is_said_to_refuse;
+        let is_error = is_checked && is_own(self.state) && !is_late_worker;
         Ok(Some(StrayReply { step: self.name, call, message, is_error }))
     }
 

@@ -44,10 +44,10 @@ fn an_invariant_fails_only_if_its_violation_counts() {
     assert!(explored.values().all(|outcome| outcome == "passed"), "{explored:#?}");
     assert_eq!(explored.len(), 13, "ten invariants and three goals");
     // What does not count is shown nevertheless.
-    assert!(xml.contains("<system-out>  one-effect, 1 expiry, caused by the environment\n"));
-    let (strict, _) = cases(&["explore", "reference", "--strict"], 1);
-    let message = "failed: expected: the effect happens at most once; broken by 1 expiry";
-    assert_eq!(strict["one-effect"], message);
+    assert!(xml.contains("<system-out>  one-effect, 1 expiry (environment)\n"));
+    let (strict, _) = cases(&["explore", "go-middleware", "--strict"], 1);
+    let message = "failed: expected: only its owner removes a lock; broken by 1 expiry";
+    assert_eq!(strict["owner-only"], message);
     let (express, _) = cases(&["explore", "express"], 1);
     assert_eq!(express["payloads-apart"], "skipped");
     assert_eq!(express["reaches-effect"], "passed");
@@ -85,7 +85,7 @@ fn a_scenario_fails_if_a_client_is_harmed() {
     let (reference, _) = cases(&words, 0);
     assert!(reference.values().all(|outcome| !outcome.starts_with("failed")), "{reference:#?}");
     let (express, xml) = cases(&["simulate", "zombie-completes", "--schema", "express"], 1);
-    assert!(express["zombie-completes"].starts_with("failed: duplicate: "), "{express:#?}");
+    assert!(express["zombie-completes"].starts_with("failed: overwritten: "), "{express:#?}");
     assert!(xml.contains("zombie-completes  express: "), "{xml}");
 }
 

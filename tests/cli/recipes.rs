@@ -229,9 +229,9 @@ fn a_payment_is_completed_by_hand_and_its_retry_gets_the_response() {
 }
 
 #[test]
-fn a_schema_of_ones_own_is_checked_and_its_verdicts_are_held() {
+fn a_schema_of_ones_own_is_checked_and_its_violations_are_held() {
     let server = Server::start();
-    let [check, accept, simulate] = &commands("Your own schema")[..] else { panic!() };
+    let [check, accept, explore] = &commands("Your own schema")[..] else { panic!() };
     typed(&server, "idemctl schema new payments --from express").exits(0);
     fs::create_dir_all(server.folder().join("lua")).unwrap();
     fs::rename(
@@ -240,12 +240,12 @@ fn a_schema_of_ones_own_is_checked_and_its_verdicts_are_held() {
     )
     .unwrap();
     typed(&server, check).exits(0);
-    // Not every verdict is a safe one.
+    // The scripts of express have bugs.
     typed(&server, accept).exits(1);
-    typed(&server, simulate).exits(0);
+    typed(&server, explore).exits(0);
     // Somebody accepted less than what the scripts do.
     let file = server.folder().join("accepted.json");
     let accepted = fs::read_to_string(&file).unwrap();
-    fs::write(&file, accepted.replacen("\"duplicate\"", "\"safe\"", 1)).unwrap();
-    typed(&server, simulate).exits(1);
+    fs::write(&file, accepted.replacen("\"owner-only\"", "\"true-replay\"", 1)).unwrap();
+    typed(&server, explore).exits(1);
 }

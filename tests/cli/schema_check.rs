@@ -3,6 +3,7 @@
 use std::fs;
 use std::time::SystemTime;
 
+use crate::simulate::variant::{FENCES, MINE, reference, run};
 use crate::support::{Run, Runs, Server};
 
 const SOUND: &str = r#"format = 2
@@ -325,4 +326,86 @@ return redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[2])
     let run = server.idemctl(&["schema", "check", "mine"]).exits(0);
     run.shows("warning: complete stores the failure `failed` without a TTL");
     assert!(!run.all().contains("`done`"), "{}", run.all());
+}
+
+/// What the check says of the reference with this text in the place of that one.
+fn reference_with(file: &str, from: &str, to: &str) -> Run {
+    let changed = reference().with(file, from, to);
+    run(changed.folder(), &["schema", "check", MINE])
+}
+
+/// Rule: `checks_owner = true` is tested with owners that differ in one byte. Revert: without
+/// `try_claims`, each of these is ok.
+#[test]
+fn a_step_that_claims_to_check_the_owner_and_does_not_is_an_error() {
+    let compares = "if (holder or author) ~= owner then";
+    let ends = "if string.sub(holder or author, -4) ~= string.sub(owner, -4) then";
+    let starts = "if string.sub(holder or author, 1, 8) ~= string.sub(owner, 1, 8) then";
+    for blind in ["if false then", ends, starts] {
+        let checked = reference_with("complete.lua", compares, blind).exits(1);
+        checked.shows("complete changes another owner's record, although `checks_owner = true`");
+    }
+    let released = "if not holder then";
+    let checked = reference_with("release.lua", FENCES, released).exits(1);
+    checked.shows("release changes another owner's record");
+    let revived = reference().with("renew.lua", "return 'LOST'", "return 'RENEWED'").with(
+        "schema.toml",
+        "means = \"renewed\", when = { record = \"in-progress\" } },\n  { word = \"LOST\", means = \"refused\", when = { record = \"absent\" } }",
+        "means = \"renewed\", when = [{ record = \"in-progress\" }, { record = \"absent\" }] },\n  { word = \"LOST\", means = \"refused\" }",
+    );
+    let checked = run(revived.folder(), &["schema", "check", MINE]).exits(1);
+    checked.shows("renew succeeds without its lock, although `checks_owner = true`");
+}
+
+/// Rule: an owner check is worth nothing if another worker can take the lock before the change.
+#[test]
+fn a_check_and_a_change_in_two_calls_are_an_error() {
+    let split = reference().with(
+        "schema.toml",
+        "  { word = \"RELEASED\", means = \"released\", when = { record = \"in-progress\" } },\n",
+        "  { word = \"RELEASED\", means = \"next\", when = { record = \"in-progress\" } },\n",
+    );
+    let toml = split.folder().join(MINE).join("schema.toml");
+    let call = "\n[[release.call]]\ncommand = [\"DEL\", \"{record}\"]\nreplies = [\n  \
+        { integer = 1, means = \"released\" },\n  { integer = 0, means = \"released\" },\n]\n";
+    let text = fs::read_to_string(&toml).unwrap();
+    fs::write(&toml, text + call).unwrap();
+    let split = split.with("release.lua", "redis.call('DEL', record)\n", "");
+    let checked = run(split.folder(), &["schema", "check", MINE]).exits(1);
+    checked.shows("release checks and changes separately, although `checks_owner = true`");
+}
+
+/// Rule: an owner that is sent and never read is not compared.
+#[test]
+fn an_owner_that_the_script_never_reads_is_an_error() {
+    let blind = reference().with("complete.lua", "local owner = ARGV[1]\n", "").with(
+        "complete.lua",
+        "if (holder or author) ~= owner then",
+        "if false then",
+    );
+    let checked = run(blind.folder(), &["schema", "check", MINE]).exits(1);
+    checked.shows("complete.lua:1: error: the call sends ARGV[1], which the script never uses");
+}
+
+#[test]
+fn a_step_that_checks_the_owner_and_does_not_say_so_is_a_warning() {
+    let claims = "[release]\nchecks_owner = true";
+    let checked = reference_with("schema.toml", claims, "[release]\nchecks_owner = false").exits(0);
+    checked.shows("warning: release refuses other owners; write `checks_owner = true`");
+}
+
+#[test]
+fn results_that_expire_before_locks_are_a_warning() {
+    let checked = reference_with("schema.toml", "result = \"24h\"", "result = \"10s\"").exits(0);
+    checked.shows("warning: results expire after 10s, before locks do (30s)");
+}
+
+/// Rule: what idemctl does not know of, it neither restores nor backs up.
+#[test]
+fn a_redis_key_that_the_schema_does_not_name_is_a_warning() {
+    let renewed = "return 'RENEWED'";
+    let counts = "redis.call('INCR', record .. ':tries')\nreturn 'RENEWED'";
+    let checked = reference_with("renew.lua", renewed, counts).exits(0);
+    checked.shows("warning: renew writes the Redis key ");
+    checked.shows(":tries, which `[keys]` does not name");
 }

@@ -28,6 +28,8 @@ pub(crate) struct Exploration {
     /// The second search of the same run, under all assumptions; `None` if there was only one.
     pub(crate) assumed: Option<AssumedSearch>,
     pub(crate) violations: Vec<Violation>,
+    /// A warning about the TTLs of the schemas.
+    pub(crate) short_results: Option<String>,
     /// The invariants that do not apply to the schemas.
     pub(crate) not_asked: Vec<&'static str>,
     pub(crate) covered: SearchCoverage,
@@ -48,12 +50,16 @@ pub(crate) struct AssumedSearch {
     pub(crate) covered: SearchCoverage,
 }
 
-/// The origin of a violation, if a run explores with and without the assumptions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+/// Whether other scripts on the same Redis keys could prevent a violation. The first cause that fits
+/// counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub(crate) enum ViolationCause {
-    /// The violation happens under the assumptions.
+    /// The violation happens under the assumptions, or a step that claims to check the owner removes
+    /// or replaces what another worker owns.
     Schema,
+    /// A step that does not claim to check the owner removes or replaces what another worker owns.
+    NotFenced,
     /// The violation happens only if an assumption does not hold.
     Environment,
 }
@@ -80,6 +86,9 @@ pub(crate) struct Violation {
     pub(crate) is_minimal: bool,
     /// `None` unless the run explored with and without the assumptions.
     pub(crate) cause: Option<ViolationCause>,
+    /// If a step other than begin removes or replaces what another worker owns: whether the step
+    /// claims to check the owner.
+    pub(crate) is_fenced: Option<bool>,
     /// True if the violation makes the exploration fail.
     pub(crate) counts: bool,
     /// The suggested change, derived from the schedule.
@@ -131,7 +140,10 @@ impl Exploration {
             return vec![(format!("{name}, {}", self.most), &replay.lines)];
         }
         let mut schedules = Vec::new();
-        for violation in &self.violations {
+        // One picture shows the first schedule.
+        let mut violations: Vec<_> = self.violations.iter().collect();
+        violations.sort_by_key(|violation| !violation.counts);
+        for violation in violations {
             let title = format!("{name}, {}, {}", violation.invariant.name, violation.faults);
             schedules.push((title, &violation.lines[..]));
         }
@@ -155,11 +167,6 @@ impl Exploration {
     pub(crate) fn is_complete(&self) -> bool {
         let assumed_is_complete = self.assumed.is_none_or(|assumed| assumed.covered.complete);
         self.covered.complete && assumed_is_complete
-    }
-
-    /// The number of violations that do not count.
-    pub(crate) fn uncounted(&self) -> usize {
-        self.violations.iter().filter(|violation| !violation.counts).count()
     }
 
     /// The number of operations that the workers request.

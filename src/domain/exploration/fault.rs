@@ -109,6 +109,11 @@ impl FaultBudget {
     /// The faults that an exploration allows by default.
     pub const USUAL: Self = Self::default_counts();
 
+    /// The faults that an exploration allows by default if the steps depend on the time.
+    pub(crate) fn usual_with_delay() -> Self {
+        Self::USUAL.with_count(Fault::Delay, 1)
+    }
+
     /// A budget that no schedule exceeds.
     pub const ANY: Self = Self(Self::BITS);
 

@@ -63,6 +63,8 @@ pub struct Position {
     pub action: NextAction,
     /// True if the worker has not begun.
     pub is_waiting: bool,
+    /// True if the worker has completed, and may still release.
+    pub is_optional: bool,
     /// True if the worker is between the last check of its lock and its stored result. The last
     /// check is the last call before the effect that touches the lock's Redis key.
     pub in_critical_section: bool,
@@ -81,9 +83,9 @@ pub struct Position {
 }
 
 impl Position {
-    /// True if the worker has begun and has not ended.
+    /// True if the worker has begun and has something left to do.
     pub(crate) fn is_at_work(self) -> bool {
-        !self.is_waiting && self.action != NextAction::Nothing
+        !self.is_waiting && !self.is_optional && self.action != NextAction::Nothing
     }
 }
 
@@ -113,6 +115,7 @@ impl WorkerProgram {
         let ended = Position {
             action: NextAction::Nothing,
             is_waiting: false,
+            is_optional: false,
             in_critical_section: false,
             fails_to: None,
             late_fails_to: None,
@@ -155,12 +158,21 @@ impl WorkerProgram {
             has_worked: true,
             ..StepPart::new(service, StepKind::Complete)
         };
-        let complete = self.add_step(ENDED, complete_part);
+        // Such a release is safe by its own claim, so the service may call it in any case.
+        let completed = match &schema.release {
+            Some(release) if release.checks_owner => {
+                let part = StepPart::new(service, StepKind::Release);
+                self.add_step(ENDED, StepPart { is_optional: true, has_worked: true, ..part })
+            }
+            _ => ENDED,
+        };
+        let complete = self.add_step(completed, complete_part);
         // A described release is called in any case, so that its mistakes are found.
         let gives_up_to = steps.after_giving_up().and(released);
         let effect = self.add_position(Position {
             action: NextAction::Effect { then: complete },
             is_waiting: false,
+            is_optional: false,
             in_critical_section: true,
             fails_to,
             late_fails_to: None,
@@ -214,6 +226,7 @@ impl WorkerProgram {
             self.add_position(Position {
                 action,
                 is_waiting: false,
+                is_optional: false,
                 // A reply that is lost after the result was stored is lost after the section.
                 in_critical_section: in_critical_section && part.step != StepKind::Complete,
                 fails_to: None,
@@ -226,6 +239,7 @@ impl WorkerProgram {
                 action,
                 // After the first call of begin the worker has begun, so it can crash.
                 is_waiting: part.is_waiting && is_first,
+                is_optional: part.is_optional && is_first,
                 in_critical_section,
                 // A handler runs between steps, so it cannot fail between two calls of one step.
                 fails_to: if is_first { part.fails_to } else { None },
@@ -260,6 +274,7 @@ struct StepPart {
     service: usize,
     step: StepKind,
     is_waiting: bool,
+    is_optional: bool,
     /// The first call of the step that is in the critical section.
     protected_from: usize,
     fails_to: Option<u8>,
@@ -274,6 +289,7 @@ impl StepPart {
             service,
             step,
             is_waiting: false,
+            is_optional: false,
             protected_from: usize::MAX,
             fails_to: None,
             late_fails_to: None,

@@ -179,10 +179,10 @@ impl Culprit<'_> {
 
     /// What keeps the first result.
     pub(super) fn result_not_replaced(&self) -> String {
-        let call = self.step_and_call();
         if matches!(self.kind, Some(StepKind::Begin)) {
-            return format!("let {call} keep a stored result");
+            return self.result_kept();
         }
+        let call = self.step_and_call();
         let what = match self.kind {
             Some(StepKind::StoreFailure) => "a failure",
             _ => "a result",

@@ -1,15 +1,22 @@
 //! A matrix of verdicts that was accepted earlier, and the comparison with it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
+use strum::IntoStaticStr;
 
+use crate::domain::as_str::as_str;
 use crate::domain::simulation::cell::Cell;
 use crate::domain::simulation::verdict::ScenarioVerdict;
 
-/// The accepted verdicts, by schema and scenario.
+/// The accepted results.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct AcceptedMatrix(BTreeMap<(String, String), ScenarioVerdict>);
+pub(crate) struct AcceptedMatrix {
+    /// By schema and scenario: the verdict, and whether it was excused.
+    verdicts: BTreeMap<(String, String), (ScenarioVerdict, bool)>,
+    /// The hash of the files of each schema. Files of earlier releases do not have it.
+    hashes: BTreeMap<String, String>,
+}
 
 /// A cell whose verdict differs from the accepted one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,21 +26,38 @@ pub struct MatrixDifference {
     /// The accepted verdict; `None` if the accepted matrix has no such cell.
     pub(crate) accepted: Option<ScenarioVerdict>,
     pub(crate) now: ScenarioVerdict,
+    pub(crate) change: CellChange,
 }
 
 /// How a cell changed since its verdict was accepted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub(crate) enum CellChange {
     Worse,
+    /// The verdict is milder, the files are the same, and no other cell of the schema is worse.
     Better,
+    /// The verdict is milder, but perhaps only because a script lost a check.
+    Changed,
     /// The cell has no accepted verdict.
     New,
+}
+
+as_str!(CellChange);
+
+/// Whether the files of a schema changed since its verdicts were accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FilesChange {
+    Same,
+    Changed,
+    Unknown,
 }
 
 #[derive(Deserialize)]
 struct MatrixDocument {
     format: u64,
     cells: Vec<MatrixCell>,
+    #[serde(default)]
+    hashes: BTreeMap<String, String>,
 }
 
 #[derive(Deserialize)]
@@ -41,6 +65,8 @@ struct MatrixCell {
     schema: String,
     scenario: String,
     verdict: String,
+    #[serde(default)]
+    excuse: Option<String>,
 }
 
 impl AcceptedMatrix {
@@ -61,39 +87,64 @@ impl AcceptedMatrix {
         for cell in document.cells {
             let verdict =
                 cell.verdict.parse().map_err(|_| format!("`{}` is not a verdict", cell.verdict))?;
-            verdicts.insert((cell.schema, cell.scenario), verdict);
+            verdicts.insert((cell.schema, cell.scenario), (verdict, cell.excuse.is_some()));
         }
-        Ok(Self(verdicts))
+        Ok(Self { verdicts, hashes: document.hashes })
+    }
+
+    /// Whether the files of a schema with this hash are those of the accepted verdicts.
+    pub(crate) fn files(&self, schema: &str, hash: &str) -> FilesChange {
+        match self.hashes.get(schema) {
+            Some(accepted) if accepted == hash => FilesChange::Same,
+            Some(_) => FilesChange::Changed,
+            None => FilesChange::Unknown,
+        }
     }
 
     /// The cells whose verdicts differ from the accepted ones, with the worse ones first. Accepted
     /// cells that were not simulated now are ignored, so that part of a matrix can be compared.
-    pub(crate) fn differences(&self, cells: &[Cell]) -> Vec<MatrixDifference> {
-        let mut differences = Vec::new();
+    /// `hashes` has the hash of the files of each schema.
+    pub(crate) fn differences(
+        &self,
+        cells: &[Cell],
+        hashes: &BTreeMap<String, String>,
+    ) -> Vec<MatrixDifference> {
+        let mut differences: Vec<MatrixDifference> = Vec::new();
         for cell in cells {
             let schema = cell.schema.clone();
             let scenario = cell.scenario.name.to_owned();
-            let accepted = self.0.get(&(schema.clone(), scenario.clone())).copied();
+            let accepted = self.verdicts.get(&(schema.clone(), scenario.clone())).copied();
             let now = cell.judgement.verdict;
-            if accepted != Some(now) {
-                differences.push(MatrixDifference { schema, scenario, accepted, now });
+            let change = match accepted {
+                None => CellChange::New,
+                Some((verdict, _)) if now > verdict => CellChange::Worse,
+                Some((verdict, _)) if now < verdict => CellChange::Changed,
+                Some((_, true)) if cell.judgement.is_failure() => CellChange::Worse,
+                Some(_) => continue,
+            };
+            let accepted = accepted.map(|(verdict, _)| verdict);
+            differences.push(MatrixDifference { schema, scenario, accepted, now, change });
+        }
+        let mut worse = BTreeSet::new();
+        for difference in &differences {
+            if difference.change == CellChange::Worse {
+                worse.insert(difference.schema.clone());
+            }
+        }
+        for difference in &mut differences {
+            let hash = hashes.get(&difference.schema).map(String::as_str).unwrap_or_default();
+            if difference.change == CellChange::Changed
+                && !worse.contains(&difference.schema)
+                && self.files(&difference.schema, hash) == FilesChange::Same
+            {
+                difference.change = CellChange::Better;
             }
         }
         // A person looks for what became worse.
         differences.sort_by_key(|difference| {
-            (difference.change() != CellChange::Worse, std::cmp::Reverse(difference.now))
+            (difference.change != CellChange::Worse, std::cmp::Reverse(difference.now))
         });
         differences
-    }
-}
-
-impl MatrixDifference {
-    pub(crate) fn change(&self) -> CellChange {
-        match self.accepted {
-            None => CellChange::New,
-            Some(accepted) if self.now > accepted => CellChange::Worse,
-            Some(_) => CellChange::Better,
-        }
     }
 }
 
@@ -117,10 +168,15 @@ mod tests {
                 |(scenario, verdict)| serde_json::json!({ "schema": "mine", "scenario": scenario, "verdict": verdict }),
             )
             .collect();
-        AcceptedMatrix::parse(
-            serde_json::json!({ "format": 1, "cells": cells }).to_string().as_bytes(),
-        )
-        .unwrap()
+        let hashes = serde_json::json!({ "mine": "1" });
+        let document = serde_json::json!({ "format": 1, "cells": cells, "hashes": hashes });
+        AcceptedMatrix::parse(document.to_string().as_bytes()).unwrap()
+    }
+
+    fn changes(of: &AcceptedMatrix, cells: &[Cell], hash: &str) -> Vec<(String, CellChange)> {
+        let hashes = BTreeMap::from([("mine".to_owned(), hash.to_owned())]);
+        let differences = of.differences(cells, &hashes).into_iter();
+        differences.map(|difference| (difference.scenario, difference.change)).collect()
     }
 
     #[test]
@@ -133,17 +189,35 @@ mod tests {
             cell("c", ScenarioVerdict::Blocked),
             cell("d", ScenarioVerdict::Safe),
         ];
-        let found: Vec<_> = accepted
-            .differences(&now)
-            .into_iter()
-            .map(|difference| (difference.scenario.clone(), difference.change()))
-            .collect();
+        let found = changes(&accepted, &now, "1");
         assert_eq!(found[0], ("c".to_owned(), CellChange::Worse));
         assert!(
-            found.contains(&("b".to_owned(), CellChange::Better))
+            found.contains(&("b".to_owned(), CellChange::Changed))
                 && found.contains(&("d".to_owned(), CellChange::New))
         );
         assert_eq!(found.len(), 3, "what was not played is no difference");
+    }
+
+    #[test]
+    fn a_milder_verdict_is_better_only_with_the_same_files_and_nothing_worse() {
+        let mut accepted = accepted(&[("a", "duplicate"), ("b", "safe")]);
+        let milder = [cell("a", ScenarioVerdict::Safe), cell("b", ScenarioVerdict::Safe)];
+        let change = |of: &AcceptedMatrix, hash| changes(of, &milder, hash)[0].1;
+        assert_eq!(change(&accepted, "1"), CellChange::Better);
+        assert_eq!(change(&accepted, "2"), CellChange::Changed);
+        let worse = [cell("a", ScenarioVerdict::Safe), cell("b", ScenarioVerdict::Blocked)];
+        assert_eq!(changes(&accepted, &worse, "1")[1].1, CellChange::Changed);
+        accepted.hashes.clear();
+        assert_eq!(change(&accepted, "1"), CellChange::Changed);
+    }
+
+    #[test]
+    fn what_was_excused_and_fails_now_is_worse() {
+        let cells = r#"{"schema":"mine","scenario":"a","verdict":"stuck","excuse":"environment"}"#;
+        let json = format!(r#"{{"format":1,"cells":[{cells}]}}"#);
+        let accepted = AcceptedMatrix::parse(json.as_bytes()).unwrap();
+        let now = [cell("a", ScenarioVerdict::Stuck)];
+        assert_eq!(changes(&accepted, &now, "1")[0].1, CellChange::Worse);
     }
 
     #[test]

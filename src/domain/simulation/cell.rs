@@ -56,6 +56,7 @@ impl Cell {
             effects: 0,
             blocked_ms: None,
             why,
+            excuse: None,
         };
         Self { schema: schema.to_owned(), scenario, judgement, takes: Vec::new(), worst: 0 }
     }
@@ -66,18 +67,19 @@ impl Cell {
     }
 }
 
-/// The rank of a take, higher if it is worse. A blocked take is worse if its client waits longer.
-fn rank(judgement: &Judgement) -> (ScenarioVerdict, Option<u64>) {
-    match judgement.verdict {
-        ScenarioVerdict::Blocked => (ScenarioVerdict::Blocked, judgement.blocked_ms),
-        verdict => (verdict, None),
-    }
+/// The rank of a take, higher if it is worse. A failure is worse than what is excused, and a blocked
+/// take is worse if its client waits longer.
+fn rank(judgement: &Judgement) -> (bool, ScenarioVerdict, Option<u64>) {
+    let verdict = judgement.verdict;
+    let ms = if verdict == ScenarioVerdict::Blocked { judgement.blocked_ms } else { None };
+    (judgement.is_failure(), verdict, ms)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::domain::simulation::history::{ClientAnswer, Execution};
+    use crate::domain::simulation::verdict::Excuse;
 
     const STORY: Story = Story { name: "x", summary: "", remedy: "" };
 
@@ -100,6 +102,13 @@ mod tests {
         let mut refused = take("error", 0);
         refused.answer("payment", ClientAnswer::Error("no".into()));
         assert_eq!(Cell::from_takes("s", STORY, vec![take("one", 1), refused]).worst, 1);
+    }
+
+    #[test]
+    fn a_failure_is_worse_than_what_is_excused() {
+        let excused = History { excuse: Some(Excuse::Environment), ..take("excused", 3) };
+        let cell = Cell::from_takes("s", STORY, vec![excused, take("own", 2)]);
+        assert!(cell.worst == 1 && cell.judgement.is_failure());
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! stores.
 
 use crate::domain::schema::Meaning;
+use crate::domain::simulation::verdict::Excuse;
 
 /// One line of the sequence, for people and programs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,6 +65,10 @@ pub(crate) struct History {
     pub(crate) answers: Vec<Answered>,
     /// The longest block of a client.
     pub(crate) block: Option<Block>,
+    /// The first lock or result of another worker that a worker removed or replaced, in words.
+    pub(crate) overwritten: Option<String>,
+    /// Why a harm in this take is not a failure of the schema.
+    pub(crate) excuse: Option<Excuse>,
     pub(crate) notes: Vec<String>,
 }
 

@@ -1,13 +1,14 @@
 //! The verdict on a take, derived only from its events.
 //!
-//! An operation with more than one effect is a duplicate. A client's answer is right if it is a
+//! A worker that removes or replaces the lock or result of another worker has overwritten it. An
+//! operation with more than one effect is a duplicate. A client's answer is right if it is a
 //! response that a handler gave for this operation. It is wrong if that handler's run had no effect
 //! although another run had one by then. A client that is rejected while no worker is running is
 //! blocked until a TTL expires, or permanently.
 
 use crate::domain::schema::Meaning;
 use crate::domain::simulation::history::{Answered, Block, ClientAnswer, Execution, History};
-use crate::domain::simulation::verdict::ScenarioVerdict;
+use crate::domain::simulation::verdict::{Excuse, ScenarioVerdict};
 
 /// The verdict on a take, with its reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +20,15 @@ pub(crate) struct Judgement {
     /// never ends.
     pub(crate) blocked_ms: Option<u64>,
     pub(crate) why: String,
+    /// Why the verdict is not a failure, although it is bad.
+    pub(crate) excuse: Option<Excuse>,
+}
+
+impl Judgement {
+    /// True if the schema harms a client.
+    pub(crate) fn is_failure(&self) -> bool {
+        self.verdict.is_bad() && self.excuse.is_none()
+    }
 }
 
 /// Judges a take by the worst of its events.
@@ -28,7 +38,9 @@ pub(crate) fn judge(history: &History) -> Judgement {
         None => 0,
     };
     // The order is that of the verdicts, from the worst to the mildest.
-    let (verdict, mut why) = if let Some(found) = duplicate(history) {
+    let (verdict, mut why) = if let Some(what) = &history.overwritten {
+        (ScenarioVerdict::Overwritten, what.clone())
+    } else if let Some(found) = duplicate(history) {
         found
     } else if let Some(found) = wrong_answer(history) {
         found
@@ -44,7 +56,10 @@ pub(crate) fn judge(history: &History) -> Judgement {
         why.push_str(note);
     }
     let blocked_ms = history.block.as_ref().and_then(|block| block.ms);
-    Judgement { verdict, effects, blocked_ms, why }
+    // A fenced step never overwrites, whatever happens around it.
+    let is_excused = verdict.is_bad() && verdict != ScenarioVerdict::Overwritten;
+    let excuse = if is_excused { history.excuse } else { None };
+    Judgement { verdict, effects, blocked_ms, why, excuse }
 }
 
 fn duplicate(history: &History) -> Option<(ScenarioVerdict, String)> {
@@ -240,6 +255,19 @@ mod tests {
             assert_eq!(judged.verdict, ScenarioVerdict::WrongAnswer);
             assert!(judged.why.contains(why), "{}", judged.why);
         }
+    }
+
+    #[test]
+    fn an_excuse_is_for_what_is_bad_and_not_overwritten() {
+        let excuse = Some(Excuse::Environment);
+        let once = History { excuse, ..history(vec![ran("a", PAY, true)]) };
+        assert_eq!(judge(&once).excuse, None);
+        let twice = History { excuse, ..history(vec![ran("a", PAY, true), ran("b", PAY, true)]) };
+        assert!(judge(&twice).excuse == excuse && !judge(&twice).is_failure());
+        let overwritten = History { overwritten: Some("a replaced".to_owned()), ..twice };
+        let judged = judge(&overwritten);
+        assert_eq!((judged.verdict, judged.effects), (ScenarioVerdict::Overwritten, 2));
+        assert!(judged.is_failure());
     }
 
     #[test]

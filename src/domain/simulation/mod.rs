@@ -7,9 +7,9 @@ mod judge;
 mod verdict;
 
 pub use accepted::MatrixDifference;
-pub(crate) use accepted::{AcceptedMatrix, CellChange};
+pub(crate) use accepted::{AcceptedMatrix, FilesChange};
 pub use cell::{Cell, Story};
 pub(crate) use history::{Block, ClientAnswer, Execution, History, HistoryEvent};
 #[cfg(test)]
 pub(crate) use judge::Judgement;
-pub(crate) use verdict::ScenarioVerdict;
+pub(crate) use verdict::{Excuse, ScenarioVerdict};

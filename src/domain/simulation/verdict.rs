@@ -28,9 +28,30 @@ pub(crate) enum ScenarioVerdict {
     Stuck,
     WrongAnswer,
     Duplicate,
+    Overwritten,
 }
 
 as_str!(ScenarioVerdict);
+
+/// Why a bad verdict is not a failure of the schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
+pub(crate) enum Excuse {
+    Environment,
+    NotCompared,
+}
+
+as_str!(Excuse);
+
+impl Excuse {
+    /// What the excuse means, for the legend of the matrix.
+    pub(crate) fn meaning(self) -> &'static str {
+        match self {
+            Self::Environment => "no script prevents it",
+            Self::NotCompared => "payloads are not compared",
+        }
+    }
+}
 
 impl ScenarioVerdict {
     /// What the verdict means, for the legend of the matrix.
@@ -48,6 +69,7 @@ impl ScenarioVerdict {
             Self::Stuck => "the client is rejected indefinitely",
             Self::WrongAnswer => "a client got the response of another operation",
             Self::Duplicate => "the operation ran more than once",
+            Self::Overwritten => "overwrote another worker's record",
         }
     }
 

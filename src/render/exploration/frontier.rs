@@ -6,8 +6,8 @@ use anstyle::AnsiColor;
 use super::remedies::lines;
 use super::{lanes, met_steps, remedies};
 use crate::domain::exploration::{
-    AssumedSearch, Assumptions, Exploration, FaultBudget, FrontierDifference, Invariant,
-    ReplayedSchedule, Violation, ViolationCause, invariants,
+    Assumptions, Exploration, FaultBudget, FrontierDifference, Invariant, ReplayedSchedule,
+    Violation, ViolationCause, invariants,
 };
 use crate::render::style::View;
 use crate::render::{escape, table};
@@ -16,8 +16,10 @@ use crate::render::{escape, table};
 #[derive(Clone, Copy)]
 pub(crate) struct ShownExplorations<'a> {
     pub(crate) explorations: &'a [Exploration],
-    /// True if the shortest schedule of each violation is shown.
+    /// True if the shortest schedule of each violation that counts is shown.
     pub(crate) traces: bool,
+    /// True if those of the others are shown, too.
+    pub(crate) every_trace: bool,
     /// The differences from the accepted frontiers; `None` if there was nothing to compare with.
     pub(crate) differences: Option<&'a [FrontierDifference]>,
     /// The schemas whose files have changed since their frontiers were accepted.
@@ -37,8 +39,8 @@ pub(crate) fn text(shown: ShownExplorations<'_>, view: View) -> String {
             continue;
         }
         parts.push(frontier(exploration, view));
-        if shown.traces {
-            for violation in shortest(exploration) {
+        for violation in shortest(exploration) {
+            if shown.every_trace || shown.traces && violation.counts {
                 parts.push(history(violation, view));
             }
         }
@@ -48,10 +50,10 @@ pub(crate) fn text(shown: ShownExplorations<'_>, view: View) -> String {
     if !advice.is_empty() {
         parts.push(format!("{}\n{advice}", view.palette.bold("What to change")));
     }
-    if !shown.traces
-        && shown.explorations.iter().any(|exploration| !exploration.violations.is_empty())
-    {
-        parts.push("`--trace table` shows the shortest way to each violation.\n".to_owned());
+    let is_hidden = |violation: &&Violation| !(shown.traces && violation.counts);
+    let hides = |of: &Exploration| shortest(of).iter().any(is_hidden);
+    if !shown.every_trace && shown.explorations.iter().any(hides) {
+        parts.push("`--trace table` shows the shortest way to every violation.\n".to_owned());
     }
     parts.join("\n")
 }
@@ -86,8 +88,8 @@ fn compared(
     parts.join("\n")
 }
 
-/// The first violation of each invariant. One that the schema causes comes first, and then the one
-/// with the fewest faults and a shortest schedule.
+/// The first violation of each invariant: by its cause, and then the one with the fewest faults and a
+/// shortest schedule.
 fn shortest(exploration: &Exploration) -> Vec<&Violation> {
     let mut shortest = Vec::new();
     for invariant in invariants::ALL {
@@ -105,24 +107,24 @@ fn first_of<'a>(exploration: &'a Exploration, invariant: &Invariant) -> Option<&
 fn frontier(exploration: &Exploration, view: View) -> String {
     let name = escape::text(exploration.name().as_bytes());
     let mut text = format!("{}: {}\n", view.palette.bold(&name), verdict(exploration, view));
+    if let Some(warning) = &exploration.short_results {
+        text.push_str(&lines(&format!("warning: {warning}"), 2, view.width));
+    }
     text.push_str(&met_steps::reason(exploration, view));
-    if !exploration.violations.is_empty() {
+    if exploration.violations.iter().any(|violation| violation.counts) {
         text.push_str(&broken(exploration, view));
         if !exploration.covered.complete {
             let may = "fewer faults may be enough, because the search did not reach all histories";
             text.push_str(&lines(may, 2, view.width));
         }
     }
+    text.push_str(&excused(exploration, view));
     text.push_str(&held(exploration, view));
     for name in &exploration.not_asked {
         let why = not_asked_because(name);
         text.push_str(&lines(&format!("{why}: {name}"), 2, view.width));
     }
     text.push_str(&lines(&view.palette.dim(&coverage(exploration)), 2, view.width));
-    if let Some(assumed) = exploration.assumed {
-        let extent = assumed_coverage(exploration, assumed);
-        text.push_str(&lines(&view.palette.dim(&extent), 2, view.width));
-    }
     text.push_str(&met_steps::coverage(exploration, view));
     text
 }
@@ -130,12 +132,17 @@ fn frontier(exploration: &Exploration, view: View) -> String {
 /// The number of broken invariants that count, or that there are none.
 fn verdict(exploration: &Exploration, view: View) -> String {
     let palette = view.palette;
-    let uncounted = exploration.uncounted();
-    let under = if uncounted > 0 { " under the assumptions" } else { "" };
     let mut wrong = Vec::new();
-    let counting = shortest(exploration).iter().filter(|violation| violation.counts).count();
-    if counting > 0 {
-        wrong.push(format!("{} broken{under}", count(counting, "invariant is", "invariants are")));
+    let counting: Vec<_> =
+        shortest(exploration).into_iter().filter(|violation| violation.counts).collect();
+    if !counting.is_empty() {
+        let kind = match counting.iter().filter_map(|violation| violation.cause).min() {
+            Some(ViolationCause::Schema) => "schema bug: ",
+            Some(ViolationCause::NotFenced) => "not fenced: ",
+            _ => "",
+        };
+        let broken = count(counting.len(), "invariant is", "invariants are");
+        wrong.push(format!("{kind}{broken} broken"));
     }
     if let Some(goals) = met_steps::unreached(exploration) {
         wrong.push(format!("it never reaches {goals} without a fault"));
@@ -143,41 +150,65 @@ fn verdict(exploration: &Exploration, view: View) -> String {
     if !wrong.is_empty() {
         return palette.paint(AnsiColor::Red.on_default().bold(), &wrong.join(", and "));
     }
+    // Without causes, a violation may be of the schema or not.
+    let what = if exploration.assumed.is_some() { "schema bug" } else { "violation" };
+    let none = format!("no {what} within the bounds");
     if exploration.is_complete() {
-        palette.paint(AnsiColor::Green.on_default(), &format!("no violation{under}"))
+        palette.paint(AnsiColor::Green.on_default(), &none)
     } else {
-        palette.paint(AnsiColor::Yellow.on_default(), &format!("no violation{under} so far"))
+        palette.paint(AnsiColor::Yellow.on_default(), &format!("{none} so far"))
     }
 }
 
-/// The violations, with the faults that cause each.
+/// The violations that count, with the faults that cause each.
 fn broken(exploration: &Exploration, view: View) -> String {
-    let mut headings = vec!["BROKEN", "BY", "STEPS"];
-    if exploration.assumed.is_some() {
-        headings.push("CAUSE");
-    }
     let mut rows = Vec::new();
     let mut last = "";
-    for violation in &exploration.violations {
+    for violation in exploration.violations.iter().filter(|violation| violation.counts) {
         // The violations of one invariant follow each other, and its name is shown once.
         let name = violation.invariant.name;
-        let mut row = vec![
+        rows.push(vec![
             if name == last { String::new() } else { name.to_owned() },
             violation.faults.to_string(),
             violation.token.acts.len().to_string(),
-        ];
-        if let Some(cause) = violation.cause {
-            row.push(cause.as_str().to_owned());
-        }
-        rows.push(row);
+        ]);
         last = name;
     }
-    let mut text = table::grid(view, 2, &headings, rows.into_iter());
-    let uncounted = exploration.uncounted();
-    if uncounted > 0 {
-        let not_counted =
-            format!("not counted, because an assumption must fail first: {uncounted} (--strict)");
-        text.push_str(&lines(&not_counted, 2, view.width));
+    table::grid(view, 2, &["BROKEN", "BY", "STEPS"], rows.into_iter())
+}
+
+/// The violations that do not count, in one sentence for each cause.
+fn excused(exploration: &Exploration, view: View) -> String {
+    let mut text = String::new();
+    for (cause, is_effect, title, why) in [
+        (ViolationCause::NotFenced, false, "not fenced (`checks_owner` false)", ""),
+        (
+            ViolationCause::Environment,
+            true,
+            "environment",
+            ". Every lock has this: pass the key on to the system that has the effect",
+        ),
+        (ViolationCause::Environment, false, "environment", ""),
+    ] {
+        let mut found: Vec<String> = Vec::new();
+        let mut last = "";
+        for violation in &exploration.violations {
+            let name = violation.invariant.name;
+            let is_of = violation.cause == Some(cause)
+                && (name == invariants::ONE_EFFECT.name) == is_effect;
+            if violation.counts || !is_of {
+                continue;
+            }
+            match found.last_mut() {
+                Some(known) if name == last => known.push_str(&format!(" or {}", violation.faults)),
+                _ => found.push(format!("{name} after {}", violation.faults)),
+            }
+            last = name;
+        }
+        if !found.is_empty() {
+            let found = found.join(", ");
+            text.push_str(&lines(&format!("{title}: {found}{why}"), 2, view.width));
+        }
     }
     text
 }
@@ -191,22 +222,19 @@ pub(super) fn not_asked_because(name: &str) -> &'static str {
     }
 }
 
-/// The invariants that are not broken, and those that hold under the assumptions.
+/// The invariants that are not broken.
 fn held(exploration: &Exploration, view: View) -> String {
     let mut holds = Vec::new();
-    let mut only_assumed = Vec::new();
     for invariant in invariants::ALL {
         // An invariant that was not checked must not be reported as one that holds.
-        if exploration.not_asked.contains(&invariant.name) {
-            continue;
+        if !exploration.not_asked.contains(&invariant.name)
+            && first_of(exploration, &invariant).is_none()
+        {
+            holds.push(invariant.name);
         }
-        match first_of(exploration, &invariant) {
-            None => holds.push(invariant.name),
-            Some(Violation { cause: Some(ViolationCause::Environment), .. }) => {
-                only_assumed.push(invariant.name);
-            }
-            Some(_) => {}
-        }
+    }
+    if holds.is_empty() {
+        return String::new();
     }
     let word = if !exploration.unreached().is_empty() {
         // What never happens breaks nothing, so this is not evidence.
@@ -216,15 +244,7 @@ fn held(exploration: &Exploration, view: View) -> String {
     } else {
         "not broken so far"
     };
-    let mut text = String::new();
-    if !holds.is_empty() {
-        text.push_str(&lines(&format!("{word}: {}", holds.join(", ")), 2, view.width));
-    }
-    if !only_assumed.is_empty() {
-        let names = only_assumed.join(", ");
-        text.push_str(&lines(&format!("{word} under the assumptions: {names}"), 2, view.width));
-    }
-    text
+    lines(&format!("{word}: {}", holds.join(", ")), 2, view.width)
 }
 
 /// The extent of the search, in words.
@@ -261,23 +281,6 @@ fn coverage(exploration: &Exploration) -> String {
     }
 }
 
-/// The extent of the search under the assumptions, in words.
-fn assumed_coverage(exploration: &Exploration, assumed: AssumedSearch) -> String {
-    let names = names(assumed.assumptions).unwrap_or_default();
-    let covered = assumed.covered;
-    match covered.schedules {
-        Some(schedules) => {
-            format!("the {} of them under the assumptions {names}, too", approximately(schedules))
-        }
-        None => format!(
-            "not all of them under the assumptions {names}, because a limit stopped the search; all \
-            prefixes of up to {} of {}",
-            count(covered.depth, "step", "steps"),
-            count(usize::from(exploration.workers), "worker", "workers")
-        ),
-    }
-}
-
 /// The names of the assumptions; `None` if there are none.
 fn names(assumptions: Assumptions) -> Option<String> {
     let mut names = Vec::new();
@@ -296,7 +299,7 @@ fn approximately(number: f64) -> String {
 pub(super) fn history(violation: &Violation, view: View) -> String {
     let palette = view.palette;
     let cause = match violation.cause {
-        Some(cause) => format!(", caused by the {}", cause.as_str()),
+        Some(cause) => format!(" ({})", cause.as_str()),
         None => String::new(),
     };
     let heading = format!("{}, {}{cause}", violation.invariant.name, violation.faults);

@@ -12,12 +12,12 @@ struct Advice<'a> {
     schemas: Vec<String>,
 }
 
-/// A paragraph per suggested change: the violated invariants, the schemas, and the change.
+/// A paragraph per suggested change: the violated invariants that count, the schemas, and the change.
 /// Violations with the same cause share one paragraph.
 pub(super) fn text(explorations: &[Exploration], view: View) -> String {
     let mut advice: Vec<Advice<'_>> = Vec::new();
     for exploration in explorations {
-        for violation in &exploration.violations {
+        for violation in exploration.violations.iter().filter(|violation| violation.counts) {
             // One flaw often violates several invariants, and its remedy should appear only once.
             let known = advice.iter().position(|known| known.remedy == violation.remedy);
             let index = known.unwrap_or(advice.len());

@@ -47,8 +47,8 @@ fn held_by(runs: &[&RaceRun]) -> Option<String> {
     let workers = requests(first.plan.concurrency);
     let begins = count(first.begins);
     Some(format!(
-        "{one} of {workers} got the lock in each round of {who}. A flaw rarer than 1 in {begins} \
-        lock attempts would not be detected."
+        "{one} of {workers} got the lock in each round of {who}. race judges begin only, and would \
+        not detect a flaw rarer than 1 in {begins} lock attempts."
     ))
 }
 

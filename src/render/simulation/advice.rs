@@ -13,11 +13,14 @@ struct AdviceGroup<'a> {
     cells: Vec<&'a Cell>,
 }
 
-/// A paragraph for each scenario that did not end safely, with the reasons.
+/// A paragraph for each scenario that did not end safely, with the reasons. What the schema cannot
+/// prevent is left out.
 pub(super) fn text(cells: &[Cell], view: View) -> String {
     let View { palette, width } = view;
-    let mut bad =
-        groups(cells.iter().filter(|cell| cell.judgement.verdict > ScenarioVerdict::Safe));
+    let is_shown = |cell: &&Cell| {
+        cell.judgement.verdict > ScenarioVerdict::Safe && cell.judgement.excuse.is_none()
+    };
+    let mut bad = groups(cells.iter().filter(is_shown));
     // Groups with the same verdict keep the order of the scenarios in the matrix.
     bad.sort_by_key(|group| {
         let cell = group.cells[0];

@@ -6,7 +6,7 @@ use anstyle::{AnsiColor, Style};
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::domain::duration;
-use crate::domain::simulation::{Cell, ScenarioVerdict, Story};
+use crate::domain::simulation::{Cell, Excuse, ScenarioVerdict, Story};
 use crate::render::escape;
 use crate::render::style::{Palette, View};
 
@@ -48,6 +48,11 @@ pub(super) fn legend(cells: &[Cell], palette: Palette) -> String {
             text += &format!("  {word}{}\n", verdict.meaning());
         }
     }
+    for excuse in Excuse::VARIANTS {
+        if cells.iter().any(|cell| cell.judgement.excuse == Some(*excuse)) {
+            text += &format!("  {:<13}{}\n", excuse.as_str(), excuse.meaning());
+        }
+    }
     text
 }
 
@@ -56,14 +61,27 @@ pub(super) fn words(cell: &Cell) -> String {
     cell.judgement.verdict.as_str().to_owned() + &measure(cell)
 }
 
-/// The measure of a cell: how long it blocks, or how often the operation was executed.
+/// The measure of a cell: how long it blocks, or how often the operation was executed, and why that is
+/// no failure.
 pub(super) fn measure(cell: &Cell) -> String {
     let judgement = &cell.judgement;
-    match (judgement.verdict, judgement.blocked_ms, judgement.effects) {
+    let mut measure = match (judgement.verdict, judgement.blocked_ms, judgement.effects) {
         (ScenarioVerdict::Blocked, Some(ms), _) => format!(" {}", duration::short(ms)),
         // A duplicate without a number means two executions, the usual case.
         (ScenarioVerdict::Duplicate, _, effects) if effects > 2 => format!(" x{effects}"),
         _ => String::new(),
+    };
+    if let Some(excuse) = judgement.excuse {
+        measure.push_str(&format!(" ({})", excuse.as_str()));
+    }
+    measure
+}
+
+/// The colour of a cell.
+pub(super) fn style_of(cell: &Cell) -> Style {
+    match cell.judgement.excuse {
+        Some(_) => AnsiColor::Yellow.on_default(),
+        None => style(cell.judgement.verdict),
     }
 }
 
@@ -74,9 +92,10 @@ pub(super) fn style(verdict: ScenarioVerdict) -> Style {
         ScenarioVerdict::Safe => AnsiColor::Green.on_default(),
         ScenarioVerdict::Refused => AnsiColor::Cyan.on_default(),
         ScenarioVerdict::Blocked => AnsiColor::Yellow.on_default(),
-        ScenarioVerdict::Stuck | ScenarioVerdict::WrongAnswer | ScenarioVerdict::Duplicate => {
-            AnsiColor::Red.on_default().bold()
-        }
+        ScenarioVerdict::Stuck
+        | ScenarioVerdict::WrongAnswer
+        | ScenarioVerdict::Duplicate
+        | ScenarioVerdict::Overwritten => AnsiColor::Red.on_default().bold(),
     }
 }
 
@@ -87,10 +106,10 @@ struct MatrixColumn<'a> {
 }
 
 impl MatrixColumn<'_> {
-    fn at(&self, story: &Story) -> (ScenarioVerdict, String) {
+    fn at(&self, story: &Story) -> (Style, String) {
         match self.cells.iter().find(|cell| cell.scenario == *story) {
-            Some(cell) => (cell.judgement.verdict, words(cell)),
-            None => (ScenarioVerdict::NotApplicable, String::new()),
+            Some(cell) => (style_of(cell), words(cell)),
+            None => (Style::new(), String::new()),
         }
     }
 }
@@ -141,9 +160,9 @@ fn block(
         let mut line = format!("{:<first$}", story.name);
         let mut gap = " ".repeat(GAP);
         for column in columns {
-            let (verdict, words) = column.at(story);
+            let (style, words) = column.at(story);
             line.push_str(&gap);
-            line.push_str(&palette.paint(style(verdict), &words));
+            line.push_str(&palette.paint(style, &words));
             gap = gap_after(&words, column.width);
         }
         text.push_str(&line);
@@ -171,7 +190,8 @@ mod tests {
         effects: usize,
     ) -> Cell {
         let story = Story { name, summary: "", remedy: "" };
-        let judgement = Judgement { verdict, effects, blocked_ms, why: String::new() };
+        let why = String::new();
+        let judgement = Judgement { verdict, effects, blocked_ms, why, excuse: None };
         Cell { judgement, ..Cell::not_applicable(schema, story, String::new()) }
     }
 

@@ -1,7 +1,6 @@
 //! The report of a simulation for people.
 
-use crate::domain::simulation::{Cell, MatrixDifference, Story};
-use crate::render::simulation::simulation_json::change;
+use crate::domain::simulation::{Cell, FilesChange, MatrixDifference, Story};
 use crate::render::simulation::{advice, matrix, sequence};
 use crate::render::style::{Palette, View};
 use crate::render::{escape, table};
@@ -12,8 +11,17 @@ pub struct Simulation<'a> {
     pub cells: &'a [Cell],
     /// True if each cell's sequence is shown.
     pub timeline: bool,
-    /// The cells that differ from the accepted ones; `None` if there was nothing to compare with.
-    pub differences: Option<&'a [MatrixDifference]>,
+    /// The comparison with the accepted results; `None` if there is none.
+    pub compared: Option<ComparedMatrix<'a>>,
+}
+
+/// A comparison with accepted results.
+#[derive(Clone, Copy)]
+pub struct ComparedMatrix<'a> {
+    /// The cells that differ from the accepted ones.
+    pub differences: &'a [MatrixDifference],
+    /// The schemas whose files are not known to be the accepted ones.
+    pub files: &'a [(String, FilesChange)],
 }
 
 /// The list of the scenarios, one per line.
@@ -24,9 +32,10 @@ pub fn list(stories: impl Iterator<Item = Story>, view: View) -> String {
 
 /// The report of a simulation.
 pub fn text(simulation: Simulation<'_>, view: View) -> String {
-    let Simulation { cells, timeline, differences } = simulation;
+    let Simulation { cells, timeline, compared } = simulation;
     let palette = view.palette;
-    let mut parts = Vec::new();
+    let failing = cells.iter().filter(|cell| cell.judgement.is_failure()).count();
+    let mut parts = vec![format!("{failing} of {} failed\n", cells.len())];
     if timeline {
         parts.extend(cells.iter().map(|cell| sequence::text(cell, view)));
     }
@@ -34,8 +43,8 @@ pub fn text(simulation: Simulation<'_>, view: View) -> String {
     parts.push(matrix::legend(cells, palette));
     parts.push(headed("What to change, worst first", advice::text(cells, view), palette));
     parts.push(headed("Not applicable", advice::not_applicable(cells, view), palette));
-    if let Some(differences) = differences {
-        parts.push(compared(differences, palette));
+    if let Some(compared) = compared {
+        parts.push(differences(compared, palette));
     }
     parts.retain(|part| !part.is_empty());
     parts.join("\n")
@@ -46,21 +55,30 @@ fn headed(heading: &str, text: String, palette: Palette) -> String {
 }
 
 /// The cells that differ from the accepted ones, one per line.
-pub fn compared(differences: &[MatrixDifference], palette: Palette) -> String {
-    if differences.is_empty() {
-        return "All results match the accepted file.\n".to_owned();
+pub fn differences(compared: ComparedMatrix<'_>, palette: Palette) -> String {
+    let mut text = String::new();
+    for (schema, change) in compared.files {
+        let schema = escape::text(schema.as_bytes());
+        let change = match change {
+            FilesChange::Unknown => "unknown whether changed",
+            _ => "changed",
+        };
+        text += &format!("files of {schema}: {change}\n");
     }
-    let mut text = format!("{}\n", palette.bold("Different from the accepted file"));
-    for difference in differences {
+    if compared.differences.is_empty() {
+        return text + "All results match the accepted file.\n";
+    }
+    text += &format!("{}\n", palette.bold("Different from the accepted file"));
+    for difference in compared.differences {
         let schema = escape::text(difference.schema.as_bytes());
         let scenario = &difference.scenario;
-        let change = change(difference);
+        let change = difference.change.as_str();
         let now = palette.paint(matrix::style(difference.now), difference.now.as_str());
         let accepted = match difference.accepted {
             Some(verdict) => verdict.as_str(),
             None => "nothing",
         };
-        text += &format!("  {change:<6}  {scenario}  {schema}: {now}, accepted {accepted}\n");
+        text += &format!("  {change:<7}  {scenario}  {schema}: {now}, accepted {accepted}\n");
     }
     text
 }

@@ -3,7 +3,7 @@
 
 use crate::domain::simulation::{Cell, ClientAnswer, History};
 use crate::render::fold::fold;
-use crate::render::simulation::matrix::{style, words};
+use crate::render::simulation::matrix::{style_of, words};
 use crate::render::style::View;
 use crate::render::{escape, table};
 
@@ -13,7 +13,7 @@ const LONGEST_REPLY: usize = 48;
 /// A cell's verdict with its reason, and the sequence of each variant.
 pub(super) fn text(cell: &Cell, view: View) -> String {
     let View { palette, width } = view;
-    let verdict = palette.paint(style(cell.judgement.verdict), &words(cell));
+    let verdict = palette.paint(style_of(cell), &words(cell));
     let schema = escape::text(cell.schema.as_bytes());
     let mut text = format!("{}  {schema}: {verdict}\n", palette.bold(cell.scenario.name));
     for line in fold(&escape::text(cell.judgement.why.as_bytes()), width) {

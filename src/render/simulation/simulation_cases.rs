@@ -1,7 +1,7 @@
 //! Simulations as test cases: one per scenario, in one suite per schema.
 
 use super::sequence;
-use crate::domain::simulation::{Cell, CellChange, MatrixDifference, ScenarioVerdict};
+use crate::domain::simulation::{Cell, MatrixDifference, ScenarioVerdict};
 use crate::render::junit::{TestCase, TestOutcome, TestSuite, add_case};
 use crate::render::style::{Palette, View};
 
@@ -19,18 +19,13 @@ fn case(cell: &Cell, differences: Option<&[MatrixDifference]>) -> TestCase {
     let verdict = judgement.verdict.as_str();
     let mut message = format!("{verdict}: {}", judgement.why);
     let is_failed = match differences {
-        None => judgement.verdict.is_bad(),
+        None => judgement.is_failure(),
         Some(differences) => {
             let found = differences.iter().find(|difference| {
                 difference.schema == cell.schema && difference.scenario == cell.scenario.name
             });
             if let Some(difference) = found {
-                let change = match difference.change() {
-                    CellChange::Worse => "worse than accepted",
-                    CellChange::Better => "better than accepted",
-                    CellChange::New => "not accepted before",
-                };
-                message = format!("{change}: {message}");
+                message = format!("{}: {message}", difference.change.as_str());
             }
             found.is_some()
         }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::domain::simulation::{Cell, CellChange, History, HistoryEvent, MatrixDifference, Story};
+use crate::domain::simulation::{Cell, History, HistoryEvent, MatrixDifference, Story};
 
 /// A cell with its verdict and the events of all its variants.
 pub fn cell(cell: &Cell) -> Value {
@@ -21,6 +21,7 @@ pub fn cell(cell: &Cell) -> Value {
         "schema": cell.schema,
         "scenario": cell.scenario.name,
         "verdict": cell.judgement.verdict.as_str(),
+        "excuse": cell.judgement.excuse.map(|excuse| excuse.as_str()),
         "blocked_ms": cell.judgement.blocked_ms,
         "effects": cell.judgement.effects,
         "why": cell.judgement.why,
@@ -53,15 +54,6 @@ pub fn difference(difference: &MatrixDifference) -> Value {
         "scenario": difference.scenario,
         "accepted": difference.accepted.map(|verdict| verdict.as_str()),
         "now": difference.now.as_str(),
-        "change": change(difference),
+        "change": difference.change.as_str(),
     })
-}
-
-/// The kind of difference.
-pub(super) fn change(difference: &MatrixDifference) -> &'static str {
-    match difference.change() {
-        CellChange::Worse => "worse",
-        CellChange::Better => "better",
-        CellChange::New => "new",
-    }
 }

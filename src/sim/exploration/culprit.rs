@@ -5,11 +5,26 @@ use crate::domain::exploration::{
     NextAction, ProgramCall, WorkerProgram, has_result, held_at, invariants,
 };
 use crate::domain::schema::{Call, Meaning, Role, Schema};
+use crate::domain::step::StepKind;
 use crate::explore::TracedStep;
 
 /// The invariants that a worker's call violates by changing a lock or a result. What goes wrong
 /// later in the same history follows from that call.
 const ROOTS: [&str; 3] = ["result-kept", "result-not-replaced", "owner-only"];
+
+/// Whether the step of the call that violates the invariant claims to check the owner; `None` for a
+/// call of begin, and for an invariant that is not about what another worker owns.
+pub(super) fn is_fenced(
+    program: &WorkerProgram,
+    steps: &[TracedStep],
+    invariant: &Invariant,
+) -> Option<bool> {
+    let call = call_of(program, steps.last()?)?;
+    if call.step == StepKind::Begin || !ROOTS.contains(&invariant.name) {
+        return None;
+    }
+    Some(program.step(call)?.checks_owner)
+}
 
 /// The advice for a history that violates an invariant. `services` has the index of the service of
 /// each worker.
@@ -21,6 +36,9 @@ pub(super) fn remedy(
 ) -> String {
     if begin_was_interrupted(program, steps) {
         return BEGIN_IN_ONE_SCRIPT.to_owned();
+    }
+    if let Some(renew) = renewed_without_lock(program, steps) {
+        return format!("let renew ({renew}) refuse if the worker's own lock is gone");
     }
     let fails_late = steps.iter().any(|step| step.act.fault() == Some(Fault::LateFail));
     if fails_late && invariant.name == invariants::ONE_EFFECT.name {
@@ -52,6 +70,20 @@ pub(super) fn remedy(
         culprit.format = format(schema, &last.after);
     }
     (root.remedy)(&culprit)
+}
+
+/// The name of the call that renewed a lock which its worker no longer held. What goes wrong later in
+/// the same history follows from that call.
+fn renewed_without_lock(program: &WorkerProgram, steps: &[TracedStep]) -> Option<String> {
+    let mut holder = None;
+    for step in steps {
+        let is_renewed = step.reply.is_some_and(|reply| reply.meaning == Some(Meaning::Renewed));
+        if is_renewed && holder != step.act.worker() {
+            return Some(described(program, call_of(program, step)?)?.name());
+        }
+        holder = step.holder;
+    }
+    None
 }
 
 /// The first step that violates the invariant, or an earlier one from which the violation follows,

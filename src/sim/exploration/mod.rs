@@ -11,3 +11,4 @@ pub(crate) use self::fault_alone::FaultExplorer;
 pub(crate) use self::task::{
     ExplorationPlace, ExplorationTask, NotExplained, explain, unexplorable_because,
 };
+pub(crate) use self::workers::usual_faults;

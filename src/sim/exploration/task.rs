@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::culprit::remedy;
+use super::culprit::{is_fenced, remedy};
 use super::test_server::TestServer;
 use super::workers::{Workers, unreadable_response};
 use crate::domain::exploration::{
@@ -15,6 +15,7 @@ use crate::domain::exploration::{
 use crate::domain::record::Record;
 use crate::domain::record::age::millis;
 use crate::domain::schema::Schema;
+use crate::domain::self_check::short_results;
 use crate::explore::{
     ExploredProgram, FoundViolation, Rules, SearchLimits, Symmetry, TracedStep, UnknownReply,
     explore, retrace,
@@ -88,6 +89,11 @@ impl ExplorationTask {
             violation.is_minimal = explored.covered.complete;
             violations.push(violation);
         }
+        let mut unsteady = None;
+        if let Some(call) = explored.unsteady {
+            let why = server.unsteady_because(place.is_private).await?;
+            unsteady = Some(format!("{}, {why}", self.describe_unsteady(call)));
+        }
         server.clear().await?;
         let reached: Vec<_> = explored.reached.iter().map(|state| &state.keys).collect();
         let steps = StepCoverage::new(
@@ -111,12 +117,13 @@ impl ExplorationTask {
             assumptions: self.assumptions,
             assumed: None,
             violations,
+            short_results: self.program.services.iter().find_map(|schema| short_results(schema)),
             not_asked,
             covered: explored.covered,
             steps: Some(steps),
             wall_ms: millis(since.elapsed()),
             replay: None,
-            unsteady: explored.unsteady.map(|call| self.describe_unsteady(call)),
+            unsteady,
         })
     }
 
@@ -176,6 +183,7 @@ impl ExplorationTask {
             faults: found.faults,
             is_minimal: false,
             cause: None,
+            is_fenced: is_fenced(&self.program, &steps, found.invariant),
             counts: true,
             remedy: remedy(&self.program, &self.services(&token), &steps, found.invariant),
             lines: replayed.lines,
@@ -282,6 +290,7 @@ impl ExplorationTask {
                     faults,
                     is_minimal: false,
                     cause: None,
+                    is_fenced: None,
                     counts: true,
                     remedy: remedy(&self.program, &self.services(token), steps, invariant),
                     lines: replayed.lines.clone(),
@@ -309,6 +318,7 @@ impl ExplorationTask {
             assumptions: Assumptions::default(),
             assumed: None,
             violations,
+            short_results: None,
             not_asked: self.inapplicable_invariants(),
             covered,
             steps: None,
@@ -341,7 +351,7 @@ impl ExplorationTask {
         let schema = &self.program.services[call.service].name;
         let step = call.step.as_str();
         format!(
-            "call {} of {step} of {schema} does not answer the same question alike",
+            "call {} of {step} of {schema} has different effects in the same state",
             call.index + 1
         )
     }

@@ -14,7 +14,7 @@ use crate::domain::step::{
 };
 use crate::explore::{CallEffect, StateServer};
 use crate::interrupt::Interrupt;
-use crate::sim::service::{read_content, words};
+use crate::sim::service::{read_content, unnamed, unnamed_keys, words};
 use crate::sim::stopped_clock::words_at;
 use crate::store::{Connection, Packed, StoreError, pack};
 
@@ -110,6 +110,23 @@ impl<'a> TestServer<'a> {
         execute(inputs, calls, &mut sender).await?;
         self.connection.ask(&pack([b"MULTI"])).await?;
         Ok(self.connection.ask(&pack([b"EXEC"])).await? == StepReply::Nil)
+    }
+
+    /// Why a call can have different effects in the same state. Only on a temporary local Redis is
+    /// every other Redis key one that the steps wrote.
+    pub(super) async fn unsteady_because(
+        &mut self,
+        is_private: bool,
+    ) -> Result<String, StoreError> {
+        let mut others = Vec::new();
+        if is_private {
+            others = unnamed_keys(&mut self.connection, &self.redis_keys).await?;
+        }
+        Ok(match others.first() {
+            Some(redis_key) => format!("because of {}", unnamed(redis_key)),
+            None if is_private => "by chance or time".to_owned(),
+            None => "for an unknown reason".to_owned(),
+        })
     }
 
     /// Deletes the Redis keys.

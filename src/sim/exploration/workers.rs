@@ -2,13 +2,16 @@
 //! time of the exploration, which does not advance by itself.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
-use crate::domain::exploration::{KeysState, ProgramCall, ResponseAuthor, WorkerProgram};
+use crate::domain::exploration::{
+    FaultBudget, KeysState, ProgramCall, ResponseAuthor, WorkerProgram,
+};
 use crate::domain::record::{Reading, decode};
 use crate::domain::schema::{Action, Call, Schema, State};
 use crate::domain::step::{StepInputs, StepKind};
 use crate::explore::Callers;
-use crate::sim::simulate::{ClientRequest, Job, OTHER_PAYMENT, PAYMENT, unused_payment};
+use crate::sim::simulate::{ClientRequest, Job, OTHER_PAYMENT, PAYMENT, owner_of, unused_payment};
 
 /// The workers of a program. A caller is the number of a worker, or of one of the two requests
 /// after the workers.
@@ -38,11 +41,6 @@ impl Workers {
         format!("worker {}", worker + 1)
     }
 
-    /// The owner ID, which is the same in every exploration, so that equal states have equal bytes.
-    fn owner(caller: u8) -> String {
-        format!("00000000-0000-4000-8000-{:012}", caller + 1)
-    }
-
     fn client_request(&self, caller: u8) -> ClientRequest {
         // The request with another payload, which comes after the workers.
         if caller == self.count + 1 {
@@ -53,7 +51,7 @@ impl Workers {
 
     fn new_job(&self, schema: &Schema, caller: u8) -> Job {
         let seconds = schema.lock_ttl.as_millis().div_ceil(1_000).to_string();
-        Job::new(&Self::owner(caller), self.client_request(caller), seconds)
+        Job::new(&owner_of(caller), self.client_request(caller), seconds)
     }
 
     /// The job of a caller when it sends a call.
@@ -72,7 +70,7 @@ impl Workers {
     pub(super) fn callers(&self) -> Callers {
         let mut owners = Vec::new();
         for worker in 0..self.count {
-            owners.push(Self::owner(worker).into_bytes());
+            owners.push(owner_of(worker).into_bytes());
         }
         Callers {
             responses: self.responses(),
@@ -126,7 +124,7 @@ pub(super) fn unreadable_response(schema: &Schema) -> Option<String> {
         return None;
     }
     let now_ms = KeysState::absent(0).now_ms();
-    let mut job = Job::new(&Workers::owner(0), PAYMENT, "1".to_owned());
+    let mut job = Job::new(&owner_of(0), PAYMENT, "1".to_owned());
     job.succeed(schema, &Workers::name(0));
     let result = job.request(schema, b"order-1", now_ms).result();
     let key_index = schema.result_key_index();
@@ -141,6 +139,13 @@ pub(super) fn unreadable_response(schema: &Schema) -> Option<String> {
         "its value formats do not read the result that `[write]` makes of a response of idemctl's \
         workers: {why}; give the workers a body that they read with `sample_body` in `[service]`"
     ))
+}
+
+/// The faults that explore allows by default. A part of a TTL matters only if a lock is renewed, or if
+/// a step sees the time.
+pub(crate) fn usual_faults(services: &[Arc<Schema>]) -> FaultBudget {
+    let is_timed = |schema: &Arc<Schema>| schema.renew.is_some() || sees_time(schema);
+    if services.iter().any(is_timed) { FaultBudget::usual_with_delay() } else { FaultBudget::USUAL }
 }
 
 /// True if a script of the schema reads the time, or a call sends it. The same call in the same

@@ -16,7 +16,9 @@ use self::run::ScenarioRun;
 pub use self::scenarios::ALL as SCENARIOS;
 use self::simulation::ScenarioEnvironment;
 pub use self::simulation::{Scenario, Simulated, SimulationPlan, simulate};
-pub(super) use self::story::{Aborted, ClientRequest, OTHER_PAYMENT, PAYMENT, unused_payment};
+pub(super) use self::story::{
+    Aborted, ClientRequest, OTHER_PAYMENT, PAYMENT, owner_of, unused_payment,
+};
 use self::story::{BeginOutcome, LockLifetime, ScenarioResult};
 pub(super) use self::worker::Job;
 use self::worker::ScenarioWorker;

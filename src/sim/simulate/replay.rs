@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use super::run::ScenarioRun;
 use super::story::{
-    ClientRequest, LockLifetime, OTHER_PAYMENT, PAYMENT, ScenarioResult, unused_payment,
+    ClientRequest, LockLifetime, OTHER_PAYMENT, PAYMENT, ScenarioResult, owner_of, unused_payment,
 };
 use super::worker::ScenarioWorker;
 use super::worker_calls::CallOutcome;
@@ -117,7 +117,7 @@ impl<'s> ScheduleReplay<'s> {
             // A worker without a connection does nothing, which the comparison of states reports.
             let is_last = worker + 1 == services.len();
             let payment = if has_other_payload && is_last { OTHER_PAYMENT } else { PAYMENT };
-            let worker = player.worker(*service, &player.names[worker], payment).await.ok();
+            let worker = player.worker(*service, worker, &player.names[worker], payment).await.ok();
             player.workers.push(worker);
         }
         Ok(player)
@@ -125,13 +125,17 @@ impl<'s> ScheduleReplay<'s> {
 }
 
 impl<'s> Player<'s> {
+    /// A worker of a service, with the owner ID that this caller has in the exploration.
     async fn worker(
         &self,
         service: usize,
+        caller: usize,
         name: &str,
         client_request: ClientRequest,
     ) -> ScenarioResult<ScenarioWorker<'s>> {
-        self.runs[service].worker(name, client_request, LockLifetime::OfSchema).await
+        let owner = owner_of(u8::try_from(caller).unwrap_or(u8::MAX));
+        let run = &self.runs[service];
+        Ok(run.worker(name, client_request, LockLifetime::OfSchema).await?.with_owner(owner))
     }
 
     /// Applies one step, and returns the outcome of a call.
@@ -160,10 +164,12 @@ impl<'s> Player<'s> {
                 self.note_resent_call();
                 return Ok(outcome);
             }
-            Act::Next(service) => return self.request(service, "a later request", PAYMENT).await,
+            Act::Next(service) => {
+                return self.request(service, 0, "a later request", PAYMENT).await;
+            }
             Act::Other(service) => {
                 let payment = unused_payment(self.has_other_payload);
-                return self.request(service, "another payload", payment).await;
+                return self.request(service, 1, "another payload", payment).await;
             }
             Act::Effect(worker) => {
                 let is_again = self.program.has_keyed_effect() && self.has_effect();
@@ -226,14 +232,16 @@ impl<'s> Player<'s> {
         }
     }
 
-    /// Sends one more request, until a reply decides.
+    /// Sends the first or second request after the workers, until a reply decides.
     async fn request(
         &mut self,
         service: u8,
+        number: usize,
         name: &str,
         client_request: ClientRequest,
     ) -> ScenarioResult<Option<CallOutcome>> {
-        let mut worker = self.worker(usize::from(service), name, client_request).await?;
+        let caller = self.workers.len() + number;
+        let mut worker = self.worker(usize::from(service), caller, name, client_request).await?;
         for index in 0..worker.begin_calls() {
             let outcome = worker.make_call(StepKind::Begin, index).await?;
             if outcome.is_some() {

@@ -11,11 +11,18 @@ use super::story::{Aborted, ClientRequest, LONG, ScenarioResult};
 use crate::domain::record::age::millis;
 use crate::domain::record::{Deadline, KeyState, Observation, TimeLeft, decode};
 use crate::domain::schema::{Schema, State};
-use crate::domain::simulation::{ClientAnswer, History, HistoryEvent};
+use crate::domain::simulation::{ClientAnswer, Excuse, History, HistoryEvent};
 use crate::domain::step::{StepReply, next_request};
 use crate::sim::service::{LoadedService, read_content, server_ms, words};
 use crate::sim::test_keys::TEST_KEYS_LIVE;
 use crate::store::{Connection, Packed, StoreError, Writable, pack};
+
+/// The workers to which the parts of a record belong; `None` if no worker of the story made them.
+#[derive(Debug, Clone, Default)]
+pub(super) struct RecordOwners {
+    pub(super) lock: Option<String>,
+    pub(super) result: Option<String>,
+}
 
 /// One take of a scenario while it is executed.
 pub(crate) struct ScenarioRun<'s> {
@@ -38,6 +45,8 @@ pub(crate) struct ScenarioRun<'s> {
     /// The time that clients and scripts see, in milliseconds since the epoch; `None` for the
     /// server's own time.
     stopped_at: Cell<Option<u64>>,
+    /// The workers that took the lock and stored the result that exist.
+    pub(super) owners: RefCell<RecordOwners>,
     cluster: RefCell<Option<Rc<Cluster>>>,
     control: Mutex<Connection>,
     clock: Instant,
@@ -73,6 +82,7 @@ impl<'s> ScenarioRun<'s> {
             is_private,
             held_until: Cell::default(),
             stopped_at: Cell::default(),
+            owners: RefCell::default(),
             cluster: RefCell::default(),
             control: Mutex::new(control),
             clock,
@@ -315,6 +325,11 @@ impl<'s> ScenarioRun<'s> {
     /// Adds a remark to the reason of the verdict.
     pub(super) fn remark(&self, note: String) {
         self.history.borrow_mut().notes.push(note);
+    }
+
+    /// From now on, a harm is not a failure of the schema, for this reason.
+    pub(super) fn excuse(&self, excuse: Excuse) {
+        self.history.borrow_mut().excuse = Some(excuse);
     }
 
     /// Records an answer to a client.

@@ -49,6 +49,12 @@ pub(crate) fn unused_payment(has_other_payload: bool) -> ClientRequest {
     OTHER_PAYMENT
 }
 
+/// The owner ID of a worker of an exploration. IDs differ only in the middle, so that a comparison of
+/// their beginnings or ends is found, and are always the same, so that equal states have equal bytes.
+pub(crate) fn owner_of(worker: u8) -> String {
+    format!("00000000-0000-4000-8{worker:03}-000000000000")
+}
+
 /// The TTL of a lock that does not expire within the story. It is not a usual length of a lease, so
 /// that a lock of this length was given it by the story, and not by a constant of its script.
 pub(super) const LONG: Duration = Duration::from_secs(97);

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use uuid::Uuid;
 
-use super::run::ScenarioRun;
+use super::run::{RecordOwners, ScenarioRun};
 use super::story::{BeginOutcome, ClientRequest, LONG, LockLifetime, PAYMENT, ScenarioResult};
 use super::worker_calls::{CallOutcome, WorkerCalls};
-use crate::domain::record::Response;
-use crate::domain::schema::{Call, Meaning, PayloadUse, Schema};
+use crate::domain::record::{Observation, Response, decode};
+use crate::domain::schema::{Call, Meaning, PayloadUse, Schema, State};
 use crate::domain::simulation::{ClientAnswer, Execution};
 use crate::domain::step::{StepInputs, StepKind, WorkerSteps};
 use crate::sim::service::words;
@@ -127,6 +127,12 @@ impl<'s> ScenarioWorker<'s> {
         Self { calls, job, now_ms, lock_lives, has_stopped: false }
     }
 
+    /// The same worker with this owner ID.
+    pub(super) fn with_owner(mut self, owner: String) -> Self {
+        self.job.owner = owner;
+        self
+    }
+
     fn run(&self) -> &Rc<ScenarioRun<'s>> {
         &self.calls.run
     }
@@ -188,6 +194,7 @@ impl<'s> ScenarioWorker<'s> {
         let begun = match reply.meaning {
             Meaning::Acquired => {
                 self.note_held_lock(since);
+                self.run().owners.borrow_mut().lock = Some(self.calls.name.clone());
                 BeginOutcome::Acquired
             }
             Meaning::Conflict => BeginOutcome::Conflict(reply.words),
@@ -207,7 +214,7 @@ impl<'s> ScenarioWorker<'s> {
     /// Works as every worker does: it renews its lock if its service can, and has its effect. False
     /// if the lock is lost, so that the worker stops.
     pub(super) async fn work(&mut self) -> ScenarioResult<bool> {
-        if !self.prepare_effect().await? {
+        if !self.renew_lock().await? {
             return Ok(false);
         }
         self.have_effect();
@@ -256,7 +263,7 @@ impl<'s> ScenarioWorker<'s> {
 
     /// Executes the step that the service has between begin and the effect; false if the worker
     /// does not own the lock any more, so that it stops.
-    async fn prepare_effect(&mut self) -> ScenarioResult<bool> {
+    pub(super) async fn renew_lock(&mut self) -> ScenarioResult<bool> {
         let Some(step) = WorkerSteps::of(self.schema()).before_effect() else { return Ok(true) };
         let since = Instant::now();
         if self.execute_step(step).await? {
@@ -270,8 +277,49 @@ impl<'s> ScenarioWorker<'s> {
 
     /// Executes a whole step; true if the reply is the one after which the worker goes on.
     async fn execute_step(&mut self, step: StepKind) -> ScenarioResult<bool> {
-        let outcome = self.execute(verb(step), step.calls(self.schema())).await?;
+        let outcome = self.execute_watched(step, step.calls(self.schema())).await?;
         Ok(meaning(outcome.as_ref()) == Some(step.wanted()))
+    }
+
+    /// Executes calls of a step, and records whether they removed or replaced the lock or result of
+    /// another worker.
+    async fn execute_watched(
+        &mut self,
+        step: StepKind,
+        calls: &[Call],
+    ) -> ScenarioResult<Option<CallOutcome>> {
+        let run = Rc::clone(self.run());
+        // A server that died in the story has no record.
+        let before = run.observe().await.ok();
+        let owners = run.owners.borrow().clone();
+        let outcome = self.execute(verb(step), calls).await?;
+        if let (Some(before), Ok(after)) = (before, run.observe().await) {
+            self.note_overwritten(&before, &after, owners);
+        }
+        if meaning(outcome.as_ref()) == Some(Meaning::Stored) {
+            run.owners.borrow_mut().result = Some(self.calls.name.clone());
+        }
+        Ok(outcome)
+    }
+
+    fn note_overwritten(&self, before: &Observation, after: &Observation, owners: RecordOwners) {
+        let schema = self.schema();
+        for (key_index, reading) in decode::decode_all(schema, before).iter().enumerate() {
+            let is_same = before.keys[key_index].content == after.keys[key_index].content;
+            let Some(value) = reading.decoded() else { continue };
+            if is_same || reading.past_expiry().is_some() {
+                continue;
+            }
+            let (what, owner) = match schema.values[value.format].state {
+                State::InProgress => ("lock", &owners.lock),
+                _ => ("result", &owners.result),
+            };
+            let Some(owner) = owner else { continue };
+            if *owner != self.calls.name {
+                let what = format!("{} removed or replaced the {what} of {owner}", self.calls.name);
+                self.run().history.borrow_mut().overwritten.get_or_insert(what);
+            }
+        }
     }
 
     /// Executes the complete step, unless the worker has stopped; true if the result is stored.
@@ -282,26 +330,10 @@ impl<'s> ScenarioWorker<'s> {
         self.execute_step(StepKind::Complete).await
     }
 
-    /// Completes after the worker's lock expired. A remark reports whether the result was stored
-    /// over `over`, the lock or result of another worker.
-    pub(super) async fn complete_late(&mut self, over: &str) -> ScenarioResult {
-        let completing = verb(StepKind::Complete);
-        let outcome = self.execute(completing, self.schema().complete_calls()).await?;
-        let what = match outcome {
-            Some(outcome) if outcome.meaning() == Some(Meaning::Stored) => {
-                format!("stored over {over}")
-            }
-            Some(outcome) => format!("refused: {}", outcome.words()),
-            None => "refused: no reply".to_owned(),
-        };
-        self.run().remark(format!("the late result of {} is {what}", self.calls.name));
-        Ok(())
-    }
-
     /// Makes some calls of the complete step; true if the result is stored.
     pub(super) async fn complete_calls(&mut self, calls: Range<usize>) -> ScenarioResult<bool> {
         let calls = &self.schema().complete_calls()[calls];
-        let outcome = self.execute(verb(StepKind::Complete), calls).await?;
+        let outcome = self.execute_watched(StepKind::Complete, calls).await?;
         Ok(meaning(outcome.as_ref()) == Some(Meaning::Stored))
     }
 

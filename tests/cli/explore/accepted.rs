@@ -65,9 +65,9 @@ fn accepted_violations_are_not_shown_again() {
         differences,
         "Different from the accepted file\n  \
          new  express: result-kept by expiry=1,fail=1 (cause: schema)\n  \
-         new  express: result-kept by expiry=1,late-fail=1 (cause: environment)\n  \
+         new  express: result-kept by expiry=1,late-fail=1 (cause: not-fenced)\n  \
          new  express: result-kept by fail=1,resend=1 (cause: schema)\n  \
-         new  express: result-kept by late-fail=1,resend=1 (cause: environment)\n  \
+         new  express: result-kept by late-fail=1,resend=1 (cause: not-fenced)\n  \
          gone express: true-replay by fail=1,resend=1 (cause: schema)"
     );
     assert!(rest.starts_with("express\n  result-kept, 1 call sent again + 1 failing"), "{rest}");

@@ -102,5 +102,6 @@ fn a_step_that_goes_by_chance_is_not_explored() {
     let counts = reference().with("begin.lua", READS, &format!("{every_other_time}\n{READS}"));
     let dir = counts.folder().to_str().unwrap();
     let run = run(counts.folder(), &["explore", MINE, "--schema-dir", dir, "--sandbox"]).exits(3);
-    run.says("does not answer the same question alike, so there is no result for mine");
+    run.says("no result for mine: call 1 of begin of mine has different effects in the same state")
+        .says("because of the Redis key idemkey:order-1n, which `[keys]` does not name");
 }

@@ -197,7 +197,7 @@ fn the_report_fits_a_narrow_terminal_and_shows_the_pair() {
     let words = [&race[..], &["--think-time", "10ms"]].concat();
     let run = server.idemctl(&words).exits(0);
     let text = run.text();
-    let verdict = "Exactly one of 50 simultaneous requests got the lock in each round of go-middleware. A flaw rarer than 1 in 150 lock attempts would not be detected.\nWith check-then-act, up to ";
+    let verdict = "Exactly one of 50 simultaneous requests got the lock in each round of go-middleware. race judges begin only, and would not detect a flaw rarer than 1 in 150 lock attempts.\nWith check-then-act, up to ";
     assert!(text.starts_with(verdict), "{text}");
     assert!(text.contains("\n50 workers, 3 rounds, each on one fresh key\n"), "{text}");
     assert!(text.contains("\nno violation in 150  go-middleware"), "{text}");

@@ -142,7 +142,7 @@ fn a_rare_flaw_that_was_not_seen_is_not_called_atomic() {
     let text = server.idemctl(&words).exits(0).text();
     assert!(
         text.contains("\nno violation in 1000  own")
-            && text.contains("A flaw rarer than 1 in 1,000 lock attempts would not be detected"),
+            && text.contains("would not detect a flaw rarer than 1 in 1,000 lock attempts"),
         "{text}"
     );
     assert!(!text.contains("\natomic"), "{text}");

@@ -89,10 +89,7 @@ replies = [{ word = "OK", means = "acquired", when = { record = "absent" } }]
         ("[[begin.call]]", "[complete]"),
         check_then_act,
     );
-    racy.checked()
-        .plays("concurrent-duplicates")
-        .is("duplicate")
-        .because("between two calls of begin");
+    racy.checked().plays("concurrent-duplicates").is("overwritten").because("removed or replaced");
 }
 
 #[test]

@@ -86,7 +86,7 @@ replies = [{ integer = 1, means = "acquired", when = { lock = "absent" } }, { er
     );
     slow.plays("lock-without-expiry").is("stuck").because("its own begin, after 1 of 2 calls");
     // EXPIRE 0 takes the lock away, and says 1.
-    slow.plays("clock-of-ttl").is("duplicate").because("a TTL of 0");
+    slow.plays("clock-of-ttl").is("overwritten").because("a TTL of 0");
 }
 
 #[test]

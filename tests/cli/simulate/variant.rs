@@ -134,13 +134,15 @@ pub fn plays(schema: &str, scenario: &str) -> Cell {
 #[track_caller]
 fn cells(run: Run) -> Vec<Cell> {
     let cells: Vec<_> = run.json()["cells"].as_array().unwrap().iter().cloned().map(Cell).collect();
-    let is_bad = |cell: &Cell| BAD.contains(&cell.0["verdict"].as_str().unwrap());
+    let is_bad = |cell: &Cell| {
+        cell.0["excuse"].is_null() && BAD.contains(&cell.0["verdict"].as_str().unwrap())
+    };
     run.exits(i32::from(cells.iter().any(is_bad)));
     cells
 }
 
 /// The verdicts that are worse than `blocked`.
-const BAD: [&str; 3] = ["stuck", "wrong-answer", "duplicate"];
+const BAD: [&str; 4] = ["stuck", "wrong-answer", "duplicate", "overwritten"];
 
 /// A cell of the matrix.
 #[derive(Clone)]
@@ -151,6 +153,13 @@ impl Cell {
     #[track_caller]
     pub fn is(self, verdict: &str) -> Self {
         assert_eq!(self.0["verdict"], verdict, "{self}");
+        self
+    }
+
+    /// Asserts why the verdict makes the exit status 1 or not.
+    #[track_caller]
+    pub fn has_excuse(self, excuse: Option<&str>) -> Self {
+        assert_eq!(self.0["excuse"].as_str(), excuse, "{self}");
         self
     }
 

@@ -33,7 +33,7 @@ fn a_worker_that_asks_for_its_lock_before_it_goes_on_is_safe() {
 #[test]
 fn a_worker_that_goes_on_without_asking_makes_the_payment_twice() {
     for cell in both(&without_renew().checked()) {
-        cell.is("duplicate").makes(2).because("it continues");
+        cell.is("duplicate").makes(2).because("it continues").has_excuse(Some("environment"));
     }
 }
 
@@ -46,31 +46,39 @@ fn a_renew_that_renews_whatever_is_there_makes_the_payment_twice() {
 }
 
 #[test]
-fn a_complete_that_does_not_check_the_owner_gives_a_wrong_answer() {
+fn a_complete_that_does_not_check_the_owner_overwrites_a_lock() {
     let unfenced =
         reference().with("complete.lua", "if (holder or author) ~= owner then", "if false then");
     let [completes, overwrites] = both(&unfenced);
-    completes.is("wrong-answer").because("its operation has no effect");
+    completes.is("overwritten").because("worker 1 removed or replaced the lock of worker 2");
     overwrites.is("safe").makes(1);
 }
 
 #[test]
-fn a_complete_that_sets_whatever_is_there_gives_a_wrong_answer() {
+fn a_complete_that_sets_whatever_is_there_overwrites_locks_and_results() {
     for cell in both(&with_blind_set()) {
-        cell.is("wrong-answer").makes(1).because("was not done, although worker 2 had done it");
+        cell.is("overwritten").makes(1).has_excuse(None);
     }
 }
 
 #[test]
-fn a_fenced_completion_that_drops_the_lock_makes_the_payment_twice() {
+fn a_fenced_completion_that_drops_the_lock_overwrites_it() {
     let rude = reference().with(
         "complete.lua",
         "return 'FENCED'",
         "redis.call('DEL', record)\n  return 'FENCED'",
     );
     for cell in both(&rude) {
-        cell.is("duplicate").because("its operation has no effect");
+        cell.is("overwritten").because("its operation has no effect");
     }
+}
+
+/// Rule: a worker that pauses after its renewal has its effect again, and no script prevents it.
+#[test]
+fn a_worker_that_pauses_after_its_renewal_is_excused_and_fenced() {
+    let cell = plays("reference", "zombie-after-renewal").is("duplicate").makes(2);
+    cell.has_excuse(Some("environment"));
+    plays("express", "zombie-after-renewal").is("n/a");
 }
 
 #[test]
@@ -81,9 +89,9 @@ fn a_late_failure_leaves_the_next_workers_lock_alone() {
 #[test]
 fn a_release_that_does_not_check_the_owner_makes_the_payment_twice() {
     let unfenced = || reference().with("release.lua", FENCES, "if not holder then");
-    unfenced().plays("zombie-releases").is("duplicate").makes(2).because("it releases");
+    unfenced().plays("zombie-releases").is("overwritten").makes(2).because("it releases");
     let failing = unfenced().releasing();
-    failing.plays("zombie-releases").is("duplicate").makes(2).because("it fails");
+    failing.plays("zombie-releases").is("overwritten").makes(2).because("it fails");
 }
 
 #[test]
@@ -108,13 +116,15 @@ fn a_late_failure_that_makes_a_lock_endless_is_stuck() {
 #[test]
 fn a_failure_that_deletes_whatever_is_there_makes_the_payment_twice() {
     for schema in ["express", "go-chi"] {
-        let cell = plays(schema, "failure-deletes-result");
-        cell.is("duplicate").makes(2).because("by worker 1 and a retry");
+        plays(schema, "failure-deletes-result").is("overwritten").makes(2).has_excuse(None);
     }
-    for schema in ["go-middleware", "go-middleware-v1", "event-consumer", "reference"] {
-        plays(schema, "failure-deletes-result").is("safe").makes(1);
+    for schema in ["go-middleware", "go-middleware-v1", "event-consumer"] {
+        let cell = plays(schema, "failure-deletes-result").is("overwritten").makes(1);
+        cell.because("worker 1 removed or replaced the lock of worker 2");
     }
-    plays("event-driven", "failure-deletes-result").is("wrong-answer").makes(1);
+    plays("reference", "failure-deletes-result").is("safe").makes(1);
+    let cell = plays("event-driven", "failure-deletes-result").is("wrong-answer").makes(1);
+    cell.has_excuse(Some("environment"));
 }
 
 #[test]
@@ -124,7 +134,7 @@ fn a_release_that_takes_results_makes_the_payment_twice() {
         .with("renew.lua", FENCES, "if not holder then")
         .with("complete.lua", "if (holder or author) ~= owner then", "if false then")
         .with("release.lua", FENCES, "if holder and holder ~= owner then");
-    careless.plays("failure-deletes-result").is("duplicate").makes(2);
+    careless.plays("failure-deletes-result").is("overwritten").makes(2);
 }
 
 /// Rule: the workers of `simulate` renew their locks before the effect, as those of `explore` do, so that both notice a

@@ -44,6 +44,9 @@ enum At {
     /// The call was executed, its reply was lost, and the same call is sent again.
     Again(Step, usize),
     Effect,
+    /// The result is stored, and the worker may still release its lock, as the step says that this
+    /// is safe.
+    Stored,
     Done,
 }
 
@@ -91,6 +94,8 @@ struct Node {
 /// A broken invariant, as the first history that breaks it with these faults.
 pub struct Harm {
     pub steps: usize,
+    /// The steps whose calls end such histories of this length; nothing for what is not a call.
+    pub by: BTreeSet<Option<Step>>,
     pub history: Vec<Event>,
 }
 
@@ -161,11 +166,12 @@ struct Search<'a> {
 }
 
 /// The end of a history: a node, and what happened after it. Without that, one more request asked.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Found {
     after: usize,
     last: Option<Event>,
     steps: usize,
+    by: BTreeSet<Option<Step>>,
 }
 
 impl Search<'_> {
@@ -175,7 +181,8 @@ impl Search<'_> {
             self.nodes.push(Node { state, parent, event, steps });
         }
         for invariant in broken {
-            self.note(invariant, state.used, Found { after: parent, last: Some(event), steps });
+            let by = BTreeSet::from([event.step()]);
+            self.note(invariant, state.used, Found { after: parent, last: Some(event), steps, by });
         }
     }
 
@@ -202,6 +209,7 @@ impl Search<'_> {
         let (step, call) = match state.at[usize::from(worker)] {
             At::Done => return,
             At::Effect => return self.worker_has_its_effect(node, worker),
+            At::Stored => (Step::Release, 0),
             At::Call(step, call) | At::Again(step, call) => (step, call),
         };
         let outcome =
@@ -406,6 +414,9 @@ impl Search<'_> {
             Some(Means::Next) if call + 1 < calls.len() => At::Call(step, call + 1),
             Some(Means::Acquired) if !protocol.renew.is_empty() => At::Call(Step::Renew, 0),
             Some(Means::Acquired | Means::Renewed) => At::Effect,
+            Some(Means::Stored) if step == Step::Complete && protocol.claims(Step::Release) => {
+                At::Stored
+            }
             _ => At::Done,
         }
     }
@@ -537,7 +548,7 @@ impl Search<'_> {
     /// Asks what one more request would get, where an invariant is about that.
     fn look_around(&mut self, node: usize) {
         let state = self.nodes[node].state;
-        let is_idle = |at: &At| matches!(at, At::Done | At::Call(Step::Begin, 0));
+        let is_idle = |at: &At| matches!(at, At::Done | At::Stored | At::Call(Step::Begin, 0));
         // Before all workers there is nothing that went wrong.
         if node > 0 && state.at.iter().all(is_idle) {
             let (means, _) = self.one_more(state.keys, false);
@@ -583,13 +594,16 @@ impl Search<'_> {
     fn note_one_more(&mut self, invariant: &'static str, node: usize) {
         let used = self.nodes[node].state.used;
         let steps = self.nodes[node].steps + 1;
-        self.note(invariant, used, Found { after: node, last: None, steps });
+        let by = BTreeSet::from([None]);
+        self.note(invariant, used, Found { after: node, last: None, steps, by });
     }
 
     fn note(&mut self, invariant: &'static str, used: Faults, found: Found) {
-        let first = self.found.entry((invariant, used)).or_insert(found);
+        let first = self.found.entry((invariant, used)).or_insert_with(|| found.clone());
         if found.steps < first.steps {
             *first = found;
+        } else if found.steps == first.steps {
+            first.by.extend(found.by);
         }
     }
 
@@ -618,7 +632,8 @@ impl Search<'_> {
             if self.found.keys().any(|(other, fewer)| other == invariant && is_less(fewer)) {
                 continue;
             }
-            let harm = Harm { steps: found.steps, history: self.history(found) };
+            let (steps, by) = (found.steps, found.by.clone());
+            let harm = Harm { steps, by, history: self.history(found) };
             frontier.insert((*invariant, *faults), harm);
         }
         frontier
@@ -672,6 +687,16 @@ fn later(keys: &Keys, passes: i64) -> Keys {
 
 fn bit(worker: u8) -> u8 {
     1 << worker
+}
+
+impl Event {
+    /// The step of a call.
+    fn step(self) -> Option<Step> {
+        match self {
+            Self::Call { step, .. } | Self::Resend { step, .. } => Some(step),
+            _ => None,
+        }
+    }
 }
 
 impl fmt::Display for Event {

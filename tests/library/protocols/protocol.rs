@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use toml::{Table, Value};
 
+use super::calls::Step;
 use super::format::Format;
 
 /// The key of every request.
@@ -30,6 +31,7 @@ pub fn names() -> Vec<String> {
 
 /// A schema folder, as far as the naive checker needs it.
 pub struct Protocol {
+    pub name: String,
     /// The Redis keys, the lock's first; both roles are one key where there is only a record.
     pub redis_keys: Vec<String>,
     pub lock: usize,
@@ -45,6 +47,8 @@ pub struct Protocol {
     pub renew: Vec<Call>,
     pub complete: Vec<Call>,
     pub release: Vec<Call>,
+    /// The steps that say that they check the owner.
+    pub claims: Vec<String>,
     pub lock_ttl: i64,
     pub result_ttl: i64,
     /// The TTL of a stored failure.
@@ -124,6 +128,7 @@ impl Protocol {
             sends || call.replies.iter().any(judges)
         };
         Self {
+            name: text_of(&schema["name"]).to_owned(),
             write: schema.get("write").map(|write| table(write).clone()).unwrap_or_default(),
             on_failure: match text_of(&table(&schema["service"])["on_failure"]) {
                 "store" => OnFailure::Store,
@@ -139,6 +144,7 @@ impl Protocol {
             renew: calls("renew"),
             complete: calls("complete"),
             release: calls("release"),
+            claims: claims(&schema),
             lock_ttl: ttl("lock"),
             result_ttl: ttl("result"),
             failure_ttl,
@@ -149,6 +155,17 @@ impl Protocol {
             result,
             formats,
         }
+    }
+
+    /// The step says that it checks the owner.
+    pub fn claims(&self, step: Step) -> bool {
+        let name = match step {
+            Step::Begin => return false,
+            Step::Renew => "renew",
+            Step::Complete | Step::StoreFailure => "complete",
+            Step::Release => "release",
+        };
+        self.claims.iter().any(|claim| claim == name)
     }
 
     /// Begin replays a completed value of this format: no reply that is predicted for it, with no
@@ -183,6 +200,18 @@ impl Protocol {
                 other => panic!("{other} is not a role"),
             })
     }
+}
+
+fn claims(schema: &Table) -> Vec<String> {
+    let mut claims = Vec::new();
+    for step in ["renew", "complete", "release"] {
+        let described = schema.get(step).map(table);
+        let claim = described.and_then(|step| step.get("checks_owner")).and_then(Value::as_bool);
+        if claim == Some(true) {
+            claims.push(step.to_owned());
+        }
+    }
+    claims
 }
 
 /// The calls of a step; none where the service does not have the step.

@@ -1,6 +1,6 @@
 //! Workers that crash, or lose Redis, between the steps of their work.
 
-use crate::domain::simulation::Story;
+use crate::domain::simulation::{Excuse, Story};
 use crate::sim::simulate::{
     Aborted, LockLifetime, PAYMENT, Scenario, ScenarioEnvironment, ScenarioResult,
 };
@@ -104,6 +104,7 @@ async fn lock_without_expiry(environment: &ScenarioEnvironment<'_>) -> ScenarioR
         run.send(&pack(["FLUSHALL"])).await?;
     }
     let run = environment.run_on("an older worker's SET NX", &server.target).await?;
+    run.excuse(Excuse::Environment);
     let first = run.worker("worker 1", PAYMENT, LockLifetime::Short).await?;
     first.set_lock_without_ttl().await?;
     first.crash();
@@ -125,6 +126,7 @@ pub(super) const RESULT_NOT_STORED: Scenario = Scenario {
 
 async fn result_not_stored(environment: &ScenarioEnvironment<'_>) -> ScenarioResult {
     let run = environment.run("").await?;
+    run.excuse(Excuse::Environment);
     let mut first = run.worker("worker 1", PAYMENT, LockLifetime::Short).await?;
     if first.acquire_lock().await? {
         first.have_effect();

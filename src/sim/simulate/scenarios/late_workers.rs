@@ -4,10 +4,16 @@
 use std::sync::Arc;
 
 use crate::domain::schema::Schema;
-use crate::domain::simulation::{ClientAnswer, Story};
+use crate::domain::simulation::{ClientAnswer, Excuse, Story};
 use crate::sim::simulate::{
     Aborted, BeginOutcome, LockLifetime, PAYMENT, Scenario, ScenarioEnvironment, ScenarioResult,
 };
+
+const LATE_REMEDY: &str = "let complete check the lock's owner if it does not, and let a worker \
+    renew its lock immediately before any effect that cannot be undone";
+
+/// The take in which the paused worker's operation has no effect.
+const WITHOUT_EFFECT: &str = "its operation has no effect";
 
 /// A worker pauses until its lock has expired. Another worker acquires the lock and is still
 /// running when the first continues.
@@ -16,8 +22,7 @@ pub(super) const ZOMBIE_COMPLETES: Scenario = Scenario {
         name: "zombie-completes",
         summary: "a worker that was paused until its lock expired resumes while another worker is \
             running",
-        remedy: "let complete check the lock's owner if it does not, and let a worker renew its \
-            lock immediately before any effect that cannot be undone",
+        remedy: LATE_REMEDY,
     },
     run: |environment| Box::pin(zombie_completes(environment)),
 };
@@ -30,6 +35,7 @@ async fn zombie_completes(environment: &ScenarioEnvironment<'_>) -> ScenarioResu
 /// The paused worker has done nothing yet, and continues with its work.
 async fn zombie_works_and_completes(environment: &ScenarioEnvironment<'_>) -> ScenarioResult {
     let run = environment.run("it continues").await?;
+    run.excuse(Excuse::Environment);
     let mut zombie = run.worker("worker 1", PAYMENT, LockLifetime::Short).await?;
     let mut second = run.worker("worker 2", PAYMENT, LockLifetime::Long).await?;
     if !zombie.acquire_lock().await? {
@@ -40,7 +46,7 @@ async fn zombie_works_and_completes(environment: &ScenarioEnvironment<'_>) -> Sc
         return run.retry_until_served("a retry", PAYMENT).await;
     }
     if zombie.work().await? {
-        zombie.complete_late("worker 2's lock").await?;
+        zombie.complete().await?;
     }
     run.request_once("a retry", PAYMENT).await?;
     second.have_effect();
@@ -50,7 +56,8 @@ async fn zombie_works_and_completes(environment: &ScenarioEnvironment<'_>) -> Sc
 
 /// The paused worker's operation had no effect, and the worker now completes with that answer.
 async fn zombie_without_effect_completes(environment: &ScenarioEnvironment<'_>) -> ScenarioResult {
-    let run = environment.run("its operation has no effect").await?;
+    let run = environment.run(WITHOUT_EFFECT).await?;
+    run.excuse(Excuse::Environment);
     let mut zombie = run.worker("worker 1", PAYMENT, LockLifetime::Short).await?;
     let mut second = run.worker("worker 2", PAYMENT, LockLifetime::Long).await?;
     if !zombie.acquire_lock().await? {
@@ -62,7 +69,7 @@ async fn zombie_without_effect_completes(environment: &ScenarioEnvironment<'_>) 
         return run.retry_until_served("a retry", PAYMENT).await;
     }
     second.have_effect();
-    zombie.complete_late("worker 2's lock").await?;
+    zombie.complete().await?;
     run.request_once("a retry", PAYMENT).await?;
     second.complete().await?;
     run.retry_until_served("a later retry", PAYMENT).await
@@ -75,8 +82,7 @@ pub(super) const ZOMBIE_OVERWRITES: Scenario = Scenario {
         name: "zombie-overwrites",
         summary: "a worker that was paused until its lock expired resumes after another worker \
             completed",
-        remedy: "let complete check the lock's owner if it does not, and let a worker renew its \
-            lock immediately before any effect that cannot be undone",
+        remedy: LATE_REMEDY,
     },
     run: |environment| Box::pin(zombie_overwrites(environment)),
 };
@@ -89,6 +95,7 @@ async fn zombie_overwrites(environment: &ScenarioEnvironment<'_>) -> ScenarioRes
 /// The paused worker has done nothing yet, and continues with its work.
 async fn zombie_works_and_overwrites(environment: &ScenarioEnvironment<'_>) -> ScenarioResult {
     let run = environment.run("it continues").await?;
+    run.excuse(Excuse::Environment);
     let mut zombie = run.worker("worker 1", PAYMENT, LockLifetime::Short).await?;
     let mut second = run.worker("worker 2", PAYMENT, LockLifetime::Long).await?;
     if !zombie.acquire_lock().await? {
@@ -101,14 +108,15 @@ async fn zombie_works_and_overwrites(environment: &ScenarioEnvironment<'_>) -> S
     second.have_effect();
     second.complete().await?;
     if zombie.work().await? {
-        zombie.complete_late("worker 2's result").await?;
+        zombie.complete().await?;
     }
     run.retry_until_served("a retry", PAYMENT).await
 }
 
 /// The paused worker's operation had no effect, and the worker now completes with that answer.
 async fn zombie_without_effect_overwrites(environment: &ScenarioEnvironment<'_>) -> ScenarioResult {
-    let run = environment.run("its operation has no effect").await?;
+    let run = environment.run(WITHOUT_EFFECT).await?;
+    run.excuse(Excuse::Environment);
     let mut zombie = run.worker("worker 1", PAYMENT, LockLifetime::Short).await?;
     let mut second = run.worker("worker 2", PAYMENT, LockLifetime::Long).await?;
     if !zombie.acquire_lock().await? {
@@ -121,8 +129,41 @@ async fn zombie_without_effect_overwrites(environment: &ScenarioEnvironment<'_>)
     }
     second.have_effect();
     second.complete().await?;
-    zombie.complete_late("worker 2's result").await?;
+    zombie.complete().await?;
     run.retry_until_served("a retry", PAYMENT).await
+}
+
+/// A worker renews its lock, and pauses between the renewal and its effect until the lock has expired.
+pub(super) const ZOMBIE_AFTER_RENEWAL: Scenario = Scenario {
+    story: Story {
+        name: "zombie-after-renewal",
+        summary: "a worker pauses after its renewal until its lock has expired",
+        remedy: LATE_REMEDY,
+    },
+    run: |environment| Box::pin(zombie_after_renewal(environment)),
+};
+
+async fn zombie_after_renewal(environment: &ScenarioEnvironment<'_>) -> ScenarioResult {
+    if environment.schema.renew.is_none() {
+        return Err(Aborted::NotApplicable("no renew step".to_owned()));
+    }
+    let run = environment.run("").await?;
+    run.excuse(Excuse::Environment);
+    let mut zombie = run.worker("worker 1", PAYMENT, LockLifetime::Short).await?;
+    let mut second = run.worker("worker 2", PAYMENT, LockLifetime::Long).await?;
+    if !zombie.acquire_lock().await? || !zombie.renew_lock().await? {
+        return run.retry_until_served("a retry", PAYMENT).await;
+    }
+    run.wait_for_lock_expiry().await?;
+    if !second.acquire_lock().await? {
+        return run.retry_until_served("a retry", PAYMENT).await;
+    }
+    zombie.have_effect();
+    zombie.complete().await?;
+    run.request_once("a retry", PAYMENT).await?;
+    second.have_effect();
+    second.complete().await?;
+    run.retry_until_served("a later retry", PAYMENT).await
 }
 
 /// A worker's handler fails, but only after its lock has expired and another worker holds it.
@@ -185,6 +226,7 @@ pub(super) const FAILURE_DELETES_RESULT: Scenario = Scenario {
 
 async fn failure_deletes_result(environment: &ScenarioEnvironment<'_>) -> ScenarioResult {
     let run = environment.run("").await?;
+    run.excuse(Excuse::Environment);
     let mut slow = run.worker("worker 1", PAYMENT, LockLifetime::Short).await?;
     let mut second = run.worker("worker 2", PAYMENT, LockLifetime::Long).await?;
     if !slow.acquire_lock().await? {
@@ -195,7 +237,7 @@ async fn failure_deletes_result(environment: &ScenarioEnvironment<'_>) -> Scenar
         return run.retry_until_served("a retry", PAYMENT).await;
     }
     if slow.work().await? {
-        slow.complete_late("worker 2's lock").await?;
+        slow.complete().await?;
     }
     second.fail().await?;
     run.retry_until_served("a retry", PAYMENT).await

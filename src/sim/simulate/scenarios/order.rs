@@ -5,12 +5,13 @@ use super::{crashes, late_workers, redis_faults, requests};
 use crate::sim::simulate::Scenario;
 
 /// All scenarios, in this order.
-pub const ALL: [Scenario; 20] = [
+pub const ALL: [Scenario; 21] = [
     requests::FIRST_THEN_RETRY,
     requests::CONCURRENT_DUPLICATES,
     crashes::CRASH_BEFORE_COMPLETE,
     late_workers::ZOMBIE_COMPLETES,
     late_workers::ZOMBIE_OVERWRITES,
+    late_workers::ZOMBIE_AFTER_RENEWAL,
     late_workers::ZOMBIE_RELEASES,
     late_workers::FAILURE_DELETES_RESULT,
     requests::HANDLER_FAILS,

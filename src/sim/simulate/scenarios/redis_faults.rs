@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use crate::domain::schema::WithoutRedis;
-use crate::domain::simulation::{ClientAnswer, Story};
+use crate::domain::simulation::{ClientAnswer, Excuse, Story};
 use crate::domain::step::StepReply;
 use crate::sim::simulate::local_servers::{Cluster, LocalServer, password};
 use crate::sim::simulate::{
@@ -155,6 +155,7 @@ async fn evicted_lock(environment: &ScenarioEnvironment<'_>) -> ScenarioResult {
     let server = environment.servers.start(&[]).await?;
     for policy in POLICIES {
         let run = environment.run_on(policy, &server.target).await?;
+        run.excuse(Excuse::Environment);
         run.send(&pack(["CONFIG", "SET", "maxmemory-policy", policy])).await?;
         let mut first = run.worker("worker 1", PAYMENT, LockLifetime::Long).await?;
         match first.begin().await? {
@@ -244,6 +245,7 @@ async fn failover_loses_lock(environment: &ScenarioEnvironment<'_>) -> ScenarioR
     follow_master(&replica, &master).await?;
 
     let run = environment.run_on("", &master.target).await?;
+    run.excuse(Excuse::Environment);
     let mut first = run.worker("worker 1", PAYMENT, LockLifetime::Long).await?;
     // With another password the replica cannot reconnect, as in a broken network, but at a chosen
     // time.
