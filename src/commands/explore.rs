@@ -304,6 +304,14 @@ fn show(
         differences = Some(accepted.differences(explorations));
         changed = accepted.changed_schemas(explorations);
     }
+    let replay = session.ui.invocation().command_line(["explore", "--replay"]);
+    let shown = ShownExplorations {
+        explorations,
+        traces: args.trace == Some(TraceStyle::Table) || explorations.len() == 1,
+        differences: differences.as_deref(),
+        changed: &changed,
+        replay: &replay,
+    };
     if let Some(picture) = picture(args, explorations) {
         session.ui.data(picture)?;
     } else {
@@ -315,18 +323,11 @@ fn show(
             );
         }
         let values: Vec<_> = explorations.iter().map(render::exploration).collect();
-        let traces = args.trace == Some(TraceStyle::Table) || explorations.len() == 1;
-        let shown = ShownExplorations {
-            explorations,
-            traces,
-            differences: differences.as_deref(),
-            changed: &changed,
-        };
         session.show_with(args.output, "schemas", &values, &of_all, |view| {
             render::text(shown, view)
         })?;
     }
-    args.junit.write("explore", &render::suites(explorations, differences.as_deref()))?;
+    args.junit.write("explore", &render::suites(shown))?;
     // With --expect, known violations are accepted, and only differences count.
     let is_bad = match &differences {
         Some(differences) => !differences.is_empty(),
