@@ -291,8 +291,8 @@ impl<'s> ScenarioWorker<'s> {
             Some(outcome) if outcome.meaning() == Some(Meaning::Stored) => {
                 format!("stored over {over}")
             }
-            Some(outcome) => format!("refused: {}", outcome.words()),
-            None => "refused: no reply".to_owned(),
+            Some(outcome) => format!("not stored: {}", outcome.words()),
+            None => "not stored: no reply".to_owned(),
         };
         self.run().remark(format!("the late result of {} is {what}", self.calls.name));
         Ok(())

@@ -16,8 +16,8 @@ pub(super) const ZOMBIE_COMPLETES: Scenario = Scenario {
         name: "zombie-completes",
         summary: "a worker that was paused until its lock expired resumes while another worker is \
             running",
-        remedy: "let complete check the lock's owner if it does not, and let a worker renew its \
-            lock immediately before any effect that cannot be undone",
+        remedy: "compare the lock's owner in the script that stores a result, and renew a lock \
+            immediately before any effect that cannot be undone",
     },
     run: |environment| Box::pin(zombie_completes(environment)),
 };
@@ -75,8 +75,8 @@ pub(super) const ZOMBIE_OVERWRITES: Scenario = Scenario {
         name: "zombie-overwrites",
         summary: "a worker that was paused until its lock expired resumes after another worker \
             completed",
-        remedy: "let complete check the lock's owner if it does not, and let a worker renew its \
-            lock immediately before any effect that cannot be undone",
+        remedy: "compare the lock's owner in the script that stores a result, and renew a lock \
+            immediately before any effect that cannot be undone",
     },
     run: |environment| Box::pin(zombie_overwrites(environment)),
 };
@@ -130,8 +130,8 @@ pub(super) const ZOMBIE_RELEASES: Scenario = Scenario {
     story: Story {
         name: "zombie-releases",
         summary: "a slow failure releases the lock that another worker holds by then",
-        remedy: "let release check the lock's owner in a script if it does not, because a \
-            plain DEL removes any value",
+        remedy: "compare the lock's owner in the script that removes a lock, because a plain DEL \
+            removes any value",
     },
     run: |environment| Box::pin(zombie_releases(environment)),
 };
@@ -177,8 +177,8 @@ pub(super) const FAILURE_DELETES_RESULT: Scenario = Scenario {
         name: "failure-deletes-result",
         summary: "a slow worker stores its result, and the failure of the next worker deletes the \
             result",
-        remedy: "let release check in a script that the lock still belongs to its owner if it \
-            does not, because a plain DEL also removes a result; let no stored failure be final",
+        remedy: "compare the lock's owner in the script that removes a lock, because a plain DEL \
+            also removes a result; let no stored failure be final",
     },
     run: |environment| Box::pin(failure_deletes_result(environment)),
 };
