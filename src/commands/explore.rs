@@ -304,6 +304,8 @@ fn show(
         differences = Some(accepted.differences(explorations));
         changed = accepted.changed_schemas(explorations);
     }
+    let folder = session.settings.environment().schema_dir();
+    session.ui.invocation_mut().note_schemas(&args.schemas, folder);
     let replay = session.ui.invocation().command_line(["explore", "--replay"]);
     let shown = ShownExplorations {
         explorations,
