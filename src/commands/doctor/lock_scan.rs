@@ -20,7 +20,7 @@ use crate::session::Session;
 use crate::store::doctor::refused_sample;
 use crate::store::{Client, ReadLimit};
 
-/// The longest time of the scan. Of what it does not reach in this time, nothing is known.
+/// The longest time of the scan. Keys that it does not reach in this time are unknown.
 const MOST_TIME: Duration = Duration::from_secs(10);
 
 /// In this part of the time, values with long TTLs are read. Many are results, and locks without
