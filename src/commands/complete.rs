@@ -65,7 +65,7 @@ pub struct Args {
     owner: Option<String>,
 
     /// HTTP status of the response
-    #[arg(long, value_name = "CODE", value_parser = clap::value_parser!(i64).range(200..=599))]
+    #[arg(long, value_name = "CODE", value_parser = manual_step::status)]
     status: Option<i64>,
 
     /// Header of the response; may be repeated

@@ -3,6 +3,7 @@
 mod data_sample;
 mod deployment_watch;
 mod histories;
+mod lock_scan;
 mod record_sample;
 
 use std::path::{Path, PathBuf};
@@ -19,11 +20,11 @@ use self::record_sample::FirstLook;
 use crate::args::{Output, SchemaArgs, parse_ttl};
 use crate::domain::doctor::{
     self, Acceptance, CHECKS, CheckSeverity, Counterexample, DeploymentFacts, DoctorCheck,
-    DoctorVerdict, RecordSample, SampleNeed, Statement, parse_acceptances,
+    RecordSample, SampleNeed, Statement, parse_acceptances,
 };
 use crate::domain::record::age::millis;
 use crate::domain::schema::Catalog;
-use crate::exit::{CommandError, Exit};
+use crate::exit::{self, CommandError, Exit};
 use crate::files;
 use crate::render::coverage;
 use crate::render::doctor::{self as render, PageDetail};
@@ -42,8 +43,8 @@ const LARGEST_ACCEPTED: u64 = 1024 * 1024;
 /// Check whether this deployment is safe, and show how it can fail
 ///
 /// Other commands look at keys. `doctor` looks at the servers, the Sentinels, the rights, the
-/// TTLs and the memory, and says what they mean for idempotency. It only reads, and without
-/// --observe at most 500 keys.
+/// TTLs and the memory, and says what they mean for idempotency. It only reads: a sample of 500
+/// keys, and the expiries of all keys for up to 10 s.
 ///
 /// Each paragraph has a fact with its evidence, what can happen, and what to do. The evidence is
 /// `measured` (a server reported it), `configured` (the context, an option or a schema states it),
@@ -186,6 +187,11 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         Ok(read_deployment(&client, &schemas, sample, service_user, &local_clock).await?)
     })
     .await?;
+    if let Ok(sample) = &facts.sample
+        && CHECKS.iter().any(|check| check.counts_locks() && args.is_chosen(check))
+    {
+        facts.locks = lock_scan::count(session, &client, &catalog, sample).await?;
+    }
     if CHECKS.iter().any(|check| check.needs_data() && args.is_chosen(check)) {
         let wanted = usize::try_from(args.sample).unwrap_or(usize::MAX);
         if facts.sample.is_ok() {
@@ -227,6 +233,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let now = humantime::format_rfc3339_seconds(session.now()).to_string();
     let today = now.split('T').next().unwrap_or_default();
     doctor::accept(&mut statements, &acceptances, today);
+    doctor::keep_alarms(&mut statements);
     // The sort is stable, so the checks keep their order.
     statements.sort_by_key(|statement| position(statement.judgement.severity));
     let lines = show(session, args.output, &statements, &catalog, &facts)?;
@@ -236,11 +243,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     if args.output == Output::Text {
         repeat_verdict(session, &statements, lines)?;
     }
-    Ok(match doctor::verdict(&statements) {
-        DoctorVerdict::Findings => Exit::No,
-        DoctorVerdict::Unknown => Exit::Partial,
-        DoctorVerdict::Sound => Exit::Done,
-    })
+    Ok(exit::judged(statements.iter().any(Statement::is_alarm), &doctor::covered(&statements)))
 }
 
 /// Refuses checks of data that are named without --data, and --debug with them.

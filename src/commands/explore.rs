@@ -300,6 +300,17 @@ fn show(
         differences = Some(accepted.differences(explorations));
         changed = accepted.changed_schemas(explorations);
     }
+    let folder = session.settings.environment().schema_dir();
+    session.ui.invocation_mut().note_schemas(&args.schemas, folder);
+    let replay = session.ui.invocation().command_line(["explore", "--replay"]);
+    let shown = ShownExplorations {
+        explorations,
+        traces: args.trace.is_some() || explorations.len() == 1,
+        every_trace: args.trace.is_some(),
+        differences: differences.as_deref(),
+        changed: &changed,
+        replay: &replay,
+    };
     if let Some(picture) = picture(args, explorations) {
         session.ui.data(picture)?;
     } else {
@@ -311,18 +322,11 @@ fn show(
             );
         }
         let values: Vec<_> = explorations.iter().map(render::exploration).collect();
-        let shown = ShownExplorations {
-            explorations,
-            traces: args.trace.is_some() || explorations.len() == 1,
-            every_trace: args.trace.is_some(),
-            differences: differences.as_deref(),
-            changed: &changed,
-        };
         session.show_with(args.output, "schemas", &values, &of_all, |view| {
             render::text(shown, view)
         })?;
     }
-    args.junit.write("explore", &render::suites(explorations, differences.as_deref()))?;
+    args.junit.write("explore", &render::suites(shown))?;
     // With --expect, known violations are accepted, and only differences count.
     let is_bad = match &differences {
         Some(differences) => !differences.is_empty(),

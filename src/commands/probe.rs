@@ -23,11 +23,12 @@ pub use self::options::Args;
 use self::record_changes::{RecordChanges, Removal};
 use self::records::RecordLookup;
 use self::step_runner::{MadeCheck, StepRunner};
+use crate::domain::covered::Covered;
 use crate::domain::probe::{
     AcceptedChecks, Baseline, CHECKS, CheckedService, KeyForm, KeyPlace, ProbeCheck,
     ProbeJudgement, ProbeStep, ProbeStepResult, ProbeTask, ProbeVerdict, TemplateError,
 };
-use crate::exit::{CommandError, Exit};
+use crate::exit::{self, CommandError, Exit};
 use crate::files;
 use crate::http::{HttpClient, HttpOptions};
 use crate::interrupt::Interrupt;
@@ -594,15 +595,15 @@ fn show(
         Some(differences) => !differences.is_empty(),
         None => checked.iter().any(|checked| checked.judgement.verdict == ProbeVerdict::Fail),
     };
-    if is_bad {
-        return Ok(Exit::No);
-    }
-    // Who names a check wants its answer, also if the profile only reports it.
-    let is_open = checked.iter().any(|checked| {
+    let mut covered = Covered::of(checked.len() as u64);
+    for checked in checked {
+        // Who names a check wants its answer, also if the profile only reports it.
         let is_inconclusive = checked.judgement.verdict == ProbeVerdict::Inconclusive;
-        checked.is_open() || (is_inconclusive && args.is_named(checked.check))
-    });
-    Ok(if is_open { Exit::Partial } else { Exit::Done })
+        if checked.is_open() || (is_inconclusive && args.is_named(checked.check)) {
+            covered.leave_out(checked.check.id, &checked.judgement.message);
+        }
+    }
+    Ok(exit::judged(is_bad, &covered))
 }
 
 fn accepted(file: &Path) -> Result<AcceptedChecks, CommandError> {

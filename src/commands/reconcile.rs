@@ -99,8 +99,8 @@ pub struct Args {
     /// Outcomes that the provider exported, as csv: key,outcome,status,body_file (`-`: stdin)
     ///
     /// Only the locks of its keys, which are idempotency keys, are taken. Only `done` acts, because
-    /// a file cannot confirm `not-done` a second time. Paths of body files are relative to the csv
-    /// file, and to the current folder if that is stdin.
+    /// a file cannot confirm `not-done` a second time. Body files are below the folder of the
+    /// csv file, or below the current folder if that is stdin.
     #[arg(
         long,
         value_name = "FILE",

@@ -41,7 +41,8 @@ const MAX_ROWS: u64 = 100;
 /// status 3. A record whose TTL has ended is not restored.
 ///
 /// The undo of `reconcile` restores locks with the time that they got from --hold, does not take
-/// this time from the others, and keeps a result whose lock would have ended by now.
+/// this time from the others, and keeps a result whose lock would have ended by now. It refuses a
+/// killed reconcile that only extended locks.
 ///
 /// An undo is an operation itself, so a second `undo` reverts it. undo refuses an operation that is
 /// still running.

@@ -31,10 +31,6 @@ impl Covered {
         self.gaps.push(Gap { what: what.into(), why: why.into() });
     }
 
-    pub(crate) fn gaps(&self) -> &[Gap] {
-        &self.gaps
-    }
-
     pub(crate) fn is_whole(&self) -> bool {
         self.gaps.is_empty()
     }

@@ -7,7 +7,7 @@ use std::convert::Infallible;
 use std::error::Error;
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -23,18 +23,18 @@ use url::Url;
 
 use super::gate::{Gate, GatePlace, HeaderEnd};
 use super::io::{ByteStream, GatedStream, SentTime};
-use crate::domain::probe::{ProbeAnswer, ProbeExchange, ProbeOutcome, ProbeRequest};
+use crate::domain::probe::{ProbeAnswer, ProbeBody, ProbeExchange, ProbeOutcome, ProbeRequest};
 use crate::store::Tls;
 
-/// The most bytes of a body that are read. The answers of a run are kept until all checks are
-/// judged.
+/// The most bytes of a body that are read. As many bodies are read at a time as requests are sent
+/// together.
 const MAX_BODY: usize = 2 << 20;
+
+/// The most bytes of a header section. The answers of a run are kept until all checks are judged.
+const MAX_HEAD: usize = 16 << 10;
 
 /// How long a late answer is waited for, so that its effect is not counted for the next check.
 const LATE_ANSWER: Duration = Duration::from_secs(2);
-
-/// The least bytes of a body that is shared with the one before. Smaller ones take little memory.
-const MIN_SHARED: usize = 4 << 10;
 
 /// The limits and the TLS settings of a client.
 #[derive(Debug, Clone)]
@@ -51,8 +51,6 @@ pub(crate) struct HttpClient {
     options: HttpOptions,
     /// When the probe began. All times count from here.
     started: Instant,
-    /// The last long body. Replays have the same one, and are kept until the end of the run.
-    last_body: Arc<Mutex<Arc<[u8]>>>,
 }
 
 /// A request that was answered, or why it was not.
@@ -60,7 +58,7 @@ type TimedAnswer = Result<(ProbeAnswer, Instant, Instant), String>;
 
 impl HttpClient {
     pub(crate) fn new(options: HttpOptions) -> Self {
-        Self { options, started: Instant::now(), last_body: Arc::default() }
+        Self { options, started: Instant::now() }
     }
 
     /// The time limit of one request.
@@ -131,18 +129,6 @@ impl HttpClient {
         }
     }
 
-    /// The body, whose bytes are those of the one before if both are equal.
-    fn shared(&self, body: Vec<u8>) -> Arc<[u8]> {
-        if body.len() < MIN_SHARED {
-            return body.into();
-        }
-        let mut last = self.last_body.lock().unwrap_or_else(PoisonError::into_inner);
-        if **last != *body {
-            *last = body.into();
-        }
-        Arc::clone(&last)
-    }
-
     fn micros(&self, at: Instant) -> u64 {
         u64::try_from(at.saturating_duration_since(self.started).as_micros()).unwrap_or(u64::MAX)
     }
@@ -173,6 +159,7 @@ impl HttpClient {
         };
         let (mut sender, connection) = http1::Builder::new()
             .title_case_headers(true)
+            .max_buf_size(MAX_HEAD)
             .handshake(stream)
             .await
             .map_err(|error| in_words(&error))?;
@@ -207,7 +194,7 @@ impl HttpClient {
                 headers.push((name.as_str().to_owned(), value.as_bytes().to_vec()));
             }
             let status = head.status.as_u16();
-            let body = self.shared(body);
+            let body = ProbeBody::new(&body);
             let answer = ProbeAnswer { status, headers, body, is_whole };
             Ok((answer, answered, Instant::now()))
         };

@@ -11,7 +11,7 @@ use super::style::{Palette, View};
 use super::table::grid_folding;
 use super::words::counted;
 use crate::domain::doctor::{
-    AppliedAcceptance, CHECKS, CheckSeverity, Counterexample, ModelledFault, RefusedFact,
+    self, AppliedAcceptance, CHECKS, CheckSeverity, Counterexample, ModelledFault, RefusedFact,
     Statement, phrase_of,
 };
 
@@ -210,32 +210,32 @@ pub(crate) fn page(
             heading(&mut page, statement);
             inputs(&mut page, statement, detail);
         }
-    } else {
-        page.wrapped(0, &one_line_of(&sound, &shown, view.palette));
+    } else if let Some(line) = one_line_of(statements, view.palette) {
+        page.wrapped(0, &line);
     }
     page.text
 }
 
-/// The statements that are OK, in one line. `shown` are the other ones.
-fn one_line_of(sound: &[&Statement], shown: &[&Statement], palette: Palette) -> String {
-    let mut whole: Vec<&str> = Vec::new();
-    // Another server or schema has a finding.
-    let mut parts: Vec<&str> = Vec::new();
-    for statement in sound {
+/// The checks of which all statements are OK, in one line; `None` if there is none.
+fn one_line_of(statements: &[Statement], palette: Palette) -> Option<String> {
+    let mut sound: Vec<&str> = Vec::new();
+    for statement in statements {
         let code = statement.check.code;
-        let is_part = shown.iter().any(|other| other.check.code == code);
-        let names = if is_part { &mut parts } else { &mut whole };
-        if !names.contains(&code) {
-            names.push(code);
+        let mut of_check = statements.iter().filter(|other| other.check.code == code);
+        let is_sound = of_check.all(|other| other.judgement.severity == CheckSeverity::Ok);
+        if is_sound && !sound.contains(&code) {
+            sound.push(code);
         }
     }
-    let severity = word(CheckSeverity::Ok, palette);
-    let count = counted(whole.len() as u64, "check");
-    let mut line = format!("{severity}{count} found no problem: {}", whole.join(", "));
-    if !parts.is_empty() {
-        line.push_str(&format!("; for other schemas or servers also {}", parts.join(", ")));
+    if sound.is_empty() {
+        return None;
     }
-    format!("{line} (-v shows each)")
+    let severity = word(CheckSeverity::Ok, palette);
+    let count = counted(sound.len() as u64, "check");
+    let claimed = statements.iter().filter(|statement| sound.contains(&statement.check.code));
+    let line = format!("{severity}{count} found no problem: {} (-v shows each)", sound.join(", "));
+    let covered = doctor::covered(claimed);
+    covered.reassurance(line).ok().map(|line| line.text().to_owned())
 }
 
 /// The statements that are unknown for the same reason, one of each check.

@@ -72,11 +72,16 @@ impl<'a> ShownOperation<'a> {
     }
 
     fn command(&self) -> String {
-        let Operation { command, undoes, undone_by, partly_undone_by, state, .. } = self.operation;
-        let of = match undoes {
-            Some(op) => format!(" of {}", escape::again(op)),
-            None => String::new(),
-        };
+        let command = escape::again(&self.operation.command);
+        match &self.operation.undoes {
+            Some(op) => format!("{command} of {}", escape::again(op)),
+            None => command,
+        }
+    }
+
+    /// How it ended, and whether it was undone, each after a comma.
+    fn state(&self) -> String {
+        let Operation { undone_by, partly_undone_by, state, .. } = self.operation;
         let undone = match (undone_by, partly_undone_by) {
             (Some(_), _) => ", undone",
             (None, Some(_)) => ", partly undone",
@@ -87,7 +92,7 @@ impl<'a> ShownOperation<'a> {
             Some(OperationState::Interrupted) => ", interrupted",
             Some(OperationState::Ended) | None => "",
         };
-        format!("{}{of}{ended}{undone}", escape::again(command))
+        format!("{ended}{undone}")
     }
 
     fn backup(&self) -> &'static str {
@@ -130,7 +135,7 @@ pub fn table(view: View, operations: &[ShownOperation<'_>]) -> String {
         let cells = [
             escape::again(op),
             second(at),
-            shown.command(),
+            shown.command() + &shown.state(),
             redis_keys.to_string(),
             shown.backup().to_owned(),
             shown.who(),
@@ -158,6 +163,9 @@ pub fn page(view: View, shown: &ShownOperation<'_>, records: &[AuditEntry<'_>]) 
         ("Server", escape::again(&of.server)),
         ("Command", shown.command()),
     ];
+    if let Some(state) = shown.state().strip_prefix(", ") {
+        lines.push(("State", state.to_owned()));
+    }
     if let Some(filters) = &of.filters {
         lines.push(("Filters", escape::again(filters)));
     }

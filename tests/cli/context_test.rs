@@ -86,3 +86,15 @@ fn a_replica_takes_no_changes() {
     let run = Home::with("").run(&["-u", &replica.url(), "context", "test"]).exits(6);
     run.shows("NO  change").shows("replica");
 }
+
+/// Rule: a server without memory queues no UNLINK, but executes it in a script. Revert: without
+/// `is_out_of_memory`, "remove" fails.
+#[test]
+fn a_server_without_memory_still_removes() {
+    let server = Server::start_with(&["maxmemory-policy noeviction"]);
+    server.put("idem:stuck", crate::support::LOCK);
+    server.send::<()>(&[b"CONFIG", b"SET", b"maxmemory", b"1"]);
+    let run = Home::with("").run(&["-u", &server.url(), "context", "test", "-o", "json"]).exits(6);
+    assert_eq!(checks(&run.json())[5..], ["remove", "restore!", "step!"], "{}", run.all());
+    server.idemctl(&["force-unlock", "stuck", "--schema", "express", "--yes"]).exits(0);
+}

@@ -215,6 +215,30 @@ fn credentials_are_never_printed() {
     }
 }
 
+/// Rule: a service can send a credential back in any form, also in the answer to another caller, so
+/// nothing of such an answer is printed. Revert: with bodies or header values shown, both are found.
+#[test]
+fn credentials_that_come_back_in_another_form_are_not_printed() {
+    let first = std::sync::Mutex::new(String::new());
+    let service = FixedService::answering(move |_, request| {
+        let sent = request.lines().find_map(|line| line.strip_prefix("Authorization: "));
+        let reversed: String = sent.unwrap_or_default().chars().rev().collect();
+        let mut first = first.lock().unwrap();
+        if first.is_empty() {
+            first.clone_from(&reversed);
+        }
+        let body = format!(r#"{{"one":"{first}","other":"{reversed}"}}"#);
+        answer(&format!("201 Created\r\nETag: {reversed}"), &body)
+    });
+    for output in ["json", "table"] {
+        let words = ["-H", "Authorization: sesame-one", "--as", "Authorization: sesame-two"];
+        let words = [&[&service.url, "-d", PAYMENT, "-o", output, "--verbose"], &words[..]];
+        let run = probe(&words.concat());
+        assert!(!run.all().contains("emases"), "{}", run.all());
+        run.shows(" bytes, sha256 ");
+    }
+}
+
 #[test]
 fn known_failures_are_accepted_and_new_ones_are_not() {
     let stage = Stage::new("express", Some(Variant::IgnoresPayload));

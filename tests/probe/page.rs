@@ -11,6 +11,7 @@ fn stable(page: &str, stage: &Stage) -> String {
     let page = page.replace(port, &"P".repeat(port.len()));
     let page = masked(&page, "pay_", 32);
     let page = masked(&page, "owner ", 36);
+    let page = masked(&page, "sha256 ", 8);
     let mut stable = String::new();
     for line in page.lines() {
         let line = match line.split_once("expires in ") {
@@ -36,7 +37,7 @@ fn masked(page: &str, before: &str, length: usize) -> String {
         }
     }
     let mut page = page.to_owned();
-    for (id, letter) in known.iter().zip(["a", "b", "c", "d"]) {
+    for (id, letter) in known.iter().zip(["a", "b", "c", "d", "e"]) {
         page = page.replace(id, &letter.repeat(length));
     }
     page

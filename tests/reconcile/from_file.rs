@@ -1,6 +1,7 @@
 //! Outcomes from a provider's csv file.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 
 use crate::provider::{LOCK, lock, pttl, state};
 use crate::support::{FOREVER, Run, Server};
@@ -101,4 +102,29 @@ fn an_ambiguous_key_is_left() {
     fs::write(folder.join("p.csv"), "key,outcome,status,body_file\na,unknown,,\n").unwrap();
     let all = ["reconcile", "--from", "export/p.csv", "--older-than", "1m", "--yes"];
     server.idemctl(&all).exits(3).says("Not reconciled: a: ambiguous");
+}
+
+/// Rule: clients get what a body file contains, and the provider wrote its name, so it is below the
+/// folder of the csv file, and the plan names it. Revert: without `path_below`, each is stored.
+#[test]
+fn a_body_file_is_below_the_folder_and_in_the_plan() {
+    let server = seeded();
+    let secret = server.folder().join("secret");
+    fs::write(&secret, r#"{"id":"sesame"}"#).unwrap();
+    fs::create_dir_all(server.folder().join("export")).unwrap();
+    symlink(&secret, server.folder().join("export/link")).unwrap();
+    let absolute = secret.display().to_string();
+    for name in ["../secret", "link", "bodies/../../secret", &absolute, "/proc/self/environ"] {
+        let ran = from(&server, &format!("a,done,201,{name}\n")).exits(2);
+        ran.says("it is not below the folder of the csv file");
+        assert_eq!(server.get("idem:a").unwrap(), LOCK.as_bytes());
+    }
+    fs::write(
+        server.folder().join("export/provider.csv"),
+        "key,outcome,status,body_file\na,done,201,bodies/a.json\n",
+    )
+    .unwrap();
+    let words = ["reconcile", "--from", "export/provider.csv", "--older-than", "1m"];
+    let words = [&words[..], &["--schema", "express", "--dry-run"]].concat();
+    server.idemctl(&words).shows("complete with the body in bodies/a.json");
 }

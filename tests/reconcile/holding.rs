@@ -163,6 +163,25 @@ fn a_second_run_goes_on_with_what_a_killed_one_extended() {
     ran.says("it has its former deadline again");
 }
 
+/// Rule: an undo that cannot take anything back is no success. Revert: without `check_unended`, it says
+/// that 0 of 0 Redis keys were reverted, with exit 0.
+#[test]
+fn a_killed_run_that_only_extended_locks_is_not_undone() {
+    let server = Server::holding(&[("idem:unclear", LOCK, 60_000)]);
+    let ask = waiting(&server);
+    let mut command = server.command();
+    let mut child = command.args(words(&ask, &["--lock-ttl", "5m"])).start();
+    until("it asks", || is_asked(&server));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    go(&server);
+    for how in ["--dry-run", "--yes"] {
+        let ran = server.idemctl(&["undo", how]).exits(2);
+        ran.says("it was killed after it extended locks").says("the same `reconcile`");
+    }
+    assert!(pttl(&server, "idem:unclear") > 60_000);
+}
+
 /// Rule: what a killed run of another user or machine extended is left, and the report says what the
 /// operator can do.
 #[test]

@@ -75,7 +75,10 @@ impl EffectsOracle {
                     key: None,
                 };
                 match client.send(&request).await.outcome {
-                    ProbeOutcome::Answered(answer) if answer.is_success() => answer.body.to_vec(),
+                    ProbeOutcome::Answered(answer) if !answer.body.is_kept() => {
+                        return Err("--effects answered too much".to_owned());
+                    }
+                    ProbeOutcome::Answered(answer) if answer.is_success() => answer.body.beginning,
                     ProbeOutcome::Answered(answer) => {
                         return Err(format!("--effects answered {}", answer.status));
                     }

@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use super::options::Args;
 use crate::domain::diagnosis::Thresholds;
-use crate::domain::probe::StoredRecord;
+use crate::domain::probe::{ProbeBody, StoredRecord};
 use crate::domain::record::age::millis;
 use crate::domain::record::{GivenKey, Record, TimeLeft};
 use crate::domain::schema::{Catalog, TtlOf};
@@ -162,7 +162,9 @@ fn stored(record: &Record) -> StoredRecord {
         never_expires: time_left == Some(TimeLeft::NoExpiry),
         owner: record.owner().map(|owner| String::from_utf8_lossy(owner).into_owned()),
         status: response.as_ref().and_then(|response| response.status),
-        body: response.filter(|response| response.whole).map(|response| response.body),
+        body: response
+            .filter(|response| response.whole)
+            .map(|response| ProbeBody::new(&response.body)),
         redis_keys: present_keys(record),
     }
 }

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use crate::domain::reconcile::{DoneResponse, ProviderAnswer};
 use crate::domain::record::age::millis;
 use crate::domain::record::{Comparison, Identity, Observation, Record, TimeLeft};
-use crate::render::columns;
+use crate::render::{columns, escape};
 use crate::store::Change;
 use crate::store::backup::RecordLabel;
 
@@ -115,6 +115,9 @@ impl Fate {
     pub(super) fn words(&self) -> String {
         match self {
             Self::Open => "nothing was decided".to_owned(),
+            Self::ToComplete(DoneResponse { body_file: Some(file), .. }) => {
+                format!("complete with the body in {}", escape::text(file.as_bytes()))
+            }
             Self::ToComplete(_) => "complete".to_owned(),
             Self::ToRelease => "release, if a second answer confirms it".to_owned(),
             Self::Completed(how) | Self::Released(how) => how.clone(),

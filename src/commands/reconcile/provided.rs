@@ -1,7 +1,7 @@
 //! The answers of a provider's csv file, with their bodies.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::domain::reconcile::{DoneResponse, ProviderAnswer, ProviderRow, parse_rows};
 use crate::exit::CommandError;
@@ -36,12 +36,17 @@ pub(super) fn read(file: &Path) -> Result<Vec<(ProviderRow, ProviderAnswer)>, Co
             "done" => {
                 let mut body = None;
                 if let Some(name) = &row.body_file {
-                    let path = folder.join(name);
-                    body = Some(files::read(&path, MOST).map_err(|error| {
-                        wrong(format!("line {}: cannot read {}: {error}", row.line, path.display()))
+                    let read = path_below(folder, name).and_then(|path| files::read(&path, MOST));
+                    body = Some(read.map_err(|error| {
+                        wrong(format!("line {}: cannot read {name}: {error}", row.line))
                     })?);
                 }
-                let response = DoneResponse { status: row.status, headers: Vec::new(), body };
+                let response = DoneResponse {
+                    status: row.status,
+                    headers: Vec::new(),
+                    body,
+                    body_file: row.body_file.clone(),
+                };
                 ProviderAnswer::Done(Box::new(response))
             }
             "not-done" => ProviderAnswer::NotDone,
@@ -50,4 +55,18 @@ pub(super) fn read(file: &Path) -> Result<Vec<(ProviderRow, ProviderAnswer)>, Co
         all.push((row, answer));
     }
     Ok(all)
+}
+
+/// The path of a body file. Clients get the body, and the provider wrote the name, so a file outside
+/// the folder of the csv file is refused, also behind a symbolic link.
+///
+/// # Errors
+/// The file does not exist, or is outside the folder.
+fn path_below(folder: &Path, name: &str) -> io::Result<PathBuf> {
+    let folder = folder.join(".").canonicalize()?;
+    let path = folder.join(name).canonicalize()?;
+    if path.starts_with(&folder) {
+        return Ok(path);
+    }
+    Err(io::Error::other("it is not below the folder of the csv file"))
 }

@@ -13,7 +13,7 @@ use super::there::command_there;
 use crate::args::ReturnArgs;
 use crate::change::restore::may_go_to;
 use crate::domain::change::provenance::Provenance;
-use crate::domain::history::{Operation, OperationState};
+use crate::domain::history::{Operation, OperationState, RECONCILE};
 use crate::domain::record::Only;
 use crate::exit::{CommandError, Exit};
 use crate::session::Session;
@@ -66,13 +66,6 @@ impl UndoneOperation {
         };
         let choice = UndoCandidates { log: &path, operations: &operations, args, here, server };
         let operation = choice.choose(session, op)?.clone();
-        if operation.state == Some(OperationState::Unended) {
-            let name = operation.name();
-            session.ui.warning(&format!(
-                "{name} did not end, because it was killed. The records in its backup are \
-                restored, too"
-            ));
-        }
         let only = Only::of(args.keys.iter().map(|key| key.as_bytes()));
         let mut found = Self {
             operation,
@@ -92,7 +85,31 @@ impl UndoneOperation {
             )
             .into());
         }
+        if found.operation.state == Some(OperationState::Unended) {
+            found.check_unended()?;
+            let name = found.name();
+            session.ui.warning(&format!(
+                "{name} did not end, because it was killed. The records in its backup are \
+                restored, too"
+            ));
+        }
         Ok(found)
+    }
+
+    /// # Errors
+    /// Usage: a killed reconcile only extended locks.
+    fn check_unended(&self) -> Result<(), CommandError> {
+        let has_more = self.records > 0 || !self.backups.is_empty();
+        if has_more || self.operation.command != RECONCILE {
+            return Ok(());
+        }
+        let message = format!(
+            "cannot undo {}: it was killed after it extended locks, and undo does not take this \
+            time from them",
+            self.name()
+        );
+        Err(CommandError::usage(message)
+            .hint("nothing was changed; the same `reconcile` selects these locks again"))
     }
 
     fn survey(&mut self) -> io::Result<()> {

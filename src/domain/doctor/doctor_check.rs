@@ -67,6 +67,11 @@ impl DoctorCheck {
         matches!(self.code, "schema-violations" | "keys-in-slots")
     }
 
+    /// True if it judges the locks that a scan of all keys counts.
+    pub(crate) fn counts_locks(&self) -> bool {
+        matches!(self.code, "endless-locks" | "observed-ttls")
+    }
+
     /// What it needs of the sample. Keys are only read if a chosen check needs them.
     pub(crate) fn needs(&self) -> SampleNeed {
         // It has a sample of its own.
@@ -74,10 +79,9 @@ impl DoctorCheck {
             return SampleNeed::Nothing;
         }
         match self.code {
-            "server-version" | "memory-headroom" | "evictions" | "persistence-status"
-            | "replication" | "clock-nodes" | "migrating-slots" | "cluster-state" | "sentinels" => {
-                SampleNeed::Nothing
-            }
+            "writes" | "server-version" | "memory-headroom" | "evictions"
+            | "persistence-status" | "replication" | "clock-nodes" | "migrating-slots"
+            | "cluster-state" | "sentinels" => SampleNeed::Nothing,
             "eviction-policy"
             | "persistence"
             | "failover-loss"

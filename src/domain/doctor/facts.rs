@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::counterexample::FaultOutcome;
 use super::data::DataSample;
 use super::info::{InfoFields, part_of};
+use super::lock_count::LockCount;
 use super::lock_watch::WatchedLock;
 use super::refusal::{FactResult, RefusedFact, missing};
 use super::retry_window::RetryWindow;
@@ -27,6 +28,8 @@ pub(crate) struct DeploymentFacts {
     pub(crate) explorations: Vec<(String, FaultOutcome)>,
     /// The records in a sample of the keys.
     pub(crate) sample: FactResult<RecordSample>,
+    /// The locks that never expire, or outlast their TTL.
+    pub(crate) locks: FactResult<LockCount>,
     /// What the records contain; `None` unless the operator asks for it.
     pub(crate) data: Option<FactResult<DataSample>>,
     /// How long the requests of a schema may come again, by schema; only those that are stated.
@@ -121,6 +124,9 @@ pub(crate) struct UserRights {
     pub(crate) user: String,
     /// The commands that the Redis user may not send.
     pub(crate) denied: Vec<DeniedCommand>,
+    /// The fields of ACL GETUSER, of which `flags` has words and `keys` has patterns; `None` if it
+    /// was not asked.
+    pub(crate) account: Option<FactResult<BTreeMap<String, Vec<String>>>>,
 }
 
 /// A command that a Redis user may not send.
@@ -144,13 +150,13 @@ impl DeniedCommand {
 }
 
 impl DeploymentFacts {
-    /// Why no schema is known to be in use; `None` if some is, or if there are no keys.
+    /// Why no schema is known to be in use; `None` if some is.
     pub(super) fn unseen_schemas(&self) -> Option<RefusedFact> {
         if !self.schemas.is_empty() {
             return None;
         }
         match &self.sample {
-            Ok(sample) => sample.unread_because(),
+            Ok(sample) => Some(sample.unread_because().unwrap_or_else(|| sample.without_schema())),
             Err(refusal) => Some(refusal.clone()),
         }
     }

@@ -6,14 +6,15 @@ use super::checks::{
     memory_headroom, migrating_slots, mixed_releases, observed_ttls, persistence,
     persistence_status, personal_data, quoted_keys, renewed_locks, replication, retry_window,
     schema_violations, sentinel_down_after, sentinels, server_version, service_rights, shared_keys,
-    stored_secrets, tenant_in_keys, user_rights,
+    stored_secrets, tenant_in_keys, user_rights, writes,
 };
 use super::doctor_check::DoctorCheck;
 use super::facts::DeploymentFacts;
 use super::statement::Statement;
 
 /// Every check.
-pub(crate) static CHECKS: [DoctorCheck; 33] = [
+pub(crate) static CHECKS: [DoctorCheck; 34] = [
+    writes::CHECK,
     server_version::CHECK,
     eviction_policy::CHECK,
     memory_headroom::CHECK,

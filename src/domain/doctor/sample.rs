@@ -5,7 +5,6 @@ use std::sync::Arc;
 use super::refusal::RefusedFact;
 use super::releases::{self, PlaceSample};
 use super::sizing::SizedRecord;
-use crate::domain::diagnosis::FindingCode;
 use crate::domain::record::age::{TTL_TOLERANCE_MS, millis};
 use crate::domain::record::{KeyState, Record, TimeLeft};
 use crate::domain::schema::{Schema, State, TtlOf};
@@ -33,9 +32,6 @@ pub(crate) struct RecordSample {
 #[derive(Debug, Clone)]
 pub(crate) struct SchemaSample {
     pub(crate) schema: Arc<Schema>,
-    pub(crate) locks: u64,
-    /// Locks that never expire.
-    pub(crate) endless_locks: u64,
     pub(crate) lock_ttls: TimesLeft,
     pub(crate) result_ttls: TimesLeft,
     /// The records with their memory.
@@ -69,27 +65,35 @@ impl RecordSample {
 
     /// Why the sample has not the records that matter; `None` if it has some of all schemas.
     fn unseen_because(&self) -> Option<RefusedFact> {
-        let (why, instead) = if let Some(first) = self.of_members.first() {
-            let names = self.of_members.join(", ");
-            let why = format!(
-                "the records of {names} are members of a Redis key, which only --data reads"
-            );
-            (why, format!("Look at them yourself: `idemctl list --schema {first}`."))
-        } else if self.schemas.is_empty() && self.keys > 0 {
-            let more = if self.is_all { "" } else { ", and there are more" };
-            let keys = if self.keys == 1 { "key" } else { "keys" };
-            let why = format!(
-                "none of {} sampled Redis {keys} belongs to a known schema{more}",
-                self.keys
-            );
-            let instead = "Name the schemas of your services with --schema, and their database. If \
-                           their keys are rare among others, `idemctl stats` reads all of them.";
-            (why, instead.to_owned())
-        } else {
-            return None;
+        let Some(first) = self.of_members.first() else {
+            let is_unseen = self.schemas.is_empty() && self.keys > 0;
+            return if is_unseen { Some(self.without_schema()) } else { None };
         };
-        let command = "the sample".to_owned();
-        Some(RefusedFact { command, rule: None, why, instead: Some(instead) })
+        let names = self.of_members.join(", ");
+        Some(RefusedFact {
+            command: "the sample".to_owned(),
+            rule: None,
+            why: format!(
+                "the records of {names} are members of a Redis key, which only --data reads"
+            ),
+            instead: Some(format!("Look at them yourself: `idemctl list --schema {first}`.")),
+        })
+    }
+
+    /// Why nothing is known of schemas: no sampled key belongs to one.
+    pub(super) fn without_schema(&self) -> RefusedFact {
+        let more = if self.is_all { "" } else { ", and there are more" };
+        let keys = self.keys;
+        RefusedFact {
+            command: "the sample".to_owned(),
+            rule: None,
+            why: format!("none of {keys} sampled Redis keys belongs to a known schema{more}"),
+            instead: Some(
+                "Name the schemas of your services with --schema, and their database. If their keys \
+                 are rare among others, `idemctl stats` reads all of them."
+                    .to_owned(),
+            ),
+        }
     }
 
     /// Counts a record for the schema that wrote it. `other` is that schema, if it is not the
@@ -102,10 +106,6 @@ impl RecordSample {
     pub(crate) fn add(&mut self, record: &Record) {
         let of = self.of_schema(&record.schema);
         if record.state == State::InProgress {
-            of.locks += 1;
-            if record.findings.iter().any(|finding| finding.code == FindingCode::NoExpiry) {
-                of.endless_locks += 1;
-            }
             // An operator gave an extended lock its time.
             if !record.is_extended {
                 of.lock_ttls.add(record, TtlOf::Lock, record.lock());
@@ -143,8 +143,6 @@ impl RecordSample {
             None => {
                 self.schemas.push(SchemaSample {
                     schema: Arc::clone(schema),
-                    locks: 0,
-                    endless_locks: 0,
                     lock_ttls: TimesLeft::default(),
                     result_ttls: TimesLeft::default(),
                     sized: Vec::new(),

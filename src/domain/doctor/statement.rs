@@ -3,6 +3,7 @@
 use super::counterexample::{Counterexample, FaultOutcome};
 use super::doctor_check::DoctorCheck;
 use super::judgement::{CheckJudgement, CheckSeverity, ModelledFault};
+use crate::domain::covered::Covered;
 
 /// A judgement of a check, completed by what `explore` found and what the operator accepted.
 #[derive(Debug)]
@@ -34,16 +35,6 @@ impl AppliedAcceptance {
     pub(crate) fn is_valid(&self) -> bool {
         !self.is_expired && !self.is_exceeded
     }
-}
-
-/// What all statements together say.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum DoctorVerdict {
-    /// There is a warning or an error that nobody accepted.
-    Findings,
-    /// There is none, but something could not be checked.
-    Unknown,
-    Sound,
 }
 
 impl Statement {
@@ -175,11 +166,31 @@ impl Statement {
     }
 }
 
-/// What all statements together say.
-pub(crate) fn verdict(statements: &[Statement]) -> DoctorVerdict {
-    if statements.iter().any(Statement::is_alarm) {
-        return DoctorVerdict::Findings;
+/// What these statements cover. Each that is unknown is a gap.
+pub(crate) fn covered<'a>(statements: impl IntoIterator<Item = &'a Statement>) -> Covered {
+    let mut covered = Covered::default();
+    for statement in statements {
+        match statement.judgement.severity {
+            CheckSeverity::Unknown => {
+                covered.leave_out(statement.check.code, &statement.judgement.fact);
+            }
+            _ => covered.read += 1,
+        }
     }
-    let is_unknown = |statement: &Statement| statement.judgement.severity == CheckSeverity::Unknown;
-    if statements.iter().any(is_unknown) { DoctorVerdict::Unknown } else { DoctorVerdict::Sound }
+    covered
+}
+
+/// Leaves out what a check does not know, if it has an alarm all the same: on a cluster, one node
+/// may have it, and another one not answer.
+pub(crate) fn keep_alarms(statements: &mut Vec<Statement>) {
+    let mut alarms = Vec::new();
+    for statement in &*statements {
+        if statement.is_alarm() {
+            alarms.push(statement.check.code);
+        }
+    }
+    statements.retain(|statement| {
+        statement.judgement.severity != CheckSeverity::Unknown
+            || !alarms.contains(&statement.check.code)
+    });
 }

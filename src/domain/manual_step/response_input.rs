@@ -371,6 +371,14 @@ fn kept(keeps: Keeps) -> String {
     }
 }
 
+/// Parses the HTTP status of a result.
+pub(crate) fn status(text: &str) -> Result<i64, String> {
+    match text.parse() {
+        Ok(status @ 200..=599) => Ok(status),
+        _ => Err("the status must be from 200 to 599".to_owned()),
+    }
+}
+
 /// Parses `Name: value`, as in HTTP.
 pub(crate) fn header(text: &str) -> Result<(String, String), String> {
     let (name, value) =

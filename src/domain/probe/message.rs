@@ -2,16 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::sync::Arc;
 
-use bstr::ByteSlice as _;
-use serde_json::Value;
 use url::Url;
 
+use super::body::ProbeBody;
 use crate::domain::record::response::is_secret_header;
-
-/// Shorter texts are not taken for credentials, because they may be anywhere by chance.
-const MIN_SECRET: usize = 4;
 
 /// One request of a probe, ready to be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,8 +43,7 @@ pub(crate) struct ProbeAnswer {
     pub(crate) status: u16,
     /// Names in lower case, and values.
     pub(crate) headers: Vec<(String, Vec<u8>)>,
-    /// Equal bodies share their bytes.
-    pub(crate) body: Arc<[u8]>,
+    pub(crate) body: ProbeBody,
     /// False if the body is longer than the part that was read.
     pub(crate) is_whole: bool,
 }
@@ -84,6 +78,16 @@ impl ProbeRequest {
             self.caller_header.as_ref().is_some_and(|caller| caller.eq_ignore_ascii_case(name));
         is_caller || is_masked_header(name)
     }
+
+    /// True if it has a credential. A service can send it back in any form, so nothing of the answers
+    /// is shown then. Each request of a run has the headers of the run.
+    pub(crate) fn has_credentials(&self) -> bool {
+        if self.caller_header.is_some() || self.headers.iter().any(|(name, _)| self.masks(name)) {
+            return true;
+        }
+        let Ok(url) = Url::parse(&self.url) else { return false };
+        url.query_pairs().any(|(name, _)| is_masked_parameter(&name))
+    }
 }
 
 impl ProbeAnswer {
@@ -103,18 +107,7 @@ impl ProbeAnswer {
 
     /// True if the answer carries another result than this one: another resource or another body.
     pub(crate) fn is_other_result(&self, other: &Self) -> bool {
-        self.has_other_location(other) || !self.has_same_body(other)
-    }
-
-    /// True if the bodies are equal, as bytes or as JSON.
-    pub(super) fn has_same_body(&self, other: &Self) -> bool {
-        if self.body == other.body {
-            return true;
-        }
-        let first: Option<Value> = serde_json::from_slice(&self.body).ok();
-        let second: Option<Value> = serde_json::from_slice(&other.body).ok();
-        // Numbers keep their text, so 1.0 and 1 differ here as they do in bytes.
-        first.is_some() && first == second
+        self.has_other_location(other) || !self.body.is_same(&other.body)
     }
 
     /// True if both answers name a resource, and not the same one.
@@ -142,34 +135,6 @@ impl ProbeExchange {
     /// The time from the complete header section to the head of the answer.
     pub(crate) fn answer_time_us(&self) -> Option<u64> {
         self.answered_us?.checked_sub(self.sent_us?)
-    }
-
-    /// The bytes without the credentials of the request, which some services send back.
-    pub(crate) fn without_secrets(&self, bytes: &[u8]) -> Vec<u8> {
-        let mut bytes = bytes.to_vec();
-        let mut values = Vec::new();
-        for (name, value) in &self.request.headers {
-            if self.request.masks(name) {
-                values.push(value.clone());
-            }
-        }
-        if let Ok(url) = Url::parse(&self.request.url) {
-            for (name, value) in url.query_pairs() {
-                if is_masked_parameter(&name) {
-                    values.push(value.into_owned().into_bytes());
-                }
-            }
-        }
-        for value in &values {
-            // `Bearer TOKEN`: services also show the token alone.
-            let token = value.rsplit(|byte| *byte == b' ').next().unwrap_or_default();
-            for secret in [value.as_slice(), token] {
-                if secret.len() >= MIN_SECRET {
-                    bytes = bytes.replace(secret, "***");
-                }
-            }
-        }
-        bytes
     }
 
     /// The outcome in a few words.

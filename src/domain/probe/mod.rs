@@ -5,6 +5,7 @@
 
 mod accepted_checks;
 mod answers;
+mod body;
 mod checks;
 mod message;
 mod payload;
@@ -17,6 +18,7 @@ mod template;
 mod tests;
 
 pub(crate) use self::accepted_checks::{AcceptedChecks, ProbeDifference};
+pub(crate) use self::body::ProbeBody;
 pub(crate) use self::message::{
     ProbeAnswer, ProbeExchange, ProbeOutcome, ProbeRequest, ServiceTrust, is_masked_header,
     is_masked_parameter,

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use strum::IntoStaticStr;
 
+use super::body::ProbeBody;
 use super::message::{ProbeExchange, ProbeRequest};
 use super::profile::ProfileClause;
 use super::task::ProbeTask;
@@ -147,7 +148,7 @@ pub(crate) struct StoredRecord {
     pub(crate) owner: Option<String>,
     pub(crate) status: Option<i64>,
     /// The stored body, if a whole one is stored.
-    pub(crate) body: Option<Vec<u8>>,
+    pub(crate) body: Option<ProbeBody>,
     pub(crate) redis_keys: Vec<Vec<u8>>,
 }
 

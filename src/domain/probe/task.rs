@@ -165,6 +165,8 @@ impl ProbeTask {
                 // A String of RFC 8941, with or without parameters.
                 if let Some(quoted) = line.strip_prefix('"') {
                     keys.extend(quoted.split('"').next().map(str::to_owned));
+                    // Without quotation marks at both ends.
+                    keys.push(quoted.trim_end_matches('"').to_owned());
                 }
                 keys.push(line);
             }

@@ -117,7 +117,7 @@ pub(crate) fn eligibility(
 fn without_expiry(known_age: Option<u64>, ttl: Option<u64>, older_than_ms: u64) -> Eligibility {
     match (known_age, ttl) {
         (Some(age_ms), _) if age_ms < older_than_ms => Eligibility::Young,
-        (_, Some(_)) => Eligibility::Taken("it never expires".to_owned()),
+        (_, Some(_)) => Eligibility::Taken("orphaned".to_owned()),
         (Some(age_ms), None) => by_age(age_ms, older_than_ms, "created"),
         (None, None) => Eligibility::Left(
             "its schema states no lock TTL, and its value holds no time, so its age is unknown"

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
+use crate::domain::manual_step;
+
 /// The answer about one operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ProviderAnswer {
@@ -20,6 +22,8 @@ pub(crate) struct DoneResponse {
     pub(crate) status: Option<i64>,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: Option<Vec<u8>>,
+    /// The file that the body was read from.
+    pub(crate) body_file: Option<String>,
 }
 
 impl ProviderAnswer {
@@ -78,10 +82,12 @@ pub(crate) fn parse_answer(bytes: &[u8]) -> Result<ProviderAnswer, String> {
         written.status.is_some() || written.headers.is_some() || written.body.is_some();
     match written.outcome {
         WrittenOutcome::Done => {
+            let status = written.status.map(|status| manual_step::status(&status.to_string()));
             let response = DoneResponse {
-                status: written.status,
+                status: status.transpose()?,
                 headers: headers(written.headers.unwrap_or_default())?,
                 body: written.body.map(body_bytes),
+                body_file: None,
             };
             Ok(ProviderAnswer::Done(Box::new(response)))
         }
@@ -116,7 +122,7 @@ fn headers(written: Map<String, Value>) -> Result<Vec<(String, String)>, String>
                 return Err(format!("the header {name:?} is not a text"));
             };
             // The same check as for --header.
-            let header = crate::domain::manual_step::header(&format!("{name}: {text}"))
+            let header = manual_step::header(&format!("{name}: {text}"))
                 .map_err(|why| format!("the header {name:?}: {why}"))?;
             headers.push(header);
         }
@@ -136,7 +142,7 @@ mod tests {
         );
         let headers = vec![("A".to_owned(), "1".to_owned()), ("A".to_owned(), "2".to_owned())];
         let body = Some(br#"{"n":1.50}"#.to_vec());
-        let response = DoneResponse { status: Some(201), headers, body };
+        let response = DoneResponse { status: Some(201), headers, body, body_file: None };
         assert_eq!(done, Ok(ProviderAnswer::Done(Box::new(response))));
         for wrong in [
             "",
@@ -150,6 +156,9 @@ mod tests {
             r#"{"outcome":"done","staus":201}"#,
             r#"{"outcome":"not-done"}garbage"#,
             r#"{"outcome":"done","headers":{"a":1}}"#,
+            r#"{"outcome":"done","status":99}"#,
+            r#"{"outcome":"done","status":-5}"#,
+            r#"{"outcome":"done","status":600}"#,
         ] {
             assert!(parse_answer(wrong.as_bytes()).is_err(), "{wrong}");
         }

@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::iter::Peekable;
 use std::str::Chars;
 
+use crate::domain::manual_step;
+
 /// The columns of the file, in this order.
 const COLUMNS: [&str; 4] = ["key", "outcome", "status", "body_file"];
 
@@ -66,10 +68,7 @@ fn row(line: usize, cells: Vec<String>) -> Result<ProviderRow, String> {
     }
     let status = match status.trim() {
         "" => None,
-        text => match text.parse::<i64>() {
-            Ok(status) if (200..=599).contains(&status) => Some(status),
-            _ => return Err(format!("line {line}: the status must be from 200 to 599")),
-        },
+        text => Some(manual_step::status(text).map_err(|why| format!("line {line}: {why}"))?),
     };
     let body_file = if body_file.is_empty() { None } else { Some(body_file) };
     if outcome != "done" && (status.is_some() || body_file.is_some()) {

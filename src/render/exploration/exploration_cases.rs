@@ -2,7 +2,7 @@
 
 use strum::VariantArray as _;
 
-use super::frontier::{history, not_asked_because};
+use super::frontier::{ShownExplorations, history, not_asked_because};
 use crate::domain::exploration::{
     Exploration, FrontierDifference, Goal, Invariant, Violation, invariants,
 };
@@ -10,20 +10,17 @@ use crate::render::junit::{TestCase, TestOutcome, TestSuite};
 use crate::render::style::{Palette, View};
 
 /// The test cases of each exploration. With `differences` from an accepted result, only these fail.
-pub(crate) fn suites(
-    explorations: &[Exploration],
-    differences: Option<&[FrontierDifference]>,
-) -> Vec<TestSuite> {
+pub(crate) fn suites(shown: ShownExplorations<'_>) -> Vec<TestSuite> {
     let mut suites = Vec::new();
-    for exploration in explorations {
+    for exploration in shown.explorations {
         let mut cases = Vec::new();
         for invariant in &invariants::ALL {
-            cases.push(of_invariant(exploration, invariant, differences));
+            cases.push(of_invariant(exploration, invariant, shown));
         }
         // A replayed history reaches no goals.
         if exploration.replay.is_none() {
             for goal in Goal::VARIANTS {
-                cases.push(of_goal(exploration, *goal, differences));
+                cases.push(of_goal(exploration, *goal, shown.differences));
             }
         }
         suites.push(TestSuite {
@@ -38,8 +35,9 @@ pub(crate) fn suites(
 fn of_invariant(
     exploration: &Exploration,
     invariant: &Invariant,
-    differences: Option<&[FrontierDifference]>,
+    shown: ShownExplorations<'_>,
 ) -> TestCase {
+    let differences = shown.differences;
     let mut failing = Vec::new();
     let mut accepted = Vec::new();
     for violation in &exploration.violations {
@@ -53,7 +51,7 @@ fn of_invariant(
         }
     }
     let gone = gone(exploration, invariant.name, differences);
-    let (outcome, shown) = if let Some(first) = failing.first() {
+    let (outcome, violations) = if let Some(first) = failing.first() {
         let message = format!("expected: {}; broken by {}", invariant.sentence, first.faults);
         (TestOutcome::Failed(message), failing)
     } else if let Some(gone) = gone {
@@ -68,8 +66,8 @@ fn of_invariant(
     };
     let view = View { palette: Palette::new(false), width: None };
     let mut details = String::new();
-    for violation in shown {
-        details.push_str(&history(violation, view));
+    for violation in violations {
+        details.push_str(&history(violation, shown.replay, view));
         details.push_str(&format!("  → {}\n", violation.remedy));
     }
     TestCase { name: invariant.name.to_owned(), outcome, details }

@@ -9,6 +9,7 @@ use crate::domain::exploration::{
     Assumptions, Exploration, FaultBudget, FrontierDifference, Invariant, ReplayedSchedule,
     Violation, ViolationCause, invariants,
 };
+use crate::render::invocation::word;
 use crate::render::style::View;
 use crate::render::{escape, table};
 
@@ -24,6 +25,8 @@ pub(crate) struct ShownExplorations<'a> {
     pub(crate) differences: Option<&'a [FrontierDifference]>,
     /// The schemas whose files have changed since their frontiers were accepted.
     pub(crate) changed: &'a [String],
+    /// The command line that replays a history, without its token.
+    pub(crate) replay: &'a str,
 }
 
 /// The report of explorations.
@@ -41,7 +44,7 @@ pub(crate) fn text(shown: ShownExplorations<'_>, view: View) -> String {
         parts.push(frontier(exploration, view));
         for violation in shortest(exploration) {
             if shown.every_trace || shown.traces && violation.counts {
-                parts.push(history(violation, view));
+                parts.push(history(violation, shown.replay, view));
             }
         }
     }
@@ -77,7 +80,7 @@ fn compared(
         });
         for violation in shortest(&new) {
             let title = view.palette.bold(&escape::text(name.as_bytes()));
-            parts.push(format!("{title}\n{}", history(violation, view)));
+            parts.push(format!("{title}\n{}", history(violation, shown.replay, view)));
         }
         of_new.push(new);
     }
@@ -295,8 +298,8 @@ fn approximately(number: f64) -> String {
     if number < 10_000.0 { format!("{number:.0}") } else { format!("{number:.1e}") }
 }
 
-/// A violation with the history that leads to it.
-pub(super) fn history(violation: &Violation, view: View) -> String {
+/// A violation with the history that leads to it, and the command line that replays it.
+pub(super) fn history(violation: &Violation, replay: &str, view: View) -> String {
     let palette = view.palette;
     let cause = match violation.cause {
         Some(cause) => format!(" ({})", cause.as_str()),
@@ -307,11 +310,10 @@ pub(super) fn history(violation: &Violation, view: View) -> String {
     text.push_str(&lines(&format!("Expected: {}.", violation.invariant.sentence), 2, view.width));
     text.push_str(&lanes::text(&violation.lines, view));
     text.push_str(&otherwise(violation.deviates.as_deref(), view));
-    // The token stays in one line, so that it can be copied.
-    text.push_str(&format!(
-        "  {}\n",
-        palette.dim(&format!("--replay {}", escape::text(violation.token.to_string().as_bytes())))
-    ));
+    // It stays in one line, so that it can be copied.
+    let token = word(&violation.token.to_string());
+    let line = escape::text(format!("{replay} {token}").as_bytes());
+    text.push_str(&format!("  {}\n", palette.dim(&line)));
     text
 }
 

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::curl::{commands_of_check, url};
-use super::shown_answer::{MASKED, record_of, shown_body, spread};
+use super::shown_answer::{record_of, shown_body, shown_header, spread};
 use crate::domain::probe::{
-    CheckedService, ProbeDifference, ProbeExchange, StoredRecord, StoredTime, is_masked_header,
+    CheckedService, ProbeDifference, ProbeExchange, StoredRecord, StoredTime,
 };
 
 /// A check with what it found, as JSON.
@@ -58,12 +58,7 @@ fn exchange_json(exchange: &ProbeExchange) -> Value {
 fn headers(exchange: &ProbeExchange, headers: &[(String, Vec<u8>)]) -> Vec<Value> {
     let mut shown = Vec::new();
     for (name, value) in headers {
-        let value = if is_masked_header(name) {
-            MASKED.to_owned()
-        } else {
-            String::from_utf8_lossy(&exchange.without_secrets(value)).into_owned()
-        };
-        shown.push(json!([name, value]));
+        shown.push(json!([name, shown_header(exchange, name, value)]));
     }
     shown
 }

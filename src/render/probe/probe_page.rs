@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 use anstyle::{AnsiColor, Style};
 
 use super::curl::{commands_of_check, commands_of_steps, masked_url, url};
-use super::shown_answer::{MASKED, is_read_meanwhile, record_of, shown_body, spread};
+use super::shown_answer::{is_read_meanwhile, record_of, shown_body, shown_header, spread};
 use crate::domain::duration::short;
 use crate::domain::probe::{
     CHECKS, CheckedService, EffectsMade, ProbeDifference, ProbeExchange, ProbeStep, ProbeTask,
-    ProbeVerdict, StoredRecord, is_masked_header,
+    ProbeVerdict, StoredRecord,
 };
 use crate::render::escape;
 use crate::render::page::Page;
@@ -266,8 +266,7 @@ fn side_by_side(view: View, shown: &[&ProbeExchange]) -> String {
         let value = |exchange: &ProbeExchange| {
             let value = exchange.answer().and_then(|answer| answer.header(name));
             match value {
-                Some(_) if is_masked_header(name) => MASKED.to_owned(),
-                Some(value) => escape::text(&exchange.without_secrets(value)),
+                Some(value) => escape::text(shown_header(exchange, name, value).as_bytes()),
                 None => "-".to_owned(),
             }
         };
@@ -276,6 +275,14 @@ fn side_by_side(view: View, shown: &[&ProbeExchange]) -> String {
         }
     }
     rows.push(row("Body", shown, shown_body));
+    // The bodies themselves show where they differ.
+    if let [one, other] = shown
+        && let (Some(first), Some(second)) = (one.answer(), other.answer())
+        && one.request.has_credentials()
+        && let Some(offset) = first.body.first_difference(&second.body)
+    {
+        rows.push(vec!["Differs".to_owned(), "-".to_owned(), format!("from byte {offset} on")]);
+    }
     grid(view, 2, &[], rows.into_iter())
 }
 

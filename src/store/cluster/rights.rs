@@ -42,12 +42,18 @@ impl Client {
         }))
     }
 
-    /// Checks whether the Redis user may scan the keyspace.
+    /// Checks whether the Redis user may scan each master.
     ///
     /// # Errors
-    /// The Redis user may not, or the server does not answer.
+    /// The Redis user may not, or a master does not answer.
     pub(crate) async fn may_scan(&self) -> Result<(), StoreError> {
-        self.home.ask(redis::cmd("SCAN").arg(0).arg("COUNT").arg(1)).await?;
+        for node in self.masters().await? {
+            let mut pipeline = redis::pipe();
+            pipeline.cmd("SCAN").arg(0).arg("COUNT").arg(1);
+            if let Some(reply) = self.ask_node(&node, pipeline, 1).await.pop() {
+                reply?;
+            }
+        }
         Ok(())
     }
 

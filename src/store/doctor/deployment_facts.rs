@@ -7,10 +7,11 @@ use futures_util::future::join_all;
 
 use super::node_facts::{read_info, read_node, unreachable};
 use super::sentinel_facts::read_sentinel;
-use super::user_rights::{read_rights, read_user};
+use super::user_rights::{read_account, read_rights, read_user};
 use crate::domain::doctor::sent_commands::{KEY, of_idemctl, of_schema, of_service};
 use crate::domain::doctor::{
-    DeploymentFacts, FactResult, InfoFields, NodeFacts, RecordSample, SentCommand, SentinelFacts,
+    DeploymentFacts, FactResult, InfoFields, LockCount, NodeFacts, RecordSample, SentCommand,
+    SentinelFacts,
 };
 use crate::domain::schema::Schema;
 use crate::store::cluster::client::Client;
@@ -74,6 +75,8 @@ pub(crate) async fn read_deployment(
         // The caller explores, because that needs another server.
         explorations: Vec::new(),
         sample,
+        // The caller scans, because a scan shows its progress.
+        locks: Ok(LockCount::default()),
         // The caller reads it, if the operator asks for it.
         data: None,
         // The caller knows the settings and observes.
@@ -132,7 +135,10 @@ async fn read_all(
         Err(refusal) => Err(refusal),
     };
     if let Some(user) = asked.service_user {
-        let rights = read_rights(client, node, user, asked.steps, &arities).await?;
+        let mut rights = read_rights(client, node, user, asked.steps, &arities).await?;
+        if let Ok(rights) = &mut rights {
+            rights.account = Some(read_account(client, node, user).await?);
+        }
         facts.service_user = Some(rights);
     }
     Ok(facts)

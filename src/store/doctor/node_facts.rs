@@ -11,12 +11,13 @@ use crate::store::connection::{Address, Target, reply};
 use crate::store::error::StoreError;
 
 /// The parameters of CONFIG GET that some check reads.
-const PARAMETERS: [&str; 7] = [
+const PARAMETERS: [&str; 8] = [
     "maxmemory",
     "maxmemory-policy",
     "appendonly",
     "appendfsync",
     "save",
+    "stop-writes-on-bgsave-error",
     "min-replicas-to-write",
     "min-replicas-max-lag",
 ];

@@ -116,6 +116,10 @@ impl StoreError {
         matches!(self, Self::ErrorReply { code, .. } if FOR_NOW.contains(&code.as_str()))
     }
 
+    pub(crate) fn is_out_of_memory(&self) -> bool {
+        matches!(self, Self::ErrorReply { code, .. } if code == "OOM")
+    }
+
     /// True if the error concerns one node or one slot of a cluster: the others may still work.
     pub(in crate::store) fn concerns_one_node(&self) -> bool {
         self.silent_server().is_some() || self.is_for_now() || self.is_of_the_slot()

@@ -160,7 +160,7 @@ fn a_lock_that_loses_its_ttl_during_the_run_is_an_error() {
     let words = ["--schema", "express", "--only", "endless-locks", "--observe", "1s"];
     let child = started(&server, &words);
     server.send::<()>(&[b"PERSIST", b"idem:a"]);
-    let found = only(&child.ends());
+    let found = &checks(&child.ends())[0];
     assert_eq!(found["severity"], "error", "{found:#}");
     assert!(found["fact"].as_str().unwrap().contains("lost its TTL during this run"), "{found:#}");
 }

@@ -151,3 +151,14 @@ fn a_lock_ends_by_the_expiry_in_its_value() {
     assert!(text.contains("✗ the lock's own expiry passes"), "{text}");
     assert!(text.contains("lock of worker 2, 30s"), "{text}");
 }
+
+/// Rule: what is printed can be pasted.
+#[test]
+fn the_line_that_replays_a_history_runs_as_printed() {
+    let words = ["explore", "release-both", "--schema-dir", SCHEMAS, "--sandbox", "--faults"];
+    let text = run(home().path(), &[&words[..], &[EARLIER_FAULTS]].concat()).text();
+    let line = text.lines().find(|line| line.contains("--replay ")).unwrap();
+    let printed = shlex::split(line.trim().strip_prefix("idemctl ").unwrap()).unwrap();
+    let printed: Vec<_> = printed.iter().map(String::as_str).collect();
+    run(home().path(), &printed).shows("Broken: ");
+}

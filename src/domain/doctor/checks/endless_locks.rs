@@ -2,75 +2,55 @@
 
 use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
 use crate::domain::doctor::facts::DeploymentFacts;
-use crate::domain::doctor::judgement::{CheckJudgement, FactEvidence, ModelledFault};
+use crate::domain::doctor::judgement::{CheckJudgement, ModelledFault};
 
 pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     code: "endless-locks",
     group: CheckGroup::Ttl,
-    title: "whether locks in the sample never expire",
-    reads: "up to 500 random keys: type, TTL, and the beginning of the value; with --observe, the same \
-            locks again",
-    rule: "An error if a lock in the sample has the finding no-expiry, or lost its TTL during the run.",
+    title: "whether locks never expire",
+    reads: "the expiries of all keys, and the values that they do not decide, for up to 10 s; with \
+            --observe, the locks of a sample again",
+    rule: "An error if a lock has the finding no-expiry, or lost its TTL during the run. Unknown if \
+           not all keys were read.",
     source: "docs/operations.md (findings)",
     consequence: "If the worker of such a lock dies, every retry is rejected until an operator \
-                  removes the lock. A begin step with `gives_ttl` ends it sooner.",
-    remedy: "List them with `idemctl list --finding no-expiry --schema SCHEMA`, and find out which \
-             workers are gone. `idemctl force-unlock KEY` removes one lock. Find out which \
-             code sets a lock without a TTL. If no worker is running any more, `idemctl sweep \
-             --orphaned --schema SCHEMA` shows all orphaned locks, which may be more than these, asks, \
-             and removes all of them.",
+                  removes the lock.",
+    remedy: "List them with `idemctl list --finding no-expiry`, and find out which workers are gone. \
+             `idemctl force-unlock KEY` removes one lock. Find out which code sets a lock without a \
+             TTL. If no worker is running any more, `idemctl sweep --orphaned` shows the orphaned \
+             locks, asks, and removes all of them.",
     judge,
 };
 
 fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
-    let sample = match &facts.sample {
-        Ok(sample) => sample,
-        Err(refusal) => return vec![CheckJudgement::unknown(refusal.clone())],
+    let mut judgements = lost_ttls(facts);
+    let locks = match (&facts.sample, &facts.locks) {
+        (Ok(_), Ok(locks)) => locks,
+        (Err(refusal), _) | (_, Err(refusal)) => {
+            return vec![CheckJudgement::unknown(refusal.clone())];
+        }
     };
-    let mut locks = 0;
     let mut endless = 0;
     let mut schemas = Vec::new();
-    for of in &sample.schemas {
-        locks += of.locks;
-        endless += of.endless_locks;
-        if of.endless_locks > 0 {
+    for of in &locks.schemas {
+        endless += of.endless;
+        if of.endless > 0 {
             schemas.push(of.schema.name.clone());
         }
     }
-    let lost = lost_ttls(facts);
-    if endless == 0 && !lost.is_empty() {
-        return lost;
-    }
-    if endless == 0
-        && let Some(unread) = sample.unread_because()
-    {
-        return vec![CheckJudgement::unknown(unread)];
-    }
-    // Without a record, there is nothing to say.
-    if sample.schemas.is_empty() {
-        return Vec::new();
-    }
+    let gap = locks.gap(false);
     if endless > 0 {
-        // The sample proves that there are some.
-        let names = schemas.join(", ");
-        let mut judgements = lost;
-        judgements.push(
-            CheckJudgement::error(match locks {
-                1 => format!("the only lock in the sample never expires ({names})"),
-                _ => format!("{endless} of {locks} locks in the sample never expire ({names})"),
-            })
-            .for_schemas(schemas)
-            .with_fault(ModelledFault::LostTtl),
-        );
-        return judgements;
+        let count = if gap.is_some() { format!("at least {endless}") } else { endless.to_string() };
+        let verb = if endless == 1 { "lock never expires" } else { "locks never expire" };
+        let found = CheckJudgement::error(format!("{count} {verb} ({})", schemas.join(", ")));
+        judgements.push(found.for_schemas(schemas).with_fault(ModelledFault::LostTtl));
     }
-    let fact = match locks {
-        0 => "the sample has no lock".to_owned(),
-        1 => "the only lock in the sample expires".to_owned(),
-        _ => format!("all {locks} locks in the sample expire"),
-    };
-    let evidence = if sample.is_all { FactEvidence::Measured } else { FactEvidence::Estimated };
-    vec![CheckJudgement::ok(fact).with_evidence(evidence)]
+    if let Some(gap) = gap {
+        judgements.push(CheckJudgement::unknown(gap));
+    } else if judgements.is_empty() {
+        judgements.push(CheckJudgement::ok("no lock is without expiry"));
+    }
+    judgements
 }
 
 /// The locks that lost their TTL during `--observe`.

@@ -26,7 +26,8 @@ pub(super) const WITHOUT_LIMIT: &str = "If the host runs out of memory, the syst
     Locks and results that are not on disk are lost.";
 
 /// What to do without maxmemory.
-pub(super) const SET_LIMIT: &str = "Set a limit: `CONFIG SET maxmemory BYTES`, and the same in \
+pub(super) const SET_LIMIT: &str = "Set a limit: first `CONFIG SET maxmemory-policy noeviction`, \
+    because Redis evicts locks with another policy, then `CONFIG SET maxmemory BYTES`, and both in \
     redis.conf. Choose it well above the memory in use, because Redis refuses writes at that limit. \
     Choose it well below the memory of the host, because a snapshot needs memory as well.";
 

@@ -33,3 +33,4 @@ pub(super) mod shared_keys;
 pub(super) mod stored_secrets;
 pub(super) mod tenant_in_keys;
 pub(super) mod user_rights;
+pub(super) mod writes;

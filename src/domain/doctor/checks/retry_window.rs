@@ -22,7 +22,8 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     reads: "retry_window or redeliverer of the context, result_ttl, and the times left of up to 500 \
             random keys",
     rule: "A warning if the stated result TTL, or one that --observe measured, is shorter than the \
-           window; a note if only the schema's default is, if the redeliverer can be configured or \
+           window, or if the schema's default is and none of 20 sampled results or more has so much \
+           time left; a note if only the default is, if the redeliverer can be configured or \
            asked to deliver for longer than the TTL, if the schema passes the key on ([effect] \
            keyed), or if no window is stated. Without a stated TTL, OK needs 20 sampled results with \
            more time left than the window. Unknown if a stated TTL is long enough, but 95 % of 20 \
@@ -221,11 +222,14 @@ fn of_sample(
         None => "none".to_owned(),
     };
     let mut seen = "no sampled result has a TTL".to_owned();
+    let mut is_short = false;
     if let Some(times) = times_left(facts, name)
         && times.count() > 0
     {
         let longer = times.at_least(millis(usual));
-        seen = format!("{longer} of {} sampled results have that much time left", times.count());
+        is_short = longer == 0 && times.count() >= MIN_RESULTS;
+        let (count, window) = (times.count(), duration::short(millis(usual)));
+        seen = format!("{longer} of {count} sampled results have {window} or more left");
         if longer >= MIN_RESULTS {
             let fact = format!("{shown}, and {seen} ({name})");
             return CheckJudgement::ok(fact).with_evidence(FactEvidence::Estimated);
@@ -236,7 +240,9 @@ fn of_sample(
          {seen})"
     );
     if by_default < millis(usual) {
-        return CheckJudgement::note(fact).with_evidence(FactEvidence::Estimated);
+        let found =
+            if is_short { CheckJudgement::warning(fact) } else { CheckJudgement::note(fact) };
+        return found.with_evidence(FactEvidence::Estimated);
     }
     not_stated(name, fact)
 }

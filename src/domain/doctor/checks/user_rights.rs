@@ -41,7 +41,7 @@ fn judge_node(node: &NodeFacts, facts: &DeploymentFacts) -> FactResult<CheckJudg
         return Err(refusal);
     }
     Ok(CheckJudgement::ok(format!(
-        "user {} may send every command that the steps and idemctl need",
+        "user {} may send every command that the steps and idemctl need, on a test key",
         rights.user
     )))
 }

@@ -23,7 +23,11 @@ const NOT_THE_KEY: &str = "User app has no permissions to access the 'idemctl-do
 
 /// A deployment in which the services' user and the user of the run may not send these commands.
 fn denying(commands: &[DeniedCommand], schemas: &[&str]) -> DeploymentFacts {
-    let rights = Ok(UserRights { user: "app".to_owned(), denied: commands.to_vec() });
+    let rights = Ok(UserRights {
+        user: "app".to_owned(),
+        denied: commands.to_vec(),
+        account: Some(account("on", "~*")),
+    });
     let node = NodeFacts { user: rights.clone(), service_user: Some(rights), ..with(&[]) };
     let schemas = schemas.iter().map(|name| Arc::new(schema(name))).collect();
     DeploymentFacts { schemas, ..deployment(vec![node]) }
@@ -112,23 +116,39 @@ fn rights_are_judged_node_by_node() {
     }
 }
 
+/// Rule: what was not read is not in order, and what was read can still prove that something is wrong.
 #[test]
-fn what_was_not_read_of_a_sample_is_not_in_order() {
+fn locks_are_in_order_only_if_all_keys_were_read() {
+    let both = ["endless-locks", "observed-ttls"];
+    let leave_out = |facts: &mut DeploymentFacts| {
+        facts.locks.as_mut().unwrap().covered.leave_out("other keys", "it took too long");
+    };
     let mut facts = sampled(&[express(LOCK, TimeLeft::Millis(20_000))]);
-    for code in ["endless-locks", "observed-ttls"] {
+    for code in both {
         assert_eq!(severities(&facts, code), [Fine], "{code}");
     }
-    facts.sample.as_mut().unwrap().unread = 1;
-    for code in ["endless-locks", "observed-ttls"] {
-        assert_eq!(severities(&facts, code), [Unknown], "{code}");
+    leave_out(&mut facts);
+    for code in both {
+        let found = statements(&facts, code).swap_remove(0);
+        assert_eq!(found.judgement.severity, Unknown, "{code}");
+        assert_eq!(found.remedy().unwrap(), "Count them with `idemctl check`.");
     }
-    // What was read can still prove that something is wrong.
-    let mut wrong = sampled(&[express(LOCK, TimeLeft::Millis(99_000))]);
-    let sample = wrong.sample.as_mut().unwrap();
-    sample.unread = 1;
-    sample.schemas[0].endless_locks = 1;
-    assert_eq!(severities(&wrong, "endless-locks"), [Error]);
-    assert_eq!(severities(&wrong, "observed-ttls"), [Note, Unknown]);
+    // A schema without a record in the sample has some all the same.
+    let mut unsampled = sampled(&[express(LOCK, TimeLeft::NoExpiry)]);
+    unsampled.sample = Ok(RecordSample::default());
+    let found = statements(&unsampled, "endless-locks").swap_remove(0);
+    assert_eq!(found.judgement.fact, "1 lock never expires (express)");
+    assert!(found.remedy().unwrap().contains("`idemctl sweep --orphaned`"));
+    leave_out(&mut unsampled);
+    assert_eq!(severities(&unsampled, "endless-locks"), [Error, Unknown]);
+    let mut long = sampled(&[express(LOCK, TimeLeft::Millis(99_000))]);
+    leave_out(&mut long);
+    assert_eq!(severities(&long, "observed-ttls"), [Note, Unknown]);
+    // The time did not suffice for the values with a long TTL, of which none is without expiry.
+    let mut some = sampled(&[express(LOCK, TimeLeft::Millis(20_000))]);
+    some.locks.as_mut().unwrap().unread_long = 1;
+    assert_eq!(severities(&some, "observed-ttls"), [Unknown]);
+    assert_eq!(severities(&some, "endless-locks"), [Fine]);
 }
 
 #[test]
@@ -191,23 +211,20 @@ fn noeviction_is_not_advised_while_the_memory_is_almost_full() {
 /// Rule: a check that needs a schema is unknown if no key belongs to a known one.
 #[test]
 fn keys_of_no_known_schema_are_not_in_order() {
+    const CODES: [&str; 5] =
+        ["endless-locks", "observed-ttls", "schema-violations", "retry-window", "mixed-releases"];
     let of = |keys: u64, is_all: bool| {
         let sample = RecordSample { keys, is_all, ..RecordSample::default() };
         let facts = DeploymentFacts { sample: Ok(sample), ..deployment(vec![with(&[])]) };
         let mut found = Vec::new();
-        for code in ["endless-locks", "observed-ttls", "schema-violations", "retry-window"] {
+        for code in CODES {
             found.extend(severities(&facts, code));
         }
         found
     };
-    assert_eq!(of(4, true), [Unknown; 4]);
-    assert_eq!(of(500, false), [Unknown; 4]);
-    assert_eq!(of(0, true), []);
-    // Members of a Redis key are not read.
-    let of_members = vec!["jobs".to_owned()];
-    let sample = RecordSample { of_members, is_all: true, ..RecordSample::default() };
-    let facts = DeploymentFacts { sample: Ok(sample), ..deployment(vec![with(&[])]) };
-    assert_eq!(severities(&facts, "endless-locks"), [Unknown]);
+    assert_eq!(of(4, true), [Unknown; 5]);
+    assert_eq!(of(500, false), [Unknown; 5]);
+    assert_eq!(of(0, true), [Unknown; 5], "an empty database");
     let refusal = RefusedFact {
         command: "SCAN".to_owned(),
         rule: Some("+@read".to_owned()),
@@ -228,17 +245,17 @@ fn an_acceptance_of_warnings_accepts_no_error() {
         );
         parse_acceptances(&file)
     };
-    let verdict_at = |used: &str, severity: &str| {
+    let exit_at = |used: &str, severity: &str| {
         let facts = deployment(vec![with(&["maxmemory:100", used])]);
         let mut found = statements(&facts, "memory-headroom");
         accept(&mut found, &accepted_as(severity).unwrap(), "2026-06-01");
-        verdict(&found)
+        exit(&found)
     };
     let warnings = "severity = \"warning\"";
-    assert_eq!(verdict_at("used_memory:95", warnings), DoctorVerdict::Sound);
-    assert_eq!(verdict_at("used_memory:105", warnings), DoctorVerdict::Findings);
-    assert_eq!(verdict_at("used_memory:105", "severity = \"error\""), DoctorVerdict::Sound);
-    assert_eq!(verdict_at("used_memory:105", ""), DoctorVerdict::Sound);
+    assert_eq!(exit_at("used_memory:95", warnings), Exit::Done);
+    assert_eq!(exit_at("used_memory:105", warnings), Exit::No);
+    assert_eq!(exit_at("used_memory:105", "severity = \"error\""), Exit::Done);
+    assert_eq!(exit_at("used_memory:105", ""), Exit::Done);
     assert!(accepted_as("severity = \"note\"").is_err(), "a note needs no acceptance");
 }
 
@@ -250,7 +267,9 @@ fn a_check_judges_the_same_without_what_it_does_not_need() {
     whole.sentinels = vec![sentinel("2", "2")];
     whole.is_cluster = true;
     whole.nodes[0].cluster_info = Some(Ok(InfoFields::parse("CLUSTER INFO", "cluster_state:ok")));
-    whole.nodes[0].service_user = Some(whole.nodes[0].user.clone());
+    let mut rights = whole.nodes[0].user.clone();
+    rights.as_mut().unwrap().account = Some(account("on", "~*"));
+    whole.nodes[0].service_user = Some(rights);
     let judged = |facts: &DeploymentFacts, check: &str| {
         let statements = statements(facts, check);
         statements.into_iter().map(|statement| statement.judgement).collect::<Vec<_>>()
@@ -287,12 +306,12 @@ fn results_without_a_ttl_are_told() {
     let of_schema = &mut facts.sample.as_mut().unwrap().schemas[0];
     of_schema.sized = vec![endless];
     let mut stated = Schema::clone(&of_schema.schema);
-    let found = statements(&facts, "observed-ttls").swap_remove(0).judgement;
+    let found = statements(&facts, "observed-ttls").swap_remove(1).judgement;
     assert_eq!(found.severity, Note);
     assert_eq!(found.fact, "1 of 1 results of express in the sample has no TTL");
     stated.result_ttl = NO_TTL;
     facts.sample.as_mut().unwrap().schemas[0].schema = Arc::new(stated);
-    assert!(severities(&facts, "observed-ttls").is_empty());
+    assert_eq!(severities(&facts, "observed-ttls"), [Fine]);
 }
 
 /// Rule: a version with a bug is in order only if the setting that decides is known.

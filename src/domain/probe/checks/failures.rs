@@ -239,7 +239,7 @@ fn judge_corrected(task: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgem
         let (place, corrected) = last(&results[1]);
         let corrected = answer_of(corrected)?;
         let what = if corrected.is_success() {
-            "was executed"
+            "succeeded"
         } else if task.is_conflict(corrected) {
             "was rejected as in progress until the time limit"
         } else if corrected.status == invalid.status {
@@ -270,7 +270,7 @@ fn judge_error(task: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement 
             let message = format!("{} (the retry got {})", times(count), retry.status);
             return Ok(ProbeJudgement::fail(message).by_number().showing(&shown));
         }
-        let is_same = retry.status == failed.status && retry.body == failed.body;
+        let is_same = retry.status == failed.status && retry.body.has_same_bytes(&failed.body);
         if is_same
             && let Some(Ok(record)) = &results[2].record
             && record.never_expires

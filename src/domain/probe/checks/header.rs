@@ -210,9 +210,7 @@ fn judge_two_forms(task: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgem
         let other = success_of(results[1].exchanges.last(), "the second form")?;
         let judged = match compare(task, first, other) {
             Results::Same => ProbeJudgement::pass("both forms are one key"),
-            Results::Different => {
-                ProbeJudgement::fail("the two forms are two keys, so both were executed")
-            }
+            Results::Different => ProbeJudgement::fail("the two forms are two keys"),
             Results::Unknown(why) => ProbeJudgement::inconclusive(why),
         };
         Ok(judged.showing(&shown))

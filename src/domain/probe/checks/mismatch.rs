@@ -148,7 +148,7 @@ fn payload_judged(
     if other.is_success() {
         let message = match compare(task, first, other) {
             Results::Same => "another payload got the result of the first one",
-            Results::Different => "another payload was executed with the same key",
+            Results::Different => "another payload got a result of its own",
             Results::Unknown(_) => "another payload was accepted with the same key",
         };
         return Ok(ProbeJudgement::fail(message).showing(&shown));
@@ -186,12 +186,19 @@ fn judge_echo(_: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
         if other.is_success() {
             return Ok(ProbeJudgement::not_applicable("another payload is not rejected"));
         }
-        let rejection = String::from_utf8_lossy(&other.body);
+        if !first.body.is_kept() || !other.body.is_kept() {
+            return Ok(
+                ProbeJudgement::inconclusive("a body is too long to compare").showing(&shown)
+            );
+        }
+        let rejection = String::from_utf8_lossy(&other.body.beginning);
         let request = &results[1].exchanges[0].request;
         let sent = results[2].exchanges.first();
         let sent = sent.map(|exchange| exchange.request.body.clone()).unwrap_or_default();
         let sent = String::from_utf8_lossy(&sent);
-        for (what, body) in [("result", &*first.body), ("payload", request.body.as_slice())] {
+        for (what, body) in
+            [("result", first.body.beginning.as_slice()), ("payload", request.body.as_slice())]
+        {
             let mut words = Vec::new();
             if let Ok(document) = serde_json::from_slice::<Value>(body) {
                 leaves(&document, &mut words);
@@ -252,7 +259,7 @@ fn judge_same_request(task: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJud
         } else {
             match compare(task, first, other) {
                 Results::Same => ProbeJudgement::pass("they got the first result"),
-                Results::Different => ProbeJudgement::fail("they were executed again"),
+                Results::Different => ProbeJudgement::fail("they got another result"),
                 Results::Unknown(why) => ProbeJudgement::inconclusive(why),
             }
         };
@@ -272,7 +279,7 @@ fn judge_url(task: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
         } else {
             match compare(task, first, other) {
                 Results::Same => "it got the first result".to_owned(),
-                Results::Different => "it was executed".to_owned(),
+                Results::Different => "it got another result".to_owned(),
                 Results::Unknown(why) => why,
             }
         };
@@ -314,9 +321,7 @@ fn path_judged(
                 format!("{path} gives the first result, whatever the key"),
             ),
             Results::Same => ProbeJudgement::fail(format!("{path} got the first result")),
-            Results::Different => {
-                ProbeJudgement::fail(format!("{path} was executed with the same key"))
-            }
+            Results::Different => ProbeJudgement::fail(format!("{path} got a result of its own")),
             Results::Unknown(_) => {
                 ProbeJudgement::fail(format!("{path} was accepted with the same key"))
             }

@@ -293,19 +293,13 @@ fn judge_body(_: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
                 ProbeJudgement::inconclusive("the record has no body to compare").showing(&shown)
             );
         };
-        let judged = if **body == *retry.body {
-            ProbeJudgement::pass(format!("both have the same {} bytes", body.len()))
-        } else if is_same_json(body, &retry.body) {
+        let judged = if body.has_same_bytes(&retry.body) {
+            ProbeJudgement::pass(format!("both have the same {} bytes", body.length))
+        } else if body.is_same(&retry.body) {
             ProbeJudgement::pass("they are equal as JSON, but not in their bytes")
         } else {
             ProbeJudgement::fail("the retry got another body than the stored one")
         };
         Ok(judged.showing(&shown))
     })())
-}
-
-fn is_same_json(one: &[u8], other: &[u8]) -> bool {
-    let first: Option<serde_json::Value> = serde_json::from_slice(one).ok();
-    let second: Option<serde_json::Value> = serde_json::from_slice(other).ok();
-    first.is_some() && first == second
 }

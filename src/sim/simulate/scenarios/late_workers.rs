@@ -9,8 +9,8 @@ use crate::sim::simulate::{
     Aborted, BeginOutcome, LockLifetime, PAYMENT, Scenario, ScenarioEnvironment, ScenarioResult,
 };
 
-const LATE_REMEDY: &str = "let complete check the lock's owner if it does not, and let a worker \
-    renew its lock immediately before any effect that cannot be undone";
+const LATE_REMEDY: &str = "compare the lock's owner in the script that stores a result, and renew \
+    a lock immediately before any effect that cannot be undone";
 
 /// The take in which the paused worker's operation has no effect.
 const WITHOUT_EFFECT: &str = "its operation has no effect";
@@ -171,8 +171,8 @@ pub(super) const ZOMBIE_RELEASES: Scenario = Scenario {
     story: Story {
         name: "zombie-releases",
         summary: "a slow failure releases the lock that another worker holds by then",
-        remedy: "let release check the lock's owner in a script if it does not, because a \
-            plain DEL removes any value",
+        remedy: "compare the lock's owner in the script that removes a lock, because a plain DEL \
+            removes any value",
     },
     run: |environment| Box::pin(zombie_releases(environment)),
 };
@@ -218,8 +218,8 @@ pub(super) const FAILURE_DELETES_RESULT: Scenario = Scenario {
         name: "failure-deletes-result",
         summary: "a slow worker stores its result, and the failure of the next worker deletes the \
             result",
-        remedy: "let release check in a script that the lock still belongs to its owner if it \
-            does not, because a plain DEL also removes a result; let no stored failure be final",
+        remedy: "compare the lock's owner in the script that removes a lock, because a plain DEL \
+            also removes a result; let no stored failure be final",
     },
     run: |environment| Box::pin(failure_deletes_result(environment)),
 };
