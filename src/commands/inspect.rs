@@ -156,10 +156,10 @@ pub async fn run(session: &mut Session, mut args: Args) -> Result<Exit> {
     args.keys.keys.splice(0..0, first);
     let watch = Watch::of(session, &args.follow, args.output == Output::Text)?;
     check_options(&args, watch.is_some())?;
-    let named = if args.find.is_some() || args.request_body.is_some() {
-        Vec::new()
+    let mut named = if args.find.is_some() || args.request_body.is_some() {
+        KeyList::of_words(&[])?
     } else {
-        KeyList::all(&args.keys, session, MOST)?
+        KeyList::of_few(&args.keys, session)?
     };
     // What the options alone can refuse is refused before the first connection. Only the file of
     // --request-body is read later.
@@ -169,14 +169,14 @@ pub async fn run(session: &mut Session, mut args: Args) -> Result<Exit> {
         )
         .into());
     }
-    let catalog = session.catalog(&args.schemas)?;
+    let catalog = session.catalog_for(&args.schemas, &mut named)?;
     let mut reader = session.connect_reader().await?;
     if let Some(text) = &args.find {
         return find_and_inspect(session, &args, text.as_bytes(), catalog, reader).await;
     }
     let keys = match &args.request_body {
         Some(file) => request_body::keys(&catalog, file)?.into_iter().map(GivenKey::word).collect(),
-        None => named,
+        None => named.all(MOST)?,
     };
     if let Some(watch) = watch {
         let lookup = lookup(&args);

@@ -3,8 +3,8 @@
 
 pub(crate) mod as_str;
 pub(crate) mod change;
-pub(crate) mod detect;
 pub(crate) mod covered;
+pub(crate) mod detect;
 pub mod diagnosis;
 pub(crate) mod doctor;
 pub(crate) mod draft;

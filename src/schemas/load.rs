@@ -64,6 +64,23 @@ pub struct Loaded {
     pub drafts: Vec<String>,
 }
 
+impl Loaded {
+    /// Leaves the unsound schemas out, too.
+    pub(crate) fn leave_out_unsound(&mut self) {
+        for (schema, wrong) in self.unsound.drain(..) {
+            self.left_out.push((schema.name, wrong));
+        }
+    }
+
+    /// True if there is a schema of this name, read or not.
+    pub(crate) fn knows(&self, name: &str) -> bool {
+        self.schemas.iter().any(|schema| schema.name == name)
+            || self.left_out.iter().any(|(left_out, _)| left_out == name)
+            || self.drafts.iter().any(|draft| draft == name)
+            || LIBRARIES.iter().any(|library| library.folder == name)
+    }
+}
+
 /// All schemas: the built-in ones and those of the operator's folder, which replace built-in ones
 /// of the same name.
 ///
@@ -141,7 +158,7 @@ pub fn load_with(
 ///
 /// # Errors
 /// The schema cannot be read, or does not accept its prefix.
-pub(super) fn one(
+pub(crate) fn one(
     folder: Option<&Path>,
     name: &str,
     deployment: &Deployment,

@@ -82,10 +82,7 @@ pub(super) async fn find(
     report.show_coverage(session, catalog);
     let is_cut = found.len() > MOST;
     found.truncate(MOST);
-    let mut names: BTreeSet<String> = BTreeSet::new();
-    for record in &found {
-        names.insert(RecordName::of(record).quoted());
-    }
+    let names: BTreeSet<RecordName> = found.iter().map(RecordName::of).collect();
     if names.is_empty() {
         return Err(nothing_found(session, args, text, catalog, &reader, report).await);
     }
@@ -103,8 +100,8 @@ pub(super) async fn find(
             ));
         }
         let mut keys = Vec::with_capacity(names.len());
-        for name in names {
-            keys.push(GivenKey::word(name.into_bytes()));
+        for name in &names {
+            keys.push(GivenKey::name(name));
         }
         return Ok(FoundKeys { names: Some(keys), report });
     }

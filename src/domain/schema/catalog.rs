@@ -27,6 +27,8 @@ pub struct Catalog {
     prefixed: Vec<Arc<Schema>>,
     /// True if the operator or the context named the schemas.
     named: bool,
+    /// True if the context did, and not the operator.
+    is_of_context: bool,
     /// True if a scan includes schemas without a fixed prefix, to which any Redis key may belong.
     includes_unprefixed: bool,
     /// Every Redis key of every schema, ordered from the most specific template to the least.
@@ -109,10 +111,13 @@ impl Catalog {
         // Any Redis key may belong to a schema without a fixed prefix, so only a name includes
         // it.
         let includes_unprefixed = named;
-        let chosen = if named { chosen } else { all.clone() };
+        if !named {
+            chosen.clone_from(&all);
+            chosen.retain(|schema| !schema.only_by_name);
+        }
         let everywhere = everywhere(&all);
-        let prefixed: Vec<_> =
-            everywhere.iter().filter(|schema| has_name_of(&chosen, schema)).cloned().collect();
+        let mut prefixed = everywhere.clone();
+        prefixed.retain(|schema| !schema.only_by_name && has_name_of(&chosen, schema));
         // Collected once, because a scan needs it for every lock: see `may_be_result`.
         let mut result_words = Vec::new();
         let mut has_wrapped_results = false;
@@ -133,6 +138,7 @@ impl Catalog {
             chosen,
             all,
             named,
+            is_of_context: false,
             includes_unprefixed,
             extended: Extended::default(),
             unreadable: Vec::new(),
@@ -143,6 +149,7 @@ impl Catalog {
     /// The same for schemas that the context names and the operator did not. It omits schemas
     /// without a fixed prefix, unless the context names no others.
     pub(crate) fn of_context(mut self) -> Self {
+        self.is_of_context = true;
         self.includes_unprefixed =
             self.named && self.chosen.iter().all(|schema| !schema.has_fixed_prefix());
         self.keys =
@@ -195,6 +202,17 @@ impl Catalog {
     /// once if it has none.
     pub(crate) fn chosen_under_each_prefix(&self) -> &[Arc<Schema>] {
         &self.prefixed
+    }
+
+    /// The schemas to which a record's name may lead, each under each of its prefixes.
+    pub(crate) fn by_name(&self) -> impl Iterator<Item = &Arc<Schema>> {
+        self.keys.iter().filter(|key| key.key_index == 0).map(|key| &key.schema)
+    }
+
+    /// True if the operator named schemas on the command line, and not this one.
+    pub(crate) fn excludes(&self, schema: &str) -> bool {
+        let is_chosen = self.chosen.iter().any(|chosen| chosen.name == schema);
+        self.named && !self.is_of_context && !is_chosen
     }
 
     /// True if the operator or the context named the schemas to work on.
@@ -424,7 +442,7 @@ impl Catalog {
 /// The only rule for what a scan includes. A schema without a fixed prefix is included only if it
 /// was named, because any Redis key may belong to it.
 fn is_scanned(schema: &Schema, includes_unprefixed: bool) -> bool {
-    includes_unprefixed || schema.has_fixed_prefix()
+    !schema.only_by_name && (includes_unprefixed || schema.has_fixed_prefix())
 }
 
 /// Every schema, followed by copies of itself under its other prefixes.
