@@ -48,6 +48,8 @@ pub(crate) struct WrittenFile {
     pub(crate) former: Option<PathBuf>,
     /// The context's existing log-in, which it now sends to another server.
     pub(crate) login_kept: Option<&'static str>,
+    /// What applies to its server, if other contexts have the same one.
+    pub(crate) shared_access: Option<String>,
 }
 
 /// The path of a context's field, and its value.
@@ -131,7 +133,8 @@ pub(crate) fn set_context(
         }
     }
     let former = edit.save(&lock)?;
-    Ok(WrittenFile { lines, is_new: before.is_none(), former, login_kept })
+    let shared_access = file.again()?.shared_access(name);
+    Ok(WrittenFile { lines, is_new: before.is_none(), former, login_kept, shared_access })
 }
 
 /// Removes a context. `is_default` permits removing the default context, after which the file has

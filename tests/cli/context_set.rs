@@ -58,6 +58,8 @@ fn a_context_changes_and_the_rest_of_the_file_stays() {
             "-n",
             "2",
             "--protected=false",
+            "--confirm",
+            "prod",
             "--yes",
         ])
         .exits(0);
