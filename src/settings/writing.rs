@@ -9,6 +9,7 @@ use super::config::ContextConfig;
 use super::edit::{self, ConfigLock, Edit, table};
 use super::file::ConfigFile;
 use crate::args::ConnectionArgs;
+use crate::domain::duration;
 use crate::domain::schema::ttl::{NO_TTL, NONE};
 use crate::exit::CommandError;
 use crate::render::style::NameColor;
@@ -189,9 +190,14 @@ fn refuse_what_is_not_stored(connection: &ConnectionArgs) -> Result<(), CommandE
     ];
     for (option, is_given) in refused {
         if is_given {
-            return Err(CommandError::usage(format!(
-                "{option} is for one run: a context cannot hold it"
-            )));
+            let stop =
+                CommandError::usage(format!("{option} is for one run: a context cannot hold it"));
+            let is_cluster = option == "--cluster";
+            return Err(if is_cluster {
+                stop.hint("idemctl detects clusters itself")
+            } else {
+                stop
+            });
         }
     }
     Ok(())
@@ -371,7 +377,7 @@ fn content(value: &Value) -> String {
 }
 
 fn duration_text(span: Duration) -> String {
-    humantime::format_duration(span).to_string().replace(' ', "")
+    duration::exact(span).replace(' ', "")
 }
 
 /// Makes a path absolute, because relative paths in the config file refer to another folder than

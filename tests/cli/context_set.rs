@@ -246,3 +246,13 @@ fn runs_at_the_same_time_lose_nothing_of_each_other() {
         assert!(text.contains(&format!("[contexts.{name}]")), "{name}: {text}");
     }
 }
+
+/// Rule: what a context says is written as a person writes it, and what it cannot say is explained.
+#[test]
+fn a_window_stays_as_it_was_written_and_a_cluster_needs_no_word() {
+    let home = Home::with(CONFIG);
+    home.run(&["context", "set", "old", "--retry-window", "3d"]).exits(0).says("\"3d\"");
+    home.run(&["context", "set", "old", "--cluster"])
+        .exits(2)
+        .says("idemctl detects clusters itself");
+}

@@ -252,16 +252,13 @@ fn confirm_unprotected(
 ) -> Result<(), CommandError> {
     let typed = match confirm {
         Some(confirm) => confirm,
-        None if session.ui.is_interactive() => session.ui.ask_for(&format!(
-            "Changes in context {name} will be protected less. Type its name to continue"
-        ))?,
+        None if session.ui.is_interactive() => session.ui.ask_for("Type the context's name")?,
         None => String::new(),
     };
     if typed.trim() == name {
         return Ok(());
     }
-    let stop = CommandError::usage("not confirmed; nothing was written");
-    Err(stop.hint(format!("pass --confirm {}", word(name))))
+    Err(not_confirmed().hint(format!("pass --confirm {}", word(name))))
 }
 
 /// Asks whether the context shall get another server.
@@ -282,9 +279,13 @@ async fn confirm_server(
     }
     let question = format!("Move context {name} from {from} to {to}?");
     if !session.ui.confirm(&question).await? {
-        return Err(CommandError::usage("not confirmed; nothing was written").into());
+        return Err(not_confirmed().into());
     }
     Ok(())
+}
+
+fn not_confirmed() -> CommandError {
+    CommandError::usage("not confirmed; nothing was written")
 }
 
 /// # Errors
