@@ -120,7 +120,10 @@ async fn find_under_schema(
         if let Some((why, hint)) = given.excluded_because(catalog) {
             return Err(CommandError::usage(format!("{shown}: {why}")).hint(hint).into());
         }
-        return Err(CommandError::usage(format!("{shown} is not a key of this schema")).into());
+        return Err(CommandError::usage(format!(
+            "{shown} is not a key of this schema; `idemctl schema show` describes its keys"
+        ))
+        .into());
     };
     session.fill_in_advice([&mut record]);
     Ok(record)

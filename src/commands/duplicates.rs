@@ -310,7 +310,6 @@ impl Scanned {
         self.report.is_complete()
             && self.report.coverage.unproven.is_empty()
             && self.catalog.skipped().next().is_none()
-            && self.catalog.unreadable().is_empty()
     }
 
     /// Says how far the scan got.
@@ -323,7 +322,7 @@ impl Scanned {
         if matches!(report.end, ScanEnd::Complete) && records == 0 {
             let none = report.coverage.none_selected();
             let reader = session.connect_reader().await?;
-            show_none(session, none, report.keys, &reader, &server).await;
+            show_none(session, none, &catalog, report.keys, &reader, &server).await;
             explain_nothing(session, &catalog, &reader, &report.keys_of_other_schemas).await;
         }
         if !session.ui.is_verbose() {

@@ -258,10 +258,10 @@ async fn inspect(
     for result in &mut results {
         session.fill_in_advice(&mut result.records);
     }
-    let exit = exit_of(&results);
+    let exit = exit_of(&results, catalog);
     match &args.body {
         Some(file) => write_body::write(session, &results, file, args.force)?,
-        None => show(session, &results, args, has_all_keys).await?,
+        None => show(session, catalog, &results, args, has_all_keys).await?,
     }
 
     // Stdout or the pager has the data now. Everything that follows is for people, on stderr.
@@ -296,11 +296,14 @@ async fn inspect(
 
 /// Done if every key has a record. An unreachable node counts first, then a missing permission,
 /// because a record may exist in the unread rest.
-fn exit_of(results: &[LookupResult]) -> Exit {
+fn exit_of(results: &[LookupResult], catalog: &Catalog) -> Exit {
     if results.iter().any(|result| result.unreachable().is_some()) {
         return Exit::Partial;
     }
     let missing: Vec<_> = results.iter().filter(|result| result.records.is_empty()).collect();
+    if missing.iter().any(|result| unread(result, catalog).is_some()) {
+        return Exit::Partial;
+    }
     if missing.iter().any(|result| result.why_unread.is_some()) {
         // There may be a record among the keys that the Redis user may not read.
         Exit::Permission
@@ -313,9 +316,16 @@ fn exit_of(results: &[LookupResult]) -> Exit {
     }
 }
 
+/// The schemas that could not be read, although they may have a record of the key. A name has one
+/// schema, which was read.
+fn unread(found: &LookupResult, catalog: &Catalog) -> Option<String> {
+    if found.name().is_some() { None } else { catalog.covered().unread() }
+}
+
 /// Prints the records, as pages or as JSON.
 async fn show(
     session: &mut Session,
+    catalog: &Catalog,
     results: &[LookupResult],
     args: &Args,
     has_all_keys: bool,
@@ -326,7 +336,7 @@ async fn show(
     for result in results {
         records.extend(&result.records);
         unclaimed.extend(result.unclaimed.iter().map(unclaimed_key::value));
-        complete &= result.why_unread.is_none();
+        complete &= result.why_unread.is_none() && unread(result, catalog).is_none();
     }
     // Fields of the JSON document beside the records.
     let mut document_fields = Map::new();
@@ -401,6 +411,10 @@ fn report_no_record(
     found: &LookupResult,
 ) {
     let key = escape::text(&found.given);
+    if let Some(unread) = unread(found, catalog) {
+        session.ui.status(&format!("{key}: unknown: {unread}"));
+        return;
+    }
     if !found.unclaimed.is_empty() && (found.why_unread.is_none() || !found.checked.is_empty()) {
         for unclaimed in &found.unclaimed {
             session.ui.status(&unclaimed_key::line(unclaimed));
@@ -418,7 +432,7 @@ fn report_no_record(
         let part = if is_forbidden { " among the keys that this user may read" } else { "" };
         session.ui.status(&format!("{key}: no record on {}{part}", reader.name()));
         let checked: Vec<_> = found.checked.iter().map(|key| escape::text(key)).collect();
-        session.ui.hint(&format!("checked {}", checked.join("  ")));
+        session.ui.detail(&format!("checked {}", checked.join("  ")));
         let mut schemas = catalog.chosen().iter();
         if schemas.any(|schema| schema.takes_prefix && !schema.has_fixed_prefix()) {
             session.ui.hint("if your deployment puts a prefix before its keys, pass --prefix");

@@ -279,9 +279,10 @@ impl ListRun<'_> {
             return report.require_complete("the list is", &so_far);
         }
         if shown == 0 {
+            report.require_schemas()?;
             let none = report.coverage.none_selected();
             if let [Database { number: None, reader }] = self.databases {
-                scan::show_none(session, none, report.keys, reader, &server).await;
+                scan::show_none(session, none, self.catalog, report.keys, reader, &server).await;
                 let others = &report.keys_of_other_schemas;
                 scan::explain_nothing(session, self.catalog, reader, others).await;
             } else {

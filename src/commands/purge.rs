@@ -252,7 +252,7 @@ async fn show(
         if selected.unrecognised > 0 {
             none = "no records were selected";
         }
-        show_none(session, none, selected.keys, &purge.reader, &purge.server).await;
+        show_none(session, none, catalog, selected.keys, &purge.reader, &purge.server).await;
         // A named record that was found is in this database.
         if selected.coverage.named.left_alone == 0 {
             let others = &selected.keys_of_other_schemas;

@@ -230,7 +230,8 @@ impl Counting<'_> {
         }
         if is_complete && counted(&stats) == 0 {
             let none = report.coverage.none_selected();
-            scan::show_none(session, none, keys, self.reader, &server).await;
+            report.require_schemas()?;
+            scan::show_none(session, none, self.catalog, keys, self.reader, &server).await;
             let others = &report.keys_of_other_schemas;
             scan::explain_nothing(session, self.catalog, self.reader, others).await;
         }

@@ -9,7 +9,6 @@ use std::time::Duration;
 use super::built_in::{BUILT_IN, BuiltIn, LIBRARIES};
 use super::faults::{self, LARGEST};
 use super::new_folder::Files;
-use crate::domain::draft::DECIDE;
 use crate::domain::record::Evidence;
 use crate::domain::schema::{
     self, FormatTtl, Prefixes, Schema, SchemaError, SchemaOrigin, SchemaSource, Script, TtlOf,
@@ -316,15 +315,9 @@ fn deployed(mut schema: Schema, deployment: &Deployment) -> Schema {
     schema
 }
 
-/// True if the folder's file has `draft = true` or values that a person must still fill in. Such a
-/// file need not be valid.
+/// True if the folder's file has `draft = true`. Otherwise it need not be valid.
 fn is_draft(folder: &Path) -> bool {
     let Ok(toml) = files::read_text(&folder.join("schema.toml"), LARGEST) else { return false };
-    // The lines are searched as text, because a draft need not be valid TOML.
-    let open_value = format!("= \"{DECIDE}\"");
-    if toml.lines().any(|line| line.trim_end().ends_with(&open_value)) {
-        return true;
-    }
     let Ok(table) = toml.parse::<toml::Table>() else { return false };
     matches!(table.get("draft"), Some(toml::Value::Boolean(true)))
 }

@@ -10,7 +10,6 @@ use crate::args::{SchemaArgs, SchemaFolderArgs};
 use crate::domain::record::{Extended, RecordName};
 use crate::domain::schema::{Catalog, Schema, SchemaError};
 use crate::exit::CommandError;
-use crate::render::escape;
 use crate::render::invocation::word;
 use crate::schemas::{self, AllSchemas, Deployment, Loaded};
 use crate::store::audit::log;
@@ -45,21 +44,13 @@ impl Session {
             if deployed.only_by_name || name.is_under(deployed) {
                 continue;
             }
-            let given = name.text();
-            let here = RecordName::new(deployed, &name.key).text();
-            let schema = &name.schema;
-            let prefix = name.prefix.as_deref().unwrap_or_default();
+            let given = word(&name.text());
+            let here = word(&RecordName::new(deployed, &name.key).text());
+            let prefix = word(name.prefix.as_deref().unwrap_or_default());
             return Err(CommandError::usage(format!(
-                "{} is not under the prefix of {schema} here, {:?}; nothing was done",
-                escape::again(&given),
-                deployed.prefix.text
+                "{given} has another prefix than this deployment, whose record is {here}"
             ))
-            .hint(format!(
-                "write {}, or add --schema {schema} --prefix {} to change {}",
-                word(&here),
-                word(prefix),
-                word(&given)
-            ))
+            .hint(format!("add `--schema {} --prefix {prefix}`", name.schema))
             .into());
         }
         Ok(catalog)
@@ -176,6 +167,7 @@ impl Session {
         let mut names = self.settings.schema_names(args);
         let mut unreadable = Vec::new();
         let is_of_context = args.schema.is_empty();
+        let chooses_all = names.is_empty();
         if is_of_context && !names.iter().all(|name| is_among(name, &left_out)) {
             // One unreadable schema must not hide the records of the others.
             unreadable.extend(names.extract_if(.., |name| is_among(name, &left_out)));
@@ -187,6 +179,9 @@ impl Session {
         drafts.retain(|name| !self.settings.names_schema(name, args));
         all.retain(|schema| schema.only_by_name || !drafts.contains(&schema.name));
         left_out.retain(|(name, _)| !drafts.contains(name));
+        if chooses_all {
+            unreadable.extend(left_out.iter().map(|(name, _)| name.clone()));
+        }
         self.warn_of(&left_out, &names)?;
         let catalog = Catalog::new(all, &names).map_err(|name| {
             let libraries = schemas::libraries().collect::<Vec<_>>().join(", ");
@@ -215,9 +210,7 @@ impl Session {
         }
         let catalog =
             if is_of_context { catalog.of_context().with_unreadable(unreadable) } else { catalog };
-        let chosen: Vec<&str> =
-            catalog.chosen().iter().map(|schema| schema.name.as_str()).collect();
-        self.ui.detail(&format!("schemas: {}", chosen.join(", ")));
+        self.ui.detail(&format!("schemas: {}", catalog.scanned_names().join(", ")));
         Ok(catalog.with_extended(self.extended()).with_drafts(drafts))
     }
 

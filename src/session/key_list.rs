@@ -135,9 +135,7 @@ impl KeyList {
             }
             // Each of them is a schema to load.
             if names.len() == MAX_PLACES {
-                return Err(CommandError::usage(format!(
-                    "the keys have more than {MAX_PLACES} schemas and prefixes"
-                )));
+                return Err(CommandError::usage(format!("more than {MAX_PLACES} prefixes")));
             }
             names.push(name);
         }

@@ -449,8 +449,8 @@ fn a_name_under_another_prefix_than_the_deployment_changes_nothing() {
     );
     for command in CHANGES {
         let run = change(&server, command, &["express/victim"]).exits(2);
-        run.says("express/victim is not under the prefix of express here, \"t1:\"");
-        run.says(r#"'express@"t1:"/victim'"#);
+        run.says("express/victim has another prefix than this deployment");
+        run.says(r#"whose record is 'express@"t1:"/victim'"#);
     }
     assert!(server.audited().is_empty());
     assert_eq!(server.size(), 2);
@@ -493,6 +493,8 @@ fn the_name_of_a_record_of_a_published_library_is_read() {
     assert_eq!(server.size(), 0);
     change(&server, &["undo"], &["--only", name.trim()]).exits(0);
     assert_eq!(server.size(), 1);
+    let run = change(&server, &["release", "--schema", "powertools-python"], &["odd"]).exits(2);
+    run.says("odd is not a key of this schema; `idemctl schema show` describes");
 }
 
 /// Rule: a client's key may look like a quoted name. Then both records stay, unless the list ends

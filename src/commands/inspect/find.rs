@@ -135,8 +135,12 @@ async fn nothing_found(
         // The hint of the error names the other schemas.
         scan::explain_nothing(session, catalog, reader, &BTreeMap::new()).await;
     }
+    let schemas = report.require_schemas();
     if let Err(error) = report.require_complete("the search is", &so_far) {
         return error;
+    }
+    if let Err(unread) = schemas {
+        return unread.into();
     }
     let error = CommandError::new(Exit::No, so_far);
     if unread.is_empty() {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::key_template::KeyTemplate;
 use super::{Schema, State, ValueFormat};
+use crate::domain::covered::Covered;
 use crate::domain::record::decode::{self, DistinctiveValue};
 use crate::domain::record::{Content, Extended};
 use crate::domain::select::glob;
@@ -38,7 +39,7 @@ pub struct Catalog {
     /// True if some schema recognises its results by more than the beginning of a JSON object.
     has_wrapped_results: bool,
     extended: Extended,
-    /// The names of schemas that the context names but idemctl cannot read.
+    /// The names of schemas that belong to the chosen ones, but that idemctl cannot read.
     unreadable: Vec<String>,
     /// The names of drafts. idemctl does not read a draft unless it is named.
     drafts: Vec<String>,
@@ -162,7 +163,7 @@ impl Catalog {
         Self { extended, ..self }
     }
 
-    /// Adds the names of schemas that the context names but idemctl cannot read.
+    /// Adds the names of schemas that belong to the chosen ones, but that idemctl cannot read.
     pub(crate) fn with_unreadable(self, unreadable: Vec<String>) -> Self {
         Self { unreadable, ..self }
     }
@@ -177,10 +178,19 @@ impl Catalog {
         &self.drafts
     }
 
-    /// The schemas that the context names but idemctl cannot read. A scan cannot find their
-    /// records.
+    /// The schemas that belong to the chosen ones, but that idemctl cannot read. A scan cannot find
+    /// their records.
     pub(crate) fn unreadable(&self) -> &[String] {
         &self.unreadable
+    }
+
+    /// What no command covers, because it cannot read these schemas.
+    pub(crate) fn covered(&self) -> Covered {
+        let mut covered = Covered::default();
+        for name in &self.unreadable {
+            covered.leave_out(format!("schema {name}"), "its files are invalid");
+        }
+        covered
     }
 
     /// The locks whose TTL operators extended.
