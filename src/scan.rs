@@ -148,6 +148,8 @@ pub struct ScanReport {
     pub forbidden: Option<String>,
     /// The number of Redis keys per schema that were not read because other schemas were named.
     pub keys_of_other_schemas: BTreeMap<String, u64>,
+    /// The schemas that could not be read.
+    pub schemas: Covered,
 }
 
 impl<'a> Scan<'a> {
@@ -432,6 +434,7 @@ impl<'a> Scan<'a> {
             iterated: self.earlier.iterated + self.keyspace.keys_iterated(),
             forbidden: self.earlier.forbidden.or_else(|| self.keyspace.forbidden()),
             keys_of_other_schemas: self.keyspace.keys_of_other_schemas().clone(),
+            schemas: self.query.catalog.covered(),
             coverage: self.coverage,
         }
     }
@@ -502,7 +505,7 @@ impl ScanReport {
     /// True if everything was read. Records that the Redis user may not read may belong to the
     /// schemas, so a scan without them is incomplete even if it ended normally.
     pub fn is_complete(&self) -> bool {
-        matches!(self.end, ScanEnd::Complete) && self.forbidden.is_none()
+        matches!(self.end, ScanEnd::Complete) && self.forbidden.is_none() && self.schemas.is_whole()
     }
 
     /// What an answer about all records of these schemas covers, if the scan came to its end.
@@ -574,10 +577,15 @@ pub fn show_left_out(session: &mut Session, of: &Coverage, catalog: &Catalog) {
 pub async fn show_none(
     session: &mut Session,
     none: &str,
+    catalog: &Catalog,
     keys: u64,
     reader: &RecordReader,
     server: &str,
 ) {
+    if let Some(unread) = catalog.covered().unread() {
+        session.ui.status(&format!("unknown: {unread}"));
+        return;
+    }
     let mut held = 0;
     // The scan counts only Redis keys with names of the schemas, and the database may have others.
     if keys == 0 {

@@ -207,10 +207,16 @@ impl Session {
     fn permit(&self) -> Result<Permit, CommandError> {
         match self.settings.access() {
             Access::Full(permit) => Ok(permit.clone()),
-            Access::ReadOnly => Err(CommandError::usage(format!(
-                "{}; it allows no changes",
-                self.settings.read_only()
-            ))),
+            Access::ReadOnly => {
+                let stop = CommandError::usage(format!(
+                    "{}; it allows no changes",
+                    self.settings.read_only()
+                ));
+                Err(match self.settings.way_to_change() {
+                    Some(hint) => stop.hint(hint),
+                    None => stop,
+                })
+            }
         }
     }
 

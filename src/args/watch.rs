@@ -79,8 +79,12 @@ impl WatchArgs {
     pub(crate) fn interval(&self) -> Result<Option<Duration>, CommandError> {
         let Some(word) = &self.watch else { return Ok(None) };
         let text = word.to_string_lossy();
-        let interval = parse_duration(&text)
-            .map_err(|why| CommandError::usage(format!("--watch {text}: {why}")))?;
+        // As in `watch -n 1`.
+        let interval = match text.parse::<u32>() {
+            Ok(seconds) => Duration::from_secs(seconds.into()),
+            Err(_) => parse_duration(&text)
+                .map_err(|why| CommandError::usage(format!("--watch {text}: {why}")))?,
+        };
         // `--watch 0s` would send requests without a pause.
         Ok(Some(interval.max(SHORTEST)))
     }
@@ -107,5 +111,17 @@ impl FollowArgs {
     pub(crate) fn interval(&self) -> Result<Option<Duration>, CommandError> {
         // --until repeats even without --watch.
         Ok(self.watch.interval()?.or(self.until.map(|_| DEFAULT)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_seconds() {
+        let interval = |text: &str| WatchArgs { watch: Some(text.into()) }.interval();
+        assert_eq!(interval("2").ok().flatten(), Some(Duration::from_secs(2)));
+        assert_eq!(interval("2ms").ok().flatten(), Some(SHORTEST));
     }
 }

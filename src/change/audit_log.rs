@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use crate::args::{ChangeArgs, ConfirmArgs};
 use crate::domain::change::provenance::Provenance;
 use crate::domain::history::{AuditEntry, Begin, EndState, Mark, OperationEnd};
-use crate::domain::record::KeyIdentity;
+use crate::domain::record::{KeyIdentity, RecordName};
 use crate::exit::{CommandError, Exit};
 use crate::render::escape;
 use crate::session::Session;
@@ -60,8 +60,7 @@ pub struct AuditLog {
 
 /// A Redis key that was changed, as the audit log describes it.
 pub struct Noted<'a> {
-    pub schema: &'a str,
-    pub key: &'a [u8],
+    pub(crate) name: RecordName,
     pub redis_key: &'a [u8],
     /// The value before the change, if the change left one.
     pub before: Option<KeyIdentity>,
@@ -262,7 +261,8 @@ impl AuditLog {
         backup: Option<&'a str>,
         at: &'a str,
     ) -> AuditEntry<'a> {
-        let key = escape::text(noted.key);
+        let RecordName { schema, prefix, key: key_bytes, .. } = noted.name;
+        let key = escape::text(&key_bytes);
         let redis_key = escape::text(noted.redis_key);
         let bytes =
             |text: &str, bytes: &[u8]| (text.as_bytes() != bytes).then(|| STANDARD.encode(bytes));
@@ -272,8 +272,9 @@ impl AuditLog {
             host: self.host.as_str().into(),
             server: server.into(),
             command: self.command.into(),
-            schema: noted.schema.into(),
-            key_base64: bytes(&key, noted.key),
+            schema: schema.into(),
+            prefix: prefix.map(Into::into),
+            key_base64: bytes(&key, &key_bytes),
             redis_key_base64: bytes(&redis_key, noted.redis_key),
             key,
             redis_key,

@@ -215,8 +215,7 @@ impl Journal {
             changed.push(key_index);
         }
         let lines = changed.into_iter().map(|index| Noted {
-            schema: &label.schema,
-            key: &label.key,
+            name: label.name.clone(),
             redis_key: &before.keys[index].redis_key,
             before: KeyIdentity::of(&before.keys[index]).written(),
             after: after.and_then(|after| KeyIdentity::of(&after.keys[index]).written()),
@@ -303,8 +302,7 @@ fn add_log_lines<'a>(
             _ => (None, None),
         };
         lines.push(Noted {
-            schema: &change.label.schema,
-            key: &change.label.key,
+            name: change.label.name.clone(),
             redis_key: &key.redis_key,
             before,
             after,

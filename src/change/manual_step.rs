@@ -156,12 +156,7 @@ impl ManualStep<'_> {
         read_back: impl Fn(&Record) -> Option<Meaning>,
     ) -> Result<StepResult> {
         let record = self.report.record;
-        let label = RecordLabel {
-            schema: record.schema.name.clone(),
-            key: record.key.clone(),
-            state: record.state.as_str(),
-            roles: record.schema.roles(),
-        };
+        let label = RecordLabel::of(record);
         journal.back_up(writer, &record.seen, &label, started_at).await?;
 
         let executed = self.execute_calls(writer, read_back).await;

@@ -449,13 +449,7 @@ impl LockStatus {
 
 impl PossibleLock {
     fn change(&self) -> Change {
-        let record = &self.record;
-        let about = RecordLabel {
-            schema: record.schema.name.clone(),
-            key: record.key.clone(),
-            state: record.state.as_str(),
-            roles: record.schema.roles(),
-        };
-        Change::new(vec![self.key_index], record.seen.clone(), about)
+        let label = RecordLabel::of(&self.record);
+        Change::new(vec![self.key_index], self.record.seen.clone(), label)
     }
 }

@@ -12,6 +12,7 @@ use crate::domain::schema::{Catalog, Schema, Step};
 use crate::exit::{CommandError, Exit};
 use crate::render::record::PageOptions;
 use crate::render::{escape, name, record, unclaimed_key};
+use crate::session::key_list::KeyList;
 use crate::session::{Session, interruptible};
 use crate::store::ReadLimit;
 use crate::store::read::lookup::{Lookup, unclaimed_as};
@@ -23,9 +24,11 @@ use crate::store::read::lookup::{Lookup, unclaimed_as};
 /// Usage: several schemas, no key, a KEY that names two records, or a schema that idemctl only
 /// reads; else as every read.
 pub async fn find_record(session: &mut Session, args: &StepArgs) -> Result<Record> {
-    let catalog = session.catalog(&args.schemas)?;
+    let mut keys = KeyList::of_words(std::slice::from_ref(&args.key))?;
+    let catalog = session.catalog_to_change(&args.schemas, &mut keys)?;
+    let given = GivenKey::word(args.key.as_bytes());
     if only_schema(&catalog, args.key.as_bytes()).is_ok() || args.key.is_empty() {
-        return find_under_schema(session, args).await;
+        return find_under_schema(session, &catalog, &given).await;
     }
     let mut reader = session.connect_reader().await?;
     let lookup = Lookup {
@@ -34,8 +37,8 @@ pub async fn find_record(session: &mut Session, args: &StepArgs) -> Result<Recor
         includes_less_specific_results: false,
         keeps_unrecognised: false,
     };
-    let keys = vec![GivenKey::word(args.key.as_bytes())];
-    let mut found = interruptible(lookup.find(&mut reader, &catalog, keys)).await?;
+    let found = lookup.find(&mut reader, &catalog, vec![given.clone()]);
+    let mut found = interruptible(found).await?;
     let found = found.pop().unwrap_or_default();
     if let Some(names) = found.several() {
         let why = name::ambiguous(&found.given, &names);
@@ -65,10 +68,10 @@ pub async fn find_record(session: &mut Session, args: &StepArgs) -> Result<Recor
         return Err(why.clone().into());
     }
     check_recognised(&found.unclaimed, names.len())?;
-    let Some(name) = name else { return find_under_schema(session, args).await };
+    let Some(name) = name else { return find_under_schema(session, &catalog, &given).await };
     let schemas = SchemaArgs { schema: vec![name.schema.clone()], ..args.schemas.clone() };
-    let args = StepArgs { key: name.quoted().into(), schemas, ..args.clone() };
-    find_under_schema(session, &args).await
+    let catalog = session.catalog_for(&schemas, &mut keys)?;
+    find_under_schema(session, &catalog, &GivenKey::name(name)).await
 }
 
 /// Reads the record of a key under the one schema that was chosen, in whatever state the record is,
@@ -76,19 +79,22 @@ pub async fn find_record(session: &mut Session, args: &StepArgs) -> Result<Recor
 ///
 /// # Errors
 /// As [`find_record`].
-async fn find_under_schema(session: &mut Session, args: &StepArgs) -> Result<Record> {
-    let catalog = session.catalog(&args.schemas)?;
-    let key = args.key.as_bytes();
+async fn find_under_schema(
+    session: &mut Session,
+    catalog: &Catalog,
+    given: &GivenKey,
+) -> Result<Record> {
+    let key = given.text.as_slice();
     if key.is_empty() {
         return Err(CommandError::usage("the key is empty").into());
     }
-    only_schema(&catalog, args.key.as_bytes())?;
+    only_schema(catalog, key)?;
     for schema in catalog.chosen() {
         check_no_members(schema)?;
     }
     let mut reader = session.connect_reader().await?;
-    let meanings = GivenKey::word(key).meanings(&catalog, reader.db());
-    let candidates = locate::for_meanings(&catalog, &meanings);
+    let meanings = given.meanings(catalog, reader.db());
+    let candidates = locate::for_meanings(catalog, &meanings);
     let mut wanted = Vec::with_capacity(candidates.len());
     for candidate in &candidates {
         wanted.push(candidate.redis_keys.clone());
@@ -98,7 +104,7 @@ async fn find_under_schema(session: &mut Session, args: &StepArgs) -> Result<Rec
     let mut there = Vec::new();
     let mut absent = Vec::new();
     for (candidate, seen) in candidates.iter().zip(seen) {
-        let record = locate::record_even_absent(&catalog, candidate, seen?, &Thresholds::default());
+        let record = locate::record_even_absent(catalog, candidate, seen?, &Thresholds::default());
         match record {
             Some(record) if record.seen.is_absent() => absent.push(record),
             Some(record) => there.push(record),
@@ -113,10 +119,13 @@ async fn find_under_schema(session: &mut Session, args: &StepArgs) -> Result<Rec
     // as a Redis key.
     let Some(mut record) = there.into_iter().chain(absent).next() else {
         let shown = escape::text(key);
-        if let Some((why, hint)) = GivenKey::word(key).excluded_because(&catalog) {
+        if let Some((why, hint)) = given.excluded_because(catalog) {
             return Err(CommandError::usage(format!("{shown}: {why}")).hint(hint).into());
         }
-        return Err(CommandError::usage(format!("{shown} is not a key of this schema")).into());
+        return Err(CommandError::usage(format!(
+            "{shown} is not a key of this schema; `idemctl schema show` describes its keys"
+        ))
+        .into());
     };
     if let Some(unclaimed) = unclaimed_as(&catalog, &record) {
         check_recognised(&unclaimed, 0)?;

@@ -49,8 +49,8 @@ const AT_A_TIME: usize = 100;
 /// (`overdue`). WARNING: most values under a schema's prefix fit no schema (`foreign` counts them).
 ///
 /// UNKNOWN: the server does not answer or refuses, or part of it could not be read; a replica is,
-/// or may be, disconnected from its master; the age of a lock cannot be determined; or there are
-/// Redis keys, none belongs to a schema, and no schema is named.
+/// or may be, disconnected from its master; the age of a lock cannot be determined; no
+/// Redis key belongs to a schema, and no schema is named; or a schema of the context is not read.
 ///
 /// Reads a value only if its expiry is not enough. Counts of records come from a random sample of
 /// at most 1,000. A context can set defaults: [contexts.NAME.check] overdue = "5m", include =
@@ -120,11 +120,9 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     health.named = named(session, &catalog, &args.schemas);
     let found = health.found.total() + health.given_ttl.total();
     let is_nothing = health.records + health.foreign + health.undecided + found == 0;
-    // Schemas that the operator named may have no records yet. If one of them was skipped, its
-    // records may be those keys.
-    let may_be_empty = catalog.names_schemas() && catalog.skipped().next().is_none();
-    if health.gap.is_none() && is_nothing && !may_be_empty {
-        health.gap = nothing_covered(&reader).await?;
+    // Schemas that the operator named may have no records yet.
+    if health.covered.is_whole() && is_nothing && !catalog.names_schemas() {
+        health.covered.leave_out(reader.name(), nothing_covered(&reader).await?);
     }
     // Their deadlines come from the keyspace scan, which does not see members.
     let (members, are_all) = catalog.schemas_of_members();
@@ -132,18 +130,15 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         let message = format!("the records of {} are members of a Redis key", members.join(", "));
         // The option asks about these schemas, so the answer cannot be OK.
         let are_asked = members.iter().any(|name| args.schemas.schema.contains(name));
-        if (are_all || are_asked) && health.gap.is_none() {
-            health.gap = Some(format!("{message}, which this command does not check"));
+        if are_all || are_asked {
+            health.covered.leave_out(message, "not checked");
         } else {
             session.ui.note(&format!("{message} and were not checked"));
         }
     }
-    // The keys of a schema that could not be read may be stuck locks, so the check cannot be OK.
-    if health.gap.is_none() && !catalog.unreadable().is_empty() {
-        health.gap = Some(format!(
-            "no schema could be read from the files of {}",
-            catalog.unreadable().join(", ")
-        ));
+    // The context names them, so their stuck locks must not be missed.
+    for schema in catalog.skipped() {
+        health.covered.leave_out(format!("schema {}", schema.name), "no fixed prefix");
     }
     match args.output {
         Output::Text => session.ui.data(plugin::health(&health, &sought.limits))?,
@@ -173,18 +168,12 @@ fn named(session: &Session, catalog: &Catalog, args: &SchemaArgs) -> Option<Chec
     Some(CheckedSchemas { schemas, context: named_by })
 }
 
-/// The message that no Redis key of the server matches a schema; `None` if the server has no Redis
-/// keys.
-async fn nothing_covered(reader: &RecordReader) -> Result<Option<String>> {
-    let held = reader.keys_on_server().await?;
-    if held == 0 {
-        return Ok(None);
-    }
-    Ok(Some(format!(
-        "none of the {held} Redis keys of {} matches a schema; name the schemas of its services \
-        with --schema",
-        reader.name()
-    )))
+/// That no Redis key of the server matches a schema.
+async fn nothing_covered(reader: &RecordReader) -> Result<String> {
+    let held = words::counted(reader.keys_on_server().await?, "Redis key");
+    Ok(format!(
+        "none of the {held} matches a schema; name the schemas of its services with --schema"
+    ))
 }
 
 /// A check in progress. It reads the deadlines, the values that they do not decide, and a sample.
@@ -254,20 +243,22 @@ impl Checking<'_> {
         let mut health = self.health;
         health.keys = report.keys;
         health.unread = report.keys_of_other_schemas;
-        health.gap = match report.end {
+        health.covered = report.schemas;
+        let unread = match report.end {
             ScanEnd::Complete => report.forbidden,
             ScanEnd::Incomplete(error) | ScanEnd::Failed(error) => Some(error.to_string()),
             ScanEnd::Interrupted => Some(format!("interrupted after {} keys", report.keys)),
         };
-        if health.gap.is_none() && self.cut > 0 {
-            health.gap = Some(format!(
-                "{} may be unreadable behind the part that was read",
-                words::counted(self.cut, "value")
-            ));
+        if let Some(why) = unread {
+            health.covered.leave_out("the scan", why);
+        }
+        if self.cut > 0 {
+            let values = words::counted(self.cut, "value");
+            health.covered.leave_out(values, "only the beginning was read, and the rest decides");
         }
         // A lock of unknown age may be overdue, so the check must not be OK.
         let compares_ages = self.sought.codes.contains(&FindingCode::Overdue);
-        if health.gap.is_none() && compares_ages && self.undecided > 0 {
+        if compares_ages && self.undecided > 0 {
             let locks = if self.undecided == 1 {
                 "1 lock is".to_owned()
             } else {
@@ -283,7 +274,7 @@ impl Checking<'_> {
                 "set lock_ttl for their schemas in the context, or pass --schema NAME --lock-ttl \
                 DURATION"
             };
-            health.gap = Some(format!("idemctl cannot tell whether {locks} overdue; {why}"));
+            health.covered.leave_out(format!("whether {locks} overdue"), why);
         }
         (health, coverage)
     }

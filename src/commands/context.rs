@@ -3,6 +3,8 @@
 mod set;
 mod test;
 
+use std::collections::BTreeSet;
+
 use anyhow::Result;
 use clap::{Args as ClapArgs, Subcommand};
 
@@ -25,8 +27,9 @@ use crate::settings::{self, ContextConfig};
 ///
 /// Name, colour, protection, schemas, prefixes and TTLs belong to the server's address. They also
 /// apply if you name the server with -p, -u or REDIS_URL; a server without a context gets none. If
-/// several contexts have the same address, the strictest protection applies to every database. A
-/// context without a server applies to every named server that has no context of its own.
+/// several contexts have the same address, one with `protected` protects it for all. `read_only`
+/// applies alike, unless --context or IDEMCTL_CONTEXT names a context of the server. A context
+/// without a server applies to every named server that has no context of its own.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
     #[command(subcommand)]
@@ -101,12 +104,19 @@ pub async fn run(session: &mut Session, args: Args, connection: &ConnectionArgs)
 fn list(session: &mut Session, output: Output) -> Result<Exit> {
     let used = session.settings.context_name().map(str::to_owned);
     let mut contexts = Vec::new();
-    for (name, config) in session.settings.file().contexts() {
-        contexts.push(named(name, config, used.as_deref() == Some(name)));
+    let mut notes = BTreeSet::new();
+    let file = session.settings.file();
+    for (name, config) in file.contexts() {
+        let named = named(name, config, used.as_deref() == Some(name));
+        contexts.push(NamedContext { protected: file.is_protected(name), ..named });
+        notes.extend(file.shared_access(name));
     }
     session.show(output, "contexts", &contexts, |view| {
         if contexts.is_empty() { String::new() } else { render::contexts(&contexts, view) }
     })?;
+    for note in notes {
+        session.ui.note(&note);
+    }
     if contexts.is_empty() {
         session.ui.status("No contexts yet.");
         session.ui.hint("`idemctl context set NAME -u redis://HOST:PORT/DB` adds one");

@@ -1,5 +1,7 @@
 //! `idemctl detect`: identifies the keys in an unknown Redis.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use anyhow::Result;
 use clap::Args as ClapArgs;
 use fastrand::Rng;
@@ -84,8 +86,10 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let groups = detect::detect(&samples, &schemas);
     let mut all = Vec::with_capacity(groups.len());
     for group in groups {
-        all.push(scope.detected(group, &known));
+        let next = next(&group, &known);
+        all.push(scope.detected(group, next));
     }
+    look_before_adopting(&mut all);
     show(session, args.output, &all, &scope)?;
     report(session, &reader, &sampler, &scope, is_complete).await;
     let can_adopt = all.iter().any(|detected| matches!(detected.next, Next::Adopt(..)));
@@ -135,7 +139,7 @@ struct DetectScope {
 }
 
 impl DetectScope {
-    fn detected(&self, group: KeyGroup, known: &Catalog) -> Detected {
+    fn detected(&self, group: KeyGroup, next: Next) -> Detected {
         let sampled = group.sampled as u64;
         let mut keys = sampled;
         if let Some(total) = self.total {
@@ -144,7 +148,7 @@ impl DetectScope {
             let estimate = u128::from(total) * u128::from(sampled) / all_sampled;
             keys = u64::try_from(estimate).unwrap_or(u64::MAX).max(sampled);
         }
-        Detected { next: next(&group, known), group, keys, is_exact: self.total.is_none() }
+        Detected { next, group, keys, is_exact: self.total.is_none() }
     }
 
     fn all(&self) -> u64 {
@@ -162,9 +166,31 @@ fn next(group: &KeyGroup, known: &Catalog) -> Next {
     let name = &guess.schema.name;
     let is_read = known.scanned_keys(&group.example).any(|key| key.schema.name == *name);
     if is_read && group.confidence == Confidence::Is {
-        return Next::Read(name.clone());
+        return Next::List(name.clone(), None);
+    }
+    // Without a fixed prefix, it cannot be adopted.
+    if !guess.schema.has_fixed_prefix() {
+        return Next::List(name.clone(), None);
     }
     Next::Adopt(name.clone(), guess.other_prefix().map(str::to_owned))
+}
+
+/// A context has one prefix for each schema, so adopting another one would hide the records under
+/// the first.
+fn look_before_adopting(all: &mut [Detected]) {
+    let mut prefixes: BTreeMap<String, BTreeSet<Option<String>>> = BTreeMap::new();
+    for Detected { next, .. } in all.iter() {
+        if let Next::Adopt(schema, prefix) | Next::List(schema, prefix) = next {
+            prefixes.entry(schema.clone()).or_default().insert(prefix.clone());
+        }
+    }
+    for Detected { next, .. } in all {
+        if let Next::Adopt(schema, prefix) = next
+            && prefixes.get(schema).is_some_and(|prefixes| prefixes.len() > 1)
+        {
+            *next = Next::List(schema.clone(), prefix.clone());
+        }
+    }
 }
 
 fn show(

@@ -321,7 +321,7 @@ impl Scanned {
             let none =
                 report.covered(&catalog).claim("no such records", "no records were selected");
             let reader = session.connect_reader().await?;
-            show_none(session, none, report.keys, &reader, &server).await;
+            show_none(session, none, &catalog, report.keys, &reader, &server).await;
             explain_nothing(session, &catalog, &reader, &report.keys_of_other_schemas).await;
         }
         if !session.ui.is_verbose() {

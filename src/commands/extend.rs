@@ -56,8 +56,9 @@ pub struct Args {
 }
 
 pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
-    let catalog = session.catalog(&args.schemas)?;
-    let keys = KeyList::all(&args.keys, session, named_locks::MOST)?;
+    let mut keys = KeyList::of_few(&args.keys, session)?;
+    let catalog = session.catalog_to_change(&args.schemas, &mut keys)?;
+    let keys = keys.all(named_locks::MOST)?;
     let lookup = Lookup {
         first_read: ReadLimit::Whole,
         thresholds: Thresholds::default(),

@@ -65,8 +65,9 @@ const UNLOCK: LockAction = LockAction {
 };
 
 pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
-    let catalog = session.catalog(&args.schemas)?;
-    let keys = KeyList::all(&args.keys, session, named_locks::MOST)?;
+    let mut keys = KeyList::of_few(&args.keys, session)?;
+    let catalog = session.catalog_to_change(&args.schemas, &mut keys)?;
+    let keys = keys.all(named_locks::MOST)?;
     let is_one = keys.len() == 1;
     if args.expect.is_some() && !is_one {
         return Err(
@@ -232,7 +233,9 @@ fn explain(
         "if {worker} is still running, the operation {twice}; {}",
         words::late_worker(&record.schema)
     ));
-    if let Some(token) = expect::token(record) {
+    if let Some(token) = expect::token(record)
+        && session.settings.may_change()
+    {
         let name = name_of(record);
         let token = token.to_string();
         let mut words = vec!["force-unlock", &name, "--expect", &token];

@@ -156,10 +156,10 @@ pub async fn run(session: &mut Session, mut args: Args) -> Result<Exit> {
     args.keys.keys.splice(0..0, first);
     let watch = Watch::of(session, &args.follow, args.output == Output::Text)?;
     check_options(&args, watch.is_some())?;
-    let named = if args.find.is_some() || args.request_body.is_some() {
-        Vec::new()
+    let mut named = if args.find.is_some() || args.request_body.is_some() {
+        KeyList::of_words(&[])?
     } else {
-        KeyList::all(&args.keys, session, MOST)?
+        KeyList::of_few(&args.keys, session)?
     };
     // What the options alone can refuse is refused before the first connection. Only the file of
     // --request-body is read later.
@@ -169,14 +169,14 @@ pub async fn run(session: &mut Session, mut args: Args) -> Result<Exit> {
         )
         .into());
     }
-    let catalog = session.catalog(&args.schemas)?;
+    let catalog = session.catalog_for(&args.schemas, &mut named)?;
     let mut reader = session.connect_reader().await?;
     if let Some(text) = &args.find {
         return find_and_inspect(session, &args, text.as_bytes(), catalog, reader).await;
     }
     let keys = match &args.request_body {
         Some(file) => request_body::keys(&catalog, file)?.into_iter().map(GivenKey::word).collect(),
-        None => named,
+        None => named.all(MOST)?,
     };
     if let Some(watch) = watch {
         let lookup = lookup(&args);
@@ -259,10 +259,10 @@ async fn inspect(
     for result in &mut results {
         session.fill_in_advice(&mut result.records);
     }
-    let exit = exit_of(&results);
+    let exit = exit_of(&results, catalog);
     match &args.body {
         Some(file) => write_body::write(session, &results, file, args.force)?,
-        None => show(session, &results, args, has_all_keys).await?,
+        None => show(session, catalog, &results, args, has_all_keys).await?,
     }
 
     // Stdout or the pager has the data now. Everything that follows is for people, on stderr.
@@ -294,11 +294,14 @@ async fn inspect(
 
 /// Done if every key has a record. An unreachable node counts first, then a missing permission,
 /// because a record may exist in the unread rest.
-fn exit_of(results: &[LookupResult]) -> Exit {
+fn exit_of(results: &[LookupResult], catalog: &Catalog) -> Exit {
     if results.iter().any(|result| result.unreachable().is_some()) {
         return Exit::Partial;
     }
     let missing: Vec<_> = results.iter().filter(|result| result.records.is_empty()).collect();
+    if missing.iter().any(|result| unread(result, catalog).is_some()) {
+        return Exit::Partial;
+    }
     if missing.iter().any(|result| result.why_unread.is_some()) {
         // There may be a record among the keys that the Redis user may not read.
         Exit::Permission
@@ -311,9 +314,16 @@ fn exit_of(results: &[LookupResult]) -> Exit {
     }
 }
 
+/// The schemas that could not be read, although they may have a record of the key. A name has one
+/// schema, which was read.
+fn unread(found: &LookupResult, catalog: &Catalog) -> Option<String> {
+    if found.name().is_some() { None } else { catalog.covered().unread() }
+}
+
 /// Prints the records, as pages or as JSON.
 async fn show(
     session: &mut Session,
+    catalog: &Catalog,
     results: &[LookupResult],
     args: &Args,
     has_all_keys: bool,
@@ -324,7 +334,7 @@ async fn show(
     for result in results {
         records.extend(&result.records);
         unclaimed.extend(result.unclaimed.iter().map(unclaimed_key::value));
-        complete &= result.why_unread.is_none();
+        complete &= result.why_unread.is_none() && unread(result, catalog).is_none();
     }
     // Fields of the JSON document beside the records.
     let mut document_fields = Map::new();
@@ -406,6 +416,10 @@ fn report_no_record(
     found: &LookupResult,
 ) {
     let key = escape::text(&found.given);
+    if let Some(unread) = unread(found, catalog) {
+        session.ui.status(&format!("{key}: unknown: {unread}"));
+        return;
+    }
     if !found.unclaimed.is_empty() && (found.why_unread.is_none() || !found.checked.is_empty()) {
         for unclaimed in &found.unclaimed {
             session.ui.status(&unclaimed_key::line(unclaimed));
@@ -427,7 +441,7 @@ fn report_no_record(
         let part = if is_forbidden { " among the keys that this user may read" } else { "" };
         session.ui.status(&format!("{key}: no record on {}{part}", reader.name()));
         let checked: Vec<_> = found.checked.iter().map(|key| escape::text(key)).collect();
-        session.ui.hint(&format!("checked {}", checked.join("  ")));
+        session.ui.detail(&format!("checked {}", checked.join("  ")));
         let mut schemas = catalog.chosen().iter();
         if schemas.any(|schema| schema.takes_prefix && !schema.has_fixed_prefix()) {
             session.ui.hint("if your deployment puts a prefix before its keys, pass --prefix");

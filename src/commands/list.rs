@@ -280,7 +280,7 @@ impl ListRun<'_> {
             let none =
                 report.covered(self.catalog).claim("no such records", "no records were selected");
             if let [Database { number: None, reader }] = self.databases {
-                scan::show_none(session, none, report.keys, reader, &server).await;
+                scan::show_none(session, none, self.catalog, report.keys, reader, &server).await;
                 let others = &report.keys_of_other_schemas;
                 scan::explain_nothing(session, self.catalog, reader, others).await;
             } else {

@@ -110,11 +110,18 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let only_shows = args.change_args.confirm_args.dry_run;
     // A percentage of all records is known only if all of them are read.
     let reads_all = args.limit.max_percent.is_some();
-    let rule = PurgeRule::new(session, &args.choice, &args.schemas, &args.thresholds, reads_all)?;
+    let mut key_list = args.choice.key_list(session)?;
+    let rule = PurgeRule::new(
+        session,
+        &args.choice,
+        &args.schemas,
+        &args.thresholds,
+        reads_all,
+        key_list.as_mut(),
+    )?;
     if let Some(remark) = args.choice.remark(&rule) {
         session.ui.status(&remark);
     }
-    let key_list = args.choice.key_list(session)?;
     // A dry run may select broadly, because it changes nothing.
     if let Err(error) = rule.check_narrow(&args.choice, &args.schemas) {
         if !only_shows {
@@ -240,7 +247,7 @@ async fn show(
     }
     if selected.tally.total() == 0 && is_complete {
         let none = purge.covered().claim("no such records", "no records were selected");
-        show_none(session, none, selected.keys, &purge.reader, &purge.server).await;
+        show_none(session, none, catalog, selected.keys, &purge.reader, &purge.server).await;
         // A named record that was found is in this database.
         if selected.coverage.named.left_alone == 0 {
             let others = &selected.keys_of_other_schemas;

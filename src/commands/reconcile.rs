@@ -177,8 +177,8 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         return Err(CommandError::usage(message).into());
     }
     // What the options and the file alone can refuse is refused before the first connection.
-    let chosen = ChosenLocks::of(&args, session)?;
-    let catalog = checked_catalog(session, &args)?;
+    let mut chosen = ChosenLocks::of(&args, session)?;
+    let catalog = checked_catalog(session, &args, &mut chosen)?;
     let selection = args.filter.selection(session, &catalog)?;
     let writer = if dry_run { None } else { Some(session.connect_writer(confirm_args).await?) };
     let interrupt = Interrupt::listen()?;
@@ -197,7 +197,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         asks_owners: args.owner_alive.is_some(),
     };
     let mut owners = args.owner_alive.clone().map(OwnerCheck::new);
-    let found = search.find(session, &mut reader, &chosen, owners.as_mut(), &interrupt);
+    let found = search.find(session, &mut reader, &mut chosen, owners.as_mut(), &interrupt);
     let mut found = found.await?;
     let same_command = same_command(session, &args);
     lock_report::print_left_out(session, &found, &same_command);
@@ -275,8 +275,15 @@ fn same_command(session: &mut Session, args: &Args) -> String {
 ///
 /// # Errors
 /// Usage: there are none, or the selection is not narrow enough to be changed.
-fn checked_catalog(session: &mut Session, args: &Args) -> Result<Catalog> {
-    let catalog = session.catalog(&args.schemas)?;
+fn checked_catalog(
+    session: &mut Session,
+    args: &Args,
+    chosen: &mut ChosenLocks,
+) -> Result<Catalog> {
+    let catalog = match chosen {
+        ChosenLocks::Named(keys) => session.catalog_to_change(&args.schemas, keys)?,
+        _ => session.catalog(&args.schemas)?,
+    };
     if catalog.scanned().is_empty() {
         let stop = CommandError::usage("no schema to reconcile").hint("name one with --schema");
         return Err(stop.into());
@@ -296,7 +303,7 @@ enum ChosenLocks {
     /// Those that a scan finds.
     All,
     /// Those of these keys.
-    Named(Vec<GivenKey>),
+    Named(KeyList),
     /// Those of a provider's file, with what it says about each.
     Provided(Vec<(ProviderRow, ProviderAnswer)>),
 }
@@ -315,7 +322,7 @@ impl ChosenLocks {
             return Ok(Self::Provided(provided::read(file)?));
         }
         if args.keys.are_given() || args.keys.null {
-            return Ok(Self::Named(KeyList::all(&args.keys, session, find::MOST)?));
+            return Ok(Self::Named(KeyList::of_few(&args.keys, session)?));
         }
         Ok(Self::All)
     }
@@ -331,7 +338,7 @@ impl LockSearch<'_> {
         &self,
         session: &mut Session,
         reader: &mut RecordReader,
-        chosen: &ChosenLocks,
+        chosen: &mut ChosenLocks,
         owners: Option<&mut OwnerCheck>,
         interrupt: &Interrupt,
     ) -> Result<Found> {
@@ -343,7 +350,7 @@ impl LockSearch<'_> {
                 }
                 return Ok(found);
             }
-            ChosenLocks::Named(keys) => keys.clone(),
+            ChosenLocks::Named(keys) => keys.all(find::MOST)?,
             ChosenLocks::Provided(rows) => {
                 rows.iter().map(|(row, _)| GivenKey::word(row.key.as_bytes())).collect()
             }

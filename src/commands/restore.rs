@@ -9,11 +9,11 @@ use clap::Args as ClapArgs;
 use crate::args::{ConfirmArgs, Output, ReturnArgs, SchemaFolderArgs};
 use crate::change::AuditLog;
 use crate::change::restore::{
-    CheckedBackup, KeysToRestore, Mode, RestoredRows, bring_back, finish, only_of, say_ambiguous,
-    say_unknown,
+    CheckedBackup, KeysToRestore, Mode, RestoredRows, bring_back, finish, nothing_meant, only_of,
+    say_ambiguous, say_unknown,
 };
 use crate::domain::detect::SchemaSet as _;
-use crate::exit::{CommandError, Exit};
+use crate::exit::Exit;
 use crate::interrupt::Interrupt;
 use crate::session::Session;
 
@@ -55,11 +55,8 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let of = KeysToRestore { args: &args.returns, only: &only, but: HashSet::new() };
     let mut source = CheckedBackup::open(session, &args.file, &of, None)?;
     if only.is_all_unknown() {
-        return Err(CommandError::new(
-            Exit::No,
-            format!("{} holds none of these keys", source.file),
-        )
-        .into());
+        let why = format!("{} holds none of these keys", source.file);
+        return Err(nothing_meant(&only, why).into());
     }
     is_partial |= say_unknown(session, &only, &format!("{} holds no such key", source.file));
     let mut rows = RestoredRows::new(args.output, args.confirm_args.dry_run);

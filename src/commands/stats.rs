@@ -227,7 +227,7 @@ impl Counting<'_> {
         if is_complete && counted(&stats) == 0 {
             let none =
                 report.covered(self.catalog).claim("no such records", "no records were selected");
-            scan::show_none(session, none, keys, self.reader, &server).await;
+            scan::show_none(session, none, self.catalog, keys, self.reader, &server).await;
             let others = &report.keys_of_other_schemas;
             scan::explain_nothing(session, self.catalog, self.reader, others).await;
         }

@@ -163,7 +163,7 @@ async fn show(
         let seeks_all = args.sought.orphaned && !args.sought.filter.narrows();
         let claim = if seeks_all { "no orphaned locks" } else { "no locks were selected" };
         let none = sweep.covered().claim(claim, "no locks were selected");
-        show_none(session, none, selected.keys, &sweep.reader, &sweep.server).await;
+        show_none(session, none, catalog, selected.keys, &sweep.reader, &sweep.server).await;
         explain_nothing(session, catalog, &sweep.reader, &selected.keys_of_other_schemas).await;
     } else if total > 0 && args.output == Output::Text {
         session.ui.page(orphan_table(&selected.tally, session.ui.view()))?;

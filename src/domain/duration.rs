@@ -31,6 +31,15 @@ pub(crate) fn rounded_up(millis: u64) -> u64 {
     millis.div_ceil(unit) * unit
 }
 
+/// A duration as its parser reads it back, without loss.
+pub(crate) fn exact(span: Duration) -> String {
+    let text = u64::try_from(span.as_millis()).map(short).unwrap_or_default();
+    if parse_duration(&text) == Ok(span) {
+        return text;
+    }
+    humantime::format_duration(span).to_string()
+}
+
 /// A duration that is longer than another one, as [`short`] writes it, or as `1d and 3s` if that
 /// would not show the difference.
 pub(crate) fn longer_than(millis: u64, shorter: u64) -> String {

@@ -63,9 +63,6 @@ pub fn lines(coverage: &Coverage, catalog: &Catalog) -> Vec<String> {
     for schema in catalog.skipped() {
         lines.push(format!("Skipped schema {}: {NO_PREFIX}.", schema.name));
     }
-    for name in catalog.unreadable() {
-        lines.push(format!("Skipped schema {name}: {UNREADABLE}."));
-    }
     for (name, count) in &coverage.spared {
         lines.push(if *count == 1 {
             format!("1 value that looks like a lock is a completed result of {name}")

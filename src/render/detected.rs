@@ -28,8 +28,9 @@ pub struct Detected {
 pub enum Next {
     /// Adopt this schema, with this prefix.
     Adopt(String, Option<String>),
-    /// Nothing: other commands already read the records of this schema.
-    Read(String),
+    /// Look at the records of this schema with this prefix. They are read already, or the same
+    /// schema is in use under another prefix.
+    List(String, Option<String>),
     /// Draft a schema from the Redis keys that match this glob.
     Describe(String),
     /// Nothing useful: idemctl cannot describe these keys.
@@ -46,9 +47,14 @@ impl Next {
                 words.extend(option_words("--prefix", prefix));
                 Some(invocation.command_line(words))
             }
-            Self::Read(schema) => Some(invocation.command_line(
-                [vec!["list".to_owned()], option_words("--schema", schema)].concat(),
-            )),
+            Self::List(schema, prefix) => {
+                let mut words = vec!["list".to_owned()];
+                words.extend(option_words("--schema", schema));
+                if let Some(prefix) = prefix {
+                    words.extend(option_words("--prefix", prefix));
+                }
+                Some(invocation.command_line(words))
+            }
             Self::Describe(glob) => {
                 let mut words = vec!["schema".to_owned(), "new".to_owned(), "NAME".to_owned()];
                 words.extend(option_words("--match", glob));
@@ -95,8 +101,7 @@ pub fn fields(detected: &Detected, invocation: &Invocation) -> GroupFields {
     let (adopt, describe) = match next {
         Next::Adopt(..) => (command, None),
         Next::Describe(_) => (None, command),
-        // A schema that is read already needs neither.
-        Next::Read(_) | Next::Nothing => (None, None),
+        Next::List(..) | Next::Nothing => (None, None),
     };
     GroupFields {
         pattern: group.pattern.clone(),

@@ -17,4 +17,5 @@ pub fn choices(key: &[u8], names: &[RecordName]) -> String {
 }
 
 /// The hint after such a message.
-pub const HINT: &str = "pass one of these names exactly as shown";
+pub const HINT: &str =
+    "pass one of these names exactly as shown; lines that are read with -0 are always names";

@@ -5,7 +5,6 @@ use serde_json::{Map, Value, json};
 use crate::domain::diagnosis::FindingCode;
 use crate::domain::diagnosis::health::{CheckedSchemas, Health, Limits, Status};
 use crate::domain::duration;
-use crate::domain::schema::TtlOf;
 use crate::render::change::sample_record;
 use crate::render::{escape, words};
 
@@ -84,7 +83,7 @@ pub fn health_json(health: &Health, limits: &Limits) -> Value {
         "outnumbered": outnumbered,
         "too_large": health.too_large,
         "given_ttl": health.given_ttl.total(),
-        "gap": health.gap,
+        "gap": health.covered.unread(),
         "schemas": health.named.as_ref().map(|named| &named.schemas),
         "unread": health.unread,
         "outlasting": outlasting,
@@ -122,13 +121,18 @@ pub fn unknown(why: &str) -> String {
 }
 
 fn summary(health: &Health, limits: &Limits) -> String {
-    let gap: Vec<String> = health.gap.iter().cloned().collect();
+    let gap: Vec<String> = health.covered.unread().into_iter().collect();
     let mut clauses = match health.status(limits) {
         Status::Critical | Status::Warning => [troubles(health, limits), gap].concat(),
         // If the check is incomplete, the reason comes before any finding.
         Status::Unknown => [gap, troubles(health, limits)].concat(),
         Status::Ok => match troubles(health, limits) {
-            few if few.is_empty() => vec![nothing_found(health, limits)],
+            few if few.is_empty() => {
+                match health.covered.reassurance(nothing_found(health, limits)) {
+                    Ok(nothing) => vec![nothing.text().to_owned()],
+                    Err(_) => gap,
+                }
+            }
             few => vec![format!("{}, below the thresholds", few.join("; "))],
         },
     };
@@ -141,20 +145,19 @@ fn summary(health: &Health, limits: &Limits) -> String {
 /// the deployment's lock TTL, which is not configured.
 fn outlasting(health: &Health) -> Option<String> {
     let of_locks: Vec<_> = health.outlasting.iter().collect();
-    let set_ttl = format!(
-        "set your service's lock TTL with `idemctl context set CONTEXT {option} SCHEMA=DURATION`",
-        option = TtlOf::Lock.option()
-    );
-    if of_locks.is_empty() {
-        // If every lock was read, no lock outlasts a default.
-        if !health.outlasting_is_partial {
-            return None;
-        }
-        let names: Vec<_> = health.outlasting_unread.iter().cloned().collect();
+    let set_ttl = "set lock_ttl for them in the context";
+    if health.outlasting_is_partial {
+        // Which of them are read differs from run to run, and alerts are compared by their text.
+        let mut names = health.outlasting_unread.clone();
+        names.extend(of_locks.iter().map(|(schema, ..)| (*schema).to_owned()));
+        let names: Vec<_> = names.into_iter().collect();
         return Some(format!(
             "it is unknown whether locks of {} outlast the default lock TTL ({set_ttl})",
             words::list(&names, "and")
         ));
+    }
+    if of_locks.is_empty() {
+        return None;
     }
     let mut count = 0;
     let mut most_ms = 0;
@@ -175,9 +178,8 @@ fn outlasting(health: &Health) -> Option<String> {
         _ => format!("the default lock TTLs of {}", words::list(&defaults, "and")),
     };
     let locks = if count == 1 { "lock has" } else { "locks have up to" };
-    let at_least = if health.outlasting_is_partial { "at least " } else { "" };
     Some(format!(
-        "{at_least}{count} {locks} {} left, more than {defaults} ({set_ttl})",
+        "{count} {locks} {} left, more than {defaults} ({set_ttl})",
         duration::longer_than(most_ms, its_default_ms),
     ))
 }
@@ -384,10 +386,10 @@ mod tests {
             match schema express, 1 does";
         let measures = "orphaned=1;0;4 records=7 foreign=8 keys=9 no_expiry=1;0;4\n";
         assert_eq!(health(&found), format!("IDEMCTL WARNING - {troubles} | {measures}"));
-        found.gap = Some("down\nand out | gone".to_owned());
+        found.covered.leave_out("redis", "down\nand out | gone");
         assert_eq!(
             health(&found),
-            format!("IDEMCTL UNKNOWN - down and out / gone; {troubles} | {measures}")
+            format!("IDEMCTL UNKNOWN - redis: down and out / gone; {troubles} | {measures}")
         );
         assert_eq!(unknown("a\nb\u{1b}[2J\u{7}"), "IDEMCTL UNKNOWN - a b [2J\\x07\n");
     }

@@ -10,7 +10,6 @@ use std::time::Duration;
 use super::built_in::{BUILT_IN, BuiltIn, LIBRARIES};
 use super::faults::{self, LARGEST};
 use super::new_folder::Files;
-use crate::domain::draft::DECIDE;
 use crate::domain::record::Evidence;
 use crate::domain::schema::{
     self, FormatTtl, Prefixes, Schema, SchemaError, SchemaOrigin, SchemaSource, Script, TtlOf,
@@ -63,6 +62,23 @@ pub struct Loaded {
     pub left_out: Vec<(String, SchemaError)>,
     /// The names of drafts, whether readable or not. A draft is used only if it is named.
     pub drafts: Vec<String>,
+}
+
+impl Loaded {
+    /// Leaves the unsound schemas out, too.
+    pub(crate) fn leave_out_unsound(&mut self) {
+        for (schema, wrong) in self.unsound.drain(..) {
+            self.left_out.push((schema.name, wrong));
+        }
+    }
+
+    /// True if there is a schema of this name, read or not.
+    pub(crate) fn knows(&self, name: &str) -> bool {
+        self.schemas.iter().any(|schema| schema.name == name)
+            || self.left_out.iter().any(|(left_out, _)| left_out == name)
+            || self.drafts.iter().any(|draft| draft == name)
+            || LIBRARIES.iter().any(|library| library.folder == name)
+    }
 }
 
 /// All schemas: the built-in ones and those of the operator's folder, which replace built-in ones
@@ -148,7 +164,7 @@ pub fn shipped() -> Vec<Arc<Schema>> {
 ///
 /// # Errors
 /// The schema cannot be read, or does not accept its prefix.
-pub(super) fn one(
+pub(crate) fn one(
     folder: Option<&Path>,
     name: &str,
     deployment: &Deployment,
@@ -306,15 +322,9 @@ fn deployed(mut schema: Schema, deployment: &Deployment) -> Schema {
     schema
 }
 
-/// True if the folder's file has `draft = true` or values that a person must still fill in. Such a
-/// file need not be valid.
+/// True if the folder's file has `draft = true`. Otherwise it need not be valid.
 fn is_draft(folder: &Path) -> bool {
     let Ok(toml) = files::read_text(&folder.join("schema.toml"), LARGEST) else { return false };
-    // The lines are searched as text, because a draft need not be valid TOML.
-    let open_value = format!("= \"{DECIDE}\"");
-    if toml.lines().any(|line| line.trim_end().ends_with(&open_value)) {
-        return true;
-    }
     let Ok(table) = toml.parse::<toml::Table>() else { return false };
     matches!(table.get("draft"), Some(toml::Value::Boolean(true)))
 }

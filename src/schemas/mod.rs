@@ -11,5 +11,5 @@ mod new_folder;
 pub(crate) use all_schemas::AllSchemas;
 pub(crate) use built_in::libraries;
 pub use load::{Deployment, Loaded, load, load_with};
-pub(crate) use load::{LoadError, files_of, shipped};
+pub(crate) use load::{LoadError, files_of, one, shipped};
 pub(crate) use new_folder::{Files, refuse_name, write_new};

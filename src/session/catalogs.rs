@@ -5,11 +5,13 @@ use std::sync::Arc;
 use anyhow::Result;
 
 use super::Session;
+use super::key_list::KeyList;
 use crate::args::{SchemaArgs, SchemaFolderArgs};
-use crate::domain::record::Extended;
+use crate::domain::record::{Extended, RecordName};
 use crate::domain::schema::{Catalog, Schema, SchemaError, Shipped};
 use crate::exit::CommandError;
-use crate::schemas::{self, AllSchemas, Loaded};
+use crate::render::invocation::word;
+use crate::schemas::{self, AllSchemas, Deployment, Loaded};
 use crate::store::audit::log;
 
 impl Session {
@@ -19,13 +21,72 @@ impl Session {
     /// Usage: an unknown name, an unusable schema that is named, a setting without effect, or a
     /// prefix that no chosen schema accepts.
     pub fn catalog(&mut self, args: &SchemaArgs) -> Result<Catalog> {
-        let folder = self.settings.environment().schema_dir();
-        self.ui.invocation_mut().note_schemas(args, folder);
-        let loaded = self.loaded(args)?;
+        self.catalog_for(args, &mut KeyList::of_words(&[])?)
+    }
+
+    /// Like [`Session::catalog`], with the schemas and prefixes of the names among the keys.
+    ///
+    /// # Errors
+    /// The errors of [`Session::catalog`] and [`KeyList::places`].
+    pub fn catalog_for(&mut self, args: &SchemaArgs, keys: &mut KeyList) -> Result<Catalog> {
+        Ok(self.catalog_and_places(args, keys)?.0)
+    }
+
+    /// Like [`Session::catalog_for`], for a command that changes the records.
+    ///
+    /// # Errors
+    /// Also usage: a name has another prefix than the deployment.
+    pub fn catalog_to_change(&mut self, args: &SchemaArgs, keys: &mut KeyList) -> Result<Catalog> {
+        let (catalog, names) = self.catalog_and_places(args, keys)?;
+        for name in &names {
+            let deployed = catalog.all().iter().find(|schema| schema.name == name.schema);
+            let Some(deployed) = deployed.filter(|schema| schema.prefix.is_set) else { continue };
+            if deployed.only_by_name || name.is_under(deployed) {
+                continue;
+            }
+            let given = word(&name.text());
+            let here = word(&RecordName::new(deployed, &name.key).text());
+            let prefix = word(name.prefix.as_deref().unwrap_or_default());
+            return Err(CommandError::usage(format!(
+                "{given} has another prefix than this deployment, whose record is {here}"
+            ))
+            .hint(format!("add `--schema {} --prefix {prefix}`", name.schema))
+            .into());
+        }
+        Ok(catalog)
+    }
+
+    fn catalog_and_places(
+        &mut self,
+        args: &SchemaArgs,
+        keys: &mut KeyList,
+    ) -> Result<(Catalog, Vec<RecordName>)> {
+        let own_folder = self.settings.environment().schema_dir();
+        self.ui.invocation_mut().note_schemas(args, own_folder);
+        let mut loaded = self.loaded(args)?;
+        loaded.leave_out_unsound();
         if self.needs_its_schemas_named(&loaded, args) {
             self.ui.invocation_mut().set_named_schemas(&args.schema);
         }
-        self.sound_catalog(loaded, args)
+        let names = keys.places(|schema| loaded.knows(schema))?;
+        let folder = self.settings.schema_dir(args.folder.schema_dir.as_deref());
+        for name in &names {
+            let is_loaded = |schema: &Schema| {
+                name.is_under(schema) || schema.elsewhere().any(|other| name.is_under(&other))
+            };
+            if loaded.schemas.iter().any(is_loaded) {
+                continue;
+            }
+            refuse_unusable(&loaded.left_out, &name.schema)?;
+            let prefix = name.prefix.clone();
+            let deployment = self.settings.deployment(&name.schema, args);
+            let deployment = Deployment { prefix, shared_prefix: None, ..deployment };
+            // A schema that takes no prefix has no such records.
+            if let Ok(Some(schema)) = schemas::one(folder.as_deref(), &name.schema, &deployment) {
+                loaded.schemas.push(Schema { only_by_name: true, ..schema });
+            }
+        }
+        Ok((self.keep_catalog(loaded, args)?, names))
     }
 
     /// The known schemas and those of all published libraries, for a command that reads the name of
@@ -37,8 +98,9 @@ impl Session {
         let args = SchemaArgs::default();
         let folder = self.settings.environment().schema_dir();
         self.ui.invocation_mut().note_schemas(&args, folder);
-        let loaded = self.loaded_with(&args, |_| true)?;
-        self.sound_catalog(loaded, &args)
+        let mut loaded = self.loaded_with(&args, |_| true)?;
+        loaded.leave_out_unsound();
+        self.keep_catalog(loaded, &args)
     }
 
     /// True if the run names a schema that a run without `--schema` would not read.
@@ -54,10 +116,7 @@ impl Session {
         false
     }
 
-    fn sound_catalog(&mut self, mut loaded: Loaded, args: &SchemaArgs) -> Result<Catalog> {
-        for (schema, wrong) in loaded.unsound.drain(..) {
-            loaded.left_out.push((schema.name, wrong));
-        }
+    fn keep_catalog(&mut self, loaded: Loaded, args: &SchemaArgs) -> Result<Catalog> {
         let catalog = self.catalog_of(loaded, args)?;
         for schema in catalog.all() {
             // Schemas last as long as the process, and freeing their many small parts takes time.
@@ -108,6 +167,7 @@ impl Session {
         let mut names = self.settings.schema_names(args);
         let mut unreadable = Vec::new();
         let is_of_context = args.schema.is_empty();
+        let chooses_all = names.is_empty();
         if is_of_context && !names.iter().all(|name| is_among(name, &left_out)) {
             // One unreadable schema must not hide the records of the others.
             unreadable.extend(names.extract_if(.., |name| is_among(name, &left_out)));
@@ -117,8 +177,11 @@ impl Session {
         let known = known.join(", ");
         // A draft that is not named must not claim Redis keys, and needs no warning.
         drafts.retain(|name| !self.settings.names_schema(name, args));
-        all.retain(|schema| !drafts.contains(&schema.name));
+        all.retain(|schema| schema.only_by_name || !drafts.contains(&schema.name));
         left_out.retain(|(name, _)| !drafts.contains(name));
+        if chooses_all {
+            unreadable.extend(left_out.iter().map(|(name, _)| name.clone()));
+        }
         self.warn_of(&left_out, &names)?;
         let catalog = Catalog::new(all, &names).map_err(|name| {
             let libraries = schemas::libraries().collect::<Vec<_>>().join(", ");
@@ -147,9 +210,7 @@ impl Session {
         }
         let catalog =
             if is_of_context { catalog.of_context().with_unreadable(unreadable) } else { catalog };
-        let chosen: Vec<&str> =
-            catalog.chosen().iter().map(|schema| schema.name.as_str()).collect();
-        self.ui.detail(&format!("schemas: {}", chosen.join(", ")));
+        self.ui.detail(&format!("schemas: {}", catalog.scanned_names().join(", ")));
         Ok(catalog
             .with_extended(self.extended())
             .with_shipped(Shipped::read_by(schemas::shipped))
@@ -177,11 +238,8 @@ impl Session {
         left_out: &[(String, SchemaError)],
         names: &[String],
     ) -> Result<(), CommandError> {
-        for (name, wrong) in left_out {
-            if names.contains(name) {
-                let hint = format!("to see all errors, run `idemctl schema check {name}`");
-                return Err(CommandError::usage(format!("schema {wrong}")).hint(hint));
-            }
+        for name in names {
+            refuse_unusable(left_out, name)?;
         }
         // A command may load its schemas more than once.
         if self.warned {
@@ -270,6 +328,16 @@ impl Session {
         }
         Ok((schemas, left_out))
     }
+}
+
+/// # Errors
+/// Usage: the schema was left out because of its errors.
+fn refuse_unusable(left_out: &[(String, SchemaError)], name: &str) -> Result<(), CommandError> {
+    let Some((_, wrong)) = left_out.iter().find(|(left_out, _)| left_out == name) else {
+        return Ok(());
+    };
+    let hint = format!("to see all errors, run `idemctl schema check {name}`");
+    Err(CommandError::usage(format!("schema {wrong}")).hint(hint))
 }
 
 /// True if the schema was left out because of its errors.

@@ -29,6 +29,9 @@ const MAX_KEPT: u64 = 4 << 30;
 /// The same limit for a list that is kept in memory.
 const MAX_OF_FEW: u64 = 16 << 20;
 
+/// The most schemas and prefixes that the names of a list may have.
+const MAX_PLACES: usize = 100;
+
 /// A list of keys that can be read repeatedly, and that returns each key once.
 pub struct KeyList {
     list: List,
@@ -40,6 +43,8 @@ struct List {
     source: BufReader<Box<dyn ReadAgain>>,
     name: String,
     end: u8,
+    /// True if a key that can be read as a name is nothing else.
+    are_names: bool,
 }
 
 /// A source that can be read repeatedly from its beginning.
@@ -92,23 +97,61 @@ impl KeyList {
         Self::of_list(list).map(Some)
     }
 
-    /// All keys that the options name, up to `most`.
+    /// The keys that the options name, which are few.
+    ///
+    /// # Errors
+    /// Usage: there are no keys, or they cannot be read.
+    pub fn of_few(args: &KeysArgs, session: &mut Session) -> Result<Self, CommandError> {
+        let list = Self::bounded(args, session, MAX_OF_FEW)?;
+        list.ok_or_else(|| {
+            CommandError::usage("no KEY was given")
+                .hint("name keys, `-` to read them from stdin, or --key-file FILE")
+        })
+    }
+
+    /// A list of these keys.
+    ///
+    /// # Errors
+    /// Usage: a key is too large.
+    pub fn of_words(keys: &[OsString]) -> Result<Self, CommandError> {
+        Self::of_list(List::of_words(keys))
+    }
+
+    /// One name for each schema and prefix of the names in the list.
+    ///
+    /// # Errors
+    /// Usage: the keys cannot be read, or have more than 100 prefixes.
+    pub fn places(
+        &mut self,
+        is_schema: impl Fn(&str) -> bool,
+    ) -> Result<Vec<RecordName>, CommandError> {
+        let mut known = HashSet::new();
+        let mut names = Vec::new();
+        while let Some(key) = self.list.next()? {
+            let Some(name) = RecordName::parse(&key.text) else { continue };
+            if !is_schema(&name.schema) || !known.insert((name.schema.clone(), name.prefix.clone()))
+            {
+                continue;
+            }
+            // Each of them is a schema to load.
+            if names.len() == MAX_PLACES {
+                return Err(CommandError::usage(format!("more than {MAX_PLACES} prefixes")));
+            }
+            names.push(name);
+        }
+        self.rewind()?;
+        Ok(names)
+    }
+
+    /// All keys, up to `most`.
     ///
     /// # Errors
     /// Usage: there are no keys, too many, or they cannot be read.
-    pub fn all(
-        args: &KeysArgs,
-        session: &mut Session,
-        most: usize,
-    ) -> Result<Vec<GivenKey>, CommandError> {
-        let mut keys = Vec::new();
-        if let Some(mut list) = Self::bounded(args, session, MAX_OF_FEW)? {
-            // One more than allowed shows that there are too many.
-            keys = list.next(most + 1)?;
-        }
+    pub fn all(&mut self, most: usize) -> Result<Vec<GivenKey>, CommandError> {
+        // One more than allowed shows that there are too many.
+        let keys = self.next(most + 1)?;
         if keys.is_empty() {
-            return Err(CommandError::usage("no KEY was given")
-                .hint("name keys, `-` to read them from stdin, or --key-file FILE"));
+            return Err(CommandError::usage("no KEY was given"));
         }
         if keys.len() > most {
             return Err(CommandError::usage(format!(
@@ -155,6 +198,7 @@ impl List {
             source: BufReader::new(Box::new(Cursor::new(list))),
             name: "the command line".to_owned(),
             end: 0,
+            are_names: false,
         }
     }
 
@@ -171,7 +215,7 @@ impl List {
             open(path, end, temp_dir, most)
         };
         let file = file.map_err(|error| cannot_read(&name, &error).hint("nothing was changed"))?;
-        Ok(Self { source: BufReader::new(Box::new(file)), name, end })
+        Ok(Self { source: BufReader::new(Box::new(file)), name, end, are_names: null })
     }
 
     fn rewind(&mut self) -> Result<(), CommandError> {
@@ -205,7 +249,7 @@ impl List {
                 key.pop();
             }
             let bytes = match RecordName::parse(&key) {
-                Some(parsed) => parsed.name.key.len(),
+                Some(name) => name.key.len(),
                 None => key.len(),
             };
             if bytes > MAX_KEY {
@@ -214,7 +258,7 @@ impl List {
                 return Err(cannot_read(&self.name, &too_large));
             }
             if !key.is_empty() {
-                return Ok(Some(GivenKey { text: key, has_cr }));
+                return Ok(Some(GivenKey { text: key, has_cr, is_name: self.are_names }));
             }
         }
     }

@@ -13,9 +13,6 @@ use crate::exit::CommandError;
 pub(crate) struct Adoption<'a> {
     pub(crate) schema: &'a str,
     pub(crate) prefix: Option<&'a str>,
-    /// The schemas that a context without a list reads. They are needed for a schema that is read
-    /// only by name, because the new list must name them all.
-    pub(crate) beside: Option<&'a [String]>,
     /// True if a context without a list reads the schema as soon as it exists.
     pub(crate) is_read_unasked: bool,
 }
@@ -52,14 +49,11 @@ pub(crate) fn adopt<'a>(
     let config = file.context(context)?;
     let stated = config.deployment.get(adoption.schema);
     let is_listed = config.schema.iter().any(|name| name == adoption.schema);
-    let listed = match (config.schema.is_empty(), adoption.beside) {
-        // A list must name the schema. Without a list, the context reads every schema, except those
-        // that are read only by name.
-        (false, _) if !is_listed => {
-            Some([&config.schema[..], &[adoption.schema.to_owned()]].concat())
-        }
-        (true, Some(beside)) => Some(beside.to_vec()),
-        _ => None,
+    // A list must name the schema. Without a list, the context reads every schema.
+    let listed = if config.schema.is_empty() || is_listed {
+        None
+    } else {
+        Some([&config.schema[..], &[adoption.schema.to_owned()]].concat())
     };
     let prefix = match (adoption.prefix, stated.and_then(|stated| stated.prefix.as_deref())) {
         (Some(wanted), Some(there)) if wanted != there => {

@@ -13,6 +13,7 @@ use crate::args::{ConnectionArgs, SchemaArgs};
 use crate::domain::doctor::RetryWindow;
 use crate::domain::secret::Secret;
 use crate::exit::CommandError;
+use crate::render::invocation::word;
 use crate::render::style::NameColor;
 use crate::schemas::Deployment;
 use crate::store::{Access, Address, Target, Trace, Writable};
@@ -304,6 +305,12 @@ impl Settings {
     /// Which context is read-only, as the beginning of a sentence.
     pub(crate) fn read_only(&self) -> String {
         self.kept("read-only", self.server_context.read_only_by.as_deref())
+    }
+
+    /// How to change records although another context makes the server read-only.
+    pub(crate) fn way_to_change(&self) -> Option<String> {
+        let writable = self.server_context.writable.as_deref()?;
+        Some(format!("pass --context {}", word(writable)))
     }
 
     fn kept(&self, how: &str, by: Option<&str>) -> String {

@@ -8,6 +8,7 @@ use super::config::ContextConfig;
 use super::file::ConfigFile;
 use super::origin::{Origin, Sourced};
 use super::resolved::Resolved;
+use crate::render::invocation::word;
 use crate::store::{Address, Target};
 
 /// The context to which a server belongs, and the contexts that protect it from changes.
@@ -22,11 +23,47 @@ pub(super) struct ServerContext {
     pub(crate) stated_in: String,
     /// The first context of this server with `protected`.
     pub(crate) protected_by: Option<String>,
-    /// The first context of this server with `read_only`.
+    /// The first context of this server with `read_only`; only this context if `is_named` is true.
     pub(crate) read_only_by: Option<String>,
+    /// The first context of this server without `read_only`.
+    pub(crate) writable: Option<String>,
+    /// True if a flag or a variable names this context.
+    pub(crate) is_named: bool,
 }
 
 type ContextEntry<'a> = (&'a str, &'a ContextConfig);
+
+impl ConfigFile {
+    /// The contexts of a context's server, as far as the addresses in the file show it.
+    fn beside(&self, name: &str) -> Vec<ContextEntry<'_>> {
+        let address =
+            |context: &ContextConfig| Some(Target::parse(context.url.as_deref()?).ok()?.address);
+        let Some(own) = self.contexts().get(name).and_then(address) else { return Vec::new() };
+        let mut beside = Vec::new();
+        for (other, context) in self.contexts() {
+            if address(context).is_some_and(|address| address::is_one(&address, &own)) {
+                beside.push((other.as_str(), context));
+            }
+        }
+        beside
+    }
+
+    /// True if a context of the same server is protected.
+    pub(crate) fn is_protected(&self, name: &str) -> bool {
+        self.beside(name).iter().any(|(_, context)| context.protected)
+    }
+
+    /// What applies to a server that has read-only contexts and others.
+    pub(crate) fn shared_access(&self, name: &str) -> Option<String> {
+        let beside = self.beside(name);
+        let (read_only, _) = beside.iter().find(|(_, context)| context.read_only)?;
+        let (writable, _) = beside.iter().find(|(_, context)| !context.read_only)?;
+        Some(format!(
+            "the server of context {read_only} is read-only, unless you pass --context {}",
+            word(writable)
+        ))
+    }
+}
 
 impl ServerContext {
     /// The chosen context, for any server.
@@ -65,7 +102,8 @@ impl ServerContext {
         Self::among(nearest, &all, chosen)
     }
 
-    /// The nearest context. It is protected or read-only if any context of the server is.
+    /// The nearest context. It is protected if any context of the server is. The same holds for
+    /// read-only, unless the operator named the context.
     fn among(
         nearest: Option<ContextEntry<'_>>,
         all: &[ContextEntry<'_>],
@@ -74,6 +112,7 @@ impl ServerContext {
         // The nearest context comes first, so that messages name it if it protects the server.
         let mut protected_by = None;
         let mut read_only_by = None;
+        let mut writable = None;
         for (name, context) in nearest.iter().chain(all) {
             if context.protected && protected_by.is_none() {
                 protected_by = Some((*name).to_owned());
@@ -81,10 +120,19 @@ impl ServerContext {
             if context.read_only && read_only_by.is_none() {
                 read_only_by = Some((*name).to_owned());
             }
+            if !context.read_only && context.url.is_some() && writable.is_none() {
+                writable = Some((*name).to_owned());
+            }
         }
         let Some((name, context)) = nearest else {
-            return Self { protected_by, read_only_by, ..Self::default() };
+            return Self { protected_by, read_only_by, writable, ..Self::default() };
         };
+        // A context without a URL applies to any server, so its name does not mean this one.
+        let is_named = context.url.is_some()
+            && chosen.is_some_and(|chosen| chosen.value == name && is_request(chosen));
+        if is_named && !context.read_only {
+            read_only_by = None;
+        }
         let sourced_name = match chosen {
             Some(chosen) if chosen.value == name => chosen.clone(),
             _ => Sourced::new(name.to_owned(), Origin::Address),
@@ -95,6 +143,8 @@ impl ServerContext {
             stated_in: name.to_owned(),
             protected_by,
             read_only_by,
+            writable,
+            is_named,
         }
     }
 
@@ -105,7 +155,7 @@ impl ServerContext {
         if context.protected && self.protected_by.is_none() {
             self.protected_by = Some(name.to_owned());
         }
-        if context.read_only && self.read_only_by.is_none() {
+        if context.read_only && self.read_only_by.is_none() && !self.is_named {
             self.read_only_by = Some(name.to_owned());
         }
     }
@@ -113,7 +163,7 @@ impl ServerContext {
     /// True if the context adds a protection that the server does not have yet.
     pub(super) fn is_weaker_than(&self, context: &ContextConfig) -> bool {
         (context.protected && self.protected_by.is_none())
-            || (context.read_only && self.read_only_by.is_none())
+            || (context.read_only && self.read_only_by.is_none() && !self.is_named)
     }
 
     /// The settings for a temporary local Redis: schemas and TTLs, but no name, colour or
@@ -132,7 +182,7 @@ impl ServerContext {
     ) -> Option<String> {
         let chosen = chosen?;
         // The default context of the file is no request of this run, so it warrants no warning.
-        if !matches!(chosen.origin, Origin::Flag(_) | Origin::Variable(_)) {
+        if !is_request(chosen) {
             return None;
         }
         let asked = &chosen.value;
@@ -148,6 +198,11 @@ impl ServerContext {
             )),
         }
     }
+}
+
+/// True if a flag or a variable of this run names the context.
+fn is_request(chosen: &Sourced<String>) -> bool {
+    matches!(chosen.origin, Origin::Flag(_) | Origin::Variable(_))
 }
 
 fn named<'a>(chosen: Option<&Sourced<String>>, file: &'a ConfigFile) -> Option<ContextEntry<'a>> {

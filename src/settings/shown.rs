@@ -7,6 +7,7 @@ use super::config::{IncludedAlarm, Ttl};
 use super::effective::Settings;
 use super::origin::{Origin, Sourced};
 use super::tls_settings::TlsSettings;
+use crate::domain::duration;
 use crate::domain::schema::ttl::{NO_TTL, NONE};
 use crate::store::Address;
 
@@ -239,5 +240,5 @@ fn shown(path: &Path) -> String {
 }
 
 fn span(span: Duration) -> String {
-    humantime::format_duration(span).to_string()
+    duration::exact(span)
 }

@@ -9,6 +9,7 @@ use super::config::ContextConfig;
 use super::edit::{self, ConfigLock, Edit, table};
 use super::file::ConfigFile;
 use crate::args::ConnectionArgs;
+use crate::domain::duration;
 use crate::domain::schema::ttl::{NO_TTL, NONE};
 use crate::exit::CommandError;
 use crate::render::style::NameColor;
@@ -48,6 +49,8 @@ pub(crate) struct WrittenFile {
     pub(crate) former: Option<PathBuf>,
     /// The context's existing log-in, which it now sends to another server.
     pub(crate) login_kept: Option<&'static str>,
+    /// What applies to its server, if other contexts have the same one.
+    pub(crate) shared_access: Option<String>,
 }
 
 /// The path of a context's field, and its value.
@@ -131,7 +134,8 @@ pub(crate) fn set_context(
         }
     }
     let former = edit.save(&lock)?;
-    Ok(WrittenFile { lines, is_new: before.is_none(), former, login_kept })
+    let shared_access = file.again()?.shared_access(name);
+    Ok(WrittenFile { lines, is_new: before.is_none(), former, login_kept, shared_access })
 }
 
 /// Removes a context. `is_default` permits removing the default context, after which the file has
@@ -186,9 +190,14 @@ fn refuse_what_is_not_stored(connection: &ConnectionArgs) -> Result<(), CommandE
     ];
     for (option, is_given) in refused {
         if is_given {
-            return Err(CommandError::usage(format!(
-                "{option} is for one run: a context cannot hold it"
-            )));
+            let stop =
+                CommandError::usage(format!("{option} is for one run: a context cannot hold it"));
+            let is_cluster = option == "--cluster";
+            return Err(if is_cluster {
+                stop.hint("idemctl detects clusters itself")
+            } else {
+                stop
+            });
         }
     }
     Ok(())
@@ -368,7 +377,7 @@ fn content(value: &Value) -> String {
 }
 
 fn duration_text(span: Duration) -> String {
-    humantime::format_duration(span).to_string().replace(' ', "")
+    duration::exact(span).replace(' ', "")
 }
 
 /// Makes a path absolute, because relative paths in the config file refer to another folder than

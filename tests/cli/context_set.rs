@@ -58,6 +58,8 @@ fn a_context_changes_and_the_rest_of_the_file_stays() {
             "-n",
             "2",
             "--protected=false",
+            "--confirm",
+            "prod",
             "--yes",
         ])
         .exits(0);
@@ -243,4 +245,14 @@ fn runs_at_the_same_time_lose_nothing_of_each_other() {
     for name in all {
         assert!(text.contains(&format!("[contexts.{name}]")), "{name}: {text}");
     }
+}
+
+/// Rule: what a context says is written as a person writes it, and what it cannot say is explained.
+#[test]
+fn a_window_stays_as_it_was_written_and_a_cluster_needs_no_word() {
+    let home = Home::with(CONFIG);
+    home.run(&["context", "set", "old", "--retry-window", "3d"]).exits(0).says("\"3d\"");
+    home.run(&["context", "set", "old", "--cluster"])
+        .exits(2)
+        .says("idemctl detects clusters itself");
 }

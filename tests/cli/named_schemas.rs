@@ -90,7 +90,7 @@ fn a_check_tells_of_locks_that_outlast_a_default_lock_ttl() {
     let run = server.idemctl(&["check"]).exits(0);
     let says = "; 1 lock has 7h 4";
     run.shows(says)
-        .shows("m left, more than go-middleware's default lock TTL of 5m (set your service's lock TTL with `idemctl context set CONTEXT --lock-ttl SCHEMA=DURATION`) |");
+        .shows("m left, more than go-middleware's default lock TTL of 5m (set lock_ttl for them in the context) |");
     let json = server.idemctl(&["check", "-o", "json"]).exits(0).json();
     assert_eq!(
         (&json["outlasting"][0]["locks"], &json["outlasting"][0]["default_ms"]),
@@ -112,7 +112,7 @@ fn a_check_says_if_it_does_not_know_whether_locks_outlast_a_default() {
     let json = server.idemctl(&["check", "-o", "json"]).exits(0).json();
     let is_partial = json["outlasting_partial"] == true;
     let says = "it is unknown whether locks of go-middleware and go-middleware-v1 outlast the \
-        default lock TTL (set your service's lock TTL with";
+        default lock TTL (set lock_ttl for them in the context)";
     assert_eq!(json["summary"].as_str().unwrap().contains(says), is_partial, "{json}");
     // CLIENT NO-TOUCH is of Redis 7.2 and later.
     let no_touch =

@@ -174,7 +174,7 @@ fn a_key_of_several_schemas_changes_none() {
     assert_eq!(server.keys(), ["idempotency:k"]);
 }
 
-/// Rule: a key may look like a name. Quotes say that a name is meant.
+/// Rule: a key may look like a name without quotes.
 #[test]
 fn a_key_that_looks_like_a_name_is_told_apart() {
     let server = Server::holding(&[("idem:abc", BAD, HOUR), ("idem:express/abc", BAD, HOUR)]);
@@ -257,7 +257,7 @@ fn a_key_that_names_two_records_of_a_backup_brings_back_neither() {
     }
 }
 
-/// Rule: a name in quotes is one record's, whatever keys clients choose, so that nobody keeps a record from being removed.
+/// Rule: a listed name is one record's, also if a client's key looks like its short form.
 #[test]
 fn no_key_shields_a_listed_record() {
     let server =
@@ -404,4 +404,109 @@ fn a_key_that_looks_like_a_name_of_an_excluded_schema_is_not_called_absent() {
     }
     let words = ["inspect", "reference/express/k1", "--schema", "reference"];
     server.idemctl(&words).exits(0).shows("in-progress");
+}
+
+/// A record under a prefix, and another tenant's record of the same key without it.
+fn tenants() -> Server {
+    Server::holding(&[("t1:idem:victim", LOCK, HOUR), ("idem:victim", LOCK, HOUR)])
+}
+
+fn changed(server: &Server) -> Vec<serde_json::Value> {
+    server.audited().iter().map(|entry| entry["redis_key"].clone()).collect()
+}
+
+/// Rule: a name means the record that was listed, also without the option that set its prefix.
+/// Revert: `is_own: true` in `parse/keys.rs`.
+#[test]
+fn a_name_listed_under_a_prefix_means_the_record_there() {
+    for command in &CHANGES[..4] {
+        let server = tenants();
+        let list = names(&server, &["--schema", "express", "--prefix", "t1:"]);
+        assert_eq!(list, b"express@\"t1:\"/\"victim\"\n");
+        let name = r#"express@"t1:"/victim"#;
+        change(&server, command, &[name]).exits(0);
+        assert_eq!(changed(&server), ["t1:idem:victim"], "{command:?}");
+        let op = server.audited()[0]["op"].as_str().unwrap().to_owned();
+        let undo = |only: &str| server.idemctl(&["undo", &op, "--yes", "--only", only]);
+        undo("express/victim").exits(1).says(r#"under another prefix: 'express@"t1:"/victim'"#);
+        undo(name).exits(0);
+    }
+    let server = tenants();
+    let shown = server.idemctl(&["inspect", r#"express@"t1:"/victim"#, "-o", "json"]).exits(0);
+    assert!(shown.text().contains("\"t1:idem:victim\""), "{}", shown.all());
+    let list = names(&server, &["--schema", "express", "--prefix", "t1:"]);
+    server.idemctl_fed(&["force-unlock", "-", "--yes"], &list).exits(0);
+    assert_eq!(server.keys(), ["idem:victim"]);
+}
+
+/// Rule: a name of another prefix than the deployment's changes nothing, neither there nor here.
+/// Revert: without the check in `catalog_to_change`.
+#[test]
+fn a_name_under_another_prefix_than_the_deployment_changes_nothing() {
+    let server = tenants();
+    server.configure(
+        "default_context = \"t1\"\n[contexts.t1.deployment.express]\nprefix = \"t1:\"\n",
+    );
+    for command in CHANGES {
+        let run = change(&server, command, &["express/victim"]).exits(2);
+        run.says("express/victim has another prefix than this deployment");
+        run.says(r#"whose record is 'express@"t1:"/victim'"#);
+    }
+    assert!(server.audited().is_empty());
+    assert_eq!(server.size(), 2);
+    let shown = server.idemctl(&["inspect", "express/victim", "-o", "json"]).exits(0);
+    assert!(shown.text().contains("\"idem:victim\""), "{}", shown.all());
+    // As the hint says.
+    let words = ["express/victim", "--schema", "express", "--prefix", ""];
+    change(&server, &["purge", "--state", "in-progress"], &words).exits(0);
+    assert_eq!(server.keys(), ["t1:idem:victim"]);
+}
+
+/// Rule: a backup is read by the full names, too. Revert: without the prefix in `Word::means`.
+#[test]
+fn a_name_under_another_prefix_restores_nothing() {
+    let server = tenants();
+    let words = ["--schema", "express", "--prefix", "t1:", "-o", "json"];
+    let purge = change(&server, &["purge", "--state", "in-progress"], &words).exits(0).json();
+    let restore = |only: &str| {
+        let backup = purge["backup"].as_str().unwrap();
+        server.idemctl(&["restore", backup, "--yes", "--only", only])
+    };
+    restore("express/victim").exits(1).says(r#"under another prefix: 'express@"t1:"/victim'"#);
+    assert_eq!(server.keys(), ["idem:victim"]);
+    restore(r#"express@"t1:"/victim"#).exits(0);
+    assert!(has(&server, b"t1:idem:victim"));
+}
+
+/// Rule: a name has its schema, so the schema of a published library is read.
+#[test]
+fn the_name_of_a_record_of_a_published_library_is_read() {
+    const REDIS_KEY: &str = "f#0123456789abcdef0123456789abcdef";
+    const HELD: &str = r#"{"status": "INPROGRESS", "expiration": 4102444800, "in_progress_expiration": 4102444800000}"#;
+    let server = Server::holding(&[(REDIS_KEY, HELD, HOUR)]);
+    let list = names(&server, &["--schema", "powertools-python"]);
+    let name = String::from_utf8(list.clone()).unwrap();
+    assert!(name.starts_with("powertools-python/"), "{name}");
+    let shown = server.idemctl(&["inspect", name.trim(), "-o", "json"]).exits(0).json();
+    assert_eq!(shown["records"][0]["state"], "in-progress");
+    server.idemctl_fed(&["force-unlock", "-", "--yes"], &list).exits(0);
+    assert_eq!(server.size(), 0);
+    change(&server, &["undo"], &["--only", name.trim()]).exits(0);
+    assert_eq!(server.size(), 1);
+    let run = change(&server, &["release", "--schema", "powertools-python"], &["odd"]).exits(2);
+    run.says("odd is not a key of this schema; `idemctl schema show` describes");
+}
+
+/// Rule: a client's key may look like a quoted name. Then both records stay, unless the list ends
+/// its names with NUL. Revert: `keys` in `GivenKey::meanings` without those of a quoted name.
+#[test]
+fn a_key_that_looks_like_a_quoted_name_is_ambiguous_unless_names_end_with_nul() {
+    let server =
+        Server::holding(&[("idem:victim", BAD, HOUR), ("idem:express/\"victim\"", GOOD, HOUR)]);
+    let run = change(&server, &["purge"], &["express/\"victim\""]).exits(2);
+    run.says("express/victim").says(r#""express/\"express/\\\"victim\\\"\"""#).says("-0");
+    assert_eq!(server.size(), 2);
+    let list = names(&server, &["--status", "500", "-0"]);
+    server.idemctl_fed(&["purge", "-", "-0", "--yes"], &list).exits(0).says("1 of 1 record purged");
+    assert_eq!(server.keys(), ["idem:express/\"victim\""]);
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::support::{PENDING, Server, backup};
+use crate::support::{FOREVER, PENDING, Server, backup};
 use serde_json::json;
 
 /// A one-key JSON schema that keeps an owner, a payload's hash, times and an error, which no built-in one does.
@@ -328,7 +328,7 @@ fn a_folder_that_is_wrong_is_left_out_with_a_warning_unless_it_is_named() {
     let folder = server.describe("orders", &[("schema.toml", &wrong)]);
     server.idemctl(&["schema", "check", folder.to_str().unwrap()]).exits(1);
     server.idemctl(&["list", "--schema", "orders"]).exits(2);
-    server.idemctl(&["list"]).exits(0).says("skipped schema orders");
+    server.idemctl(&["list"]).exits(3).says("skipped schema orders");
 }
 
 /// Rule: one schema of the context that cannot be read does not keep the operator from the records of the others.
@@ -343,14 +343,54 @@ fn a_schema_of_the_context_that_cannot_be_read_is_skipped_and_named() {
         .shows("in-progress")
         .says("skipped schema broken")
         .says("schema check broken");
-    run(&["list"]).exits(0).shows("express").says("Skipped schema broken");
-    run(&["check"]).exits(3).shows("UNKNOWN - no schema could be read from the files of broken");
+    run(&["list"]).exits(0).shows("express").says("skipped schema broken");
+    run(&["check"]).exits(3).shows("UNKNOWN - schema broken: its files are invalid");
     server.put("idem:stuck", r#"{"status":"IN_PROGRESS"}"#);
     run(&["check"]).exits(2).shows("CRITICAL - 1 orphaned lock");
-    run(&["sweep", "--orphaned", "--yes"]).exits(3).says("Skipped schema broken");
+    run(&["sweep", "--orphaned", "--yes"]).exits(3).says("skipped schema broken");
     assert_eq!(server.keys(), ["idem:a"]);
     run(&["list", "--schema", "broken"]).exits(2).says("schema check broken");
     server.in_context("n", "schema = [\"broken\"]", &["list"]).exits(2).says("schema.toml:3");
+}
+
+/// Rule: an invalid schema file is a gap of every answer that nothing was found. Revert: without
+/// `chooses_all` in `catalog_of`.
+#[test]
+fn nothing_is_said_to_be_in_order_if_a_schema_file_is_invalid() {
+    const OWN: &str = "format = 2\nname = \"pay\"\nkeys = { record = \"pay:{key}\" }\n\
+        ttl = { lock = \"30s\", result = \"24h\" }\n[[value]]\nname = \"in-progress\"\n\
+        where = { \"/status\" = \"IN_PROGRESS\" }\nrequired = [\"/status\"]\nstate = \"in-progress\"\n";
+    const STUCK: &str = r#"{"status":"IN_PROGRESS"}"#;
+    let express = OWN.replace("pay", "express");
+    for (name, key, toml) in [
+        ("pay", "pay:stuck", OWN.replace("lock =", "lokc =")),
+        ("pay", "pay:stuck", OWN.replace("\"30s\"", "\"DECIDE\"")),
+        (
+            "express",
+            "idem:stuck",
+            express.replace("\"30s\"", "\"DECIDE\"").replace("= 2\n", "= 2\ndraft = true\n"),
+        ),
+    ] {
+        let server = Server::holding(&[(key, STUCK, FOREVER)]);
+        server.set("idempotency:a", PENDING, 60_000);
+        server.describe(name, &[("schema.toml", &toml)]);
+        let unknown = format!("schema {name}: its files are invalid");
+        server.idemctl(&["check"]).exits(3).shows(format!("UNKNOWN - {unknown}"));
+        let sweep = server.idemctl(&["sweep", "--orphaned", "--yes"]).exits(3);
+        sweep.says(format!("unknown: {unknown}"));
+        assert!(!sweep.all().contains("no orphaned"), "{}", sweep.all());
+        server.idemctl(&["inspect", "stuck"]).exits(3).says(format!("stuck: unknown: {unknown}"));
+        let filter = ["--state", "completed"];
+        server.idemctl(&[&["list"], &filter[..]].concat()).exits(3).says(&unknown);
+        server.idemctl(&[&["stats"], &filter[..]].concat()).exits(3).says(&unknown);
+        let list = server.idemctl(&["list", "-o", "json"]).exits(0).json();
+        let left_out = list["left_out"].as_array().unwrap();
+        assert!(left_out.iter().any(|left| left["schema"] == name), "{list:#}");
+        assert_eq!(list["complete"], false);
+        // A question about other schemas alone has its answer.
+        server.idemctl(&["check", "--schema", "go-middleware"]).exits(0);
+        server.idemctl(&["inspect", "go-middleware/nowhere"]).exits(1);
+    }
 }
 
 /// A lock whose key template is that of the results and more: a client can choose the key `o1:lock`.

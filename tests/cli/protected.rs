@@ -186,3 +186,56 @@ fn a_context_whose_host_cannot_be_looked_up_keeps_its_protection() {
     purge(PROTECTED, port, &["--confirm", "prod"]).exits(0);
     assert!(server.get("idem:done").is_none());
 }
+
+/// A read-only context and one for changes, with the same server.
+fn with_two_contexts() -> Server {
+    let server = seeded();
+    let url = server.url();
+    server.configure(&format!(
+        "[contexts.ro]\nurl = \"{url}\"\n{READ_ONLY}\n[contexts.prod]\nurl = \"{url}\"\n{PROTECTED}\n"
+    ));
+    server
+}
+
+/// Rule: a context that is named decides alone whether it is read-only. Without a name, one
+/// read-only context is enough, and any protected context protects all. Revert: without `is_named`.
+#[test]
+fn a_named_context_is_not_read_only_because_of_another() {
+    let server = with_two_contexts();
+    let unlock = ["force-unlock", "held", "--schema", "express"];
+    let by = |place: &[&str], more: &[&str]| server.unnamed(&[place, &unlock, more].concat());
+    let socket = server.socket().display().to_string();
+    for words in [&["-s", socket.as_str()][..], &["--context", "ro"]] {
+        by(words, &["--yes", "--confirm", "prod"])
+            .exits(2)
+            .says("read-only")
+            .says("pass --context prod");
+    }
+    for words in [&["-s", socket.as_str()][..], &["--context", "ro"]] {
+        let run = by(words, &["--dry-run"]).exits(0);
+        assert!(!run.all().contains("For scripts"), "{}", run.all());
+    }
+    assert_eq!(server.get("idem:held").unwrap(), LOCK.as_bytes());
+    by(&["--context", "prod"], &["--yes"]).exits(2).says("--confirm prod");
+    by(&["--context", "prod"], &["--dry-run"]).exits(0).says("--confirm prod");
+    by(&["--context", "prod"], &["--confirm", "prod"]).exits(0);
+    assert_eq!(server.get("idem:held"), None);
+    let note = "the server of context ro is read-only, unless you pass --context prod";
+    for words in [&["list"][..], &["test", "prod"], &["set", "prod", "--timeout", "4s"]] {
+        server.unnamed(&[&["context"], words].concat()).exits(0).says(note);
+    }
+}
+
+/// Rule: protection does not end by an option alone.
+#[test]
+fn the_protection_of_a_context_ends_only_by_its_name() {
+    let server = with_two_contexts();
+    for (name, less) in [("ro", "--read-only=false"), ("prod", "--protected=false")] {
+        let set =
+            |words: &[&str]| server.unnamed(&[&["context", "set", name, less], words].concat());
+        set(&["--yes"]).exits(2).says(format!("pass --confirm {name}"));
+        set(&["--yes", "--confirm", "other"]).exits(2).says("nothing was written");
+        set(&["--confirm", name]).exits(0);
+        set(&["--yes"]).exits(0).says("Nothing to write");
+    }
+}

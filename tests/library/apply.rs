@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use idemctl::domain::record::RecordName;
 use idemctl::domain::record::observation::Observation;
 use idemctl::store::backup::{Backup, RecordLabel};
 use idemctl::store::{Change, KeyAction, Outcome};
@@ -43,7 +44,11 @@ fn change(seen: Observation) -> Change {
     Change::new(
         vec![0],
         seen,
-        RecordLabel { schema: "express".to_owned(), key, state: "in-progress", roles: Vec::new() },
+        RecordLabel {
+            name: RecordName { db: None, schema: "express".to_owned(), prefix: None, key },
+            state: "in-progress",
+            roles: Vec::new(),
+        },
     )
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixStream;
 
+use idemctl::domain::record::RecordName;
 use idemctl::domain::record::observation::Observation;
 use idemctl::domain::step::reply::StepReply;
 use idemctl::store::backup::{HeldKey, RecordLabel, Saved};
@@ -108,8 +109,7 @@ fn send_restore_if_absent(library: &Library, redis_keys: &[Vec<u8>]) {
 fn change(library: &Library, redis_keys: &[Vec<u8>], action: store::KeyAction) {
     let seen: Observation = library.observe(&[redis_keys.to_vec()]).remove(0);
     let label = RecordLabel {
-        schema: "any".to_owned(),
-        key: b"any".to_vec(),
+        name: RecordName { db: None, schema: "any".to_owned(), prefix: None, key: b"any".to_vec() },
         state: "in-progress",
         roles: Vec::new(),
     };

@@ -10,7 +10,6 @@ use super::rule::Planned;
 use crate::change::Journal;
 use crate::domain::change::outcome_counts::OutcomeCounts;
 use crate::domain::record::{Content, Record};
-use crate::render::escape;
 use crate::session::Session;
 use crate::store::backup::RecordLabel;
 use crate::store::{Change, KeyAction, Outcome, Writer};
@@ -32,13 +31,7 @@ pub(super) fn change_of<G>(record: Record, planned: &Planned<G>) -> Change {
             changed.push(*key_index);
         }
     }
-    let state = record.state.as_str();
-    let label = RecordLabel {
-        schema: record.schema.name.clone(),
-        key: record.key,
-        state,
-        roles: record.schema.roles(),
-    };
+    let label = RecordLabel::of(&record);
     Change::new(changed, record.seen, label)
 }
 
@@ -151,7 +144,7 @@ fn count(counts: &mut OutcomeCounts, label: &RecordLabel, outcome: Outcome) {
             counts.read_back += 1;
         }
         Outcome::Partly => {
-            counts.partly.push(format!("{}/{}", label.schema, escape::text(&label.key)));
+            counts.partly.push(label.name.text());
         }
         Outcome::Kept => counts.left_to_expire += 1,
         Outcome::ChangedMeanwhile => counts.changed_meanwhile += 1,

@@ -161,8 +161,7 @@ fn next_batch(
 /// A Redis key that came back to a place that was empty.
 fn noted_of<'a>(held: &'a Held, key: &'a HeldKey, is_back: bool) -> Noted<'a> {
     Noted {
-        schema: &held.schema,
-        key: &held.key,
+        name: held.name.clone(),
         redis_key: &key.saved.redis_key,
         before: is_back.then_some(KeyIdentity::ABSENT),
         after: is_back.then(|| key.saved.identity()),

@@ -9,5 +9,6 @@ pub use self::bring_back::{Mode, bring_back, finish};
 pub use self::destination::may_go_to;
 pub use self::rows::{Ending, RestoredKey, RestoredRows};
 pub use self::source::{
-    CheckedBackup, KeysToRestore, is_of_operation, only_of, say_ambiguous, say_unknown,
+    CheckedBackup, KeysToRestore, is_of_operation, nothing_meant, only_of, say_ambiguous,
+    say_unknown,
 };

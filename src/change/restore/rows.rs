@@ -451,8 +451,8 @@ fn row_of<'a>(
     RestoredKey {
         outcome: "",
         redis_key: &key.saved.redis_key,
-        schema: &held.schema,
-        key: &held.key,
+        schema: &held.name.schema,
+        key: &held.name.key,
         state: &held.state,
         becomes: None,
         left,

@@ -17,7 +17,8 @@ use crate::domain::change::provenance::Provenance;
 use crate::domain::history::AuditEntry;
 use crate::domain::record::{KeyIdentity, Only};
 use crate::domain::schema::Role;
-use crate::exit::CommandError;
+use crate::exit::{CommandError, Exit};
+use crate::render::invocation::word;
 use crate::render::{escape, name};
 use crate::session::Session;
 use crate::store::Return;
@@ -36,16 +37,14 @@ pub struct KeysToRestore<'a> {
 impl KeysToRestore<'_> {
     pub fn holds(&self, held: &Held) -> bool {
         let is_left = held.keys.iter().any(|key| self.but.contains(&key.saved.redis_key));
-        let is_meant =
-            |key: &HeldKey| self.only.holds(&held.schema, &held.key, &key.saved.redis_key);
+        let is_meant = |key: &HeldKey| self.only.holds(&held.name, &key.saved.redis_key);
         !is_left && held.keys.iter().any(is_meant)
     }
 
     /// True if a change that the audit log names is meant.
     fn means(&self, entry: &AuditEntry<'_>) -> bool {
-        let key = entry.key_bytes();
         let redis_key = entry.redis_key_bytes();
-        self.only.holds(&entry.schema, &key, &redis_key) && !self.but.contains(&redis_key)
+        self.only.holds(&entry.name(), &redis_key) && !self.but.contains(&redis_key)
     }
 
     /// How a record comes back: as a whole, unless a result is to come back although a lock is
@@ -80,7 +79,7 @@ pub fn only_of(file: &Path, args: &ReturnArgs) -> Result<Only, CommandError> {
     if !only.is_all() {
         let note = |held: &Held| {
             for key in &held.keys {
-                only.note(&held.schema, &held.key, &key.saved.redis_key);
+                only.note(&held.name, &key.saved.redis_key);
             }
         };
         BackupReader::open(file, note).map_err(not_a_backup)?;
@@ -113,7 +112,25 @@ pub fn say_unknown(session: &mut Session, only: &Only, why: &str) -> bool {
         is_any = true;
         session.ui.warning(&format!("{}: {why}", escape::text(text)));
     }
+    if let Some(hint) = other_prefixes(only) {
+        session.ui.hint(&hint);
+    }
     is_any
+}
+
+/// The error if no `--only` means a record.
+pub fn nothing_meant(only: &Only, why: String) -> CommandError {
+    let stop = CommandError::new(Exit::No, why);
+    match other_prefixes(only) {
+        Some(hint) => stop.hint(hint),
+        None => stop,
+    }
+}
+
+/// The full names of the records that an `--only` would mean under another prefix.
+fn other_prefixes(only: &Only) -> Option<String> {
+    let names: Vec<_> = only.under_other_prefixes().map(|name| word(&name.text())).collect();
+    if names.is_empty() { None } else { Some(format!("under another prefix: {}", names.join(" "))) }
 }
 
 /// A backup that was checked from its beginning to its end.

@@ -13,6 +13,7 @@ use crate::domain::doctor::REDELIVERERS;
 use crate::domain::schema::ttl::parse_ttl_or_none;
 use crate::exit::{CommandError, Exit};
 use crate::render::escape;
+use crate::render::invocation::word;
 use crate::render::style::NameColor;
 use crate::session::Session;
 use crate::settings::{self, ContextFields, ServerChange};
@@ -81,6 +82,10 @@ pub(super) struct SetArgs {
     /// Do not ask before the context gets another server
     #[arg(short = 'y', long)]
     yes: bool,
+
+    /// Name of the context, instead of typing it to end its protection; for scripts
+    #[arg(long, value_name = "NAME")]
+    confirm: Option<String>,
 }
 
 /// Remove a context from the config file
@@ -176,6 +181,12 @@ pub(super) async fn set(
     {
         confirm_server(session, &name, change).await?;
     }
+    if let Some(current) = session.settings.file().contexts().get(&name)
+        && (current.protected && fields.protected == Some(false)
+            || current.read_only && fields.read_only == Some(false))
+    {
+        confirm_unprotected(session, &name, args.confirm)?;
+    }
     let file = session.settings.file();
     let written = settings::set_context(file, &name, connection, &fields, change.as_ref())?;
     let path = match file.path() {
@@ -192,6 +203,9 @@ pub(super) async fn set(
     session.ui.status(&format!("{verb} context {name} in {path}:"));
     for line in &written.lines {
         session.ui.status(&format!("  {}", escape::text(line.as_bytes())));
+    }
+    if let Some(shared) = written.shared_access {
+        session.ui.note(&shared);
     }
     if let Some(former) = written.former {
         session.ui.status(&format!("The previous file is kept as {}.", former.display()));
@@ -227,6 +241,26 @@ pub(super) async fn set(
     Ok(Exit::Done)
 }
 
+/// Asks for the context's name, because the context shall lose a protection.
+///
+/// # Errors
+/// Usage: another name, or idemctl cannot ask without a terminal.
+fn confirm_unprotected(
+    session: &mut Session,
+    name: &str,
+    confirm: Option<String>,
+) -> Result<(), CommandError> {
+    let typed = match confirm {
+        Some(confirm) => confirm,
+        None if session.ui.is_interactive() => session.ui.ask_for("Type the context's name")?,
+        None => String::new(),
+    };
+    if typed.trim() == name {
+        return Ok(());
+    }
+    Err(not_confirmed().hint(format!("pass --confirm {}", word(name))))
+}
+
 /// Asks whether the context shall get another server.
 ///
 /// # Errors
@@ -245,9 +279,13 @@ async fn confirm_server(
     }
     let question = format!("Move context {name} from {from} to {to}?");
     if !session.ui.confirm(&question).await? {
-        return Err(CommandError::usage("not confirmed; nothing was written").into());
+        return Err(not_confirmed().into());
     }
     Ok(())
+}
+
+fn not_confirmed() -> CommandError {
+    CommandError::usage("not confirmed; nothing was written")
 }
 
 /// # Errors

@@ -92,6 +92,11 @@ pub(super) async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     {
         test.change(session, &client, &redis_key).await?;
     }
+    if let Some(name) = session.settings.context_name()
+        && let Some(shared) = session.settings.file().shared_access(name)
+    {
+        session.ui.note(&shared);
+    }
     session.show(args.output, "checks", &test.checks, |view| render::page(&test.checks, view))?;
     if test.exit == Exit::Permission {
         session.ui.hint("docs/connecting.md (ACL users) has two ready-made users");

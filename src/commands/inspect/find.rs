@@ -82,10 +82,7 @@ pub(super) async fn find(
     report.show_coverage(session, catalog);
     let is_cut = found.len() > MOST;
     found.truncate(MOST);
-    let mut names: BTreeSet<String> = BTreeSet::new();
-    for record in &found {
-        names.insert(RecordName::of(record).quoted());
-    }
+    let names: BTreeSet<RecordName> = found.iter().map(RecordName::of).collect();
     if names.is_empty() {
         return Err(nothing_found(session, args, text, catalog, &reader, report).await);
     }
@@ -103,8 +100,8 @@ pub(super) async fn find(
             ));
         }
         let mut keys = Vec::with_capacity(names.len());
-        for name in names {
-            keys.push(GivenKey::word(name.into_bytes()));
+        for name in &names {
+            keys.push(GivenKey::name(name));
         }
         return Ok(FoundKeys { names: Some(keys), report });
     }
@@ -138,8 +135,12 @@ async fn nothing_found(
         // The hint of the error names the other schemas.
         scan::explain_nothing(session, catalog, reader, &BTreeMap::new()).await;
     }
+    let not_read = report.schemas.unread();
     if let Err(error) = report.require_complete("the search is", &so_far) {
         return error;
+    }
+    if let Some(what) = not_read {
+        return CommandError::new(Exit::Partial, format!("unknown: {what}")).into();
     }
     let error = CommandError::new(Exit::No, so_far);
     if unread.is_empty() {

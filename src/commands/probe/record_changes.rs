@@ -248,7 +248,7 @@ impl RecordChanges {
         action: KeyAction,
         what: &'static str,
     ) -> Result<(), String> {
-        let change = Change::new(key_indexes, record.seen.clone(), label(record));
+        let change = Change::new(key_indexes, record.seen.clone(), RecordLabel::of(record));
         let now = self.now();
         let (outcomes, ended) =
             self.journal.apply(&self.writer, &[change], action, what, now).await;
@@ -293,7 +293,7 @@ impl RecordChanges {
     }
 
     async fn replace(&mut self, record: &Record, key_index: usize) -> Result<(), String> {
-        let label = label(record);
+        let label = RecordLabel::of(record);
         let now = self.now();
         let key = &record.seen.keys[key_index];
         let content = Content::text(FOREIGN.to_vec());
@@ -438,7 +438,7 @@ impl RecordChanges {
                 there.push(index);
             }
         }
-        let mut change = Change::new(there, record.seen.clone(), label(record));
+        let mut change = Change::new(there, record.seen.clone(), RecordLabel::of(record));
         match self.writer.split_off_other_slots(&mut change).await {
             Ok(others) if others.is_empty() => Ok(change),
             Ok(_) => Err("its Redis keys are in several slots of the cluster".to_owned()),
@@ -463,15 +463,6 @@ impl RecordChanges {
 fn foreign_index(record: &Record) -> Option<usize> {
     let mut keys = record.seen.keys.iter();
     keys.position(|key| matches!(&key.content, Content::Text { head, .. } if head == FOREIGN))
-}
-
-fn label(record: &Record) -> RecordLabel {
-    RecordLabel {
-        schema: record.schema.name.clone(),
-        key: record.key.clone(),
-        state: record.state.as_str(),
-        roles: record.schema.roles(),
-    }
 }
 
 /// Why a change was not made, in words.

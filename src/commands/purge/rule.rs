@@ -115,9 +115,13 @@ impl PurgeRule {
         schemas: &SchemaArgs,
         thresholds: &ThresholdArgs,
         reads_all: bool,
+        keys: Option<&mut KeyList>,
     ) -> anyhow::Result<Self> {
         args.check(schemas)?;
-        let catalog = session.catalog(schemas)?;
+        let catalog = match keys {
+            Some(keys) => session.catalog_to_change(schemas, keys)?,
+            None => session.catalog(schemas)?,
+        };
         if catalog.scanned().is_empty() {
             return Err(CommandError::usage("no schema to purge")
                 .hint("name one with --schema")

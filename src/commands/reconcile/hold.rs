@@ -13,7 +13,9 @@ use crate::change::{JournalStep, Noted};
 use crate::domain::history::LEFT_ALONE;
 use crate::domain::reconcile::reconcilable;
 use crate::domain::record::age::millis;
-use crate::domain::record::{Comparison, Identity, KeyIdentity, Observation, TimeLeft, locate};
+use crate::domain::record::{
+    Comparison, Identity, KeyIdentity, Observation, RecordName, TimeLeft, locate,
+};
 use crate::store::{ErrorClass, GuardedOutcome, PriorValue, ReadLimit, StoreError};
 
 /// Locks that are extended, or read, at a time. One write of the log notes all of them, and the
@@ -531,8 +533,7 @@ fn noted(lock: &ReconciledLock, at: Option<u64>) -> Noted<'_> {
     let key = &lock.record.seen.keys[lock.key_index];
     let before = || KeyIdentity::of(key).written();
     Noted {
-        schema: &lock.record.schema.name,
-        key: &lock.record.key,
+        name: RecordName::of(&lock.record),
         redis_key: &key.redis_key,
         before: at.and_then(|_| before()),
         after: at.and_then(|at| Some(before()?.expiring_at(at))),

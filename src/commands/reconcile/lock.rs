@@ -246,12 +246,7 @@ impl ReconciledLock {
     }
 
     pub(super) fn label(&self) -> RecordLabel {
-        RecordLabel {
-            schema: self.record.schema.name.clone(),
-            key: self.record.key.clone(),
-            state: self.record.state.as_str(),
-            roles: self.record.schema.roles(),
-        }
+        RecordLabel::of(&self.record)
     }
 
     /// A change of the lock's Redis key.

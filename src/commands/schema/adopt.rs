@@ -64,19 +64,14 @@ pub(super) async fn adopt(session: &mut Session, args: Args) -> Result<Exit> {
         Some(current) => current.has_fixed_prefix() || schema.has_fixed_prefix(),
         None => schema.has_fixed_prefix(),
     };
-    // A schema without a fixed prefix is read only if the context names it. Once the context names
-    // schemas, it has to name every other one that it reads, too.
-    let mut beside = Vec::new();
-    for read in catalog.all() {
-        if read.has_fixed_prefix() || read.name == name {
-            beside.push(read.name.clone());
-        }
+    // Any Redis key may belong to such a schema, so that scans would skip it.
+    if !has_fixed_prefix {
+        return Err(CommandError::usage(format!(
+            "{name} has no fixed prefix; pass the --prefix that `idemctl detect` prints"
+        ))
+        .into());
     }
-    if !is_read_unasked {
-        beside.push(name.clone());
-    }
-    let beside = if has_fixed_prefix { None } else { Some(&beside[..]) };
-    let adoption = Adoption { schema: &name, prefix: prefix.as_deref(), beside, is_read_unasked };
+    let adoption = Adoption { schema: &name, prefix: prefix.as_deref(), is_read_unasked };
     // A copy, because the questions below change the context.
     let file = session.settings.file().clone();
     let adopted = settings::adopt(&file, &used, &adoption)?;
@@ -111,11 +106,6 @@ pub(super) async fn adopt(session: &mut Session, args: Args) -> Result<Exit> {
         None => String::new(),
     };
     session.ui.status(&format!("Written{former}."));
-    if !has_fixed_prefix {
-        session.ui.status(&format!(
-            "{name} has no fixed prefix, so `list` and `sweep` skip it unless --schema names it."
-        ));
-    }
     session.ui.hint(&format!("`idemctl --context {used} list --schema {name}` lists its records"));
     Ok(Exit::Done)
 }

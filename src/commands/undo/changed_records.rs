@@ -6,14 +6,13 @@ use std::path::Path;
 
 use crate::domain::change::provenance::Provenance;
 use crate::domain::history::{AuditEntry, LEFT_ALONE, RECONCILE};
-use crate::domain::record::{KeyIdentity, Only};
+use crate::domain::record::{KeyIdentity, Only, RecordName};
 use crate::store::audit::log::Log;
 
 /// The changes to one record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ChangedRecord {
-    pub(super) schema: String,
-    pub(super) key: Vec<u8>,
+    pub(super) name: RecordName,
     pub(super) changes: Vec<KeyChange>,
     /// True if `reconcile` made the changes, whose results are not removed later.
     pub(super) is_of_reconcile: bool,
@@ -44,13 +43,13 @@ impl ChangedRecord {
 
     /// True if the record is to be undone.
     pub(super) fn is_of(&self, only: &Only) -> bool {
-        self.changes.iter().any(|change| only.holds(&self.schema, &self.key, &change.redis_key))
+        self.changes.iter().any(|change| only.holds(&self.name, &change.redis_key))
     }
 
     /// Adds the record to those that `--only` can name.
     pub(super) fn note_in(&self, only: &mut Only) {
         for change in &self.changes {
-            only.note(&self.schema, &self.key, &change.redis_key);
+            only.note(&self.name, &change.redis_key);
         }
     }
 
@@ -64,7 +63,7 @@ impl ChangedRecord {
 
     /// True if the next line of the log is about another Redis key of this record.
     fn takes(&self, other: &Self) -> bool {
-        if self.schema != other.schema || self.key != other.key {
+        if self.name != other.name {
             return false;
         }
         // A second line about the same Redis key is a change of its own.
@@ -167,19 +166,18 @@ impl ChangedRecords {
     /// themselves, and without it a retry would execute an operation that may be done.
     fn gather(&mut self, first: AuditEntry<'static>) -> io::Result<Option<ChangedRecord>> {
         let mut records: Vec<ChangedRecord> = Vec::new();
-        let mut indexes: HashMap<Vec<u8>, usize> = HashMap::new();
+        let mut indexes: HashMap<RecordName, usize> = HashMap::new();
         let mut next = Some(first);
         while let Some(entry) = next {
-            let name = [entry.schema.as_bytes(), b"/", &entry.key_bytes()].concat();
             let record = changed_record(entry);
             next = self.next_entry()?;
             if record.changes.iter().all(KeyChange::is_of_expiry) {
                 continue;
             }
-            match indexes.get(&name) {
+            match indexes.get(&record.name) {
                 Some(index) => records[*index].follow(record),
                 None => {
-                    indexes.insert(name, records.len());
+                    indexes.insert(record.name.clone(), records.len());
                     records.push(record);
                 }
             }
@@ -192,9 +190,8 @@ impl ChangedRecords {
 }
 
 fn changed_record(entry: AuditEntry<'static>) -> ChangedRecord {
-    let key = entry.key_bytes();
+    let name = entry.name();
     let is_of_reconcile = entry.command == RECONCILE;
-    let schema = entry.schema.clone().into();
     let change = KeyChange {
         redis_key: entry.redis_key_bytes(),
         before: entry.before,
@@ -203,5 +200,5 @@ fn changed_record(entry: AuditEntry<'static>) -> ChangedRecord {
     };
     // A step may only change Redis keys outside the record, so that nothing can be reverted here.
     let changes = if change.is_none() { Vec::new() } else { vec![change] };
-    ChangedRecord { schema, key, changes, is_of_reconcile }
+    ChangedRecord { name, changes, is_of_reconcile }
 }

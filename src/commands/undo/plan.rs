@@ -10,7 +10,7 @@ use anyhow::Result;
 use super::changed_records::{ChangedRecord, KeyChange};
 use crate::change::restore::{Ending, RestoredKey, is_of_operation};
 use crate::domain::record::{
-    Content, Deadline, KeyIdentity, KeyState, Observation, TimeLeft, locate,
+    Content, Deadline, KeyIdentity, KeyState, Observation, RecordName, TimeLeft, locate,
 };
 use crate::domain::schema::{Catalog, Role, Schema};
 use crate::exit::CommandError;
@@ -121,9 +121,9 @@ fn unread(redis_keys: &[Vec<u8>]) -> Observation {
 fn keys_to_read(record: &ChangedRecord, catalog: &Catalog) -> (Option<Arc<Schema>>, Vec<Vec<u8>>) {
     let changed: Vec<_> = record.changes.iter().map(|change| change.redis_key.clone()).collect();
     for schema in catalog.all() {
-        if schema.name == record.schema {
+        if schema.name == record.name.schema {
             // The prefix of the deployment may have changed since the operation.
-            let whole = schema.redis_keys(&record.key);
+            let whole = schema.redis_keys(&record.name.key);
             if changed.iter().all(|key| whole.contains(key)) {
                 return (Some(Arc::clone(schema)), whole);
             }
@@ -146,13 +146,12 @@ impl PlannedRecord {
             .retain(|key| changed.changes.iter().any(|change| change.redis_key == key.redis_key));
         let state = match schema {
             Some(schema) => {
-                locate::undiagnosed_record(schema, &changed.key, record.clone()).state.as_str()
+                locate::undiagnosed_record(schema, &changed.name.key, record.clone()).state.as_str()
             }
             None => "",
         };
         let label = RecordLabel {
-            schema: changed.schema.clone(),
-            key: changed.key.clone(),
+            name: changed.name.clone(),
             state,
             roles: match schema {
                 Some(schema) => schema.roles(),
@@ -163,7 +162,7 @@ impl PlannedRecord {
         };
         let mut plan = plan_record(changed, &now, saved);
         if let (Some(schema), UndoPlan::Revert(prior, becomes @ None)) = (schema, &mut plan) {
-            *becomes = Some(state_without(schema, &changed.key, &record, &now, prior));
+            *becomes = Some(state_without(schema, &changed.name.key, &record, &now, prior));
         }
         Self { label, record, changed: now, plan, error: None }
     }
@@ -177,7 +176,7 @@ impl PlannedRecord {
                 prior => (Ending::Restored, Some(self.left(prior))),
             },
         };
-        let RecordLabel { schema, key, state, .. } = &self.label;
+        let RecordLabel { name: RecordName { schema, key, .. }, state, .. } = &self.label;
         let becomes = match &self.plan {
             UndoPlan::Revert(_, Some(becomes)) if becomes != state => Some(becomes.as_str()),
             _ => None,

@@ -11,7 +11,7 @@ use super::changed_records::{ChangedRecord, ChangedRecords};
 use super::operation_to_undo::{UndoCandidates, backup_of_unended, unreadable};
 use super::there::command_there;
 use crate::args::ReturnArgs;
-use crate::change::restore::may_go_to;
+use crate::change::restore::{may_go_to, nothing_meant};
 use crate::domain::change::provenance::Provenance;
 use crate::domain::history::{Operation, OperationState, RECONCILE};
 use crate::domain::record::Only;
@@ -79,11 +79,8 @@ impl UndoneOperation {
         };
         found.survey().map_err(|error| unreadable(&found.log, &error))?;
         if found.only.is_all_unknown() {
-            return Err(CommandError::new(
-                Exit::No,
-                format!("{} made no change to these keys that can be undone", found.name()),
-            )
-            .into());
+            let why = format!("{} made no change to these keys that can be undone", found.name());
+            return Err(nothing_meant(&found.only, why).into());
         }
         if found.operation.state == Some(OperationState::Unended) {
             found.check_unended()?;
@@ -125,7 +122,7 @@ impl UndoneOperation {
         while let Some(record) = records.next()? {
             if record.changes.is_empty() {
                 if self.untouched.len() < MAX_UNTOUCHED {
-                    self.untouched.push((record.schema, record.key));
+                    self.untouched.push((record.name.schema, record.name.key));
                 }
             } else if record.is_removal() {
                 self.take_backups(&record);
@@ -150,7 +147,7 @@ impl UndoneOperation {
         let mut held = Vec::new();
         let read = BackupReader::open(file, |record| {
             for key in &record.keys {
-                held.push((record.schema.clone(), record.key.clone(), key.saved.redis_key.clone()));
+                held.push((record.name.clone(), key.saved.redis_key.clone()));
             }
         });
         // If the log has the changes, an empty backup adds nothing to them. A backup that cannot be
@@ -160,8 +157,8 @@ impl UndoneOperation {
         if is_needed {
             self.backups.push(file.to_owned());
         }
-        for (schema, key, redis_key) in &held {
-            self.only.note(schema, key, redis_key);
+        for (name, redis_key) in &held {
+            self.only.note(name, redis_key);
         }
     }
 

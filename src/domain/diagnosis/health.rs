@@ -7,6 +7,7 @@ use strum::{EnumString, IntoStaticStr};
 
 use super::FindingCode;
 use crate::domain::as_str::as_str;
+use crate::domain::covered::Covered;
 use crate::domain::record::Record;
 use crate::domain::select::Tally;
 use crate::domain::select::contradiction::Contradictions;
@@ -43,7 +44,7 @@ pub struct Health {
     /// not all of them were.
     pub(crate) sample: Option<u64>,
     pub(crate) keys: u64,
-    pub(crate) gap: Option<String>,
+    pub(crate) covered: Covered,
     /// The schemas that were read, if not every schema was.
     pub(crate) named: Option<CheckedSchemas>,
     /// Redis keys of other schemas that the scan found, by schema. They were not checked.
@@ -202,7 +203,7 @@ impl Health {
         }
         if statuses.contains(&Status::Critical) {
             Status::Critical
-        } else if self.gap.is_some() {
+        } else if !self.covered.is_whole() {
             Status::Unknown
         } else if statuses.contains(&Status::Warning)
             || !self.outnumbered.is_empty()
@@ -247,7 +248,7 @@ mod tests {
     /// Rule: what was not looked at is never OK.
     #[test]
     fn a_gap_is_unknown_unless_what_is_known_is_critical() {
-        let gap = |health: &mut Health| health.gap = Some("a master does not answer".to_owned());
+        let gap = |health: &mut Health| health.covered.leave_out("a master", "no answer");
         assert_eq!(status(0, None, 1, gap), Status::Unknown);
         assert_eq!(status(3, Some(1), 5, gap), Status::Unknown);
         assert_eq!(status(5, Some(1), 5, gap), Status::Critical);

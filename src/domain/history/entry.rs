@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
 use crate::domain::change::provenance::Provenance;
-use crate::domain::record::KeyIdentity;
+use crate::domain::record::{KeyIdentity, RecordName};
 
 /// The `what` of an entry if no reply showed the outcome of the change.
 pub(crate) const OUTCOME_UNKNOWN: &str = "outcome-unknown";
@@ -35,6 +35,9 @@ pub struct AuditEntry<'a> {
     pub server: Cow<'a, str>,
     pub command: Cow<'a, str>,
     pub schema: Cow<'a, str>,
+    /// The prefix of the record's Redis keys, if it is not the schema's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefix: Option<Cow<'a, str>>,
     /// The idempotency key; bytes that are not UTF-8 are escaped.
     pub key: String,
     /// The changed Redis key; bytes that are not UTF-8 are escaped.
@@ -90,9 +93,14 @@ impl AuditEntry<'_> {
         bytes(self.redis_key_base64.as_deref(), &self.redis_key)
     }
 
-    /// The bytes of the idempotency key.
-    pub(crate) fn key_bytes(&self) -> Vec<u8> {
-        bytes(self.key_base64.as_deref(), &self.key)
+    /// The record's name. A line of idemctl 0.3.0 or earlier does not have the prefix.
+    pub(crate) fn name(&self) -> RecordName {
+        RecordName {
+            db: None,
+            schema: self.schema.to_string(),
+            prefix: self.prefix.as_deref().map(str::to_owned),
+            key: bytes(self.key_base64.as_deref(), &self.key),
+        }
     }
 
     /// True if the outcome of the change is unknown.

@@ -91,7 +91,7 @@ pub fn for_key(catalog: &Catalog, text: &[u8]) -> Vec<Candidate> {
 /// The candidate that a record's name means, even if its Redis keys also match another schema. The
 /// name itself gives the schema.
 pub(crate) fn for_name(catalog: &Catalog, name: &RecordName) -> Option<Candidate> {
-    for schema in catalog.chosen_under_each_prefix() {
+    for schema in catalog.by_name() {
         if name.is_under(schema) && schema.accepts_key(&name.key) {
             return Some(Candidate {
                 key: name.key.clone(),
@@ -132,14 +132,15 @@ pub(crate) fn members_for(
     meanings: &KeyMeanings,
 ) -> Vec<(Arc<Schema>, Vec<u8>)> {
     let mut members = Vec::new();
+    if let Some(name) = &meanings.name
+        && let Some(schema) = catalog.by_name().find(|schema| name.is_under(schema))
+        && schema.members.is_some()
+    {
+        members.push((Arc::clone(schema), name.key.clone()));
+    }
     for schema in catalog.chosen_under_each_prefix() {
         if schema.members.is_none() {
             continue;
-        }
-        if let Some(name) = &meanings.name
-            && name.is_under(schema)
-        {
-            members.push((Arc::clone(schema), name.key.clone()));
         }
         for key in &meanings.keys {
             let is_known =

@@ -2,45 +2,43 @@
 //! keys reads back.
 
 use super::Record;
-use crate::domain::schema::{Catalog, Schema};
+use crate::domain::schema::{Catalog, Prefix, Schema};
 
-/// One record: an idempotency key under one schema.
+/// One record: an idempotency key under one schema and prefix.
 ///
 /// As text it is `SCHEMA/KEY`. A key that holds more than printable text is written in double
-/// quotes with the escapes of C. A record under another of the schema's prefixes is
-/// `SCHEMA@"PREFIX"/KEY`, one of another database `DB/SCHEMA/KEY`.
+/// quotes with the escapes of C. A record under another prefix than the schema's own is
+/// `SCHEMA@"PREFIX"/KEY`, whether the schema, an option or the context names that prefix. One of
+/// another database is `DB/SCHEMA/KEY`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RecordName {
     /// The database, if the record was listed with those of all databases.
-    pub(crate) db: Option<i64>,
-    pub(crate) schema: String,
-    /// The prefix, if it is not the one that the schema writes under.
-    pub(crate) prefix: Option<String>,
-    pub(crate) key: Vec<u8>,
-}
-
-/// A text that was read as a name.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ParsedName {
-    pub(crate) name: RecordName,
-    /// True for a key in quotes. Such a text is always a name, never an idempotency key or a Redis
-    /// key.
-    pub(crate) is_quoted: bool,
+    pub db: Option<i64>,
+    pub schema: String,
+    /// The prefix, if it is not the schema's own.
+    pub prefix: Option<String>,
+    pub key: Vec<u8>,
 }
 
 impl RecordName {
     pub(crate) fn of(record: &Record) -> Self {
-        Self {
-            db: record.db,
-            schema: record.schema.name.clone(),
-            prefix: other_prefix(&record.schema).map(str::to_owned),
-            key: record.key.clone(),
-        }
+        Self { db: record.db, ..Self::new(&record.schema, &record.key) }
     }
 
-    /// True if the name means this schema, under the same one of its prefixes.
+    /// The name of a key under a schema.
+    pub(crate) fn new(schema: &Schema, key: &[u8]) -> Self {
+        let Prefix { text, is_own, .. } = &schema.prefix;
+        let prefix = if *is_own { None } else { Some(text.clone()) };
+        Self { db: None, schema: schema.name.clone(), prefix, key: key.to_vec() }
+    }
+
+    /// True if the name means this schema, under the same prefix.
     pub(crate) fn is_under(&self, schema: &Schema) -> bool {
-        schema.name == self.schema && other_prefix(schema) == self.prefix.as_deref()
+        let is_there = match &self.prefix {
+            Some(prefix) => *prefix == schema.prefix.text,
+            None => schema.prefix.is_own,
+        };
+        is_there && schema.name == self.schema
     }
 
     /// The name in one line that is safe to show.
@@ -52,7 +50,7 @@ impl RecordName {
         }
     }
 
-    /// The name with its key in quotes, which no command reads as anything else.
+    /// The name with its key in quotes.
     pub(crate) fn quoted(&self) -> String {
         self.before_key() + &quote(&self.key)
     }
@@ -68,8 +66,15 @@ impl RecordName {
 
     /// The name as an operator has to write it after `given` named more than one record.
     pub(crate) fn instead_of(&self, given: &[u8]) -> String {
-        let text = self.text();
-        if text.as_bytes() == given { self.quoted() } else { text }
+        for text in [self.text(), self.quoted()] {
+            if text.as_bytes() != given {
+                return text;
+            }
+        }
+        // The same key in other words.
+        let mut escaped = self.before_key() + "\"";
+        push_hex(&mut escaped, &self.key);
+        escaped + "\""
     }
 
     fn before_key(&self) -> String {
@@ -95,7 +100,7 @@ impl RecordName {
     }
 
     /// Reads a name. `None` for any other text.
-    pub(crate) fn parse(text: &[u8]) -> Option<ParsedName> {
+    pub(crate) fn parse(text: &[u8]) -> Option<Self> {
         let mut rest = text;
         let mut db = None;
         if let Some(end) = text.iter().position(|byte| *byte == b'/')
@@ -137,7 +142,7 @@ impl RecordName {
         if schema.is_empty() || (key.is_empty() && !is_quoted) {
             return None;
         }
-        Some(ParsedName { name: Self { db, schema, prefix, key }, is_quoted })
+        Some(Self { db, schema, prefix, key })
     }
 }
 
@@ -163,19 +168,24 @@ pub struct GivenKey {
     pub(crate) text: Vec<u8>,
     /// True if the line ended with CR LF: the CR may be the last byte of the key.
     pub(crate) has_cr: bool,
+    /// True if a text that can be read as a name is nothing else.
+    pub(crate) is_name: bool,
 }
 
 impl GivenKey {
     pub(crate) fn word(text: impl Into<Vec<u8>>) -> Self {
-        Self { text: text.into(), has_cr: false }
+        Self { text: text.into(), has_cr: false, is_name: false }
+    }
+
+    pub(crate) fn name(name: &RecordName) -> Self {
+        Self { is_name: true, ..Self::word(name.quoted()) }
     }
 
     /// How the text can be read in a database: as a name, and as an idempotency key or a Redis key.
     pub(crate) fn meanings(&self, catalog: &Catalog, db: i64) -> KeyMeanings {
-        let Some(parsed) = RecordName::parse(&self.text) else {
+        let Some(name) = RecordName::parse(&self.text) else {
             return KeyMeanings { name: None, keys: self.keys() };
         };
-        let name = &parsed.name;
         // An idempotency key may contain a slash too, so only a known schema makes a record's name.
         if !catalog.all().iter().any(|schema| schema.name == name.schema) {
             return KeyMeanings { name: None, keys: self.keys() };
@@ -186,17 +196,15 @@ impl GivenKey {
         if self.excluded_schema(catalog).is_some() || is_elsewhere {
             return KeyMeanings::default();
         }
-        let keys = if parsed.is_quoted { Vec::new() } else { self.keys() };
-        KeyMeanings { name: Some(parsed.name), keys }
+        let keys = if self.is_name { Vec::new() } else { self.keys() };
+        KeyMeanings { name: Some(name), keys }
     }
 
     /// The schema of the record that the text names, if that schema is known and not selected.
     fn excluded_schema(&self, catalog: &Catalog) -> Option<String> {
-        let schema = RecordName::parse(&self.text)?.name.schema;
+        let schema = RecordName::parse(&self.text)?.schema;
         let is_known = catalog.all().iter().any(|known| known.name == schema);
-        let mut selected = catalog.chosen_under_each_prefix().iter();
-        let is_selected = selected.any(|selected| selected.name == schema);
-        if is_known && !is_selected { Some(schema) } else { None }
+        if is_known && catalog.excludes(&schema) { Some(schema) } else { None }
     }
 
     /// What the text means, and how to name an idempotency key that looks like it, if
@@ -228,10 +236,6 @@ pub(crate) struct KeyMeanings {
     pub(crate) name: Option<RecordName>,
     /// Idempotency keys or Redis keys.
     pub(crate) keys: Vec<Vec<u8>>,
-}
-
-fn other_prefix(schema: &Schema) -> Option<&str> {
-    if schema.is_under_other_prefix { Some(schema.prefix.text.as_str()) } else { None }
 }
 
 fn is_number(bytes: &[u8]) -> bool {

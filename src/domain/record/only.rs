@@ -1,7 +1,7 @@
 //! The records that a restore includes, as `--only` names them: which records each word of the
 //! operator means.
 
-use super::name::{ParsedName, RecordName};
+use super::name::RecordName;
 
 /// The words of `--only`, and the records that match each of them.
 #[derive(Debug, Default)]
@@ -12,9 +12,11 @@ pub struct Only {
 #[derive(Debug)]
 struct Word {
     text: Vec<u8>,
-    parsed: Option<ParsedName>,
+    parsed: Option<RecordName>,
     /// The records that the word means.
     names: Vec<RecordName>,
+    /// The records that it would mean under another prefix.
+    under_other_prefixes: Vec<RecordName>,
 }
 
 impl Only {
@@ -25,6 +27,7 @@ impl Only {
                 text: text.to_vec(),
                 parsed: RecordName::parse(text),
                 names: Vec::new(),
+                under_other_prefixes: Vec::new(),
             });
         }
         only
@@ -36,33 +39,31 @@ impl Only {
     }
 
     /// Notes a record of the backup. All records must be noted before any is queried.
-    pub(crate) fn note(&mut self, schema: &str, key: &[u8], redis_key: &[u8]) {
+    pub(crate) fn note(&mut self, name: &RecordName, redis_key: &[u8]) {
         for word in &mut self.words {
-            if !word.means(schema, key, redis_key) {
+            let names = if word.means(name, redis_key) {
+                &mut word.names
+            } else if word.names_key(name) {
+                &mut word.under_other_prefixes
+            } else {
                 continue;
-            }
+            };
             // Each Redis key of a record is noted, and the record counts once.
-            if word.names.iter().any(|known| known.schema == schema && known.key == key) {
-                continue;
+            if !names.contains(name) {
+                names.push(name.clone());
             }
-            word.names.push(RecordName {
-                db: None,
-                schema: schema.to_owned(),
-                prefix: None,
-                key: key.to_vec(),
-            });
         }
     }
 
     /// True if a word that is not ambiguous names the record.
-    pub(crate) fn holds(&self, schema: &str, key: &[u8], redis_key: &[u8]) -> bool {
+    pub(crate) fn holds(&self, name: &RecordName, redis_key: &[u8]) -> bool {
         if self.is_all() {
             return true;
         }
         for word in &self.words {
             // A client may choose a key that also names another record, so an ambiguous word
             // restores none.
-            if word.names.len() == 1 && word.means(schema, key, redis_key) {
+            if word.names.len() == 1 && word.means(name, redis_key) {
                 return true;
             }
         }
@@ -80,6 +81,12 @@ impl Only {
         self.words.iter().filter(|word| word.names.is_empty()).map(|word| word.text.as_slice())
     }
 
+    /// The records that these words would mean under another prefix.
+    pub(crate) fn under_other_prefixes(&self) -> impl Iterator<Item = &RecordName> {
+        let words = self.words.iter().filter(|word| word.names.is_empty());
+        words.flat_map(|word| &word.under_other_prefixes)
+    }
+
     /// True if words were given, and none of them names a record.
     pub(crate) fn is_all_unknown(&self) -> bool {
         !self.is_all() && self.unknown().count() == self.words.len()
@@ -92,17 +99,20 @@ impl Only {
 }
 
 impl Word {
-    fn means(&self, schema: &str, key: &[u8], redis_key: &[u8]) -> bool {
-        if let Some(parsed) = &self.parsed {
-            if parsed.name.schema == schema && parsed.name.key == key {
-                return true;
-            }
-            // A quoted text is always a name.
-            if parsed.is_quoted {
-                return false;
-            }
+    fn means(&self, name: &RecordName, redis_key: &[u8]) -> bool {
+        let is_name = match &self.parsed {
+            Some(parsed) => self.names_key(name) && parsed.prefix == name.prefix,
+            None => false,
+        };
+        is_name || self.text == name.key || self.text == redis_key
+    }
+
+    /// True if the word is a name with this schema and idempotency key, under any prefix.
+    fn names_key(&self, name: &RecordName) -> bool {
+        match &self.parsed {
+            Some(parsed) => parsed.schema == name.schema && parsed.key == name.key,
+            None => false,
         }
-        self.text == key || self.text == redis_key
     }
 }
 
@@ -119,26 +129,22 @@ mod tests {
             ("go", "victim"),
             ("go", "express/victim"),
         ];
+        let records = records.map(|(schema, key)| {
+            RecordName::parse(format!("{schema}/\"{key}\"").as_bytes()).unwrap()
+        });
         let held = |words: &[&str]| {
             let mut only = Only::of(words.iter().map(|word| word.as_bytes()));
-            let redis_key = |key: &str| format!("idem:{key}");
-            records.iter().for_each(|(schema, key)| {
-                only.note(schema, key.as_bytes(), redis_key(key).as_bytes())
-            });
-            let holds = |(schema, key): &&(&str, &str)| {
-                only.holds(schema, key.as_bytes(), redis_key(key).as_bytes())
-            };
-            let held: Vec<_> = records
-                .iter()
-                .filter(holds)
-                .map(|(schema, key)| format!("{schema} {key}"))
-                .collect();
+            let redis_key = |name: &RecordName| [b"idem:", &name.key[..]].concat();
+            records.iter().for_each(|name| only.note(name, &redis_key(name)));
+            let holds = |name: &&RecordName| only.holds(name, &redis_key(name));
+            let held: Vec<_> = records.iter().filter(holds).map(RecordName::text).collect();
             (held, only.ambiguous().count(), only.is_all_ambiguous())
         };
         assert_eq!(held(&["victim"]), (vec![], 1, true));
-        assert_eq!(held(&["idem:victim", "go/victim"]), (vec!["go victim".to_owned()], 1, false));
+        assert_eq!(held(&["idem:victim", "go/victim"]), (vec!["go/victim".to_owned()], 1, false));
         assert_eq!(held(&["express/victim"]), (vec![], 1, true));
-        assert_eq!(held(&["express/\"victim\""]), (vec!["express victim".to_owned()], 0, false));
+        assert_eq!(held(&["express/\"victim\""]), (vec!["express/victim".to_owned()], 0, false));
+        assert_eq!(held(&["express@\"t1:\"/victim"]), (vec![], 0, false));
         assert_eq!(held(&["nowhere"]), (vec![], 0, false));
         assert_eq!(held(&[]).0.len(), 4);
     }

@@ -7,6 +7,7 @@ use std::sync::{Arc, LazyLock};
 
 use super::key_template::KeyTemplate;
 use super::{Schema, State, ValueFormat};
+use crate::domain::covered::Covered;
 use crate::domain::record::decode::{self, DistinctiveValue};
 use crate::domain::record::{Content, Extended};
 use crate::domain::select::glob;
@@ -50,6 +51,8 @@ pub struct Catalog {
     prefixed: Vec<Arc<Schema>>,
     /// True if the operator or the context named the schemas.
     named: bool,
+    /// True if the context did, and not the operator.
+    is_of_context: bool,
     /// True if a scan includes schemas without a fixed prefix, to which any Redis key may belong.
     includes_unprefixed: bool,
     /// Every Redis key of every schema, ordered from the most specific template to the least.
@@ -60,9 +63,7 @@ pub struct Catalog {
     has_wrapped_results: bool,
     extended: Extended,
     shipped: Shipped,
-    /// True if the context named the schemas, and not the operator.
-    is_of_context: bool,
-    /// The names of schemas that the context names but idemctl cannot read.
+    /// The names of schemas that belong to the chosen ones, but that idemctl cannot read.
     unreadable: Vec<String>,
     /// The names of drafts. idemctl does not read a draft unless it is named.
     drafts: Vec<String>,
@@ -135,10 +136,13 @@ impl Catalog {
         // Any Redis key may belong to a schema without a fixed prefix, so only a name includes
         // it.
         let includes_unprefixed = named;
-        let chosen = if named { chosen } else { all.clone() };
+        if !named {
+            chosen.clone_from(&all);
+            chosen.retain(|schema| !schema.only_by_name);
+        }
         let everywhere = everywhere(&all);
-        let prefixed: Vec<_> =
-            everywhere.iter().filter(|schema| has_name_of(&chosen, schema)).cloned().collect();
+        let mut prefixed = everywhere.clone();
+        prefixed.retain(|schema| !schema.only_by_name && has_name_of(&chosen, schema));
         // Collected once, because a scan needs it for every lock: see `may_be_result`.
         let mut result_words = Vec::new();
         let mut has_wrapped_results = false;
@@ -209,7 +213,7 @@ impl Catalog {
             && self.chosen.iter().any(|chosen| chosen.name == schema.name)
     }
 
-    /// Adds the names of schemas that the context names but idemctl cannot read.
+    /// Adds the names of schemas that belong to the chosen ones, but that idemctl cannot read.
     pub(crate) fn with_unreadable(self, unreadable: Vec<String>) -> Self {
         Self { unreadable, ..self }
     }
@@ -224,10 +228,19 @@ impl Catalog {
         &self.drafts
     }
 
-    /// The schemas that the context names but idemctl cannot read. A scan cannot find their
-    /// records.
+    /// The schemas that belong to the chosen ones, but that idemctl cannot read. A scan cannot find
+    /// their records.
     pub(crate) fn unreadable(&self) -> &[String] {
         &self.unreadable
+    }
+
+    /// What no command covers, because it cannot read these schemas.
+    pub(crate) fn covered(&self) -> Covered {
+        let mut covered = Covered::default();
+        for name in &self.unreadable {
+            covered.leave_out(format!("schema {name}"), "its files are invalid");
+        }
+        covered
     }
 
     /// The locks whose TTL operators extended.
@@ -249,6 +262,17 @@ impl Catalog {
     /// once if it has none.
     pub(crate) fn chosen_under_each_prefix(&self) -> &[Arc<Schema>] {
         &self.prefixed
+    }
+
+    /// The schemas to which a record's name may lead, each under each of its prefixes.
+    pub(crate) fn by_name(&self) -> impl Iterator<Item = &Arc<Schema>> {
+        self.keys.iter().filter(|key| key.key_index == 0).map(|key| &key.schema)
+    }
+
+    /// True if the operator named schemas on the command line, and not this one.
+    pub(crate) fn excludes(&self, schema: &str) -> bool {
+        let is_chosen = self.chosen.iter().any(|chosen| chosen.name == schema);
+        self.named && !self.is_of_context && !is_chosen
     }
 
     /// True if the operator or the context named the schemas to work on.
@@ -478,7 +502,7 @@ impl Catalog {
 /// The only rule for what a scan includes. A schema without a fixed prefix is included only if it
 /// was named, because any Redis key may belong to it.
 fn is_scanned(schema: &Schema, includes_unprefixed: bool) -> bool {
-    includes_unprefixed || schema.has_fixed_prefix()
+    !schema.only_by_name && (includes_unprefixed || schema.has_fixed_prefix())
 }
 
 /// Every schema, followed by copies of itself under its other prefixes.

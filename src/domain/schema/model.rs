@@ -50,8 +50,8 @@ pub struct Schema {
     /// The same Redis keys under other prefixes that the service has used. idemctl reads records
     /// there and writes none.
     pub(crate) other_places: Vec<(Prefix, Vec<RoleKey>)>,
-    /// True if this is a copy of the schema under one of its other prefixes.
-    pub(crate) is_under_other_prefix: bool,
+    /// True if only the name of a record leads to it, and no other KEY and no scan.
+    pub(crate) only_by_name: bool,
     /// How the service derives a key from a request's body, if it does so.
     pub(crate) key_hash: Option<KeyHash>,
     /// `NO_TTL` if the service sets no TTL on locks.
@@ -186,7 +186,6 @@ impl Schema {
             prefix: prefix.clone(),
             // A copy has no copies of its own, so that no place is listed twice.
             other_places: Vec::new(),
-            is_under_other_prefix: true,
             ..self.clone()
         })
     }

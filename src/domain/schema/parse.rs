@@ -209,7 +209,7 @@ fn resolve(
         takes_prefix: prefix.place.refusal().is_none(),
         prefix,
         other_places: places,
-        is_under_other_prefix: false,
+        only_by_name: false,
         key_hash,
         lock_ttl,
         result_ttl,

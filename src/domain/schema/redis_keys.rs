@@ -79,6 +79,10 @@ pub(crate) struct Prefix {
     /// The text in use: the deployment's prefix if it sets one, otherwise the schema's own.
     pub(crate) text: String,
     pub(crate) place: PrefixPlace,
+    /// True if it is the one under which the schema itself writes.
+    pub(crate) is_own: bool,
+    /// True if the deployment sets it, whatever the schema's own is.
+    pub(crate) is_set: bool,
 }
 
 /// Where a deployment's prefix is placed in the Redis keys.

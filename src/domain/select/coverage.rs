@@ -70,11 +70,9 @@ impl Coverage {
     pub(crate) fn covered(&self, catalog: Option<&Catalog>, forbidden: Option<&str>) -> Covered {
         let mut covered = Covered::default();
         if let Some(catalog) = catalog {
+            covered = catalog.covered();
             for schema in catalog.skipped() {
                 covered.leave_out(format!("schema {}", schema.name), "it has no fixed prefix");
-            }
-            for name in catalog.unreadable() {
-                covered.leave_out(format!("schema {name}"), "its files are invalid");
             }
         }
         for (schema, missing, left_out) in self.unproven.of_schemas() {

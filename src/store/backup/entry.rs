@@ -4,7 +4,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::payload;
-use crate::domain::record::{Content, Deadline, KeyIdentity, KeyState, Observation, TimeLeft};
+use crate::domain::record::{
+    Content, Deadline, KeyIdentity, KeyState, Observation, Record, RecordName, TimeLeft,
+};
 use crate::domain::schema::Role;
 
 /// The current format of backups: one entry per record, and a closing line.
@@ -31,11 +33,20 @@ pub struct Saved {
 /// The record to which a saved Redis key belongs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordLabel {
-    pub schema: String,
-    pub key: Vec<u8>,
+    pub name: RecordName,
     pub state: &'static str,
     /// The roles of its Redis keys, in the order in which they are read; empty if it has only one.
     pub roles: Vec<Role>,
+}
+
+impl RecordLabel {
+    pub(crate) fn of(record: &Record) -> Self {
+        Self {
+            name: RecordName::of(record),
+            state: record.state.as_str(),
+            roles: record.schema.roles(),
+        }
+    }
 }
 
 impl Saved {

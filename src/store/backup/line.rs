@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 
-use super::entry::{BackupEntry, FORMAT, Maker};
+use super::entry::{BackupEntry, FORMAT, Maker, RecordLabel};
 use super::integrity::{self, Count};
 use crate::domain::change::provenance::Provenance;
 
@@ -37,6 +37,8 @@ pub(super) struct EntryLine<'a> {
 #[derive(Serialize)]
 struct Rest<'a> {
     schema: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prefix: Option<&'a str>,
     key: Cow<'a, str>,
     state: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -96,8 +98,8 @@ impl<'a> EntryLine<'a> {
     }
 
     fn rest(&self) -> Rest<'_> {
-        let label = self.entry.label;
-        let key = String::from_utf8_lossy(&label.key);
+        let RecordLabel { name, state, .. } = self.entry.label;
+        let key = String::from_utf8_lossy(&name.key);
         let mut fields = Vec::with_capacity(self.entry.beside.len());
         for beside in &self.entry.beside {
             fields.push(BesideFields {
@@ -108,10 +110,11 @@ impl<'a> EntryLine<'a> {
         }
         // An owned text means that the bytes are not valid UTF-8.
         let key_base64 = match key {
-            Cow::Owned(_) => Some(STANDARD.encode(&label.key)),
+            Cow::Owned(_) => Some(STANDARD.encode(&name.key)),
             Cow::Borrowed(_) => None,
         };
-        Rest { schema: &label.schema, key_base64, key, state: label.state, beside: fields }
+        let prefix = name.prefix.as_deref();
+        Rest { schema: &name.schema, prefix, key_base64, key, state, beside: fields }
     }
 }
 

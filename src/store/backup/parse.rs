@@ -11,7 +11,7 @@ use serde::de::IgnoredAny;
 use super::entry::{Beside, FORMAT, FORMAT_1, Maker, Saved};
 use super::integrity::{self, Count, LineFault};
 use crate::domain::change::provenance::Provenance;
-use crate::domain::record::has_expiring_fields;
+use crate::domain::record::{RecordName, has_expiring_fields};
 use crate::domain::schema::Role;
 
 /// The beginning of every line that idemctl writes.
@@ -20,8 +20,8 @@ pub(super) const BEGINNING: &[u8] = b"{\"format\":";
 /// A record that a backup holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Held {
-    pub schema: String,
-    pub key: Vec<u8>,
+    /// Its name. A backup of idemctl 0.3.0 or earlier does not hold the prefix.
+    pub name: RecordName,
     pub state: String,
     /// Its Redis keys that changed, at least one.
     pub keys: Vec<HeldKey>,
@@ -66,6 +66,7 @@ struct Fields {
     ttl_ms: Option<u64>,
     expires_at_ms: Option<u64>,
     schema: Option<String>,
+    prefix: Option<String>,
     key: Option<String>,
     key_base64: Option<String>,
     state: Option<String>,
@@ -230,9 +231,9 @@ fn held(fields: Fields) -> Result<Held, LineFault> {
         (None, Some(key)) => key.into_bytes(),
         (None, None) => return Err(missing("key")),
     };
+    let schema = fields.schema.unwrap_or_default();
     Ok(Held {
-        schema: fields.schema.unwrap_or_default(),
-        key,
+        name: RecordName { db: None, schema, prefix: fields.prefix, key },
         state: fields.state.unwrap_or_default(),
         keys,
         beside: others,

@@ -240,7 +240,7 @@ fn is_made(change: &Change, now: &Observation, action: KeyAction) -> bool {
 mod tests {
     use super::*;
     use crate::domain::record::Content;
-    use crate::domain::record::{Deadline, KeyState, TimeLeft};
+    use crate::domain::record::{Deadline, KeyState, RecordName, TimeLeft};
     use crate::store::backup::RecordLabel;
 
     /// A key seen at 1,000 ms by its node's clock, with this deadline.
@@ -252,8 +252,7 @@ mod tests {
 
     fn is_given(before: Deadline, now: Deadline) -> bool {
         let label = RecordLabel {
-            schema: "express".to_owned(),
-            key: b"k".to_vec(),
+            name: RecordName::parse(b"express/k").unwrap(),
             state: "in-progress",
             roles: Vec::new(),
         };
@@ -278,8 +277,7 @@ mod tests {
     #[test]
     fn reading_back_shows_what_was_removed() {
         let label = RecordLabel {
-            schema: "express".to_owned(),
-            key: b"k".to_vec(),
+            name: RecordName::parse(b"express/k").unwrap(),
             state: "in-progress",
             roles: Vec::new(),
         };

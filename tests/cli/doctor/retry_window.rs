@@ -72,7 +72,7 @@ fn a_context_gets_a_window_and_shows_it() {
     let url = server.url();
     server.unnamed(&["context", "set", "prod", "-u", &url, "--retry-window", "3d"]).exits(0);
     let shown = server.unnamed(&["--context", "prod", "config", "show"]).exits(0);
-    shown.shows("retry_window").shows("3days"); // The window counts, so that the name of a queue changes nothing.
+    shown.shows("retry_window").shows("3d"); // The window counts, so that the name of a queue changes nothing.
     let both = server.unnamed(&["context", "set", "prod", "--redeliverer", "sqs"]).exits(0);
     both.says("the context has a retry_window, which counts before its redeliverer");
     server.unnamed(&["context", "set", "test", "-u", &url, "--redeliverer", "sqs"]).exits(0);

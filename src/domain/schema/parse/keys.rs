@@ -35,11 +35,13 @@ pub(super) fn resolve(
     // A deployment's prefix replaces all prefixes that the schema names.
     let texts = match given {
         Some(given) => vec![given],
-        None => own,
+        None => own.clone(),
     };
     let mut places = Vec::with_capacity(texts.len());
     for text in texts {
-        let prefix = Prefix { text: text.to_owned(), place: place.clone() };
+        let is_own = own.first() == Some(&text);
+        let is_set = given.is_some();
+        let prefix = Prefix { text: text.to_owned(), place: place.clone(), is_own, is_set };
         let keys = role_keys(raw, &prefix)?;
         places.push((prefix, keys));
     }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::domain::record::{Deadline, TimeLeft};
+use crate::domain::record::{Deadline, RecordName, TimeLeft};
 use crate::store::backup::RecordLabel;
 
 /// A change to the first of these Redis keys, each with a value of so many bytes, of which the
@@ -16,8 +16,7 @@ fn change(redis_keys: &[&str], bytes: u64) -> Change {
         atomic: true,
     };
     let label = RecordLabel {
-        schema: "express".to_owned(),
-        key: b"k".to_vec(),
+        name: RecordName::parse(b"express/k").unwrap(),
         state: "completed",
         roles: Vec::new(),
     };
