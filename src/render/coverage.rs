@@ -1,7 +1,6 @@
 //! What a scan covered, for people and as fields of a report.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
@@ -176,80 +175,22 @@ fn shown((schema, of, found): (&str, TtlOf, Contradiction)) -> Value {
 }
 
 /// Lines about records that were left out for want of evidence. If more than two schemas lack the
-/// same TTL, they share a line, because a server may have many schemas.
+/// same, they share a line, because a server may have many schemas.
 fn all_unproven(coverage: &Coverage, catalog: &Catalog) -> Vec<String> {
     let mut lines = Vec::new();
     for missing in Missing::ALL {
         let mut lacking = Vec::new();
-        for of_schema in coverage.unproven.of_schemas() {
-            if of_schema.1 == missing {
-                lacking.push(of_schema);
+        for (name, of, left_out) in coverage.unproven.of_schemas() {
+            if of == missing {
+                lacking.push((name, left_out));
             }
         }
-        // A server may have many schemas, and a line for each would hide the result.
-        if lacking.len() > MAX_LINES {
-            lines.push(unproven_of_several(missing, &lacking));
-            continue;
-        }
-        for (name, _, left_out) in lacking {
-            let schema = catalog.all().iter().find(|schema| schema.name == name);
-            lines.push(unproven(name, schema.map(Arc::as_ref), missing, left_out));
+        let schemas = if lacking.len() > MAX_LINES { lacking.len() } else { 1 };
+        for lacking in lacking.chunks(schemas) {
+            lines.push(unproven(lacking, catalog, missing));
         }
     }
     lines
-}
-
-fn unproven_of_several(missing: Missing, lacking: &[(&str, Missing, &LeftOut)]) -> String {
-    let mut count = 0;
-    let mut longest_ms = None;
-    let mut by_schema = Vec::new();
-    let example = example(lacking.iter().find_map(|(.., left_out)| left_out.first.as_ref()));
-    for (name, _, left_out) in lacking {
-        count += left_out.count;
-        longest_ms = longest_ms.max(left_out.longest_ms);
-        by_schema.push(format!("{name} {}", left_out.count));
-    }
-    let by_schema = by_schema.join(", ");
-    let of = match missing {
-        Missing::Ttl(of) => of,
-        Missing::ValueTtl => {
-            return format!(
-                "Skipped {count} records ({by_schema}), because `value_ttl` of the context does not \
-                state the TTLs of their formats."
-            );
-        }
-        Missing::Age => {
-            return format!(
-                "Skipped {count} records of unknown age ({by_schema}). They never expire, have more \
-                time left than their service's TTL, or got their expiry from an operator."
-            );
-        }
-        Missing::Field(field) => {
-            return format!(
-                "Skipped {count} records of unknown {} ({by_schema}){example}. {TOO_LARGE}",
-                field.as_str()
-            );
-        }
-        Missing::Format => {
-            return format!(
-                "Skipped {count} records of unknown format ({by_schema}){example}. {TOO_LARGE}"
-            );
-        }
-        Missing::WholeFormat => {
-            return format!("Skipped {count} records ({by_schema}){example}, because {DEVIATE}.");
-        }
-        Missing::Expiry => {
-            return format!(
-                "Skipped {count} records of unknown expiry ({by_schema}){example}. {NO_TIME}"
-            );
-        }
-    };
-    let longest = longest_time_left(longest_ms);
-    format!(
-        "Skipped {count} records ({by_schema}), because their age is only estimated: the {} TTLs \
-        of this deployment are not configured.{longest}",
-        of.as_str()
-    )
 }
 
 /// A sentence after a space; empty if no record has an expiry.
@@ -268,61 +209,66 @@ pub fn example(first: Option<&RecordName>) -> String {
     }
 }
 
-fn unproven(name: &str, schema: Option<&Schema>, missing: Missing, left_out: &LeftOut) -> String {
-    let count = left_out.count;
+/// A line about the records of these schemas that lack the same evidence.
+fn unproven(lacking: &[(&str, &LeftOut)], catalog: &Catalog, missing: Missing) -> String {
+    let mut count = 0;
+    let mut longest_ms = None;
+    let mut by_schema = Vec::new();
+    let example = example(lacking.iter().find_map(|(_, left_out)| left_out.first.as_ref()));
+    for (name, left_out) in lacking {
+        count += left_out.count;
+        longest_ms = longest_ms.max(left_out.longest_ms);
+        by_schema.push(format!("{name} {}", left_out.count));
+    }
     let (records, their, they, have) = match count {
         1 => ("record", "its", "It never expires", "has"),
         _ => ("records", "their", "They never expire", "have"),
     };
-    let example = example(left_out.first.as_ref());
+    let skipped = match lacking {
+        [(name, _)] => format!("Skipped {count} {name} {records}"),
+        _ => format!("Skipped {count} {records} ({})", by_schema.join(", ")),
+    };
     let of = match missing {
         Missing::Ttl(of) => of,
         Missing::ValueTtl => {
             return format!(
-                "Skipped {count} {name} {records}, because `value_ttl` in \
-                [contexts.NAME.deployment.{name}] does not state the TTL of {their} format."
+                "{skipped}, because `value_ttl` in [contexts.NAME.deployment] does not state the \
+                TTL of {their} format."
             );
         }
         Missing::Age => {
             return format!(
-                "Skipped {count} {name} {records} of unknown age. {they}, {have} more time left \
-                than the service's TTL, or got {their} expiry from an operator."
+                "{skipped} of unknown age. {they}, {have} more time left than the service's TTL, \
+                or got {their} expiry from an operator."
             );
         }
-        Missing::Field(field) => {
-            let field = field.as_str();
-            return format!(
-                "Skipped {count} {name} {records} of unknown {field}{example}. {TOO_LARGE}"
-            );
-        }
-        Missing::Format => {
-            return format!(
-                "Skipped {count} {name} {records} of unknown format{example}. {TOO_LARGE}"
-            );
+        Missing::Field(_) | Missing::Format => {
+            return format!("{skipped} of unknown {}{example}. {TOO_LARGE}", missing.as_str());
         }
         Missing::WholeFormat => {
             let why = if count == 1 { DEVIATES } else { DEVIATE };
-            return format!("Skipped {count} {name} {records}{example}, because {why}.");
+            return format!("{skipped}{example}, because {why}.");
         }
-        Missing::Expiry => {
-            return format!(
-                "Skipped {count} {name} {records} of unknown expiry{example}. {NO_TIME}"
-            );
-        }
+        Missing::Expiry => return format!("{skipped} of unknown expiry{example}. {NO_TIME}"),
     };
     let mut default = String::new();
-    if let Some(schema) = schema
-        && let Some(ttl) = schema.ttl(of)
+    if let [(name, _)] = lacking
+        && let Some(ms) = default_ttl(catalog, name, of)
     {
-        let ttl = duration::short(age::millis(ttl));
-        default = format!(" (the schema's default is {ttl})");
+        default = format!(" (the schema's default is {})", duration::short(ms));
     }
-    let longest = longest_time_left(left_out.longest_ms);
+    let longest = longest_time_left(longest_ms);
     format!(
-        "Skipped {count} {name} {records}, because {their} age is only estimated: the {} TTL of \
-        this deployment is not configured{default}.{longest}",
+        "{skipped}, because {their} age is only estimated: the {} TTL of this deployment is not \
+        configured{default}.{longest}",
         of.as_str()
     )
+}
+
+/// The default TTL of the schema with this name, in milliseconds.
+fn default_ttl(catalog: &Catalog, name: &str, of: TtlOf) -> Option<u64> {
+    let schema = catalog.all().iter().find(|schema| schema.name == name)?;
+    schema.ttl(of).map(age::millis)
 }
 
 /// For each schema with records that were left out for want of a TTL: the options that set it to
@@ -333,11 +279,7 @@ pub fn stating(coverage: &Coverage, catalog: &Catalog) -> Vec<[String; 4]> {
         // No option can set an age that is unknown for other reasons.
         let Missing::Ttl(of) = missing else { continue };
         let mut ttl_ms = duration::rounded_up(left_out.longest_ms.unwrap_or_default());
-        if let Some(schema) = catalog.all().iter().find(|schema| schema.name == name)
-            && let Some(default) = schema.ttl(of)
-        {
-            ttl_ms = ttl_ms.max(age::millis(default));
-        }
+        ttl_ms = ttl_ms.max(default_ttl(catalog, name, of).unwrap_or_default());
         let ttl = duration::short(ttl_ms).replace(' ', "");
         options.push(["--schema".to_owned(), name.to_owned(), of.option().to_owned(), ttl]);
     }

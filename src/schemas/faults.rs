@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::domain::schema::lua_check::{self, ArgumentCounts};
-use crate::domain::schema::{Action, Call, Encoding, Meaning, Schema, SchemaError};
+use crate::domain::schema::{Action, Encoding, Meaning, Schema, SchemaError};
 use crate::domain::self_check;
 use crate::files;
 
@@ -145,22 +145,15 @@ fn script_faults(folder: &Path, schema: &Schema) -> Vec<Problem> {
 fn calls(schema: &Schema, script: &str) -> Vec<ArgumentCounts> {
     let mut counts = Vec::new();
     for step in schema.steps() {
-        let words = step.calls.iter().flat_map(Call::words);
-        let owners = words.filter(|word| word.has_owner()).count();
         for call in &step.calls {
             if let Action::Script { name, keys, args } = &call.action
                 && name == script
             {
-                let mut owner = None;
-                if step.checks_owner && owners == 1 {
-                    owner = args.iter().position(|word| word.has_owner()).map(|index| index + 1);
-                }
                 let several = args.iter().position(|word| schema.is_words_of_hash(word));
                 counts.push(ArgumentCounts {
                     keys: keys.len(),
                     args: several.unwrap_or(args.len()),
                     more_args: several.is_some(),
-                    owner,
                 });
             }
         }

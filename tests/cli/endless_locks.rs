@@ -15,7 +15,7 @@ const REFERENCE_LOCK: &str =
 fn a_lock_to_which_begin_gives_a_ttl_is_no_orphan() {
     let server = Server::holding(&[("idemkey:p", REFERENCE_LOCK, FOREVER)]);
     let inspect = server.idemctl(&["inspect", "p", "--schema", "reference"]);
-    inspect.shows("conflict (409 Conflict) until the lock expires, then it executes");
+    inspect.shows("conflict (409 Conflict) until the lock expires; it has no TTL, and this request gives it one");
     inspect
         .shows("warning no-expiry: the lock never expires. The next retry is rejected and gives");
     assert!(!inspect.text().contains("indefinitely"), "{}", inspect.text());

@@ -45,7 +45,7 @@ fn what_is_no_lock_or_lives_longer_stays_as_it_is() {
     for (key, code, says) in [
         ("stuck", 2, "it never expires"),
         ("done", 2, "it is completed"),
-        ("stranger", 2, "it is not a lock of go-middleware"),
+        ("stranger", 2, "unrecognised: not a value of go-middleware"),
         ("nowhere", 1, "no record"),
     ] {
         let before = pttl(&server, key);

@@ -114,9 +114,8 @@ fn expectations_are_kept() {
     assert!(server.get("idem:started:a").is_some());
     server.idemctl(&["force-unlock", "a", "--yes", "--expect", "worker-7"]).exits(0);
     server.put("idempotency:zero", "0");
-    server
-        .idemctl(&["force-unlock", "zero", "--yes", "--expect", &format!("sha256:{hash}@none")])
-        .exits(0);
+    let zero = ["force-unlock", "zero", "--yes", "--schema", "go-middleware", "--expect"];
+    server.idemctl(&[&zero[..], &[&format!("sha256:{hash}@none")]].concat()).exits(0);
     assert_eq!(server.size(), 0);
 }
 

@@ -142,16 +142,21 @@ fn values_of_all_kinds_are_survived() {
         let ways = if key == "huge" { &[&[][..]][..] } else { &[&[][..], &["--full"]] };
         for more in ways {
             let document =
-                server.idemctl(&[&["inspect", key, "-o", "json"], *more].concat()).exits(0).json();
+                inspect(&server, &[&[key, "-o", "json"], *more].concat()).exits(0).json();
             assert_eq!(document["records"][0]["state"], state, "{key}");
             assert_eq!(document["records"][0]["size_bytes"], value.len());
         }
-        server.idemctl(&["inspect", key]).exits(0);
+        inspect(&server, &[key]).exits(0);
     }
     let listed = server.idemctl(&["-v", "list", "-o", "jsonl"]).exits(0);
     // JSON of another shape, and what does not begin as JSON, is somebody else's.
     assert_eq!(listed.json_lines().len(), values.len() - 5);
     listed.says("5 keys under idempotency: do not match schema go-middleware");
+}
+
+/// Whose value it is, the operator says.
+fn inspect(server: &Server, words: &[&str]) -> Run {
+    server.idemctl(&[&["inspect", "--schema", "go-middleware"], words].concat())
 }
 
 #[test]
@@ -160,8 +165,11 @@ fn keys_of_the_wrong_type_are_named() {
     server.send::<()>(&[b"HSET", b"idempotency:hash", b"f", b"v"]);
     server.send::<()>(&[b"RPUSH", b"idem:result:list", b"v"]);
     server.send::<()>(&[b"SADD", b"idem:lock:set", b"v"]);
-    for (key, kind) in [("hash", "hash"), ("list", "list"), ("set", "set")] {
-        let document = server.idemctl(&["inspect", key, "-o", "json"]).exits(0).json();
+    for (kind, schema) in
+        [("hash", "go-middleware"), ("list", "event-driven"), ("set", "event-consumer")]
+    {
+        let words = ["inspect", kind, "--schema", schema, "-o", "json"];
+        let document = server.idemctl(&words).exits(0).json();
         let finding = &document["records"][0]["findings"][0];
         assert_eq!(finding["code"], "wrong-type");
         assert!(finding["message"].as_str().unwrap().contains(kind));

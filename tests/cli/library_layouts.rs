@@ -111,7 +111,7 @@ fn a_released_hash_beside_a_lock_has_its_name() {
     let _: i64 = server.send(&[b"HSET", b"inbox:7", b"MessageId", b"1", b"Status", b"0"]);
     let shown = server.idemctl(&["inspect", "7", "--schema", "inbox"]);
     shown.shows("a hash of other fields");
-    let unlocked = server.idemctl(&["force-unlock", "inbox/7", "--yes"]);
+    let unlocked = server.idemctl(&["force-unlock", "7", "--schema", "inbox", "--yes"]);
     unlocked.says("This removes the Redis key inbox:7.");
 }
 

@@ -69,7 +69,9 @@ fn server() -> Server {
 fn listed(server: &Server, schema: &str, more: &[&str]) -> Vec<String> {
     let list = [&["list", "--schema", schema, "-o", "jsonl"][..], more].concat();
     let mut listed = Vec::new();
-    for line in server.idemctl(&list).exits(0).json_lines() {
+    let run = server.idemctl(&list);
+    assert_eq!(run.code, if run.stderr.contains("Skipped ") { 3 } else { 0 }, "{}", run.all());
+    for line in run.json_lines() {
         listed.push(format!(
             "{} {}",
             line["key"].as_str().unwrap(),

@@ -318,7 +318,7 @@ fn a_folder_that_is_wrong_is_left_out_with_a_warning_unless_it_is_named() {
     server.set("idempotency:k", PENDING, 60_000);
     server.set("orders:{a}:idem", late("held", 10), 60_000);
     server.describe("go-middleware", &[("schema.toml", "name = 7\n")]);
-    let run = server.idemctl(&["list", "-o", "jsonl"]).exits(0);
+    let run = server.idemctl(&["list", "-o", "jsonl"]).exits(3);
     run.says("warning: skipped schema go-middleware: ").says("schema.toml:1");
     let schemas: Vec<_> = run.json_lines().iter().map(|line| line["schema"].clone()).collect();
     assert_eq!(schemas, ["orders"], "{}", run.all());
@@ -343,7 +343,7 @@ fn a_schema_of_the_context_that_cannot_be_read_is_skipped_and_named() {
         .shows("in-progress")
         .says("skipped schema broken")
         .says("schema check broken");
-    run(&["list"]).exits(0).shows("express").says("skipped schema broken");
+    run(&["list"]).exits(3).shows("express").says("skipped schema broken");
     run(&["check"]).exits(3).shows("UNKNOWN - schema broken: its files are invalid");
     server.put("idem:stuck", r#"{"status":"IN_PROGRESS"}"#);
     run(&["check"]).exits(2).shows("CRITICAL - 1 orphaned lock");
@@ -383,7 +383,7 @@ fn nothing_is_said_to_be_in_order_if_a_schema_file_is_invalid() {
         let filter = ["--state", "completed"];
         server.idemctl(&[&["list"], &filter[..]].concat()).exits(3).says(&unknown);
         server.idemctl(&[&["stats"], &filter[..]].concat()).exits(3).says(&unknown);
-        let list = server.idemctl(&["list", "-o", "json"]).exits(0).json();
+        let list = server.idemctl(&["list", "-o", "json"]).exits(3).json();
         let left_out = list["left_out"].as_array().unwrap();
         assert!(left_out.iter().any(|left| left["schema"] == name), "{list:#}");
         assert_eq!(list["complete"], false);

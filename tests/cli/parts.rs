@@ -58,7 +58,7 @@ replies = [
 ]
 
 [release]
-checks_owner = true
+checks_owner = false
 
 [[release.call]]
 command = ["DEL", "{lock}"]

@@ -37,7 +37,7 @@ fn a_value_that_is_too_long_to_read_makes_the_answer_unknown() {
         .idemctl(&["check", "--include", "unreadable=CRITICAL"])
         .exits(3)
         .shows("UNKNOWN")
-        .shows("1 value may be unreadable behind the part that was read");
+        .shows("1 value: only the beginning was read");
     server.idemctl(&["list", "--finding", "unreadable"]).exits(3).says("no records were selected");
 }
 

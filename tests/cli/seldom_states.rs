@@ -152,7 +152,7 @@ fn an_unreadable_member_is_not_for_force_unlock() {
     server.describe("queued", &[("schema.toml", &toml)]);
     server.send::<()>(&[b"HSET", b"queued", b"a", b"{broken"]);
     let shown = server.idemctl(&["inspect", "a", "--schema", "queued"]).exits(0);
-    shown.shows("idemctl does not change the members");
+    shown.shows("find out which program wrote it");
     assert!(!shown.all().contains("force-unlock"), "{}", shown.all());
 }
 

@@ -139,7 +139,8 @@ fn takes_at_most(server: &Server, times: u64, value: &[u8], words: &[&str]) {
     let peak_with = |value: &[u8]| {
         server.send::<()>(&[b"SET", b"idem:k", value, b"EX", b"80000"]);
         let (run, peak) = peak_of(server.command().args(words));
-        assert_eq!(run.code, 0, "{words:?}: {}", run.stderr);
+        // 3: a list leaves out a value of which the beginning does not tell the format.
+        assert!([0, 3].contains(&run.code), "{words:?}: {}", run.stderr);
         peak
     };
     let allowed = peak_with(&large_json(HEAD, 2, "1]}")) + times * value.len() as u64 + SLACK;

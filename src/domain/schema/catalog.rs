@@ -2,11 +2,10 @@
 //! Redis key.
 
 use std::collections::BTreeSet;
-use std::fmt;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use super::key_template::KeyTemplate;
-use super::{Schema, State, ValueFormat};
+use super::{Schema, Shipped, State, ValueFormat};
 use crate::domain::covered::Covered;
 use crate::domain::record::decode::{self, DistinctiveValue};
 use crate::domain::record::{Content, Extended};
@@ -15,32 +14,6 @@ use crate::domain::select::glob;
 /// How many bytes of each value a scan reads when it searches for locks. The locks of all known
 /// services are shorter.
 pub(crate) const LOCK_BYTES: usize = 128;
-
-type ReadSchemas = Box<dyn FnOnce() -> Vec<Arc<Schema>> + Send>;
-
-/// The schemas that idemctl ships. Most runs need only some of them, so that all are parsed when
-/// the first value of another program is found.
-#[derive(Clone, Default)]
-pub(crate) struct Shipped(Option<Arc<LazyLock<Vec<Arc<Schema>>, ReadSchemas>>>);
-
-impl Shipped {
-    pub(crate) fn read_by(read: impl FnOnce() -> Vec<Arc<Schema>> + Send + 'static) -> Self {
-        Self(Some(Arc::new(LazyLock::new(Box::new(read)))))
-    }
-
-    fn all(&self) -> &[Arc<Schema>] {
-        match &self.0 {
-            Some(read) => read.as_slice(),
-            None => &[],
-        }
-    }
-}
-
-impl fmt::Debug for Shipped {
-    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        to.write_str("Shipped")
-    }
-}
 
 /// Every known schema, and the chosen ones among them.
 #[derive(Debug, Clone)]

@@ -9,8 +9,7 @@ pub(crate) struct LuaFault {
     /// The line, from 1.
     pub(crate) line: usize,
     pub(crate) message: String,
-    /// True if the script cannot work: it reads a position that the call does not send, or never
-    /// reads the owner that it must compare.
+    /// True if the script cannot work: it reads a position that the call does not send.
     pub(crate) breaks: bool,
 }
 
@@ -22,8 +21,6 @@ pub(crate) struct ArgumentCounts {
     pub(crate) args: usize,
     /// True if such a word follows: the names and values of a hash, whose number is not known.
     pub(crate) more_args: bool,
-    /// The position in ARGV of an owner that the script must compare.
-    pub(crate) owner: Option<usize>,
 }
 
 /// Compares a script with its own header and with the calls that send it.
@@ -36,8 +33,7 @@ pub(crate) fn check(text: &str, calls: &[ArgumentCounts]) -> Vec<LuaFault> {
         for call in calls {
             let is_keys = table == "KEYS";
             let sent = if is_keys { call.keys } else { call.args };
-            let owner = if is_keys { None } else { call.owner };
-            faults.extend(against_call(table, &used, sent, !is_keys && call.more_args, owner));
+            faults.extend(against_call(table, &used, sent, !is_keys && call.more_args));
         }
         faults.extend(against_header(table, &used, &header(text, table)));
     }
@@ -61,15 +57,8 @@ impl Positions {
     }
 }
 
-/// Compares the positions with those that a call sends: `sent` of them, or at least so many. The
-/// script must use that of the `owner`.
-fn against_call(
-    table: &str,
-    used: &Positions,
-    sent: usize,
-    or_more: bool,
-    owner: Option<usize>,
-) -> Vec<LuaFault> {
+/// Compares the positions with those that a call sends: `sent` of them, or at least so many.
+fn against_call(table: &str, used: &Positions, sent: usize, or_more: bool) -> Vec<LuaFault> {
     let mut faults = Vec::new();
     for (number, line) in &used.named {
         // KEYS and ARGV start at 1, so that position 0 is always nil.
@@ -84,7 +73,7 @@ fn against_call(
     }
     for number in (1..=sent).filter(|number| !used.has(*number)) {
         let message = format!("the call sends {table}[{number}], which the script never uses");
-        faults.push(LuaFault { line: 1, message, breaks: owner == Some(number) });
+        faults.push(LuaFault { line: 1, message, breaks: false });
     }
     faults
 }
@@ -232,7 +221,7 @@ mod tests {
     const SOUND: &str = "-- x: does.\n--\n-- KEYS[1]  a  b\n-- ARGV[1]  c  d\n\nlocal a = KEYS[1]\nreturn ARGV[1] .. a\n";
 
     fn messages(text: &str, keys: usize, args: usize) -> Vec<String> {
-        check(text, &[ArgumentCounts { keys, args, more_args: false, owner: None }])
+        check(text, &[ArgumentCounts { keys, args, more_args: false }])
             .into_iter()
             .map(|fault| format!("{}: {}", fault.line, fault.message))
             .collect()
@@ -248,18 +237,15 @@ mod tests {
     fn a_position_that_is_not_sent_breaks_the_script() {
         assert_eq!(messages(SOUND, 1, 0), ["7: uses ARGV[1], but the call sends none"]);
         assert!(
-            check(
-                "return KEYS[0]",
-                &[ArgumentCounts { keys: 1, args: 0, more_args: false, owner: None }]
-            )
-            .iter()
-            .any(|fault| fault.breaks)
+            check("return KEYS[0]", &[ArgumentCounts { keys: 1, args: 0, more_args: false }])
+                .iter()
+                .any(|fault| fault.breaks)
         );
     }
 
     #[test]
     fn the_words_of_a_hash_are_not_counted() {
-        let call = ArgumentCounts { keys: 0, args: 1, more_args: true, owner: None };
+        let call = ArgumentCounts { keys: 0, args: 1, more_args: true };
         let broken = |text| check(text, &[call]).iter().filter(|fault| fault.breaks).count();
         assert_eq!(broken("return ARGV[1] .. ARGV[6]"), 0);
         assert_eq!(broken("return ARGV[1] .. ARGV[0]"), 1);

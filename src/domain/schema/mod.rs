@@ -18,6 +18,7 @@ mod protocol_text;
 pub(crate) mod raw;
 pub(crate) mod redis_keys;
 pub(crate) mod service_behavior;
+mod shipped;
 pub(crate) mod steps;
 pub(crate) mod ttl;
 pub(crate) mod value_format;
@@ -27,7 +28,7 @@ mod written;
 
 pub(crate) use self::location::line_of_key;
 pub(crate) use self::parse::{CompiledIn, SchemaError, SchemaSource, parse, parse_all};
-pub(crate) use catalog::{Catalog, Shipped};
+pub(crate) use catalog::Catalog;
 pub(crate) use closed_fields::{ClosedFields, Member};
 pub(crate) use decoder::{Codec, Decoder, Decoding, Encoding};
 pub(crate) use key_template::Exclusion;
@@ -38,6 +39,7 @@ pub(crate) use redis_keys::{MemberType, Prefix, PrefixPlace, Prefixes, Role};
 pub(crate) use service_behavior::{
     OnFailure, OnHangUp, PayloadUse, ServiceBehavior, StatusCodes, WithoutRedis,
 };
+pub(crate) use shipped::Shipped;
 pub use steps::{Action, Call, Meaning, Reply, ReplyPattern, Step};
 pub(crate) use steps::{Condition, First, KeyIs};
 pub(crate) use ttl::NO_TTL;

@@ -369,11 +369,6 @@ impl Template {
         })
     }
 
-    /// True if it contains the owner, by itself or in the lock's value.
-    pub(crate) fn has_owner(&self) -> bool {
-        self.has(&[Placeholder::Owner, Placeholder::LockValue])
-    }
-
     /// True if it keeps part of the previous value.
     pub(in crate::domain) fn keeps(&self) -> bool {
         self.0.iter().any(|part| match part {

@@ -322,11 +322,8 @@ impl KeyspaceScan {
         self.require_any_read().map(|()| None)
     }
 
-    /// Checks that the scan read a record, or left none out.
-    ///
     /// # Errors
-    /// The Redis user may read none of the records, so that the scan must not report that there are
-    /// none.
+    /// The Redis user may read none of the records, so that it is unknown whether there are any.
     fn require_any_read(&self) -> Result<(), StoreError> {
         match &self.forbidden {
             Some((_, why)) if !self.any_read => Err(why.clone()),

@@ -80,7 +80,8 @@ fn looks(stage: &mut Stage) {
     stage.writes("inspect", "inspect.json", &keys);
     let odd = ["odd", "odd-body", "set", "loose", "nobody", "--full", "--reveal"];
     let odd = stage.writes("inspect", "inspect.json", &odd);
-    assert_eq!(odd["unclaimed"][0]["redis_key"], "loose");
+    let unclaimed = odd["unclaimed"].as_array().unwrap();
+    assert!(unclaimed.iter().any(|there| there["redis_key"] == "loose"), "{odd}");
     stage.writes("inspect", "inspect.json", &[&["lapsed", "far"], &own[..]].concat());
     stage.writes("inspect", "inspect.json", &["--find", "order"]);
     stage.lines("inspect", "inspect.json", &["nobody", "--until", "absent"]);

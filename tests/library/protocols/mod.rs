@@ -3,6 +3,7 @@
 
 mod calls;
 mod crossed;
+mod event;
 mod fence;
 mod format;
 mod judged;

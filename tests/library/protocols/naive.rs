@@ -3,9 +3,9 @@
 //! invariants of `docs/explore.md`.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::fmt;
 
 use super::calls::{Caller, Keys, Outcome, Step, Stored, Which};
+use super::event::Event;
 use super::fence::Fence;
 use super::format::Format;
 use super::protocol::{Call, MAX_WORKERS, Means, OnFailure, Protocol};
@@ -66,22 +66,6 @@ struct State {
     has_stored: bool,
     /// What the system of the effects knows, if it has fencing.
     fence: Fence,
-}
-
-/// What happened last.
-#[derive(Clone, Copy, Debug)]
-pub enum Event {
-    Start,
-    Call { worker: u8, step: Step, means: Option<Means>, is_lost: bool },
-    Resend { worker: u8, step: Step, means: Option<Means> },
-    Effect(u8),
-    Fail(u8),
-    LateFail(u8),
-    GiveUp(u8),
-    Crash(u8),
-    Expiry(i64),
-    Delay(i64),
-    Restart,
 }
 
 struct Node {
@@ -687,39 +671,4 @@ fn later(keys: &Keys, passes: i64) -> Keys {
 
 fn bit(worker: u8) -> u8 {
     1 << worker
-}
-
-impl Event {
-    /// The step of a call.
-    fn step(self) -> Option<Step> {
-        match self {
-            Self::Call { step, .. } | Self::Resend { step, .. } => Some(step),
-            _ => None,
-        }
-    }
-}
-
-impl fmt::Display for Event {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Start => write!(f, "starts"),
-            Self::Call { worker, step, means, is_lost } => {
-                let means = means.map_or("unknown".to_owned(), |means| format!("{means:?}"));
-                let lost = if *is_lost { ", reply lost" } else { "" };
-                write!(f, "{worker} {step:?}: {means}{lost}")
-            }
-            Self::Resend { worker, step, means } => {
-                let means = means.map_or("unknown".to_owned(), |means| format!("{means:?}"));
-                write!(f, "{worker} {step:?}: {means}, sent again")
-            }
-            Self::Effect(worker) => write!(f, "{worker} effect"),
-            Self::Fail(worker) => write!(f, "{worker} fails"),
-            Self::LateFail(worker) => write!(f, "{worker} fails after its effect"),
-            Self::GiveUp(worker) => write!(f, "{worker} gives up"),
-            Self::Crash(worker) => write!(f, "{worker} crashes"),
-            Self::Delay(passes) => write!(f, "{} s pass, half of a TTL", passes / 1_000),
-            Self::Restart => write!(f, "Redis restarts"),
-            Self::Expiry(passes) => write!(f, "{} s pass", passes / 1_000),
-        }
-    }
 }
