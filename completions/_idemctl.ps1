@@ -1889,7 +1889,7 @@ Register-ArgumentCompleter -Native -CommandName 'idemctl' -ScriptBlock {
             [CompletionResult]::new('--no-pager', '--no-pager', [CompletionResultType]::ParameterName, 'Do not use a pager, even if PAGER is set')
             [CompletionResult]::new('--debug', '--debug', [CompletionResultType]::ParameterName, 'Print each Redis command and its duration on stderr, without passwords and values')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
-            [CompletionResult]::new('--strict', '--strict', [CompletionResultType]::ParameterName, 'Count violations that no schedule under the assumptions has, too')
+            [CompletionResult]::new('--strict', '--strict', [CompletionResultType]::ParameterName, 'Count violations by steps that do not claim to check the owner, too')
             break
         }
         'idemctl;probe' {
@@ -2587,6 +2587,7 @@ Register-ArgumentCompleter -Native -CommandName 'idemctl' -ScriptBlock {
             [CompletionResult]::new('--retry-window', '--retry-window', [CompletionResultType]::ParameterName, 'How long clients or queues may send a request again, e.g. 3d; `doctor` compares results with it')
             [CompletionResult]::new('--redeliverer', '--redeliverer', [CompletionResultType]::ParameterName, 'The queue or webhook sender that sends requests again, if you do not know for how long')
             [CompletionResult]::new('--schema-dir', '--schema-dir', [CompletionResultType]::ParameterName, 'Folder with your own schemas')
+            [CompletionResult]::new('--confirm', '--confirm', [CompletionResultType]::ParameterName, 'Name of the context, instead of typing it to end its protection; for scripts')
             [CompletionResult]::new('-u', '-u', [CompletionResultType]::ParameterName, 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]')
             [CompletionResult]::new('--url', '--url', [CompletionResultType]::ParameterName, 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Server host [default: 127.0.0.1]')

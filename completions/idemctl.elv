@@ -1859,7 +1859,7 @@ set edit:completion:arg-completer[idemctl] = {|@words|
             cand --no-pager 'Do not use a pager, even if PAGER is set'
             cand --debug 'Print each Redis command and its duration on stderr, without passwords and values'
             cand --help 'Print help'
-            cand --strict 'Count violations that no schedule under the assumptions has, too'
+            cand --strict 'Count violations by steps that do not claim to check the owner, too'
         }
         &'idemctl;probe'= {
             cand -u 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]'
@@ -2543,6 +2543,7 @@ set edit:completion:arg-completer[idemctl] = {|@words|
             cand --retry-window 'How long clients or queues may send a request again, e.g. 3d; `doctor` compares results with it'
             cand --redeliverer 'The queue or webhook sender that sends requests again, if you do not know for how long'
             cand --schema-dir 'Folder with your own schemas'
+            cand --confirm 'Name of the context, instead of typing it to end its protection; for scripts'
             cand -u 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]'
             cand --url 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]'
             cand -h 'Server host [default: 127.0.0.1]'
