@@ -50,6 +50,7 @@ pub(crate) async fn try_claims(
         found.extend(trial.unnamed_keys(&mut unnamed).await?);
         if kind != StepKind::Begin
             && let Some(wrong) = trial.wrong_claim().await?
+            && !found.contains(&wrong)
         {
             found.push(wrong);
         }

@@ -104,7 +104,7 @@ fn each_member_is_a_record() {
     server.idemctl(&["inspect", "j-9", "--schema", "jobs"]).exits(1);
     server.idemctl(&["stats", "--schema", "jobs"]).exits(0).shows("completed");
     let check = server.idemctl(&["check", "--schema", "jobs"]).exits(3);
-    check.shows("UNKNOWN").shows("which this command does not check");
+    check.shows("UNKNOWN").shows("are members of a Redis key: not checked");
     server.set("idem:a", "IN_PROGRESS", 60_000);
     // A schema that the option names is asked about; among all schemas, a note says so.
     let check = server.idemctl(&["check", "--schema", "jobs,express"]).exits(3);

@@ -384,7 +384,9 @@ fn an_owner_that_the_script_never_reads_is_an_error() {
         "if false then",
     );
     let checked = run(blind.folder(), &["schema", "check", MINE]).exits(1);
-    checked.shows("complete.lua:1: error: the call sends ARGV[1], which the script never uses");
+    checked.shows("complete.lua:1: warning: the call sends ARGV[1], which the script never uses");
+    let error = "error: complete changes another owner's record, although `checks_owner = true`";
+    assert_eq!(checked.text().matches(error).count(), 1, "{}", checked.all());
 }
 
 #[test]
@@ -408,4 +410,58 @@ fn a_redis_key_that_the_schema_does_not_name_is_a_warning() {
     let checked = reference_with("renew.lua", renewed, counts).exits(0);
     checked.shows("warning: renew writes the Redis key ");
     checked.shows(":tries, which `[keys]` does not name");
+}
+
+/// A library whose complete script stores the result into the hash of the lock, and removes the owner.
+const GATE: &str = r#"format = 2
+name = "mine"
+keys = { record = "mine:{key}" }
+ttl = { lock = "30s", result = "1h" }
+
+[[value]]
+name = "held"
+type = "hash"
+where = { "/state" = "held" }
+required = ["/owner"]
+state = "in-progress"
+fields = { owner = "/owner" }
+
+[[value]]
+name = "done"
+type = "hash"
+where = { "/state" = "done" }
+required = ["/response"]
+state = "completed"
+fields = { body = "/response" }
+
+[write]
+lock_value = '{"state":"held","owner":"{owner}"}'
+result_value = '{"state":"done","response":{body_text}}'
+
+[complete]
+checks_owner = true
+
+[[complete.call]]
+script = "complete"
+keys = ["{record}"]
+args = ["{owner}", "{body}", "{result_ttl_ms}"]
+replies = [
+  { integer = 1, means = "stored", when = { record = "held" } },
+  { integer = 0, means = "refused" },
+]
+"#;
+
+/// Rule: a result is what the script leaves in the hash. Revert: with the fields of the lock, `/owner` is one that results do not
+/// have, exit 1.
+#[test]
+fn a_result_without_the_fields_that_its_script_removes_is_in_order() {
+    let complete = "if redis.call('HGET', KEYS[1], 'owner') ~= ARGV[1] then return 0 end\n\
+        redis.call('HDEL', KEYS[1], 'owner')\n\
+        redis.call('HSET', KEYS[1], 'state', 'done', 'response', ARGV[2])\n\
+        redis.call('PEXPIRE', KEYS[1], ARGV[3])\nreturn 1\n";
+    let home = tempfile::tempdir().unwrap();
+    fs::create_dir(home.path().join(MINE)).unwrap();
+    fs::write(home.path().join(MINE).join("schema.toml"), GATE).unwrap();
+    fs::write(home.path().join(MINE).join("complete.lua"), complete).unwrap();
+    run(home.path(), &["schema", "check", MINE]).exits(0);
 }
