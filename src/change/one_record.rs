@@ -127,7 +127,7 @@ async fn find_under_schema(
         ))
         .into());
     };
-    if let Some(unclaimed) = unclaimed_as(&catalog, &record) {
+    if let Some(unclaimed) = unclaimed_as(catalog, &record) {
         check_recognised(&unclaimed, 0)?;
     }
     session.fill_in_advice([&mut record]);

@@ -7,7 +7,7 @@ use crate::domain::record::response::CONTENT_TYPE;
 use crate::domain::record::{
     Content, Deadline, Decoded, KeyState, Observation, Reading, Response, Stored, TimeLeft, decode,
 };
-use crate::domain::schema::{Action, Schema, State, TtlOf};
+use crate::domain::schema::{Schema, State, TtlOf};
 use crate::domain::step::{Answer, StepInputs, UnknownAnswer, next_request};
 
 /// A contradiction within a schema.
@@ -43,15 +43,8 @@ pub(crate) fn mismatches(schema: &Schema) -> Vec<Mismatch> {
     let lock = inputs.lock();
     let lock_index = schema.lock_key_index();
     let writes_lock = schema.write.lock_value.is_some();
-    // A hash keeps fields of the lock that the result does not have, unless a script removes them.
-    let mut result = inputs.result_over_lock();
+    let result = inputs.result_over_lock();
     let result_index = schema.result_key_index();
-    let mut calls = schema.complete_calls().iter();
-    if calls.any(|call| matches!(call.action, Action::Script { .. }))
-        && reads_as(schema, result_index, &result, State::Completed, "").is_some()
-    {
-        result = inputs.result();
-    }
     let writes_result = schema.write.result_value.is_some();
 
     let mut found = Vec::new();

@@ -198,10 +198,20 @@ impl<'a> StepInputs<'a> {
     }
 
     /// The content of the result's Redis key after this request acquired its lock and stored its
-    /// result.
+    /// result. A hash keeps fields of the lock that the result does not have, unless a script
+    /// removes those that no result has.
     pub(crate) fn result_over_lock(&self) -> Content {
-        let shares_key = self.schema.lock_key_index() == self.schema.result_key_index();
-        self.result_over(&if shares_key { self.lock() } else { Content::Absent })
+        let result_index = self.schema.result_key_index();
+        let shares_key = self.schema.lock_key_index() == result_index;
+        let over = self.result_over(&if shares_key { self.lock() } else { Content::Absent });
+        let mut calls = self.schema.complete_calls().iter();
+        if !calls.any(|call| matches!(call.action, Action::Script { .. })) {
+            return over;
+        }
+        match decode::decode_value(self.schema, result_index, &over) {
+            Reading::Value(value) if value.conformance.deviation().is_some() => self.result(),
+            _ => over,
+        }
     }
 
     /// The content of the result's Redis key after the result replaced the content `before`. The
