@@ -148,8 +148,6 @@ pub struct ScanReport {
     pub forbidden: Option<String>,
     /// The number of Redis keys per schema that were not read because other schemas were named.
     pub keys_of_other_schemas: BTreeMap<String, u64>,
-    /// The schemas that could not be read.
-    pub schemas: Covered,
 }
 
 impl<'a> Scan<'a> {
@@ -434,7 +432,6 @@ impl<'a> Scan<'a> {
             iterated: self.earlier.iterated + self.keyspace.keys_iterated(),
             forbidden: self.earlier.forbidden.or_else(|| self.keyspace.forbidden()),
             keys_of_other_schemas: self.keyspace.keys_of_other_schemas().clone(),
-            schemas: self.query.catalog.covered(),
             coverage: self.coverage,
         }
     }
@@ -504,8 +501,10 @@ impl ScanEnd {
 impl ScanReport {
     /// True if everything was read. Records that the Redis user may not read may belong to the
     /// schemas, so a scan without them is incomplete even if it ended normally.
-    pub fn is_complete(&self) -> bool {
-        matches!(self.end, ScanEnd::Complete) && self.forbidden.is_none() && self.schemas.is_whole()
+    pub fn is_complete(&self, catalog: &Catalog) -> bool {
+        matches!(self.end, ScanEnd::Complete)
+            && self.forbidden.is_none()
+            && catalog.covered().is_whole()
     }
 
     /// What an answer about all records of these schemas covers, if the scan came to its end.

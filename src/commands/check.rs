@@ -243,7 +243,7 @@ impl Checking<'_> {
         let mut health = self.health;
         health.keys = report.keys;
         health.unread = report.keys_of_other_schemas;
-        health.covered = report.schemas;
+        health.covered = self.catalog.covered();
         let unread = match report.end {
             ScanEnd::Complete => report.forbidden,
             ScanEnd::Incomplete(error) | ScanEnd::Failed(error) => Some(error.to_string()),

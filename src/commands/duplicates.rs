@@ -307,7 +307,7 @@ impl Scanned {
     /// True if every record of the schemas that a scan can find was read, and the filters could
     /// judge each of them.
     fn is_complete(&self) -> bool {
-        self.report.is_complete() && self.report.covered(&self.catalog).is_whole()
+        self.report.is_complete(&self.catalog) && self.report.covered(&self.catalog).is_whole()
     }
 
     /// Says how far the scan got.

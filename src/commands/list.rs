@@ -214,7 +214,7 @@ impl ListRun<'_> {
         };
         let mut covered = Map::from_iter([("scope".to_owned(), serde_json::to_value(scope)?)]);
         covered.extend(coverage::fields(&report.coverage, self.catalog, report.keys));
-        rows.close(session, report.is_complete(), covered)?;
+        rows.close(session, report.is_complete(self.catalog), covered)?;
         report.show_coverage(session, self.catalog);
         let exit = exit::judged(false, &report.covered(self.catalog));
         self.end(session, &rows, report).await?;

@@ -595,7 +595,7 @@ fn show(
         Some(differences) => !differences.is_empty(),
         None => checked.iter().any(|checked| checked.judgement.verdict == ProbeVerdict::Fail),
     };
-    let mut covered = Covered::of(checked.len() as u64);
+    let mut covered = Covered::default();
     for checked in checked {
         // Who names a check wants its answer, also if the profile only reports it.
         let is_inconclusive = checked.judgement.verdict == ProbeVerdict::Inconclusive;

@@ -286,7 +286,7 @@ impl Counting<'_> {
             TabularOutput::Jsonl => rows.iter().map(document::line).collect(),
             TabularOutput::Json => {
                 more.extend(coverage::fields(&report.coverage, self.catalog, report.keys));
-                more.insert("complete".to_owned(), report.is_complete().into());
+                more.insert("complete".to_owned(), report.is_complete(self.catalog).into());
                 document::document("rows", &rows, &more)
             }
         };

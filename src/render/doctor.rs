@@ -234,8 +234,7 @@ fn one_line_of(statements: &[Statement], palette: Palette) -> Option<String> {
     let count = counted(sound.len() as u64, "check");
     let claimed = statements.iter().filter(|statement| sound.contains(&statement.check.code));
     let line = format!("{severity}{count} found no problem: {} (-v shows each)", sound.join(", "));
-    let covered = doctor::covered(claimed);
-    covered.reassurance(line).ok().map(|line| line.text().to_owned())
+    doctor::covered(claimed).claim(Some(line), None)
 }
 
 /// The statements that are unknown for the same reason, one of each check.

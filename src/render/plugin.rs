@@ -127,12 +127,7 @@ fn summary(health: &Health, limits: &Limits) -> String {
         // If the check is incomplete, the reason comes before any finding.
         Status::Unknown => [gap, troubles(health, limits)].concat(),
         Status::Ok => match troubles(health, limits) {
-            few if few.is_empty() => {
-                match health.covered.reassurance(nothing_found(health, limits)) {
-                    Ok(nothing) => vec![nothing.text().to_owned()],
-                    Err(_) => gap,
-                }
-            }
+            few if few.is_empty() => health.covered.claim(vec![nothing_found(health, limits)], gap),
             few => vec![format!("{}, below the thresholds", few.join("; "))],
         },
     };

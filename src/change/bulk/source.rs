@@ -7,7 +7,6 @@ use anyhow::Result;
 
 use super::rule::{BulkRule, Planned};
 use crate::domain::change::removal::{self, RemovalCommand};
-use crate::domain::covered::Covered;
 use crate::domain::record::{Candidate, FieldSet, GivenKey, Record, TimeLeft};
 use crate::domain::schema::catalog::LOCK_BYTES;
 use crate::domain::schema::{Catalog, State};
@@ -309,7 +308,6 @@ impl<'a> NamedRecords<'a> {
             iterated: self.keys,
             forbidden: None,
             keys_of_other_schemas: BTreeMap::new(),
-            schemas: Covered::default(),
         }
     }
 }

@@ -135,11 +135,10 @@ async fn nothing_found(
         // The hint of the error names the other schemas.
         scan::explain_nothing(session, catalog, reader, &BTreeMap::new()).await;
     }
-    let not_read = report.schemas.unread();
     if let Err(error) = report.require_complete("the search is", &so_far) {
         return error;
     }
-    if let Some(what) = not_read {
+    if let Some(what) = catalog.covered().unread() {
         return CommandError::new(Exit::Partial, format!("unknown: {what}")).into();
     }
     let error = CommandError::new(Exit::No, so_far);
