@@ -57,6 +57,8 @@ enum LockStatus {
     Needless(String),
     /// There is no record.
     Absent,
+    /// There is none of the schemas that could be read; the text says which could not.
+    Uncovered(String),
     Refused(String),
     /// It could not be read.
     Unread(StoreError),
@@ -312,6 +314,7 @@ impl NamedLock {
                 format!("ambiguous: it names {}", name::choices(&self.key, names))
             }
             LockStatus::Absent => "no record".to_owned(),
+            LockStatus::Uncovered(unread) => format!("unknown: {unread}"),
             LockStatus::Tried(outcome) if outcome.is_done() => action.done.to_owned(),
             LockStatus::Tried(Outcome::Gone) => {
                 "the lock no longer exists; nothing was done".to_owned()
@@ -332,7 +335,10 @@ impl NamedLock {
             LockStatus::Possible(_) => action.possible,
             LockStatus::Needless(_) => "enough",
             LockStatus::Absent => "not-found",
-            LockStatus::Refused(_) | LockStatus::Unread(_) | LockStatus::Ambiguous(_) => "refused",
+            LockStatus::Uncovered(_)
+            | LockStatus::Refused(_)
+            | LockStatus::Unread(_)
+            | LockStatus::Ambiguous(_) => "refused",
             LockStatus::Tried(outcome) if outcome.is_done() => action.done,
             LockStatus::Tried(Outcome::Unknown) => "unknown",
             LockStatus::Tried(Outcome::Kept) => "enough",
@@ -348,6 +354,7 @@ impl NamedLock {
     fn is_left(&self) -> bool {
         match self.status {
             LockStatus::Absent
+            | LockStatus::Uncovered(_)
             | LockStatus::Refused(_)
             | LockStatus::Unread(_)
             | LockStatus::Ambiguous(_) => true,
@@ -365,6 +372,7 @@ impl NamedLock {
                 CommandError::usage(name::ambiguous(&self.key, names)).hint(name::HINT).into()
             }
             LockStatus::Absent => CommandError::new(Exit::No, message).into(),
+            LockStatus::Uncovered(_) => CommandError::new(Exit::Partial, message).into(),
             LockStatus::Tried(Outcome::ChangedMeanwhile) => {
                 // Not the lock alone: a result that came beside it is a change of the record, too.
                 let why = "the record changed since it was shown; nothing was done";
@@ -405,6 +413,9 @@ impl LockStatus {
             ([], None) if found.records.is_empty() => {
                 if let Some(unclaimed) = found.unclaimed.first() {
                     return Self::Refused(unclaimed_key::line(unclaimed));
+                }
+                if let Some(unread) = found.uncovered(catalog) {
+                    return Self::Uncovered(unread);
                 }
                 match GivenKey::word(&found.given[..]).excluded_because(catalog) {
                     Some((why, hint)) => Self::Refused(format!("{why}; {hint}")),

@@ -137,7 +137,6 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     } else {
         // A record that the scan did not return may still exist, on a node that was not read or
         // later in the keyspace.
-        diff.is_complete = false;
         diff.knows_all = false;
     }
     let so_far = format!("{} keys", report.keys);
@@ -321,8 +320,8 @@ impl Diff {
             }
         }
         let report = scan.finish();
+        self.is_complete &= report.is_complete(&catalog);
         if let Some(forbidden) = &report.forbidden {
-            self.is_complete = false;
             session
                 .ui
                 .warning(&format!("{forbidden}; records of the first snapshot may appear as gone"));

@@ -299,7 +299,7 @@ fn exit_of(results: &[LookupResult], catalog: &Catalog) -> Exit {
         return Exit::Partial;
     }
     let missing: Vec<_> = results.iter().filter(|result| result.records.is_empty()).collect();
-    if missing.iter().any(|result| unread(result, catalog).is_some()) {
+    if missing.iter().any(|result| result.uncovered(catalog).is_some()) {
         return Exit::Partial;
     }
     if missing.iter().any(|result| result.why_unread.is_some()) {
@@ -312,12 +312,6 @@ fn exit_of(results: &[LookupResult], catalog: &Catalog) -> Exit {
     } else {
         Exit::Done
     }
-}
-
-/// The schemas that could not be read, although they may have a record of the key. A name has one
-/// schema, which was read.
-fn unread(found: &LookupResult, catalog: &Catalog) -> Option<String> {
-    if found.name().is_some() { None } else { catalog.covered().unread() }
 }
 
 /// Prints the records, as pages or as JSON.
@@ -334,7 +328,7 @@ async fn show(
     for result in results {
         records.extend(&result.records);
         unclaimed.extend(result.unclaimed.iter().map(unclaimed_key::value));
-        complete &= result.why_unread.is_none() && unread(result, catalog).is_none();
+        complete &= result.why_unread.is_none() && result.uncovered(catalog).is_none();
     }
     // Fields of the JSON document beside the records.
     let mut document_fields = Map::new();
@@ -416,7 +410,7 @@ fn report_no_record(
     found: &LookupResult,
 ) {
     let key = escape::text(&found.given);
-    if let Some(unread) = unread(found, catalog) {
+    if let Some(unread) = found.uncovered(catalog) {
         session.ui.status(&format!("{key}: unknown: {unread}"));
         return;
     }

@@ -92,3 +92,110 @@ fn a_lock_that_can_be_renewed_is_not_foretold_to_end() {
     let json = server.idemctl(&["inspect", "led", "--schema", "reference", "-o", "json"]).json();
     assert_eq!(json["records"][0]["next_request"]["renewable"], true, "{json}");
 }
+
+/// What a command answers at each kind of gap: its exit code. No such answer may hold one of [`REASSURANCES`].
+const AT_A_GAP: [(&str, &[(&str, i32)]); 5] = [
+    (
+        "schema",
+        &[
+            ("check", 3),
+            ("list --finding no-expiry", 3),
+            ("stats --finding no-expiry", 3),
+            ("sweep --orphaned --yes", 3),
+            ("purge --state in-progress --match zz --yes", 3),
+            ("inspect zz", 3),
+            ("force-unlock zz --yes", 3),
+            ("extend zz --for 1h --yes", 3),
+            ("duplicates --same /id", 3),
+            ("diff SNAPSHOT", 3),
+        ],
+    ),
+    (
+        "permission",
+        &[
+            ("check", 3),
+            ("list --finding no-expiry", 4),
+            ("stats --finding no-expiry", 4),
+            ("sweep --orphaned --yes", 3),
+            ("purge --status 5xx --yes", 4),
+            ("inspect zz", 4),
+            ("force-unlock zz --yes", 4),
+            ("extend zz --for 1h --yes", 4),
+            ("duplicates --same /id", 4),
+            ("context test", 4),
+            ("diff SNAPSHOT", 4),
+        ],
+    ),
+    (
+        "cut value",
+        &[
+            ("check --include unreadable=CRITICAL", 3),
+            ("list --finding unreadable", 3),
+            ("stats --finding unreadable", 3),
+            ("duplicates --same /id", 3),
+        ],
+    ),
+    (
+        "filter",
+        &[
+            ("list --status 5xx --since 1h", 3),
+            ("stats --status 5xx --since 1h", 3),
+            ("purge --status 5xx --since 1h --yes", 3),
+            ("duplicates --within 15m", 3),
+        ],
+    ),
+    ("database", &[("check", 3)]),
+];
+
+const REASSURANCES: [&str; 5] =
+    ["no orphaned", "no such records", "no record on", ": no record\n", "IDEMCTL OK"];
+
+/// Makes one kind of gap, on a server where everything that can be read is in order.
+fn at_a_gap(gap: &str, server: &Server) {
+    let long = |body: &str| format!(r#"{{"status":"COMPLETED","statusCode":500,"body":"{body}"#);
+    match gap {
+        "schema" => {
+            server.set("idempotency:a", PENDING, 60_000);
+            server.describe("pay", &[("schema.toml", "format = 2\nname = \"pay\"\nstate = 1\n")]);
+        }
+        "permission" => {
+            server.put("idem:1", LOCK);
+            let denied = "-get -getrange -eval -eval_ro -evalsha -evalsha_ro";
+            server.add_user("some", &format!("resetkeys +@all ~* {denied}"));
+        }
+        "cut value" => server.set("idem:1", &long(&"x".repeat(2 << 20)), HOUR),
+        "filter" => server.set("idem:1", &(long("x") + "\"}"), HOUR),
+        "database" => server.send::<()>(&[b"MOVE", b"idem:1", b"1"]),
+        _ => unreachable!("{gap}"),
+    }
+}
+
+/// Rule: no command says that nothing is there, or that all is well, if a part of what this covers was not read.
+#[test]
+fn no_command_reassures_at_a_gap() {
+    for (gap, commands) in AT_A_GAP {
+        let server = Server::start();
+        let snapshot = server.folder().join("snapshot");
+        if gap == "database" {
+            server.put("idem:1", LOCK);
+        }
+        let listed = server.idemctl(&["list", "--full", "-o", "json"]).exits(0).stdout;
+        std::fs::write(&snapshot, listed).unwrap();
+        at_a_gap(gap, &server);
+        for (line, code) in commands {
+            let mut command = server.command();
+            if gap == "permission" {
+                command.env("REDISCLI_AUTH", "pw").args(["--user", "some"]);
+            }
+            for word in line.split(' ') {
+                let word = if word == "SNAPSHOT" { snapshot.to_str().unwrap() } else { word };
+                command.arg(word);
+            }
+            let run = command.run();
+            let all = run.all();
+            assert_eq!(run.code, *code, "{gap}: {line}: {all}");
+            let found = REASSURANCES.iter().find(|text| all.contains(*text));
+            assert_eq!(found, None, "{gap}: {line}: {all}");
+        }
+    }
+}

@@ -113,6 +113,12 @@ impl LookupResult {
         }
     }
 
+    /// The schemas that could not be read, although they may have a record of the key. A name has
+    /// one schema, which was read.
+    pub fn uncovered(&self, catalog: &Catalog) -> Option<String> {
+        if self.name.is_some() { None } else { catalog.covered().unread() }
+    }
+
     /// Why more records may exist, other than that the Redis user may not read them: e.g. a node of
     /// a cluster does not answer.
     pub fn unreachable(&self) -> Option<&StoreError> {
