@@ -163,8 +163,8 @@ fn at_a_gap(gap: &str, server: &Server) {
             let denied = "-get -getrange -eval -eval_ro -evalsha -evalsha_ro";
             server.add_user("some", &format!("resetkeys +@all ~* {denied}"));
         }
-        "cut value" => server.set("idem:1", &long(&"x".repeat(2 << 20)), HOUR),
-        "filter" => server.set("idem:1", &(long("x") + "\"}"), HOUR),
+        "cut value" => server.set("idem:1", long(&"x".repeat(2 << 20)), HOUR),
+        "filter" => server.set("idem:1", long("x") + "\"}", HOUR),
         "database" => server.send::<()>(&[b"MOVE", b"idem:1", b"1"]),
         _ => unreachable!("{gap}"),
     }
