@@ -57,7 +57,7 @@ enum LockStatus {
     Needless(String),
     /// There is no record.
     Absent,
-    /// There is none of the schemas that could be read; the text says which could not.
+    /// The schemas that could be read have no record; the text names the others.
     Uncovered(String),
     Refused(String),
     /// It could not be read.

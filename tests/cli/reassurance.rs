@@ -171,6 +171,7 @@ fn at_a_gap(gap: &str, server: &Server) {
 }
 
 /// Rule: no command says that nothing is there, or that all is well, if a part of what this covers was not read.
+/// Reverts: `force-unlock` without `uncovered` says "no record", exit 1; `diff` without `is_complete` of the report exits with 1.
 #[test]
 fn no_command_reassures_at_a_gap() {
     for (gap, commands) in AT_A_GAP {
