@@ -12,7 +12,7 @@ as_root() {
 apt_install() {
   command -v apt-get >/dev/null || return 1
   say "apt-get install $*"
-  local get="env DEBIAN_FRONTEND=noninteractive apt-get"
+  local get="env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300"
   # shellcheck disable=SC2086 # a command and its words
   as_root $get install -y --no-install-recommends "$@" >&2 && return
   # Package lists may be missing (a fresh container) or stale.

@@ -281,6 +281,7 @@ impl<'a> Scan<'a> {
         let read = self.interrupt.unless_raised(read).await;
         let page = self.settle(read);
         self.progress.set_position(self.keys());
+        self.look_elsewhere().await;
         page
     }
 
@@ -332,7 +333,18 @@ impl<'a> Scan<'a> {
             self.interrupt.unless_raised(self.keyspace.next_deadlines(self.query.catalog)).await;
         let page = self.settle(read);
         self.progress.set_position(self.keys());
+        self.look_elsewhere().await;
         page
+    }
+
+    /// Notes after the last page whether only other databases have keys, so that the operator may
+    /// have named the wrong one. Schemas that were named may have no keys yet.
+    async fn look_elsewhere(&mut self) {
+        let is_nothing = self.keys() == 0 && self.keyspace.keys_of_other_schemas().is_empty();
+        let is_named = self.query.catalog.names_schemas();
+        if matches!(self.end, Some(ScanEnd::Complete)) && is_nothing && !is_named {
+            self.coverage.is_elsewhere = !self.keyspace.reader().keys_elsewhere().await.is_empty();
+        }
     }
 
     /// The records of these candidates. A default TTL is compared with the records that `is_about`
@@ -572,19 +584,15 @@ pub fn show_left_out(session: &mut Session, of: &Coverage, catalog: &Catalog) {
     }
 }
 
-/// Prints that a complete scan selected nothing; `none` says so, and `keys` were read.
+/// Prints that a complete scan selected nothing, or what it did not cover; `none` says so, and `keys` were read.
 pub async fn show_none(
     session: &mut Session,
     none: &str,
-    catalog: &Catalog,
+    covered: &Covered,
     keys: u64,
     reader: &RecordReader,
     server: &str,
 ) {
-    if let Some(unread) = catalog.covered().unread() {
-        session.ui.status(&format!("unknown: {unread}"));
-        return;
-    }
     let mut held = 0;
     // The scan counts only Redis keys with names of the schemas, and the database may have others.
     if keys == 0 {
@@ -597,7 +605,7 @@ pub async fn show_none(
             format!("{none}; none of the {held} Redis keys of {server} has a name of these schemas")
         }
     };
-    session.ui.status(&line);
+    session.ui.status(&covered.answer(line));
 }
 
 /// Prints possible reasons why a complete scan found nothing: schemas that were left out, keys that

@@ -19,6 +19,6 @@ pub(crate) use display::{DisplayArgs, Format, Output, ShowArgs, Sort, TabularOut
 pub(crate) use junit::JunitArgs;
 pub(crate) use keys::KeysArgs;
 pub(crate) use scan_options::{RateArgs, ScanArgs, ScanCountArgs};
-pub(crate) use schemas::{SchemaArgs, SchemaFolderArgs};
+pub(crate) use schemas::{SchemaArgs, SchemaFolderArgs, StatedTtl};
 pub(crate) use select::{FilterArgs, SelectArgs, StateArg, ThresholdArgs, finding_codes};
 pub(crate) use watch::{FollowArgs, WatchArgs};

@@ -1,6 +1,7 @@
 //! Which schemas, and how the deployment differs from their defaults.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
@@ -25,29 +26,57 @@ pub struct SchemaArgs {
     #[arg(long, value_name = "TEXT")]
     pub(crate) prefix: Option<String>,
 
-    /// Lock TTL of this deployment, or `none`; needs exactly one --schema
+    /// Lock TTL of this deployment, e.g. 90s or express=90s (`none`: locks have no TTL)
     ///
     /// Changes can select records by a TTL that you state here, but not by a schema's default.
-    #[arg(long, value_name = "DURATION", value_parser = parse_ttl_or_none)]
-    pub(crate) lock_ttl: Option<Duration>,
+    #[arg(long, value_name = "[SCHEMA=]DURATION")]
+    pub(crate) lock_ttl: Option<StatedTtl>,
 
-    /// Result TTL of this deployment, or `none`; needs exactly one --schema
-    #[arg(long, value_name = "DURATION", value_parser = parse_ttl_or_none)]
-    pub(crate) result_ttl: Option<Duration>,
+    /// Result TTL of this deployment, e.g. 24h or express=24h
+    #[arg(long, value_name = "[SCHEMA=]DURATION")]
+    pub(crate) result_ttl: Option<StatedTtl>,
+}
+
+/// A TTL of a deployment: of a schema, or of the only one that the command uses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct StatedTtl {
+    pub(crate) schema: Option<String>,
+    pub(crate) ttl: Duration,
+}
+
+impl StatedTtl {
+    /// The TTL, if it is that of this schema.
+    pub(crate) fn of(&self, schema: &str) -> Option<Duration> {
+        let is_its = self.schema.as_deref().is_none_or(|named| named == schema);
+        is_its.then_some(self.ttl)
+    }
+}
+
+impl FromStr for StatedTtl {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (schema, ttl) = match text.split_once('=') {
+            Some((schema, ttl)) => (Some(schema.to_owned()), ttl),
+            None => (None, text),
+        };
+        Ok(Self { schema, ttl: parse_ttl_or_none(ttl)? })
+    }
 }
 
 impl SchemaArgs {
-    /// The given option, if any, that applies to a single schema.
-    pub(crate) fn of_one_schema(&self) -> Option<&'static str> {
+    /// The given options that apply to a single schema, each with the schema that it names.
+    pub(crate) fn of_one_schema(&self) -> Vec<(&'static str, Option<&str>)> {
+        let mut options = Vec::new();
         if self.prefix.is_some() {
-            Some("--prefix")
-        } else if self.lock_ttl.is_some() {
-            Some(TtlOf::Lock.option())
-        } else if self.result_ttl.is_some() {
-            Some(TtlOf::Result.option())
-        } else {
-            None
+            options.push(("--prefix", None));
         }
+        for (of, stated) in [(TtlOf::Lock, &self.lock_ttl), (TtlOf::Result, &self.result_ttl)] {
+            if let Some(stated) = stated {
+                options.push((of.option(), stated.schema.as_deref()));
+            }
+        }
+        options
     }
 }
 

@@ -225,7 +225,7 @@ fn only_schema(catalog: &Catalog, key: &[u8]) -> Result<(), CommandError> {
     }
     let names: Vec<_> = catalog.chosen().iter().map(|schema| schema.name.as_str()).collect();
     let key = escape::text(key);
-    let message = format!("{key} has no record, so this command needs exactly one schema");
+    let message = format!("to create a record of {key}, this command needs exactly one schema");
     Err(CommandError::usage(message)
         .hint(format!("pass --schema with one of these: {}", names.join(", "))))
 }

@@ -155,7 +155,7 @@ impl Args {
             "filters"
         } else if self.scan.is_given() {
             "scan options"
-        } else if !self.schemas.schema.is_empty() || self.schemas.of_one_schema().is_some() {
+        } else if !self.schemas.schema.is_empty() || !self.schemas.of_one_schema().is_empty() {
             "schema options"
         } else {
             return Ok(());
@@ -318,10 +318,9 @@ impl Scanned {
         let Self { catalog, report, server } = self;
         let keys = words::counted(report.keys, "key");
         if matches!(report.end, ScanEnd::Complete) && records == 0 {
-            let none =
-                report.covered(&catalog).claim("no such records", "no records were selected");
+            let (none, covered) = ("no such records", report.covered(&catalog));
             let reader = session.connect_reader().await?;
-            show_none(session, none, &catalog, report.keys, &reader, &server).await;
+            show_none(session, none, &covered, report.keys, &reader, &server).await;
             explain_nothing(session, &catalog, &reader, &report.keys_of_other_schemas).await;
         }
         if !session.ui.is_verbose() {

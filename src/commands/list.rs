@@ -204,7 +204,9 @@ impl ListRun<'_> {
                 rows.add(session, records)?;
             }
         }
-        let report = scan.finish();
+        let mut report = scan.finish();
+        // They were scanned, too.
+        report.coverage.is_elsewhere &= !all_dbs;
         let scope = ListScope {
             from,
             all_dbs: *all_dbs,
@@ -277,14 +279,14 @@ impl ListRun<'_> {
             return report.require_complete("the list is", &so_far);
         }
         if shown == 0 {
-            let none =
-                report.covered(self.catalog).claim("no such records", "no records were selected");
+            let (none, covered) = ("no such records", report.covered(self.catalog));
             if let [Database { number: None, reader }] = self.databases {
-                scan::show_none(session, none, self.catalog, report.keys, reader, &server).await;
+                scan::show_none(session, none, &covered, report.keys, reader, &server).await;
                 let others = &report.keys_of_other_schemas;
                 scan::explain_nothing(session, self.catalog, reader, others).await;
             } else {
-                session.ui.status(&format!("{none} among {keys} of {server}"));
+                let none = format!("{none} among {keys} of {server}");
+                session.ui.status(&covered.answer(none));
                 // --all-dbs has scanned the other databases, so they explain nothing.
                 if let Some(line) = coverage::left_out(self.catalog) {
                     session.ui.status(&line);

@@ -246,8 +246,8 @@ async fn show(
         session.ui.warning(forbidden);
     }
     if selected.tally.total() == 0 && is_complete {
-        let none = purge.covered().claim("no such records", "no records were selected");
-        show_none(session, none, catalog, selected.keys, &purge.reader, &purge.server).await;
+        let (none, covered) = ("no such records", purge.covered());
+        show_none(session, none, &covered, selected.keys, &purge.reader, &purge.server).await;
         // A named record that was found is in this database.
         if selected.coverage.named.left_alone == 0 {
             let others = &selected.keys_of_other_schemas;

@@ -225,9 +225,8 @@ impl Counting<'_> {
             self.show(session, &stats, &report)?;
         }
         if is_complete && counted(&stats) == 0 {
-            let none =
-                report.covered(self.catalog).claim("no such records", "no records were selected");
-            scan::show_none(session, none, self.catalog, keys, self.reader, &server).await;
+            let (none, covered) = ("no such records", report.covered(self.catalog));
+            scan::show_none(session, none, &covered, keys, self.reader, &server).await;
             let others = &report.keys_of_other_schemas;
             scan::explain_nothing(session, self.catalog, self.reader, others).await;
         }

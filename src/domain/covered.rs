@@ -26,6 +26,12 @@ impl Covered {
         if self.is_whole() { reassurance } else { otherwise }
     }
 
+    /// The reassurance, or which parts were not read.
+    pub(crate) fn answer(&self, reassurance: String) -> String {
+        let unread = self.unread().unwrap_or_default();
+        self.claim(reassurance, format!("nothing was found, but not everything was read: {unread}"))
+    }
+
     /// The parts that were not read, as a clause; `None` if everything was read.
     pub(crate) fn unread(&self) -> Option<String> {
         let mut parts = Vec::new();

@@ -188,19 +188,17 @@ impl Session {
             CommandError::usage(format!("there is no schema `{name}`"))
                 .hint(format!("schemas: {known}; of published libraries: {libraries}"))
         })?;
-        let chosen = catalog.chosen().len();
-        if let Some(option) = args.of_one_schema()
-            && chosen != 1
-        {
-            return Err(CommandError::usage(format!(
-                "{option} needs exactly one --schema, but {chosen} are selected"
-            ))
-            .hint(format!(
-                "pass exactly one --schema ({known}); to set it for several schemas, use \
-                `idemctl context set NAME --lock-ttl SCHEMA=DURATION`, or the same with \
-                --result-ttl or --prefix"
-            ))
-            .into());
+        for (option, of) in args.of_one_schema() {
+            let is_clear = match of {
+                Some(name) => catalog.chosen().iter().any(|schema| schema.name == name),
+                None => catalog.chosen().len() == 1,
+            };
+            if !is_clear {
+                let message = format!("{option} needs exactly one --schema, or its name in front");
+                return Err(CommandError::usage(message)
+                    .hint(format!("schemas: {known}; a TTL may name one: express=30s"))
+                    .into());
+            }
         }
         // An option without effect would suggest that the schemas use another prefix.
         if args.prefix.is_some() && !catalog.chosen().iter().any(|schema| schema.takes_prefix) {

@@ -9,7 +9,7 @@ use super::file::ConfigFile;
 use super::origin::{Origin, Sourced};
 use super::server::Server;
 use super::server_context::ServerContext;
-use crate::args::{ConnectionArgs, SchemaArgs};
+use crate::args::{ConnectionArgs, SchemaArgs, StatedTtl};
 use crate::domain::doctor::RetryWindow;
 use crate::domain::secret::Secret;
 use crate::exit::CommandError;
@@ -371,11 +371,12 @@ impl Settings {
     pub(crate) fn deployment(&self, schema: &str, args: &SchemaArgs) -> Deployment {
         let context = &self.server_context.context;
         let config = context.deployment.get(schema).cloned().unwrap_or_default();
+        let stated = |ttl: &Option<StatedTtl>| ttl.as_ref().and_then(|ttl| ttl.of(schema));
         Deployment {
             prefix: self.prefix_flag(schema, args).map(str::to_owned).or(config.prefix),
             shared_prefix: args.prefix.clone().or_else(|| context.prefix.clone()),
-            lock_ttl: args.lock_ttl.or(config.lock_ttl.map(|ttl| ttl.0)),
-            result_ttl: args.result_ttl.or(config.result_ttl.map(|ttl| ttl.0)),
+            lock_ttl: stated(&args.lock_ttl).or(config.lock_ttl.map(|ttl| ttl.0)),
+            result_ttl: stated(&args.result_ttl).or(config.result_ttl.map(|ttl| ttl.0)),
             value_ttl: config.value_ttl.into_iter().map(|(name, ttl)| (name, ttl.0)).collect(),
             extra_fields: config.extra_fields.into_iter().map(|pointer| pointer.0).collect(),
         }

@@ -77,7 +77,7 @@ fn a_read_only_context_keeps_its_address() {
         let run =
             home.run(&[words, &["begin", "new", "--schema", "express", "--yes"]].concat()).exits(2);
         run.says("context `audit` is read-only; it allows no changes");
-        home.run(&[words, &["list"]].concat()).exits(0);
+        home.run(&[words, &["list", "--schema", "express"]].concat()).exits(0);
     }
     assert!(server.get("idem:stuck").is_some());
 }

@@ -127,6 +127,9 @@ fn a_ttl_or_prefix_needs_exactly_one_schema() {
             run.says(format!("{} needs exactly one --schema", option[0]));
         }
     }
+    server.idemctl(&["list", "--schema", "go-chi", "--result-ttl", "express=1h"]).exits(2);
+    let run = server.idemctl(&["list", "-o", "json", "--result-ttl", "express=1h"]).exits(0);
+    assert_eq!(run.json()["records"][0]["age_evidence"], "stated", "a TTL may name its schema");
     server.states(&[("express", "result_ttl = \"1h\"")]);
     let run = server.idemctl(&["list", "-o", "json"]).exits(0);
     assert_eq!(

@@ -377,7 +377,7 @@ fn nothing_is_said_to_be_in_order_if_a_schema_file_is_invalid() {
         let unknown = format!("schema {name}: its files are invalid");
         server.idemctl(&["check"]).exits(3).shows(format!("UNKNOWN - {unknown}"));
         let sweep = server.idemctl(&["sweep", "--orphaned", "--yes"]).exits(3);
-        sweep.says(format!("unknown: {unknown}"));
+        sweep.says(&unknown);
         assert!(!sweep.all().contains("no orphaned"), "{}", sweep.all());
         server.idemctl(&["inspect", "stuck"]).exits(3).says(format!("stuck: unknown: {unknown}"));
         let filter = ["--state", "completed"];

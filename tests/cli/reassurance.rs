@@ -38,7 +38,7 @@ fn a_value_that_is_too_long_to_read_makes_the_answer_unknown() {
         .exits(3)
         .shows("UNKNOWN")
         .shows("1 value: only the beginning was read");
-    server.idemctl(&["list", "--finding", "unreadable"]).exits(3).says("no records were selected");
+    server.idemctl(&["list", "--finding", "unreadable"]).exits(3).says("not everything was read");
 }
 
 /// The binary as a user who may read these Redis keys, but for these commands.
@@ -54,7 +54,7 @@ fn who_may_not_read_is_not_told_that_there_is_nothing() {
     for key in ["idem:1", "idem:2", "idem:3"] {
         server.put(key, LOCK);
     }
-    let blind = "~* -get -getrange -eval -eval_ro -evalsha -evalsha_ro";
+    let blind = "~* -get -getrange -@scripting";
     for (rules, code) in [(blind, 4), ("~idem:1", 3)] {
         // A deadline says of a lock that expires all that a sweep asks.
         server.set("idem:1", LOCK, 20_000);
@@ -144,7 +144,17 @@ const AT_A_GAP: [(&str, &[(&str, i32)]); 5] = [
             ("duplicates --within 15m", 3),
         ],
     ),
-    ("database", &[("check", 3)]),
+    (
+        "database",
+        &[
+            ("check", 3),
+            ("list", 3),
+            ("stats", 3),
+            ("sweep --orphaned --yes", 3),
+            ("purge --state completed --yes", 3),
+            ("duplicates --same /id", 3),
+        ],
+    ),
 ];
 
 const REASSURANCES: [&str; 5] =
@@ -160,7 +170,7 @@ fn at_a_gap(gap: &str, server: &Server) {
         }
         "permission" => {
             server.put("idem:1", LOCK);
-            let denied = "-get -getrange -eval -eval_ro -evalsha -evalsha_ro";
+            let denied = "-get -getrange -@scripting";
             server.add_user("some", &format!("resetkeys +@all ~* {denied}"));
         }
         "cut value" => server.set("idem:1", long(&"x".repeat(2 << 20)), HOUR),

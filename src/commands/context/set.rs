@@ -7,10 +7,9 @@ use anyhow::Result;
 use clap::builder::PossibleValuesParser;
 use clap::{Args as ClapArgs, ValueEnum};
 
-use crate::args::{ConnectionArgs, SchemaFolderArgs, parse_ttl};
+use crate::args::{ConnectionArgs, SchemaFolderArgs, StatedTtl, parse_ttl};
 use crate::domain::detect::SchemaSet as _;
 use crate::domain::doctor::REDELIVERERS;
-use crate::domain::schema::ttl::parse_ttl_or_none;
 use crate::exit::{CommandError, Exit};
 use crate::render::escape;
 use crate::render::invocation::word;
@@ -59,12 +58,12 @@ pub(super) struct SetArgs {
     schema: Vec<String>,
 
     /// Lock TTL of this deployment, e.g. express=90s (`none`: locks have no TTL); may be repeated
-    #[arg(long, value_name = "SCHEMA=DURATION", value_parser = parse_ttl_of)]
-    lock_ttl: Vec<(String, Duration)>,
+    #[arg(long, value_name = "SCHEMA=DURATION")]
+    lock_ttl: Vec<StatedTtl>,
 
     /// Result TTL of this deployment, e.g. express=24h; may be repeated
-    #[arg(long, value_name = "SCHEMA=DURATION", value_parser = parse_ttl_of)]
-    result_ttl: Vec<(String, Duration)>,
+    #[arg(long, value_name = "SCHEMA=DURATION")]
+    result_ttl: Vec<StatedTtl>,
 
     /// How long clients or queues may send a request again, e.g. 3d; `doctor` compares results with
     /// it
@@ -134,13 +133,6 @@ fn redeliverers() -> PossibleValuesParser {
     PossibleValuesParser::new(REDELIVERERS.iter().map(|known| known.name))
 }
 
-fn parse_ttl_of(text: &str) -> Result<(String, Duration), String> {
-    let Some((schema, ttl)) = text.split_once('=') else {
-        return Err("write SCHEMA=DURATION, with a name and a TTL such as 90s".to_owned());
-    };
-    Ok((schema.to_owned(), parse_ttl_or_none(ttl)?))
-}
-
 pub(super) async fn set(
     session: &mut Session,
     args: SetArgs,
@@ -154,11 +146,13 @@ pub(super) async fn set(
         .into());
     }
     let mut ttls = Vec::new();
-    for (schema, ttl) in args.lock_ttl {
-        ttls.push((schema, "lock_ttl", ttl));
-    }
-    for (schema, ttl) in args.result_ttl {
-        ttls.push((schema, "result_ttl", ttl));
+    for (field, stated) in [("lock_ttl", args.lock_ttl), ("result_ttl", args.result_ttl)] {
+        for StatedTtl { schema, ttl } in stated {
+            let Some(schema) = schema else {
+                return Err(CommandError::usage("write SCHEMA=DURATION, e.g. express=90s").into());
+            };
+            ttls.push((schema, field, ttl));
+        }
     }
     let fields = ContextFields {
         protected: args.protected,

@@ -23,6 +23,8 @@ pub struct Coverage {
     pub(crate) unproven: Unproven,
     pub(crate) contradictions: Contradictions,
     pub(crate) named: NamedKeys,
+    /// True if this database has no key of any schema, and another one has keys.
+    pub(crate) is_elsewhere: bool,
     /// True to keep records whose values the schema does not recognise. They are counted either
     /// way.
     pub(crate) keeps_unrecognised: bool,
@@ -73,6 +75,9 @@ impl Coverage {
             covered = catalog.covered();
             for schema in catalog.skipped() {
                 covered.leave_out(format!("schema {}", schema.name), "it has no fixed prefix");
+            }
+            if self.is_elsewhere {
+                covered.leave_out("other databases", "only they have keys that may match");
             }
         }
         for (schema, missing, left_out) in self.unproven.of_schemas() {

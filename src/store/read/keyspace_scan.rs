@@ -238,6 +238,10 @@ impl KeyspaceScan {
         self.iterated
     }
 
+    pub fn reader(&self) -> &RecordReader {
+        &self.reader
+    }
+
     /// Redis keys returned so far that belong to known schemas which this command does not read, by
     /// schema.
     pub fn keys_of_other_schemas(&self) -> &BTreeMap<String, u64> {
