@@ -23,6 +23,7 @@ use crate::commands::{
     duplicates, explore, extend, force_unlock, inspect, list, log, man, probe, purge, race,
     reconcile, release, restore, sandbox, schema, simulate, stats, sweep, undo,
 };
+use crate::domain::removed;
 use crate::exit::{CommandError, Exit};
 use crate::interrupt::outlive_file_size_limit;
 use crate::render::escape;
@@ -437,6 +438,12 @@ fn settings(root: &Root, environment: Environment) -> Result<Settings, CommandEr
             Some(connection) => Settings::resolve(&connection, environment),
             None => Settings::of_file(&root.options.connection, environment, args.creates_file()),
         },
+        // It reports all that is wrong, the config file included.
+        Command::Config(args) if args.is_check() => {
+            let connection = &root.options.connection;
+            Settings::resolve(connection, environment.clone())
+                .or_else(|wrong| Settings::without_file(environment, &wrong))
+        }
         _ => Settings::resolve(&root.options.connection, environment),
     }
 }
@@ -508,17 +515,17 @@ fn usage(mut error: clap::Error, words: &[OsString]) -> Exit {
         let mut ui = Ui::new(Color::Auto);
         ui.set_invocation(named_in(words));
         ui.error(&format!("there is no command `{command}`"));
-        ui.hint(hint);
+        ui.hint(&hint);
         return Exit::Usage;
     }
     if let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg)
         && let Some(command) = first_command(words)
-        && let Some(hint) = familiar::hint_for_removed_option(&command, option)
+        && let Some(removed) = removed::option(&command, option)
     {
         let mut ui = Ui::new(Color::Auto);
         ui.set_invocation(named_in(words));
         ui.error(&format!("`{command}` no longer has the option {option}"));
-        ui.hint(hint);
+        ui.hint(&removed.hint());
         return Exit::Usage;
     }
     familiar::keep_slips(&mut error);

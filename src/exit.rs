@@ -89,6 +89,14 @@ pub struct CommandError {
 }
 
 impl CommandError {
+    /// The message and the hint, in one line.
+    pub fn with_hint(&self) -> String {
+        match &self.hint {
+            Some(hint) => format!("{}; {hint}", self.message),
+            None => self.message.clone(),
+        }
+    }
+
     pub fn new(exit: Exit, message: impl Into<String>) -> Self {
         Self { exit, message: message.into(), hint: None }
     }

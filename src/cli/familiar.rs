@@ -4,9 +4,11 @@ use std::ffi::{OsStr, OsString};
 
 use clap::error::{ContextKind, ContextValue};
 
+use crate::domain::removed::{self, RemovedKind};
+
 /// Commands of other tools. idemctl answers them with a hint and never runs them, because its own
 /// commands read or remove something different.
-const ELSEWHERE: [(&str, &str); 30] = [
+const ELSEWHERE: [(&str, &str); 29] = [
     ("delete", PURGE),
     ("del", PURGE),
     ("rm", PURGE),
@@ -21,7 +23,6 @@ const ELSEWHERE: [(&str, &str); 30] = [
     ("renew", EXTEND),
     ("expire", EXTEND),
     ("history", "`idemctl log` lists the changes, `idemctl undo` undoes the last operation"),
-    ("audit", "`idemctl log --records` shows each Redis key that was changed"),
     ("redo", "`idemctl undo` after an undo reverts that undo"),
     ("keys", LIST),
     ("scan", LIST),
@@ -56,32 +57,14 @@ const TEST: &str =
     "`idemctl context test` connects, and shows the server's properties and the user's rights";
 const WATCH: &str = "`idemctl list --watch` and `idemctl inspect KEY --watch` repeat every second";
 
-/// The hint for a command of another tool.
-pub(super) fn hint(command: &str) -> Option<&'static str> {
+/// The hint for a command of another tool, or of an earlier version.
+pub(super) fn hint(command: &str) -> Option<String> {
     for (word, hint) in ELSEWHERE {
         if word == command {
-            return Some(hint);
+            return Some(hint.to_owned());
         }
     }
-    None
-}
-
-/// Options of earlier versions: the command, the option, and its replacement.
-const REMOVED_OPTIONS: [(&str, &str, &str); 1] = [(
-    "sweep",
-    "--check",
-    "`idemctl check` prints one line for monitoring; `idemctl sweep --dry-run` shows what a sweep \
-    would remove",
-)];
-
-/// The replacement for an option of an earlier version.
-pub(super) fn hint_for_removed_option(command: &str, option: &str) -> Option<&'static str> {
-    for (of_command, removed, hint) in REMOVED_OPTIONS {
-        if of_command == command && removed == option {
-            return Some(hint);
-        }
-    }
-    None
+    Some(removed::find(RemovedKind::Command, command)?.hint())
 }
 
 /// The same command line in idemctl's own words. It replaces `version`, and a final `-h`, which

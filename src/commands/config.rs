@@ -6,7 +6,10 @@ use clap::{Args as ClapArgs, Subcommand};
 use crate::args::{Output, SchemaArgs};
 use crate::exit::Exit;
 use crate::render::settings::{self as render, Setting};
+use crate::render::{escape, words};
 use crate::session::Session;
+use crate::store::audit::log;
+use crate::store::backup::folder::Folder;
 
 /// Show the effective settings from options, environment variables and the config file
 ///
@@ -32,10 +35,22 @@ enum ConfigSubcommand {
         #[arg(short, long, value_enum, default_value_t)]
         output: Output,
     },
+    /// Check that the config file, your schemas, the audit log and the backups are all read
+    ///
+    /// Prints everything that idemctl will not read, e.g. after an update; exit status 1 if there
+    /// is something. It does not connect.
+    Check,
+}
+
+impl Args {
+    /// True if the command reports what is wrong with the config file.
+    pub fn is_check(&self) -> bool {
+        matches!(self.what, ConfigSubcommand::Check)
+    }
 }
 
 pub fn run(session: &mut Session, args: Args) -> Result<Exit> {
-    let ConfigSubcommand::Show { origin, output } = args.what;
+    let ConfigSubcommand::Show { origin, output } = args.what else { return check(session) };
     // Loading the schemas checks the settings for them, as every other command does.
     session.catalog(&SchemaArgs::default())?;
     let rows = session.settings.rows();
@@ -47,4 +62,45 @@ pub fn run(session: &mut Session, args: Args) -> Result<Exit> {
     session
         .show(output, "settings", &settings, |view| render::settings(&settings, origin, view))?;
     Ok(Exit::Done)
+}
+
+/// Prints everything that idemctl will not read.
+fn check(session: &mut Session) -> Result<Exit> {
+    let mut unread = Vec::new();
+    if let Some(wrong) = session.settings.wrong() {
+        unread.push(wrong.to_owned());
+    }
+    match session.unread_schemas() {
+        Ok(schemas) => {
+            for (name, wrong) in schemas {
+                unread.push(format!("schema {name}: {wrong}"));
+            }
+        }
+        Err(wrong) => unread.push(wrong.with_hint()),
+    }
+    let log = session.settings.audit_log()?;
+    match log::each(&log, |_, _| {}) {
+        Ok(Some((_, damaged))) if damaged.lines > 0 => {
+            let lines = words::counted(damaged.lines, "line");
+            unread.push(format!("{}: {lines} cannot be read", log.display()));
+        }
+        Ok(_) => {}
+        Err(error) => unread.push(format!("{}: {error}", log.display())),
+    }
+    let folder = session.settings.backup_dir()?;
+    match Folder::read(&folder) {
+        Ok(backups) => {
+            for (path, why) in backups.others {
+                unread.push(format!("{}: {why}", path.display()));
+            }
+        }
+        Err(error) => unread.push(format!("{}: {error}", folder.display())),
+    }
+    for line in &unread {
+        session.ui.data(escape::text(line.as_bytes()) + "\n")?;
+    }
+    if unread.is_empty() {
+        session.ui.status("The config file, your schemas, the audit log and the backups are read.");
+    }
+    Ok(if unread.is_empty() { Exit::Done } else { Exit::No })
 }

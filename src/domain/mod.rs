@@ -20,6 +20,7 @@ pub(crate) mod probe;
 pub(crate) mod race;
 pub(crate) mod reconcile;
 pub mod record;
+pub mod removed;
 pub(crate) mod rfc3339;
 #[cfg(test)]
 pub(crate) mod samples;

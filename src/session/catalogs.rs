@@ -152,6 +152,16 @@ impl Session {
         loaded.map_err(|error| self.settings.not_loaded(&error, args))
     }
 
+    /// The operator's schemas that cannot be read or do not behave as they state, and why.
+    ///
+    /// # Errors
+    /// Usage: the operator's schema folder cannot be read.
+    pub fn unread_schemas(&self) -> Result<Vec<(String, SchemaError)>, CommandError> {
+        let mut loaded = self.loaded(&SchemaArgs::default())?;
+        loaded.leave_out_unsound();
+        Ok(loaded.left_out)
+    }
+
     /// All known schemas, including those that are not chosen.
     ///
     /// # Errors

@@ -28,6 +28,8 @@ pub struct Settings {
     target: Target,
     access: Access,
     sandbox: bool,
+    /// Why the config file could not be read, if this run goes on without it.
+    wrong: Option<String>,
 }
 
 /// A context that protects its server from changes.
@@ -113,6 +115,24 @@ impl Settings {
         Ok(Self::of(environment, file, chosen, server_context, server, false))
     }
 
+    /// The settings without a config file, for `config check`, which reports this error of it.
+    pub(crate) fn without_file(
+        environment: Environment,
+        wrong: &CommandError,
+    ) -> Result<Self, CommandError> {
+        let nothing = ContextConfig::default();
+        let server =
+            Server::resolve(&ConnectionArgs::default(), &Environment::default(), &nothing)?;
+        let (file, context) = (ConfigFile::default(), ServerContext::default());
+        let settings = Self::of(environment, file, None, context, server, false);
+        Ok(Self { wrong: Some(wrong.with_hint()), ..settings })
+    }
+
+    /// Why the config file could not be read, if this run goes on without it.
+    pub(crate) fn wrong(&self) -> Option<&str> {
+        self.wrong.as_deref()
+    }
+
     fn of(
         environment: Environment,
         file: ConfigFile,
@@ -123,7 +143,17 @@ impl Settings {
     ) -> Self {
         let target = server.target();
         let access = Access::of(server_context.read_only_by.is_some());
-        Self { environment, file, chosen, server_context, server, target, access, sandbox }
+        Self {
+            environment,
+            file,
+            chosen,
+            server_context,
+            server,
+            target,
+            access,
+            sandbox,
+            wrong: None,
+        }
     }
 
     /// Warnings about the settings, for stderr.

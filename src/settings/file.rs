@@ -8,6 +8,7 @@ use super::config::{Config, ContextConfig};
 use super::environment::Environment;
 use super::origin::{Origin, Sourced};
 use crate::args::ConnectionArgs;
+use crate::domain::removed::{self, RemovedKind};
 use crate::exit::CommandError;
 use crate::files;
 
@@ -164,16 +165,16 @@ fn cannot_read(path: &Path, why: &dyn std::fmt::Display) -> CommandError {
 /// The error for a file that is not a valid config file, with its line.
 fn invalid(path: &Path, text: &str, error: &toml::de::Error) -> CommandError {
     let path = path.display();
-    if let Some(line) = line_of_renamed_table(text) {
-        let message = format!("{path}:{line}: the table `context` is called `contexts` since 0.3");
-        return CommandError::usage(message).hint("rename each [context.NAME] to [contexts.NAME]");
-    }
     let line = match error.span() {
         Some(span) => line_at(text, span.start),
         None => 1,
     };
     // The line's content may be a password, so the message has only its number.
-    CommandError::usage(format!("{path}:{line}: {}", error.message()))
+    let stop = CommandError::usage(format!("{path}:{line}: {}", error.message()));
+    match removed::field_in(RemovedKind::Setting, error.message()) {
+        Some(removed) => stop.hint(removed.hint()),
+        None => stop,
+    }
 }
 
 /// The warning about a secret that other users can read.
@@ -188,13 +189,6 @@ pub(super) fn others_can_read(path: &Path) -> bool {
     let Ok(data) = std::fs::metadata(path) else { return false };
     // A pipe or a device, such as `/dev/stdin`, does not keep the secret.
     data.is_file() && data.permissions().mode() & 0o044 != 0
-}
-
-/// The line of the table of contexts under the name that earlier versions used.
-fn line_of_renamed_table(text: &str) -> Option<usize> {
-    let document = toml_edit::Document::parse(text).ok()?;
-    let table = document.as_item().get("context")?;
-    Some(line_at(text, start_of(table)?))
 }
 
 /// The beginning of an item. A table without a line of its own begins with its first field.

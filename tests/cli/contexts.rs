@@ -155,11 +155,8 @@ fn the_former_name_of_the_table_of_contexts_is_refused() {
             [&["list"][..], &["context", "list"], &["context", "set", "c", "-u", "redis://c"]]
         {
             let run = home.run(command).exits(2);
-            run.says(format!(
-                "{}:{line}: the table `context` is called `contexts`",
-                home.config().display()
-            ));
-            run.says("hint: rename each [context.NAME] to [contexts.NAME]");
+            run.says(format!("{}:{line}: unknown field `context`", home.config().display()));
+            run.says("rename each [context.NAME] to [contexts.NAME]");
         }
         assert_eq!(fs::read_to_string(home.config()).unwrap(), config);
     }

@@ -76,7 +76,7 @@ fn an_option_that_was_removed_names_its_replacement() {
     let server = Server::holding(&[("idempotency:k", PENDING, FOREVER)]);
     let run = server.idemctl(&["sweep", "--orphaned", "--yes", "--check"]).exits(2);
     run.says("`sweep` no longer has the option --check")
-        .says("hint: `idemctl")
+        .says("hint: removed in 0.3.0: `idemctl")
         .says(" check` prints one line");
     assert!(run.stdout.is_empty() && server.get("idempotency:k").is_some(), "{}", run.all());
     // Another command never had it.

@@ -24,6 +24,7 @@ mod client_side;
 mod complete;
 mod completing;
 mod completions;
+mod config_check;
 mod consoles;
 mod context_set;
 mod context_test;

@@ -19,6 +19,7 @@ mod links;
 mod manual;
 mod matrix;
 mod nesting;
+mod removed;
 mod rust_source;
 mod size;
 mod wording;

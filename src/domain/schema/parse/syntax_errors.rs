@@ -5,6 +5,7 @@ use serde::Deserialize;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
+use crate::domain::removed::{self, RemovedKind};
 use crate::domain::schema::location::{CALL, REPLIES, in_field, line_of};
 use crate::domain::schema::raw::{RawCall, RawReply, RawStep, RawValue};
 
@@ -32,7 +33,11 @@ pub(super) fn all(toml: &str, first: toml::de::Error) -> Vec<(usize, String)> {
             Some(span) => span.start,
             None => 0,
         };
-        all.push((line_of(toml, at), in_field(error.message(), &field_of_call(&table, at))));
+        let mut message = in_field(error.message(), &field_of_call(&table, at));
+        if let Some(removed) = removed::field_in(RemovedKind::Word, error.message()) {
+            message = format!("{message}; {}", removed.hint());
+        }
+        all.push((line_of(toml, at), message));
     }
     // The first error of the file is also the error of its part.
     all.sort();

@@ -1,0 +1,36 @@
+//! `config check` prints all that idemctl will not read.
+
+use std::fs;
+
+use crate::support::Home;
+
+/// Rule: everything is read and printed at once, and each thing that is not read makes exit status 1.
+#[test]
+fn all_that_is_not_read_is_printed_at_once() {
+    let home = Home::with("[context.old]\nurl = \"redis://a\"\n");
+    for (name, toml) in [("bad", "format = 2\nkeyz = 1\n"), ("worse", "format = 2\nname =\n")] {
+        let folder = home.path().join(".config/idemctl/schemas").join(name);
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("schema.toml"), toml).unwrap();
+    }
+    let state = home.path().join(".local/state/idemctl");
+    fs::create_dir_all(state.join("backups")).unwrap();
+    fs::write(state.join("audit.jsonl"), "half a li\n").unwrap();
+    fs::write(state.join("backups/b.jsonl"), "not a backup\n").unwrap();
+    let run = home.run(&["config", "check"]).exits(1);
+    let text = run.text();
+    let lines: Vec<_> = text.lines().collect();
+    assert_eq!(lines.len(), 5, "{}", run.all());
+    let parts =
+        ["config.toml:1: unknown field `context`", "bad", "worse", "audit.jsonl", "b.jsonl"];
+    for (line, part) in lines.iter().zip(parts) {
+        assert!(line.contains(part), "{part}: {}", run.all());
+    }
+    run.shows("removed in 0.3.0: rename each [context.NAME] to [contexts.NAME]");
+}
+
+#[test]
+fn what_is_read_is_exit_status_0() {
+    let home = Home::with("[contexts.a]\nurl = \"redis://a\"\n");
+    home.run(&["config", "check"]).exits(0).says("are read");
+}
