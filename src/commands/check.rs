@@ -120,8 +120,9 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     health.named = named(session, &catalog, &args.schemas);
     let found = health.found.total() + health.given_ttl.total();
     let is_nothing = health.records + health.foreign + health.undecided + found == 0;
-    // Schemas that the operator named may have no records yet.
-    if health.covered.is_whole() && is_nothing && !catalog.names_schemas() {
+    // Schemas that the operator named may have no records yet, unless keys have their prefixes.
+    let is_answer = catalog.names_schemas() && health.keys == 0;
+    if health.covered.is_whole() && is_nothing && !is_answer {
         health.covered.leave_out(reader.name(), nothing_covered(&reader).await?);
     }
     // Their deadlines come from the keyspace scan, which does not see members.

@@ -115,8 +115,10 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     };
     let mut waiting = AwaitedState::default();
     let list_again = async |session: &mut Session| {
-        let (states, _) = listing.run(session).await?;
+        let (states, exit) = listing.run(session).await?;
         match watch.until() {
+            // What was not read may be there.
+            Some(State::Absent) if exit == Exit::Partial => Ok(Awaited::NotYet),
             Some(until) => Ok(waiting.judge(until, &states)),
             None => Ok(Awaited::NotYet),
         }

@@ -107,8 +107,12 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let ended = figures(session, &args).await;
     // If the server cannot be read, an old file would look like current figures. A usage error or
     // Ctrl-C says nothing about the server.
-    if let (Some(file), Err(error)) = (&args.prometheus, &ended)
-        && !matches!(exit::of(error), Exit::Usage | Exit::Interrupted)
+    let is_down = match &ended {
+        Ok(exit) => *exit == Exit::Partial,
+        Err(error) => !matches!(exit::of(error), Exit::Usage | Exit::Interrupted),
+    };
+    if let Some(file) = &args.prometheus
+        && is_down
     {
         let down = exposition(session, stats::down);
         if let Err(error) = write(session, file, &down) {
@@ -248,7 +252,7 @@ impl Counting<'_> {
     fn show(&self, session: &mut Session, stats: &Stats, report: &ScanReport) -> Result<()> {
         if let Some(file) = &self.args.prometheus {
             // In a graph, incomplete figures would look like a drop.
-            if matches!(report.end, ScanEnd::Complete) {
+            if matches!(report.end, ScanEnd::Complete) && report.covered(self.catalog).is_whole() {
                 let foreign = report.coverage.unrecognised.values().sum();
                 let text =
                     exposition(session, |run| stats::exposition(stats, report.keys, foreign, run));

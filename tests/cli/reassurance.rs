@@ -1,5 +1,6 @@
 //! "No such records", "no orphaned locks", "OK" and exit code 0 are said only of what was read.
 
+use crate::support::backup::now_ms;
 use crate::support::{LOCK, PENDING, Run, Runs, Server};
 
 const HOUR: u64 = 3_600_000;
@@ -209,4 +210,35 @@ fn no_command_reassures_at_a_gap() {
             assert_eq!(found, None, "{gap}: {line}: {all}");
         }
     }
+}
+
+/// Rule: a figure, a state that is waited for, and a schema that fits no record are answers, too.
+#[test]
+fn what_was_not_read_is_neither_absent_nor_counted_as_read() {
+    let server = Server::start();
+    at_a_gap("schema", &server);
+    let wait = ["--until", "absent", "--within", "1s", "--watch"];
+    server.idemctl(&[&["inspect", "zz"], &wait[..]].concat()).exits(3);
+    let list = server.idemctl(&[&["list", "--finding", "no-expiry"], &wait[..]].concat());
+    assert_ne!(list.code, 0, "{}", list.all());
+    server.idemctl(&["stats", "--prometheus", "-"]).exits(3).shows("idemctl_up{").shows("} 0\n");
+    let server = Server::start();
+    server.set("shop.pay#not-an-md5", LOCK, HOUR);
+    let check = ["check", "--schema", "powertools-python", "--prefix", "shop."];
+    server.idemctl(&check).exits(3).shows("UNKNOWN");
+}
+
+/// Rule: a lock whose value says how long it lives has excess by that time.
+#[test]
+fn a_lock_with_an_end_of_its_own_has_excess_by_that() {
+    let server = Server::start();
+    let now = now_ms(&server) / 1_000;
+    for (number, seconds) in [(1, 60), (2, 360_000)] {
+        let value = format!(r#"{{"status":"INPROGRESS","expiration":{}}}"#, now + seconds);
+        server.put(&format!("fn#{number:032x}"), &value);
+    }
+    let words = ["--schema", "powertools-python", "--lock-ttl", "15m", "-o", "json"];
+    let found = server.idemctl(&[&["list", "--finding", "excess-ttl"], &words[..]].concat());
+    assert_eq!(found.json()["records"].as_array().unwrap().len(), 1, "{}", found.all());
+    server.idemctl(&["check", "--schema", "powertools-python", "--lock-ttl", "15m"]).exits(1);
 }

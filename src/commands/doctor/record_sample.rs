@@ -140,7 +140,8 @@ pub(super) async fn draw(
         let redis_keys: Vec<_> =
             page.iter().map(|(candidate, _)| candidate.redis_keys.clone()).collect();
         let before = started.elapsed();
-        let read = reader.read_or_fail(&redis_keys, HEAD).await?;
+        // A record of which a key is on a node that does not answer is unread, as in a list.
+        let read = reader.read_each(&redis_keys, HEAD).await?;
         let at = LookTime { before_ms: millis(before), after_ms: millis(started.elapsed()) };
         for ((candidate, drawn), seen) in page.iter().zip(read) {
             let found = match seen {

@@ -46,7 +46,7 @@ pub(super) async fn follow(
         let mut all = Awaited::Came;
         let found = lookup.find(reader, catalog, keys.clone()).await?;
         for (followed, found) in followed.iter_mut().zip(found) {
-            let mut now = known(found)?;
+            let mut now = known(found, catalog)?;
             session.fill_in_advice(&mut now);
             let is_changed = match &followed.before {
                 Some(before) => differs(before, &now),
@@ -74,7 +74,12 @@ pub(super) async fn follow(
 /// # Errors
 /// No record was read, and not all Redis keys: the record may be absent, or not. Usage: another
 /// program's value is there.
-fn known(found: LookupResult) -> Result<Vec<Record>> {
+fn known(found: LookupResult, catalog: &Catalog) -> Result<Vec<Record>> {
+    if found.records.is_empty()
+        && let Some(unread) = found.uncovered(catalog)
+    {
+        return Err(CommandError::new(Exit::Partial, format!("unknown: {unread}")).into());
+    }
     match found.why_unread {
         Some(error) if found.records.is_empty() => Err(error.into()),
         // A value of another program is neither a record nor a free key.
@@ -122,7 +127,7 @@ fn show(
     if now.is_empty() {
         let key = escape::text(&followed.key);
         let state = view.palette.state(State::Absent);
-        session.ui.page(format!("{stamp}{key}  {state}: the next request executes\n"))?;
+        session.ui.page(format!("{stamp}{key}  {state}\n"))?;
     }
     let options = PageOptions { reveal: args.reveal, full: args.full };
     for shown in now {

@@ -11,21 +11,25 @@ const STATE_THE_TTL: &str = "if your service uses a longer lock TTL, pass --lock
 
 pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
     let schema = &input.record.schema;
-    // The time in such a value ends the lock, whatever TTL its Redis key has.
-    if input.record.state != State::InProgress || input.record.lock_contains_expiry() {
+    // An operator wants an extended lock to stay so long.
+    if input.record.state != State::InProgress || input.record.is_extended {
         return None;
     }
-    // An operator wants it to stay so long.
-    if input.record.is_extended {
+    input.record.lock()?;
+    // A time in the value ends the lock, whatever TTL its Redis key has.
+    let Some(TimeLeft::Millis(left)) = input.record.end_of(schema.lock_key_index()) else {
         return None;
-    }
-    let TimeLeft::Millis(left) = input.record.lock()?.time_left else { return None };
+    };
     let allowed = age::millis(input.record.ttl(TtlOf::Lock)?);
     if left <= allowed.saturating_add(age::TTL_TOLERANCE_MS) {
         return None;
     }
     let cause = possible_cause(left, allowed, age::millis(schema.result_ttl));
     let evidence = input.record.ttl_evidence(TtlOf::Lock);
+    // Each worker chose the time in its value, so that a default proves nothing.
+    if input.record.lock_contains_expiry() && evidence == Evidence::Estimated {
+        return None;
+    }
     let (severity, whose, advice) = match evidence {
         // A default may be wrong for this deployment, so the lock may be as intended.
         Evidence::Estimated if input.record.has_format_ttl(TtlOf::Lock) => (

@@ -77,7 +77,7 @@ impl Coverage {
                 covered.leave_out(format!("schema {}", schema.name), "it has no fixed prefix");
             }
             if self.is_elsewhere {
-                covered.leave_out("other databases", "only they have keys that may match");
+                covered.leave_out("other databases", "this one has no key of these schemas");
             }
         }
         for (schema, missing, left_out) in self.unproven.of_schemas() {

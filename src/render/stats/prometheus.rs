@@ -114,11 +114,7 @@ fn outcome(run: &Run<'_>, is_up: bool) -> String {
     let of_run = run.labels();
     let at = run.at_ms;
     let mut text = String::new();
-    head(
-        &mut text,
-        "idemctl_up",
-        "1 if the last run read everything, 0 if the server did not answer or refused.",
-    );
+    head(&mut text, "idemctl_up", "1 if the last run read everything, else 0.");
     // `idemctl_up` is printed in both cases, so that an alert notices a failed run.
     text.push_str(&format!("idemctl_up{{{of_run}}} {}\n", u8::from(is_up)));
     head(&mut text, "idemctl_last_run_timestamp_seconds", "Unix time at which the last run ended.");
