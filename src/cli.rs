@@ -499,7 +499,7 @@ async fn dispatch(
         Command::Schema(args) => schema::run(session, args).await,
         Command::Context(args) => interruptible(contexts::run(session, args, connection)).await,
         Command::Config(args) => config::run(session, args),
-        Command::Completions(args) => completions::run(session, args, self::command()),
+        Command::Completions(args) => completions::run(session, args),
         Command::Man(args) => man::run(session, args, self::command()),
     }
 }

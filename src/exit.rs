@@ -80,11 +80,14 @@ impl From<Exit> for ExitCode {
 
 /// An error that ends a command: what was attempted, why it failed, and what to do next.
 #[derive(Debug, thiserror::Error)]
-#[error("{message}")]
+#[error("{message}{}", if *.changed_nothing { "; nothing was changed" } else { "" })]
 pub struct CommandError {
     pub exit: Exit,
     /// What was attempted, and why it failed.
     pub message: String,
+    /// True if the error also says that nothing was changed. A command that made other changes
+    /// prints only `message`.
+    pub changed_nothing: bool,
     pub hint: Option<String>,
 }
 
@@ -98,12 +101,19 @@ impl CommandError {
     }
 
     pub fn new(exit: Exit, message: impl Into<String>) -> Self {
-        Self { exit, message: message.into(), hint: None }
+        Self { exit, message: message.into(), changed_nothing: false, hint: None }
     }
 
     /// A usage error, or a refusal for safety.
     pub fn usage(message: impl Into<String>) -> Self {
         Self::new(Exit::Usage, message)
+    }
+
+    /// Adds that nothing was changed.
+    #[must_use]
+    pub fn changed_nothing(mut self) -> Self {
+        self.changed_nothing = true;
+        self
     }
 
     #[must_use]
@@ -179,7 +189,12 @@ pub fn between(error: &anyhow::Error, any_done: bool, so_far: &str) -> CommandEr
         _ if any_done && !after => Some(GOES_ON.to_owned()),
         hint => hint,
     };
-    CommandError { exit, message: format!("{error:#}; {so_far}"), hint }
+    let why = match error.downcast_ref::<CommandError>() {
+        // `so_far` says what was changed.
+        Some(stop) => stop.message.clone(),
+        None => format!("{error:#}"),
+    };
+    CommandError { hint, ..CommandError::new(exit, format!("{why}; {so_far}")) }
 }
 
 /// The hint for an error, if there is one.

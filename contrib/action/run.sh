@@ -32,9 +32,8 @@ check() {
 own=(--schema-dir "$schema_dir")
 check schema-check schema check "$schema_dir/$schema" "${own[@]}"
 check explore explore "$schema" "${own[@]}" --sandbox --junit "$reports/explore.xml" ${explore_args[@]+"${explore_args[@]}"}
-check simulate simulate --all --schema "$schema" "${own[@]}" --sandbox --junit "$reports/simulate.xml" \
-  ${simulate_args[@]+"${simulate_args[@]}"}
-check race race --schema "$schema" "${own[@]}" --sandbox --strategy schema --junit "$reports/race.xml" ${race_args[@]+"${race_args[@]}"}
+check simulate simulate --all --schema "$schema" "${own[@]}" --sandbox ${simulate_args[@]+"${simulate_args[@]}"}
+check race race --schema "$schema" "${own[@]}" --sandbox --strategy schema ${race_args[@]+"${race_args[@]}"}
 
 if [ ${#failed[@]} -gt 0 ]; then
   printf 'failed: %s\n' "${failed[@]}" >&2

@@ -169,7 +169,7 @@ impl AuditLog {
             Ok(Err(error)) => error.to_string(),
             Err(error) => error.to_string(),
         };
-        Err(CommandError::usage(format!("{why}; nothing was changed")).hint(ELSEWHERE))
+        Err(CommandError::usage(why).changed_nothing().hint(ELSEWHERE))
     }
 
     /// Notes that the run stops before it has processed everything.
@@ -320,7 +320,7 @@ impl AuditLog {
 fn writable_log(session: &Session) -> Result<PathBuf, CommandError> {
     let log = session.settings.audit_log().map_err(|stop| stop.hint(ELSEWHERE))?;
     append::prepare(&log).map_err(|error| {
-        CommandError::usage(format!("{error}; nothing was changed")).hint(ELSEWHERE)
+        CommandError::usage(error.to_string()).changed_nothing().hint(ELSEWHERE)
     })?;
     Ok(log)
 }

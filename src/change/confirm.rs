@@ -257,5 +257,5 @@ impl ChangeArgs {
 }
 
 fn refused() -> CommandError {
-    CommandError::usage("not confirmed; nothing was changed")
+    CommandError::usage("not confirmed").changed_nothing()
 }

@@ -317,7 +317,7 @@ fn both<T>(ended: Result<T>, besides: Result<()>) -> Result<T> {
         (Err(error), Err(besides)) => {
             let (exit, hint) = (exit::of(&error), exit::hint_of(&error));
             let message = format!("{error:#}; and {besides:#}");
-            Err(CommandError { exit, message, hint }.into())
+            Err(CommandError { hint, ..CommandError::new(exit, message) }.into())
         }
         (ended, besides) => ended.and_then(|done| besides.map(|()| done)),
     }

@@ -191,9 +191,10 @@ pub fn undescribed(record: &Record, step: &str) -> CommandError {
         hint = format!("{}; or {hint}", removal_hint(record));
     }
     CommandError::usage(format!(
-        "{}: the schema does not describe the {step} step; nothing was done",
+        "{}: the schema does not describe the {step} step",
         record.schema.name
     ))
+    .changed_nothing()
     .hint(hint)
 }
 
@@ -213,9 +214,10 @@ pub fn check_creates_lock(schema: &Schema) -> Result<(), CommandError> {
     let then = if can_complete { "; `complete` can then complete it" } else { "" };
     Err(CommandError::usage(format!(
         "a lock of {} holds {needs}, which idemctl does not know, so no request would match the \
-        record; nothing was done",
+        record",
         schema.name
     ))
+    .changed_nothing()
     .hint(format!("let the service take the lock with the request itself{then}")))
 }
 

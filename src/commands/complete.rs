@@ -33,7 +33,7 @@ use clap::Args as ClapArgs;
 
 use crate::args::{Output, StepArgs, parse_owner, parse_token};
 use crate::change::completion::{
-    Attempt, ChosenCompletion, CompleteOptions, RehearsalOutcome, check_delivery,
+    ChosenCompletion, CompleteOptions, RehearsalOutcome, check_delivery,
 };
 use crate::change::{
     ManualStep, check_ttls, described_step, find_record, freeing_hint, show_record,
@@ -116,8 +116,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         dry_run: args.step.change_args.confirm_args.dry_run,
     };
     let error = args.error.as_deref();
-    let attempt = Attempt { record: &record, step, response: &response, error, options };
-    let chosen = attempt.choose(session).await?;
+    let chosen = ChosenCompletion::new(session, options, &record, step)?;
     let inputs = chosen.checked_inputs(&record, &response, error)?;
     let step_lock = chosen.missing_lock(&record, &inputs)?;
     let mut report = StepReport {

@@ -1,8 +1,7 @@
 //! `idemctl completions`.
 
 use anyhow::Result;
-use clap::Args as ClapArgs;
-use clap_complete::Shell;
+use clap::{Args as ClapArgs, ValueEnum};
 use clap_complete::env::{Bash, EnvCompleter, Fish, Zsh};
 
 use crate::exit::Exit;
@@ -28,24 +27,21 @@ pub struct Args {
     shell: Shell,
 }
 
-/// The script that runs idemctl at each TAB; `None` for shells that get a static script.
-fn dynamic_script(shell: Shell) -> Option<&'static dyn EnvCompleter> {
-    match shell {
-        Shell::Bash => Some(&Bash),
-        Shell::Zsh => Some(&Zsh),
-        Shell::Fish => Some(&Fish),
-        _ => None,
-    }
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Shell {
+    Bash,
+    Fish,
+    Zsh,
 }
 
-pub fn run(session: &mut Session, args: Args, mut root: clap::Command) -> Result<Exit> {
+pub fn run(session: &mut Session, args: Args) -> Result<Exit> {
+    let completer: &dyn EnvCompleter = match args.shell {
+        Shell::Bash => &Bash,
+        Shell::Fish => &Fish,
+        Shell::Zsh => &Zsh,
+    };
     let mut script = Vec::new();
-    match dynamic_script(args.shell) {
-        Some(shell) => {
-            shell.write_registration("COMPLETE", "idemctl", "idemctl", "idemctl", &mut script)?
-        }
-        None => clap_complete::generate(args.shell, &mut root, "idemctl", &mut script),
-    }
+    completer.write_registration("COMPLETE", "idemctl", "idemctl", "idemctl", &mut script)?;
     match args.shell {
         // bash splits words at colons, which are in most keys, and clap_complete's script does not
         // join the parts.
@@ -58,7 +54,7 @@ pub fn run(session: &mut Session, args: Args, mut root: clap::Command) -> Result
             }
             script.extend_from_slice(include_bytes!("completions/first_tab.zsh"));
         }
-        _ => {}
+        Shell::Fish => {}
     }
     session.ui.data(script)?;
     Ok(Exit::Done)

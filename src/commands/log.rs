@@ -10,7 +10,7 @@ use anyhow::Result;
 use clap::{Args as ClapArgs, Subcommand};
 
 use self::one_operation::ShowOperation;
-use self::reading::{LogFilter, each, is_there, path, say_count, warn_of_damage};
+use self::reading::{LogFilter, each, is_there, path, say_count, warn_of_skipped};
 use crate::args::Output;
 use crate::exit::Exit;
 use crate::render::history;
@@ -67,7 +67,7 @@ fn operations(session: &mut Session, args: &Args) -> Result<Exit> {
             touched.insert(operation.op.clone());
         }
     })?;
-    let Some((operations, damaged)) = read else { return nothing_yet(session, filter.output) };
+    let Some((operations, skipped)) = read else { return nothing_yet(session, filter.output) };
     let now = session.now();
     let mut wanted = Vec::new();
     for operation in operations.into_all() {
@@ -93,7 +93,7 @@ fn operations(session: &mut Session, args: &Args) -> Result<Exit> {
         );
     }
     session.show(filter.output, "operations", &shown, |view| history::table(view, &shown))?;
-    warn_of_damage(session, &path, damaged);
+    warn_of_skipped(session, &path, skipped);
     say_count(session, "operation", shown.len(), wanted.len() as u64);
     if filter.output == Output::Text && !shown.is_empty() {
         session.ui.hint("`idemctl log show OP` shows its options and Redis keys");

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::{Args as ClapArgs, ValueEnum};
 
-use crate::args::{JunitArgs, Output, SchemaArgs, parse_duration};
+use crate::args::{Output, SchemaArgs, parse_duration};
 use crate::domain::race::{RacePlan, RaceRun, RaceVerdict, Strategy};
 use crate::domain::schema::{Schema, SchemaOrigin};
 use crate::domain::step::cluster_problem;
@@ -94,9 +94,6 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 0)]
     fail_every: u64,
 
-    #[command(flatten)]
-    junit: JunitArgs,
-
     /// The schemas. In `race`, the word `all` selects every schema. The default is the context's
     /// schemas, or else every built-in one that begins with a script.
     #[command(flatten)]
@@ -153,7 +150,6 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let shown: Vec<_> = runs.iter().map(render::run).collect();
     let is_verbose = session.ui.is_verbose();
     session.show(args.output, "runs", &shown, |view| render::text(&runs, view, is_verbose))?;
-    args.junit.write("race", &render::suites(&runs))?;
     for schema in &schemas {
         // Without --overlap, no winner stores its result between two calls of another begin.
         if !plan.overlap && schema.begin_calls().len() > 1 {

@@ -567,7 +567,6 @@ impl Reconciliation<'_> {
         } else if stop.hint.is_none() {
             stop.hint = Some(exit::GOES_ON.to_owned());
         }
-        stop.message = stop.message.replace("nothing was changed; ", "");
         stop
     }
 }

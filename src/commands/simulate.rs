@@ -8,7 +8,7 @@ use clap::Args as ClapArgs;
 use clap::builder::PossibleValue;
 use serde_json::{Map, json};
 
-use crate::args::{JunitArgs, Output, SchemaArgs};
+use crate::args::{Output, SchemaArgs};
 use crate::domain::schema::Schema;
 use crate::domain::simulation::{AcceptedMatrix, Cell, FilesChange};
 use crate::exit::{CommandError, Exit};
@@ -68,9 +68,6 @@ pub struct Args {
     /// Exit with 1 only for differences from FILE, which `-o json` wrote
     #[arg(long, value_name = "FILE")]
     expect: Option<PathBuf>,
-
-    #[command(flatten)]
-    junit: JunitArgs,
 
     /// Number of repetitions of scenarios that depend on chance
     #[arg(
@@ -133,7 +130,6 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let compared =
         differences.as_deref().map(|differences| ComparedMatrix { differences, files: &files });
     show(session, &args, &simulated.cells, &hashes, compared)?;
-    args.junit.write("simulate", &render::suites(&simulated.cells, differences.as_deref()))?;
     // With --expect, known failures are accepted, and only differences count.
     let bad = match &differences {
         Some(differences) => !differences.is_empty(),

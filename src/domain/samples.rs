@@ -12,7 +12,7 @@ use crate::domain::schema::{Catalog, Prefixes, Schema, SchemaOrigin, SchemaSourc
 
 /// A schema whose values contain times; none of the built-in ones does.
 const TIMED: &str = r#"
-format = 1
+format = 2
 name = "timed"
 [keys]
 record = "timed:{key}"
@@ -59,17 +59,6 @@ const TOMLS: [&str; 7] = [
     include_str!("../../lua/go-middleware/schema.toml"),
     include_str!("../../lua/go-middleware-v1/schema.toml"),
     include_str!("../../lua/reference/schema.toml"),
-];
-
-/// The same files as release 0.2.0 had them, in format 1.
-pub(crate) const FORMAT_1: [&str; 7] = [
-    include_str!("schema/parse/tests/format_1/event-consumer.toml"),
-    include_str!("schema/parse/tests/format_1/event-driven.toml"),
-    include_str!("schema/parse/tests/format_1/express.toml"),
-    include_str!("schema/parse/tests/format_1/go-chi.toml"),
-    include_str!("schema/parse/tests/format_1/go-middleware.toml"),
-    include_str!("schema/parse/tests/format_1/go-middleware-v1.toml"),
-    include_str!("schema/parse/tests/format_1/reference.toml"),
 ];
 
 /// The built-in schemas, their scripts left out.

@@ -65,10 +65,7 @@ pub(crate) fn mismatches(schema: &Schema) -> Vec<Mismatch> {
         found.extend(keeps_fingerprint(schema, result_index, &failed, "failed_value"));
         found.extend(keeps_error(schema, &failed));
     }
-    // Files of format 1 are older than this rule, and must stay valid.
-    if !schema.from_format_1 {
-        found.extend(constant_times(&inputs));
-    }
+    found.extend(constant_times(&inputs));
 
     // Without a begin step, idemctl predicts nothing.
     if schema.begin.is_none() {

@@ -1,6 +1,9 @@
 //! Operations of the audit log, as a table, as a page, and as JSON. The log already escapes bytes
 //! that are not UTF-8.
 
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
 use serde::Serialize;
 
 use super::style::View;
@@ -88,9 +91,9 @@ impl<'a> ShownOperation<'a> {
             (None, None) => "",
         };
         let ended = match state {
-            Some(OperationState::Unended) => ", unended",
-            Some(OperationState::Interrupted) => ", interrupted",
-            Some(OperationState::Ended) | None => "",
+            OperationState::Unended => ", unended",
+            OperationState::Interrupted => ", interrupted",
+            OperationState::Ended => "",
         };
         format!("{ended}{undone}")
     }
@@ -102,6 +105,18 @@ impl<'a> ShownOperation<'a> {
             None => "-",
         }
     }
+}
+
+/// The warning about so many lines of the audit log that idemctl 0.2 wrote; `None` without any.
+pub fn older_lines(path: &Path, count: u64) -> Option<String> {
+    if count == 0 {
+        return None;
+    }
+    let path = escape::text(path.as_os_str().as_bytes());
+    Some(format!(
+        "lines of idemctl 0.2 in {path} that this version does not read: {count}; idemctl 0.2 \
+        shows and undoes these changes"
+    ))
 }
 
 /// A time to the second.
@@ -253,7 +268,7 @@ mod tests {
             undoes: None,
             undone_by: None,
             partly_undone_by: None,
-            state: Some(OperationState::Ended),
+            state: OperationState::Ended,
             why: None,
             says_what_was_left: true,
             is_told: true,

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::domain::schema::lua_check::{self, ArgumentCounts};
-use crate::domain::schema::{Action, Encoding, Meaning, Schema, SchemaError};
+use crate::domain::schema::{Action, Meaning, Schema, SchemaError};
 use crate::domain::self_check;
 use crate::files;
 
@@ -50,19 +50,16 @@ fn open_formats(folder: &Path, schema: &Schema) -> Vec<Problem> {
     let text = files::read_text(&file, LARGEST).unwrap_or_default();
     let mut problems = Vec::new();
     for (index, format) in schema.values.iter().enumerate() {
-        let message = match format.encoding() {
-            // Format 2 rejects this, so the file has format 1.
-            Encoding::Text if format.is_opaque() && !format.is_marked_opaque => {
-                "matches any text; write `opaque = true` if that is intended, otherwise `equals`"
-            }
-            encoding if encoding.has_fields() && format.closed.is_none() => {
-                "also matches values with other fields; list its own fields in `required` and \
-                `optional`, unless it is an array"
-            }
-            _ => continue,
-        };
+        if !format.encoding().has_fields() || format.closed.is_some() {
+            continue;
+        }
+        let message = format!(
+            "`{}` also matches values with other fields; list its own fields in `required` and \
+            `optional`, unless it is an array",
+            format.name
+        );
         let line = line_of_table(&text, "[[value]]", index);
-        problems.push(problem(&file, line, format!("`{}` {message}", format.name), false));
+        problems.push(problem(&file, line, message, false));
     }
     problems
 }

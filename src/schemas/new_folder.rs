@@ -83,12 +83,12 @@ mod tests {
 
     #[test]
     fn a_copy_has_its_own_name_and_every_comment() {
-        let toml = "# Ours.\nformat = 1\nname = \"old\" # its name\n[[value]]\nname = \"held\"\n"
+        let toml = "# Ours.\nformat = 2\nname = \"old\" # its name\n[[value]]\nname = \"held\"\n"
             .to_owned();
         let renamed = Files { toml, scripts: Vec::new() }.renamed("new");
         assert_eq!(
             renamed.toml,
-            format!("# Ours.\nformat = 1\nname = \"new\"\n{DRAFT}\n[[value]]\nname = \"held\"\n")
+            format!("# Ours.\nformat = 2\nname = \"new\"\n{DRAFT}\n[[value]]\nname = \"held\"\n")
         );
     }
 

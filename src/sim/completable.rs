@@ -38,8 +38,7 @@ pub(crate) async fn try_complete(
             step: "complete",
             call: 0,
             message: format!("{what} can never store a response: {why}"),
-            // Older versions of idemctl did not try this, so files of format 1 must stay valid.
-            is_error: !schema.from_format_1,
+            is_error: true,
         });
     }
     Ok(found)

@@ -39,7 +39,7 @@ pub(crate) struct StrayReply {
     /// The index of the call with this reply.
     pub(crate) call: usize,
     pub(crate) message: String,
-    /// False for a state that only another program leaves, and for schemas of format 1.
+    /// False for a state that only another program leaves, and for a late worker.
     pub(crate) is_error: bool,
 }
 
@@ -246,7 +246,6 @@ impl Trial<'_> {
         }
         let executed = execute(self.inputs, &self.step.calls, connection).await?;
         let state = self.describe_state();
-        let mut is_said_to_refuse = false;
         let (call, message) = match executed {
             ExecutedStep::Decided { reply, matched, index } => {
                 let meaning = matched.meaning();
@@ -260,10 +259,7 @@ impl Trial<'_> {
                     Some(_) if meaning == Meaning::Mismatch && matched.entry.when.is_empty() => {
                         return Ok(None);
                     }
-                    Some(predicted) => {
-                        is_said_to_refuse = predicted == Meaning::Refused;
-                        predicted.as_str()
-                    }
+                    Some(predicted) => predicted.as_str(),
                     // Nothing says when the step sends a reply without `when`, and a refusal that
                     // was not predicted changes nothing.
                     None if matched.entry.when.is_empty() || meaning == Meaning::Refused => {
@@ -295,11 +291,9 @@ impl Trial<'_> {
                 (last, message)
             }
         };
-        // Older versions of idemctl did not check the replies of format 1, nor late workers, so
-        // that a fault is only a warning there, unless the file says that the step refuses.
+        // The schema may be right about every worker in time, so that this is only a warning.
         let is_late_worker = self.is_expired() && self.name != "begin";
-        let is_checked = !self.inputs.schema.from_format_1 || is_said_to_refuse;
-        let is_error = is_checked && is_own(self.state) && !is_late_worker;
+        let is_error = is_own(self.state) && !is_late_worker;
         Ok(Some(StrayReply { step: self.name, call, message, is_error }))
     }
 

@@ -48,8 +48,8 @@ fn bad_input_is_a_usage_error_that_says_what_is_wrong() {
         ),
         ([&go[..], &["--status", "99", "--body", "x"]].concat(), "99"),
         ([&go[..], &["--status", "two", "--body", "x"]].concat(), "two"),
-        ([&go[..], &["--body", "x"]].concat(), "--status is missing"),
-        ([&go[..], &["--status", "201"]].concat(), "--body is missing"),
+        ([&go[..], &["--body", "x"]].concat(), "status is missing"),
+        ([&go[..], &["--status", "201"]].concat(), "body is missing"),
         (
             [&go[..], &["--status", "404", "--body", "x"]].concat(),
             "stores only the statuses 100 to 399",
@@ -60,7 +60,7 @@ fn bad_input_is_a_usage_error_that_says_what_is_wrong() {
         ),
         ([&go[..], &response, &["--header", "a b: c"]].concat(), "is not a header name"),
         ([&go[..], &response, &["--header", "a: b\r\nc: d"]].concat(), "control characters"),
-        ([&go[..], &response, &["--error", "x"]].concat(), "--error would be lost"),
+        ([&go[..], &response, &["--error", "x"]].concat(), "error would be lost"),
         ([&go[..], &response, &["--owner", "w"]].concat(), "do not store an owner"),
         ([&go[..], &response, &["--fingerprint", "f"]].concat(), "does not compare payloads"),
         ([&go[..], &["--status", "201", "--body", "@/nowhere"]].concat(), "cannot read /nowhere"),
@@ -304,28 +304,18 @@ fn complete_says_for_whom_the_result_without_a_fingerprint_is() {
     assert!(!run.all().contains(condition), "{}", run.all());
 }
 
-/// Rule: a hint of complete names only options that work. Revert: if `verdict` always stores, the
-/// hint names `--replace`; without `check` in `ask_for_fingerprint`, it names `--fingerprint ''`.
 #[test]
-fn hints_of_complete_name_no_option_that_is_then_refused() {
-    let server = Server::holding(&[("POST:/pay:k", "garbage", 60_000), ("idem:k", "x", 60_000)]);
+fn a_refused_completion_names_the_option_to_try() {
+    let server = Server::holding(&[("idem:k", "x", 60_000)]);
     let complete = |key, schema, more: &[&str]| {
         let words = ["complete", key, "--schema", schema, "--status", "201", "--body", "{}"];
         server.idemctl(&[&words[..], more].concat())
     };
-    let kept = "--replace cannot store it either";
-    complete("POST:/pay:k", "hono-idempotency", &[]).exits(2).says(kept);
-    let replace = ["--replace", "--fingerprint", "F", "--dry-run"];
-    complete("POST:/pay:k", "hono-idempotency", &replace).exits(2);
-    let create = ["--create", "--fingerprint", "F", "--yes"];
-    server.send::<()>(&[b"DEL", b"POST:/pay:k"]);
-    complete("POST:/pay:k", "hono-idempotency", &create).exits(0);
-    complete("k", "express", &[]).exits(2).says("pass --replace to replace it");
+    complete("n", "express", &[]).exits(1).says("if the lock has expired, try --create");
+    complete("k", "express", &[]).exits(2).says("to replace it with this response, try --replace");
     complete("k", "express", &["--replace", "--yes"]).exits(0);
-
     let run = complete("POST:/pay:n", "node-idempotency", &["--create"]).exits(2);
     run.says("pass the fingerprint that the service computes");
-    assert!(!run.all().contains("--fingerprint ''"), "{}", run.all());
     complete("POST:/pay:n", "node-idempotency", &["--create", "--fingerprint", ""]).exits(2);
 }
 
@@ -405,34 +395,22 @@ fn with_closed() -> Server {
     server
 }
 
-/// Rule: complete says of `--replace` what `--replace` itself says. Revert: if `verdict` always
-/// stores, the hint names a replacement that is then refused.
+/// Rule: a result that would lose a field of the stored one is refused.
 #[test]
-fn the_hint_of_replace_is_its_own_verdict() {
+fn a_replacement_that_loses_a_field_is_refused() {
     let server = with_closed();
-    let complete = |schema: &str, more: &[&str]| {
-        let words = ["complete", "k", "--schema", schema, "--status", "201", "--body", "{}"];
-        server.idemctl(&[&words[..], more].concat())
+    let replace = || {
+        let words = ["complete", "k", "--schema", "closed", "--status", "201", "--body", "{}"];
+        server.idemctl(&[&words[..], &["--replace", "--yes"]].concat())
     };
     let stored = r#"{"v":1,"status":200,"body":{},"fp":"F"}"#;
     server.set("closed:k", stored, 60_000);
-    complete("closed", &[]).exits(2).says("hint: pass --replace to replace it with this response");
-    complete("closed", &["--replace", "--yes"]).exits(0).says("gets a replay");
-    let newer = stored.replace("\"v\":1", "\"v\":1,\"w\":2");
-    server.set("closed:k", &newer, 60_000);
-    let lost = "the result that closed writes would lose the stored /w";
-    let run = complete("closed", &[]).exits(2);
-    run.says(format!("--replace cannot store it either: {lost}"));
-    // No command removes a value that does not match the schema.
-    assert!(!run.all().contains("--create"), "{}", run.all());
-    complete("closed", &["--replace"]).exits(2).says(lost);
-
-    complete("idempotent-api", &["--create", "--fingerprint", "F", "--yes"]).exits(0);
-    complete("idempotent-api", &[]).exits(2).says("hint: pass --replace to replace it");
-    complete("idempotent-api", &["--replace", "--yes"]).exits(0);
+    replace().exits(0).says("gets a replay");
+    server.set("closed:k", stored.replace("\"v\":1", "\"v\":1,\"w\":2"), 60_000);
+    replace().exits(2).says("the result that closed writes would lose the stored /w");
 }
 
-/// Rule: no advice removes a value that another program may have written; who names the schema can, and then stores the response.
+/// Rule: who names the schema can remove a value that cannot be replaced, and then store the response.
 #[test]
 fn a_value_that_cannot_be_replaced_is_removed_by_who_knows_whose_it_is() {
     let server = Server::holding(&[("POST:/pay:k", "garbage", 60_000), ("x", "", 60_000)]);
@@ -440,20 +418,15 @@ fn a_value_that_cannot_be_replaced_is_removed_by_who_knows_whose_it_is() {
         let words = ["complete", key, "--schema", schema, "--status", "201", "--body", "{}"];
         server.idemctl(&[&words[..], more].concat())
     };
-    let run = complete("POST:/pay:k", "hono-idempotency", &[]).exits(2);
-    run.says("find out which program wrote it");
-    assert!(!run.all().contains("to remove"), "{}", run.all());
-    run.says("then store the response with --create and the request's --fingerprint");
+    let replace = ["--replace", "--fingerprint", "F", "--dry-run"];
+    complete("POST:/pay:k", "hono-idempotency", &replace).exits(2);
     let unlock = ["force-unlock", "POST:/pay:k", "--schema", "hono-idempotency", "--yes"];
     server.idemctl(&unlock).exits(0);
     let create = ["--create", "--fingerprint", "F", "--yes"];
     complete("POST:/pay:k", "hono-idempotency", &create).exits(0);
-    // No fingerprint is asked for that does not help.
-    let run = complete("x", "express-idempotency", &["--replace"]).exits(2);
-    run.says("cannot be read back as a result");
-    let run = complete("x", "express-idempotency", &[]).exits(2);
-    run.says("--replace cannot store it either");
-    assert!(!run.all().contains("--create"), "{}", run.all());
+    complete("x", "express-idempotency", &["--replace", "--fingerprint", "F"])
+        .exits(2)
+        .says("cannot be read back as a result");
 }
 
 /// Rule: no `--owner` is asked for that idemctl refuses. Revert: without `check_owner_has_name`.
@@ -554,22 +527,18 @@ redis.call('EXPIRE', KEYS[1], ARGV[2])
 return 'ok'
 ";
 
-/// Rule: the verdict on an option is also that of the service's scripts. Revert: with
-/// `RehearsalOutcome::NotNeeded` in `check`, the hint names a replacement that is then refused.
+/// Rule: the service's own scripts decide whether a replacement is stored, before it is sent.
 #[test]
-fn the_hint_of_replace_asks_the_scripts_of_the_service() {
+fn a_replacement_is_tried_with_the_scripts_of_the_service() {
     let server = Server::start();
     server.describe("added", &[("schema.toml", ADDED), ("complete.lua", COMPLETE_ADDED)]);
-    let complete = |more: &[&str]| {
+    let replace = || {
         let words = ["complete", "k", "--schema", "added", "--status", "201"];
-        server.idemctl(&[&words[..], more].concat())
+        server.idemctl(&[&words[..], &["--replace", "--yes"]].concat())
     };
     let fields: [&[u8]; 6] = [b"token", b"w-1", b"status", b"DONE", b"code", b"200"];
     server.send::<i64>(&[&[b"HSET", &b"added:k"[..]], &fields[..]].concat());
-    complete(&[]).exits(2).says("hint: pass --replace to replace it with this response");
-    complete(&["--replace", "--yes"]).exits(0);
+    replace().exits(0);
     server.send::<i64>(&[b"HSET", b"added:k", b"ver", b"2"]);
-    let why = "`/ver` is a field that it does not have";
-    complete(&["--replace", "--yes"]).exits(2).says(why);
-    complete(&[]).exits(2).says("--replace cannot store it either").says(why);
+    replace().exits(2).says("`/ver` is a field that it does not have");
 }

@@ -523,7 +523,7 @@ return 1
 /// go-chi's layout, whose complete step leaves the expiry that the lock had.
 fn own_schema_that_keeps_the_expiry() -> String {
     r#"
-format = 1
+format = 2
 name = "keeping"
 summary = "Results keep the expiry of the lock"
 

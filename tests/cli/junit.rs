@@ -1,4 +1,4 @@
-//! `--junit`: the results of explore, simulate and race as JUnit XML. The whole text of a document is tested beside its writer.
+//! `--junit`: the results of explore as JUnit XML. The whole text of a document is tested beside its writer.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -80,25 +80,8 @@ fn with_expect_only_differences_fail() {
 }
 
 #[test]
-fn a_scenario_fails_if_a_client_is_harmed() {
-    let words = ["simulate", "zombie-completes", "payload-mismatch", "--schema", "reference"];
-    let (reference, _) = cases(&words, 0);
-    assert!(reference.values().all(|outcome| !outcome.starts_with("failed")), "{reference:#?}");
-    let (express, xml) = cases(&["simulate", "zombie-completes", "--schema", "express"], 1);
-    assert!(express["zombie-completes"].starts_with("failed: overwritten: "), "{express:#?}");
-    assert!(xml.contains("zombie-completes  express: "), "{xml}");
-}
-
-#[test]
-fn only_the_steps_of_the_schema_fail_in_a_race() {
-    let (raced, _) = cases(&["race", "--schema", "reference", "--rounds", "3"], 0);
-    assert_eq!(raced["schema"], "passed");
-    assert_eq!(raced["check-then-act"], "passed", "it is expected to fail");
-}
-
-#[test]
 fn a_report_that_cannot_be_written_is_an_error() {
-    let words = ["race", "--schema", "reference", "--rounds", "1", "--sandbox"];
+    let words = ["explore", "reference", "--sandbox"];
     let nowhere = [&words[..], &["--junit", "/nowhere/report.xml"]].concat();
     run(home().path(), &nowhere).exits(2).says("--junit: cannot write /nowhere/report.xml");
 }

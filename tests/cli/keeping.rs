@@ -101,7 +101,7 @@ fn what_would_be_lost_is_named_and_nothing_is_done() {
         with_result(r#"{"status":"DONE","hash":"{fingerprint}","body":{body_json},"n":{kept:/n}}"#);
     let before = stored(&server);
     let run = complete(&server).exits(2);
-    run.says("a: the result that keeper writes would lose the stored /trace; nothing was done");
+    run.says("a: the result that keeper writes would lose the stored /trace; nothing was changed");
     run.says("{kept:/trace} or {kept}");
     assert_eq!(stored(&server), before);
 }

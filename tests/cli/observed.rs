@@ -170,7 +170,7 @@ fn what_is_not_described_is_not_done_and_says_what_to_do() {
     for step in ["begin", "complete", "release"] {
         let run = server.idemctl(&[step, "a", "--schema", "payments", "--yes"]).exits(2);
         run.says(format!(
-            "payments: the schema does not describe the {step} step; nothing was done"
+            "payments: the schema does not describe the {step} step; nothing was changed"
         ));
         run.says(format!("or describe the step as [{step}] in schema.toml"));
     }

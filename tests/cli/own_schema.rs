@@ -7,7 +7,7 @@ use serde_json::json;
 
 /// A one-key JSON schema that keeps an owner, a payload's hash, times and an error, which no built-in one does.
 const TOML: &str = r#"
-format = 1
+format = 2
 name = "orders"
 summary = "The order service"
 
@@ -45,8 +45,8 @@ fields = { status = "/res/code", body = "/res/body", fingerprint = "/hash", comp
 body_encoding = "base64"
 
 [write]
-lock_value = '{"s":"held","by":"{owner}","hash":"h","at":1}'
-result_value = '{"s":"done","res":{"code":{status},"body":"{body_base64}"}}'
+lock_value = '{"s":"held","by":"{owner}","hash":"h","at":{now}}'
+result_value = '{"s":"done","hash":{kept:/hash},"res":{"code":{status},"body":"{body_base64}"}}'
 
 [[begin.call]]
 script = "take"

@@ -291,7 +291,6 @@ fn a_protocol_that_does_not_fit_says_why() {
             "its scripts take TTLs in milliseconds",
         ),
         (format!("{SET_NX_GET}[complete]\nchecks_owner = true\n"), 3, "`checks_owner` belongs to"),
-        (set("format = 2", "format = 1"), 3, "`protocol` needs `format = 2`"),
     ] {
         let server = Server::start();
         server.describe("pay", &[("schema.toml", &toml)]);

@@ -214,15 +214,33 @@ fn a_form_that_other_programs_values_fit_is_a_warning() {
     assert!(!run.text().contains("warning"), "{}", run.all());
 }
 
-/// Rule: what format 2 rejects stays a warning for a file of format 1.
+/// Rule: a folder of idemctl 0.2 gets one error, which names the version and every line to change.
 #[test]
-fn a_format_that_takes_any_text_is_a_warning_in_format_1() {
-    const RELEASED: &str =
-        include_str!("../../src/domain/schema/parse/tests/format_1/event-driven.toml");
-    let run = checked("event-driven", |_, _| {
-        RELEASED.replace("opaque = true\n", "").replace("event-driven", "mine")
+fn a_folder_of_format_1_is_refused_with_the_lines_to_change() {
+    let home = home();
+    own(home.path(), "event-driven", |_, text| {
+        text.replace("format = 2", "format = 1").replace("opaque = true", "encoding = \"text\"")
     });
-    run.exits(0).shows("warning: `held` matches any text; write `opaque = true`");
+    let refused = run(home.path(), &["schema", "show", "mine", "--schema-dir", "."]).exits(2);
+    refused.says("`format = 2` is missing; idemctl no longer reads format 1, of idemctl 0.2");
+    let check = run(home.path(), &["schema", "check", "mine"]).exits(1);
+    for run in [refused.stderr.clone(), check.text()] {
+        let lines: Vec<_> = run.lines().filter(|line| line.starts_with("  line ")).collect();
+        let of_format = line_of("event-driven/schema.toml", "format = 2");
+        let of_value = line_of("event-driven/schema.toml", "[[value]]");
+        let expected = [
+            format!("  line {of_format}: write `format = 2`"),
+            format!(
+                "  line {of_value}: matches any text; write `equals`, or `opaque = true` if that \
+                is intended"
+            ),
+        ];
+        assert_eq!(lines, expected, "{run}");
+    }
+}
+
+#[test]
+fn a_format_that_takes_any_text_is_marked() {
     let run = checked("event-driven", |_, text| text.replace("opaque = true\n", "")).exits(1);
     run.shows("error: nothing distinguishes this value");
 }

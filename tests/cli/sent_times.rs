@@ -164,18 +164,6 @@ fn races_simulations_and_explorations_send_it_too() {
     assert!([0, 1].contains(&explored.code), "{}", explored.all());
 }
 
-/// Rule: a schema of format 1 means the same to every idemctl.
-#[test]
-fn the_time_of_a_call_is_of_format_2() {
-    let older = TOML
-        .replace("format = 2", "format = 1")
-        .replace("{now_s}}", "1}")
-        .replace("\"at\":{now_s},", "\"at\":1,");
-    let (server, folder) = described(&older);
-    let folder = folder.display().to_string();
-    server.idemctl(&["schema", "check", &folder]).exits(1).shows("`{now_s}` needs `format = 2`");
-}
-
 /// Rule: seconds that are read as milliseconds make every record look decades old.
 #[test]
 fn a_check_on_a_server_warns_of_times_in_the_wrong_unit() {

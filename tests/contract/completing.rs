@@ -104,7 +104,7 @@ fn laravel_finds_its_own_object_with_the_path_that_it_compares() {
     complete(&["--fingerprint", "a\"b"])
         .exits(2)
         .says("what is written is not JSON")
-        .says("nothing was done");
+        .says("nothing was changed");
     assert_eq!(server.keys(), [lock]);
     complete(&["--fingerprint", "api/pay"])
         .exits(0)
@@ -137,7 +137,11 @@ fn dotnet_finds_lists_and_dictionaries_of_its_own() {
     ] {
         let words =
             ["complete", "k", "--status", "201", "--body", body, "--fingerprint", "1c80075d"];
-        server.idemctl(&[&words[..], &named].concat()).exits(2).says(why).says("nothing was done");
+        server
+            .idemctl(&[&words[..], &named].concat())
+            .exits(2)
+            .says(why)
+            .says("nothing was changed");
     }
     complete(&server, "k", "idempotent-api", &["--fingerprint", "1c80075d"])
         .exits(0)

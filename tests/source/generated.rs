@@ -12,13 +12,8 @@ use crate::support::{Run, alone};
 /// Files by name.
 pub type Files = BTreeMap<String, Vec<u8>>;
 
-const SHELLS: [(&str, &str); 5] = [
-    ("bash", "idemctl.bash"),
-    ("zsh", "_idemctl"),
-    ("fish", "idemctl.fish"),
-    ("powershell", "_idemctl.ps1"),
-    ("elvish", "idemctl.elv"),
-];
+const SHELLS: [(&str, &str); 3] =
+    [("bash", "idemctl.bash"), ("zsh", "_idemctl"), ("fish", "idemctl.fish")];
 
 fn run(words: &[&str]) -> Run {
     alone(words).exits(0)

@@ -11,6 +11,9 @@ use crate::exit::{CommandError, Exit};
 use crate::render::escape;
 use crate::session::Session;
 
+/// The hint for a record that only another override completes.
+const TRY_REPLACE: &str = "to replace it with this response, try --replace";
+
 /// The options of `complete`.
 #[derive(Clone, Copy)]
 pub(crate) struct CompleteOptions<'a> {
@@ -61,38 +64,16 @@ impl ChosenCompletion {
         Ok(Self { completion, owner, is_owner_given: asked.owner.is_some(), fingerprint })
     }
 
-    /// The same in the name of a lock's own holder, without asking anybody.
-    ///
-    /// # Errors
-    /// Why this record is not to be completed in this way.
-    pub(super) fn without_asking(
-        record: &Record,
-        asked: CompleteOptions<'_>,
-    ) -> Result<Self, CommandError> {
-        let completion = manual_step::completion_of(record, asked.overrides)
-            .map_err(|why| refused(record, &why))?;
-        if completion == Completion::Creating {
-            change::check_creates_lock(&record.schema)?;
-        }
-        let fingerprint = fingerprint(record, completion, asked.fingerprint)?;
-        let is_owner_given = asked.owner.is_some() && completion != Completion::OfLock;
-        let owner = match completion {
-            Completion::OfLock => record.owner().unwrap_or_default().to_vec(),
-            Completion::Creating | Completion::Replacing => {
-                change::owner_of_new_lock(record, asked.owner, true)?
-            }
-        };
-        Ok(Self { completion, owner, is_owner_given, fingerprint })
-    }
-
     /// How a lock is completed in the name of its own holder, without asking anybody.
     ///
     /// # Errors
     /// Why this record is not to be completed in this way.
     pub(crate) fn of_lock(record: &Record) -> Result<Self, CommandError> {
-        let overrides = Overrides::default();
-        let asked = CompleteOptions { overrides, owner: None, fingerprint: None, dry_run: true };
-        Self::without_asking(record, asked)
+        let completion = manual_step::completion_of(record, Overrides::default())
+            .map_err(|why| refused(record, &why))?;
+        let owner = record.owner().unwrap_or_default().to_vec();
+        let fingerprint = fingerprint(record, completion, None)?;
+        Ok(Self { completion, owner, is_owner_given: false, fingerprint })
     }
 
     /// The owner token of the worker that held the lock, or the one that the operator gave. `None`
@@ -254,8 +235,9 @@ fn check_decodes_again(record: &Record, inputs: &StepInputs<'_>) -> Result<(), C
     let name = &record.schema.name;
     if let Some(why) = manual_step::unwritten_result(record, inputs) {
         return Err(CommandError::usage(format!(
-            "{key}: {name} cannot store this response ({why}); nothing was done"
+            "{key}: {name} cannot store this response ({why})"
         ))
+        .changed_nothing()
         .hint(with_quotes(
             inputs,
             "check that the body is the one that the service's client gets",
@@ -263,9 +245,9 @@ fn check_decodes_again(record: &Record, inputs: &StepInputs<'_>) -> Result<(), C
     }
     if let Some(why) = manual_step::unread_result(record, inputs) {
         return Err(CommandError::usage(format!(
-            "{key}: the value that {name} would write cannot be read back as a result ({why}); \
-            nothing was done"
+            "{key}: the value that {name} would write cannot be read back as a result ({why})"
         ))
+        .changed_nothing()
         .hint(with_quotes(
             inputs,
             "compare the response with the fields that `idemctl schema show` lists",
@@ -301,37 +283,40 @@ fn loses(record: &Record, lost: &[String]) -> CommandError {
     let fields = fields.join(", ");
     let keep = keep.join(" ");
     CommandError::usage(format!(
-        "{key}: the result that {name} writes would lose the stored {fields}; nothing was done"
+        "{key}: the result that {name} writes would lose the stored {fields}"
     ))
+    .changed_nothing()
     .hint(format!(
         "retries may fail without it; keep it with {keep} or {{kept}} in result_value of a schema \
         of your own (format 2)"
     ))
 }
 
-/// Without a hint, because what helps depends on the response.
-pub(super) fn refused(record: &Record, why: &NotExecutable) -> CommandError {
+/// Whether an override in the hint stores the response is decided when the operator passes it.
+fn refused(record: &Record, why: &NotExecutable) -> CommandError {
     let key = escape::key(&record.key);
     let name = &record.schema.name;
     match why {
-        NotExecutable::Absent => {
-            CommandError::new(Exit::No, format!("{key}: {why} under {name}; nothing was done"))
-        }
-        NotExecutable::Released => {
-            CommandError::new(Exit::No, format!("{key}: {why}; nothing was done"))
-        }
+        NotExecutable::Absent => CommandError::new(Exit::No, format!("{key}: {why} under {name}"))
+            .changed_nothing()
+            .hint("check --schema and --prefix; if the lock has expired, try --create"),
+        NotExecutable::Released => CommandError::new(Exit::No, format!("{key}: {why}"))
+            .changed_nothing()
+            .hint("the next request executes the operation"),
         NotExecutable::Completed | NotExecutable::Failed => {
             let then = match record.next_request.answer {
                 Answer::Replay => "; retries get the result shown above",
                 _ => "",
             };
-            CommandError::usage(format!("{key}: {why}{then}"))
+            CommandError::usage(format!("{key}: {why}{then}")).hint(TRY_REPLACE)
+        }
+        NotExecutable::Unreadable(_) => {
+            CommandError::usage(format!("{key}: {why}")).hint(TRY_REPLACE)
         }
         NotExecutable::Undescribed(step) => change::undescribed(record, step),
-        NotExecutable::Unreadable(_)
-        | NotExecutable::WrongType(_)
-        | NotExecutable::NoLock(_)
-        | NotExecutable::NoSuchStep => CommandError::usage(format!("{key}: {why}")),
+        NotExecutable::WrongType(_) | NotExecutable::NoLock(_) | NotExecutable::NoSuchStep => {
+            CommandError::usage(format!("{key}: {why}"))
+        }
     }
 }
 
@@ -380,11 +365,7 @@ fn fingerprint(
 }
 
 /// True if the result is stored with a fingerprint that neither the record nor the operator gives.
-pub(super) fn lacks_fingerprint(
-    record: &Record,
-    completion: Completion,
-    given: Option<&str>,
-) -> bool {
+fn lacks_fingerprint(record: &Record, completion: Completion, given: Option<&str>) -> bool {
     let is_the_locks = completion == Completion::OfLock && record.schema.locks_keep_fingerprint();
     given.is_none()
         && record.fingerprint().is_none()
@@ -402,11 +383,16 @@ fn useless_fingerprint(schema: &Schema) -> CommandError {
     CommandError::usage(message).hint("omit --fingerprint")
 }
 
-pub(super) fn missing_fingerprint(record: &Record) -> CommandError {
+fn missing_fingerprint(record: &Record) -> CommandError {
+    let hint = match &record.schema.write.fingerprint_is {
+        Some(what) => format!("--fingerprint is {what}"),
+        None => "pass the fingerprint that the service computes from the request".to_owned(),
+    };
     CommandError::usage(format!(
         "{} stores the result with the request's fingerprint, which is needed as --fingerprint",
         record.schema.name
     ))
+    .hint(hint)
 }
 
 /// True if the complete step stores a fingerprint.

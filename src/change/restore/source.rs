@@ -215,7 +215,7 @@ impl CheckedBackup {
             ));
         }
         match reader.closing() {
-            Closing::Whole | Closing::NotOfItsFormat => {}
+            Closing::Whole => {}
             Closing::Missing => {
                 session.ui.warning(&format!(
                     "{file} has no closing line, because the run was killed or the file is \

@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::Args as ClapArgs;
 use serde_json::json;
 
-use super::reading::{each, is_there, path, warn_of_damage};
+use super::reading::{each, is_there, path, warn_of_skipped};
 use crate::args::Output;
 use crate::exit::{CommandError, Exit};
 use crate::render::{document, history};
@@ -53,7 +53,8 @@ pub(super) fn run(session: &mut Session, args: &ShowOperation) -> Result<Exit> {
         }
     })?;
     let unknown = CommandError::new(Exit::No, format!("the audit log has no operation {op}"));
-    let Some((operations, damaged)) = read else { return Err(unknown.into()) };
+    let Some((operations, skipped)) = read else { return Err(unknown.into()) };
+    warn_of_skipped(session, &path, skipped);
     let operation = match operations.named(&op).as_slice() {
         [] => return Err(unknown.hint("`idemctl log` lists the operations").into()),
         [one] => history::ShownOperation::of(one, is_there(one)),
@@ -80,7 +81,6 @@ pub(super) fn run(session: &mut Session, args: &ShowOperation) -> Result<Exit> {
         }
     }
     session.ui.flush()?;
-    warn_of_damage(session, &path, damaged);
     if all > records.len() as u64 {
         session.ui.status(&format!("The first {} of {all}; --limit shows more.", records.len()));
     }
@@ -94,8 +94,6 @@ fn last(path: &Path) -> Result<String, CommandError> {
     {
         return Ok(last.op.clone());
     }
-    Err(CommandError::new(
-        Exit::No,
-        "this user has changed nothing on this machine yet, so the audit log is empty",
-    ))
+    Err(CommandError::new(Exit::No, "the audit log has no operation")
+        .hint("`idemctl log` lists the operations"))
 }

@@ -11,9 +11,9 @@ use clap::Args;
 use crate::args::{Output, parse_duration};
 use crate::domain::history::{AuditEntry, Operation, Operations};
 use crate::exit::CommandError;
-use crate::render::escape;
+use crate::render::{escape, history};
 use crate::session::Session;
-use crate::store::audit::log::{self, Damaged};
+use crate::store::audit::log::{self, Skipped};
 
 /// The part of the log to show, and its format.
 #[derive(Debug, Args)]
@@ -75,7 +75,7 @@ pub(super) fn path(session: &Session) -> Result<PathBuf> {
 pub(super) fn each(
     path: &Path,
     mut take: impl FnMut(AuditEntry<'static>, &Operation),
-) -> Result<Option<(Operations, Damaged)>, CommandError> {
+) -> Result<Option<(Operations, Skipped)>, CommandError> {
     // A change of an expiry is not backed up, whatever the run named as its backup.
     let read = log::each(path, |mut entry, operation| {
         if entry.changes_only_expiry() {
@@ -92,14 +92,17 @@ pub(super) fn each(
     Ok(read)
 }
 
-/// Warns about damaged lines, which idemctl does not show.
-pub(super) fn warn_of_damage(session: &mut Session, path: &Path, damaged: Damaged) {
-    if let Some(first) = damaged.first {
+/// Warns about lines that idemctl does not show.
+pub(super) fn warn_of_skipped(session: &mut Session, path: &Path, skipped: Skipped) {
+    if let Some(first) = skipped.first {
         let path = escape::text(path.as_os_str().as_bytes());
-        let count = damaged.lines;
+        let count = skipped.damaged;
         session.ui.warning(&format!(
             "damaged lines in {path} that are not shown: {count}; the first is line {first}"
         ));
+    }
+    if let Some(warning) = history::older_lines(path, skipped.older) {
+        session.ui.warning(&warning);
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use anyhow::Result;
 
-use super::reading::{LogFilter, each, path, say_count, warn_of_damage};
+use super::reading::{LogFilter, each, path, say_count, warn_of_skipped};
 use crate::domain::history::AuditEntry;
 use crate::exit::Exit;
 use crate::render::audit;
@@ -36,8 +36,8 @@ pub(super) fn run(session: &mut Session, filter: &LogFilter) -> Result<Exit> {
         None => session
             .ui
             .status("This user has changed nothing on this machine yet, so there is no audit log."),
-        Some((_, damaged)) => {
-            warn_of_damage(session, &path, damaged);
+        Some((_, skipped)) => {
+            warn_of_skipped(session, &path, skipped);
             say_count(session, "change", newest.len(), matching);
         }
     }

@@ -171,13 +171,8 @@ pub(super) fn completion_of<'a>(
             "the content type of the response is JSON, but the body is not valid JSON".to_owned()
         );
     }
-    let response = input.response(schema).map_err(|misfit| without_flags(&misfit.message))?;
+    let response = input.response(schema).map_err(|misfit| misfit.message)?;
     Ok((step, response))
-}
-
-/// A message about the options of `complete`, as one about the fields of the answer.
-fn without_flags(message: &str) -> String {
-    message.replace("--", "")
 }
 
 /// How the lock of a record is released.
@@ -206,5 +201,5 @@ pub(super) fn release_way(record: &Record) -> Result<ReleaseWay<'_>, String> {
 }
 
 fn in_words(error: CommandError) -> String {
-    error.message.replace("; nothing was done", "")
+    error.message
 }

@@ -67,7 +67,7 @@ impl<'a> UndoCandidates<'a> {
         let Some(mut chosen) = last else { return Err(self.none_here(session)) };
         while let Some(undone) = self.undone_by(chosen) {
             // Undoing an interrupted undo would remove the records that it has restored.
-            if matches!(chosen.state, Some(OperationState::Interrupted | OperationState::Unended)) {
+            if chosen.state != OperationState::Ended {
                 self.has_ended(chosen)?;
                 self.goes_on(session, chosen, undone)?;
                 return Ok(undone);
@@ -87,11 +87,7 @@ impl<'a> UndoCandidates<'a> {
 
     fn none_here(&self, session: &Session) -> CommandError {
         let Some(last) = self.operations.last() else {
-            return CommandError::new(
-                Exit::No,
-                "this user has changed nothing on this machine yet, so the audit log has no \
-                operation",
-            );
+            return CommandError::new(Exit::No, "the audit log has no operation");
         };
         let server = escape::again(&last.server);
         let message = format!(
@@ -245,7 +241,7 @@ impl<'a> UndoCandidates<'a> {
 /// not have.
 pub(super) fn backup_of_unended(operation: &Operation) -> Option<&Path> {
     // A restore names the backup that it reads, which is that of another operation.
-    if operation.state != Some(OperationState::Unended) || operation.command == "restore" {
+    if operation.state != OperationState::Unended || operation.command == "restore" {
         return None;
     }
     let file = Path::new(operation.begun_backup.as_deref()?);

@@ -16,6 +16,7 @@ use crate::domain::change::provenance::Provenance;
 use crate::domain::history::{Operation, OperationState, RECONCILE};
 use crate::domain::record::Only;
 use crate::exit::{CommandError, Exit};
+use crate::render::history;
 use crate::session::Session;
 use crate::store::audit::log;
 use crate::store::backup::BackupReader;
@@ -57,13 +58,16 @@ impl UndoneOperation {
     ) -> Result<Self> {
         let path = session.settings.audit_log()?;
         let read = log::each(&path, |_, _| {}).map_err(|error| unreadable(&path, &error))?;
-        let Some((operations, _)) = read else {
+        let Some((operations, skipped)) = read else {
             return Err(CommandError::new(
                 Exit::No,
                 "this user has changed nothing on this machine yet, so there is no audit log",
             )
             .into());
         };
+        if let Some(warning) = history::older_lines(&path, skipped.older) {
+            session.ui.warning(&warning);
+        }
         let choice = UndoCandidates { log: &path, operations: &operations, args, here, server };
         let operation = choice.choose(session, op)?.clone();
         let only = Only::of(args.keys.iter().map(|key| key.as_bytes()));
@@ -82,7 +86,7 @@ impl UndoneOperation {
             let why = format!("{} made no change to these keys that can be undone", found.name());
             return Err(nothing_meant(&found.only, why).into());
         }
-        if found.operation.state == Some(OperationState::Unended) {
+        if found.operation.state == OperationState::Unended {
             found.check_unended()?;
             let name = found.name();
             session.ui.warning(&format!(

@@ -1,7 +1,7 @@
 //! Which command removes a record. Every hint asks here, so that none names a command that refuses.
 
 use super::{purgeable, unlock};
-use crate::domain::record::{Content, Record, decode};
+use crate::domain::record::Record;
 use crate::domain::schema::State;
 
 /// A command that removes a record, or only its lock.
@@ -37,17 +37,4 @@ pub(crate) fn of(record: &Record) -> Result<RemovalCommand, String> {
             purgeable::check(record).map(|()| RemovalCommand::Purge(record.state))
         }
     }
-}
-
-/// The record that is left after this command.
-pub(crate) fn record_without(record: &Record, removal: &RemovalCommand) -> Record {
-    let mut seen = record.seen.clone();
-    for (key_index, key) in seen.keys.iter_mut().enumerate() {
-        match removal {
-            RemovalCommand::Unlock(removed) if *removed != key_index => {}
-            RemovalCommand::Unlock(_) | RemovalCommand::Purge(_) => key.content = Content::Absent,
-        }
-    }
-    let readings = decode::decode_all(&record.schema, &seen);
-    Record::new(record.schema.clone(), record.key.clone(), seen, readings)
 }

@@ -108,8 +108,7 @@ impl AuditEntry<'_> {
         self.what == OUTCOME_UNKNOWN
     }
 
-    /// True if idemctl 0.2 wrote the line. Its operations have no lines for their beginning and
-    /// end.
+    /// True if idemctl 0.2 wrote the line, which has the shorter name of an operation.
     pub(crate) fn is_of_older_version(&self) -> bool {
         self.op.len() < OP_LENGTH
     }

@@ -36,8 +36,7 @@ pub(crate) struct Operation {
     pub(crate) undone_by: Option<String>,
     /// The last operation that undid only a part of this one.
     pub(crate) partly_undone_by: Option<String>,
-    /// `None` if idemctl 0.2 wrote the lines, which do not contain it.
-    pub(crate) state: Option<OperationState>,
+    pub(crate) state: OperationState,
     /// The error that ended it early.
     #[serde(skip)]
     pub(crate) why: Option<String>,
@@ -64,7 +63,7 @@ pub(crate) struct Operation {
 }
 
 /// Whether an operation finished.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum OperationState {
     /// The operation finished.
@@ -72,6 +71,7 @@ pub(crate) enum OperationState {
     /// An error or a signal ended the operation early.
     Interrupted,
     /// The log contains no end: the operation was killed, or is still running.
+    #[default]
     Unended,
 }
 
@@ -80,7 +80,7 @@ pub(crate) enum OperationState {
 pub(crate) struct Operations {
     all: Vec<Operation>,
     places: HashMap<String, usize>,
-    /// Names that two runs share. This can happen because the names of idemctl 0.2 had 32 bits.
+    /// Names that two runs share.
     ambiguous: HashSet<String>,
 }
 
@@ -107,9 +107,6 @@ impl Operations {
         // An undo leaves the time that `reconcile` gave to locks.
         let is_kept = entry.command == RECONCILE && entry.changes_only_expiry();
         operation.to_undo += u64::from(entry.what != LEFT_ALONE && !is_kept);
-        if entry.is_of_older_version() && !operation.may_have(entry) {
-            self.ambiguous.insert(operation.op.clone());
-        }
         self.note_undone(place);
         &self.all[place]
     }
@@ -128,10 +125,10 @@ impl Operations {
                 // The beginning is damaged and there was no change: nothing can be reported about
                 // the operation.
                 let Some(place) = self.places.get(op.as_ref()).copied() else { return };
-                self.all[place].state = Some(match state {
+                self.all[place].state = match state {
                     EndState::Ended => OperationState::Ended,
                     EndState::Interrupted => OperationState::Interrupted,
-                });
+                };
                 self.all[place].why = owned_text(why.as_ref());
                 self.note_undone(place);
             }
@@ -148,9 +145,7 @@ impl Operations {
             return;
         }
         let by = undo.op.clone();
-        // An undo by idemctl 0.2 has no state; it counts as complete. An undo that is still running
-        // does not.
-        let has_ended = matches!(undo.state, Some(OperationState::Ended) | None);
+        let has_ended = undo.state == OperationState::Ended;
         // With `--only`, it may still have named every key.
         let took_all_back = undo.unknown == 0 && undo.redis_keys >= self.all[undone].to_undo;
         let is_whole = has_ended && (!undo.is_partial || took_all_back);
@@ -215,8 +210,6 @@ impl Operations {
 impl Operation {
     /// An operation without a recorded beginning, from its first change.
     fn from_change(first: &AuditEntry<'_>) -> Self {
-        // idemctl 0.2 wrote no line for the end of an operation, so a missing end means nothing.
-        let state = if first.is_of_older_version() { None } else { Some(OperationState::Unended) };
         Self {
             op: first.op.to_string(),
             at: first.at.to_string(),
@@ -228,7 +221,6 @@ impl Operation {
             reason: owned_text(first.reason.as_ref()),
             backup: owned_text(first.backup.as_ref()),
             undoes: owned_text(first.undoes.as_ref()),
-            state,
             ..Self::default()
         }
     }
@@ -250,7 +242,6 @@ impl Operation {
             backup: backup.clone(),
             undoes: owned_text(begin.undoes.as_ref()),
             begun_backup: backup,
-            state: Some(OperationState::Unended),
             is_partial: begin.part,
             places: begin.from.iter().cloned().collect(),
             ..Self::default()
@@ -268,21 +259,7 @@ impl Operation {
     /// False if it ended without a change. An operation without an end may have changed something
     /// before it was killed.
     fn may_have_changed(&self) -> bool {
-        self.is_told || self.state == Some(OperationState::Unended)
-    }
-
-    /// True if a line with this name may belong to this run. Only lines of idemctl 0.2 need this
-    /// check, because their names may collide. The lines of an undo name two backups, the one it
-    /// reads and the one it writes.
-    fn may_have(&self, entry: &AuditEntry<'_>) -> bool {
-        let has_same_backup =
-            self.command == "undo" || self.backup.as_deref() == entry.backup.as_deref();
-        has_same_backup
-            && self.who == entry.who
-            && self.host == entry.host
-            && self.command == entry.command
-            && self.reason.as_deref() == entry.reason.as_deref()
-            && self.undoes.as_deref() == entry.undoes.as_deref()
+        self.is_told || self.state == OperationState::Unended
     }
 
     /// True if it changed something on the server at this place, or with this name if the log
@@ -365,19 +342,5 @@ mod tests {
             (Some(B), &None)
         );
         assert_eq!(all.last().map(|last| last.op.as_str()), Some(B));
-    }
-
-    /// Rule: two runs of idemctl 0.2 may share a name of 32 bits, and no line marks where a run
-    /// begins.
-    #[test]
-    fn two_runs_of_an_older_version_with_one_name_are_ambiguous() {
-        let mut all = Operations::default();
-        let backed_up = |file| AuditEntry { backup: Some(file), ..entry("0000000a", "1", "purge") };
-        all.add(&backed_up("one".into()));
-        all.add(&backed_up("one".into()));
-        assert!(!all.is_ambiguous("0000000a"));
-        assert_eq!(all.named("0000000a")[0].state, None);
-        all.add(&backed_up("two".into()));
-        assert!(all.is_ambiguous("0000000a"));
     }
 }

@@ -123,16 +123,16 @@ impl ResponseInput {
             loses_header |= !is_kept;
         }
         let lost = [
-            ("--status", self.status.is_some() && !keeps.status),
-            ("--header", loses_header),
-            ("--body", self.body.is_some() && !keeps.body),
-            ("--error", self.error.is_some() && !keeps.error),
+            ("status", self.status.is_some() && !keeps.status),
+            ("header", loses_header),
+            ("body", self.body.is_some() && !keeps.body),
+            ("error", self.error.is_some() && !keeps.error),
         ];
-        for (flag, is_lost) in lost {
+        for (part, is_lost) in lost {
             if is_lost {
                 return misfit(
                     format!(
-                        "{flag} would be lost: a result of {} keeps {}",
+                        "{part} would be lost: a result of {} keeps {}",
                         schema.name,
                         kept(keeps)
                     ),
@@ -146,17 +146,17 @@ impl ResponseInput {
     fn nothing_is_missing(&self, schema: &Schema, keeps: Keeps) -> Result<(), Misfit> {
         // A service that has a text for an empty body also stores responses without a body.
         let needs_body = keeps.body && schema.write.no_body.is_none();
-        let (flag, hint) = if keeps.status && self.status.is_none() {
-            ("--status", "--status 201, what the client should get")
+        let (part, hint) = if keeps.status && self.status.is_none() {
+            ("status", "--status 201, what the client should get")
         } else if needs_body && self.body.is_none() && schema.bodies_are_json() {
-            ("--body", "--body @FILE, --body TEXT, or --body null for none; the body is JSON")
+            ("body", "--body @FILE, --body TEXT, or --body null for none; the body is JSON")
         } else if needs_body && self.body.is_none() {
-            ("--body", "--body @FILE, --body TEXT, or --body '' for none")
+            ("body", "--body @FILE, --body TEXT, or --body '' for none")
         } else {
             return Ok(());
         };
         misfit(
-            format!("{flag} is missing: a result of {} keeps {}", schema.name, kept(keeps)),
+            format!("{part} is missing: a result of {} keeps {}", schema.name, kept(keeps)),
             Some(hint),
         )
     }
@@ -423,12 +423,12 @@ mod tests {
             (
                 "go-middleware-v1",
                 &all,
-                "--status would be lost: a result of go-middleware-v1 keeps nothing",
+                "status would be lost: a result of go-middleware-v1 keeps nothing",
             ),
-            ("event-driven", &all, "--header would be lost"),
+            ("event-driven", &all, "header would be lost"),
             ("event-driven", &all, "status, body and error"),
             ("event-consumer", &given(None, JSON, None), "keeps only the body"),
-            ("express", &failed, "--error would be lost"),
+            ("express", &failed, "error would be lost"),
         ] {
             assert!(wrong(name, given).contains(says), "{name}: {}", wrong(name, given));
         }
@@ -437,8 +437,8 @@ mod tests {
 
     #[test]
     fn what_is_kept_has_to_be_given() {
-        assert!(wrong("go-chi", &given(None, &[], Some(b""))).contains("--status is missing"));
-        assert!(wrong("go-chi", &given(Some(200), &[], None)).contains("--body is missing"));
+        assert!(wrong("go-chi", &given(None, &[], Some(b""))).contains("status is missing"));
+        assert!(wrong("go-chi", &given(Some(200), &[], None)).contains("body is missing"));
         assert!(given(None, &[], None).response(&schema("go-middleware-v1")).is_ok());
         assert!(
             given(None, &[], None).response(&schema("event-consumer")).is_ok(),

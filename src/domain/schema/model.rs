@@ -28,9 +28,6 @@ const DETAILED_HEAD_BYTES: usize = 512;
 /// How a service library stores a record: key templates, value formats, TTLs, and steps.
 #[derive(Debug, Clone)]
 pub struct Schema {
-    /// True if the file has format 1. Problems that are errors in format 2 are only warnings there,
-    /// because such folders are in use.
-    pub(crate) from_format_1: bool,
     /// The name that operators type, e.g. `go-middleware`; also the name of the schema's folder.
     pub name: String,
     pub(crate) summary: String,

@@ -1,9 +1,8 @@
 //! Parses a `schema.toml`: resolves every name, and reports every error with its line.
 
-mod format_1;
 mod keys;
+mod replies;
 mod steps;
-mod strict;
 mod symbol_table;
 mod syntax_errors;
 #[cfg(test)]
@@ -16,7 +15,7 @@ use std::time::Duration;
 use self::symbol_table::SymbolTable;
 use super::files_hash;
 use super::key_hash::KeyHash;
-use super::location::{AllChecked, At as _, Checked, Wrong, all, wrong};
+use super::location::{AllChecked, At as _, Checked, Wrong, all, line_of_key, wrong};
 use super::model::{Schema, SchemaOrigin, Script};
 use super::protocol;
 use super::raw::{RawSchema, RawStep};
@@ -27,6 +26,9 @@ use super::value_format::{State, Timestamp};
 use super::value_template::Placeholder;
 use super::write_format::WriteFormat;
 use super::written;
+
+/// The format of the files.
+const FORMAT: u32 = 2;
 
 /// The meanings that the replies of each step may have. At least one reply must have the first of
 /// them.
@@ -103,8 +105,10 @@ pub(crate) fn parse_all(source: SchemaSource<'_>) -> Result<Schema, Vec<SchemaEr
             files_hash::of(toml, names_and_texts)
         }
     };
+    let is_older = raw.format < FORMAT;
     let found = match resolve(raw, scripts, prefixes, origin) {
-        Ok(schema) => return Ok(Schema { files_hash, ..schema }),
+        Ok(schema) if !is_older => return Ok(Schema { files_hash, ..schema }),
+        Ok(_) => Vec::new(),
         Err(found) => found,
     };
     let mut errors = Vec::new();
@@ -113,7 +117,23 @@ pub(crate) fn parse_all(source: SchemaSource<'_>) -> Result<Schema, Vec<SchemaEr
         errors.push(SchemaError { file: file.clone(), line, message: wrong.told() });
     }
     errors.sort_by_key(|error| error.line);
+    if is_older {
+        return Err(vec![older_format(file, toml, &errors)]);
+    }
     Err(errors)
+}
+
+/// One error for a file of format 1, with all lines to change.
+fn older_format(file: String, toml: &str, changes: &[SchemaError]) -> SchemaError {
+    let line = line_of_key(toml, "format");
+    let mut message = format!(
+        "`format = {FORMAT}` is missing; idemctl no longer reads format 1, of idemctl 0.2. Change \
+        these lines, then run `idemctl schema check`:\n  line {line}: write `format = {FORMAT}`"
+    );
+    for change in changes {
+        message.push_str(&format!("\n  line {}: {}", change.line, change.message));
+    }
+    SchemaError { file, line, message }
 }
 
 /// Parses and checks a schema.
@@ -138,15 +158,12 @@ fn resolve(
     prefixes: Prefixes<'_>,
     origin: SchemaOrigin,
 ) -> AllChecked<Schema> {
-    let from_format_1 = raw.format == 1;
-    let mut raw = all(in_format_2(raw))?;
+    let mut raw = raw;
+    let mut scripts = scripts;
+    let mut found = check_format(&mut raw)?;
     all(check_name(&raw.name))?;
     let described = described_steps(&raw);
-    let mut scripts = scripts;
-    // Format 1 requires a table for each format.
-    if !from_format_1 {
-        all(written::add_formats(&mut raw))?;
-    }
+    all(written::add_formats(&mut raw))?;
     if raw.value.is_empty() {
         return all(wrong("write a [[value]] for each value format, or a [write] that shows it"));
     }
@@ -162,15 +179,11 @@ fn resolve(
 
     // From here on, an error in one part does not stop the other parts, so that all errors are
     // reported at once.
-    let mut found: Vec<Wrong> = Vec::new();
     let mut symbols = SymbolTable::new(scripts, keys);
     // Values before steps, because the steps refer to values by name.
     for (index, value) in raw.value.iter().enumerate() {
         match values::resolve(&symbols, value).at(index).at("value") {
-            Ok(resolved) => {
-                symbols.values.push(resolved);
-                symbols.indexes.push(index);
-            }
+            Ok(resolved) => symbols.values.push(resolved),
             Err(wrong) => {
                 found.push(wrong);
                 symbols.broken.push(value.name.clone());
@@ -188,18 +201,12 @@ fn resolve(
     let release = step(&symbols, of_file("release"), raw.release.as_ref(), RELEASE, &mut found);
     found.extend(check_members(&raw).err());
     found.extend(check_parts(&symbols, complete.as_ref()).at("complete").err());
-    if !from_format_1 {
-        let steps =
-            [("begin", &begin), ("renew", &renew), ("complete", &complete), ("release", &release)];
-        found.extend(strict::faults(&raw, &symbols, &steps));
-    }
     if !found.is_empty() {
         return Err(found);
     }
     let mut formats = symbols.values;
     values::find_rivals(&mut formats);
     Ok(Schema {
-        from_format_1,
         name: raw.name,
         summary: raw.summary,
         older_release_of: raw.older_release_of,
@@ -243,14 +250,35 @@ fn described_steps(raw: &RawSchema) -> Vec<&'static str> {
     described
 }
 
-/// Converts a file of format 1 to format 2, so that the rest of the parser knows only format 2.
-fn in_format_2(raw: RawSchema) -> Checked<RawSchema> {
-    match raw.format {
-        1 => format_1::convert(raw),
-        2 => Ok(raw),
-        other => wrong(format!("format {other} is not known; this idemctl reads formats 1 and 2"))
-            .at("format"),
+/// The errors about the format of the file that no other check finds.
+///
+/// # Errors
+/// The file has the format of a newer idemctl.
+fn check_format(raw: &mut RawSchema) -> AllChecked<Vec<Wrong>> {
+    let mut found = Vec::new();
+    if raw.format > FORMAT {
+        let message =
+            format!("format {} is not known; this idemctl reads format {FORMAT}", raw.format);
+        return all(wrong(message).at("format"));
     }
+    if raw.format == FORMAT {
+        return Ok(found);
+    }
+    let keys = &mut raw.keys;
+    for (name, template) in
+        [("record", &mut keys.record), ("lock", &mut keys.lock), ("result", &mut keys.result)]
+    {
+        if let Some(template) = template
+            && template.contains('\\')
+        {
+            // Changed here, too, so that the other checks find the other lines to change.
+            *template = template.replace('\\', r"\\");
+            let escapes: Checked<()> =
+                wrong("double each backslash, which is an escape in format 2");
+            found.extend(escapes.at(name).at("keys").err());
+        }
+    }
+    Ok(found)
 }
 
 fn check_name(name: &str) -> Checked<()> {

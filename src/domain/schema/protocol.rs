@@ -156,10 +156,8 @@ pub(crate) fn expanded(toml: &str) -> Result<String, String> {
     let mut raw: RawSchema = toml::from_str(toml).map_err(|error| error.message().to_owned())?;
     let mut document: toml_edit::DocumentMut =
         toml.parse().map_err(|error: toml_edit::TomlError| error.message().to_owned())?;
-    if raw.format != 1 {
-        written::expand(&raw, &mut document).map_err(|wrong| wrong.message)?;
-        written::add_formats(&mut raw).map_err(|wrong| wrong.message)?;
-    }
+    written::expand(&raw, &mut document).map_err(|wrong| wrong.message)?;
+    written::add_formats(&mut raw).map_err(|wrong| wrong.message)?;
     let steps = expand(&raw).map_err(|wrong| wrong.message)?;
     document.remove(PROTOCOL);
     document.remove("client");

@@ -27,6 +27,8 @@ use crate::domain::duration::parse_duration;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawSchema {
+    /// 0 if the file has none.
+    #[serde(default)]
     pub(crate) format: u32,
     pub(crate) name: String,
     #[serde(default)]

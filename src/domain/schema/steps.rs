@@ -199,9 +199,6 @@ pub enum KeyIs {
     Value(usize),
 }
 
-/// The word of `when` for a value that the next request replaces. Format 1 does not have it.
-pub(super) const RECLAIMABLE: &str = "reclaimable";
-
 impl KeyIs {
     /// Parses a word of `when` that names a state of a Redis key; `None` for the name of a value
     /// format.
@@ -212,7 +209,7 @@ impl KeyIs {
             "unreadable" => Some(Self::Unreadable),
             "empty-text" => Some(Self::EmptyText),
             "wrong-type" => Some(Self::WrongType),
-            RECLAIMABLE => Some(Self::Reclaimable),
+            "reclaimable" => Some(Self::Reclaimable),
             _ => None,
         }
     }

@@ -170,8 +170,6 @@ pub struct ValueFormat {
     pub(crate) tests: Where,
     /// The fields that the service writes; `None` if a value may also have any other field.
     pub(crate) closed: Option<ClosedFields>,
-    /// True if the file marks the format as matching any text.
-    pub(crate) is_marked_opaque: bool,
     pub(crate) state: State,
     pub(crate) fields: FieldPointers,
     /// The members of the document that several fields are in, so that each is read only once.

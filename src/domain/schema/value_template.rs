@@ -53,7 +53,7 @@ pub(in crate::domain) enum Placeholder {
     KeptFields,
 }
 
-/// The placeholders that a word of a call may have.
+/// The placeholders that a word of a call may have, besides those of a response.
 const IN_CALLS: &[(&str, Placeholder)] = &[
     ("key", Placeholder::Key),
     ("prefix", Placeholder::Prefix),
@@ -68,10 +68,6 @@ const IN_CALLS: &[(&str, Placeholder)] = &[
     ("response", Placeholder::Response),
     ("outcome", Placeholder::Outcome),
     ("fingerprint", Placeholder::Fingerprint),
-];
-
-/// Further placeholders that a word of a call may have since format 2, besides those of a response.
-const IN_CALLS_OF_FORMAT_2: &[(&str, Placeholder)] = &[
     ("now_s", Placeholder::NowSeconds),
     ("now_ms", Placeholder::NowMilliseconds),
     ("lock_ttl_ms", Placeholder::LockTtlMilliseconds),
@@ -90,16 +86,12 @@ const IN_RESPONSES: &[(&str, Placeholder)] = &[
     ("error_text", Placeholder::ErrorText),
 ];
 
-/// The other placeholders that a value may have.
+/// The other placeholders that a value may have, besides `{kept:/pointer}`.
 const IN_VALUES: &[(&str, Placeholder)] = &[
     ("owner", Placeholder::Owner),
     ("response", Placeholder::Response),
     ("fingerprint", Placeholder::Fingerprint),
     ("now", Placeholder::Now),
-];
-
-/// Further placeholders that a value may have since format 2, besides `{kept:/pointer}`.
-const IN_VALUES_OF_FORMAT_2: &[(&str, Placeholder)] = &[
     ("key", Placeholder::Key),
     ("client_key", Placeholder::ClientKey),
     ("now_s", Placeholder::NowSeconds),
@@ -172,22 +164,13 @@ impl Visitor<'_> for AllowedPlaceholders {
 /// A word of a call: an element of its KEYS, of its ARGV, or of a plain command.
 impl<'de> Deserialize<'de> for Template {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // Format 1 allows fewer words. Its conversion rejects the others with a better message.
-        deserializer.deserialize_str(AllowedPlaceholders(&[
-            IN_CALLS,
-            IN_CALLS_OF_FORMAT_2,
-            IN_RESPONSES,
-        ]))
+        deserializer.deserialize_str(AllowedPlaceholders(&[IN_CALLS, IN_RESPONSES]))
     }
 }
 
 /// Deserializes the template of a value that the service stores.
 fn value<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Template, D::Error> {
-    deserializer.deserialize_str(AllowedPlaceholders(&[
-        IN_RESPONSES,
-        IN_VALUES,
-        IN_VALUES_OF_FORMAT_2,
-    ]))
+    deserializer.deserialize_str(AllowedPlaceholders(&[IN_RESPONSES, IN_VALUES]))
 }
 
 /// Deserializes the template of a value that not every service stores.
@@ -412,36 +395,9 @@ impl Template {
         if self.has(&[Placeholder::Headers]) { Some(false) } else { None }
     }
 
-    /// A placeholder of a value that format 1 does not have.
-    pub(super) fn newer(&self) -> Option<String> {
-        for part in &self.0 {
-            let is_newer = match part {
-                TemplatePart::Placeholder(place) => {
-                    IN_VALUES_OF_FORMAT_2.iter().any(|(_, newer)| newer == place)
-                }
-                TemplatePart::Kept(_) | TemplatePart::KeptMember(_) => true,
-                TemplatePart::Literal(_) => false,
-            };
-            if is_newer {
-                return Some(Self(vec![part.clone()]).display());
-            }
-        }
-        None
-    }
-
     /// True if a word of a call contains the time.
     pub(super) fn has_time(&self) -> bool {
         self.has(&[Placeholder::NowSeconds, Placeholder::NowMilliseconds])
-    }
-
-    /// The placeholder in a word of a call that format 1 does not have.
-    pub(super) fn newer_in_call(&self) -> Option<&'static str> {
-        for (name, place) in IN_CALLS_OF_FORMAT_2.iter().chain(IN_RESPONSES) {
-            if self.has(&[*place]) {
-                return Some(name);
-            }
-        }
-        None
     }
 
     /// A literal that looks like a placeholder, such as `{own-er}`.
@@ -502,7 +458,7 @@ fn placeholder(
     inside: &str,
     allowed: AllowedPlaceholders,
 ) -> Result<Option<(TemplatePart, &str)>, String> {
-    if allowed.0.contains(&IN_VALUES_OF_FORMAT_2)
+    if allowed.0.contains(&IN_VALUES)
         && let Some(kept) = kept(inside)
     {
         return Ok(Some(kept));
@@ -546,7 +502,7 @@ fn kept(inside: &str) -> Option<(TemplatePart, &str)> {
 
 /// The word of a placeholder in `schema.toml`.
 fn word(placeholder: Placeholder) -> &'static str {
-    let all = [IN_CALLS, IN_RESPONSES, IN_VALUES, IN_VALUES_OF_FORMAT_2, IN_CALLS_OF_FORMAT_2];
+    let all = [IN_CALLS, IN_RESPONSES, IN_VALUES];
     for (word, known) in all.into_iter().flatten() {
         if *known == placeholder {
             return word;
@@ -580,8 +536,7 @@ mod tests {
     #[test]
     fn a_kept_member_is_omitted_if_the_previous_value_has_none() {
         let text = r#"{"s":1{kept?:/a~1b/c},"d":{kept:/d}}"#;
-        let template =
-            Template::parse(text, AllowedPlaceholders(&[IN_VALUES_OF_FORMAT_2])).unwrap();
+        let template = Template::parse(text, AllowedPlaceholders(&[IN_VALUES])).unwrap();
         assert_eq!(template.display(), text);
         let filled =
             |kept: &dyn Fn(&str) -> Option<Vec<u8>>| template.fill_keeping(|_| Vec::new(), kept);

@@ -107,12 +107,11 @@ pub(super) fn no_step(schema: &Schema, name: &str) -> &'static str {
     if schema.begin.is_none() {
         return "not described; idemctl only reads the values of this service";
     }
-    // Format 1 requires every step of the service, and format 2 allows a file to omit one. But a
-    // service that keeps the lock or stores the error when its handler fails has no use for a
+    // A service that keeps the lock or stores the error when its handler fails has no use for a
     // release.
     let never_releases =
         matches!(schema.service.on_failure, Some(OnFailure::Keep | OnFailure::Store));
-    if schema.from_format_1 || (name == "Release" && never_releases) {
+    if name == "Release" && never_releases {
         "the service has no such step"
     } else {
         "not described, or the service has no such step"

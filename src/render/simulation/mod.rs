@@ -4,9 +4,7 @@ mod advice;
 mod matrix;
 mod report;
 mod sequence;
-mod simulation_cases;
 mod simulation_json;
 
 pub use self::report::{ComparedMatrix, Simulation, differences, list, text};
-pub(crate) use self::simulation_cases::suites;
 pub use self::simulation_json::{cell, difference, story};

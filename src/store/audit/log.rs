@@ -31,15 +31,17 @@ pub struct Log {
     lines: BufReader<File>,
     bytes: Vec<u8>,
     line: u64,
-    pub damaged: Damaged,
+    pub skipped: Skipped,
 }
 
-/// The damaged lines that a pass over the log skipped.
+/// The lines that a pass over the log skipped.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Damaged {
-    pub lines: u64,
-    /// The number of the first, from 1.
+pub struct Skipped {
+    pub damaged: u64,
+    /// The number of the first damaged line, from 1.
     pub first: Option<u64>,
+    /// Changes that idemctl 0.2 made, which are not damaged.
+    pub older: u64,
 }
 
 /// A line of the log.
@@ -59,7 +61,7 @@ impl Log {
                 lines: BufReader::new(file),
                 bytes: Vec::new(),
                 line: 0,
-                damaged: Damaged::default(),
+                skipped: Skipped::default(),
             })),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
@@ -108,8 +110,8 @@ impl Log {
             if let Some(line) = parse(&self.bytes) {
                 return Ok(Some(line));
             }
-            self.damaged.lines += 1;
-            self.damaged.first.get_or_insert(self.line);
+            self.skipped.damaged += 1;
+            self.skipped.first.get_or_insert(self.line);
         }
         Ok(None)
     }
@@ -239,18 +241,20 @@ fn parse(line: &[u8]) -> Option<LogLine> {
     Some(line)
 }
 
-/// Passes each change of the log to `take`, with its operation. `None` if there is no log.
+/// Passes each change of the log to `take`, with its operation. Changes of idemctl 0.2 are only
+/// counted. `None` if there is no log.
 ///
 /// # Errors
 /// The log exists but cannot be read.
 pub fn each(
     path: &Path,
     mut take: impl FnMut(AuditEntry<'static>, &Operation),
-) -> io::Result<Option<(Operations, Damaged)>> {
+) -> io::Result<Option<(Operations, Skipped)>> {
     let Some(mut log) = Log::open(path)? else { return Ok(None) };
     let mut operations = Operations::default();
     while let Some(line) = log.next_line_with(b"")? {
         match line {
+            LogLine::Change(entry) if entry.is_of_older_version() => log.skipped.older += 1,
             LogLine::Change(entry) => {
                 let operation = operations.add(&entry);
                 take(*entry, operation);
@@ -258,7 +262,7 @@ pub fn each(
             LogLine::Mark(mark) => operations.add_mark(&mark),
         }
     }
-    Ok(Some((operations, log.damaged)))
+    Ok(Some((operations, log.skipped)))
 }
 
 #[cfg(test)]

@@ -9,12 +9,8 @@ use crate::domain::record::{
 };
 use crate::domain::schema::Role;
 
-/// The current format of backups: one entry per record, and a closing line.
+/// The format of backups: one entry per record, and a closing line.
 pub(super) const FORMAT: u64 = 2;
-
-/// The format of idemctl 0.2, which can still be read: one entry per Redis key, and no closing
-/// line.
-pub(super) const FORMAT_1: u64 = 1;
 
 /// The most Redis keys that are backed up at a time, because a sync of the disk costs as much as
 /// several calls.

@@ -130,7 +130,7 @@ fn look(path: &Path) -> Result<BackupFile, String> {
         BackupState::Damaged(format!("{}: {}", gap.words(), gap.why))
     } else {
         match reader.closing() {
-            Closing::Whole | Closing::NotOfItsFormat => BackupState::Complete,
+            Closing::Whole => BackupState::Complete,
             Closing::Missing => BackupState::Unended(
                 "its run was killed, its disk was full, or the file is truncated".to_owned(),
             ),

@@ -95,8 +95,6 @@ pub enum Closing {
     Missing,
     /// Its closing line does not match the lines above.
     Differs,
-    /// It has the format of idemctl 0.2, which has no closing line.
-    NotOfItsFormat,
 }
 
 /// What is wrong with a line.

@@ -8,10 +8,10 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::entry::{Beside, FORMAT, FORMAT_1, Maker, Saved};
+use super::entry::{Beside, FORMAT, Maker, Saved};
 use super::integrity::{self, Count, LineFault};
 use crate::domain::change::provenance::Provenance;
-use crate::domain::record::{RecordName, has_expiring_fields};
+use crate::domain::record::RecordName;
 use crate::domain::schema::Role;
 
 /// The beginning of every line that idemctl writes.
@@ -59,12 +59,6 @@ struct Fields {
     format: Option<u64>,
     #[serde(default)]
     keys: Vec<KeyFields>,
-    /// The only Redis key of a line of format 1. serde's `flatten` is not used, because it cannot
-    /// read numbers of arbitrary precision.
-    redis_key_base64: Option<String>,
-    dump_base64: Option<String>,
-    ttl_ms: Option<u64>,
-    expires_at_ms: Option<u64>,
     schema: Option<String>,
     prefix: Option<String>,
     key: Option<String>,
@@ -72,7 +66,7 @@ struct Fields {
     state: Option<String>,
     void: Option<Vec<String>>,
     #[serde(default)]
-    beside: BesideList,
+    beside: Vec<ReadBesideFields>,
     from: Option<Provenance>,
     by: Option<Maker>,
     end: Option<Count>,
@@ -100,20 +94,6 @@ struct ReadBesideFields {
     role: String,
     redis_key_base64: String,
     there: bool,
-}
-
-/// Format 1 has at most one other Redis key, and not in a list.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum BesideList {
-    One(ReadBesideFields),
-    Several(Vec<ReadBesideFields>),
-}
-
-impl Default for BesideList {
-    fn default() -> Self {
-        Self::Several(Vec::new())
-    }
 }
 
 /// Parses a line without its line feed.
@@ -177,16 +157,19 @@ fn unreadable(bytes: &[u8], error: &serde_json::Error) -> LineFault {
 fn other_version(bytes: &[u8]) -> Option<LineFault> {
     let fields: FormatFields = serde_json::from_slice(bytes).ok()?;
     let format = fields.format?;
-    if [FORMAT_1, FORMAT].contains(&format) {
+    if format == FORMAT {
         return None;
     }
     if fields.crc64.is_some() && !integrity::is_sealed(bytes) {
         return None;
     }
-    Some(LineFault::OtherVersion(format!(
-        "this idemctl reads backups of formats {FORMAT_1} and {FORMAT}, and a newer one wrote \
-        format {format}"
-    )))
+    Some(LineFault::OtherVersion(if format < FORMAT {
+        format!("this backup has format {format}, of idemctl 0.2; restore it with idemctl 0.2")
+    } else {
+        format!(
+            "this idemctl reads backups of format {FORMAT}, and a newer one wrote format {format}"
+        )
+    }))
 }
 
 fn missing(name: &str) -> LineFault {
@@ -194,33 +177,13 @@ fn missing(name: &str) -> LineFault {
 }
 
 fn held(fields: Fields) -> Result<Held, LineFault> {
-    let beside_fields = match fields.beside {
-        BesideList::One(one) => vec![one],
-        BesideList::Several(several) => several,
-    };
-    let mut others = Vec::with_capacity(beside_fields.len());
-    for other in beside_fields {
+    let mut others = Vec::with_capacity(fields.beside.len());
+    for other in fields.beside {
         others.push(beside(other)?);
     }
     let mut keys = Vec::with_capacity(fields.keys.len());
     for key in fields.keys {
         keys.push(held_key(key)?);
-    }
-    if fields.format == Some(FORMAT_1) {
-        // A line of format 1 names only the role of the other Redis key.
-        let mut key = held_key(KeyFields {
-            redis_key_base64: fields.redis_key_base64,
-            dump_base64: fields.dump_base64,
-            ttl_ms: fields.ttl_ms,
-            expires_at_ms: fields.expires_at_ms,
-            role: None,
-        })?;
-        key.role = match others.first() {
-            Some(other) if other.role == Role::Lock => Some(Role::Result),
-            Some(_) => Some(Role::Lock),
-            None => None,
-        };
-        keys.push(key);
     }
     if keys.is_empty() {
         return Err(missing("keys"));
@@ -251,16 +214,12 @@ fn held_key(fields: KeyFields) -> Result<HeldKey, LineFault> {
         let why = "the line is damaged: the checksum in `dump_base64` is wrong";
         return Err(LineFault::Damaged(why.to_owned()));
     }
-    let mut ttl_ms = fields.ttl_ms;
-    // Before 0.3.0, the TTL of a hash's last field was taken for that of the hash.
-    if has_expiring_fields(&dump) && fields.expires_at_ms.is_none() {
-        ttl_ms = None;
-    }
-    if ttl_ms.is_some() != fields.expires_at_ms.is_some() {
+    if fields.ttl_ms.is_some() != fields.expires_at_ms.is_some() {
         return Err(missing("expires_at_ms"));
     }
     let redis_key = decode("redis_key_base64", &redis_key)?;
-    let saved = Saved { redis_key, dump, ttl_ms, expires_at_ms: fields.expires_at_ms };
+    let saved =
+        Saved { redis_key, dump, ttl_ms: fields.ttl_ms, expires_at_ms: fields.expires_at_ms };
     let role = match &fields.role {
         Some(name) => Some(role(name)?),
         None => None,
@@ -290,34 +249,4 @@ fn decode(name: &str, text: &str) -> Result<Vec<u8>, LineFault> {
     STANDARD.decode(text).map_err(|error| {
         LineFault::Damaged(format!("the line is damaged: `{name}` is not base64: {error}"))
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The fields of a Redis key whose DUMP has this type.
-    fn fields(kind: u8, ttl_ms: Option<u64>) -> KeyFields {
-        let mut dump = vec![kind, 1, b'x', 11, 0];
-        let sum = integrity::of_dump(&dump);
-        dump.extend(sum.to_le_bytes());
-        KeyFields {
-            redis_key_base64: Some(STANDARD.encode("orders:1")),
-            dump_base64: Some(STANDARD.encode(dump)),
-            ttl_ms,
-            expires_at_ms: None,
-            role: None,
-        }
-    }
-
-    #[test]
-    fn an_older_backup_of_a_hash_with_field_ttls_is_read_without_that_ttl() {
-        for kind in 22..=25 {
-            let read = held_key(fields(kind, Some(90_000))).unwrap();
-            assert_eq!((read.saved.ttl_ms, read.saved.expires_at_ms), (None, None));
-        }
-        // The TTL of any other value would be lost.
-        assert_eq!(held_key(fields(0, Some(90_000))), Err(missing("expires_at_ms")));
-        assert!(held_key(fields(0, None)).is_ok());
-    }
 }

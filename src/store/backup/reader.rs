@@ -12,9 +12,6 @@ use super::parse::{self, BEGINNING, BackupLine, Held};
 use crate::domain::change::provenance::Provenance;
 use crate::files;
 
-/// The beginning of a line of format 1. Backups of this format have no closing line.
-const FORMAT_1_BEGINNING: &[u8] = b"{\"format\":1,";
-
 /// The longest line in bytes: the largest value of Redis in base64, and its other fields.
 const LONGEST_LINE: u64 = 1 << 30;
 
@@ -152,8 +149,6 @@ struct Pass {
     count: Count,
     /// The counts in the closing line, and the counts of the lines above it.
     end: Option<(Count, Count)>,
-    /// True if a line is of format 1.
-    is_format_1: bool,
 }
 
 impl Pass {
@@ -168,7 +163,6 @@ impl Pass {
             damage: Damage::default(),
             count: Count::default(),
             end: None,
-            is_format_1: false,
         }
     }
 
@@ -187,7 +181,6 @@ impl Pass {
         match self.end {
             Some((said, counted)) if said == counted => Closing::Whole,
             Some(_) => Closing::Differs,
-            None if self.is_format_1 => Closing::NotOfItsFormat,
             None => Closing::Missing,
         }
     }
@@ -226,7 +219,6 @@ impl Pass {
 
     /// Counts a line, and remembers its statements about the following lines.
     fn take(&mut self, line: BackupLine, bytes: &[u8]) -> BackupLine {
-        self.is_format_1 |= bytes.starts_with(FORMAT_1_BEGINNING);
         match line {
             BackupLine::Held(held) => {
                 self.count.add(bytes, held.keys.len() as u64);

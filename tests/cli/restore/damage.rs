@@ -174,8 +174,7 @@ fn a_backup_of_an_unknown_format_is_refused_and_stays() {
         line["format"] = format.into();
         let text = backup::sealed(&line) + "\n";
         fs::write(&file, &text).unwrap();
-        let says =
-            format!("reads backups of formats 1 and 2, and a newer one wrote format {format}");
+        let says = format!("reads backups of format 2, and a newer one wrote format {format}");
         for more in [&[][..], &["--dry-run"], &["--skip-damaged"], &["--only", "a"]] {
             let run = restore(&server, &file, more).exits(2);
             run.says("odd.jsonl:1: ").says(&says).says("nothing was restored");

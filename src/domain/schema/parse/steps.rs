@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::replies;
 use super::symbol_table::SymbolTable;
 use crate::domain::schema::location::{
     AllChecked, At as _, CALL, Checked, REPLIES, Wrong, all, wrong,
@@ -79,6 +80,7 @@ fn resolve_call(symbols: &SymbolTable, raw: &RawCall) -> AllChecked<Call> {
     if !found.is_empty() {
         return Err(found);
     }
+    all(replies::check_order(&replies, &symbols.values))?;
     let reads = read_key(symbols, &action);
     Ok(Call { action, replies, reads })
 }
@@ -116,7 +118,8 @@ fn action(symbols: &SymbolTable, raw: &RawCall) -> Checked<Action> {
     }
 }
 
-/// Checks that the placeholders of a word all refer to a Redis key, a TTL or a value of the schema.
+/// Checks that every placeholder of a word is known, and refers to a Redis key, a TTL or a value of
+/// the schema.
 fn check_word(symbols: &SymbolTable, word: &Template) -> Checked<()> {
     if let Some(role) = word.roles().find(|role| symbols.index_of(*role).is_none()) {
         return wrong(format!(
@@ -133,6 +136,11 @@ fn check_word(symbols: &SymbolTable, word: &Template) -> Checked<()> {
         ]);
         let none = if is_ttl { "; a TTL of \"none\" cannot be sent" } else { "" };
         return wrong(format!("`{}` has no value in [ttl] or [write]{none}", word.display()));
+    }
+    if let Some(left) = word.leftover() {
+        return wrong(format!(
+            "`{left}` is not a placeholder of a call and would be sent unchanged"
+        ));
     }
     Ok(())
 }
@@ -246,11 +254,10 @@ fn resolve_condition(symbols: &SymbolTable, raw: &BTreeMap<String, String>) -> C
             return wrong(format!("`when` names `{role}`, which [keys] does not have"))
                 .at(role.as_str());
         };
-        // Names first: a value format of format 1 may have a name that later became a word.
-        if let Some(value) = symbols.value(index, word) {
-            condition.keys.push((index, KeyIs::Value(value)));
-        } else if let Some(state) = KeyIs::from_word(word) {
+        if let Some(state) = KeyIs::from_word(word) {
             condition.keys.push((index, state));
+        } else if let Some(value) = symbols.value(index, word) {
+            condition.keys.push((index, KeyIs::Value(value)));
         } else if symbols.is_broken(word) {
             // The value format has an error of its own, which is reported. Any state will do here.
             condition.keys.push((index, KeyIs::Present));

@@ -12,8 +12,6 @@ pub(super) struct SymbolTable {
     pub(super) scripts: BTreeMap<String, Script>,
     pub(super) keys: Vec<RoleKey>,
     pub(super) values: Vec<ValueFormat>,
-    /// The index in the file of each element of `values`.
-    pub(super) indexes: Vec<usize>,
     /// The names of value formats with errors. A reference to one of them is not a further error.
     pub(super) broken: Vec<String>,
     /// The placeholders of TTLs and values that the file does not define.
@@ -22,14 +20,7 @@ pub(super) struct SymbolTable {
 
 impl SymbolTable {
     pub(super) fn new(scripts: BTreeMap<String, Script>, keys: Vec<RoleKey>) -> Self {
-        Self {
-            scripts,
-            keys,
-            values: Vec::new(),
-            indexes: Vec::new(),
-            broken: Vec::new(),
-            unset: Vec::new(),
-        }
+        Self { scripts, keys, values: Vec::new(), broken: Vec::new(), unset: Vec::new() }
     }
 
     /// The index of the key that a placeholder for this role refers to.

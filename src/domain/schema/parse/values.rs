@@ -9,7 +9,7 @@ use crate::domain::schema::decoder::{Decoder, Decoding, Encoding, ValueType};
 use crate::domain::schema::location::{At as _, Checked, wrong};
 use crate::domain::schema::raw::RawValue;
 use crate::domain::schema::redis_keys::Role;
-use crate::domain::schema::steps::{KeyIs, RECLAIMABLE};
+use crate::domain::schema::steps::KeyIs;
 use crate::domain::schema::value_format::{FormatTtl, State, ValueFormat, Where};
 
 /// Resolves a `[[value]]`.
@@ -39,7 +39,6 @@ pub(super) fn resolve(symbols: &SymbolTable, raw: &RawValue) -> Checked<ValueFor
         tests: Where { equals, fields, has: raw.has.clone() },
         decoding,
         closed,
-        is_marked_opaque: raw.opaque,
         state,
         fields: raw.fields.clone(),
         shared_parents: raw.fields.shared_parents(),
@@ -70,8 +69,7 @@ pub(super) fn find_rivals(formats: &mut [ValueFormat]) {
 /// key has the same name.
 fn key_index(symbols: &SymbolTable, raw: &RawValue) -> Checked<usize> {
     let name = &raw.name;
-    // Format 1 allows the name `reclaimable`, because it was not a word of `when` then.
-    if KeyIs::from_word(name).is_some() && name != RECLAIMABLE {
+    if KeyIs::from_word(name).is_some() {
         return wrong(format!("`{name}` is a word that `when` already uses")).at("name");
     }
     let key_index = match &raw.at {
@@ -209,7 +207,26 @@ fn check_tests(raw: &RawValue, encoding: Encoding) -> Checked<()> {
         )
         .at("opaque");
     }
-    Ok(())
+    check_distinguished(raw, encoding)
+}
+
+/// Checks that a value format distinguishes its values from others, or is marked to match any text.
+fn check_distinguished(raw: &RawValue, encoding: Encoding) -> Checked<()> {
+    match encoding {
+        Encoding::Text if raw.equals.is_none() && !raw.opaque => {
+            wrong("matches any text; write `equals`, or `opaque = true` if that is intended")
+        }
+        Encoding::Json | Encoding::Msgpack
+            if raw.fields_are.is_empty() && raw.has.is_empty() && raw.required.is_none() =>
+        {
+            wrong(
+                "matches any JSON; write `where`, `has` or `required`, or leave `encoding` out and \
+                mark it `opaque`",
+            )
+        }
+        // The type of the Redis key, or the first bytes, distinguish the value.
+        _ => Ok(()),
+    }
 }
 
 fn check_compared(path: &str, value: &Value) -> Checked<()> {

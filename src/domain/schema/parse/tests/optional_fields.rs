@@ -1,4 +1,4 @@
-//! Format 2: the fields that a file may omit, and the fields that are then required.
+//! The fields that a file may omit, and the fields that are then required.
 
 use super::*;
 use crate::domain::schema::{Condition, KeyIs, TtlOf};
@@ -51,7 +51,6 @@ fn fields_that_cannot_be_derived_are_required() {
         "`at` is missing",
     );
     says("record = \"pay:{key}\"", "prefix = \"a\"", 3, "no template contains");
-    says("format = 2", "format = 3", 1, "this idemctl reads formats 1 and 2");
 }
 
 #[test]
