@@ -24,8 +24,8 @@ use crate::store::{RecordReader, Sampler};
 /// the keys by name and type, and compares each group with every schema, including those of
 /// published libraries. detect names a schema if it reads at least 95 % of a group and no other
 /// schema has half as many points. A word of the service in a value counts most, then its words in
-/// the key, then each field. If several schemas match, they are listed after `perhaps`, with the
-/// field that distinguishes them. Other groups are unrecognised.
+/// the key, then each field. If several schemas match, they are listed after `perhaps`. Other
+/// groups are unrecognised.
 ///
 /// Nothing is changed. Other commands do not read a library's keys until you adopt its schema, with
 /// the command printed below the group. STATES counts the sample; a lock without expiry is stuck.

@@ -71,9 +71,8 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     }
     // Both snapshots are restricted to the schemas that --schema names.
     let schemas = args.schemas.schema.clone();
-    // The lines are counted first, so that the index has its final size. A vector that grows needs
-    // more memory while it is copied.
-    let mut known = SnapshotIndex::with_capacity(snapshot::count(&args.before)?);
+    snapshot::require_file(&args.before)?;
+    let mut known = SnapshotIndex::default();
     let mut summary = Summary::default();
     let mut unproven = 0;
     let before = records(&args.before, |listed_record| {
@@ -89,7 +88,6 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         }
         Ok(())
     })?;
-    known.close();
     let mut diff = Diff {
         known,
         selection,

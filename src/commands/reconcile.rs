@@ -201,9 +201,6 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let mut found = found.await?;
     let same_command = same_command(session, &args);
     lock_report::print_left_out(session, &found, &same_command);
-    if found.young_by_deadline > 0 {
-        lock_report::print_young_by_deadline(session, &found, args.hold, &same_command);
-    }
     show_coverage(session, &found.coverage, &catalog);
     let locks = std::mem::take(&mut found.locks);
     if locks.is_empty() {

@@ -154,26 +154,11 @@ pub fn text(all: &[Detected], invocation: &Invocation, view: View) -> String {
 }
 
 /// Prints the command line that drafts a schema for one unclaimed group: the first one that may be
-/// locks, else the largest one with fields, else the largest one.
+/// locks, else the largest one.
 fn describe(page: &mut Page, unclaimed: &[&Detected], invocation: &Invocation) {
-    let mut may_be_locks = None;
-    let mut largest = None;
-    let mut largest_with_fields = None;
     // Those that may be locks come first, then the others, each in the order of their size.
-    for detected in unclaimed {
-        if !matches!(detected.next, Next::Describe(_)) {
-            continue;
-        }
-        if !detected.group.evidence.is_empty() {
-            may_be_locks = may_be_locks.or(Some(detected));
-        }
-        largest = largest.or(Some(detected));
-        if !detected.group.fields.is_empty() {
-            largest_with_fields = largest_with_fields.or(Some(detected));
-        }
-    }
-    let Some(detected) = may_be_locks.or(largest_with_fields).or(largest) else { return };
-    if let Some(command) = detected.next.command(invocation) {
+    let first = unclaimed.iter().find(|detected| matches!(detected.next, Next::Describe(_)));
+    if let Some(command) = first.and_then(|detected| detected.next.command(invocation)) {
         let label = page.view.palette.dim("To describe one of these groups:");
         page.line(&format!("{label} {command}"));
     }
@@ -251,13 +236,7 @@ fn states(group: &KeyGroup) -> String {
     }
     let locks = group.states.get("in-progress").copied().unwrap_or(0);
     let stuck = match group.stuck {
-        None if group.unended > 0 => {
-            let has = if group.unended == 1 { "has" } else { "have" };
-            format!("; {} of those in progress {has} no known expiry", group.unended)
-        }
-        None => {
-            "; idemctl cannot detect stuck locks, because the schema states no lock TTL".to_owned()
-        }
+        None => "; idemctl cannot tell which locks are stuck".to_owned(),
         // Without a lock, a sentence about all locks would be misleading.
         Some(0) if locks == 0 => String::new(),
         Some(0) => "; all locks have an expiry".to_owned(),

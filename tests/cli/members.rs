@@ -228,9 +228,3 @@ fn a_wrong_schema_of_members_is_named() {
         server.idemctl(&["schema", "check", "jobs"]).exits(1).shows(message);
     }
 }
-
-#[test]
-fn detect_names_the_schema_of_the_members() {
-    let server = server();
-    server.idemctl(&["detect"]).exits(0).shows("running shows its members as records");
-}

@@ -198,7 +198,7 @@ fn a_killed_run_with_another_audit_log_is_told_of() {
     command.env("XDG_STATE_HOME", server.folder().join("elsewhere"));
     let ran = command.args(words(&ask, &["--lock-ttl", "5m"])).run().exits(3);
     ran.says("Not reconciled: done-1 (express): it ends later than a lock TTL of 5m allows")
-        .says("hint: 1 lock ends later than the lock TTL allows at 20");
+        .says("hint: locks that end later than the lock TTL allows: 1.");
     assert_eq!(server.get("idem:done-1").unwrap(), LOCK.as_bytes());
     assert_eq!(logged(&server, "done-1"), ["extended"]);
     let (_, line) = ran.stderr.split_once("run this command there: `idemctl ").unwrap();

@@ -4,7 +4,7 @@
 //! A document says at its end whether the list is complete. Lines do not, so a list that was cut
 //! off between two lines looks complete.
 
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufReader, Read};
 use std::path::Path;
 
 use anyhow::Result;
@@ -212,30 +212,18 @@ fn no_list(path: &Path, line: usize, error: &serde_json::Error) -> CommandError 
         .hint("write it with `idemctl list -o json` of this version, and let the list finish")
 }
 
-/// How many lines a file has.
+/// Passes if the snapshot can be read twice.
 ///
 /// # Errors
-/// Usage: the file cannot be read, or only once.
-pub(super) fn count(path: &Path) -> Result<usize, CommandError> {
-    let opened = files::open_or_receive(path).map_err(|error| unreadable(path, &error))?;
-    let Opened::File(file) = opened else {
-        return Err(CommandError::usage(format!(
+/// Usage: it cannot be read, or is no regular file.
+pub(super) fn require_file(path: &Path) -> Result<(), CommandError> {
+    match files::open_or_receive(path).map_err(|error| unreadable(path, &error))? {
+        Opened::File(_) => Ok(()),
+        Opened::Pipe(_) | Opened::Device(_) => Err(CommandError::usage(format!(
             "{} must be a regular file, because it is read twice",
             path.display()
         ))
-        .hint("write the first snapshot to a file; only the second can be read from stdin, as -"));
-    };
-    let mut from = BufReader::with_capacity(1 << 16, file);
-    let mut lines = 0;
-    loop {
-        let buffer = from.fill_buf().map_err(|error| unreadable(path, &error))?;
-        if buffer.is_empty() {
-            // The last line may have no line end.
-            return Ok(lines + 1);
-        }
-        lines += memchr::memchr_iter(b'\n', buffer).count();
-        let read = buffer.len();
-        from.consume(read);
+        .hint("write the first snapshot to a file; only the second can be read from stdin, as -")),
     }
 }
 

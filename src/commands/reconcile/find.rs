@@ -11,7 +11,7 @@ use crate::domain::diagnosis::Thresholds;
 use crate::domain::manual_step;
 use crate::domain::reconcile::{Eligibility, eligibility, reconcilable};
 use crate::domain::record::{
-    Candidate, GivenKey, Identity, KeyIdentity, KeyState, Record, TimeLeft, ValueField, locate,
+    Candidate, GivenKey, Identity, KeyIdentity, KeyState, Record, ValueField, locate,
 };
 use crate::domain::schema::catalog::LOCK_BYTES;
 use crate::domain::schema::{Catalog, State};
@@ -52,16 +52,12 @@ pub(super) struct Found {
     /// Locks that only their deadlines make younger. A run with another audit log may have extended
     /// them.
     pub(super) young_by_deadline: u64,
-    /// The time that the last of these has left, in milliseconds.
-    pub(super) young_longest_ms: u64,
     /// Locks that wait for what --owner-alive says about their owners.
     waiting: Vec<CheckedLock>,
     /// Locks that a scan found and whose owners are alive.
     pub(super) alive: u64,
     /// Locks that end later than their TTL allows.
     pub(super) renewed: u64,
-    /// When the last of these ends, in milliseconds since the epoch.
-    pub(super) renewed_until_ms: Option<u64>,
     /// Redis keys that were scanned, or keys that were looked up.
     pub(super) keys: u64,
     pub(super) coverage: Coverage,
@@ -432,14 +428,9 @@ impl Found {
             Eligibility::YoungByDeadline => {
                 self.young += 1;
                 self.young_by_deadline += 1;
-                if let TimeLeft::Millis(left_ms) = record.seen.keys[key_index].time_left {
-                    self.young_longest_ms = self.young_longest_ms.max(left_ms);
-                }
             }
             Eligibility::Renewed(why) => {
-                let deadline_ms = record.seen.keys[key_index].deadline.millis();
                 self.renewed += 1;
-                self.renewed_until_ms = self.renewed_until_ms.max(deadline_ms);
                 let (key, schema) = (record.key.clone(), Some(record.schema.name.clone()));
                 self.left_out.push(UnreconciledKey { key, schema, why });
             }

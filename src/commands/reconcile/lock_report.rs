@@ -1,14 +1,11 @@
 //! What a run reports: the table before the question, and what became of each lock.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
 use super::find::{Found, UnreconciledKey};
 use super::lock::{Fate, Hold, ReconciledLock};
 use crate::change::freeing_hint;
 use crate::domain::change::outcome_counts::Ended;
-use crate::domain::duration;
 use crate::domain::record::{TimeLeft, age};
 use crate::render::change::named_key_table;
 use crate::render::invocation::name_of;
@@ -96,13 +93,15 @@ impl Counts {
 pub(super) fn table(locks: &[ReconciledLock], view: View) -> String {
     let rows = locks.iter().map(|lock| {
         let left = match lock.left() {
-            None => "no expiry".to_owned(),
-            Some(left) => format!("{} left", words::time_left(TimeLeft::Millis(age::millis(left)))),
+            None => String::new(),
+            Some(left) => {
+                format!(", {} left", words::time_left(TimeLeft::Millis(age::millis(left))))
+            }
         };
         vec![
             escape::key(&lock.record.key),
             lock.record.schema.name.clone(),
-            format!("{}, {left}", lock.because),
+            format!("{}{left}", lock.because),
             lock.answer.as_ref().map_or("-", |answer| answer.as_str()).to_owned(),
             lock.words(),
         ]
@@ -110,22 +109,15 @@ pub(super) fn table(locks: &[ReconciledLock], view: View) -> String {
     named_key_table(&["KEY", "SCHEMA", "LOCK", "ANSWER", "PLAN"], rows, view)
 }
 
-/// Prints for how many completions it was not tested that the service replays the response.
+/// Prints that it was not tested whether the service replays some responses.
 pub(super) fn print_untested(session: &mut Session, locks: &[ReconciledLock]) {
-    let mut untested = 0;
-    let mut first = None;
     for lock in locks {
         if let (Fate::ToComplete(_), Some(why)) = (&lock.fate, &lock.untested) {
-            untested += 1;
-            first.get_or_insert(why);
+            session.ui.status(&format!(
+                "Not tested ({why}): according to the schema, the service replays what is stored."
+            ));
+            return;
         }
-    }
-    if let Some(why) = first {
-        let responses = words::counted(untested, "response");
-        session.ui.status(&format!(
-            "Not tested for {responses} ({why}). According to the schema, the service replays what \
-            is stored."
-        ));
     }
 }
 
@@ -232,55 +224,23 @@ pub(super) fn print_left_out(session: &mut Session, found: &Found, same_command:
         let more = found.left_out.len() - MAX_NAMED;
         session.ui.status(&format!("Not reconciled: {more} more; -o json names all of them"));
     }
+    let elsewhere = "A run of reconcile by another user or on another machine may have extended \
+        them, and was killed before it could give the deadlines back. Then run this command there";
     if found.renewed > 0 {
-        let locks = words::counted(found.renewed, "lock");
-        let (end, last) = if found.renewed == 1 { ("ends", "") } else { ("end", ", the last") };
-        let at = match found.renewed_until_ms {
-            Some(until_ms) => format!("{last} at {}", time(until_ms)),
-            None => String::new(),
-        };
         session.ui.hint(&format!(
-            "{locks} {end} later than the lock TTL allows{at}. If a run of reconcile with another \
-            audit log (of another user or machine) was ended before it could give the deadlines \
-            back, run this command there: `{same_command}`. Otherwise the workers may be alive; \
-            `force-unlock`, or a step that the schema describes (`complete`, `release`), changes a \
-            lock that you checked yourself"
+            "locks that end later than the lock TTL allows: {}. {elsewhere}: `{same_command}`. \
+            Otherwise the workers may be alive; `force-unlock`, or a step that the schema \
+            describes (`complete`, `release`), changes a lock that you checked yourself",
+            found.renewed
         ));
     }
-}
-
-/// Prints that locks which their deadlines make younger may be old, and the command that finds out.
-pub(super) fn print_young_by_deadline(
-    session: &mut Session,
-    found: &Found,
-    hold: Duration,
-    same_command: &str,
-) {
-    let count = found.young_by_deadline;
-    let (locks, deadlines, them, they, ends) = if count == 1 {
-        ("1 lock counts".to_owned(), "its deadline", "it", "it", "It ends")
-    } else {
-        let locks = format!("{count} locks count");
-        (locks, "their deadlines", "them", "they", "The last of them ends")
-    };
-    // A run gives no lock more time than its --hold.
-    let longest_ms = found.young_longest_ms;
-    let longer = if longest_ms > age::millis(hold) {
-        let left = duration::short(longest_ms);
-        let hold = duration::short(age::millis(hold));
-        format!(
-            " {ends} in {left}, and only a run with a longer --hold than {hold} can have extended \
-            it so far."
-        )
-    } else {
-        String::new()
-    };
-    session.ui.hint(&format!(
-        "{locks} as younger than --older-than only because of {deadlines}. A run of reconcile with \
-        another audit log (of another user or machine) may have extended {them}. If that run was \
-        ended before it could give the deadlines back, {they} may be older.{longer} Run this \
-        command there, with any --hold: `{same_command}`"
-    ));
+    if found.young_by_deadline > 0 {
+        session.ui.hint(&format!(
+            "locks that are younger than --older-than only by their deadlines: {}. {elsewhere}, \
+            with any --hold: `{same_command}`",
+            found.young_by_deadline
+        ));
+    }
 }
 
 fn time(millis: u64) -> String {

@@ -4,12 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::evidence_of::{ASKED, lock_guess, nearest, of as evidence, parting, with_members};
+use super::evidence_of::{lock_guess, of as evidence};
 use super::group::{Confidence, Guess, KeyGroup, Other};
-use super::pattern::{Pattern, is_separator, patterns};
-use super::placing::{NamedSchemas, SchemaSet};
+use super::pattern::{Pattern, patterns};
+use super::placing::SchemaSet;
 use super::schema_match::{SampleSet, SchemaMatch, match_schemas, share};
-use super::token::ANY;
 use crate::domain::diagnosis::{Finding, Thresholds, findings};
 use crate::domain::record::{Content, Deadline, KeyState, Observation, Record, TimeLeft, locate};
 use crate::domain::schema::{Schema, State, TtlOf};
@@ -34,13 +33,6 @@ const STRONG: f64 = 5.0;
 /// A schema is the only candidate if every other one has less than this share of its points.
 const HALF: f64 = 0.5;
 
-/// The share of a group that a schema must read if another group already proves that the keyspace
-/// uses it. The remaining records may be damaged ones.
-const MOST: f64 = 0.5;
-
-/// The share of a group that a schema must read to be mentioned as a possible match.
-const SOME: f64 = 0.2;
-
 /// Groups these Redis keys; the largest group comes first.
 pub fn detect(samples: &[KeyState], schema_set: &dyn SchemaSet) -> Vec<KeyGroup> {
     let mut by_type: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
@@ -62,144 +54,52 @@ pub fn detect(samples: &[KeyState], schema_set: &dyn SchemaSet) -> Vec<KeyGroup>
             patterned.push((kind, pattern));
         }
     }
-    let first_pass = judge_patterns(samples, schema_set, &patterned, &NamedSchemas::new());
-    // A second pass, because the first one shows which schemas the rest of the keyspace uses.
-    let second_pass = judge_patterns(samples, schema_set, &patterned, &named(&first_pass));
-    let mut groups = tenants_together(together(second_pass));
+    let mut groups = Vec::new();
+    for (kind, pattern) in &patterned {
+        groups.extend(PatternJudge { samples, schema_set, kind, pattern }.judge());
+    }
+    make_sure(&mut groups);
+    let mut groups = together(groups);
     groups.sort_by(|a, b| b.sampled.cmp(&a.sampled).then_with(|| a.pattern.cmp(&b.pattern)));
     groups
 }
 
-/// Divides the keys of each pattern among the schemas. `named` lists the schemas that the keyspace
-/// certainly uses.
-fn judge_patterns(
-    samples: &[KeyState],
-    schema_set: &dyn SchemaSet,
-    patterned: &[(&str, Pattern)],
-    named: &NamedSchemas,
-) -> Vec<KeyGroup> {
-    let mut groups = Vec::new();
-    for (kind, pattern) in patterned {
-        groups.extend(PatternJudge { samples, schema_set, kind, pattern, named }.judge());
-    }
-    groups
-}
-
-/// The field names of these hashes and JSON objects; empty if one of them is anything else.
-fn fields(samples: &[KeyState], among: &[usize]) -> BTreeSet<Vec<u8>> {
-    let mut names = BTreeSet::new();
-    // The beginning of a longer JSON value is not valid JSON, so only whole values are read.
-    let whole = among.iter().filter(|sample| samples[**sample].content.is_whole());
-    for sample in whole.take(ASKED) {
-        match &samples[*sample].content {
-            Content::Hash(hash) => {
-                for field in &hash.fields {
-                    names.insert(field.name.clone());
-                }
-            }
-            Content::Text { head, .. } => {
-                let Ok(serde_json::Value::Object(members)) = serde_json::from_slice(head) else {
-                    return BTreeSet::new();
-                };
-                for (name, _) in members {
-                    names.insert(name.into_bytes());
-                }
-            }
-            Content::Absent | Content::Other(_) => return BTreeSet::new(),
+/// Values that are any text identify no schema by themselves, but they do if another group shows
+/// that the keyspace uses the schema. So do the keys of its parts.
+fn make_sure(groups: &mut [KeyGroup]) {
+    let mut named = Vec::new();
+    for group in groups.iter() {
+        if let (Confidence::Is, Some(guess)) = (group.confidence, &group.guess) {
+            named.push(guess.clone());
         }
     }
-    names
-}
-
-/// Joins unclaimed groups whose values have the same fields and whose patterns differ in one part.
-/// That part is often the name of a tenant.
-fn tenants_together(mut groups: Vec<KeyGroup>) -> Vec<KeyGroup> {
-    let mut index = 0;
-    while index < groups.len() {
-        let mut same = None;
-        for other in index + 1..groups.len() {
-            if let Some(pattern) = common_pattern(&groups[index], &groups[other]) {
-                same = Some((other, pattern));
-                break;
-            }
-        }
-        match same {
-            // The joined group is compared again, because its pattern may now fit further groups.
-            Some((other, pattern)) => {
-                let other = groups.remove(other);
-                groups[index].take_in(other);
-                groups[index].pattern = pattern;
-            }
-            None => index += 1,
-        }
-    }
-    groups
-}
-
-/// The pattern that two unclaimed groups have in common; `None` if they are not alike.
-fn common_pattern(one: &KeyGroup, other: &KeyGroup) -> Option<String> {
-    if one.guess.is_some() || other.guess.is_some() || one.kind != other.kind {
-        return None;
-    }
-    // Without fields, nothing but the names suggests that two groups are alike.
-    if one.fields.is_empty() || one.fields != other.fields {
-        return None;
-    }
-    let mut common = pattern_parts(one);
-    let others = pattern_parts(other);
-    if common.len() != others.len() {
-        return None;
-    }
-    let mut names_that_differ = 0;
-    for (index, (part, other)) in common.iter_mut().zip(&others).enumerate() {
-        if part == other {
-            continue;
-        }
-        let separator = last_separator(part);
-        if last_separator(other) != separator {
-            return None;
-        }
-        if !is_any(part) && !is_any(other) {
-            names_that_differ += 1;
-        }
-        // The first part of a key is the best sign of its service, so two groups that differ there
-        // stay apart.
-        if index == 0 || names_that_differ > 1 {
-            return None;
-        }
-        *part = ANY.to_owned();
-        part.extend(separator);
-    }
-    Some(common.concat())
-}
-
-/// The parts of a group's pattern, each with the separator after it.
-fn pattern_parts(group: &KeyGroup) -> Vec<String> {
-    group.pattern.split_inclusive(is_separator).map(str::to_owned).collect()
-}
-
-/// The separator at the end of a part; `None` for the last part of a pattern.
-fn last_separator(part: &str) -> Option<char> {
-    part.chars().next_back().filter(|last| is_separator(*last))
-}
-
-/// True for a part that stands for any text.
-fn is_any(part: &str) -> bool {
-    part.trim_end_matches(is_separator) == ANY
-}
-
-/// The schemas that these groups identify with certainty.
-fn named(groups: &[KeyGroup]) -> NamedSchemas {
-    let mut named = NamedSchemas::new();
     for group in groups {
-        if group.confidence != Confidence::Is {
-            continue;
-        }
-        if let Some(guess) = &group.guess {
-            named.insert((guess.schema.name.clone(), guess.schema.prefix.text.clone()));
+        for known in &named {
+            let schema = &known.schema;
+            match &group.guess {
+                Some(guess) => {
+                    let is_same = guess.schema.name == schema.name
+                        && guess.schema.prefix.text == schema.prefix.text;
+                    if is_same && group.others.is_empty() {
+                        group.confidence = Confidence::Is;
+                    }
+                }
+                None => {
+                    let Some((key_index, _)) = schema.key_index_of(&group.example) else {
+                        continue;
+                    };
+                    if schema.is_part(key_index) {
+                        group.confidence = Confidence::Is;
+                        group.states = BTreeMap::from([("part", group.sampled)]);
+                        group.stuck = Some(0);
+                        let guess = Guess { key_index, cases: BTreeSet::new(), ..known.clone() };
+                        group.evidence = evidence(&guess);
+                        group.guess = Some(guess);
+                    }
+                }
+            }
         }
     }
-    named
 }
 
 /// The type of a value, as Redis names it.
@@ -213,7 +113,6 @@ struct PatternJudge<'a> {
     schema_set: &'a dyn SchemaSet,
     kind: &'a str,
     pattern: &'a Pattern,
-    named: &'a NamedSchemas,
 }
 
 /// The samples that one schema match takes.
@@ -230,7 +129,7 @@ impl PatternJudge<'_> {
         let matches = match_schemas(self.schema_set, self.sample_set(among));
         let (mut attributions, mut rest) = attributions(&matches, among);
         let mut parts = Vec::new();
-        if self.are_covered(&matches, &attributions, &rest) {
+        if !attributions.is_empty() && self.are_covered(&matches, &rest) {
             // The few remaining samples are likely damaged records of the same service.
             attributions[0].taken.append(&mut rest);
         } else {
@@ -242,11 +141,11 @@ impl PatternJudge<'_> {
                 })
                 .collect();
             for attribution in weak {
-                parts.extend(in_part(
-                    &matches[attribution.schema_match],
-                    &attribution.taken,
-                    among,
-                ));
+                let best = &matches[attribution.schema_match];
+                // Without words in the keys, the values may be anybody's.
+                if best.points_of_keys() > 0.0 {
+                    parts.push(other(best, &attribution.taken, among));
+                }
                 rest.extend(attribution.taken);
             }
         }
@@ -261,39 +160,20 @@ impl PatternJudge<'_> {
         groups
     }
 
-    /// True if schemas read so many samples that the whole group is attributed to them. `rest`
-    /// lists the samples that no schema reads.
-    fn are_covered(
-        &self,
-        matches: &[SchemaMatch],
-        attributions: &[Attribution],
-        rest: &[usize],
-    ) -> bool {
-        if attributions.is_empty() {
-            return false;
-        }
-        let are_named = attributions
-            .iter()
-            .all(|attribution| self.is_named(&matches[attribution.schema_match]));
-        let must_read = if are_named { MOST } else { NEARLY_ALL };
+    /// True if schemas read nearly all samples. `rest` lists those that no schema reads.
+    fn are_covered(&self, matches: &[SchemaMatch], rest: &[usize]) -> bool {
         // A value of which too few bytes were read does not count against the schemas.
-        let mut undecided = 0;
+        let mut unread = rest.len();
         for sample in rest {
             if matches.iter().any(|schema_match| schema_match.undecided.contains(sample)) {
-                undecided += 1;
+                unread -= 1;
             }
         }
-        let all = self.pattern.members.len();
-        share(rest.len(), all) - share(undecided, all) <= 1.0 - must_read
+        share(unread, self.pattern.members.len()) <= 1.0 - NEARLY_ALL
     }
 
     fn sample_set<'b>(&'b self, among: &'b [usize]) -> SampleSet<'b> {
-        SampleSet { samples: self.samples, among, leader: &self.pattern.leader, named: self.named }
-    }
-
-    fn is_named(&self, schema_match: &SchemaMatch) -> bool {
-        let schema = schema_match.schema();
-        self.named.contains(&(schema.name.clone(), schema.prefix.text.clone()))
+        SampleSet { samples: self.samples, among, leader: &self.pattern.leader }
     }
 
     /// The group of the samples that are attributed to one schema.
@@ -311,10 +191,7 @@ impl PatternJudge<'_> {
             }
             let other_points = other.points(&own);
             if other_points >= points * HALF && other_points >= LEAST {
-                others.push(Other {
-                    schema: other.schema().name.clone(),
-                    why: parting(best.schema(), other.schema()),
-                });
+                others.push(self::other(other, &other.own_among(&own), &own));
             }
         }
         let mut cases = BTreeSet::new();
@@ -330,21 +207,18 @@ impl PatternJudge<'_> {
             cases,
         };
 
-        // The names of keys alone never identify a library whose values are any text, unless
-        // another group shows that the keyspace uses it.
+        // The names of keys alone never identify a library whose values are any text.
         let values_give_points = points - points_of_keys > 0.0;
-        let is_sure = self.is_named(best)
-            || values_give_points && (points_of_keys > 0.0 || points >= MIN_OF_VALUES);
+        let is_sure = values_give_points && (points_of_keys > 0.0 || points >= MIN_OF_VALUES);
         let confidence =
             if others.is_empty() && is_sure { Confidence::Is } else { Confidence::Perhaps };
-        let (states, stuck, unended) = self.states(&guess, &attribution.taken);
+        let (states, stuck) = self.states(&guess, &attribution.taken);
         KeyGroup {
             confidence,
             others,
             evidence: evidence(&guess),
             states,
             stuck,
-            unended,
             guess: Some(guess),
             ..self.group(&attribution.taken)
         }
@@ -352,18 +226,9 @@ impl PatternJudge<'_> {
 
     /// The group of the samples that are attributed to no schema. `others` lists the schemas that
     /// read a part of them.
-    fn unattributed(&self, among: &[usize], mut others: Vec<Other>) -> KeyGroup {
-        let mut guess = None;
-        match with_members(self.schema_set, self.sample_set(among)) {
-            // That says more than a guess.
-            Some(schema) => others.push(schema),
-            None => {
-                others.extend(nearest(self.schema_set, self.sample_set(among)));
-                guess = lock_guess(&self.pattern.text, self.sample_set(among));
-            }
-        }
-        let fields = fields(self.samples, among);
-        KeyGroup { others, evidence: guess.into_iter().collect(), fields, ..self.group(among) }
+    fn unattributed(&self, among: &[usize], others: Vec<Other>) -> KeyGroup {
+        let guess = lock_guess(&self.pattern.text, self.sample_set(among));
+        KeyGroup { others, evidence: guess.into_iter().collect(), ..self.group(among) }
     }
 
     /// A group of these samples, as long as nothing is known about their schema.
@@ -382,22 +247,20 @@ impl PatternJudge<'_> {
             evidence: Vec::new(),
             states: BTreeMap::new(),
             stuck: None,
-            unended: 0,
             example,
-            fields: BTreeSet::new(),
         }
     }
 
-    /// Counts the samples by state, the locks without expiry among them, and the other samples in
-    /// progress of which no expiry is known. The number of such locks is unknown if there are any.
+    /// Counts the samples by state, and the locks without expiry among them. Their number is unknown
+    /// if the expiry of a sample in progress is.
     fn states(
         &self,
         guess: &Guess,
         among: &[usize],
-    ) -> (BTreeMap<&'static str, usize>, Option<usize>, usize) {
+    ) -> (BTreeMap<&'static str, usize>, Option<usize>) {
         let mut states = BTreeMap::new();
         let mut stuck = 0;
-        let mut unended = 0;
+        let mut is_known = tells_stuck(&guess.schema);
         for sample in among {
             let record = record(guess, &self.samples[*sample]);
             // The beginning of a long value is not a damaged value, nor one of another program.
@@ -414,14 +277,10 @@ impl PatternJudge<'_> {
             if record.findings.iter().any(Finding::blocks_for_good) {
                 stuck += 1;
             } else if word == State::InProgress.as_str() && !has_expiry(&record, guess.key_index) {
-                unended += 1;
+                is_known = false;
             }
         }
-        if !tells_stuck(&guess.schema) {
-            return (states, None, 0);
-        }
-        let stuck = if unended == 0 || stuck > 0 { Some(stuck) } else { None };
-        (states, stuck, unended)
+        (states, if is_known { Some(stuck) } else { None })
     }
 }
 
@@ -460,15 +319,12 @@ fn attributions(matches: &[SchemaMatch], among: &[usize]) -> (Vec<Attribution>, 
     (attributions, rest)
 }
 
-/// A schema that reads only a part of the samples, too small for a group of its own.
-fn in_part(schema_match: &SchemaMatch, taken: &[usize], among: &[usize]) -> Option<Other> {
-    if share(taken.len(), among.len()) < SOME || schema_match.points_of_keys() <= 0.0 {
-        return None;
-    }
-    Some(Other {
+/// A schema that reads these samples among others, and is not the likeliest for all of them.
+fn other(schema_match: &SchemaMatch, read: &[usize], among: &[usize]) -> Other {
+    Other {
         schema: schema_match.schema().name.clone(),
-        why: format!("reads {} of these {}", taken.len(), among.len()),
-    })
+        why: format!("reads {} of these {}", read.len(), among.len()),
+    }
 }
 
 /// True for the Redis key of a part, which may also fit the template of the result.
@@ -535,7 +391,6 @@ impl KeyGroup {
         for (state, count) in other.states {
             *self.states.entry(state).or_default() += count;
         }
-        self.unended += other.unended;
         // An unknown number makes the sum unknown as well.
         self.stuck = match (self.stuck, other.stuck) {
             (Some(one), Some(more)) => Some(one + more),

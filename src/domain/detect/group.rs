@@ -27,13 +27,8 @@ pub(crate) struct KeyGroup {
     /// The number of locks without expiry among the samples; `None` if that is unknown, for example
     /// for a service whose locks never expire by design.
     pub(crate) stuck: Option<usize>,
-    /// The number of samples in progress that are no such locks, and for which no expiry is known.
-    pub(crate) unended: usize,
     /// One of the Redis keys.
     pub(crate) example: Vec<u8>,
-    /// The field names of the values, if the keys are attributed to no schema and the values are
-    /// hashes or JSON objects.
-    pub(crate) fields: BTreeSet<Vec<u8>>,
 }
 
 impl KeyGroup {
@@ -108,7 +103,7 @@ impl Guess {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Other {
     pub(crate) schema: String,
-    /// The evidence for the schema, or its difference from the likeliest one.
+    /// The evidence for the schema.
     pub(crate) why: String,
 }
 
@@ -129,9 +124,7 @@ mod tests {
                 evidence: Vec::new(),
                 states: BTreeMap::new(),
                 stuck: None,
-                unended: 0,
                 example: Vec::new(),
-                fields: BTreeSet::new(),
             };
             group.glob()
         };

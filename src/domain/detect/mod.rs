@@ -11,7 +11,6 @@ mod schema_match;
 mod token;
 
 pub use detection::detect;
-pub(crate) use evidence_of::has_lock_name;
 pub(crate) use group::{Confidence, Guess, KeyGroup};
-pub(crate) use pattern::{boundaries, is_separator};
+pub(crate) use pattern::boundaries;
 pub use placing::SchemaSet;

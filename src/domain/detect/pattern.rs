@@ -19,17 +19,9 @@ const MAX_PARTS: usize = 8;
 /// ones.
 const RARE: usize = 20;
 
-/// The most distinct words at one level of the tree that each keep a branch. Of more, those before
-/// alike keys are names of tenants or users.
-const MAX_WORDS: usize = 20;
-
-/// A word before at least this many keys, most of them with one layout, is the name of an
-/// application, unless others have the same layout: a tenant's keys are those of the other tenants.
-const FEWEST_OF_WORD: usize = 5;
-
-/// The most words at one level that count as names of applications. Each of them keeps a branch,
-/// and so gives at least one pattern.
-const MAX_APPLICATIONS: usize = 100;
+/// The most distinct words at one level of the tree that each keep a branch. More are names of
+/// tenants or users.
+const MAX_WORDS: usize = 50;
 
 /// Redis keys with similar names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -175,30 +167,7 @@ fn branches(keys: &[Vec<PatternPart<'_>>], members: Vec<usize>, depth: usize) ->
         }
         branches.push(Branch { raw: raw.to_vec(), folded, separator, members });
     }
-    let layouts = branches.iter().map(|branch| layout(keys, branch, depth)).collect();
-    joined(branches, layouts, all)
-}
-
-/// The layout that most keys of a branch have behind its part: the shapes of the inner parts, and
-/// the class of the last part. `None` if no layout is that of most keys.
-fn layout(keys: &[Vec<PatternPart<'_>>], branch: &Branch, depth: usize) -> Option<String> {
-    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-    for member in &branch.members {
-        let mut layout = String::new();
-        for part in &keys[*member][depth + 1..] {
-            match part.separator {
-                Some(separator) => {
-                    layout.push_str(&part.folded.shape);
-                    layout.push(char::from(separator));
-                }
-                None if is_class(&part.folded.shape) => layout.push_str(&part.folded.shape),
-                None => layout.push_str(ANY),
-            }
-        }
-        *counts.entry(layout).or_default() += 1;
-    }
-    let (layout, count) = counts.into_iter().max_by_key(|(_, count)| *count)?;
-    if count * 2 > branch.members.len() { Some(layout) } else { None }
+    joined(branches, all)
 }
 
 /// True for a class that recognises every text of its kind.
@@ -206,30 +175,18 @@ fn is_class(shape: &str) -> bool {
     ["{uuid}", "{n}", "{hex}"].contains(&shape)
 }
 
-/// Joins the branches that few keys have into one branch for any text. `layouts` has the layout of
-/// each branch.
-fn joined(branches: Vec<Branch>, layouts: Vec<Option<String>>, all: usize) -> Vec<Branch> {
+/// Joins the branches that few keys have into one branch for any text.
+fn joined(branches: Vec<Branch>, all: usize) -> Vec<Branch> {
     let mut kept = Vec::new();
     let mut rare: BTreeMap<Option<u8>, Vec<Branch>> = BTreeMap::new();
     let inner = branches.iter().filter(|branch| branch.separator.is_some()).count();
-    let mut alike: BTreeMap<&String, usize> = BTreeMap::new();
-    for layout in layouts.iter().flatten() {
-        *alike.entry(layout).or_default() += 1;
-    }
-    let mut applications = 0;
-    for (branch, layout) in branches.into_iter().zip(&layouts) {
+    for branch in branches {
         let is_few = branch.members.len() == 1 || branch.members.len() * RARE < all;
-        let is_alone = layout.as_ref().is_some_and(|layout| alike[layout] <= MAX_WORDS);
-        let is_application =
-            is_alone && branch.members.len() >= FEWEST_OF_WORD && applications < MAX_APPLICATIONS;
-        if is_application {
-            applications += 1;
-        }
         // Last parts are usually identifiers, so rare ones always fold. Inner parts fold only if
         // there are too many words.
         let is_rare = match branch.separator {
             None => is_few || LOOSE.contains(&branch.folded.shape.as_str()),
-            Some(_) => is_few && inner > MAX_WORDS && !is_application,
+            Some(_) => is_few && inner > MAX_WORDS,
         };
         if is_rare && !is_class(&branch.folded.shape) {
             rare.entry(branch.separator).or_default().push(branch)

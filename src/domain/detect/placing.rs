@@ -1,7 +1,6 @@
 //! Finds the prefix with which a schema would own given Redis keys: its own prefix, or another one
 //! that the keys contain.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::pattern::{boundaries, is_separator};
@@ -16,9 +15,6 @@ pub trait SchemaSet {
     fn with_prefix(&self, name: &str, prefix: &str) -> Option<Arc<Schema>>;
 }
 
-/// The schemas that were identified in a part of the keyspace, each as its name and prefix.
-pub(super) type NamedSchemas = BTreeSet<(String, String)>;
-
 /// A schema with the prefix that the keys imply.
 #[derive(Debug, Clone)]
 pub(super) struct Placed {
@@ -27,29 +23,17 @@ pub(super) struct Placed {
     pub(super) is_default: bool,
 }
 
-/// Redis keys with one pattern, and the facts that are known about the whole keyspace.
-#[derive(Clone, Copy)]
-pub(super) struct KeyspacePart<'a> {
-    /// The bytes with which all the keys begin.
-    pub(super) leader: &'a [u8],
-    pub(super) redis_keys: &'a [&'a [u8]],
-    /// The schemas that were identified elsewhere. A schema that has its own prefix there has no
-    /// other prefix here.
-    pub(super) named: &'a NamedSchemas,
-}
-
 /// Finds the prefix with which all these Redis keys are the schema's key with this index; `None` if
-/// there is none.
+/// there is none. `leader` is the text with which all of them begin.
 pub(super) fn place(
     schema_set: &dyn SchemaSet,
     schema: &Arc<Schema>,
     key_index: usize,
-    at: KeyspacePart<'_>,
+    leader: &[u8],
+    redis_keys: &[&[u8]],
 ) -> Option<Placed> {
-    let KeyspacePart { leader, redis_keys, named } = at;
     let is_default = has_all(schema, key_index, redis_keys);
-    let own = (schema.name.clone(), schema.prefix.text.clone());
-    if is_default && (!schema.prefix.text.is_empty() || named.contains(&own)) {
+    if is_default && !schema.prefix.text.is_empty() {
         return Some(Placed { schema: Arc::clone(schema), is_default: true });
     }
     // Prefer the prefix that covers all common words, so that none of them counts as a part of the
@@ -130,12 +114,7 @@ mod tests {
         let schema_set = samples::schema_set();
         let schema = schema_set.all().iter().find(|schema| schema.name == name).cloned().unwrap();
         let keys: Vec<_> = keys.iter().map(|key| key.as_bytes()).collect();
-        let at = KeyspacePart {
-            leader: leader.as_bytes(),
-            redis_keys: &keys,
-            named: &NamedSchemas::new(),
-        };
-        let placed = place(&schema_set, &schema, key_index, at)?;
+        let placed = place(&schema_set, &schema, key_index, leader.as_bytes(), &keys)?;
         Some((placed.schema.prefix.text.clone(), placed.is_default))
     }
 

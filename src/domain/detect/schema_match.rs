@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::domain::detect::placing::{KeyspacePart, NamedSchemas, Placed, SchemaSet, place};
+use crate::domain::detect::placing::{Placed, SchemaSet, place};
 use crate::domain::record::{KeyState, decode};
 use crate::domain::schema::{PrefixPlace, Schema, ValueFormat};
 
@@ -61,8 +61,6 @@ pub(super) struct SampleSet<'a> {
     pub(super) among: &'a [usize],
     /// The bytes with which their Redis keys begin.
     pub(super) leader: &'a [u8],
-    /// The schemas that were identified elsewhere in the keyspace.
-    pub(super) named: &'a NamedSchemas,
 }
 
 /// Matches every key of every schema against these samples.
@@ -74,11 +72,9 @@ pub(super) fn match_schemas(
     for schema in schema_set.all() {
         for key_index in 0..schema.keys.len() {
             // A part may be any text, so other keys of the record have to identify the schema.
-            let name = (schema.name.clone(), schema.prefix.text.clone());
-            if schema.is_part(key_index) && !sample_set.named.contains(&name) {
-                continue;
+            if !schema.is_part(key_index) {
+                matches.extend(schema_match(schema_set, schema, key_index, sample_set));
             }
-            matches.extend(schema_match(schema_set, schema, key_index, sample_set));
         }
     }
     matches
@@ -90,7 +86,7 @@ fn schema_match(
     key_index: usize,
     sample_set: SampleSet<'_>,
 ) -> Option<SchemaMatch> {
-    let SampleSet { samples, among, leader, named } = sample_set;
+    let SampleSet { samples, among, leader } = sample_set;
     let reader = reader(schema_set, schema, key_index, leader);
     // A keyspace has thousands of samples and dozens of schemas. A few probes rule most schemas out
     // cheaply.
@@ -119,8 +115,7 @@ fn schema_match(
     if own.is_empty() {
         return None;
     }
-    let part = KeyspacePart { leader, redis_keys: &redis_keys, named };
-    let placed = place(schema_set, schema, key_index, part)?;
+    let placed = place(schema_set, schema, key_index, leader, &redis_keys)?;
     Some(SchemaMatch { placed, key_index, own, undecided })
 }
 

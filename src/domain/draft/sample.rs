@@ -1,5 +1,7 @@
 //! A sample value, decoded as far as its bytes allow.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value};
 
 use crate::domain::record::codec::undo;
@@ -44,11 +46,6 @@ impl SampleValue {
         }
         sample
     }
-
-    /// The fields of the document, if it is an object.
-    pub(super) fn fields(&self) -> Option<&Map<String, Value>> {
-        self.document.as_ref()?.as_object()
-    }
 }
 
 fn plain(value: Decoder) -> Decoding {
@@ -63,7 +60,7 @@ fn of_hash(hash: &Hash) -> (Decoding, Value) {
         let name = String::from_utf8_lossy(&field.name).into_owned();
         let value = match open(&field.head) {
             Some((decoder, document)) => {
-                inside.push((format!("/{}", super::fields::step(&name)), decoder));
+                inside.push((format!("/{}", super::formats::step(&name)), decoder));
                 document
             }
             None => text_or_number(&String::from_utf8_lossy(&field.head)),
@@ -177,12 +174,65 @@ fn is_document(value: &Value) -> bool {
     value.is_object() || value.is_array()
 }
 
+/// The number of leading bytes by which formats are distinguished.
+const BEGINNING: usize = 32;
+
+/// At most `most` of these keys, with an equal share of each format as far as possible.
+///
+/// Two values have one format if they begin alike (digits aside) or have the same fields, and
+/// either both expire or neither.
+pub(crate) fn representatives(samples: Vec<KeyState>, most: usize) -> Vec<KeyState> {
+    let mut formats: BTreeMap<(bool, Vec<Vec<u8>>), Vec<KeyState>> = BTreeMap::new();
+    for sample in samples {
+        let expires = sample.time_left != TimeLeft::NoExpiry;
+        formats.entry((expires, signature(&sample.content))).or_default().push(sample);
+    }
+    let mut chosen = Vec::with_capacity(most);
+    while chosen.len() < most {
+        let before = chosen.len();
+        // One of each format per round: a rare format is represented before a common one fills the
+        // space.
+        for samples in formats.values_mut() {
+            if chosen.len() < most {
+                chosen.extend(samples.pop());
+            }
+        }
+        if chosen.len() == before {
+            break;
+        }
+    }
+    chosen
+}
+
+/// The part of a value that distinguishes formats: the names of its fields, or its beginning.
+fn signature(content: &Content) -> Vec<Vec<u8>> {
+    match content {
+        Content::Hash(hash) => {
+            let mut names: Vec<_> = hash.fields.iter().map(|field| field.name.clone()).collect();
+            names.sort_unstable();
+            names
+        }
+        Content::Text { head, .. } => {
+            let mut beginning = head[..head.len().min(BEGINNING)].to_vec();
+            // Numbers differ from value to value of one format.
+            for byte in &mut beginning {
+                if byte.is_ascii_digit() {
+                    *byte = b'0';
+                }
+            }
+            vec![beginning]
+        }
+        Content::Absent | Content::Other(_) => Vec::new(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
+    use crate::domain::record::Deadline;
     use crate::domain::record::codec::wrap;
 
     fn words(bytes: &[u8]) -> Option<Vec<String>> {
@@ -234,5 +284,29 @@ mod tests {
         fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
             let _ = open(&bytes);
         }
+    }
+
+    fn sample(key: &str, text: &str, time_left: TimeLeft) -> KeyState {
+        KeyState::new(
+            key.as_bytes(),
+            Content::text(text.as_bytes().to_vec()),
+            time_left,
+            Deadline::Unknown,
+        )
+    }
+
+    #[test]
+    fn each_format_is_represented_however_rare() {
+        let expires = TimeLeft::Millis(1_000);
+        let mut samples: Vec<_> =
+            (0..100).map(|n| sample(&format!("done-{n}"), "{\"s\":\"done\"}", expires)).collect();
+        samples.push(sample("held", "{\"s\":\"held\"}", expires));
+        samples.push(sample("stuck", "{\"s\":\"held\"}", TimeLeft::NoExpiry));
+        let chosen = representatives(samples.clone(), 10);
+        assert_eq!(chosen.len(), 10);
+        for key in ["held", "stuck"] {
+            assert!(chosen.iter().any(|sample| sample.redis_key == key.as_bytes()), "{key}");
+        }
+        assert_eq!(representatives(samples, 1_000).len(), 102);
     }
 }

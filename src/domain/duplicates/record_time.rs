@@ -60,44 +60,6 @@ impl RecordTime {
     }
 }
 
-/// The bytes of an encoded time.
-pub(crate) const TIME_BYTES: usize = 10;
-
-/// A time in a temporary file.
-pub(crate) fn encoded(time: Option<RecordTime>) -> [u8; TIME_BYTES] {
-    let mut bytes = [0; TIME_BYTES];
-    if let Some(time) = time {
-        bytes[..8].copy_from_slice(&time.at_ms.to_le_bytes());
-        // 0 stands for an unknown time.
-        bytes[8] = match time.is {
-            TimeIs::Created => 1,
-            TimeIs::Completed => 2,
-        };
-        bytes[9] = match time.evidence {
-            Evidence::Estimated => 0,
-            Evidence::Stated => 1,
-            Evidence::Known => 2,
-        };
-    }
-    bytes
-}
-
-/// The time that [`encoded`] wrote.
-pub(crate) fn decoded(bytes: [u8; TIME_BYTES]) -> Option<RecordTime> {
-    let [at_ms @ .., is, evidence] = bytes;
-    let is = match is {
-        0 => return None,
-        1 => TimeIs::Created,
-        _ => TimeIs::Completed,
-    };
-    let evidence = match evidence {
-        0 => Evidence::Estimated,
-        1 => Evidence::Stated,
-        _ => Evidence::Known,
-    };
-    Some(RecordTime { at_ms: u64::from_le_bytes(at_ms), is, evidence })
-}
-
 /// The earliest of these times in the record's values.
 fn written(record: &Record, time: impl Fn(&Decoded) -> Option<u64>) -> Option<u64> {
     let mut earliest: Option<u64> = None;
@@ -129,17 +91,6 @@ mod tests {
         let result = RecordTime::of(&chi(CHI_RESULT, TimeLeft::Millis(86_400_000 - 5_000)));
         assert_eq!(result.map(|time| (time.at_ms, time.is)), Some((995_000, TimeIs::Completed)));
         assert_eq!(RecordTime::of(&chi(CHI_RESULT, TimeLeft::NoExpiry)), None);
-    }
-
-    #[test]
-    fn an_encoded_time_is_decoded_as_it_was() {
-        assert_eq!(decoded(encoded(None)), None);
-        for is in [TimeIs::Created, TimeIs::Completed] {
-            for evidence in [Evidence::Estimated, Evidence::Stated, Evidence::Known] {
-                let time = Some(RecordTime { at_ms: 1_795_000_000_123, is, evidence });
-                assert_eq!(decoded(encoded(time)), time);
-            }
-        }
     }
 
     #[test]

@@ -13,14 +13,14 @@ pub(super) fn in_value(pointer: &str) -> Option<&str> {
     pointer.strip_prefix(OF_VALUE)
 }
 
-/// The documents of a record, or of a line of a file.
-pub(super) struct StoredValues<'a> {
-    documents: Vec<Json<'a>>,
+/// The documents of a record.
+pub(super) struct StoredValues {
+    documents: Vec<Json<'static>>,
     /// Why a value may be missing at a pointer at which no document has one.
     unknown: Option<UnknownBecause>,
 }
 
-impl StoredValues<'static> {
+impl StoredValues {
     /// The values of the Redis keys of a record, as their formats decode them: first the result,
     /// then the lock, then the parts.
     pub(super) fn of(record: &Record) -> Self {
@@ -47,12 +47,6 @@ impl StoredValues<'static> {
             }
         }
         Self { documents, unknown }
-    }
-}
-
-impl<'a> StoredValues<'a> {
-    pub(super) fn of_document(document: Json<'a>) -> Self {
-        Self { documents: vec![document], unknown: None }
     }
 
     /// The canonical text at a pointer into the first document that has a value there.

@@ -1,182 +1,95 @@
-//! The records of a snapshot in 24 bytes each: a million of them take 24 MB, whatever the size of
-//! their keys and values.
+//! The records of a snapshot, as far as a comparison with another one needs them: a million of them
+//! take about 200 MB, whatever the size of their keys and values.
 
-use std::collections::HashSet;
-use std::hash::{BuildHasher as _, Hash as _, Hasher as _, RandomState};
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher as _, RandomState};
 
 use super::difference::DifferenceKind;
 use super::listed_record::ListedRecord;
 use super::print::KeyPrint;
 
-/// The compact form of a record. Two records share a place with a probability of one in 2^64. The
-/// hasher is seeded at random, so clients cannot construct such keys.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// A record of the first snapshot.
+#[derive(Debug)]
 struct SnapshotEntry {
-    place: u64,
-    /// From the highest bits: whether the record is chosen (1), the state (3), how its first two
-    /// Redis keys end (2 each), the uncertainty of the expiries (8), the number of its lengths in
-    /// [`SnapshotIndex::partial_lengths`] (9), a hash of the bytes (39).
-    content: u64,
-    /// The lowest 32 bits of the expiry of its first Redis key in milliseconds, and those of the
-    /// sum of the others' expiries. A value repeats after 49 days.
-    at: [u32; 2],
+    state: &'static str,
+    owner_hash: u64,
+    identity: Box<[Option<KeyPrint>]>,
+    /// True if the selection matches it.
+    is_chosen: bool,
+    /// True if the other snapshot has it, too.
+    is_met: bool,
 }
 
-/// States by number. The last number also stands for any other word.
+/// The states. The last one also stands for any other word.
 const STATES: [&str; 6] =
     ["in-progress", "completed", "failed", "released", "unreadable", "absent"];
-
-const CHOSEN: u32 = 63;
-const STATE: u32 = 60;
-const ENDS: u32 = 56;
-const WITHIN: u32 = 48;
-const READ: u32 = 39;
-
-/// The number for lengths that no longer fit into [`SnapshotIndex::partial_lengths`].
-const OTHER_LENGTHS: u64 = (1 << 9) - 1;
-
-/// How many bytes were read of the first two Redis keys of a record, and a hash of these numbers
-/// for the others; `None` if all bytes were read, or if the key does not exist.
-type PartialLengths = [Option<u64>; 3];
 
 /// The records of one snapshot, for comparison with another.
 #[derive(Debug, Default)]
 pub(crate) struct SnapshotIndex {
     hasher: RandomState,
-    /// Sorted by place after [`SnapshotIndex::close`].
-    all: Vec<SnapshotEntry>,
-    /// The different lengths that were read of values. There are few, because a read that does not
-    /// reach the end of a value ends at a fixed length or with the part that was needed.
-    partial_lengths: Vec<PartialLengths>,
-    /// The entries that the other snapshot also has, one bit each.
-    met: Vec<u64>,
-    /// The places of records that only the other snapshot has.
+    /// By the hash of their names. Two records share one with a probability of one in 2^64. The
+    /// hasher is seeded at random, so clients cannot construct such keys.
+    all: HashMap<u64, SnapshotEntry>,
+    /// The hashes of records that only the other snapshot has.
     came: HashSet<u64>,
 }
 
 impl SnapshotIndex {
-    /// An empty index with room for this many records.
-    pub(crate) fn with_capacity(records: usize) -> Self {
-        Self { all: Vec::with_capacity(records), ..Self::default() }
-    }
-
     /// Adds a record of the first snapshot. `is_chosen` is true if the selection matches it.
     pub(crate) fn add(&mut self, listed_record: &ListedRecord, is_chosen: bool) {
-        let kept = self.kept(listed_record, is_chosen);
-        self.all.push(kept);
-    }
-
-    /// Completes the first snapshot. Duplicates are merged, because SCAN may return a key twice.
-    pub(crate) fn close(&mut self) {
-        self.all.sort_unstable();
-        self.all.dedup_by_key(|kept| kept.place);
-        self.met = vec![0; self.all.len().div_ceil(64)];
+        let entry = self.entry(listed_record, is_chosen);
+        // SCAN may return a key twice.
+        self.all.entry(listed_record.place(&self.hasher)).or_insert(entry);
     }
 
     /// True if the first snapshot has all bytes of all values.
     pub(crate) fn is_all_whole(&self) -> bool {
-        self.partial_lengths.iter().all(|lengths| *lengths == [None; 3])
+        self.all.values().all(SnapshotEntry::is_whole)
     }
 
     /// Compares a record of the other snapshot. `None` if an earlier line contained the record, or
     /// if the selection matches it in neither snapshot.
     pub(crate) fn meet(&mut self, now: &ListedRecord, is_chosen: bool) -> Option<RecordMatch> {
-        let now = self.kept(now, is_chosen);
-        let Ok(index) = self.all.binary_search_by_key(&now.place, |kept| kept.place) else {
+        let place = now.place(&self.hasher);
+        let now = self.entry(now, is_chosen);
+        let Some(before) = self.all.get_mut(&place) else {
             // SCAN may return a key twice, so each new place counts once.
-            if !is_chosen || !self.came.insert(now.place) {
+            if !is_chosen || !self.came.insert(place) {
                 return None;
             }
             let what = Some(DifferenceKind::Came);
             return Some(RecordMatch { what, before: None, is_partial: false });
         };
-        let before = self.all[index];
-        let is_first = self.mark_met(index);
+        let is_first = !std::mem::replace(&mut before.is_met, true);
         // A record that the selection matched only in the first snapshot counts as well.
-        let is_selected = is_chosen || before.content >> CHOSEN == 1;
-        if !is_first || !is_selected {
+        if !is_first || !(is_chosen || before.is_chosen) {
             return None;
         }
         Some(RecordMatch {
             what: before.compare(&now),
-            before: Some(STATES[before.state()]),
-            is_partial: !self.is_whole(before) || !self.is_whole(now),
+            before: Some(before.state),
+            is_partial: !before.is_whole() || !now.is_whole(),
         })
     }
 
     /// True for a record of this snapshot that the other one does not have. Later calls for the
     /// same record return false.
     pub(crate) fn is_gone(&mut self, then: &ListedRecord) -> bool {
-        let place = then.place(&self.hasher);
-        let Ok(index) = self.all.binary_search_by_key(&place, |kept| kept.place) else {
-            return false;
-        };
-        self.mark_met(index)
-    }
-
-    /// A hash of how many bytes were read of the Redis keys after the second one; `None` if all
-    /// were read, or if there is no such key.
-    fn other_lengths(&self, of: &ListedRecord) -> Option<u64> {
-        let mut hasher = self.hasher.build_hasher();
-        let mut is_partial = false;
-        for print in of.identity.iter().skip(2) {
-            let length = partial_length(print.as_ref());
-            is_partial |= length.is_some();
-            length.hash(&mut hasher);
+        match self.all.get_mut(&then.place(&self.hasher)) {
+            Some(entry) => !std::mem::replace(&mut entry.is_met, true),
+            None => false,
         }
-        if is_partial { Some(hasher.finish()) } else { None }
     }
 
-    /// True if all bytes of the entry's values were read.
-    fn is_whole(&self, entry: SnapshotEntry) -> bool {
-        let number = entry.part(READ, 9) as usize;
-        self.partial_lengths.get(number) == Some(&[None; 3])
-    }
-
-    /// Notes that the other snapshot has this entry too; true if that was not noted before.
-    fn mark_met(&mut self, index: usize) -> bool {
-        let word = index / 64;
-        let bit = 1 << (index % 64);
-        let is_first = self.met[word] & bit == 0;
-        self.met[word] |= bit;
-        is_first
-    }
-
-    fn kept(&mut self, of: &ListedRecord, is_chosen: bool) -> SnapshotEntry {
-        let state =
-            STATES.iter().position(|state| *state == of.state).unwrap_or(STATES.len() - 1) as u64;
-        let mut bytes = self.hasher.build_hasher();
-        let mut within_ms = 0;
-        for print in &of.identity {
-            print.as_ref().map(|print| (print.crc64, print.read)).hash(&mut bytes);
-            if let Some(print) = print {
-                within_ms = within_ms.max(print.within_ms);
-            }
-        }
-        // The owner comes from the whole value, even if the print covers only the beginning.
-        of.owner.hash(&mut bytes);
-        let hash = bytes.finish() & ((1 << READ) - 1);
-        // The uncertainties of the expiries in a sum add up. The entry has 8 bits for them.
-        let summed = of.identity.len().saturating_sub(1).max(1) as u64;
-        let within = within_ms.saturating_mul(summed).min(255);
-        let first = of.identity.first().and_then(Option::as_ref);
-        let second = of.identity.get(1).and_then(Option::as_ref);
-        let ends = ends(first) << 2 | ends(second);
-        let lengths = [partial_length(first), partial_length(second), self.other_lengths(of)];
-        let lengths = number_of(lengths, &mut self.partial_lengths);
-        let mut other_expiries = 0_u32;
-        for print in of.identity.iter().skip(1) {
-            other_expiries = other_expiries.wrapping_add(low_expiry_bits(print.as_ref()));
-        }
+    fn entry(&self, of: &ListedRecord, is_chosen: bool) -> SnapshotEntry {
+        let known = STATES.into_iter().find(|state| *state == of.state);
         SnapshotEntry {
-            place: of.place(&self.hasher),
-            content: u64::from(is_chosen) << CHOSEN
-                | state << STATE
-                | ends << ENDS
-                | within << WITHIN
-                | lengths << READ
-                | hash,
-            at: [low_expiry_bits(first), other_expiries],
+            state: known.unwrap_or(STATES[STATES.len() - 1]),
+            owner_hash: self.hasher.hash_one(&of.owner),
+            identity: of.identity.clone().into_boxed_slice(),
+            is_chosen,
+            is_met: false,
         }
     }
 }
@@ -192,76 +105,44 @@ pub(crate) struct RecordMatch {
     pub(crate) is_partial: bool,
 }
 
-/// The number of these lengths; adds them if they are new and there is room.
-fn number_of(lengths: PartialLengths, known: &mut Vec<PartialLengths>) -> u64 {
-    if let Some(number) = known.iter().position(|other| *other == lengths) {
-        return number as u64;
-    }
-    if known.len() as u64 >= OTHER_LENGTHS {
-        return OTHER_LENGTHS;
-    }
-    known.push(lengths);
-    known.len() as u64 - 1
-}
-
-/// How a Redis key ends: 0 if it does not exist, 1 if it never expires, 2 if it expires.
-fn ends(print: Option<&KeyPrint>) -> u64 {
-    match print {
-        None => 0,
-        Some(print) => 1 + u64::from(print.expires_at_ms.is_some()),
-    }
-}
-
-/// How many bytes of a value were read; `None` if that was all of them, or if there is no value.
-fn partial_length(print: Option<&KeyPrint>) -> Option<u64> {
-    let print = print?;
-    if print.whole { None } else { Some(print.read) }
-}
-
-/// The lowest 32 bits of an expiry in milliseconds; 0 if there is none.
-fn low_expiry_bits(print: Option<&KeyPrint>) -> u32 {
-    match print.and_then(|print| print.expires_at_ms) {
-        Some(expires_at_ms) => expires_at_ms as u32,
-        None => 0,
-    }
-}
-
 impl SnapshotEntry {
-    fn state(&self) -> usize {
-        (self.content >> STATE & 0b111) as usize
+    /// True if all bytes of the values were read.
+    fn is_whole(&self) -> bool {
+        self.identity.iter().flatten().all(|print| print.whole)
     }
 
     fn compare(&self, now: &Self) -> Option<DifferenceKind> {
-        if self.state() != now.state() {
+        if self.state != now.state {
             return Some(DifferenceKind::State);
         }
-        let lengths = self.part(READ, 9);
-        let is_same_length = lengths == now.part(READ, 9) && lengths != OTHER_LENGTHS;
-        // The same number of bytes was read of both, so different hashes mean different values.
-        if is_same_length && self.part(0, READ) != now.part(0, READ) {
+        let mut is_same_length = true;
+        let mut is_renewed = false;
+        for (before, now) in self.identity.iter().zip(&now.identity) {
+            let (before, now) = match (before, now) {
+                (Some(before), Some(now)) => (before, now),
+                (None, None) => continue,
+                _ => return Some(DifferenceKind::Retaken),
+            };
+            // Beginnings of different lengths cannot be compared.
+            let is_cut = !before.whole || !now.whole;
+            if is_cut && (before.whole != now.whole || before.read != now.read) {
+                is_same_length = false;
+            } else if (before.crc64, before.read) != (now.crc64, now.read) {
+                return Some(DifferenceKind::Retaken);
+            }
+            is_renewed |= match (before.expires_at_ms, now.expires_at_ms) {
+                // Both reads may be off, so the uncertainties add up.
+                (Some(one), Some(other)) => {
+                    one.abs_diff(other) > before.within_ms.saturating_add(now.within_ms)
+                }
+                (one, other) => one != other,
+            };
+        }
+        // The owner comes from the whole value, even if the print covers only the beginning.
+        if is_same_length && self.owner_hash != now.owner_hash {
             return Some(DifferenceKind::Retaken);
         }
-        // Both reads may be off, so the uncertainties add up.
-        let within = self.part(WITHIN, 8) + now.part(WITHIN, 8);
-        let ends_alike = self.part(ENDS, 4) == now.part(ENDS, 4);
-        if ends_alike && self.is_near(now, 0, within) && self.is_near(now, 1, within) {
-            None
-        } else {
-            Some(DifferenceKind::Renewed)
-        }
-    }
-
-    /// This many bits of the content, from a bit on.
-    fn part(&self, from: u32, bits: u32) -> u64 {
-        self.content >> from & ((1 << bits) - 1)
-    }
-
-    /// True if the expiries of a Redis key differ by at most this many milliseconds.
-    fn is_near(&self, now: &Self, key_index: usize, within_ms: u64) -> bool {
-        // The difference wraps with the 32 bits, so that expiries on both sides of the wrap still
-        // compare.
-        let apart = self.at[key_index].wrapping_sub(now.at[key_index]);
-        u64::from(apart.min(apart.wrapping_neg())) <= within_ms
+        if is_renewed { Some(DifferenceKind::Renewed) } else { None }
     }
 }
 
@@ -302,15 +183,9 @@ mod tests {
     }
 
     fn compare(then: &ListedRecord, now: &ListedRecord) -> Option<DifferenceKind> {
-        let mut known = SnapshotIndex::with_capacity(1);
+        let mut known = SnapshotIndex::default();
         known.add(then, true);
-        known.close();
         known.meet(now, true).unwrap().what
-    }
-
-    #[test]
-    fn a_record_takes_24_bytes() {
-        assert_eq!(size_of::<SnapshotEntry>(), 24);
     }
 
     /// Rule: identity consists of the bytes and the expiry of each Redis key.
@@ -375,10 +250,9 @@ mod tests {
     #[test]
     fn a_record_that_is_listed_twice_counts_once() {
         let (a, b) = (record("a", "completed", &[]), record("b", "completed", &[]));
-        let mut known = SnapshotIndex::with_capacity(2);
+        let mut known = SnapshotIndex::default();
         known.add(&a, true);
         known.add(&a, true);
-        known.close();
         assert!(known.meet(&b, true).is_some() && known.meet(&b, true).is_none());
         assert!(known.is_gone(&a) && !known.is_gone(&a) && !known.is_gone(&b));
     }
@@ -389,9 +263,8 @@ mod tests {
         for (before, after, counts) in
             [(true, true, true), (true, false, true), (false, true, true), (false, false, false)]
         {
-            let mut known = SnapshotIndex::with_capacity(1);
+            let mut known = SnapshotIndex::default();
             known.add(&then, before);
-            known.close();
             let met = known.meet(&now, after);
             assert_eq!(
                 met.is_some_and(|met| met.what == Some(DifferenceKind::State)),
@@ -399,7 +272,7 @@ mod tests {
                 "{before} {after}"
             );
         }
-        let mut known = SnapshotIndex::with_capacity(0);
+        let mut known = SnapshotIndex::default();
         assert!(known.meet(&now, false).is_none() && known.meet(&now, true).is_some());
     }
 }

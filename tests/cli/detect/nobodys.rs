@@ -131,33 +131,16 @@ fn opaque_locks_of_an_unknown_library_look_like_locks() {
     );
 }
 
-#[test]
-fn values_of_nearly_a_schemas_form_say_what_parts_them() {
-    let server = Server::start();
-    server.fill(
-        (0..10).map(|number| (format!("idem:{number}"), r#"{"status":"IN_PROGRESS","trace":1}"#)),
-        60_000,
-    );
-    let group = detected(&server, &[])["groups"][0].clone();
-    assert_eq!(group["schema"], Value::Null);
-    assert_eq!(group["also_possible"][0]["schema"], "express", "{group:#}");
-    assert!(group["also_possible"][0]["why"].as_str().unwrap().contains("/trace"), "{group:#}");
-}
-
-/// Rule: names that say lock or in progress, in any case, look like locks, and so may a set of keys.
-/// The hash of a payload and a status code do not, even under a name that says idempotency.
+/// Rule: names that say lock or in progress, in any case, look like locks.
 #[test]
 fn locks_are_told_by_their_names_in_any_case() {
     let server = Server::start();
-    let hash = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
     for index in 0..6 {
         server.put(&format!("SINGLETONLOCK_task{index}"), "abc");
         server.set(&format!(":1:MyLock{index}"), "x", 40_000);
         server.set(&format!("arq:in-progress:job{index}"), "1", 30_000);
-        server.set(&format!("idempotency:k{index}:payload_hash"), hash, 3_000_000);
         server.set(&format!("idempotency:k{index}:code"), "201", 3_000_000);
     }
-    server.send::<i64>(&[b"ZADD", b"idempotency-key-keys", b"1", b"a", b"2", b"b"]);
     let mut noted = Vec::new();
     for group in detected(&server, &[])["groups"].as_array().unwrap() {
         if !group["evidence"].as_array().unwrap().is_empty() {
@@ -165,8 +148,7 @@ fn locks_are_told_by_their_names_in_any_case() {
         }
     }
     noted.sort();
-    let locks =
-        [":1:MyLock{n}", "SINGLETONLOCK_task{n}", "arq:in-progress:job{n}", "idempotency-key-keys"];
+    let locks = [":1:MyLock{n}", "SINGLETONLOCK_task{n}", "arq:in-progress:job{n}"];
     assert_eq!(noted, locks);
 }
 
@@ -181,8 +163,8 @@ fn keys_with_the_prefix_of_a_library_that_keeps_any_text_are_a_possible_match_at
     assert_ne!(group["confidence"], "is", "{found}");
 }
 
-/// Rule: an application with a small share of a shared Redis is found under its own words. Revert: if every rare first word
-/// is folded into `*`, the group has the pattern `*:idem:order-{n}` and no schema.
+/// Rule: an application with a small share of a shared Redis is found under its own words. Revert: with 20 for `MAX_WORDS` the
+/// group has the pattern `*:idem:order-{n}` and no schema.
 #[test]
 fn a_small_application_is_found_among_thirty_others() {
     let server = Server::start();
@@ -208,7 +190,6 @@ fn a_small_application_is_found_among_thirty_others() {
     for number in 0..5 {
         pipeline.cmd("SET").arg(format!("SINGLETONLOCK_{number}")).arg("worker-1");
     }
-    pipeline.cmd("SADD").arg("api:idempotency-key-keys").arg("a").arg("b");
     pipeline.exec(&mut connection).unwrap();
     let found = detected(&server, &[]);
     let group =
@@ -224,21 +205,20 @@ fn a_small_application_is_found_among_thirty_others() {
     let table = shown.split("NOTE").nth(1).unwrap();
     let lines: Vec<_> = table.lines().skip(1).collect();
     assert!(lines[0].starts_with("SINGLETONLOCK_{n}"), "{table}");
-    assert!(lines[1].starts_with("api:idempotency-key-keys"), "{table}");
-    assert!(lines[10].starts_with("and 22 more patterns of 1320 keys"), "{table}");
+    assert!(lines[10].starts_with("and 21 more patterns of 1260 keys"), "{table}");
 }
 
 /// A result as the express middleware stores it.
 const EXPRESS_RESULT: &str =
     r#"{"status":"COMPLETED","statusCode":201,"headers":{},"body":"e30="}"#;
 
-/// Rule: many first words before the same layout are tenants, and share a pattern.
+/// Rule: many first words are tenants, and share a pattern.
 #[test]
 fn tenants_with_the_same_layout_share_a_pattern() {
     let server = Server::start();
     let mut connection = server.connect();
     let mut pipeline = redis::pipe();
-    for tenant in 0..40 {
+    for tenant in 0..60 {
         for number in 0..10 {
             let name = format!(
                 "{}{}",
@@ -258,7 +238,7 @@ fn tenants_with_the_same_layout_share_a_pattern() {
     assert_eq!(groups[0]["pattern"], "*:orders:{n}");
 }
 
-/// Rule: words of which each has other words behind it are names too, however many keys each has.
+/// Rule: so do words of which each has other words behind it.
 #[test]
 fn users_with_pages_of_their_own_share_a_pattern() {
     let server = Server::start();
@@ -267,7 +247,7 @@ fn users_with_pages_of_their_own_share_a_pattern() {
     let name = |number: u8| {
         char::from(b'a' + number % 26).to_string().repeat(3 + usize::from(number / 26))
     };
-    for user in 0..40 {
+    for user in 0..60 {
         for page in 0..6 {
             let page = format!("{}{}", name(user), name(page));
             pipeline.cmd("SET").arg(format!("{}:{page}:meta", name(user))).arg("x");

@@ -24,25 +24,11 @@ fn a_record_in_two_redis_keys_is_one_and_a_key_is_no_duplicate_of_itself() {
     ]);
     let document = found(&server, &BY_ORDER).exits(0).json();
     assert_eq!((keys(&document), &document["records"]), (none(), &2.into()));
-    // Another key makes a group, which values may do across schemas. Fingerprints may not.
+    // Another key makes a group, also across schemas.
     server.set("idem:result:k-2", result(order), 20 * HOUR);
     let group = found(&server, &BY_ORDER).exits(1).json()["groups"][0].clone();
     assert_eq!((&group["keys"], &group["completed"]), (&2.into(), &2.into()));
     assert_eq!(group["records"].as_array().unwrap().len(), 3);
-}
-
-#[test]
-fn fingerprints_are_compared_within_one_schema() {
-    let server = Server::start();
-    for key in ["a", "b"] {
-        let value = r#"{"status":"COMPLETE","fingerPrint":"same","response":{"statusCode":200,"body":{"a":1},"additional":{"headers":{}}}}"#;
-        server.set(&format!("node-idempotency:POST:/pay:{key}"), value, 20 * HOUR);
-    }
-    server.set("idemkey:c", reference("w", "same", FIRST, "o"), 20 * HOUR);
-    let words = ["--schema", "node-idempotency,reference"];
-    let document = found(&server, &words).exits(1).json();
-    assert_eq!(keys(&document), [["POST:/pay:a", "POST:/pay:b"]]);
-    assert_eq!(document["groups"][0]["evidence"], "weak");
 }
 
 #[test]
@@ -57,10 +43,9 @@ fn a_failure_is_not_a_completed_result_and_a_lock_has_no_response() {
     let group = &document["groups"][0];
     let counts = ["keys", "completed", "failed", "in_progress"].map(|name| &group[name]);
     assert_eq!(counts, [3, 1, 2, 0].map(serde_json::Value::from).each_ref());
-    assert_eq!(document["repeated_results"], serde_json::json!([]));
     assert_eq!(document["not_compared"]["response"], 1);
     let run = server.idemctl(&["duplicates", "--same", "/order/id"]).exits(1);
-    run.says("1 group (strong evidence): 1 has only one completed result.");
+    run.says("1 group, of which 0 have two or more completed results.");
     let completed = found(&server, &[&BY_ORDER[..], &["--status", "2xx"]].concat()).exits(0);
     assert_eq!(completed.json()["records"], 1);
 }
@@ -88,20 +73,17 @@ fn a_time_says_what_it_is_and_how_it_is_known() {
     let group = found(&server, &BY_ORDER).exits(1).json()["groups"][0].clone();
     let first = &group["records"][0];
     assert_eq!((&first["key"], &first["at_is"]), (&"a".into(), &"completed".into()));
-    assert_eq!(
-        (&first["at_evidence"], &group["time_evidence"]),
-        (&"estimated".into(), &"estimated".into())
-    );
+    assert_eq!(first["at_evidence"], "estimated");
     let gap = group["records"][1]["gap_ms"].as_u64().unwrap();
     assert!((39_000..=41_000).contains(&gap), "{gap}");
     let table = server.idemctl(&[&["duplicates"], &BY_ORDER[..]].concat()).exits(1);
-    table.shows("; has estimated times").shows(" ~20").shows("result  ~").says("about ");
+    table.shows(" ~20").shows("result  ~");
     let stated = ["--within", "5m", "--schema", "event-driven", "--result-ttl", "1d"];
     let words = [&BY_ORDER[..], &stated].concat();
     let group = found(&server, &words).exits(1).json()["groups"][0].clone();
-    assert_eq!(group["time_evidence"], "stated");
+    assert_eq!(group["records"][0]["at_evidence"], "stated");
     let table = server.idemctl(&[&["duplicates"], &words[..]].concat()).exits(1);
-    table.shows("; rests on a stated TTL").shows(" ~20").shows("result  ~").says("about ");
+    table.shows(" ~20").shows("result  ~");
 }
 
 /// Rule: times that rest on a default TTL never separate records, because the service may have set
@@ -121,8 +103,7 @@ fn within_does_not_cut_by_estimated_times() {
         assert_eq!((keys(&document), &unknown["records"]), (none(), &2.into()), "{}", run.all());
         assert_eq!(unknown["examples"][0]["key"], "a");
         assert_eq!(document["complete"], false);
-        run.says("2 records agree with another one, and have an unknown or only estimated time")
-            .says("state it with --schema and --result-ttl or --lock-ttl");
+        run.says("Unknown for 2 records").says("with --schema and --result-ttl or --lock-ttl");
         let stated = ["--schema", "event-driven", "--result-ttl", "1d"];
         let code = if first < HOUR { 0 } else { 1 };
         found(&server, &[&within[..], &stated].concat()).exits(code);
@@ -139,11 +120,11 @@ fn within_needs_times_and_names_the_records_without() {
     server.put("idem:result:alone", result(r#"{"order":{"id":8}}"#));
     let without = found(&server, &BY_ORDER).exits(1).json();
     assert_eq!(keys(&without), [["a", "b"]]);
-    assert!(without["groups"][0]["time_evidence"].is_null());
+    assert!(without["groups"][0]["records"][0]["at_evidence"].is_null());
     let within = found(&server, &[&BY_ORDER[..], &["--within", "1d"]].concat()).exits(3);
     let document = within.json();
     assert_eq!((keys(&document), &document["unknown"]["time"]["records"]), (none(), &2.into()));
-    within.says("Unknown: 2 records agree with another one, and have an unknown or only estimated");
+    within.says("because another record agrees, and --within needs a time");
 }
 
 /// Rule: a group is cut only where the time since the previous record is longer.
@@ -160,7 +141,7 @@ fn within_is_the_time_since_the_previous_record() {
 }
 
 #[test]
-fn several_pointers_must_all_agree_and_a_tenant_limits_the_group() {
+fn several_pointers_must_all_agree() {
     let server = Server::start();
     let body = |order: u64, amount: &str| format!(r#"{{"order":{order},"amount":{amount}}}"#);
     for (key, order, amount) in
@@ -171,26 +152,6 @@ fn several_pointers_must_all_agree_and_a_tenant_limits_the_group() {
     }
     let both = ["--same", "/order", "--same", "/amount"];
     assert_eq!(keys(&found(&server, &both).exits(1).json()), [["t1:a", "t1:b", "t2:c"]]);
-    let tenant = [&both[..], &["--tenant-part", "1"]].concat();
-    assert_eq!(keys(&found(&server, &tenant).exits(1).json()), [["t1:a", "t1:b"]]);
-    server.set("idemkey:plain", with_body("w", "x", FIRST, 201, &body(1, "10")), 20 * HOUR);
-    let missing = [&both[..], &["--tenant-part", "2"]].concat();
-    let run = found(&server, &missing).exits(3);
-    assert_eq!(run.json()["unknown"]["tenant_part"]["records"], 1);
-    run.says("Unknown: 1 record has no such part of the key");
-}
-
-#[test]
-fn weak_evidence_never_joins_strong_groups() {
-    let server = Server::start();
-    for (key, order) in [("a", "o-1"), ("b", "o-1"), ("c", "o-2"), ("d", "o-2")] {
-        server.set(&format!("idemkey:{key}"), reference("w", "same", FIRST, order), 20 * HOUR);
-    }
-    let document = found(&server, &BY_ORDER).exits(1).json();
-    assert_eq!(keys(&document)[..2], [vec!["a", "b"], vec!["a", "b", "c", "d"]]);
-    let groups = document["groups"].as_array().unwrap();
-    let bases: Vec<_> = groups.iter().map(|group| group["basis"].as_str().unwrap()).collect();
-    assert_eq!(bases, ["values", "values", "fingerprint"]);
 }
 
 #[test]
@@ -200,7 +161,9 @@ fn pointers_are_checked_and_a_locked_record_is_not_grouped() {
     {
         found(&server, &["--same", pointer]).exits(2).says(says);
     }
-    found(&server, &BY_ORDER).exits(3).says("1 record has no stored response, so --same");
+    found(&server, &BY_ORDER)
+        .exits(3)
+        .says("Not compared, because they have no stored response: 1 record.");
 }
 
 /// Rule: `value:` goes into the whole stored value, where some services store the request, also beside
@@ -223,7 +186,12 @@ fn a_stored_request_is_compared() {
         ("d", "o-2", "3", false),
         ("e", "o-3", "4", true),
     ] {
-        let request = request(order, note);
+        let mut request = request(order, note);
+        if key == "d" {
+            // Some services store a body that they encoded before.
+            let body = format!(r#"{{"order":"{order}","at":"{note}"}}"#);
+            request = request.replace(&body, &serde_json::Value::from(body.as_str()).to_string());
+        }
         let value = match has_response {
             true => format!(r#"{{"request":{request},"response":{response}}}"#),
             false => format!(r#"{{"request":{request}}}"#),
@@ -234,13 +202,12 @@ fn a_stored_request_is_compared() {
     let document = found(&server, &same).exits(1).json();
     assert_eq!(keys(&document), [["a", "b"], ["c", "d"]]);
     assert_eq!(document["compared"], 5);
-    assert_eq!(document["groups"][0]["basis"], "values");
     // Together with a pointer into the response, a record without one is not compared.
     let document = found(&server, &[&same[..], &["--same", "/id"]].concat()).exits(1).json();
     assert_eq!(keys(&document), [["a", "b"]]);
     found(&server, &["--same", "value:order"]).exits(2).says("a JSON pointer begins with /");
     let nothing = ["--schema", "express-idempotency", "--same", "value:/request/order"];
-    found(&server, &nothing).exits(3).says("No record has a value at value:/request/order");
+    found(&server, &nothing).exits(3).says("No record could be compared");
 }
 
 const TWO: &str = r#"format = 2

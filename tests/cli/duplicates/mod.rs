@@ -1,7 +1,6 @@
 //! `idemctl duplicates` from the outside.
 
 mod evidence;
-mod lines;
 mod shop;
 mod unknown;
 
