@@ -16,9 +16,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use clap::builder::PossibleValuesParser;
-use support::probe_service::{
-    Answers, CONTRACTS, Config, KeptKey, Late, ProbeService, VARIANTS, Variant,
-};
+use support::probe_service::{Answers, CONTRACTS, Config, Late, ProbeService, VARIANTS, Variant};
 
 /// A payment service that executes the steps of a schema, correctly or with one mistake
 #[derive(Parser)]
@@ -44,9 +42,6 @@ struct Args {
     /// Let the service's database refuse a second payment of a key
     #[arg(long)]
     unique: bool,
-    /// Let the service keep only so many characters of a key
-    #[arg(long)]
-    cut_keys: Option<usize>,
 }
 
 fn schemas() -> PossibleValuesParser {
@@ -81,7 +76,6 @@ fn main() -> std::io::Result<()> {
         },
         is_unique: args.unique,
         late: Late::Nothing,
-        kept_key: args.cut_keys.map(KeptKey::Cut).unwrap_or_default(),
     })?;
     println!("{}", service.url("/payments"));
     loop {

@@ -111,7 +111,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
             .into());
     }
     if let Some(records) = &mut records {
-        records.check(task.new_key()).await?;
+        records.check(&task.new_key()).await?;
     }
     task.reads_records = records.is_some();
     let changes = match &records {
@@ -210,10 +210,10 @@ fn print_removal(session: &mut Session, removal: &Removal) {
     }
     if let Some(first) = removal.not_found.first() {
         let count = removal.not_found.len();
-        let keys = if count == 1 { "key" } else { "keys" };
+        let (keys, have) = if count == 1 { ("key", "has") } else { ("keys", "have") };
         let first = escape::text(first.as_bytes());
         session.ui.warning(&format!(
-            "{count} {keys} that the service accepted have no record in Redis under this schema. \
+            "{count} {keys} that the service accepted {have} no record in Redis under this schema. \
              The first is {first}. The records may have expired. If the service stores them under \
              other Redis keys, such as a hash, they stay until their TTL ends."
         ));
@@ -280,7 +280,7 @@ fn task(session: &Session, args: &Args) -> Result<ProbeTask, CommandError> {
         has_uuid_keys: args.uuid_keys,
         concurrency: usize::from(args.concurrency),
         rounds: usize::from(args.rounds),
-        other_method: args.other_method.clone(),
+        later: args.later,
         other_path: args.other_path.clone(),
         other_caller,
         counts_effects: args.effects.is_some(),
@@ -298,12 +298,6 @@ fn task(session: &Session, args: &Args) -> Result<ProbeTask, CommandError> {
             .hint("--key-header, --key-field and --key-parameter say where the key belongs"),
     })?;
     request::check(&request)?;
-    if let Some(method) = &task.other_method {
-        request::check_method(method)?;
-        if method == &task.template.method {
-            return Err(CommandError::usage("--other-method is the method of the request"));
-        }
-    }
     if let Some(path) = &task.other_path {
         request::check_path(path, &request)?;
     }
@@ -583,14 +577,14 @@ fn show(
     }
     let mut values = Vec::with_capacity(checked.len());
     for checked in checked {
-        values.push(render::check_json(checked));
+        values.push(render::check_json(task, checked));
     }
     let is_verbose = session.ui.is_verbose();
     session.show_with(args.output, "checks", &values, &of_all, |view| {
         render::page(&run, checked, is_verbose, view)
     })?;
     session.ui.status(&render::summary(task, checked, runner.sent()));
-    args.junit.write("probe", &render::suites(checked, differences.as_deref()))?;
+    args.junit.write("probe", &render::suites(task, checked, differences.as_deref()))?;
     let is_bad = match &differences {
         Some(differences) => !differences.is_empty(),
         None => checked.iter().any(|checked| checked.judgement.verdict == ProbeVerdict::Fail),

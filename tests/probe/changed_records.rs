@@ -9,6 +9,7 @@ use serde_json::json;
 
 use crate::stage::{DELAY, Stage, verdicts};
 use crate::support::Running as _;
+use crate::validator::faults;
 
 /// A result as the schema express has it.
 const RESULT: &str = r#"{"status":"COMPLETED","statusCode":201,"body":"x"}"#;
@@ -65,7 +66,7 @@ fn a_value_of_another_program_stays_and_is_named() {
 fn a_record_that_is_written_again_is_named() {
     let stage = Stage::new("express", None);
     // This check uses many keys, so the removal continues for a while after it removed this one.
-    let child = started(&stage, &["--only", "key-long"]);
+    let child = started(&stage, &["--only", "concurrent-keys", "--concurrency", "100"]);
     let key = last_of_the_first(&stage);
     let began = Instant::now();
     while stage.server.get(&key).is_some() && began.elapsed() < Duration::from_secs(30) {}
@@ -75,6 +76,24 @@ fn a_record_that_is_written_again_is_named() {
     let why = "it was written after idemctl had removed it";
     let kept = json!([{ "key": key.strip_prefix("idem:").unwrap(), "why": why }]);
     assert_eq!(run.json()["records"]["kept"], kept, "{}", run.all());
+}
+
+/// Rule: a record that idemctl cannot find is not passed over in silence.
+/// Revert: without the keys that were answered, nothing is said of this one.
+#[test]
+fn a_key_without_a_record_is_named() {
+    let stage = Stage::new("express", None);
+    let child = started(&stage, &["--only", "replay-status"]);
+    let key = last_of_the_first(&stage);
+    stage.server.send::<i64>(&[b"DEL", key.as_bytes()]);
+    let run = child.ends().exits(0);
+    let records = run.json()["records"].clone();
+    assert_eq!(records["removed"], 4, "{}", run.all());
+    let key = key.strip_prefix("idem:").unwrap();
+    assert_eq!(records["not_found"], json!([key]), "{}", run.all());
+    run.says("1 key that the service accepted has no record in Redis under this schema");
+    let faults = faults("probe.json", &[run.json()]);
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
 /// Rule: all Redis keys of a record are removed.

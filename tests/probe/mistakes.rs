@@ -6,7 +6,7 @@ use crate::support::probe_service::{VARIANTS, Variant};
 
 /// A mistake, a schema whose service makes it, the checks that fail, and the checks that fail as
 /// well unless the machine is too busy for two requests to overlap.
-pub const MISTAKES: [(Variant, &str, &[&str], &[&str]); 17] = [
+pub const MISTAKES: [(Variant, &str, &[&str], &[&str]); 18] = [
     (
         Variant::NoLock,
         "express",
@@ -25,9 +25,14 @@ pub const MISTAKES: [(Variant, &str, &[&str], &[&str]); 17] = [
     // lock after another has stored one: rare, and true.
     (Variant::ReplaysAnotherStatus, "event-consumer", &["replay-status"], &["disconnect-retry"]),
     (Variant::AnyCaller, "go-chi", &["mismatch-caller"], &[]),
-    (Variant::IgnoresPayload, "express", &["mismatch-path", "mismatch-payload"], &[]),
+    (
+        Variant::IgnoresPayload,
+        "express",
+        &["mismatch-members", "mismatch-path", "mismatch-payload"],
+        &[],
+    ),
     (Variant::IgnoresPath, "express", &["mismatch-path"], &[]),
-    (Variant::EchoesFirstPayload, "reference", &["mismatch-echo"], &[]),
+    (Variant::IgnoresMembers, "express", &["mismatch-members"], &[]),
     (
         Variant::ReleasesOthersLock,
         "event-consumer",
@@ -41,15 +46,23 @@ pub const MISTAKES: [(Variant, &str, &[&str], &[&str]); 17] = [
         &["disconnect-retry", "replay-one-effect"],
         &[
             "concurrent-payloads",
+            "mismatch-members",
             "mismatch-path",
             "mismatch-payload",
             "replay-body",
             "replay-headers",
+            "replay-later",
             "timeout-retry-early",
             "timeout-retry-late",
         ],
     ),
     (Variant::ShortResult, "go-chi", &["record-ttl"], &[]),
+    (
+        Variant::ForgetsResults,
+        "express",
+        &["record-ttl", "replay-later"],
+        &["disconnect-retry", "replay-one-effect", "timeout-retry-early", "timeout-retry-late"],
+    ),
     (Variant::KeepsFailures, "go-middleware", &["error-then-retry"], &[]),
     (Variant::ReleasesAfterFailure, "event-driven", &["error-then-retry"], &[]),
     (Variant::AcceptsMissingKey, "event-driven", &["key-missing"], &[]),
@@ -80,7 +93,7 @@ fn each_mistake_is_found() {
         // Two requests do not race in each probe on a busy machine.
         for _ in 0..MAX_PROBES {
             let words = ["--profile", STRICT, "--rounds", "1", "--concurrency", "10"];
-            let run = stage.probe(&words);
+            let run = stage.probe(&[&words[..], &["--later", "1500ms"]].concat());
             failed.extend(with_verdict(&run, "fail"));
             said.push_str(&run.stderr);
             if must.iter().all(|id| failed.iter().any(|failed| failed == id)) {

@@ -175,7 +175,7 @@ fn answers_that_are_always_equal_are_inconclusive() {
 
 /// Rule: only a key that was sent can have a record. This service accepts every request, and stores
 /// nothing.
-/// Revert: if a request with an empty key counts, the run says that the record of a fifth key is not in
+/// Revert: if a request without a key counts, the run says that the record of a fifth key is not in
 /// Redis, which no request had.
 #[test]
 fn a_request_without_its_key_lacks_no_record() {
@@ -183,7 +183,7 @@ fn a_request_without_its_key_lacks_no_record() {
     let service = FixedService::start(|number| created(&format!("{{\"id\":\"pay-{number}\"}}")));
     for place in [&["--key-header", "Idempotency-Key"], &["--key-field", "/key"]] {
         let words = ["probe", &service.url, "-d", PAYMENT, "--schema", "express", "-o", "json"];
-        let only = ["--only", "key-missing,key-empty"];
+        let only = ["--only", "key-missing"];
         let run = server.idemctl(&[&words[..], &only, place].concat());
         let not_found = run.json()["records"]["not_found"].clone();
         assert_eq!(not_found.as_array().map(Vec::len), Some(4), "{}", run.all());
@@ -262,7 +262,7 @@ fn the_document_is_as_its_schema_says() {
     let run = stage.probe(&["--rounds", "1"]).exits(1);
     let found = faults("probe.json", &[run.json()]);
     assert!(found.is_empty(), "{}", found.join("\n"));
-    assert_eq!(verdicts(&run).len(), 40);
+    assert_eq!(verdicts(&run).len(), 26);
 }
 
 #[test]
@@ -308,8 +308,7 @@ fn bad_requests_are_usage_errors() {
         (&["http://127.0.0.1/", "-H", "X-A: a\u{1}b"], "a character that HTTP forbids"),
         (&["http://u:sesame@127.0.0.1:99999/", "--key-parameter", "k"], "the URL is not valid"),
         (&["http://127.0.0.1/", "--sandbox"], "your service does not use"),
-        (&["http://127.0.0.1/", "--other-method", "A B"], "is not an HTTP method"),
-        (&["http://127.0.0.1/", "--other-method", "POST"], "is the method of the request"),
+        (&["http://127.0.0.1/", "--later", "0s"], "longer than zero"),
         (&["http://127.0.0.1/a", "--other-path", "refunds"], "must be a path such as /refunds"),
         (&["http://127.0.0.1/a", "--other-path", "//other/x"], "must be a path such as /refunds"),
         (&["http://127.0.0.1/a", "--other-path", "/x?sesame"], "must be a path such as /refunds"),

@@ -49,15 +49,6 @@ impl EffectsOracle {
         }
     }
 
-    /// The URL that counts the effects of this key; `None` for a command, which may contain a
-    /// password.
-    pub(super) fn url(&self, key: &str) -> Option<String> {
-        match &self.source {
-            EffectsSource::Url(url, _) => Some(url.replace(KEY_MARK, key)),
-            EffectsSource::Command(..) => None,
-        }
-    }
-
     /// The number of effects, of this key if the oracle tells keys apart.
     ///
     /// # Errors

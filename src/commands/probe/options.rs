@@ -88,7 +88,8 @@ pub struct Args {
 
     /// Another valid body; @FILE reads it from FILE
     ///
-    /// For the checks with another payload. Without it, the first number of a JSON body is raised.
+    /// For mismatch-payload and concurrent-payloads. Without it, the first number of a JSON body is
+    /// raised.
     #[arg(long, value_name = "DATA")]
     pub(super) other_data: Option<String>,
 
@@ -111,12 +112,6 @@ pub struct Args {
     /// JSON pointer of the number in what --effects returns
     #[arg(long, value_name = "POINTER", requires = "effects")]
     pub(super) effects_at: Option<String>,
-
-    /// Another method that the service accepts here, such as PUT
-    ///
-    /// For the check mismatch-method.
-    #[arg(long, value_name = "METHOD")]
-    pub(super) other_method: Option<String>,
 
     /// Path of another operation of the service, such as /refunds
     ///
@@ -149,6 +144,10 @@ pub struct Args {
         value_parser = clap::value_parser!(u16).range(1..=100)
     )]
     pub(super) rounds: u16,
+
+    /// Pause before the retry of the check replay-later
+    #[arg(long, value_name = "DURATION", default_value = "3s", value_parser = parse_ttl)]
+    pub(super) later: Duration,
 
     /// The most requests that this run may send
     #[arg(long, value_name = "N", default_value_t = 5_000)]

@@ -37,7 +37,7 @@ const SHORT: u64 = 1;
 const MAX_EXPIRY: Duration = Duration::from_secs(1);
 
 /// How many keys are looked up at a time, so few that other clients do not wait.
-const KEYS_AT_A_TIME: usize = 100;
+const KEYS_AT_A_TIME: usize = 50;
 
 /// The time in which a handler that was left running may still store its result.
 const CALM: Duration = Duration::from_millis(300);
@@ -47,13 +47,10 @@ pub(super) struct RecordChanges {
     records: RecordLookup,
     writer: Writer,
     journal: Journal,
-    /// The keys of the requests that were sent.
-    keys: BTreeSet<String>,
-    /// The same as a service may have stored them: with quotation marks, or cut.
+    /// The keys of the requests that were sent, all without quotation marks.
     sent: BTreeSet<String>,
-    /// The keys that the service answered with a success, each with the keys under which it may have
-    /// stored the record.
-    answered: BTreeMap<String, Vec<String>>,
+    /// Those that the service answered with a success.
+    answered: BTreeSet<String>,
     /// The keys of the records that were found.
     found: BTreeSet<String>,
     /// When the first value was replaced by `FOREIGN`.
@@ -109,40 +106,36 @@ impl RecordChanges {
             records,
             writer,
             journal,
-            keys: BTreeSet::new(),
             sent: BTreeSet::new(),
-            answered: BTreeMap::new(),
+            answered: BTreeSet::new(),
             found: BTreeSet::new(),
             first_replaced: None,
             began: (session.now(), Instant::now()),
         })
     }
 
-    /// Notes the key of a request before it is sent, and what a service may store it as.
-    pub(super) fn note_sent(&mut self, key: Option<&str>, stored_as: Vec<String>) {
-        self.keys.extend(key.map(str::to_owned));
-        self.sent.extend(stored_as);
+    /// Notes the key of a request before it is sent.
+    pub(super) fn note_sent(&mut self, key: &str) {
+        self.sent.insert(key.to_owned());
     }
 
-    /// Notes a key that was answered with a success, and what a service may have stored it as.
-    pub(super) fn note_answered(&mut self, key: &str, stored_as: Vec<String>) {
-        self.answered.insert(key.to_owned(), stored_as);
+    /// Notes a key that was answered with a success.
+    pub(super) fn note_answered(&mut self, key: &str) {
+        self.answered.insert(key.to_owned());
     }
 
     fn now(&self) -> SystemTime {
         self.began.0 + self.began.1.elapsed()
     }
 
-    /// Makes a fault in the one record of these keys.
+    /// Makes a fault in the one record of this key.
     ///
     /// # Errors
     /// Why it was not made, or may not have been.
-    pub(super) async fn make(&mut self, keys: &[String], fault: RecordFault) -> Result<(), String> {
-        let record = self.record_of(keys).await?;
+    pub(super) async fn make(&mut self, key: &str, fault: RecordFault) -> Result<(), String> {
+        let record = self.record_of(key).await?;
         let (wanted, key_index) = match fault {
-            RecordFault::ExpireLock | RecordFault::DeleteLock => {
-                (State::InProgress, record.schema.lock_key_index())
-            }
+            RecordFault::ExpireLock => (State::InProgress, record.schema.lock_key_index()),
             RecordFault::ExpireResult | RecordFault::ReplaceResult => {
                 (State::Completed, record.schema.result_key_index())
             }
@@ -153,10 +146,7 @@ impl RecordChanges {
         match fault {
             RecordFault::ExpireLock | RecordFault::ExpireResult => {
                 self.apply(&record, vec![key_index], KeyAction::Shorten(SHORT), "expired").await?;
-                self.wait_until_gone(keys, &record, key_index).await
-            }
-            RecordFault::DeleteLock => {
-                self.apply(&record, vec![key_index], KeyAction::Remove, "removed").await
+                self.wait_until_gone(key, &record, key_index).await
             }
             RecordFault::ReplaceResult => self.replace(&record, key_index).await,
         }
@@ -166,8 +156,8 @@ impl RecordChanges {
     ///
     /// # Errors
     /// The record cannot be read.
-    pub(super) async fn take_back(&mut self, keys: &[String]) -> Result<bool, String> {
-        for found in self.records.find(keys).await? {
+    pub(super) async fn take_back(&mut self, key: &str) -> Result<bool, String> {
+        for found in self.records.find(&[key]).await? {
             if let Some(why) = found.why_unread {
                 return Err(why.to_string());
             }
@@ -185,14 +175,14 @@ impl RecordChanges {
         }
     }
 
-    /// The one record of these keys, which the service made.
+    /// The one record of this key, which the service made.
     ///
     /// # Errors
     /// There is none, or several, or idemctl does not change it.
-    async fn record_of(&mut self, keys: &[String]) -> Result<Record, String> {
+    async fn record_of(&mut self, key: &str) -> Result<Record, String> {
         let mut own = Vec::new();
         let mut unrecognised = None;
-        for found in self.records.find(keys).await? {
+        for found in self.records.find(&[key]).await? {
             if let Some(why) = found.why_unread {
                 return Err(why.to_string());
             }
@@ -221,7 +211,7 @@ impl RecordChanges {
             (Some(_), Some(_)) => return Err("the key has several records".to_owned()),
         };
         self.check_own(&record)?;
-        self.found.insert(String::from_utf8_lossy(&record.key).into_owned());
+        self.found.insert(bare(&record.key));
         Ok(record)
     }
 
@@ -234,8 +224,7 @@ impl RecordChanges {
         if let Some(members) = record.schema.members {
             return Err(members.unchanged_because());
         }
-        let key = String::from_utf8_lossy(&record.key);
-        match self.sent.contains(&*key) {
+        match self.sent.contains(&bare(&record.key)) {
             true => Ok(()),
             false => Err("this run did not send its key".to_owned()),
         }
@@ -262,7 +251,7 @@ impl RecordChanges {
 
     async fn wait_until_gone(
         &mut self,
-        keys: &[String],
+        key: &str,
         record: &Record,
         key_index: usize,
     ) -> Result<(), String> {
@@ -271,13 +260,13 @@ impl RecordChanges {
         loop {
             sleep(Duration::from_millis(SHORT)).await;
             let mut is_there = false;
-            for found in self.records.find(keys).await? {
-                for key in found.records.iter().flat_map(|record| &record.seen.keys) {
-                    if key.redis_key != before.redis_key || key.content.is_absent() {
+            for found in self.records.find(&[key]).await? {
+                for seen in found.records.iter().flat_map(|record| &record.seen.keys) {
+                    if seen.redis_key != before.redis_key || seen.content.is_absent() {
                         continue;
                     }
                     // Then it did not expire, or no longer matters.
-                    if key.content != before.content {
+                    if seen.content != before.content {
                         return Err("the service changed it before it expired".to_owned());
                     }
                     is_there = true;
@@ -332,14 +321,15 @@ impl RecordChanges {
     /// Removes the records of all keys that this run sent, each only if it is as it was read.
     pub(super) async fn remove_all(mut self) -> Removal {
         let mut removal = Removal::default();
-        let keys: Vec<String> = self.sent.iter().cloned().collect();
+        let sent = self.sent.clone();
+        let keys: Vec<&str> = sent.iter().map(String::as_str).collect();
         if !keys.is_empty() {
             sleep(CALM).await;
             for keys in keys.chunks(KEYS_AT_A_TIME) {
                 self.remove(keys, &mut removal).await;
             }
             self.look_again(&keys, &mut removal).await;
-            removal.not_found = self.not_found();
+            removal.not_found = self.answered.difference(&self.found).cloned().collect();
         }
         let (backup, ended) =
             self.journal.close(Ok(()), self.began.0 + self.began.1.elapsed()).await;
@@ -350,12 +340,12 @@ impl RecordChanges {
         removal
     }
 
-    async fn remove(&mut self, keys: &[String], removal: &mut Removal) {
+    async fn remove(&mut self, keys: &[&str], removal: &mut Removal) {
         let found = match self.records.find(keys).await {
             Ok(found) => found,
             Err(why) => {
                 for key in keys {
-                    self.note_unread(key, &why, removal);
+                    self.note_unread(key.as_bytes(), &why, removal);
                 }
                 return;
             }
@@ -365,7 +355,7 @@ impl RecordChanges {
         for found in found {
             for record in found.records {
                 let name = escape::text(&record.key);
-                self.found.insert(String::from_utf8_lossy(&record.key).into_owned());
+                self.found.insert(bare(&record.key));
                 // Two schemas may have this Redis key. Records that are members share one.
                 let one = (record.key.clone(), record.seen.keys[0].redis_key.clone());
                 if !seen.insert(one) {
@@ -377,8 +367,7 @@ impl RecordChanges {
                 }
             }
             if let Some(why) = found.why_unread {
-                let key = String::from_utf8_lossy(&found.given).into_owned();
-                self.note_unread(&key, &why.to_string(), removal);
+                self.note_unread(&found.given, &why.to_string(), removal);
             }
         }
         let (names, changes): (Vec<_>, Vec<_>) = changes.into_iter().unzip();
@@ -402,25 +391,11 @@ impl RecordChanges {
         }
     }
 
-    /// Notes a key whose record cannot be read. Only keys are named, and not what a service may have
-    /// made of them.
-    fn note_unread(&mut self, key: &str, why: &str, removal: &mut Removal) {
-        self.found.insert(key.to_owned());
-        if self.keys.contains(key) {
-            removal.kept.insert(escape::text(key.as_bytes()), why.to_owned());
-        }
-    }
-
-    /// The keys that the service answered with a success, and that have no record as far as idemctl
-    /// can find it.
-    fn not_found(&self) -> Vec<String> {
-        let mut not_found = Vec::new();
-        for (key, stored_as) in &self.answered {
-            if !stored_as.iter().any(|key| self.found.contains(key)) {
-                not_found.push(key.clone());
-            }
-        }
-        not_found
+    /// Notes a key whose record cannot be read.
+    fn note_unread(&mut self, key: &[u8], why: &str, removal: &mut Removal) {
+        let key = bare(key);
+        removal.kept.insert(escape::text(key.as_bytes()), why.to_owned());
+        self.found.insert(key);
     }
 
     /// The change that removes a record.
@@ -447,7 +422,7 @@ impl RecordChanges {
     }
 
     /// Finds records that are still there, or there again.
-    async fn look_again(&mut self, keys: &[String], removal: &mut Removal) {
+    async fn look_again(&mut self, keys: &[&str], removal: &mut Removal) {
         for keys in keys.chunks(KEYS_AT_A_TIME) {
             // What cannot be read now is known from the removal.
             let Ok(found) = self.records.find(keys).await else { continue };
@@ -457,6 +432,11 @@ impl RecordChanges {
             }
         }
     }
+}
+
+/// A key without the quotation marks that a service may store with it.
+fn bare(key: &[u8]) -> String {
+    String::from_utf8_lossy(key).trim_matches('"').to_owned()
 }
 
 /// The index of the Redis key that holds the value of `ReplaceResult`. No other run has this key.

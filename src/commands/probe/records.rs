@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use super::options::Args;
 use crate::domain::diagnosis::Thresholds;
-use crate::domain::probe::{ProbeBody, StoredRecord};
+use crate::domain::probe::StoredRecord;
 use crate::domain::record::age::millis;
 use crate::domain::record::{GivenKey, Record, TimeLeft};
 use crate::domain::schema::{Catalog, TtlOf};
@@ -69,17 +69,12 @@ fn confirm_context(session: &mut Session, given: Option<&str>) -> Result<(), Com
 }
 
 impl RecordLookup {
-    /// Reads the record of a key. `written` is the key as it was sent, which a service may store with
-    /// its quotation marks.
+    /// Reads the record of a key.
     ///
     /// # Errors
     /// Why it cannot be read.
-    pub(super) async fn read(&mut self, key: &str, written: &str) -> Result<StoredRecord, String> {
-        let mut keys = vec![key.to_owned()];
-        if written != key {
-            keys.push(written.to_owned());
-        }
-        let all = self.find(&keys).await?;
+    pub(super) async fn read(&mut self, key: &str) -> Result<StoredRecord, String> {
+        let all = self.find(&[key]).await?;
         for found in &all {
             for record in &found.records {
                 if !record.author.is_foreign() {
@@ -107,11 +102,11 @@ impl RecordLookup {
         Ok(StoredRecord { state: "absent".to_owned(), ..StoredRecord::default() })
     }
 
-    /// Looks up keys, with whole values.
+    /// Looks up keys, with whole values. A service may store a key with its quotation marks.
     ///
     /// # Errors
     /// Why they cannot be read.
-    pub(super) async fn find(&mut self, keys: &[String]) -> Result<Vec<LookupResult>, String> {
+    pub(super) async fn find(&mut self, keys: &[&str]) -> Result<Vec<LookupResult>, String> {
         self.look_up(keys).await.map_err(|error| format!("{error:#}"))
     }
 
@@ -119,20 +114,24 @@ impl RecordLookup {
     ///
     /// # Errors
     /// The server could not be asked, or refuses to.
-    pub(super) async fn check(&mut self, key: String) -> Result<()> {
+    pub(super) async fn check(&mut self, key: &str) -> Result<()> {
         self.look_up(&[key]).await?;
         Ok(())
     }
 
-    async fn look_up(&mut self, keys: &[String]) -> Result<Vec<LookupResult>> {
+    async fn look_up(&mut self, keys: &[&str]) -> Result<Vec<LookupResult>> {
         let lookup = Lookup {
             first_read: ReadLimit::Whole,
             thresholds: Thresholds::default(),
             includes_less_specific_results: false,
             keeps_unrecognised: true,
         };
-        let keys = keys.iter().map(|key| GivenKey::word(key.as_bytes())).collect();
-        lookup.find(&mut self.reader, &self.catalog, keys).await
+        let mut given = Vec::with_capacity(keys.len() * 2);
+        for key in keys {
+            given.push(GivenKey::word(key.as_bytes()));
+            given.push(GivenKey::word(format!("\"{key}\"").as_bytes()));
+        }
+        lookup.find(&mut self.reader, &self.catalog, given).await
     }
 }
 
@@ -153,7 +152,6 @@ fn stored(record: &Record) -> StoredRecord {
         Some(TimeLeft::Millis(left)) => Some(left),
         Some(TimeLeft::NoExpiry) | None => None,
     };
-    let response = record.response();
     StoredRecord {
         schema: record.schema.name.clone(),
         state: record.state.as_str().to_owned(),
@@ -161,10 +159,7 @@ fn stored(record: &Record) -> StoredRecord {
         stated_ttl_ms: record.ttl(ttl_of(record)).map(millis),
         never_expires: time_left == Some(TimeLeft::NoExpiry),
         owner: record.owner().map(|owner| String::from_utf8_lossy(owner).into_owned()),
-        status: response.as_ref().and_then(|response| response.status),
-        body: response
-            .filter(|response| response.whole)
-            .map(|response| ProbeBody::new(&response.body)),
+        status: record.response().and_then(|response| response.status),
         redis_keys: present_keys(record),
     }
 }

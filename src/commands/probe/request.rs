@@ -225,7 +225,7 @@ pub(super) fn check_url(url: &str, what: &str) -> Result<(), CommandError> {
 ///
 /// # Errors
 /// Usage: the text is not an HTTP method.
-pub(super) fn check_method(method: &str) -> Result<(), CommandError> {
+fn check_method(method: &str) -> Result<(), CommandError> {
     let is_method = |byte: u8| byte.is_ascii_alphabetic() || byte == b'-';
     if method.is_empty() || !method.bytes().all(is_method) {
         let method = escape::text(method.as_bytes());

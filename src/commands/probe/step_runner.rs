@@ -13,7 +13,7 @@ use super::records::RecordLookup;
 use super::stored_time::send_and_watch;
 use crate::domain::probe::{
     Baseline, CheckedService, EffectsMade, ProbeAnswer, ProbeCheck, ProbeExchange, ProbeRequest,
-    ProbeStep, ProbeStepResult, ProbeTask, RecordFault,
+    ProbeStep, ProbeStepResult, ProbeTask, RecordFault, StoredRecord,
 };
 use crate::exit::CommandError;
 use crate::http::HttpClient;
@@ -81,7 +81,10 @@ pub(super) struct StepRunner {
 /// How many requests a step sends, without repetitions of those that are rejected as in progress.
 pub(super) fn planned_requests(step: &ProbeStep) -> usize {
     match step {
-        ProbeStep::CountEffects(_) | ProbeStep::Fault(..) | ProbeStep::TakeFaultBack(_) => 0,
+        ProbeStep::CountEffects(_)
+        | ProbeStep::Wait(_)
+        | ProbeStep::Fault(..)
+        | ProbeStep::TakeFaultBack(_) => 0,
         ProbeStep::Send(_)
         | ProbeStep::SendUntilFree(_)
         | ProbeStep::Watch(_)
@@ -115,7 +118,10 @@ pub(super) fn first_steps(task: &ProbeTask) -> Result<Vec<ProbeStep>, CommandErr
 /// The requests that a step sends.
 fn requests_of(step: &ProbeStep) -> &[ProbeRequest] {
     match step {
-        ProbeStep::CountEffects(_) | ProbeStep::Fault(..) | ProbeStep::TakeFaultBack(_) => &[],
+        ProbeStep::CountEffects(_)
+        | ProbeStep::Wait(_)
+        | ProbeStep::Fault(..)
+        | ProbeStep::TakeFaultBack(_) => &[],
         ProbeStep::Send(request)
         | ProbeStep::SendUntilFree(request)
         | ProbeStep::Watch(request)
@@ -167,9 +173,9 @@ impl StepRunner {
 
     /// Makes one step.
     pub(super) async fn run(&mut self, task: &ProbeTask, step: &ProbeStep) -> ProbeStepResult {
-        self.note_keys(task, requests_of(step)).await;
+        self.note_keys(requests_of(step)).await;
         let result = self.make(task, step).await;
-        self.note_answers(task, &result.exchanges).await;
+        self.note_answers(&result.exchanges).await;
         result
     }
 
@@ -179,8 +185,6 @@ impl StepRunner {
             ProbeStep::CountEffects(request) => {
                 result.effects = self.steady_count(request).await;
                 result.counted_key.clone_from(&request.key);
-                let key = request.key.as_deref().unwrap_or_default();
-                result.counted_at = self.oracle.as_ref().and_then(|oracle| oracle.url(key));
                 return result;
             }
             ProbeStep::Send(request) => {
@@ -190,11 +194,15 @@ impl StepRunner {
             ProbeStep::SendUntilFree(request) => {
                 result.exchanges = self.send_until_free(task, request).await;
             }
+            ProbeStep::Wait(time) => {
+                sleep(*time).await;
+                return result;
+            }
             ProbeStep::Watch(request) => {
                 self.sent += 1;
                 match &mut self.records {
                     Some(records) => {
-                        return send_and_watch(&self.client, records, task, request).await;
+                        return send_and_watch(&self.client, records, request).await;
                     }
                     None => result.exchanges.push(self.client.send(request).await),
                 }
@@ -215,7 +223,7 @@ impl StepRunner {
                 let client = self.client.clone();
                 let late = async {
                     sleep(*after).await;
-                    tokio::join!(client.send(second), read_record(&mut self.records, task, second))
+                    tokio::join!(client.send(second), read_record(&mut self.records, second))
                 };
                 let (first, (second, record)) = tokio::join!(client.send(first), late);
                 result.exchanges = vec![first, second];
@@ -224,80 +232,66 @@ impl StepRunner {
                 return result;
             }
             ProbeStep::FaultDuring(request, fault, after) => {
-                return self.fault_during(task, request, *fault, *after).await;
+                return self.fault_during(request, *fault, *after).await;
             }
             ProbeStep::Fault(request, fault) => {
-                result.fault = Some(self.make_fault(task, request, *fault).await);
-                result.record = read_record(&mut self.records, task, request).await;
+                result.fault = Some(self.make_fault(request, *fault).await);
+                result.record = read_record(&mut self.records, request).await;
                 return result;
             }
             ProbeStep::TakeFaultBack(request) => {
-                result.was_kept = Some(self.take_fault_back(task, request).await);
+                result.was_kept = Some(self.take_fault_back(request).await);
                 return result;
             }
         }
         if let Some(exchange) = result.exchanges.first() {
             let request = exchange.request.clone();
-            result.record = read_record(&mut self.records, task, &request).await;
+            result.record = read_record(&mut self.records, &request).await;
         }
         result
     }
 
     /// Remembers the keys of requests, whose records are removed at the end.
-    async fn note_keys(&self, task: &ProbeTask, requests: &[ProbeRequest]) {
+    async fn note_keys(&self, requests: &[ProbeRequest]) {
         let Some(changes) = &self.changes else { return };
         let mut changes = changes.lock().await;
         for request in requests {
-            let keys = task.stored_keys(request);
-            let mut stored_as = task.cut_keys(&keys);
-            stored_as.extend(keys);
-            changes.note_sent(request.key.as_deref(), stored_as);
-        }
-    }
-
-    /// Remembers the keys that the service answered with a success, which it has probably stored.
-    async fn note_answers(&self, task: &ProbeTask, exchanges: &[ProbeExchange]) {
-        let Some(changes) = &self.changes else { return };
-        let mut changes = changes.lock().await;
-        for exchange in exchanges {
-            let request = &exchange.request;
-            if let Some(key) = &request.key
-                && exchange.answer().is_some_and(ProbeAnswer::is_success)
-            {
-                let mut stored_as = task.stored_keys(request);
-                stored_as.extend(task.cut_keys(&stored_as));
-                changes.note_answered(key, stored_as);
+            if let Some(key) = &request.key {
+                changes.note_sent(key);
             }
         }
     }
 
-    async fn make_fault(
-        &self,
-        task: &ProbeTask,
-        request: &ProbeRequest,
-        fault: RecordFault,
-    ) -> Result<(), String> {
+    /// Remembers the keys that the service answered with a success, which it has probably stored.
+    async fn note_answers(&self, exchanges: &[ProbeExchange]) {
+        let Some(changes) = &self.changes else { return };
+        let mut changes = changes.lock().await;
+        for exchange in exchanges {
+            if let Some(key) = &exchange.request.key
+                && exchange.answer().is_some_and(ProbeAnswer::is_success)
+            {
+                changes.note_answered(key);
+            }
+        }
+    }
+
+    async fn make_fault(&self, request: &ProbeRequest, fault: RecordFault) -> Result<(), String> {
         let Some(changes) = self.changes.clone() else { return Err(READS_ONLY.to_owned()) };
-        let keys = task.stored_keys(request);
-        let made = tokio::spawn(async move { changes.lock().await.make(&keys, fault).await });
+        let key = request.key.clone().unwrap_or_default();
+        let made = tokio::spawn(async move { changes.lock().await.make(&key, fault).await });
         made.await.map_err(|error| error.to_string())?
     }
 
-    async fn take_fault_back(
-        &self,
-        task: &ProbeTask,
-        request: &ProbeRequest,
-    ) -> Result<bool, String> {
+    async fn take_fault_back(&self, request: &ProbeRequest) -> Result<bool, String> {
         let Some(changes) = self.changes.clone() else { return Err(READS_ONLY.to_owned()) };
-        let keys = task.stored_keys(request);
-        let taken = tokio::spawn(async move { changes.lock().await.take_back(&keys).await });
+        let key = request.key.clone().unwrap_or_default();
+        let taken = tokio::spawn(async move { changes.lock().await.take_back(&key).await });
         taken.await.map_err(|error| error.to_string())?
     }
 
     /// Sends a request, makes a fault while its handler runs, and sends the request again.
     async fn fault_during(
         &mut self,
-        task: &ProbeTask,
         request: &ProbeRequest,
         fault: RecordFault,
         after: Duration,
@@ -305,7 +299,7 @@ impl StepRunner {
         self.sent += 1;
         let then = async {
             sleep(after).await;
-            let made = self.make_fault(task, request, fault).await;
+            let made = self.make_fault(request, fault).await;
             let retry = match made {
                 Ok(()) => Some(self.client.send(request).await),
                 Err(_) => None,
@@ -316,7 +310,7 @@ impl StepRunner {
         self.sent += usize::from(retry.is_some());
         let mut exchanges = vec![first];
         exchanges.extend(retry);
-        let record = read_record(&mut self.records, task, request).await;
+        let record = read_record(&mut self.records, request).await;
         ProbeStepResult { exchanges, fault: Some(made), record, ..ProbeStepResult::default() }
     }
 
@@ -433,10 +427,10 @@ impl StepRunner {
             .template
             .with_key(&task.new_key())
             .map_err(|why| CommandError::usage(why.to_string()))?;
-        self.note_keys(task, std::slice::from_ref(&request)).await;
+        self.note_keys(std::slice::from_ref(&request)).await;
         self.sent += 1;
         let exchange = self.client.send(&request).await;
-        self.note_answers(task, std::slice::from_ref(&exchange)).await;
+        self.note_answers(std::slice::from_ref(&exchange)).await;
         Ok(exchange)
     }
 
@@ -545,10 +539,10 @@ impl StepRunner {
         for _ in 0..TOGETHER_AT_START {
             requests.extend(task.template.with_key(&task.new_key()));
         }
-        self.note_keys(task, &requests).await;
+        self.note_keys(&requests).await;
         self.sent += requests.len();
         let together = self.client.send_together(&requests).await;
-        self.note_answers(task, &together).await;
+        self.note_answers(&together).await;
         baseline.tells_results_apart = are_all_different(&together);
         for exchange in &together {
             // The first request also opened connections and filled caches.
@@ -619,10 +613,9 @@ fn are_all_different(exchanges: &[ProbeExchange]) -> bool {
 /// Reads the record of a request's key; `None` if Redis is not read.
 async fn read_record(
     records: &mut Option<RecordLookup>,
-    task: &ProbeTask,
     request: &ProbeRequest,
-) -> Option<Result<crate::domain::probe::StoredRecord, String>> {
+) -> Option<Result<StoredRecord, String>> {
     let records = records.as_mut()?;
     let key = request.key.as_ref()?;
-    Some(records.read(key, &task.template.written(key)).await)
+    Some(records.read(key).await)
 }

@@ -6,9 +6,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 
 use super::records::RecordLookup;
-use crate::domain::probe::{
-    ProbeAnswer, ProbeRequest, ProbeStepResult, ProbeTask, StoredRecord, StoredTime,
-};
+use crate::domain::probe::{ProbeAnswer, ProbeRequest, ProbeStepResult, StoredRecord, StoredTime};
 use crate::http::HttpClient;
 
 /// The shortest time between two reads. The time at which a result is stored is known only to
@@ -23,8 +21,6 @@ struct ResultWatch<'a> {
     client: &'a HttpClient,
     records: &'a mut RecordLookup,
     key: String,
-    /// The key as it was sent.
-    written: String,
     stored: StoredTime,
     /// True if a read found the result, or failed.
     is_over: bool,
@@ -35,13 +31,11 @@ struct ResultWatch<'a> {
 pub(super) async fn send_and_watch(
     client: &HttpClient,
     records: &mut RecordLookup,
-    task: &ProbeTask,
     request: &ProbeRequest,
 ) -> ProbeStepResult {
     let key = request.key.clone().unwrap_or_default();
-    let written = task.template.written(&key);
     let stored = StoredTime::default();
-    let mut watch = ResultWatch { client, records, key, written, stored, is_over: false };
+    let mut watch = ResultWatch { client, records, key, stored, is_over: false };
     let answered = Notify::new();
     let sending = async {
         let exchange = client.send(request).await;
@@ -88,7 +82,7 @@ impl ResultWatch<'_> {
 
     async fn read(&mut self) -> Result<StoredRecord, String> {
         let began_us = self.client.now_us();
-        let read = self.records.read(&self.key, &self.written).await;
+        let read = self.records.read(&self.key).await;
         let is_seen = self.stored.before_us.is_some();
         match &read {
             Ok(record) if record.has_result() && !is_seen => {

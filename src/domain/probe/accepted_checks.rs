@@ -1,14 +1,14 @@
 //! Results that were accepted before: the known failures, for comparison.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use serde::Deserialize;
 
 use super::probe_check::{CheckedService, ProbeVerdict};
 
-/// The accepted verdicts, by the ids of the checks.
+/// The ids of the checks whose failure was accepted.
 #[derive(Debug, Clone)]
-pub(crate) struct AcceptedChecks(BTreeMap<String, String>);
+pub(crate) struct AcceptedChecks(BTreeSet<String>);
 
 /// A failure that was not accepted, or one that was accepted and is gone.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,22 +44,23 @@ impl AcceptedChecks {
                 document.format
             ));
         }
-        let mut verdicts = BTreeMap::new();
+        let mut failed = BTreeSet::new();
         for check in document.checks {
-            verdicts.insert(check.id, check.verdict);
+            if check.verdict == ProbeVerdict::Fail.as_str() {
+                failed.insert(check.id);
+            }
         }
-        Ok(Self(verdicts))
+        Ok(Self(failed))
     }
 
     /// The differences from the accepted failures, the new ones first. A failure is gone only if its
     /// check passes now: an inconclusive check does not show a repair.
     pub(crate) fn differences(&self, checked: &[CheckedService]) -> Vec<ProbeDifference> {
-        let failed = ProbeVerdict::Fail.as_str();
         let mut new = Vec::new();
         let mut gone = Vec::new();
         for checked in checked {
             let id = checked.check.id;
-            let was_failed = self.0.get(id).is_some_and(|verdict| verdict == failed);
+            let was_failed = self.0.contains(id);
             if checked.is_failed() && !was_failed {
                 new.push(ProbeDifference { id, is_new: true });
             }

@@ -4,7 +4,6 @@
 //! them, and the check judges what came back.
 
 mod accepted_checks;
-mod answers;
 mod body;
 mod checks;
 mod message;

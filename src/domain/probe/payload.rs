@@ -7,33 +7,87 @@ use url::Url;
 use super::message::ProbeRequest;
 use super::template::KEY_MARK;
 
+/// The most members of a body that are changed in turn. Each one costs two requests.
+const MAX_MEMBERS: usize = 20;
+
 /// The request with another payload, but the same key: one number of a JSON body is larger by
 /// `step`. `None` if the body is not JSON, or has no number.
-pub(super) fn with_other_payload(
-    request: &ProbeRequest,
-    step: u64,
-    key_field: Option<&str>,
-) -> Option<ProbeRequest> {
+pub(super) fn with_other_payload(request: &ProbeRequest, step: u64) -> Option<ProbeRequest> {
     let mut document: Value = serde_json::from_slice(&request.body).ok()?;
-    let key = key_field.and_then(|pointer| document.pointer(pointer)).cloned();
-    if !raise_first_number(&mut document, step, key.as_ref()) {
+    if !raise_first_number(&mut document, step) {
         return None;
     }
     let body = serde_json::to_vec(&document).ok()?;
     Some(ProbeRequest { body, ..request.clone() })
 }
 
-/// The request with the members of the JSON body in reverse order, and with white space. `None` if
-/// the body is not a JSON object with at least two members.
-pub(super) fn with_other_order(request: &ProbeRequest) -> Option<ProbeRequest> {
-    let document: Value = serde_json::from_slice(&request.body).ok()?;
-    let Value::Object(members) = document else { return None };
-    if members.len() < 2 {
-        return None;
+/// The JSON pointers of the first members of a body whose value can be another one: texts without
+/// the key, numbers and booleans. Empty if the body is not JSON.
+pub(super) fn members_of(request: &ProbeRequest) -> Vec<String> {
+    let mut pointers = Vec::new();
+    if let Ok(document) = serde_json::from_slice(&request.body) {
+        let key = request.key.as_deref().unwrap_or_default();
+        collect_members(&document, "", key, &mut pointers);
     }
-    let reversed: Value = members.into_iter().rev().collect::<serde_json::Map<_, _>>().into();
-    let body = serde_json::to_vec_pretty(&reversed).ok()?;
+    pointers.truncate(MAX_MEMBERS);
+    pointers
+}
+
+fn collect_members(value: &Value, at: &str, key: &str, pointers: &mut Vec<String>) {
+    match value {
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                collect_members(item, &format!("{at}/{index}"), key, pointers);
+            }
+        }
+        Value::Object(members) => {
+            for (name, member) in members {
+                let name = name.replace('~', "~0").replace('/', "~1");
+                collect_members(member, &format!("{at}/{name}"), key, pointers);
+            }
+        }
+        Value::String(text) if text.contains(key) => {}
+        _ => {
+            if other_value(value).is_some() {
+                pointers.push(at.to_owned());
+            }
+        }
+    }
+}
+
+/// The request with another value of this member; `None` if there is none.
+pub(super) fn with_other_member(request: &ProbeRequest, pointer: &str) -> Option<ProbeRequest> {
+    let mut document: Value = serde_json::from_slice(&request.body).ok()?;
+    let member = document.pointer_mut(pointer)?;
+    *member = other_value(member)?;
+    let body = serde_json::to_vec(&document).ok()?;
     Some(ProbeRequest { body, ..request.clone() })
+}
+
+/// Another value of the same type; `None` if idemctl knows none.
+fn other_value(value: &Value) -> Option<Value> {
+    match value {
+        Value::String(text) => Some(Value::String(other_text(text))),
+        Value::Number(number) => raised(number, 1).map(Value::Number),
+        Value::Bool(is_true) => Some(Value::Bool(!is_true)),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+/// A text that differs in its last letter or digit, so that a service may accept it as well.
+fn other_text(text: &str) -> String {
+    let Some(at) = text.rfind(|c: char| c.is_ascii_alphanumeric()) else {
+        return format!("{text}a");
+    };
+    let other = match text.as_bytes()[at] {
+        b'1' => "2",
+        b'0'..=b'9' => "1",
+        b'a' => "b",
+        b'A' => "B",
+        b'A'..=b'Z' => "A",
+        _ => "a",
+    };
+    format!("{}{other}{}", &text[..at], &text[at + 1..])
 }
 
 /// The request at another path of the same host. `{{key}}` in the path is replaced by the key.
@@ -58,31 +112,30 @@ fn has_key_elsewhere(request: &ProbeRequest, key: &str) -> bool {
     in_headers || request.body.contains_str(key)
 }
 
-/// Raises the first number, in the order of the document; false if there is none. The key itself
-/// stays as it is.
-fn raise_first_number(value: &mut Value, step: u64, key: Option<&Value>) -> bool {
-    if key == Some(&*value) {
-        return false;
-    }
+/// Raises the first number, in the order of the document; false if there is none.
+fn raise_first_number(value: &mut Value, step: u64) -> bool {
     match value {
-        Value::Number(number) => {
-            let raised = match (number.as_u64(), number.as_f64()) {
-                (Some(whole), _) => whole.checked_add(step).map(Number::from),
-                (None, Some(float)) => Number::from_f64(float + step as f64),
-                _ => None,
-            };
-            match raised {
-                Some(raised) => {
-                    *number = raised;
-                    true
-                }
-                None => false,
+        Value::Number(number) => match raised(number, step) {
+            Some(raised) => {
+                *number = raised;
+                true
             }
-        }
-        Value::Array(items) => items.iter_mut().any(|item| raise_first_number(item, step, key)),
+            None => false,
+        },
+        Value::Array(items) => items.iter_mut().any(|item| raise_first_number(item, step)),
         Value::Object(members) => {
-            members.values_mut().any(|member| raise_first_number(member, step, key))
+            members.values_mut().any(|member| raise_first_number(member, step))
         }
         Value::Null | Value::Bool(_) | Value::String(_) => false,
     }
+}
+
+/// The number raised by `step`; `None` if it is too large for a difference.
+fn raised(number: &Number, step: u64) -> Option<Number> {
+    if let Some(whole) = number.as_u64() {
+        return whole.checked_add(step).map(Number::from);
+    }
+    let float = number.as_f64()?;
+    let raised = float + step as f64;
+    if raised == float { None } else { Number::from_f64(raised) }
 }

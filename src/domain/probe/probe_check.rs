@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use strum::IntoStaticStr;
 
-use super::body::ProbeBody;
 use super::message::{ProbeExchange, ProbeRequest};
 use super::profile::ProfileClause;
 use super::task::ProbeTask;
@@ -30,8 +29,6 @@ pub(crate) enum ProbeGroup {
 pub(crate) enum RecordFault {
     /// Lets the lock expire.
     ExpireLock,
-    /// Deletes the lock.
-    DeleteLock,
     /// Lets the stored result expire.
     ExpireResult,
     /// Replaces the stored result by a value that is not of the schema.
@@ -77,6 +74,8 @@ pub(crate) enum ProbeStep {
     Send(ProbeRequest),
     /// The same, repeated while the answer is a conflict, up to the time limit of one request.
     SendUntilFree(ProbeRequest),
+    /// Sends nothing for this time.
+    Wait(Duration),
     /// Sends a request, and reads its record meanwhile until it has a result, up to a time limit after
     /// the answer.
     Watch(ProbeRequest),
@@ -105,8 +104,6 @@ pub(crate) struct ProbeStepResult {
     pub(crate) effects: Option<Result<u64, String>>,
     /// The key of the request whose effects were counted.
     pub(crate) counted_key: Option<String>,
-    /// The URL that counted them; `None` if a command did.
-    pub(crate) counted_at: Option<String>,
     /// The time between the first and the last release of `Together`, in microseconds.
     pub(crate) spread_us: Option<u64>,
     /// What Redis held right after the step, for the first key of the step; `None` if Redis is not
@@ -147,8 +144,6 @@ pub(crate) struct StoredRecord {
     pub(crate) never_expires: bool,
     pub(crate) owner: Option<String>,
     pub(crate) status: Option<i64>,
-    /// The stored body, if a whole one is stored.
-    pub(crate) body: Option<ProbeBody>,
     pub(crate) redis_keys: Vec<Vec<u8>>,
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::message::{ProbeAnswer, ProbeRequest};
 use super::payload::with_other_payload;
 use super::profile::ProbeProfile;
-use super::template::{KeyPlace, RequestTemplate, TemplateError};
+use super::template::RequestTemplate;
 
 /// The request, the profile and the options of one run.
 #[derive(Debug, Clone)]
@@ -24,8 +24,8 @@ pub(crate) struct ProbeTask {
     pub(crate) concurrency: usize,
     /// How often each simultaneous check is repeated.
     pub(crate) rounds: usize,
-    /// The method that the operator gave as another one.
-    pub(crate) other_method: Option<String>,
+    /// The time before the retry of `replay-later`.
+    pub(crate) later: Duration,
     /// The path that the operator gave as another operation of the service.
     pub(crate) other_path: Option<String>,
     /// The header that names another caller.
@@ -114,11 +114,7 @@ impl ProbeTask {
             let template = RequestTemplate { body: body.clone(), ..self.template.clone() };
             return template.with_key(key).map_err(|why| why.to_string());
         }
-        let key_field = match &self.template.place {
-            KeyPlace::Field(pointer) => Some(pointer.as_str()),
-            _ => None,
-        };
-        with_other_payload(&self.request(key)?, number, key_field).ok_or_else(|| {
+        with_other_payload(&self.request(key)?, number).ok_or_else(|| {
             "the body has no number to change; pass another payload with --other-data".to_owned()
         })
     }
@@ -131,78 +127,6 @@ impl ProbeTask {
         let Some(body) = &self.failing_body else { return Ok(None) };
         let template = RequestTemplate { body: body.clone(), ..self.template.clone() };
         template.with_key(key).map(Some).map_err(|why| why.to_string())
-    }
-
-    /// The request in which the key's header has these lines.
-    ///
-    /// # Errors
-    /// Why the check is not applicable.
-    pub(super) fn header_request(
-        &self,
-        key: &str,
-        lines: &[String],
-    ) -> Result<ProbeRequest, String> {
-        if !matches!(self.template.place, KeyPlace::Header(_)) {
-            return Err("the key is not in a header".to_owned());
-        }
-        self.template.with_header_lines(key, lines).map_err(|why: TemplateError| why.to_string())
-    }
-
-    /// The texts under which a service may have stored this request: the key, and each line of the
-    /// key's header, alone and joined.
-    pub(crate) fn stored_keys(&self, request: &ProbeRequest) -> Vec<String> {
-        let mut keys: Vec<String> = request.key.iter().cloned().collect();
-        if let KeyPlace::Header(name) = &self.template.place {
-            let mut lines = Vec::new();
-            for (known, value) in &request.headers {
-                if known.eq_ignore_ascii_case(name) {
-                    lines.push(String::from_utf8_lossy(value).trim().to_owned());
-                }
-            }
-            keys.push(lines.join(", "));
-            keys.push(lines.join(","));
-            for line in lines {
-                // A String of RFC 8941, with or without parameters.
-                if let Some(quoted) = line.strip_prefix('"') {
-                    keys.extend(quoted.split('"').next().map(str::to_owned));
-                    // Without quotation marks at both ends.
-                    keys.push(quoted.trim_end_matches('"').to_owned());
-                }
-                keys.push(line);
-            }
-        }
-        keys.retain(|key| self.is_own(key));
-        keys.sort();
-        keys.dedup();
-        keys
-    }
-
-    /// What a service may have made of these keys if it cuts keys: each beginning of them that only
-    /// this run can have sent.
-    pub(crate) fn cut_keys(&self, keys: &[String]) -> Vec<String> {
-        let mut cut = Vec::new();
-        for key in keys {
-            for length in 0..key.len() {
-                cut.extend(key.get(..length).filter(|key| self.is_own(key)).map(str::to_owned));
-            }
-        }
-        cut.sort();
-        cut.dedup();
-        cut
-    }
-
-    /// True for a key that this run made. No other run has a key with its random name.
-    pub(crate) fn is_own(&self, key: &str) -> bool {
-        let prefix = match self.has_uuid_keys {
-            true => format!(
-                "{UUID_PREFIX}-{}-4{}-8{}-",
-                &self.run[..4],
-                &self.run[4..7],
-                &self.run[7..10]
-            ),
-            false => format!("{KEY_PREFIX}-{}-", self.run),
-        };
-        key.strip_prefix('"').unwrap_or(key).starts_with(&prefix)
     }
 
     pub(super) fn is_conflict(&self, answer: &ProbeAnswer) -> bool {

@@ -63,40 +63,37 @@ impl RequestTemplate {
     /// # Errors
     /// The key has no place in this request.
     pub(crate) fn with_key(&self, key: &str) -> Result<ProbeRequest, TemplateError> {
-        self.with_header_lines(key, &[self.written(key)])
-    }
-
-    /// The key as it is written in its place.
-    pub(crate) fn written(&self, key: &str) -> String {
-        match (&self.place, self.form) {
+        let written = match (&self.place, self.form) {
             (KeyPlace::Header(_), KeyForm::Quoted) => format!("\"{key}\""),
             _ => key.to_owned(),
-        }
+        };
+        let request = self.with_text(key, Some(&written))?;
+        Ok(ProbeRequest { key: Some(key.to_owned()), ..request })
     }
 
-    /// The request in which the key's header has these lines. If no line contains the key, the request
-    /// has none. `key` replaces each `{{key}}`.
+    /// The request without a key in its place. `key` still replaces each `{{key}}`.
     ///
     /// # Errors
     /// The key has no place in this request.
-    pub(crate) fn with_header_lines(
-        &self,
-        key: &str,
-        lines: &[String],
-    ) -> Result<ProbeRequest, TemplateError> {
+    pub(super) fn without_key(&self, key: &str) -> Result<ProbeRequest, TemplateError> {
+        self.with_text(key, None)
+    }
+
+    /// The request with this text in place of the key, or with nothing there.
+    fn with_text(&self, key: &str, text: Option<&str>) -> Result<ProbeRequest, TemplateError> {
         let mut request = self.marked(key);
         match &self.place {
             KeyPlace::Header(name) => {
                 request.headers.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
-                for line in lines {
-                    request.headers.push((name.clone(), line.clone().into_bytes()));
+                if let Some(text) = text {
+                    request.headers.push((name.clone(), text.as_bytes().to_vec()));
                 }
             }
             KeyPlace::Field(pointer) => {
-                request.body = with_member(&request.body, pointer, lines.first())?;
+                request.body = with_member(&request.body, pointer, text)?;
             }
             KeyPlace::Parameter(name) => {
-                request.url = with_parameter(&request.url, name, lines.first())?;
+                request.url = with_parameter(&request.url, name, text)?;
             }
             KeyPlace::Mark => {
                 if request.url == self.url
@@ -106,9 +103,6 @@ impl RequestTemplate {
                     return Err(TemplateError::NoMark);
                 }
             }
-        }
-        if !lines.iter().any(|line| line.contains(key)) {
-            request.key = None;
         }
         Ok(request)
     }
@@ -126,7 +120,7 @@ impl RequestTemplate {
             caller_header: self.caller_header.clone(),
             trust: self.trust.clone(),
             body: replaced(&self.body, key),
-            key: Some(key.to_owned()),
+            key: None,
         }
     }
 }
@@ -149,11 +143,7 @@ fn replaced(bytes: &[u8], key: &str) -> Vec<u8> {
 }
 
 /// The JSON body with this text at the pointer, or without that member.
-fn with_member(
-    body: &[u8],
-    pointer: &str,
-    text: Option<&String>,
-) -> Result<Vec<u8>, TemplateError> {
+fn with_member(body: &[u8], pointer: &str, text: Option<&str>) -> Result<Vec<u8>, TemplateError> {
     let not_json = || TemplateError::NotJson(pointer.to_owned());
     let no_member = || TemplateError::NoMember(pointer.to_owned());
     let mut document: Value = serde_json::from_slice(body).map_err(|_| not_json())?;
@@ -162,14 +152,14 @@ fn with_member(
     let object =
         document.pointer_mut(parent).and_then(Value::as_object_mut).ok_or_else(no_member)?;
     match text {
-        Some(text) => drop(object.insert(name, Value::String(text.clone()))),
+        Some(text) => drop(object.insert(name, Value::String(text.to_owned()))),
         None => drop(object.shift_remove(&name)),
     }
     serde_json::to_vec(&document).map_err(|_| not_json())
 }
 
 /// The URL with this parameter in its query, or without it.
-fn with_parameter(url: &str, name: &str, text: Option<&String>) -> Result<String, TemplateError> {
+fn with_parameter(url: &str, name: &str, text: Option<&str>) -> Result<String, TemplateError> {
     let mut url = Url::parse(url).map_err(|why| TemplateError::Url(why.to_string()))?;
     let mut others = Vec::new();
     for (known, value) in url.query_pairs() {

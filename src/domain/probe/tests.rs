@@ -1,10 +1,11 @@
 //! What the checks say of recorded answers.
 
 use std::cell::Cell;
+use std::time::Duration;
 
 use super::body::ProbeBody;
 use super::message::{ProbeAnswer, ProbeExchange, ProbeOutcome, ProbeRequest, ServiceTrust};
-use super::payload::{with_other_order, with_other_payload, with_path};
+use super::payload::{members_of, with_other_member, with_other_payload, with_path};
 use super::probe_check::{
     CheckedService, ProbeJudgement, ProbeStep, ProbeStepResult, ProbeVerdict, StoredRecord,
     StoredTime,
@@ -34,7 +35,7 @@ fn task() -> ProbeTask {
         has_uuid_keys: false,
         concurrency: 2,
         rounds: 1,
-        other_method: Some("PUT".to_owned()),
+        later: Duration::from_secs(3),
         other_path: Some("/refunds".to_owned()),
         other_caller: Some(("Authorization".to_owned(), b"Bearer two".to_vec())),
         counts_effects: true,
@@ -334,13 +335,12 @@ fn a_rejection_shows_nothing_if_the_same_request_is_rejected_as_well() {
     let pair = [success("a"), rejected()];
     let judged = judge(&task, "replay-at-once", &pair);
     assert_verdict(&judged, ProbeVerdict::Fail, "the retry got 422");
-    let judged = judge(&task, "replay-mark", &pair);
-    assert_verdict(&judged, ProbeVerdict::NotApplicable, "the retry got 422");
-    let judged = judge(&task, "mismatch-order", &pair);
-    assert_verdict(&judged, ProbeVerdict::Inconclusive, "does not succeed either");
 
     let payload = [success("own"), success("a"), rejected()];
     let judged = judge(&task, "mismatch-payload", &payload);
+    assert_verdict(&judged, ProbeVerdict::Inconclusive, "does not succeed either");
+    let members = [success("a"), success("own"), rejected()];
+    let judged = judge(&task, "mismatch-members", &members);
     assert_verdict(&judged, ProbeVerdict::Inconclusive, "does not succeed either");
     let caller = [success("a"), count(1), rejected(), count(1), success("own")];
     let judged = judge(&task, "mismatch-caller", &caller);
@@ -349,8 +349,8 @@ fn a_rejection_shows_nothing_if_the_same_request_is_rejected_as_well() {
 
 #[test]
 fn a_check_without_a_clause_is_only_reported() {
-    let check = CHECKS.iter().find(|check| check.id == "key-empty").unwrap();
-    let judged = ProbeJudgement::fail("it got 201");
+    let check = CHECKS.iter().find(|check| check.id == "record-lock").unwrap();
+    let judged = ProbeJudgement::fail("the lock never expires");
     let checked = CheckedService::new(check, None, judged, Vec::new());
     assert_eq!(checked.judgement.verdict, ProbeVerdict::Reported);
     assert_eq!(checked.holds, Some(false));
@@ -375,7 +375,7 @@ fn the_key_is_written_at_its_place() {
 
 #[test]
 fn a_request_without_the_key_has_none() {
-    let missing = task().template.with_header_lines("k1", &[]).unwrap();
+    let missing = task().template.without_key("k1").unwrap();
     assert_eq!(missing.key, None);
     assert_eq!(missing.headers.len(), 1);
     let template = RequestTemplate {
@@ -383,7 +383,7 @@ fn a_request_without_the_key_has_none() {
         place: KeyPlace::Field("/key".to_owned()),
         ..task().template
     };
-    assert_eq!(template.with_header_lines("k1", &[]).unwrap().body, br#"{"a":1}"#);
+    assert_eq!(template.without_key("k1").unwrap().body, br#"{"a":1}"#);
 }
 
 #[test]
@@ -392,16 +392,93 @@ fn another_payload_has_another_number_and_the_same_key() {
         body: body.to_vec(),
         ..task().template.with_key("k").unwrap()
     };
-    let other = |body, step, key| {
-        with_other_payload(&request(body), step, key)
-            .map(|request| String::from_utf8(request.body).unwrap())
+    let other = |body, step| {
+        let other = with_other_payload(&request(body), step)?;
+        Some(String::from_utf8(other.body).unwrap())
     };
-    assert_eq!(other(br#"{"a":"x","b":[5,6]}"#, 2, None).unwrap(), r#"{"a":"x","b":[7,6]}"#);
-    assert_eq!(other(br#"{"key":7,"b":5}"#, 1, Some("/key")).unwrap(), r#"{"key":7,"b":6}"#);
-    assert_eq!(other(br#"{"a":"x"}"#, 1, None), None);
-    assert_eq!(other(b"a=1", 1, None), None);
-    let reordered = with_other_order(&request(br#"{"a":1,"b":2}"#)).unwrap();
-    assert_eq!(reordered.body, b"{\n  \"b\": 2,\n  \"a\": 1\n}");
+    assert_eq!(other(br#"{"a":"x","b":[5,6]}"#, 2).unwrap(), r#"{"a":"x","b":[7,6]}"#);
+    assert_eq!(other(br#"{"a":"x"}"#, 1), None);
+    assert_eq!(other(b"a=1", 1), None);
+}
+
+/// Rule: each member gets another value of its type, and the key stays.
+#[test]
+fn each_member_of_a_body_is_changed_alone() {
+    let body = br#"{"key":"k","id":"k-1","a":{"b/c":["EUR","x1",""]},"n":5,"f":1.5,"is":true,"no":null,"max":1e300}"#;
+    let request = ProbeRequest { body: body.to_vec(), ..task().template.with_key("k").unwrap() };
+    let members = members_of(&request);
+    assert_eq!(members, ["/a/b~1c/0", "/a/b~1c/1", "/a/b~1c/2", "/n", "/f", "/is"]);
+    for (member, changed) in members.iter().zip([
+        (r#""EUR""#, r#""EUA""#),
+        (r#""x1""#, r#""x2""#),
+        (r#""""#, r#""a""#),
+        ("5,", "6,"),
+        ("1.5", "2.5"),
+        ("true", "false"),
+    ]) {
+        let text = String::from_utf8(with_other_member(&request, member).unwrap().body).unwrap();
+        let expected = String::from_utf8(body.to_vec()).unwrap().replacen(changed.0, changed.1, 1);
+        assert_eq!(text, expected, "{member}");
+    }
+    let many = ProbeRequest { body: format!("{:?}", [1; 50]).into_bytes(), ..request };
+    assert_eq!(members_of(&many).len(), 20);
+}
+
+/// A body with an order that idemctl does not change, because it is the key, and two members.
+fn members(answers: [(u16, u16); 2]) -> ProbeJudgement {
+    let mut task = task();
+    task.template.body = br#"{"order":"{{key}}","currency":"EUR","amount":5}"#.to_vec();
+    let request = task.template.with_key("k").unwrap();
+    let send = |status, id: &str| {
+        sent(vec![ProbeExchange { request: request.clone(), ..exchange(status, id, 0, 9) }])
+    };
+    let mut results = vec![send(201, "a")];
+    for (control, other) in answers {
+        results.extend([send(control, "own"), send(other, "a")]);
+    }
+    judge(&task, "mismatch-members", &results)
+}
+
+#[test]
+fn a_member_that_is_not_compared_is_named() {
+    let rejected = (201, 422);
+    let judged = members([rejected, rejected]);
+    assert_verdict(&judged, ProbeVerdict::Pass, "another value was rejected of /currency, /amount");
+    let judged = members([rejected, (201, 201)]);
+    assert_verdict(&judged, ProbeVerdict::Fail, "another value was accepted of /amount");
+    assert_eq!(judged.shown, [(0, 0), (4, 0)]);
+    // Without a control, a success shows it all the same.
+    assert_verdict(&members([(400, 201), rejected]), ProbeVerdict::Fail, "of /currency");
+    // A currency that does not exist is rejected with any key.
+    let judged = members([(422, 422), rejected]);
+    assert_verdict(&judged, ProbeVerdict::Pass, "of /amount; no statement about /currency");
+    let judged = members([(422, 422), (201, 500)]);
+    assert_verdict(&judged, ProbeVerdict::Inconclusive, "compares /currency, /amount");
+}
+
+#[test]
+fn a_later_retry_gets_the_first_result() {
+    let later = |task: &ProbeTask, status, id, after| {
+        let retry = sent(vec![exchange(status, id, 3_000_000, 3_000_900)]);
+        let first = sent(vec![exchange(201, "a", 0, 900)]);
+        judge(task, "replay-later", &[count(4), first, sent(Vec::new()), retry, count(after)])
+    };
+    let distinct = task();
+    let judged = later(&distinct, 201, "a", 5);
+    assert_verdict(&judged, ProbeVerdict::Pass, "3s after the answer, the retry got 201");
+    assert_verdict(&later(&distinct, 201, "b", 6), ProbeVerdict::Fail, "got another result");
+    assert_verdict(&later(&distinct, 409, "-", 5), ProbeVerdict::Fail, "the retry got 409");
+    assert_verdict(&later(&distinct, 503, "-", 5), ProbeVerdict::Inconclusive, "503");
+    // If results cannot be told apart, the number of effects can tell.
+    let baseline = Baseline { tells_results_apart: false, ..distinct.baseline.clone() };
+    let equal = ProbeTask { baseline, ..distinct };
+    assert_verdict(&later(&equal, 201, "a", 5), ProbeVerdict::Pass, "the retry got 201");
+    let judged = later(&equal, 201, "a", 6);
+    assert_verdict(&judged, ProbeVerdict::Fail, "executed 2 times");
+    assert!(judged.is_by_number);
+    let uncounted = ProbeTask { counts_effects: false, ..equal };
+    let judged = later(&uncounted, 201, "a", 5);
+    assert_verdict(&judged, ProbeVerdict::Inconclusive, "two different keys");
 }
 
 #[test]
@@ -510,19 +587,6 @@ fn a_request_with_a_credential_is_known_by_any_of_its_places() {
     assert!(of_caller.has_credentials());
 }
 
-/// Rule: what a service may have made of a key that was sent is looked for. Revert: without the form
-/// without quotation marks at both ends, the record of a service that strips them is not found.
-#[test]
-fn a_key_is_looked_for_without_the_quotation_marks_at_its_ends() {
-    let task = task();
-    let key = task.new_key();
-    let request = task.header_request(&key, &[format!("\"{key}\";a=1")]).unwrap();
-    let keys = task.stored_keys(&request);
-    for form in [key.clone(), format!("{key}\";a=1"), format!("\"{key}\";a=1")] {
-        assert!(keys.contains(&form), "{form}: {keys:?}");
-    }
-}
-
 /// Rule: what is not kept of a long body is still compared.
 #[test]
 fn bodies_are_compared_to_their_ends() {
@@ -591,7 +655,7 @@ fn a_lost_lock_is_judged_only_if_the_retry_came_while_the_handler_ran() {
 #[test]
 fn a_lost_lock_without_effects_passes_only_with_answers_that_show_it() {
     let task = ProbeTask { counts_effects: false, ..task() };
-    let id = "fault-lock-deleted";
+    let id = "fault-lock-expires";
     for (status, result, verdict) in [
         (201, "a", ProbeVerdict::Pass),
         (201, "b", ProbeVerdict::Fail),
@@ -623,32 +687,6 @@ fn a_foreign_value_is_to_be_kept() {
     assert_verdict(&found(Ok(true), 500, 4), ProbeVerdict::Inconclusive, "did not change");
     let unread = found(Err("no connection".to_owned()), 500, 5);
     assert_verdict(&unread, ProbeVerdict::Inconclusive, "no connection");
-}
-
-/// Only the records of these keys are removed, so a key that another run could have made is not one
-/// of them.
-#[test]
-fn only_keys_of_this_run_are_its_own() {
-    let task = task();
-    let key = task.new_key();
-    let quoted = task.template.with_key(&key).unwrap();
-    assert_eq!(task.stored_keys(&quoted), [format!("\"{key}\""), key.clone()]);
-    let other = task.new_key();
-    let twice = task.template.with_header_lines(&key, &[key.clone(), other.clone()]).unwrap();
-    let joined = [key.clone(), format!("{key}, {other}"), format!("{key},{other}"), other];
-    assert_eq!(task.stored_keys(&twice), joined);
-    for line in ["", "\"\"", "idemctl-probe", "idemctl-probe-0123456789abcdee-1"] {
-        let request = task.template.with_header_lines("idemctl", &[line.to_owned()]).unwrap();
-        assert_eq!(task.stored_keys(&request), [""; 0], "{line}");
-    }
-    // The record of a cut key is removed only if no other run can have cut one to the same.
-    let least = format!("idemctl-probe-{}-", task.run).len();
-    let cut = task.cut_keys(&[key.clone(), "idemctl-probe".to_owned()]);
-    let expected: Vec<_> = (least..key.len()).map(|length| key[..length].to_owned()).collect();
-    assert_eq!(cut, expected);
-    let uuids = ProbeTask { has_uuid_keys: true, ..task };
-    assert!(uuids.is_own(&uuids.new_key()));
-    assert!(!uuids.is_own("1de3c710-0123-4457-8788-000000000001"));
 }
 
 #[test]

@@ -1,12 +1,13 @@
 //! Checks as test cases, one suite per group.
 
 use super::curl::commands_of_check;
-use crate::domain::probe::{CheckedService, ProbeDifference, ProbeVerdict};
+use crate::domain::probe::{CheckedService, ProbeDifference, ProbeTask, ProbeVerdict};
 use crate::render::escape;
 use crate::render::junit::{TestCase, TestOutcome, TestSuite, add_case};
 
 /// The test cases. With `differences` from an accepted result, only these fail.
 pub(crate) fn suites(
+    task: &ProbeTask,
     checked: &[CheckedService],
     differences: Option<&[ProbeDifference]>,
 ) -> Vec<TestSuite> {
@@ -42,7 +43,7 @@ pub(crate) fn suites(
             details.push(format!("{}: {}", clause.clause, clause.rule));
         }
         if checked.is_failed() {
-            details.extend(commands_of_check(checked));
+            details.extend(commands_of_check(task, checked.check));
         }
         let case =
             TestCase { name: checked.check.id.to_owned(), outcome, details: details.join("\n") };

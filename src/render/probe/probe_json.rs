@@ -5,17 +5,20 @@ use serde_json::{Value, json};
 use super::curl::{commands_of_check, url};
 use super::shown_answer::{record_of, shown_body, shown_header, spread};
 use crate::domain::probe::{
-    CheckedService, ProbeDifference, ProbeExchange, StoredRecord, StoredTime,
+    CheckedService, ProbeDifference, ProbeExchange, ProbeTask, StoredRecord, StoredTime,
 };
 
 /// A check with what it found, as JSON.
-pub(crate) fn check_json(checked: &CheckedService) -> Value {
+pub(crate) fn check_json(task: &ProbeTask, checked: &CheckedService) -> Value {
     let clause = checked.clause.as_ref();
     let mut exchanges = Vec::new();
     for exchange in checked.shown() {
         exchanges.push(exchange_json(exchange));
     }
-    let curl = if checked.is_failed() { commands_of_check(checked) } else { Vec::new() };
+    let curl = match checked.is_failed() {
+        true => commands_of_check(task, checked.check),
+        false => Vec::new(),
+    };
     json!({
         "id": checked.check.id,
         "group": checked.check.group.as_str(),

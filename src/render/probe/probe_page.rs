@@ -17,8 +17,8 @@ use crate::render::style::View;
 use crate::render::table::{grid, grid_folding};
 
 /// The headers of an answer that are shown.
-const SHOWN_HEADERS: [&str; 6] =
-    ["location", "etag", "content-type", "retry-after", "set-cookie", "idempotent-replayed"];
+const SHOWN_HEADERS: [&str; 5] =
+    ["location", "etag", "content-type", "retry-after", "idempotent-replayed"];
 
 /// The columns of a verdict.
 const VERDICT: usize = 14;
@@ -129,7 +129,7 @@ pub(crate) fn page(
     not_applicable(&mut page, &left_out);
     for checked in checked {
         if checked.is_failed() {
-            failure(&mut page, checked);
+            failure(&mut page, task, checked);
         }
     }
     page.text
@@ -224,7 +224,7 @@ fn not_applicable(page: &mut Page, left_out: &[&CheckedService]) {
 }
 
 /// The two answers of a failure side by side, the record, and how to repeat it.
-fn failure(page: &mut Page, checked: &CheckedService) {
+fn failure(page: &mut Page, task: &ProbeTask, checked: &CheckedService) {
     page.line("");
     let title = format!("{}: {}", checked.check.id, checked.judgement.message);
     page.wrapped(0, &page.view.palette.bold(&escape::text(title.as_bytes())));
@@ -249,7 +249,7 @@ fn failure(page: &mut Page, checked: &CheckedService) {
     }
     let label = page.view.palette.dim("Repeat");
     page.indented(2, &label);
-    for line in commands_of_check(checked) {
+    for line in commands_of_check(task, checked.check) {
         page.indented(4, &line);
     }
 }

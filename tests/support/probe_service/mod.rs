@@ -17,6 +17,5 @@ mod store;
 mod variant;
 
 pub use contract::CONTRACTS;
-pub use request::KeptKey;
 pub use service::{Answers, Config, Late, ProbeService};
 pub use variant::{VARIANTS, Variant};

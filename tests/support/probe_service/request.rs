@@ -9,18 +9,6 @@ use super::variant::Variant;
 /// The longest key, in characters.
 const LONGEST_KEY: usize = 255;
 
-/// What the service makes of the key that a client sends.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-pub enum KeptKey {
-    /// The key itself. A long key is rejected.
-    #[default]
-    Whole,
-    /// So many characters of the key.
-    Cut(usize),
-    /// The SHA-256 of a long key, and any other key itself.
-    LongHashed,
-}
-
 /// When the first execution of a key fails.
 #[derive(Clone, Copy, Deserialize, PartialEq)]
 #[serde(rename_all = "lowercase")]
@@ -54,11 +42,11 @@ impl Payment {
 }
 
 /// The request's idempotency key: a string of RFC 9651 in quotes, whose parameters are ignored, or
-/// visible ASCII without quotes. It is as the service keeps it.
+/// visible ASCII without quotes.
 ///
 /// # Errors
 /// The answer to a request without a usable key.
-pub fn idempotency_key(request: &Request, kept: KeptKey) -> Result<String, Answer> {
+pub fn idempotency_key(request: &Request) -> Result<String, Answer> {
     let &[value] = &request.values("idempotency-key")[..] else {
         return Err(match request.values("idempotency-key").len() {
             0 => Answer::problem(400, "Idempotency-Key is missing"),
@@ -78,18 +66,10 @@ pub fn idempotency_key(request: &Request, kept: KeptKey) -> Result<String, Answe
         None => text,
     };
     let is_usable = |byte: u8| byte.is_ascii_graphic() && !b"\"\\,;".contains(&byte);
-    if key.is_empty() || !key.bytes().all(is_usable) {
+    if key.is_empty() || key.len() > LONGEST_KEY || !key.bytes().all(is_usable) {
         return Err(unusable());
     }
-    match kept {
-        KeptKey::Whole if key.len() > LONGEST_KEY => Err(unusable()),
-        KeptKey::Whole => Ok(key.to_owned()),
-        KeptKey::Cut(length) => Ok(key[..key.len().min(length)].to_owned()),
-        KeptKey::LongHashed if key.len() > LONGEST_KEY => {
-            Ok(format!("{:x}", Sha256::digest(key.as_bytes())))
-        }
-        KeptKey::LongHashed => Ok(key.to_owned()),
-    }
+    Ok(key.to_owned())
 }
 
 /// The hash of what a retry must repeat: caller, method, target and body.
@@ -103,7 +83,13 @@ pub fn fingerprint(request: &Request, variant: Option<Variant>) -> String {
     if variant != Some(Variant::IgnoresPayload) {
         let ignores_path = variant == Some(Variant::IgnoresPath);
         let target = if ignores_path { "" } else { &request.target };
-        for part in [request.method.as_bytes(), target.as_bytes(), &request.body] {
+        let body = match Payment::of(request) {
+            Ok(payment) if variant == Some(Variant::IgnoresMembers) => {
+                payment.amount.to_string().into_bytes()
+            }
+            _ => request.body.clone(),
+        };
+        for part in [request.method.as_bytes(), target.as_bytes(), &body] {
             hash.update([0]);
             hash.update(part);
         }

@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use super::contract::{AfterFailure, Contract, StoredValue, created};
 use super::http::{self, Answer, Request};
-use super::request::{Fail, KeptKey, Payment, fingerprint, idempotency_key};
+use super::request::{Fail, Payment, fingerprint, idempotency_key};
 use super::store::Store;
 use super::variant::Variant;
 
@@ -29,6 +29,9 @@ const ANSWER_TO_STORE: Duration = Duration::from_millis(300);
 /// The lock TTL of `short-lock`, and how long its handler takes at least.
 const SHORT_LOCK: Duration = Duration::from_millis(200);
 const LONG_HANDLER: Duration = Duration::from_millis(400);
+
+/// The result TTL of `forgets-results`.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(1);
 
 /// How long a connection may be idle.
 const IDLE: Duration = Duration::from_secs(60);
@@ -48,7 +51,6 @@ pub struct Config {
     /// True if the service's database refuses a second payment of a key, whatever Redis says.
     pub is_unique: bool,
     pub late: Late,
-    pub kept_key: KeptKey,
 }
 
 /// What the answer to a payment contains.
@@ -88,7 +90,6 @@ impl Config {
             answers: Answers::default(),
             is_unique: false,
             late: Late::default(),
-            kept_key: KeptKey::default(),
         }
     }
 }
@@ -157,8 +158,8 @@ struct Database {
     payments: u64,
     /// The same by key.
     payments_of: HashMap<String, u64>,
-    /// The first payload of each key, and its fingerprint.
-    first: HashMap<String, (String, Vec<u8>)>,
+    /// The fingerprint of the first request of each key.
+    first: HashMap<String, String>,
     /// The answers of payments that were made, by key.
     answers: HashMap<String, Answer>,
     /// The keys whose first execution was to fail, and has failed.
@@ -195,27 +196,19 @@ struct Service {
     answers: Answers,
     is_unique: bool,
     late: Late,
-    kept_key: KeptKey,
     store: Store,
     database: Arc<Mutex<Database>>,
 }
 
 impl Service {
     fn new(config: Config) -> RedisResult<Self> {
-        let Config {
-            mut schema,
-            variant,
-            redis,
-            mut delay,
-            answers,
-            is_unique,
-            late,
-            kept_key,
-            ..
-        } = config;
+        let Config { mut schema, variant, redis, mut delay, answers, is_unique, late, .. } = config;
         let contract = Contract::of(&schema.name).expect("one of the seven schemas");
         if variant == Some(Variant::ShortResult) {
             schema.result_ttl = schema.lock_ttl;
+        }
+        if variant == Some(Variant::ForgetsResults) {
+            schema.result_ttl = FORGOTTEN_AFTER;
         }
         if variant == Some(Variant::ShortLock) {
             delay = delay.max(LONG_HANDLER);
@@ -229,7 +222,6 @@ impl Service {
             answers,
             is_unique,
             late,
-            kept_key,
             store,
             database: Arc::default(),
         })
@@ -289,7 +281,7 @@ impl Service {
 
     fn pay<'a>(&'a self, request: &'a Request, stream: &'a TcpStream) -> RedisResult<Answered<'a>> {
         let is_missing = request.values("idempotency-key").is_empty();
-        let key = match idempotency_key(request, self.kept_key) {
+        let key = match idempotency_key(request) {
             Ok(key) => key,
             Err(_) if is_missing && self.is(Variant::AcceptsMissingKey) => {
                 return Ok((self.pay_without_key(request), None));
@@ -315,7 +307,7 @@ impl Service {
             Begun::Replay(answer) => return Ok((self.replay(answer), None)),
             Begun::InProgress => Answer::problem(409, "A request with this key is in progress")
                 .with("Retry-After", "1"),
-            Begun::Mismatch => self.mismatch(&attempt),
+            Begun::Mismatch => Answer::problem(422, "The key was used for another request"),
             Begun::Fails => Answer::problem(500, "The record of this key cannot be read"),
         };
         if self.is(Variant::ReleasesOthersLock) {
@@ -343,11 +335,10 @@ impl Service {
         let mut database = self.database.lock().unwrap();
         match begun {
             Begun::Acquired => {
-                let first = (attempt.fingerprint.clone(), attempt.request.body.clone());
-                database.first.insert(attempt.key.clone(), first);
+                database.first.insert(attempt.key.clone(), attempt.fingerprint.clone());
             }
             Begun::InProgress | Begun::Replay(_) => {
-                if let Some((fingerprint, _)) = database.first.get(&attempt.key)
+                if let Some(fingerprint) = database.first.get(&attempt.key)
                     && *fingerprint != attempt.fingerprint
                 {
                     return Ok(Begun::Mismatch);
@@ -567,17 +558,6 @@ impl Service {
             answer.status = 200;
         }
         answer.with("Idempotent-Replayed", "true")
-    }
-
-    fn mismatch(&self, attempt: &Attempt<'_>) -> Answer {
-        let mut answer = Answer::problem(422, "The key was used for another request");
-        if self.is(Variant::EchoesFirstPayload)
-            && let Some((_, first)) = self.database.lock().unwrap().first.get(&attempt.key)
-        {
-            answer.body.extend(b"\n");
-            answer.body.extend(first);
-        }
-        answer
     }
 
     fn inputs<'a>(&'a self, attempt: &'a Attempt<'_>, response: &'a Response) -> StepInputs<'a> {

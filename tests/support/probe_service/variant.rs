@@ -11,11 +11,12 @@ pub enum Variant {
     AnyCaller,
     IgnoresPayload,
     IgnoresPath,
-    EchoesFirstPayload,
+    IgnoresMembers,
     ReleasesOthersLock,
     ReleasesOnHangUp,
     ShortLock,
     ShortResult,
+    ForgetsResults,
     KeepsFailures,
     ReleasesAfterFailure,
     AcceptsMissingKey,
@@ -23,7 +24,7 @@ pub enum Variant {
 }
 
 /// Every variant: its name, and how it comes about.
-pub const VARIANTS: [(Variant, &str, &str); 17] = [
+pub const VARIANTS: [(Variant, &str, &str); 18] = [
     (Variant::NoLock, "no-lock", "stores results, but takes no lock while the handler runs"),
     (
         Variant::CheckThenLock,
@@ -49,9 +50,9 @@ pub const VARIANTS: [(Variant, &str, &str); 17] = [
     (Variant::IgnoresPayload, "ignores-payload", "replays whatever the payload is"),
     (Variant::IgnoresPath, "ignores-path", "compares the payload of a key, but not its path"),
     (
-        Variant::EchoesFirstPayload,
-        "echoes-first-payload",
-        "shows the payload of the first request in the 422 of the second",
+        Variant::IgnoresMembers,
+        "ignores-members",
+        "compares only the amount, and no other member of the payload",
     ),
     (
         Variant::ReleasesOthersLock,
@@ -65,6 +66,7 @@ pub const VARIANTS: [(Variant, &str, &str); 17] = [
     ),
     (Variant::ShortLock, "short-lock", "takes a lock of 200 ms for a handler that needs 400 ms"),
     (Variant::ShortResult, "short-result", "stores the result with the TTL of the lock"),
+    (Variant::ForgetsResults, "forgets-results", "stores the result with a TTL of 1 s"),
     (
         Variant::KeepsFailures,
         "keeps-failures",

@@ -23,14 +23,6 @@ pub(in crate::domain::probe) const ANSWERS: ProbeCheck = ProbeCheck {
     judge: judge_answers,
 };
 
-pub(in crate::domain::probe) const RETRY_AFTER: ProbeCheck = ProbeCheck {
-    id: "concurrent-retry-after",
-    group: ProbeGroup::Concurrency,
-    title: "a rejection says when to retry",
-    steps: one_round,
-    judge: judge_retry_after,
-};
-
 pub(in crate::domain::probe) const PAYLOADS: ProbeCheck = ProbeCheck {
     id: "concurrent-payloads",
     group: ProbeGroup::Concurrency,
@@ -65,11 +57,6 @@ fn rounds(task: &ProbeTask) -> Result<Vec<ProbeStep>, String> {
         steps.push(ProbeStep::CountEffects(request));
     }
     Ok(steps)
-}
-
-fn one_round(task: &ProbeTask) -> Result<Vec<ProbeStep>, String> {
-    let request = task.request(&task.new_key())?;
-    Ok(vec![ProbeStep::Together(vec![request; task.concurrency])])
 }
 
 fn payloads(task: &ProbeTask) -> Result<Vec<ProbeStep>, String> {
@@ -245,29 +232,6 @@ fn different_results(successes: &[(usize, &ProbeAnswer)]) -> usize {
         }
     }
     different.len()
-}
-
-fn judge_retry_after(task: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
-    let mut with = 0;
-    let mut without = 0;
-    let mut shown = Vec::new();
-    for (place, exchange) in results[0].exchanges.iter().enumerate() {
-        let Some(answer) = exchange.answer() else { continue };
-        if !task.is_conflict(answer) {
-            continue;
-        }
-        shown = vec![(0, place)];
-        match answer.header("retry-after") {
-            Some(_) => with += 1,
-            None => without += 1,
-        }
-    }
-    let judged = match (with, without) {
-        (0, 0) => ProbeJudgement::not_applicable("no request was rejected as in progress"),
-        (with, 0) => ProbeJudgement::pass(format!("all {with} rejections have Retry-After")),
-        (_, without) => ProbeJudgement::fail(format!("{without} rejections have no Retry-After")),
-    };
-    judged.showing(&shown)
 }
 
 fn judge_payloads(task: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {

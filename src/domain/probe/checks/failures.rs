@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::judging::{
     Executions, Results, answer_of, compare, executions, last, settled, success_of, times,
 };
-use crate::domain::probe::message::{ProbeExchange, ProbeOutcome, ProbeRequest};
+use crate::domain::probe::message::{ProbeExchange, ProbeOutcome};
 use crate::domain::probe::probe_check::{
     ProbeCheck, ProbeGroup, ProbeJudgement, ProbeStep, ProbeStepResult, ProbeVerdict,
 };
@@ -33,14 +33,6 @@ pub(in crate::domain::probe) const TIMEOUT_AFTER: ProbeCheck = ProbeCheck {
     title: "a retry after an answer that the client did not read executes nothing",
     steps: retry_after,
     judge: judge_given_up,
-};
-
-pub(in crate::domain::probe) const CORRECTED: ProbeCheck = ProbeCheck {
-    id: "invalid-then-corrected",
-    group: ProbeGroup::Failures,
-    title: "what a corrected request gets after a validation error with its key",
-    steps: invalid_then_corrected,
-    judge: judge_corrected,
 };
 
 pub(in crate::domain::probe) const SERVER_ERROR: ProbeCheck = ProbeCheck {
@@ -85,19 +77,6 @@ fn retry_before(task: &ProbeTask) -> Result<Vec<ProbeStep>, String> {
         ProbeStep::SendUntilFree(request.clone()),
         ProbeStep::CountEffects(request),
     ])
-}
-
-fn invalid_then_corrected(task: &ProbeTask) -> Result<Vec<ProbeStep>, String> {
-    let request = task.request(&task.new_key())?;
-    if serde_json::from_slice::<serde_json::Value>(&request.body).is_err() {
-        return Err("the body is not JSON, so idemctl cannot make an invalid one".to_owned());
-    }
-    if request.body.len() < 2 {
-        return Err("the body is too short to be cut".to_owned());
-    }
-    let body = request.body[..request.body.len() / 2].to_vec();
-    let invalid = ProbeRequest { body, ..request.clone() };
-    Ok(vec![ProbeStep::Send(invalid), ProbeStep::SendUntilFree(request)])
 }
 
 fn error_then_retry(task: &ProbeTask) -> Result<Vec<ProbeStep>, String> {
@@ -228,31 +207,6 @@ fn before_judged(
         }
     };
     Ok(ProbeJudgement::pass(message).showing(&shown))
-}
-
-fn judge_corrected(task: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
-    settled((|| {
-        let invalid = answer_of(results[0].exchanges.first())?;
-        if invalid.is_success() {
-            return Ok(ProbeJudgement::not_applicable("the service accepted half of the body"));
-        }
-        let (place, corrected) = last(&results[1]);
-        let corrected = answer_of(corrected)?;
-        let what = if corrected.is_success() {
-            "succeeded"
-        } else if task.is_conflict(corrected) {
-            "was rejected as in progress until the time limit"
-        } else if corrected.status == invalid.status {
-            "got the same error"
-        } else {
-            "was rejected"
-        };
-        Ok(ProbeJudgement::reported(format!(
-            "half of the body got {}; the corrected request {what} ({})",
-            invalid.status, corrected.status
-        ))
-        .showing(&[(0, 0), (1, place)]))
-    })())
 }
 
 fn judge_error(task: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {

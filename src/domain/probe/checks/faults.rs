@@ -13,15 +13,7 @@ pub(in crate::domain::probe) const LOCK_EXPIRES: ProbeCheck = ProbeCheck {
     id: "fault-lock-expires",
     group: ProbeGroup::Fault,
     title: "a retry after the lock expired while the handler runs executes nothing",
-    steps: expire_lock,
-    judge: judge_lost_lock,
-};
-
-pub(in crate::domain::probe) const LOCK_DELETED: ProbeCheck = ProbeCheck {
-    id: "fault-lock-deleted",
-    group: ProbeGroup::Fault,
-    title: "a retry after the lock was deleted while the handler runs executes nothing",
-    steps: delete_lock,
+    steps: lose_lock,
     judge: judge_lost_lock,
 };
 
@@ -52,23 +44,15 @@ fn needs_faults(task: &ProbeTask) -> Result<(), String> {
     }
 }
 
-fn expire_lock(task: &ProbeTask) -> Result<Vec<ProbeStep>, String> {
-    lose_lock(task, RecordFault::ExpireLock)
-}
-
-fn delete_lock(task: &ProbeTask) -> Result<Vec<ProbeStep>, String> {
-    lose_lock(task, RecordFault::DeleteLock)
-}
-
 /// The first request loses its lock, a second one is sent meanwhile, and a third one afterwards.
-fn lose_lock(task: &ProbeTask, fault: RecordFault) -> Result<Vec<ProbeStep>, String> {
+fn lose_lock(task: &ProbeTask) -> Result<Vec<ProbeStep>, String> {
     needs_faults(task)?;
     let request = task.request(&task.new_key())?;
     // The rest of the handler's time is for the change and the second request.
     let early = task.part_of_request() / 2;
     Ok(vec![
         ProbeStep::CountEffects(request.clone()),
-        ProbeStep::FaultDuring(request.clone(), fault, early),
+        ProbeStep::FaultDuring(request.clone(), RecordFault::ExpireLock, early),
         ProbeStep::SendUntilFree(request.clone()),
         ProbeStep::CountEffects(request),
     ])

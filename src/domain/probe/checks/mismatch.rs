@@ -1,12 +1,10 @@
 //! A key that is used again for something else.
 
-use serde_json::Value;
-
 use super::judging::{
     Executions, Results, answer_of, compare, executions, last, settled, statuses, success_of,
 };
-use crate::domain::probe::message::ProbeRequest;
-use crate::domain::probe::payload::{with_other_order, with_path};
+use crate::domain::probe::message::{ProbeAnswer, ProbeRequest};
+use crate::domain::probe::payload::{members_of, with_other_member, with_path};
 use crate::domain::probe::probe_check::{
     ProbeCheck, ProbeGroup, ProbeJudgement, ProbeStep, ProbeStepResult,
 };
@@ -21,28 +19,12 @@ pub(in crate::domain::probe) const PAYLOAD: ProbeCheck = ProbeCheck {
     judge: judge_payload,
 };
 
-pub(in crate::domain::probe) const ECHO: ProbeCheck = ProbeCheck {
-    id: "mismatch-echo",
+pub(in crate::domain::probe) const MEMBERS: ProbeCheck = ProbeCheck {
+    id: "mismatch-members",
     group: ProbeGroup::Mismatch,
-    title: "the rejection shows nothing of the first request and its result",
-    steps: other_payload,
-    judge: judge_echo,
-};
-
-pub(in crate::domain::probe) const ORDER: ProbeCheck = ProbeCheck {
-    id: "mismatch-order",
-    group: ProbeGroup::Mismatch,
-    title: "the order of JSON members and white space make no other payload",
-    steps: other_order,
-    judge: judge_same_request,
-};
-
-pub(in crate::domain::probe) const URL: ProbeCheck = ProbeCheck {
-    id: "mismatch-url",
-    group: ProbeGroup::Mismatch,
-    title: "another query with a used key is another request",
-    steps: other_url,
-    judge: judge_url,
+    title: "another value of any one member of the body with a used key is rejected",
+    steps: other_members,
+    judge: judge_members,
 };
 
 pub(in crate::domain::probe) const PATH: ProbeCheck = ProbeCheck {
@@ -51,14 +33,6 @@ pub(in crate::domain::probe) const PATH: ProbeCheck = ProbeCheck {
     title: "another path with a used key is rejected",
     steps: other_path,
     judge: judge_path,
-};
-
-pub(in crate::domain::probe) const METHOD: ProbeCheck = ProbeCheck {
-    id: "mismatch-method",
-    group: ProbeGroup::Mismatch,
-    title: "another method with a used key does not get the first result",
-    steps: other_method,
-    judge: judge_method,
 };
 
 pub(in crate::domain::probe) const CALLER: ProbeCheck = ProbeCheck {
@@ -79,19 +53,24 @@ fn other_payload(task: &ProbeTask) -> Result<Vec<ProbeStep>, String> {
     ])
 }
 
-fn other_order(task: &ProbeTask) -> Result<Vec<ProbeStep>, String> {
+/// The first request, and for each member of its body a control with a key of its own, and the first
+/// request with another value of this member.
+fn other_members(task: &ProbeTask) -> Result<Vec<ProbeStep>, String> {
     let request = task.request(&task.new_key())?;
-    let other = with_other_order(&request)
-        .ok_or_else(|| "the body is not a JSON object with two members".to_owned())?;
-    Ok(vec![ProbeStep::Send(request), ProbeStep::SendUntilFree(other)])
-}
-
-fn other_url(task: &ProbeTask) -> Result<Vec<ProbeStep>, String> {
-    let request = task.request(&task.new_key())?;
-    let join = if request.url.contains('?') { '&' } else { '?' };
-    let url = format!("{}{join}idemctl-probe=1", request.url);
-    let other = ProbeRequest { url, ..request.clone() };
-    Ok(vec![ProbeStep::Send(request), ProbeStep::SendUntilFree(other)])
+    let mut steps = vec![ProbeStep::Send(request.clone())];
+    for pointer in members_of(&request) {
+        let own = task.request(&task.new_key())?;
+        if let Some(control) = with_other_member(&own, &pointer)
+            && let Some(other) = with_other_member(&request, &pointer)
+        {
+            steps.push(ProbeStep::Send(control));
+            steps.push(ProbeStep::SendUntilFree(other));
+        }
+    }
+    if steps.len() == 1 {
+        return Err("the body is not JSON, or has no member to change".to_owned());
+    }
+    Ok(steps)
 }
 
 /// The first request, a control with a key of its own, and the first request at the other path. The
@@ -103,17 +82,6 @@ fn other_path(task: &ProbeTask) -> Result<Vec<ProbeStep>, String> {
     let other = with_path(&request, path)?;
     let control = with_path(&task.request(&task.new_key())?, path)?;
     Ok(vec![ProbeStep::Send(request), ProbeStep::Send(control), ProbeStep::SendUntilFree(other)])
-}
-
-/// A control with a key of its own, the first request, and the second one.
-fn other_method(task: &ProbeTask) -> Result<Vec<ProbeStep>, String> {
-    // Another method may do anything, so idemctl does not choose one.
-    let Some(method) = &task.other_method else { return Err("it needs --other-method".to_owned()) };
-    let request = task.request(&task.new_key())?;
-    let with_method = |request| ProbeRequest { method: method.clone(), ..request };
-    let control = with_method(task.request(&task.new_key())?);
-    let other = with_method(request.clone());
-    Ok(vec![ProbeStep::Send(control), ProbeStep::Send(request), ProbeStep::SendUntilFree(other)])
 }
 
 fn other_caller(task: &ProbeTask) -> Result<Vec<ProbeStep>, String> {
@@ -177,114 +145,54 @@ fn same_is_rejected(what: &str, status: u16) -> ProbeJudgement {
     ))
 }
 
-fn judge_echo(_: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
-    settled((|| {
-        let first = success_of(results[1].exchanges.first(), "the first request")?;
-        let (place, other) = last(&results[2]);
+fn judge_members(task: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
+    settled(members_judged(task, results))
+}
+
+fn members_judged(
+    task: &ProbeTask,
+    results: &[ProbeStepResult],
+) -> Result<ProbeJudgement, ProbeJudgement> {
+    success_of(results[0].exchanges.first(), "the first request")?;
+    let mut accepted = Vec::new();
+    let mut rejected = Vec::new();
+    let mut open = Vec::new();
+    let mut shown = vec![(0, 0)];
+    let members = members_of(&results[0].exchanges[0].request);
+    for (index, (pointer, pair)) in members.into_iter().zip(results[1..].chunks(2)).enumerate() {
+        let control = pair[0].exchanges.first().and_then(|control| control.answer());
+        let (place, other) = last(&pair[1]);
         let other = answer_of(other)?;
-        let shown = [(1, 0), (2, place)];
         if other.is_success() {
-            return Ok(ProbeJudgement::not_applicable("another payload is not rejected"));
-        }
-        if !first.body.is_kept() || !other.body.is_kept() {
-            return Ok(
-                ProbeJudgement::inconclusive("a body is too long to compare").showing(&shown)
-            );
-        }
-        let rejection = String::from_utf8_lossy(&other.body.beginning);
-        let request = &results[1].exchanges[0].request;
-        let sent = results[2].exchanges.first();
-        let sent = sent.map(|exchange| exchange.request.body.clone()).unwrap_or_default();
-        let sent = String::from_utf8_lossy(&sent);
-        for (what, body) in
-            [("result", first.body.beginning.as_slice()), ("payload", request.body.as_slice())]
-        {
-            let mut words = Vec::new();
-            if let Ok(document) = serde_json::from_slice::<Value>(body) {
-                leaves(&document, &mut words);
+            if accepted.is_empty() {
+                shown.push((2 + 2 * index, place));
             }
-            for word in words {
-                // The client knows what it sent itself, and short words may be in any answer.
-                let is_status = word == other.status.to_string();
-                let is_new = word.len() >= MIN_ECHO && !is_status && !has_word(&sent, &word);
-                if is_new && has_word(&rejection, &word) {
-                    let message = format!("it contains a value of the first {what}");
-                    return Ok(ProbeJudgement::fail(message).showing(&shown));
-                }
-            }
-        }
-        Ok(ProbeJudgement::pass("it contains no value of the first request and its result")
-            .showing(&shown))
-    })())
-}
-
-/// The shortest value that counts as an echo. A shorter word may be in any answer.
-const MIN_ECHO: usize = 3;
-
-/// All texts and numbers in a document.
-fn leaves(value: &Value, words: &mut Vec<String>) {
-    match value {
-        Value::String(text) => words.push(text.clone()),
-        Value::Number(number) => words.push(number.to_string()),
-        Value::Array(items) => items.iter().for_each(|item| leaves(item, words)),
-        Value::Object(members) => members.values().for_each(|member| leaves(member, words)),
-        Value::Null | Value::Bool(_) => {}
-    }
-}
-
-/// True if the text contains this word, and not only as a part of a longer one.
-fn has_word(text: &str, word: &str) -> bool {
-    for (at, _) in text.match_indices(word) {
-        let before = text[..at].chars().next_back();
-        let after = text[at + word.len()..].chars().next();
-        if !before.is_some_and(char::is_alphanumeric) && !after.is_some_and(char::is_alphanumeric) {
-            return true;
+            accepted.push(pointer);
+        } else if task.is_mismatch(other) && control.is_some_and(ProbeAnswer::is_success) {
+            rejected.push(pointer);
+        } else {
+            // A value that the service rejects under any key shows nothing.
+            open.push(pointer);
         }
     }
-    false
-}
-
-fn judge_same_request(task: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
-    settled((|| {
-        let first = success_of(results[0].exchanges.first(), "the first request")?;
-        let (place, other) = last(&results[1]);
-        let other = answer_of(other)?;
-        let shown = [(0, 0), (1, place)];
-        let judged = if !other.is_success() && !task.baseline.retries_succeed {
-            same_is_rejected("they", other.status)
-        } else if task.is_mismatch(other) {
-            ProbeJudgement::fail(format!("they got {}: the service compares bytes", other.status))
-        } else if !other.is_success() {
-            ProbeJudgement::inconclusive(format!("they got {}", other.status))
-        } else {
-            match compare(task, first, other) {
-                Results::Same => ProbeJudgement::pass("they got the first result"),
-                Results::Different => ProbeJudgement::fail("they got another result"),
-                Results::Unknown(why) => ProbeJudgement::inconclusive(why),
-            }
-        };
-        Ok(judged.showing(&shown))
-    })())
-}
-
-fn judge_url(task: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
-    settled((|| {
-        let first = success_of(results[0].exchanges.first(), "the first request")?;
-        let (place, other) = last(&results[1]);
-        let other = answer_of(other)?;
-        let message = if task.is_mismatch(other) && task.baseline.retries_succeed {
-            format!("it was rejected ({})", other.status)
-        } else if !other.is_success() {
-            format!("no statement: the service answers this URL with {}", other.status)
-        } else {
-            match compare(task, first, other) {
-                Results::Same => "it got the first result".to_owned(),
-                Results::Different => "it got another result".to_owned(),
-                Results::Unknown(why) => why,
-            }
-        };
-        Ok(ProbeJudgement::reported(message).showing(&[(0, 0), (1, place)]))
-    })())
+    let judged = if !accepted.is_empty() {
+        let accepted = accepted.join(", ");
+        ProbeJudgement::fail(format!("another value was accepted of {accepted}"))
+    } else if rejected.is_empty() {
+        let open = open.join(", ");
+        ProbeJudgement::inconclusive(format!("no rejection shows that the service compares {open}"))
+    } else if !task.baseline.retries_succeed {
+        let message =
+            "another value is rejected, but a retry of the same request does not succeed either";
+        ProbeJudgement::inconclusive(message)
+    } else {
+        let mut message = format!("another value was rejected of {}", rejected.join(", "));
+        if !open.is_empty() {
+            message.push_str(&format!("; no statement about {}", open.join(", ")));
+        }
+        ProbeJudgement::pass(message)
+    };
+    Ok(judged.showing(&shown))
 }
 
 fn judge_path(task: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
@@ -336,45 +244,6 @@ fn path_judged(
         ProbeJudgement::pass(format!("{path} got {status}"))
     };
     Ok(judged.showing(&shown))
-}
-
-fn judge_method(task: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
-    settled((|| {
-        let control = answer_of(results[0].exchanges.first())?;
-        let first = success_of(results[1].exchanges.first(), "the first request")?;
-        let (place, other) = last(&results[2]);
-        let other = answer_of(other)?;
-        let shown = [(1, 0), (2, place)];
-        let method = &results[2].exchanges[place].request.method;
-        if other.is_success()
-            && let Results::Same = compare(task, first, other)
-        {
-            // A PUT may return the resource that the first request created.
-            let message = format!("{method} got an answer that is equal to the first result");
-            return Ok(ProbeJudgement::reported(message).showing(&shown));
-        }
-        // A rejection shows something only if the service accepts the method at all.
-        if !control.is_success() {
-            return Ok(ProbeJudgement::not_applicable(format!(
-                "{method} with a key of its own got {}, so a rejection shows nothing",
-                control.status
-            )));
-        }
-        let judged = if other.is_overload() || other.status >= 500 {
-            ProbeJudgement::inconclusive(format!("{method} got {}", other.status))
-        } else if !other.is_success() {
-            match task.baseline.retries_succeed {
-                true => ProbeJudgement::pass(format!("{method} got {}", other.status)),
-                false => same_is_rejected(method, other.status),
-            }
-        } else {
-            match compare(task, first, other) {
-                Results::Unknown(why) => ProbeJudgement::inconclusive(why),
-                _ => ProbeJudgement::pass(format!("{method} got a result of its own")),
-            }
-        };
-        Ok(judged.showing(&shown))
-    })())
 }
 
 fn judge_caller(task: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {

@@ -3,7 +3,7 @@
 use super::judging::{
     Executions, Results, answer_of, compare, executions, last, settled, success_of, times,
 };
-use crate::domain::probe::answers::{added_headers, changed_headers};
+use crate::domain::duration::exact;
 use crate::domain::probe::message::ProbeAnswer;
 use crate::domain::probe::probe_check::{
     ProbeCheck, ProbeGroup, ProbeJudgement, ProbeStep, ProbeStepResult,
@@ -50,20 +50,12 @@ pub(in crate::domain::probe) const ONE_EFFECT: ProbeCheck = ProbeCheck {
     judge: judge_one_effect,
 };
 
-pub(in crate::domain::probe) const MARK: ProbeCheck = ProbeCheck {
-    id: "replay-mark",
+pub(in crate::domain::probe) const LATER: ProbeCheck = ProbeCheck {
+    id: "replay-later",
     group: ProbeGroup::Replay,
-    title: "a replay says that it is one",
-    steps: send_twice,
-    judge: judge_mark,
-};
-
-pub(in crate::domain::probe) const COOKIE: ProbeCheck = ProbeCheck {
-    id: "replay-cookie",
-    group: ProbeGroup::Replay,
-    title: "a replay sets no cookie",
-    steps: send_twice,
-    judge: judge_cookie,
+    title: "a retry after a pause (--later) gets the result",
+    steps: send_again_later,
+    judge: judge_later,
 };
 
 fn send_twice(task: &ProbeTask) -> Result<Vec<ProbeStep>, String> {
@@ -85,6 +77,17 @@ fn send_three_times(task: &ProbeTask) -> Result<Vec<ProbeStep>, String> {
         ProbeStep::CountEffects(request.clone()),
         ProbeStep::Send(request.clone()),
         ProbeStep::SendUntilFree(request.clone()),
+        ProbeStep::SendUntilFree(request.clone()),
+        ProbeStep::CountEffects(request),
+    ])
+}
+
+fn send_again_later(task: &ProbeTask) -> Result<Vec<ProbeStep>, String> {
+    let request = task.request(&task.new_key())?;
+    Ok(vec![
+        ProbeStep::CountEffects(request.clone()),
+        ProbeStep::Send(request.clone()),
+        ProbeStep::Wait(task.later),
         ProbeStep::SendUntilFree(request.clone()),
         ProbeStep::CountEffects(request),
     ])
@@ -196,26 +199,60 @@ fn judge_one_effect(task: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudge
     judged.showing(&shown)
 }
 
-fn judge_mark(_: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
-    settled(pair(results).map(|(first, retry, place)| {
-        let added = added_headers(first, retry);
-        let judged = if !retry.is_success() {
-            ProbeJudgement::not_applicable(format!("the retry got {}", retry.status))
-        } else if added.is_empty() {
-            ProbeJudgement::reported("the replay has no header that the first answer lacks")
+fn judge_later(task: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
+    settled((|| {
+        let first = success_of(results[1].exchanges.first(), "the first request")?;
+        let (place, retry) = last(&results[3]);
+        let retry = answer_of(retry)?;
+        let status = retry.status;
+        let when = format!("{} after the answer", exact(task.later));
+        let judged = if retry.is_overload() {
+            ProbeJudgement::inconclusive(format!("the retry was answered {status}"))
+        } else if !retry.is_success() {
+            ProbeJudgement::fail(format!("{when}, the retry got {status}"))
         } else {
-            ProbeJudgement::reported(format!("only the replay has {}", added.join(", ")))
+            match (compare(task, first, retry), executions(task, &results[0], &results[4])) {
+                (Results::Different, _) => {
+                    ProbeJudgement::fail(format!("{when}, the retry got another result"))
+                }
+                (_, Executions::Times(count @ 2..)) => {
+                    ProbeJudgement::fail(format!("{}, the second time {when}", times(count)))
+                        .by_number()
+                }
+                (Results::Same, _) | (_, Executions::Times(1)) => {
+                    ProbeJudgement::pass(format!("{when}, the retry got {status}"))
+                }
+                (Results::Unknown(why), _) => ProbeJudgement::inconclusive(why),
+            }
         };
-        judged.showing(&[(0, 0), (1, place)])
-    }))
+        Ok(judged.showing(&[(1, 0), (3, place)]))
+    })())
 }
 
-fn judge_cookie(_: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
-    settled(pair(results).map(|(_, retry, place)| {
-        let judged = match retry.header("set-cookie") {
-            Some(_) => ProbeJudgement::fail("the replay sets a cookie"),
-            None => ProbeJudgement::pass("it sets none"),
+/// The headers of a result that the first answer has and the replay lacks or changes, in words.
+fn changed_headers(first: &ProbeAnswer, replay: &ProbeAnswer) -> Vec<String> {
+    let mut changed = Vec::new();
+    for name in ["location", "etag", "content-type"] {
+        let Some(before) = first.header(name) else { continue };
+        match replay.header(name) {
+            None => changed.push(format!("{name} is missing")),
+            Some(after) if !is_same_value(name, before, after) => {
+                changed.push(format!("{name} differs"));
+            }
+            Some(_) => {}
+        }
+    }
+    changed
+}
+
+fn is_same_value(name: &str, one: &[u8], other: &[u8]) -> bool {
+    // Media types do not distinguish case, nor white space around their parameters.
+    if name == "content-type" {
+        let plain = |value: &[u8]| {
+            let text = String::from_utf8_lossy(value).to_ascii_lowercase();
+            text.split(';').map(|part| part.trim().to_owned()).collect::<Vec<_>>()
         };
-        judged.showing(&[(0, 0), (1, place)])
-    }))
+        return plain(one) == plain(other);
+    }
+    one == other
 }

@@ -1,6 +1,6 @@
 //! What Redis holds between the requests.
 
-use super::judging::{answer_of, last, settled, success_of};
+use super::judging::{settled, success_of};
 use crate::domain::duration::{longer_than, short};
 use crate::domain::probe::message::ProbeExchange;
 use crate::domain::probe::probe_check::{
@@ -41,14 +41,6 @@ pub(in crate::domain::probe) const TTL: ProbeCheck = ProbeCheck {
     judge: judge_ttl,
 };
 
-pub(in crate::domain::probe) const BODY: ProbeCheck = ProbeCheck {
-    id: "record-body",
-    group: ProbeGroup::Record,
-    title: "a retry gets the stored body",
-    steps: send_twice,
-    judge: judge_body,
-};
-
 fn needs_redis(task: &ProbeTask) -> Result<(), String> {
     match task.reads_records {
         true => Ok(()),
@@ -76,12 +68,6 @@ fn watch(task: &ProbeTask) -> Result<Vec<ProbeStep>, String> {
 fn send_once(task: &ProbeTask) -> Result<Vec<ProbeStep>, String> {
     needs_redis(task)?;
     Ok(vec![ProbeStep::Send(task.request(&task.new_key())?)])
-}
-
-fn send_twice(task: &ProbeTask) -> Result<Vec<ProbeStep>, String> {
-    needs_redis(task)?;
-    let request = task.request(&task.new_key())?;
-    Ok(vec![ProbeStep::Send(request.clone()), ProbeStep::SendUntilFree(request)])
 }
 
 /// The record that was read after a step.
@@ -280,26 +266,4 @@ fn judge_result_ttl(task: &ProbeTask, record: &StoredRecord, ttl: u64) -> ProbeJ
     }
     let stated = stated_ttl(record);
     ProbeJudgement::pass(format!("it expires in {}{stated}", short(ttl)))
-}
-
-fn judge_body(_: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
-    settled((|| {
-        let (place, retry) = last(&results[1]);
-        let retry = answer_of(retry)?;
-        let record = record_of(&results[1])?;
-        let shown = [(0, 0), (1, place)];
-        let Some(body) = &record.body else {
-            return Ok(
-                ProbeJudgement::inconclusive("the record has no body to compare").showing(&shown)
-            );
-        };
-        let judged = if body.has_same_bytes(&retry.body) {
-            ProbeJudgement::pass(format!("both have the same {} bytes", body.length))
-        } else if body.is_same(&retry.body) {
-            ProbeJudgement::pass("they are equal as JSON, but not in their bytes")
-        } else {
-            ProbeJudgement::fail("the retry got another body than the stored one")
-        };
-        Ok(judged.showing(&shown))
-    })())
 }
