@@ -80,11 +80,14 @@ fn check(session: &mut Session) -> Result<Exit> {
     }
     let log = session.settings.audit_log()?;
     match log::each(&log, |_, _| {}) {
-        Ok(Some((_, damaged))) if damaged.lines > 0 => {
-            let lines = words::counted(damaged.lines, "line");
-            unread.push(format!("{}: {lines} cannot be read", log.display()));
+        Ok(None) => {}
+        Ok(Some((_, skipped))) => {
+            let all = skipped.damaged + skipped.older;
+            if all > 0 {
+                let lines = words::counted(all, "line");
+                unread.push(format!("{}: {lines} cannot be read", log.display()));
+            }
         }
-        Ok(_) => {}
         Err(error) => unread.push(format!("{}: {error}", log.display())),
     }
     let folder = session.settings.backup_dir()?;
