@@ -343,7 +343,7 @@ impl<'a> Scan<'a> {
         let is_nothing = self.keys() == 0 && self.keyspace.keys_of_other_schemas().is_empty();
         let is_named = self.query.catalog.names_schemas();
         if matches!(self.end, Some(ScanEnd::Complete)) && is_nothing && !is_named {
-            self.coverage.is_elsewhere = !self.keyspace.reader().keys_elsewhere().await.is_empty();
+            self.coverage.is_elsewhere = !self.keyspace.reader.keys_elsewhere().await.is_empty();
         }
     }
 

@@ -206,7 +206,7 @@ impl Session {
             if !is_clear {
                 let message = format!("{option} needs exactly one --schema, or its name in front");
                 return Err(CommandError::usage(message)
-                    .hint(format!("schemas: {known}; a TTL may name one: express=30s"))
+                    .hint(format!("schemas: {known}; a TTL may name one: SCHEMA=30s"))
                     .into());
             }
         }

@@ -359,6 +359,7 @@ fn moments_of_different_records_are_not_compared() {
     server.idemctl(&["diff", &sorted]).exits(0);
     let filtered = list("filtered", &["list", "--status", "2xx", "-o", "json"]);
     let of_schema = list("of_schema", &["list", "--schema", "express", "-o", "json"]);
+    server.send::<()>(&[b"COPY", b"idempotency:k0", b"idempotency:k0", b"DB", b"1"]);
     let other_db = list("other_db", &["-n", "1", "list", "-o", "json"]);
     let inspected = list("inspected", &["inspect", "k1", "-o", "json"]);
     for (other, says) in [

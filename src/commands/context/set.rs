@@ -149,7 +149,7 @@ pub(super) async fn set(
     for (field, stated) in [("lock_ttl", args.lock_ttl), ("result_ttl", args.result_ttl)] {
         for StatedTtl { schema, ttl } in stated {
             let Some(schema) = schema else {
-                return Err(CommandError::usage("write SCHEMA=DURATION, e.g. express=90s").into());
+                return Err(CommandError::usage("write SCHEMA=DURATION, e.g. NAME=90s").into());
             };
             ttls.push((schema, field, ttl));
         }
@@ -167,7 +167,6 @@ pub(super) async fn set(
     // Checked before the file is written, because a wrong name would stop every command later.
     check_schemas(session, &name, &fields)?;
     let file = session.settings.file();
-    let is_without_default = file.default_context().is_none();
     let change = settings::server_change(file, &name, connection)?;
     // Scripts and colleagues use the name, and would then change data on the new server.
     if let Some(change) = &change
@@ -224,14 +223,9 @@ pub(super) async fn set(
     {
         session.ui.warning(&format!("{} does not exist yet", pass_file.display()));
     }
-    let default = if written.is_new && is_without_default {
-        format!(", `idemctl context use {name}` makes it the default")
-    } else {
-        String::new()
-    };
-    session.ui.hint(&format!(
-        "`idemctl context test {name}` connects and reports what works there{default}"
-    ));
+    session
+        .ui
+        .hint(&format!("`idemctl context test {name}` connects and reports what works there"));
     Ok(Exit::Done)
 }
 

@@ -54,7 +54,7 @@ enum ReadScope {
 
 /// A scan of every node for the records of the catalog's scanned schemas.
 pub struct KeyspaceScan {
-    reader: RecordReader,
+    pub(crate) reader: RecordReader,
     nodes: Nodes,
     /// The minimum that is read of each value.
     head: ReadLimit,
@@ -236,10 +236,6 @@ impl KeyspaceScan {
     /// with other names.
     pub fn keys_iterated(&self) -> u64 {
         self.iterated
-    }
-
-    pub fn reader(&self) -> &RecordReader {
-        &self.reader
     }
 
     /// Redis keys returned so far that belong to known schemas which this command does not read, by
