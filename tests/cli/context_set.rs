@@ -26,8 +26,7 @@ fn the_first_context_needs_no_file_to_start_from() {
     let run =
         set(&["prod", "-u", "rediss://cache:6390/0", "--protected", "--schema", "express,go-chi"])
             .exits(0);
-    run.says("url = \"rediss://cache:6390/0\"")
-        .says("`idemctl context test prod`");
+    run.says("url = \"rediss://cache:6390/0\"").says("`idemctl context test prod`");
     let file = folder.path().join(".config/idemctl/config.toml");
     let says = "[contexts.prod]\nurl = \"rediss://cache:6390/0\"\nprotected = true\nschema = [\"express\", \"go-chi\"]\n";
     assert_eq!(fs::read_to_string(&file).unwrap(), says);
