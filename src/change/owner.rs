@@ -55,7 +55,7 @@ pub fn owner_of_lock(
 ///
 /// # Errors
 /// Usage: the owner in the lock is empty, which no `--owner` is.
-fn check_owner_has_name(record: &Record, step: &Step) -> Result<(), CommandError> {
+pub fn check_owner_has_name(record: &Record, step: &Step) -> Result<(), CommandError> {
     if !step.checks_owner || record.owner() != Some(b"") {
         return Ok(());
     }

@@ -358,7 +358,7 @@ impl LockSearch<'_> {
         };
         let looked_up = interrupt.unless_raised(self.look_up(reader, &keys, kind)).await;
         let Some(looked_up) = looked_up else {
-            return Err(CommandError::interrupted("interrupted; nothing was changed").into());
+            return Err(CommandError::interrupted("interrupted").changed_nothing().into());
         };
         let LocksOfKeys { mut found, named_by } = looked_up?;
         if let Some(owners) = owners {

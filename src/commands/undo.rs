@@ -199,7 +199,7 @@ impl Undo<'_> {
         let most = if self.args.output == Output::Text { MAX_ROWS } else { 0 };
         let mut rows = self.rows(true).showing(most);
         if !self.predict(session, &mut rows).await? {
-            return Err(CommandError::interrupted("interrupted; nothing was changed").into());
+            return Err(CommandError::interrupted("interrupted").changed_nothing().into());
         }
         rows.were_shown()?;
         if most > 0 && rows.seen() > most {

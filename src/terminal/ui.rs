@@ -598,7 +598,7 @@ impl ReadyPrompt {
             Ok(PromptAnswer::Line(line)) => Ok(line),
             Ok(PromptAnswer::End) => Ok(String::new()),
             Ok(PromptAnswer::Interrupted) => {
-                Err(CommandError::interrupted("interrupted, nothing was changed"))
+                Err(CommandError::interrupted("interrupted").changed_nothing())
             }
             Err(error) => Err(CommandError::usage(format!("cannot ask: {error}")).hint(self.hint)),
         }

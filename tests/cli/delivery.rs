@@ -173,7 +173,10 @@ fn a_failure_is_stored_for_the_ttl_of_its_format_with_the_parts_that_it_has() {
         assert!((least_ms..=most_ms).contains(&left), "{options:?}: {left}");
     }
     let lost = ["--error", "card declined", "--status", "402"];
-    server.idemctl(&[&complete[..], &lost, &["--replace"]].concat()).exits(2).says("--status");
+    server
+        .idemctl(&[&complete[..], &lost, &["--replace"]].concat())
+        .exits(2)
+        .says("status would be lost");
 }
 
 /// A service whose complete step stores a success, whatever it is told.

@@ -52,6 +52,10 @@ impl ChosenCompletion {
         if completion == Completion::Creating {
             change::check_creates_lock(&record.schema)?;
         }
+        // Before the operator looks for a fingerprint that would not help.
+        if completion == Completion::OfLock && asked.owner.is_none() {
+            change::check_owner_has_name(record, step)?;
+        }
         let fingerprint = fingerprint(record, completion, asked.fingerprint)?;
         let owner = match completion {
             Completion::OfLock => {
@@ -288,7 +292,7 @@ fn loses(record: &Record, lost: &[String]) -> CommandError {
     .changed_nothing()
     .hint(format!(
         "retries may fail without it; keep it with {keep} or {{kept}} in result_value of a schema \
-        of your own (format 2)"
+        of your own"
     ))
 }
 

@@ -481,7 +481,7 @@ impl Found {
         match interrupt.unless_raised(owners.ask(known)).await {
             Some(asked) => asked?,
             None => {
-                return Err(CommandError::interrupted("interrupted; nothing was changed").into());
+                return Err(CommandError::interrupted("interrupted").changed_nothing().into());
             }
         }
         for mut lock in waiting {

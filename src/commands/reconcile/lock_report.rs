@@ -172,15 +172,13 @@ fn hold_words(lock: &ReconciledLock, now_ms: u64) -> String {
     if matches!(lock.fate, Fate::Completed(_) | Fate::Released(_) | Fate::Changed(_)) {
         return String::new();
     }
-    let has_ended = lock.has_ended(now_ms);
+    if lock.hold != Hold::None && lock.has_ended(now_ms) {
+        return "; the lock has ended, or another client changed it".to_owned();
+    }
     match &lock.hold {
-        Hold::None | Hold::Unknown { until_ms: None, .. } => String::new(),
-        Hold::Ended => "; the lock has ended, or another client changed it".to_owned(),
+        Hold::None | Hold::Ended | Hold::Unknown { until_ms: None, .. } => String::new(),
         Hold::PutBack if lock.is_former_known => "; it has its former deadline again".to_owned(),
         Hold::PutBack => "; it has the deadline again that it had before this run".to_owned(),
-        Hold::Extended { until_ms, .. } if has_ended => {
-            format!("; it was extended, but only until {}", time(*until_ms))
-        }
         Hold::Extended { until_ms, .. } => {
             let why = match &lock.not_back {
                 Some(why) => format!(" ({why})"),
@@ -192,9 +190,6 @@ fn hold_words(lock: &ReconciledLock, now_ms: u64) -> String {
                 _ => "holds",
             };
             format!("; it was extended and {holds} until {}{why}", time(*until_ms))
-        }
-        Hold::Unknown { until_ms: Some(until_ms), .. } if has_ended => {
-            format!("; it ended at {} at the latest", time(*until_ms))
         }
         Hold::Unknown { until_ms: Some(until_ms), .. } => {
             format!("; it may hold until {}", time(*until_ms))

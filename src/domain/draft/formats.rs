@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::sample::SampleValue;
+use super::sample::{SampleValue, step};
 use crate::domain::schema::Decoding;
 
 /// Names of fields that hold a record's state, the likeliest first.
@@ -116,9 +116,4 @@ fn holds_state(documents: &[&Value], pointer: &str) -> bool {
         words.insert(value.to_string());
     }
     words.len() <= MAX_WORDS
-}
-
-/// A name as one step of a JSON pointer.
-pub(super) fn step(name: &str) -> String {
-    name.replace('~', "~0").replace('/', "~1")
 }

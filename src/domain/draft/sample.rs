@@ -48,6 +48,11 @@ impl SampleValue {
     }
 }
 
+/// A name as one step of a JSON pointer.
+pub(super) fn step(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
+}
+
 fn plain(value: Decoder) -> Decoding {
     Decoding { value, inside: Vec::new() }
 }
@@ -60,7 +65,7 @@ fn of_hash(hash: &Hash) -> (Decoding, Value) {
         let name = String::from_utf8_lossy(&field.name).into_owned();
         let value = match open(&field.head) {
             Some((decoder, document)) => {
-                inside.push((format!("/{}", super::formats::step(&name)), decoder));
+                inside.push((format!("/{}", step(&name)), decoder));
                 document
             }
             None => text_or_number(&String::from_utf8_lossy(&field.head)),

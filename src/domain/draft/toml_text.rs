@@ -8,8 +8,8 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::formats::{DraftFormat, FormatTest, formats, step};
-use super::sample::SampleValue;
+use super::formats::{DraftFormat, FormatTest, formats};
+use super::sample::{SampleValue, step};
 use crate::domain::detect::boundaries;
 use crate::domain::duration;
 use crate::domain::record::KeyState;

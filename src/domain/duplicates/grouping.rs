@@ -8,12 +8,12 @@ use serde::Serialize;
 use super::compare::{ComparedName, ComparedRecord, ResultOutcome};
 use super::record_time::RecordTime;
 
-/// The memory in bytes that the records of a comparison may use, as far as it is counted. Three to
-/// four million records with keys and values of usual length fit.
+/// The memory in bytes that the records of a comparison may use. Nearly three million records with
+/// keys and values of usual length fit.
 const MAX_BYTES: usize = 1 << 30;
 
-/// What the tables and allocations of one record take beside its texts.
-const BYTES_OF_RECORD: usize = size_of::<ComparedRecord>() + 120;
+/// About what the tables and allocations of one record take beside its texts.
+const BYTES_OF_RECORD: usize = size_of::<ComparedRecord>() + 200;
 
 /// The records that were compared, by their values.
 #[derive(Debug)]

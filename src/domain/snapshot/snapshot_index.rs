@@ -1,5 +1,5 @@
 //! The records of a snapshot, as far as a comparison with another one needs them: a million of them
-//! take about 200 MB, whatever the size of their keys and values.
+//! take about 150 MB, whatever the size of their keys and values.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher as _, RandomState};
