@@ -1,6 +1,6 @@
 //! Whether Redis may delete locks and results to free memory.
 
-use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
+use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck, SampleNeed};
 use crate::domain::doctor::facts::{DeploymentFacts, NodeFacts};
 use crate::domain::doctor::judgement::{CheckJudgement, ModelledFault, of_each_node};
 use crate::domain::doctor::refusal::FactResult;
@@ -8,6 +8,7 @@ use crate::domain::doctor::refusal::FactResult;
 pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     code: "eviction-policy",
     group: CheckGroup::Server,
+    needs: SampleNeed::Schemas,
     title: "whether Redis may delete locks and results to free memory",
     reads: "INFO memory (maxmemory, maxmemory_policy), else CONFIG GET maxmemory-policy",
     rule: "An error if maxmemory is set and maxmemory-policy is not noeviction; a note if maxmemory \

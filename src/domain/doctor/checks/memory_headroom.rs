@@ -1,7 +1,7 @@
 //! How much memory is left before Redis evicts keys or refuses writes.
 
 use super::eviction_policy::{evicts, maxmemory};
-use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
+use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck, SampleNeed};
 use crate::domain::doctor::facts::{DeploymentFacts, NodeFacts};
 use crate::domain::doctor::judgement::{CheckJudgement, of_each_node};
 use crate::domain::doctor::refusal::FactResult;
@@ -9,6 +9,7 @@ use crate::domain::doctor::refusal::FactResult;
 pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     code: "memory-headroom",
     group: CheckGroup::Server,
+    needs: SampleNeed::Nothing,
     title: "memory in use, against maxmemory",
     reads: "INFO memory (used_memory, maxmemory), else CONFIG GET maxmemory",
     rule: "A warning from 90 % of maxmemory on, an error from 100 % on; a note if maxmemory is 0. \

@@ -1,6 +1,6 @@
 //! The TTLs that the context states, against those of the records.
 
-use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
+use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck, SampleNeed};
 use crate::domain::doctor::facts::DeploymentFacts;
 use crate::domain::doctor::judgement::{CheckJudgement, CheckSeverity, FactEvidence};
 use crate::domain::doctor::lock_count::LocksOfSchema;
@@ -13,6 +13,7 @@ use crate::domain::schema::{Schema, TtlOf};
 pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     code: "observed-ttls",
     group: CheckGroup::Ttl,
+    needs: SampleNeed::AllKeys,
     title: "the stated TTLs, against the times left of all locks and of sampled results",
     reads: "the expiries of all keys, and the values that they do not decide, for up to 10 s; up to \
             500 random keys; lock_ttl and result_ttl of the context",
@@ -87,10 +88,8 @@ fn ttl_of(schema: &Schema, of: TtlOf) -> Option<(&'static str, String)> {
 
 /// Results without a TTL, although the schema has one.
 fn endless_results(of: &SchemaSample) -> Option<CheckJudgement> {
-    let results = of.sized.iter().filter(|record| !record.is_lock);
-    let (all, endless) = results.fold((0, 0), |(all, endless), result| {
-        (all + 1, endless + u64::from(result.left_ms.is_none()))
-    });
+    let all = of.results.len();
+    let endless = of.results.iter().filter(|result| result.left_ms.is_none()).count();
     let name = &of.schema.name;
     if endless == 0 || of.schema.ttl(TtlOf::Result).is_none() {
         return None;

@@ -1,6 +1,6 @@
 //! The server's role, and whether its replicas keep up.
 
-use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
+use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck, SampleNeed};
 use crate::domain::doctor::facts::{DeploymentFacts, NodeFacts};
 use crate::domain::doctor::info::part_of;
 use crate::domain::doctor::judgement::{CheckJudgement, of_each_node};
@@ -9,6 +9,7 @@ use crate::domain::doctor::refusal::{FactResult, missing};
 pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     code: "replication",
     group: CheckGroup::Server,
+    needs: SampleNeed::Nothing,
     title: "the role, the number of replicas, and their lag",
     reads: "INFO replication",
     rule: "A warning if a replica is not online or has not acknowledged for more than 10 s (the \

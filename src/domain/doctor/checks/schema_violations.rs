@@ -1,7 +1,7 @@
 //! Whether the steps of a schema themselves violate an invariant.
 
 use crate::domain::doctor::counterexample::{Counterexample, FaultOutcome, phrase_of};
-use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
+use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck, SampleNeed};
 use crate::domain::doctor::facts::DeploymentFacts;
 use crate::domain::doctor::judgement::{CheckJudgement, FactEvidence};
 use crate::domain::doctor::refusal::RefusedFact;
@@ -9,6 +9,7 @@ use crate::domain::doctor::refusal::RefusedFact;
 pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     code: "schema-violations",
     group: CheckGroup::Schema,
+    needs: SampleNeed::Records,
     title: "whether the steps of each schema in use keep the invariants of explore",
     reads: "the files of the schemas in use; no key of this deployment",
     rule: "explore finds a violation under its assumptions, with its default faults: an error if an \
@@ -82,21 +83,15 @@ fn violation(found: &Counterexample) -> CheckJudgement {
 
 /// `can_be_explored` is false if `explore` would refuse for the same reason.
 fn unknown(why: &str, schemas: Vec<String>, can_be_explored: bool) -> CheckJudgement {
-    let names = schemas.join(",");
-    let refusal = RefusedFact {
-        command: "explore".to_owned(),
-        rule: None,
-        why: why.to_owned(),
-        instead: Some(match can_be_explored {
-            true => format!("Explore yourself: `idemctl explore --sandbox --schema {names}`."),
-            false => format!(
-                "`idemctl explore` needs this, too. Add it to the schema, or pass --skip {}.",
-                CHECK.code
-            ),
-        }),
+    let instead = if can_be_explored {
+        let names = schemas.join(",");
+        format!("Explore yourself: `idemctl explore --sandbox --schema {names}`.")
+    } else {
+        let code = CHECK.code;
+        format!("`idemctl explore` needs this, too. Add it to the schema, or pass --skip {code}.")
     };
-    let fact = format!("{} was not explored: {why}", schemas.join(", "));
-    CheckJudgement { fact, ..CheckJudgement::unknown(refusal) }.for_schemas(schemas)
+    let why = format!("{} was not explored: {why}", schemas.join(", "));
+    CheckJudgement::unknown(RefusedFact::unknown("explore", why, instead)).for_schemas(schemas)
 }
 
 #[cfg(test)]

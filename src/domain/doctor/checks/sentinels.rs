@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
+use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck, SampleNeed};
 use crate::domain::doctor::facts::{DeploymentFacts, SentinelFacts};
 use crate::domain::doctor::judgement::CheckJudgement;
 use crate::domain::doctor::refusal::{FactResult, RefusedFact};
@@ -10,6 +10,7 @@ use crate::domain::doctor::refusal::{FactResult, RefusedFact};
 pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     code: "sentinels",
     group: CheckGroup::Sentinel,
+    needs: SampleNeed::Nothing,
     title: "whether the Sentinels can agree on a failover",
     reads: "SENTINEL MASTER and SENTINEL CKQUORUM of each named Sentinel",
     rule: "An error if a Sentinel reports that no quorum or majority is reachable; a warning with \

@@ -1,7 +1,7 @@
 //! Whether the services' user may send what the steps send.
 
 use super::user_rights::{denials, not_asked, without_schema};
-use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
+use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck, SampleNeed};
 use crate::domain::doctor::facts::{DeniedCommand, DeploymentFacts, NodeFacts, UserRights};
 use crate::domain::doctor::judgement::{CheckJudgement, of_each_node};
 use crate::domain::doctor::refusal::{FactResult, RefusedFact, missing};
@@ -9,6 +9,7 @@ use crate::domain::doctor::refusal::{FactResult, RefusedFact, missing};
 pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     code: "service-rights",
     group: CheckGroup::Server,
+    needs: SampleNeed::Schemas,
     title: "whether the services' user may send what the steps send",
     reads: "ACL DRYRUN and ACL GETUSER for the user of --service-user, on each master",
     rule: "An error if the user is off, and for each command of a step that it may not send; a note \
@@ -75,13 +76,7 @@ fn judge_node(node: &NodeFacts, facts: &DeploymentFacts) -> FactResult<CheckJudg
                     patterns.join(" "),
                     schema.name
                 );
-                let instead = Some("Compare them yourself.".to_owned());
-                return Err(RefusedFact {
-                    command: "key patterns".to_owned(),
-                    rule: None,
-                    why,
-                    instead,
-                });
+                return Err(RefusedFact::unknown("key patterns", why, "Compare them yourself."));
             }
         }
     }
