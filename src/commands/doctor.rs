@@ -66,7 +66,7 @@ const LARGEST_ACCEPTED: u64 = 1024 * 1024;
 /// else 0.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
-    /// List all checks, with what they read; with --verbose, also their rules and sources
+    /// List all checks; idemctl-checks(7) has their rules and sources
     #[arg(long, conflicts_with_all = ["output", "only", "skip", "accept", "service_user", "observe"])]
     list: bool,
 
@@ -121,8 +121,7 @@ fn codes() -> PossibleValuesParser {
 
 pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     if args.list {
-        let view = session.ui.view();
-        let text = if session.ui.is_verbose() { render::rules(view) } else { render::list(view) };
+        let text = render::list(session.ui.view());
         session.ui.page(text)?;
         return Ok(Exit::Done);
     }
@@ -266,15 +265,6 @@ fn show(
             && facts.sample.is_ok()
         {
             session.ui.note(&line);
-        }
-        let names_context = |statement: &Statement| {
-            statement.remedy().is_some_and(|remedy| remedy.contains("context set NAME"))
-        };
-        if session.settings.context_name().is_none() && statements.iter().any(names_context) {
-            session.ui.hint(
-                "NEW-NAME is the name of a new context, which stores how to connect; then pass \
-                 --context NEW-NAME",
-            );
         }
         session.ui.hint(
             "`idemctl help doctor` explains the words on this page, and docs/doctor.md describes each \

@@ -307,20 +307,6 @@ pub(crate) fn missing_rules(statements: &[Statement]) -> Option<String> {
     if rules.len() > 1 { Some(rules.join(" ")) } else { None }
 }
 
-/// All checks with their rules, for `--list` with --verbose.
-pub(crate) fn rules(view: View) -> String {
-    let mut page = Page::new(view);
-    for check in &CHECKS {
-        page.wrapped(0, &format!("{}: {}", page.view.palette.bold(check.code), check.title));
-        page.field("Reads", check.reads);
-        page.field("Rule", check.rule);
-        page.field("Source", check.source);
-        page.field("Consequence", check.consequence);
-        page.field("Remedy", check.remedy);
-    }
-    page.text
-}
-
 /// The table of `--list`.
 pub(crate) fn list(view: View) -> String {
     let mut rows = Vec::with_capacity(CHECKS.len());
@@ -329,8 +315,7 @@ pub(crate) fn list(view: View) -> String {
             check.code.to_owned(),
             check.group.as_str().to_owned(),
             check.title.to_owned(),
-            check.reads.to_owned(),
         ]);
     }
-    grid_folding(view, &["CODE", "GROUP", "CHECKS", "READS"], rows, &["CHECKS", "READS"])
+    grid_folding(view, &["CODE", "GROUP", "CHECKS"], rows, &["CHECKS"])
 }

@@ -177,7 +177,7 @@ fn locks_are_counted_among_all_keys() {
     let words = ["doctor", "--only", "endless-locks,observed-ttls"];
     let run = server.idemctl(&words).exits(1);
     run.shows("2 locks never expire (express, go-middleware)")
-        .shows("1 lock has more time left than the default TTL of express (30s), up to 22h 13m")
+        .shows("locks of express with more time left than the default TTL (30s): 1, up to 22h 13m")
         .shows("sweep --orphaned` shows");
 }
 
@@ -248,12 +248,12 @@ fn stated_ttls_are_compared_with_the_records() {
         let run = server.idemctl(&[&words[..], more].concat());
         checks(&run).iter().map(|check| check["severity"].clone()).collect::<Vec<_>>()
     };
-    assert_eq!(of(&[]), ["ok", "ok"]);
-    assert_eq!(of(&["--lock-ttl", "5s"]), ["warning", "ok"]);
-    assert_eq!(of(&["--result-ttl", "1m"]), ["warning", "ok"]);
+    assert_eq!(of(&[]), ["ok"]);
+    assert_eq!(of(&["--lock-ttl", "5s"]), ["warning"]);
+    assert_eq!(of(&["--result-ttl", "1m"]), ["warning"]);
     server.set("idem:long", LOCK, 600_000);
-    assert_eq!(of(&[]), ["note", "ok"]);
-    assert_eq!(of(&["--lock-ttl", "10m"]), ["ok", "ok"]);
+    assert_eq!(of(&[]), ["note"]);
+    assert_eq!(of(&["--lock-ttl", "10m"]), ["ok"]);
 }
 
 #[test]
@@ -284,8 +284,6 @@ fn rights_of_the_services_user_fail_and_pass() {
     server.add_user("app", "~idem:* +@all");
     server.add_user("poor", "~idem:* +eval +get +set");
     server.add_user("elsewhere", "~other:* +@all");
-    server.add_user("some", "~idem:[a-m]* +@all");
-    server.add_user("gone", "off ~* +@all");
     let of = |user: &str| {
         let words = ["doctor", "--only", "service-rights", "--service-user", user, "-o", "json"];
         checks(&server.idemctl(&words))[0].clone()
@@ -297,11 +295,6 @@ fn rights_of_the_services_user_fail_and_pass() {
         return;
     }
     assert_eq!(of("app")["severity"], "ok");
-    // The test key is allowed, and others are not.
-    assert_eq!(of("some")["severity"], "unknown");
-    let gone = of("gone");
-    assert_eq!(gone["severity"], "error", "{gone:#}");
-    assert!(gone["fact"].as_str().unwrap().contains("is off"), "{gone:#}");
     let poor = of("poor");
     assert_eq!(poor["severity"], "error", "{poor:#}");
     assert_eq!(poor["schemas"][0], "express");
@@ -374,7 +367,6 @@ fn an_acceptance_silences_a_finding_until_it_expires() {
 fn checks_are_listed_chosen_and_left_out() {
     let list = alone(&["doctor", "--list"]).exits(0);
     list.shows("eviction-policy").shows("sentinel-down-after");
-    alone(&["doctor", "--list", "-v"]).exits(0).shows("Source        https://redis.io/");
     let server = server(&[]);
     let codes = |words: &[&str]| {
         let run = server.idemctl(&[&["doctor", "-o", "jsonl"], words].concat());

@@ -42,14 +42,3 @@ fn a_schema_that_executes_twice_by_itself_is_a_finding_with_a_history() {
     assert_eq!(unknown["severity"], "unknown", "{unknown:#}");
     assert!(unknown["fact"].as_str().unwrap().starts_with("go-chi was not explored"));
 }
-
-/// Rule: a record of two Redis keys is one record.
-#[test]
-fn records_of_two_redis_keys_are_counted_once() {
-    let server = Server::start();
-    server.set("idem:done:a", "1", 60_000);
-    server.set("idem:lock:a", "1", 30_000);
-    let words = ["--schema", "event-consumer", "--only", "observed-ttls"];
-    let ttls = &checks(&server, &words)[1];
-    assert!(ttls["fact"].as_str().unwrap().contains("and 1 in the sample"), "{ttls:#}");
-}

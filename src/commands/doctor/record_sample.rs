@@ -162,11 +162,9 @@ async fn sample(
         first_look.known.insert(candidate.redis_keys.clone());
         let recognised: Vec<_> =
             found.iter().filter(|record| !record.author.is_foreign()).collect();
-        for record in &recognised {
-            sample.add(record);
-        }
-        if let Some(record) = recognised.first() {
-            sample.add_size(record, drawn);
+        for (index, record) in recognised.iter().enumerate() {
+            // Its memory counts once, for the first schema that reads it.
+            sample.add(record, if index == 0 { drawn } else { 0 });
         }
         if let [record] = &recognised[..]
             && let Some(lock) = WatchedLock::new(record, at_ms)

@@ -1,4 +1,4 @@
-//! A check: what it reads, its rule, and how it judges.
+//! A check: what it is about, and how it judges.
 
 use strum::IntoStaticStr;
 
@@ -34,8 +34,8 @@ pub(crate) enum SampleNeed {
     AllKeys,
 }
 
-/// One check of `doctor`. `docs/doctor.md` and `idemctl-checks(7)` describe each; a test compares
-/// them.
+/// One check of `doctor`. `docs/doctor.md` and `idemctl-checks(7)` also say what it reads, its rule
+/// and where the rule comes from.
 #[derive(Debug)]
 pub(crate) struct DoctorCheck {
     /// The stable code.
@@ -45,12 +45,6 @@ pub(crate) struct DoctorCheck {
     pub(crate) needs: SampleNeed,
     /// The question that the check answers, as a phrase.
     pub(crate) title: &'static str,
-    /// The commands and settings that it reads.
-    pub(crate) reads: &'static str,
-    /// When it reports something.
-    pub(crate) rule: &'static str,
-    /// Where the rule comes from: a URL, or a document of this project.
-    pub(crate) source: &'static str,
     /// What can happen, unless a judgement says it more exactly.
     pub(crate) consequence: &'static str,
     /// What to do, unless a judgement says it more exactly.

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::client_keys::ClientKeys;
 use super::refusal::RefusedFact;
+use crate::domain::record::Record;
 use crate::domain::record::age::{TTL_TOLERANCE_MS, millis};
-use crate::domain::record::{KeyState, Record, TimeLeft};
-use crate::domain::schema::{Schema, State, TtlOf};
+use crate::domain::schema::{Schema, TtlOf};
 
 /// The fewest results from which the check of a whole schema follows.
 pub(super) const MIN_RESULTS: usize = 20;
@@ -36,30 +36,21 @@ pub(crate) struct RecordSample {
 #[derive(Debug, Clone)]
 pub(crate) struct SchemaSample {
     pub(crate) schema: Arc<Schema>,
-    pub(crate) lock_ttls: TimesLeft,
-    pub(crate) result_ttls: TimesLeft,
     pub(crate) keys: ClientKeys,
-    pub(crate) results: Vec<SizedResult>,
+    pub(crate) results: Vec<SampledResult>,
 }
 
 /// A result in a sample, and the memory that it takes.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct SizedResult {
+pub(crate) struct SampledResult {
     /// How long it stays, in milliseconds; `None` if it never expires.
     pub(crate) left_ms: Option<u64>,
+    /// True if that is longer than its TTL.
+    pub(crate) is_longer: bool,
     /// Memory of its Redis keys; `None` if the server did not report it.
     pub(crate) bytes: Option<u64>,
     /// The part of its Redis keys that were sampled: each of them could have been drawn.
     pub(crate) weight: f64,
-}
-
-/// The times left of sampled locks or results.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct TimesLeft {
-    /// In milliseconds.
-    left: Vec<u64>,
-    /// How many of them are longer than the TTL of their record.
-    pub(crate) longer: u64,
 }
 
 impl RecordSample {
@@ -102,32 +93,20 @@ impl RecordSample {
         )
     }
 
-    /// Adds a record that the schema's own service wrote.
-    pub(crate) fn add(&mut self, record: &Record) {
+    /// Adds a record that the schema's own service wrote, of which so many Redis keys were sampled.
+    pub(crate) fn add(&mut self, record: &Record, drawn: u64) {
         let of = self.of_schema(&record.schema);
         of.keys.add(&record.key);
-        if record.state == State::InProgress {
-            // An operator gave an extended lock its time.
-            if !record.is_extended {
-                of.lock_ttls.add(record, TtlOf::Lock, record.lock());
-            }
-        } else if record.state.is_result() {
-            of.result_ttls.add(record, TtlOf::Result, record.result());
-        }
-    }
-
-    /// Adds the memory of a result, of which so many Redis keys were sampled.
-    pub(crate) fn add_size(&mut self, record: &Record, drawn: u64) {
-        if !record.state.is_result() {
-            return;
-        }
+        let Some(result) = record.result().filter(|_| record.state.is_result()) else { return };
+        let left_ms = result.time_left.millis();
+        let ttl_ms = record.ttl(TtlOf::Result).map_or(u64::MAX, millis);
         let keys = record.seen.keys.iter().filter(|key| !key.content.is_absent()).count() as u64;
-        let result = SizedResult {
-            left_ms: record.kept_for().and_then(TimeLeft::millis),
+        of.results.push(SampledResult {
+            left_ms,
+            is_longer: left_ms.is_some_and(|left| left > ttl_ms.saturating_add(TTL_TOLERANCE_MS)),
             bytes: record.memory_bytes().map(|bytes| bytes + TABLE_BYTES * keys),
             weight: drawn.min(keys) as f64 / keys.max(1) as f64,
-        };
-        self.of_schema(&record.schema).results.push(result);
+        });
     }
 
     pub(super) fn of_schema(&mut self, schema: &Arc<Schema>) -> &mut SchemaSample {
@@ -137,8 +116,6 @@ impl RecordSample {
             None => {
                 self.schemas.push(SchemaSample {
                     schema: Arc::clone(schema),
-                    lock_ttls: TimesLeft::default(),
-                    result_ttls: TimesLeft::default(),
                     keys: ClientKeys::default(),
                     results: Vec::new(),
                 });
@@ -149,34 +126,11 @@ impl RecordSample {
     }
 }
 
-impl TimesLeft {
-    fn add(&mut self, record: &Record, of: TtlOf, key: Option<&KeyState>) {
-        let Some(key) = key else { return };
-        let TimeLeft::Millis(left) = key.time_left else { return };
-        self.left.push(left);
-        if let Some(ttl) = record.ttl(of)
-            && left > millis(ttl).saturating_add(TTL_TOLERANCE_MS)
-        {
-            self.longer += 1;
-        }
-    }
-
-    /// How many there are.
-    pub(crate) fn count(&self) -> usize {
-        self.left.len()
-    }
-
-    /// How many have this time left or more, in milliseconds.
-    pub(crate) fn at_least(&self, millis: u64) -> usize {
-        self.left.iter().filter(|left| **left >= millis).count()
-    }
-
-    /// The time below which this share of them is, in percent; 100 for the longest. `None` without
-    /// any.
-    pub(crate) fn percentile(&self, percent: usize) -> Option<u64> {
-        let mut sorted = self.left.clone();
-        sorted.sort_unstable();
-        let last = sorted.len().checked_sub(1)?;
-        sorted.get(last * percent / 100).copied()
+impl SchemaSample {
+    /// The times left of the results that expire, in milliseconds and in ascending order.
+    pub(super) fn times_left(&self) -> Vec<u64> {
+        let mut times: Vec<_> = self.results.iter().filter_map(|result| result.left_ms).collect();
+        times.sort_unstable();
+        times
     }
 }

@@ -18,12 +18,6 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     group: CheckGroup::Capacity,
     needs: SampleNeed::Records,
     title: "the memory that results will need, against maxmemory",
-    reads: "up to 500 random keys: times left and MEMORY USAGE; INFO of each master (used_memory, \
-            maxmemory, keys)",
-    rule: "Needed are new results/s x TTL x bytes, and the other data. A warning if that is maxmemory \
-           or more. The rate is the number of results, divided by the age of the oldest one in the \
-           sample, of 20 or more. Does not apply if maxmemory is 0.",
-    source: "docs/doctor.md (how much memory)",
     consequence: memory_headroom::CHECK.consequence,
     remedy: memory_headroom::CHECK.remedy,
     judge,
@@ -56,20 +50,31 @@ fn judge_node(sample: &RecordSample, node: &NodeFacts) -> FactResult<CheckJudgem
     let mut held = 0.0;
     let mut inflows = Vec::new();
     for of in &sample.schemas {
-        let Some(inflow) = inflow_of(of)? else { continue };
-        let per_second = inflow.number * scale / inflow.age_seconds;
-        needed += per_second * inflow.ttl_seconds * inflow.bytes;
-        held += inflow.number * scale * inflow.bytes;
+        let Some((ttl_ms, age_ms)) = ttl_and_age(of) else { continue };
+        let mut number = 0.0;
+        let mut bytes = 0.0;
+        for result in of.results.iter().filter(|result| result.left_ms.is_some()) {
+            number += result.weight * scale;
+            bytes += result.bytes.ok_or_else(no_memory_usage)? as f64 * result.weight * scale;
+        }
+        let per_second = number / (age_ms as f64 / 1_000.0);
+        needed += bytes * ttl_ms as f64 / age_ms as f64;
+        held += bytes;
         inflows.push(format!(
             "{} of {}, stored for {} with {} each",
             arrivals(per_second),
             of.schema.name,
-            duration::short((inflow.ttl_seconds * 1_000.0) as u64),
-            shown(inflow.bytes as u64)
+            duration::short(ttl_ms),
+            shown((bytes / number) as u64)
         ));
     }
     if inflows.is_empty() {
-        return Err(too_few());
+        let why = format!(
+            "the rate of new results is unknown, because fewer than {MIN_RESULTS} are in the sample, \
+             or all came at about the same time"
+        );
+        let instead = "Run doctor again when more results came.";
+        return Err(RefusedFact::unknown("the sample", why, instead));
     }
     let other = (used - held).max(0.0);
     let fact = format!(
@@ -87,48 +92,17 @@ fn judge_node(sample: &RecordSample, node: &NodeFacts) -> FactResult<CheckJudgem
     Ok(found.with_evidence(FactEvidence::Estimated))
 }
 
-/// The results of a schema in a sample.
-struct Inflow {
-    number: f64,
-    /// The age of the oldest one: so long they have been arriving.
-    age_seconds: f64,
-    ttl_seconds: f64,
-    /// Mean memory of one.
-    bytes: f64,
-}
-
-/// The results of a schema; `None` if they are too few, or came at about the same time. Then they
-/// count as other data.
-///
-/// # Errors
-/// The server does not report their memory.
-fn inflow_of(of: &SchemaSample) -> FactResult<Option<Inflow>> {
-    let mut number = 0.0;
-    let mut bytes = 0.0;
-    let mut times = Vec::new();
-    for result in &of.results {
-        let Some(left_ms) = result.left_ms else { continue };
-        times.push(left_ms);
-        number += result.weight;
-        bytes += result.bytes.ok_or_else(no_memory_usage)? as f64 * result.weight;
-    }
-    let (Some(least), Some(most)) = (times.iter().min(), times.iter().max()) else {
-        return Ok(None);
-    };
+/// The TTL of a schema's results and the age of the oldest one in the sample, in milliseconds. `None`
+/// if they are too few, or came at about the same time: then they count as other data.
+fn ttl_and_age(of: &SchemaSample) -> Option<(u64, u64)> {
+    let times = of.times_left();
     let is_stated = of.schema.ttl_evidence(TtlOf::Result) == Evidence::Stated;
     let stated = of.schema.ttl(TtlOf::Result).filter(|_| is_stated).map_or(0, millis);
     // Without a stated TTL, the youngest result shows it.
-    let ttl_ms = stated.max(*most);
-    let age_ms = ttl_ms - least;
-    if times.len() < MIN_RESULTS || age_ms < 1_000 || age_ms < ttl_ms / 100 {
-        return Ok(None);
-    }
-    Ok(Some(Inflow {
-        number,
-        age_seconds: age_ms as f64 / 1_000.0,
-        ttl_seconds: ttl_ms as f64 / 1_000.0,
-        bytes: bytes / number,
-    }))
+    let ttl_ms = stated.max(*times.last()?);
+    let age_ms = ttl_ms - times.first()?;
+    let is_known = times.len() >= MIN_RESULTS && age_ms >= 1_000 && age_ms >= ttl_ms / 100;
+    is_known.then_some((ttl_ms, age_ms))
 }
 
 fn arrivals(per_second: f64) -> String {
@@ -147,24 +121,13 @@ fn no_memory_usage() -> RefusedFact {
     }
 }
 
-fn too_few() -> RefusedFact {
-    RefusedFact::unknown(
-        "the sample",
-        format!(
-            "the rate of new results is unknown, because fewer than {MIN_RESULTS} are in the sample, \
-             or all came at about the same time"
-        ),
-        "Run doctor again when more results came.",
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
     use super::*;
     use crate::domain::doctor::judgement::CheckSeverity::{self, Ok as Fine, Unknown, Warning};
-    use crate::domain::doctor::sample::SizedResult;
+    use crate::domain::doctor::sample::SampledResult;
     use crate::domain::doctor::tests::{deployment, with};
     use crate::domain::samples::schema;
 
@@ -178,7 +141,12 @@ mod tests {
         let of = sample.of_schema(&Arc::new(schema("express")));
         for number in 0..1_000 {
             let left_ms = Some(24 * HOUR - number * hours * HOUR / 1_000);
-            of.results.push(SizedResult { left_ms, bytes: Some(1_024), weight: 1.0 });
+            of.results.push(SampledResult {
+                left_ms,
+                is_longer: false,
+                bytes: Some(1_024),
+                weight: 1.0,
+            });
         }
         DeploymentFacts { sample: Ok(sample), ..deployment(vec![with(&lines)]) }
     }
@@ -192,7 +160,7 @@ mod tests {
         let even = judge(&filled("maxmemory:2147483648", 24)).swap_remove(0);
         assert_eq!(
             even.fact,
-            "12 new results/s of express, stored for 24h with 1.0 KiB each, need 977.5 MiB, beside \
+            "12 new results/s of express, stored for 1d with 1.0 KiB each, need 977.5 MiB, beside \
              72.4 MiB of other data; maxmemory is 2.0 GiB"
         );
         assert_eq!(even.severity, Fine);
@@ -204,7 +172,7 @@ mod tests {
 
     #[test]
     fn few_results_a_load_and_hidden_memory_show_no_rate() {
-        let of = |change: &dyn Fn(&mut Vec<SizedResult>)| {
+        let of = |change: &dyn Fn(&mut Vec<SampledResult>)| {
             let mut facts = filled("maxmemory:2147483648", 24);
             change(&mut facts.sample.as_mut().unwrap().schemas[0].results);
             severities(&facts)

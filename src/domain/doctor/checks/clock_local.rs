@@ -10,10 +10,6 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     group: CheckGroup::Server,
     needs: SampleNeed::Schemas,
     title: "the server's clock against this machine's clock",
-    reads: "TIME",
-    rule: "The difference is proven to be more than 1 s, the round trip taken off: a warning if a \
-           schema in use writes times into its values, else a note.",
-    source: "lua/README.md (times in values)",
     consequence: "A host with this machine's clock takes the times in values for earlier or later \
                   than they are. It may treat a lock as expired while its worker runs.",
     remedy: "Synchronise both clocks (NTP), or run doctor on a host of the service to compare its \

@@ -11,10 +11,6 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     group: CheckGroup::Cluster,
     needs: SampleNeed::Nothing,
     title: "whether every slot of the cluster is served, and stays where it is",
-    reads: "CLUSTER INFO and CLUSTER NODES of each master",
-    rule: "An error if cluster_state is not ok, fewer than 16384 slots are assigned, or slots have \
-           failed; a warning if a slot is in state migrating or importing.",
-    source: "https://redis.io/docs/latest/commands/cluster-info/",
     consequence: "Requests whose keys are in these slots fail, or are executed without a lock.",
     remedy: "Start the nodes that are down, and assign the slots that no node serves \
              (redis-cli --cluster check).",

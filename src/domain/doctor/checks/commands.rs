@@ -11,10 +11,6 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     group: CheckGroup::Server,
     needs: SampleNeed::Schemas,
     title: "commands that were renamed or disabled",
-    reads: "COMMAND INFO",
-    rule: "An error if a step of a schema in use sends a command that the server does not have; a \
-           note if only idemctl sends it.",
-    source: "https://redis.io/docs/latest/operate/oss_and_stack/management/security/",
     consequence: "The step fails. If complete fails, the worker has had its effect and cannot store \
                   its response.",
     remedy: "Remove the rename-command line, and restrict the command with ACL rules.",

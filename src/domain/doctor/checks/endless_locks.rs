@@ -9,9 +9,6 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     group: CheckGroup::Ttl,
     needs: SampleNeed::AllKeys,
     title: "whether locks never expire",
-    reads: "the expiries of all keys, and the values that they do not decide, for up to 10 s",
-    rule: "An error if a lock has the finding no-expiry. Unknown if not all keys were read.",
-    source: "docs/operations.md (findings)",
     consequence: "If the worker of such a lock dies, every retry is rejected until an operator \
                   removes the lock.",
     remedy: "List them with `idemctl list --finding no-expiry`, and find out which workers are gone. \

@@ -10,9 +10,6 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     group: CheckGroup::Server,
     needs: SampleNeed::Nothing,
     title: "keys that Redis has evicted since it started",
-    reads: "INFO stats (evicted_keys)",
-    rule: "A warning if evicted_keys is more than 0.",
-    source: "https://redis.io/docs/latest/commands/info/",
     consequence: "Locks and results may be among them. Redis does not record which keys it evicted.",
     remedy: "Move these keys to a server of their own with maxmemory-policy noeviction. Do not set it \
              here before there is room: a full server would refuse all writes. Look for operations \

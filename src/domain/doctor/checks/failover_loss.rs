@@ -10,10 +10,6 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     group: CheckGroup::Server,
     needs: SampleNeed::Schemas,
     title: "whether a failover can lose acknowledged locks and results",
-    reads: "INFO replication, CONFIG GET min-replicas-to-write, CONFIG GET min-replicas-max-lag",
-    rule: "With replicas: a warning if min-replicas-to-write or min-replicas-max-lag is 0, else a \
-           note, because replication is asynchronous either way.",
-    source: "https://redis.io/docs/latest/operate/oss_and_stack/management/replication/",
     consequence: "The replica that takes over may lack the last locks and results, although their \
                   writers got OK. The next request with such a key executes again.",
     remedy: "Set min-replicas-to-write 1 in redis.conf, which bounds the time in which an isolated master accepts \

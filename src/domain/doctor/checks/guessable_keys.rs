@@ -11,11 +11,6 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     group: CheckGroup::Keys,
     needs: SampleNeed::Records,
     title: "whether keys are constants, bare numbers, or too short",
-    reads: "up to 500 random keys",
-    rule: "A warning if a key is a constant such as `undefined`, or if one of five keys of a schema, \
-           of 20 or more, is a number of up to 16 digits or has fewer than 8 characters; a note for \
-           fewer of them. The thresholds are idemctl's own.",
-    source: "https://docs.stripe.com/api/idempotent_requests",
     consequence: "Two clients choose the same key sooner or later. The second one gets the response \
                   of the first one, and its own operation is not executed.",
     remedy: "Let clients send a random key with 128 bits for each operation, such as a UUID of \

@@ -12,12 +12,6 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     group: CheckGroup::Ttl,
     needs: SampleNeed::Records,
     title: "how many locks expire before their result is stored",
-    reads: "with --observe, the locks of samples of 500 random keys, twice a second",
-    rule: "A warning if a lock expired and its own result was stored later (by owner or created_at), \
-           or if 10 locks or more, and one in ten, expired before a result was stored; a note for \
-           fewer, and if a result came in the last tenth of the time. Unknown if it was not seen \
-           how a lock ended, or if fewer than 20 ended in a result.",
-    source: "https://redis.io/docs/latest/develop/use/patterns/distributed-locks/",
     consequence: "Either the worker died, or its handler runs for longer than the lock TTL, and a \
                   retry starts the same operation a second time.",
     remedy: "Use a lock TTL that is well above the slowest run of the handler, or let the service \

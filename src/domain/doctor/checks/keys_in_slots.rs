@@ -11,10 +11,6 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     group: CheckGroup::Cluster,
     needs: SampleNeed::Schemas,
     title: "whether the Redis keys of a record are in one slot",
-    reads: "the key templates of the schemas in use",
-    rule: "An error for a schema whose script gets two Redis keys of a record in different slots; a \
-           warning for a schema whose keys are in different slots otherwise.",
-    source: "https://redis.io/topics/cluster-spec",
     consequence: "No step can change the Redis keys together. A failover or crash between two \
                   commands leaves a lock without its result, or the reverse.",
     remedy: "Put the same hash tag into both templates, for example lock:{KEY} and result:{KEY}.",

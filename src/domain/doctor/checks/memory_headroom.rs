@@ -11,10 +11,6 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     group: CheckGroup::Server,
     needs: SampleNeed::Nothing,
     title: "memory in use, against maxmemory",
-    reads: "INFO memory (used_memory, maxmemory), else CONFIG GET maxmemory",
-    rule: "A warning from 90 % of maxmemory on, an error from 100 % on; a note if maxmemory is 0. \
-           The 90 % are idemctl's own threshold.",
-    source: "https://redis.io/topics/lru-cache",
     consequence: "When memory is full, Redis evicts keys, or refuses SET and scripts with OOM. A \
                   worker that had its effect then cannot store its response.",
     remedy: "Raise maxmemory, shorten the result TTL, store smaller responses, or move other data to \

@@ -10,12 +10,6 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     group: CheckGroup::Server,
     needs: SampleNeed::Schemas,
     title: "what a crash or a restart of the server loses",
-    reads: "INFO persistence (aof_enabled, rdb_last_bgsave_status, aof_last_write_status, \
-            aof_last_bgrewrite_status), CONFIG GET appendfsync, CONFIG GET save",
-    rule: "An error if the last write to disk failed. Otherwise OK with AOF and appendfsync always; a \
-           note with appendfsync everysec; a warning with appendfsync no, with RDB snapshots alone, \
-           and without persistence.",
-    source: "https://redis.io/docs/latest/operate/oss_and_stack/management/persistence/",
     consequence: "A crash of the server loses the locks and results of the last writes. The next \
                   request with such a key executes again.",
     remedy: "Do not edit redis.conf first: a restart with a new, empty AOF loses all data. On the \

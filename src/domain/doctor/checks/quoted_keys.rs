@@ -11,12 +11,6 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     group: CheckGroup::Keys,
     needs: SampleNeed::Records,
     title: "whether some keys have quotation marks and others have none",
-    reads: "up to 500 random keys",
-    rule: "A warning if a key is in the sample with and without quotation marks; a note if some keys \
-           of a schema are quoted and others are not. Quotation marks are \", ', %22 and an escaped \
-           \".",
-    source: "https://www.rfc-editor.org/rfc/rfc8941 (section 3.3.3); \
-             https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header/",
     consequence: "The header's value is a quoted string, and some clients and proxies leave out the \
                   quotation marks or change them. A retry in the other form is another key, and \
                   executes again.",

@@ -12,13 +12,6 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     group: CheckGroup::Ttl,
     needs: SampleNeed::Records,
     title: "locks that are renewed for longer than a request runs",
-    reads: "with --observe and --longest-run, the locks of samples of 500 random keys, twice a second: \
-            owner, created_at and deadline",
-    rule: "A warning if the deadline of a lock moved at least twice, each time by more than 1 s, \
-           while its created_at, or in a schema with a renew step its owner, stayed the same, and it \
-           was held for longer than --longest-run. Unknown if a lock was held for so long, and the \
-           run does not show that it is renewed, or if the run is shorter than twice --longest-run.",
-    source: "https://redis.io/docs/latest/develop/use/patterns/distributed-locks/",
     consequence: "If the handler hangs or is gone, and only its timer renews the lock, every retry is \
                   rejected until the process ends.",
     remedy: "Look at the process that holds the lock. `idemctl list --state in-progress` shows the \

@@ -7,7 +7,7 @@ use crate::domain::doctor::facts::DeploymentFacts;
 use crate::domain::doctor::judgement::{CheckJudgement, CheckSeverity, FactEvidence};
 use crate::domain::doctor::refusal::RefusedFact;
 use crate::domain::doctor::retry_window::RetryWindow;
-use crate::domain::doctor::sample::{MIN_RESULTS, TimesLeft};
+use crate::domain::doctor::sample::{MIN_RESULTS, SchemaSample};
 use crate::domain::duration;
 use crate::domain::record::Evidence;
 use crate::domain::record::age::millis;
@@ -18,15 +18,6 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     group: CheckGroup::Ttl,
     needs: SampleNeed::Records,
     title: "whether results outlive the time in which a request can come again",
-    reads: "retry_window or redeliverer of the context, result_ttl, and the times left of up to 500 \
-            random keys",
-    rule: "A warning if the stated result TTL is shorter than the window, or if the schema's default is and none of 20 sampled results or more has so much \
-           time left; a note if only the default is, if the redeliverer can be configured or \
-           asked to deliver for longer than the TTL, if the schema passes the key on ([effect] \
-           keyed), or if no window is stated. Without a stated TTL, OK needs 20 sampled results with \
-           more time left than the window. Unknown if a stated TTL is long enough, but 95 % of 20 \
-           sampled results or more have less time left than the window, and less than 80 % of the TTL.",
-    source: "docs/doctor.md (retry windows)",
     consequence: "A retry or a redelivery that comes after the result expired is executed again.",
     remedy: "Use a result TTL that is longer than the time in which the request can come again. When \
              the service uses it, state it: `idemctl context set NAME --result-ttl SCHEMA=DURATION`.",
@@ -135,19 +126,19 @@ fn contradiction(
     ttl: Duration,
     usual: Duration,
 ) -> Option<CheckJudgement> {
-    let times = times_left(facts, name)?;
+    let times = times_left(facts, name);
     // A few results with another TTL say nothing of the others.
-    let most = times.percentile(USUAL_PERCENT)?;
+    let most = *times.get(times.len().saturating_sub(1) * USUAL_PERCENT / 100)?;
     // No result has all of its TTL left, so a window that is as long as the TTL is no measure.
     let expected = millis(usual).min(millis(ttl) / 100 * FRESH_PERCENT);
-    if ttl < usual || times.count() < MIN_RESULTS || most >= expected {
+    if ttl < usual || times.len() < MIN_RESULTS || most >= expected {
         return None;
     }
     let fact = format!(
         "the stated result TTL of {name} is {}, but {USUAL_PERCENT} % of {} sampled results have at \
          most {} left, and requests can come again for {}",
         duration::short(millis(ttl)),
-        times.count(),
+        times.len(),
         duration::short(most),
         duration::short(millis(usual))
     );
@@ -158,18 +149,11 @@ fn contradiction(
     Some(unknown_ttl(fact, instead))
 }
 
-fn times_left<'a>(facts: &'a DeploymentFacts, name: &str) -> Option<&'a TimesLeft> {
-    let sample = facts.sample.as_ref().ok()?;
-    let of = sample.schemas.iter().find(|of| of.schema.name == name)?;
-    Some(&of.result_ttls)
-}
-
-/// Nobody knows the result TTL.
-fn not_stated(name: &str, fact: String) -> CheckJudgement {
-    let instead = format!(
-        "State the TTL that the service sets: `idemctl context set NAME --result-ttl {name}=DURATION`."
-    );
-    unknown_ttl(fact, instead)
+/// The times left of the sampled results of a schema.
+fn times_left(facts: &DeploymentFacts, name: &str) -> Vec<u64> {
+    let Ok(sample) = &facts.sample else { return Vec::new() };
+    let of = sample.schemas.iter().find(|of| of.schema.name == name);
+    of.map(SchemaSample::times_left).unwrap_or_default()
 }
 
 fn unknown_ttl(fact: String, instead: String) -> CheckJudgement {
@@ -185,35 +169,25 @@ fn of_sample(
     shown: &str,
 ) -> CheckJudgement {
     let name = &schema.name;
-    let by_default = schema.ttl(TtlOf::Result).map_or(u64::MAX, millis);
-    let default = match schema.ttl(TtlOf::Result) {
-        Some(ttl) => duration::short(millis(ttl)),
-        None => "none".to_owned(),
-    };
-    let mut seen = "no sampled result has a TTL".to_owned();
-    let mut is_short = false;
-    if let Some(times) = times_left(facts, name)
-        && times.count() > 0
-    {
-        let longer = times.at_least(millis(usual));
-        is_short = longer == 0 && times.count() >= MIN_RESULTS;
-        let (count, window) = (times.count(), duration::short(millis(usual)));
-        seen = format!("{longer} of {count} sampled results have {window} or more left");
-        if longer >= MIN_RESULTS {
-            let fact = format!("{shown}, and {seen} ({name})");
-            return CheckJudgement::ok(fact).with_evidence(FactEvidence::Estimated);
-        }
+    let times = times_left(facts, name);
+    let longer = times.iter().filter(|left| **left >= millis(usual)).count();
+    let seen = format!("{longer} of {} sampled results of {name} have more left", times.len());
+    if longer >= MIN_RESULTS {
+        let fact = format!("{shown}, and {seen}");
+        return CheckJudgement::ok(fact).with_evidence(FactEvidence::Estimated);
     }
+    let default = schema.ttl(TtlOf::Result);
+    let by_default = default.map_or("none".to_owned(), |ttl| duration::short(millis(ttl)));
     let fact = format!(
-        "{shown}; the result TTL of {name} is not stated (the schema's default is {default}, and \
-         {seen})"
+        "{shown}; the result TTL is not stated (the schema's default is {by_default}, and {seen})"
     );
-    if by_default < millis(usual) {
-        let found =
-            if is_short { CheckJudgement::warning(fact) } else { CheckJudgement::note(fact) };
-        return found.with_evidence(FactEvidence::Estimated);
+    if default.is_some_and(|ttl| ttl < usual) {
+        return CheckJudgement::note(fact).with_evidence(FactEvidence::Estimated);
     }
-    not_stated(name, fact)
+    let instead = format!(
+        "State the TTL that the service sets: `idemctl context set NAME --result-ttl {name}=DURATION`."
+    );
+    unknown_ttl(fact, instead)
 }
 
 /// The result TTL that the deployment states; the inner `None` if there is no TTL, and the outer one

@@ -11,11 +11,6 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     group: CheckGroup::Server,
     needs: SampleNeed::Schemas,
     title: "what the user of this run may do",
-    reads: "ACL WHOAMI and ACL DRYRUN on each master",
-    rule: "A note for each command that the user may not send. Redis before 7.0 has no ACL DRYRUN, \
-           so the rights are unknown there. Without a schema in use, only the commands are checked, \
-           and not the Redis keys.",
-    source: "docs/connecting.md (ACL users)",
     consequence: "The commands of idemctl that need it do not work with this user.",
     remedy: "Use the ready-made users of docs/connecting.md, which have the least rights.",
     judge,

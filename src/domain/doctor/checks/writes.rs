@@ -11,11 +11,6 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     group: CheckGroup::Server,
     needs: SampleNeed::Nothing,
     title: "whether the server accepts writes now",
-    reads: "INFO replication, memory and persistence, CLUSTER INFO, CONFIG GET \
-            min-replicas-to-write, CONFIG GET save, CONFIG GET stop-writes-on-bgsave-error",
-    rule: "An error if a reply of the server gives a reason to refuse writes with READONLY, \
-           NOREPLICAS, MISCONF, OOM or CLUSTERDOWN.",
-    source: "https://redis.io/docs/latest/operate/oss_and_stack/management/replication/",
     consequence: "Requests fail, or are executed without a lock. A worker that had its effect cannot \
                   store its response.",
     remedy: "READONLY: use the master. NOREPLICAS: start the replicas. MISCONF: make room on the \

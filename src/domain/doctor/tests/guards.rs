@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::domain::doctor::doctor_check::SampleNeed;
-use crate::domain::doctor::sample::SizedResult;
+use crate::domain::doctor::sample::SampledResult;
 use crate::domain::doctor::sent_commands;
 use crate::domain::schema::Script;
 use crate::domain::schema::ttl::NO_TTL;
@@ -23,11 +23,7 @@ const NOT_THE_KEY: &str = "User app has no permissions to access the 'idemctl-do
 
 /// A deployment in which the services' user and the user of the run may not send these commands.
 fn denying(commands: &[DeniedCommand], schemas: &[&str]) -> DeploymentFacts {
-    let rights = Ok(UserRights {
-        user: "app".to_owned(),
-        denied: commands.to_vec(),
-        account: Some(account("on", "~*")),
-    });
+    let rights = Ok(UserRights { user: "app".to_owned(), denied: commands.to_vec() });
     let node = NodeFacts { user: rights.clone(), service_user: Some(rights), ..with(&[]) };
     let schemas = schemas.iter().map(|name| Arc::new(schema(name))).collect();
     DeploymentFacts { schemas, ..deployment(vec![node]) }
@@ -243,9 +239,7 @@ fn a_check_judges_the_same_without_what_it_does_not_need() {
     whole.sentinels = vec![sentinel("2", "2")];
     whole.is_cluster = true;
     whole.nodes[0].cluster_info = Some(Ok(InfoFields::parse("CLUSTER INFO", "cluster_state:ok")));
-    let mut rights = whole.nodes[0].user.clone();
-    rights.as_mut().unwrap().account = Some(account("on", "~*"));
-    whole.nodes[0].service_user = Some(rights);
+    whole.nodes[0].service_user = Some(whole.nodes[0].user.clone());
     let judged = |facts: &DeploymentFacts, check: &str| {
         let statements = statements(facts, check);
         statements.into_iter().map(|statement| statement.judgement).collect::<Vec<_>>()
@@ -278,13 +272,13 @@ fn a_check_judges_the_same_without_what_it_does_not_need() {
 #[test]
 fn results_without_a_ttl_are_told() {
     let mut facts = sampled(&[express(RESULT, TimeLeft::NoExpiry)]);
-    let endless = SizedResult { left_ms: None, bytes: None, weight: 1.0 };
+    let endless = SampledResult { left_ms: None, is_longer: false, bytes: None, weight: 1.0 };
     let of_schema = &mut facts.sample.as_mut().unwrap().schemas[0];
     of_schema.results = vec![endless];
     let mut stated = Schema::clone(&of_schema.schema);
-    let found = statements(&facts, "observed-ttls").swap_remove(1).judgement;
+    let found = statements(&facts, "observed-ttls").swap_remove(0).judgement;
     assert_eq!(found.severity, Note);
-    assert_eq!(found.fact, "1 of 1 results of express in the sample has no TTL");
+    assert_eq!(found.fact, "sampled results of express without a TTL: 1 of 1");
     stated.result_ttl = NO_TTL;
     facts.sample.as_mut().unwrap().schemas[0].schema = Arc::new(stated);
     assert_eq!(severities(&facts, "observed-ttls"), [Fine]);
