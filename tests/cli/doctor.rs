@@ -256,6 +256,36 @@ fn stated_ttls_are_compared_with_the_records() {
     assert_eq!(of(&["--lock-ttl", "10m"]), ["ok"]);
 }
 
+/// Rule: a key or a part of one is never printed.
+#[test]
+fn weak_and_quoted_keys_are_counted_and_not_printed() {
+    let server = Server::start();
+    let of = |only: &str| {
+        let found = check(&server, only);
+        let shown = found.to_string();
+        assert!(!shown.contains("order-10") && !shown.contains("1700"), "{found:#}");
+        (found["severity"].as_str().unwrap().to_owned(), found["fact"].as_str().unwrap().to_owned())
+    };
+    server.set("idem:order-10008", DONE, 3_600_000);
+    assert_eq!(of("guessable-keys").0, "ok");
+    assert_eq!(of("quoted-keys").0, "ok");
+    server.set("idem:1700000000000", DONE, 3_600_000);
+    assert_eq!(of("guessable-keys").0, "note");
+    server.set("idem:undefined", DONE, 3_600_000);
+    let (severity, fact) = of("guessable-keys");
+    assert_eq!(severity, "warning", "{fact}");
+    server.set("idem:\"order-10009\"", DONE, 3_600_000);
+    let (severity, fact) = of("quoted-keys");
+    assert_eq!(severity, "note", "{fact}");
+    server.set("idem:\"order-10008\"", DONE, 3_600_000);
+    let (severity, fact) = of("quoted-keys");
+    assert_eq!(severity, "warning", "{fact}");
+    assert_eq!(
+        fact,
+        "sampled keys of express with quotation marks: 2 of 5, and without them as well: 1"
+    );
+}
+
 #[test]
 fn a_renamed_command_is_found() {
     let whole = server(&[]);

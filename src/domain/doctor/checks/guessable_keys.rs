@@ -33,8 +33,8 @@ fn of_schema(schema: &str, keys: &ClientKeys) -> Option<CheckJudgement> {
     }
     let all = keys.count();
     let fact = format!(
-        "{schema}: of {all} sampled keys, {} are constants such as undefined or null, {} are bare \
-         numbers, and {} have fewer than 8 characters",
+        "of {all} sampled keys of {schema}, constants such as undefined or null: {}, bare numbers: \
+         {}, shorter than 8 characters: {}",
         keys.placeholders, keys.numbers, keys.short
     );
     let are_many = all >= MIN_KEYS && weak * 5 >= all;

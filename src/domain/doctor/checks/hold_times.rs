@@ -69,7 +69,7 @@ fn judge_schema<'a>(name: &str, locks: impl Iterator<Item = &'a WatchedLock>) ->
             fact.push_str(&format!(", and {outlived} of their workers stored one later"));
         }
         if unclear > 0 {
-            fact.push_str(&format!("; how {unclear} more ended was not seen"));
+            fact.push_str(&format!("; not seen: the ends of {unclear} more"));
         }
         let are_many = late >= MANY_EXPIRED && late * 10 >= ended;
         let found = if outlived > 0 || are_many {
@@ -80,11 +80,15 @@ fn judge_schema<'a>(name: &str, locks: impl Iterator<Item = &'a WatchedLock>) ->
         return found.with_evidence(FactEvidence::Estimated).with_fault(ModelledFault::Expiry);
     }
     if unclear > 0 {
-        return unknown(format!("how {unclear} locks of {name} ended was not seen"));
+        return unknown(format!(
+            "locks of {name} whose end was not seen: {unclear} of {}",
+            unclear + results
+        ));
     }
     if results < MIN_RESULTS {
         return unknown(format!(
-            "{results} locks of {name} were seen until a result, and {MIN_RESULTS} are needed"
+            "locks of {name} that were seen until their result: {results}, of {MIN_RESULTS} that are \
+             needed"
         ));
     }
     let left = duration::short(least_left);

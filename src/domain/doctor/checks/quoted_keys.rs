@@ -27,9 +27,9 @@ fn of_schema(schema: &str, keys: &ClientKeys) -> Option<CheckJudgement> {
     if quoted == 0 || quoted == all {
         return None;
     }
-    let fact = format!("{schema}: {quoted} of {all} sampled keys have quotation marks");
+    let fact = format!("sampled keys of {schema} with quotation marks: {quoted} of {all}");
     if both > 0 {
-        let fact = format!("{fact}, and {both} of these exist without them, too");
+        let fact = format!("{fact}, and without them as well: {both}");
         return Some(CheckJudgement::warning(fact));
     }
     Some(CheckJudgement::note(fact))

@@ -58,7 +58,8 @@ fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
             "Observe for at least twice --longest-run, at a time with many requests.",
         ))];
     }
-    let fact = format!("none of {} locks is renewed for longer than {limit}", run.locks.len());
+    let fact =
+        format!("locks that are renewed for longer than {limit}: none of {}", run.locks.len());
     vec![CheckJudgement::ok(fact).with_evidence(FactEvidence::Estimated)]
 }
 
@@ -69,14 +70,18 @@ fn undecided(run: &ObservedRun, longest_run: u64) -> Option<String> {
     }
     let unclear = run.locks.iter().filter(|lock| lock.end == WatchEnd::Unclear).count();
     if unclear > 0 {
-        return Some(format!("whether {unclear} locks were renewed was not seen"));
+        return Some(format!(
+            "locks that another request may have taken meanwhile: {unclear} of {}",
+            run.locks.len()
+        ));
     }
     let is_old = |lock: &&WatchedLock| lock.end == WatchEnd::Held && lock.held_ms() > longest_run;
     let old = run.locks.iter().filter(is_old).count();
     if old > 0 {
         return Some(format!(
-            "{old} locks are held for longer than --longest-run, and the run does not show whether \
-             they are renewed"
+            "locks held for longer than --longest-run: {old} of {}, and the run does not show \
+             whether they are renewed",
+            run.locks.len()
         ));
     }
     // In a run that is long enough, a lock without an age that is held for longer is old at its end.
