@@ -1,6 +1,5 @@
 //! `idemctl doctor`: whether a deployment is safe, and how it can fail.
 
-mod data_sample;
 mod deployment_watch;
 mod histories;
 mod lock_scan;
@@ -15,12 +14,11 @@ use clap::builder::PossibleValuesParser;
 use tokio::time::Instant;
 
 use self::deployment_watch::DeploymentWatch;
-use self::histories::Histories;
 use self::record_sample::FirstLook;
 use crate::args::{Output, SchemaArgs, parse_ttl};
 use crate::domain::doctor::{
     self, Acceptance, CHECKS, CheckSeverity, Counterexample, DeploymentFacts, DoctorCheck,
-    RecordSample, SampleNeed, Statement, parse_acceptances,
+    ExploredFaults, RecordSample, SampleNeed, Statement, parse_acceptances,
 };
 use crate::domain::record::age::millis;
 use crate::domain::schema::Catalog;
@@ -33,9 +31,6 @@ use crate::render::doctor_verdict;
 use crate::render::escape;
 use crate::session::{Session, interruptible};
 use crate::store::doctor::read_deployment;
-
-/// About how many lines follow the page: the hints, and the shell's prompt.
-const HINT_LINES: usize = 4;
 
 /// Larger than any file of acceptances.
 const LARGEST_ACCEPTED: u64 = 1024 * 1024;
@@ -55,29 +50,23 @@ const LARGEST_ACCEPTED: u64 = 1024 * 1024;
 /// lost lock TTL), doctor explores the schemas in use with this fault alone, on a temporary local
 /// Redis. It shows a shortest history that contains the fault, with the command that replays it. If
 /// no history violates an invariant, an eviction, a lost write, a restart or an expiry is not a
-/// finding. The results are cached.
-///
-/// With --data, doctor also looks into a sample of the records, for card numbers, credentials and
-/// personal data in values and keys, and for keys that clients can share by accident. It prints
-/// counts, and places as JSON pointers. It never prints a value or a key: a name that may be data
-/// is a star. At most 32 MiB are read, and 1 MiB at a time.
+/// finding.
 ///
 /// The schemas in use are those of --schema or of the context, or else those of a sample of the
 /// keys.
 ///
-/// With --observe, doctor looks again for that time, ten times or every second: at the locks of
-/// the sample, at a new sample each time, and at the servers at the end.
+/// With --observe, doctor looks again for that time, twice a second, at the locks of the sample and
+/// at a new sample of the keys.
 ///
-/// --accept FILE silences findings. FILE has a table for each, with four fields: [[accept]],
-/// code = "eviction-policy", reason = "only mails", date = 2026-11-26, expires = 2027-02-26. From
-/// that day on, doctor reports the finding again. With severity = "warning", an error is not
-/// accepted.
+/// --accept FILE silences findings. FILE has a table for each, with three fields: [[accept]],
+/// code = "eviction-policy", reason = "only mails", expires = 2027-02-26. From that day on, doctor
+/// reports the finding again.
 ///
 /// Exit status 1 for a warning or an error that is not accepted, else 3 if something is unknown,
 /// else 0.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
-    /// List all checks, with what they read; with --verbose, also their rules and sources
+    /// List all checks; idemctl-checks(7) has their rules and sources
     #[arg(long, conflicts_with_all = ["output", "only", "skip", "accept", "service_user", "observe"])]
     list: bool,
 
@@ -103,22 +92,7 @@ pub struct Args {
     #[arg(long, value_name = "NAME")]
     service_user: Option<String>,
 
-    /// Also look into records, for sensitive data and for keys that clients share by accident
-    #[arg(long, conflicts_with = "list")]
-    data: bool,
-
-    /// With --data: how many random Redis keys to look at
-    #[arg(
-        long,
-        value_name = "N",
-        default_value_t = 500,
-        value_parser = clap::value_parser!(i64).range(1..=data_sample::MAX_SAMPLED),
-        requires = "data"
-    )]
-    sample: i64,
-
-    /// Observe the locks and the servers for this time, e.g. 30s: hold times, renewals, arrivals
-    /// and evictions
+    /// Observe the locks for this time, e.g. 30s: how they end, and renewals
     #[arg(long, value_name = "DURATION", value_parser = parse_ttl)]
     observe: Option<Duration>,
 
@@ -136,9 +110,6 @@ pub struct Args {
 
 impl Args {
     fn is_chosen(&self, check: &DoctorCheck) -> bool {
-        if check.needs_data() && !self.data {
-            return false;
-        }
         let is_named = |codes: &[String]| codes.iter().any(|code| code == check.code);
         if self.only.is_empty() { !is_named(&self.skip) } else { is_named(&self.only) }
     }
@@ -150,14 +121,12 @@ fn codes() -> PossibleValuesParser {
 
 pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     if args.list {
-        let view = session.ui.view();
-        let text = if session.ui.is_verbose() { render::rules(view) } else { render::list(view) };
+        let text = render::list(session.ui.view());
         session.ui.page(text)?;
         return Ok(Exit::Done);
     }
-    refuse_data(session, &args)?;
     let acceptances = match &args.accept {
-        Some(file) => accepted(file)?,
+        Some(file) => accepted(session, file)?,
         None => Vec::new(),
     };
     let catalog = session.catalog(&args.schemas)?;
@@ -165,11 +134,11 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let mut need = SampleNeed::Nothing;
     for check in &CHECKS {
         if args.is_chosen(check) {
-            need = need.max(check.needs());
+            need = need.max(check.needs);
         }
     }
     let is_sampled =
-        need == SampleNeed::Records || need == SampleNeed::Schemas && !catalog.names_schemas();
+        need >= SampleNeed::Records || need == SampleNeed::Schemas && !catalog.names_schemas();
     let started = Instant::now();
     let (sample, first_look) = if is_sampled {
         interruptible(async { Ok(record_sample::read(&client, &catalog, started).await?) }).await?
@@ -187,19 +156,10 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         Ok(read_deployment(&client, &schemas, sample, service_user, &local_clock).await?)
     })
     .await?;
-    if let Ok(sample) = &facts.sample
-        && CHECKS.iter().any(|check| check.counts_locks() && args.is_chosen(check))
+    if need == SampleNeed::AllKeys
+        && let Ok(sample) = &facts.sample
     {
         facts.locks = lock_scan::count(session, &client, &catalog, sample).await?;
-    }
-    if CHECKS.iter().any(|check| check.needs_data() && args.is_chosen(check)) {
-        let wanted = usize::try_from(args.sample).unwrap_or(usize::MAX);
-        if facts.sample.is_ok() {
-            let what = format!("Reading up to {wanted} Redis keys, and at most 32 MiB of values.");
-            session.ui.status(&what);
-        }
-        let data = interruptible(async { Ok(data_sample::read(&client, &catalog, wanted).await?) });
-        facts.data = Some(data.await?);
     }
     for schema in &schemas {
         if let Some(window) = session.settings.retry_window(&schema.name) {
@@ -208,61 +168,30 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     }
     facts.longest_run_ms = args.longest_run.map(millis);
     if let Some(lasting) = args.observe {
-        let watch = DeploymentWatch {
-            client: &client,
-            catalog: &catalog,
-            reads_keys: need == SampleNeed::Records,
-            started,
-            lasting,
-        };
+        let watch = DeploymentWatch { client: &client, catalog: &catalog, started, lasting };
         facts.observed = Some(match &facts.sample {
-            Ok(_) => watch.run(session, first_look).await?,
+            Ok(_) => watch.run(first_look).await?,
             Err(refusal) => Err(refusal.clone()),
         });
     }
-    let mut histories = Histories::new(session);
     let is_chosen = |check: &DoctorCheck| args.is_chosen(check);
     if doctor::explores_schemas(is_chosen) {
-        facts.explorations = histories.of_schemas(&schemas).await?;
+        facts.explorations = histories::explore(session, &schemas, ExploredFaults::Usual).await?;
     }
     let mut statements = doctor::judge(&facts, is_chosen);
     // Without names, a sample shows which schemas are in use, and it need not show all.
     let are_all =
         catalog.names_schemas() || facts.sample.as_ref().is_ok_and(|sample| sample.is_all);
-    histories.show(&mut statements, &schemas, are_all).await?;
-    let now = humantime::format_rfc3339_seconds(session.now()).to_string();
-    let today = now.split('T').next().unwrap_or_default();
-    doctor::accept(&mut statements, &acceptances, today);
+    histories::explain(session, &mut statements, &schemas, are_all).await?;
+    doctor::accept(&mut statements, &acceptances);
     doctor::keep_alarms(&mut statements);
     // The sort is stable, so the checks keep their order.
     statements.sort_by_key(|statement| position(statement.judgement.severity));
-    let lines = show(session, args.output, &statements, &catalog, &facts)?;
+    show(session, args.output, &statements, &catalog, &facts)?;
     if need != SampleNeed::Nothing && schemas.is_empty() {
         record_sample::say_unseen(session, &facts.sample);
     }
-    if args.output == Output::Text {
-        repeat_verdict(session, &statements, lines)?;
-    }
     Ok(exit::judged(statements.iter().any(Statement::is_alarm), &doctor::covered(&statements)))
-}
-
-/// Refuses checks of data that are named without --data, and --debug with them.
-fn refuse_data(session: &Session, args: &Args) -> Result<()> {
-    if args.data {
-        if session.settings.target().trace.is_some() {
-            let why = "--data cannot be used with --debug, which prints keys";
-            return Err(CommandError::usage(why).hint("leave out --debug").into());
-        }
-        return Ok(());
-    }
-    for check in &CHECKS {
-        if check.needs_data() && args.only.iter().any(|code| code == check.code) {
-            let code = check.code;
-            let why = format!("--only {code}: this check looks into records, which needs --data");
-            return Err(CommandError::usage(why).hint("pass --data").into());
-        }
-    }
-    Ok(())
 }
 
 /// The position of a severity on the page: the worst first.
@@ -276,14 +205,14 @@ fn position(severity: CheckSeverity) -> usize {
     }
 }
 
-/// Prints the statements and what belongs to them. Returns the number of lines of the page.
+/// Prints the statements and what belongs to them.
 fn show(
     session: &mut Session,
     output: Output,
     statements: &[Statement],
     catalog: &Catalog,
     facts: &DeploymentFacts,
-) -> Result<usize> {
+) -> Result<()> {
     let schemas: Vec<&str> = facts.schemas.iter().map(|schema| schema.name.as_str()).collect();
     let mut place = Vec::new();
     for node in &facts.nodes {
@@ -318,11 +247,8 @@ fn show(
     for statement in statements {
         values.push(render::statement(statement, &replay, remedies));
     }
-    let mut lines = 0;
     session.show(output, "checks", &values, |view| {
-        let page = render::page(statements, detail, &replay, remedies, view);
-        lines = page.lines().count();
-        page
+        render::page(statements, detail, &replay, remedies, view)
     })?;
     if output != Output::Text {
         session.ui.status(&doctor_verdict::counts(statements));
@@ -340,38 +266,21 @@ fn show(
         {
             session.ui.note(&line);
         }
-        let names_context = |statement: &Statement| {
-            statement.remedy().is_some_and(|remedy| remedy.contains("context set NAME"))
-        };
-        if session.settings.context_name().is_none() && statements.iter().any(names_context) {
-            session.ui.hint(
-                "NEW-NAME is the name of a new context, which stores how to connect; then pass \
-                 --context NEW-NAME",
-            );
-        }
         session.ui.hint(
             "`idemctl help doctor` explains the words on this page, and docs/doctor.md describes each \
              check",
         );
     }
-    Ok(lines)
-}
-
-/// Repeats the verdict below a page that is longer than the terminal, because its first line has
-/// left the screen. `lines` is the number of lines of the page.
-fn repeat_verdict(session: &mut Session, statements: &[Statement], lines: usize) -> Result<()> {
-    if session.ui.is_taller_than_terminal(lines + HINT_LINES) {
-        let palette = session.ui.view().palette;
-        session.ui.page(doctor_verdict::line(statements, palette) + "\n")?;
-    }
     Ok(())
 }
 
-fn accepted(file: &Path) -> Result<Vec<Acceptance>> {
+fn accepted(session: &Session, file: &Path) -> Result<Vec<Acceptance>> {
+    let now = humantime::format_rfc3339_seconds(session.now()).to_string();
+    let today = now.split('T').next().unwrap_or_default();
     let shown = file.display();
     let text = files::read_text(file, LARGEST_ACCEPTED)
         .map_err(|error| CommandError::usage(format!("--accept: {shown}: {error}")))?;
-    parse_acceptances(&text).map_err(|why| {
+    parse_acceptances(&text, today).map_err(|why| {
         CommandError::usage(format!("--accept: {shown}: {why}"))
             .hint("`idemctl help doctor` shows the format of the file")
             .into()

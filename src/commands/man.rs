@@ -53,7 +53,7 @@ const OTHERS: [(&str, &str); 5] = [
 /// The headings of the options that every command has.
 const GLOBAL: [&str; 3] = ["Connection", "TLS", "Display"];
 
-const FILES: [(&str, &str); 5] = [
+const FILES: [(&str, &str); 4] = [
     (
         "$XDG_CONFIG_HOME/idemctl/config.toml",
         "contexts: servers and how services are deployed there",
@@ -61,7 +61,6 @@ const FILES: [(&str, &str); 5] = [
     ("$XDG_CONFIG_HOME/idemctl/schemas/", "your own schemas, one folder each"),
     ("$XDG_STATE_HOME/idemctl/backups/", "removed records, as JSON lines"),
     ("$XDG_STATE_HOME/idemctl/audit.jsonl", "one line per changed Redis key"),
-    ("$XDG_STATE_HOME/idemctl/explorations.json", "cache of the histories that `doctor` shows"),
 ];
 
 pub fn run(session: &mut Session, args: Args, root: clap::Command) -> Result<Exit> {

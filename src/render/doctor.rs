@@ -11,8 +11,8 @@ use super::style::{Palette, View};
 use super::table::grid_folding;
 use super::words::counted;
 use crate::domain::doctor::{
-    self, AppliedAcceptance, CHECKS, CheckSeverity, Counterexample, ModelledFault, RefusedFact,
-    Statement, phrase_of,
+    self, Acceptance, CHECKS, CheckSeverity, Counterexample, ModelledFault, RefusedFact, Statement,
+    phrase_of,
 };
 
 /// The columns of the severity before the code.
@@ -33,7 +33,6 @@ pub(crate) struct StatementJson<'a> {
     fact: &'a str,
     consequence: Option<&'a str>,
     remedy: Option<String>,
-    inputs: Option<&'a str>,
     replay: Option<String>,
     counterexamples: Vec<CounterexampleJson<'a>>,
     unharmed: &'a [String],
@@ -71,10 +70,8 @@ struct RefusedJson<'a> {
 #[derive(Serialize)]
 struct AcceptedJson<'a> {
     reason: &'a str,
-    date: &'a str,
     expires: &'a str,
     is_expired: bool,
-    is_exceeded: bool,
 }
 
 /// A statement as JSON. `replay` returns the command line that replays a history.
@@ -107,8 +104,7 @@ pub(crate) fn statement<'a>(
         schemas: &judgement.schemas,
         fact: &judgement.fact,
         consequence: statement.consequence(),
-        remedy: remedies.of(&[statement]),
-        inputs: judgement.inputs.as_deref(),
+        remedy: remedies.of(statement),
         replay: statement.counterexamples.first().map(replay),
         counterexamples,
         unharmed: &statement.unharmed,
@@ -122,14 +118,9 @@ fn refused(refusal: &RefusedFact) -> RefusedJson<'_> {
     RefusedJson { command: &refusal.command, rule: refusal.rule.as_deref(), why: &refusal.why }
 }
 
-fn accepted(accepted: &AppliedAcceptance) -> AcceptedJson<'_> {
-    AcceptedJson {
-        reason: &accepted.reason,
-        date: &accepted.date,
-        expires: &accepted.expires,
-        is_expired: accepted.is_expired,
-        is_exceeded: accepted.is_exceeded,
-    }
+fn accepted(accepted: &Acceptance) -> AcceptedJson<'_> {
+    let Acceptance { reason, expires, is_expired, .. } = accepted;
+    AcceptedJson { reason, expires, is_expired: *is_expired }
 }
 
 /// What a page shows of each statement.
@@ -143,7 +134,7 @@ pub(crate) struct PageDetail<'a> {
     pub(crate) are_named: bool,
     /// The servers, because several were checked.
     pub(crate) shows_servers: bool,
-    /// Each check that is OK, and the formula and the inputs of a fact.
+    /// Each check that is OK.
     pub(crate) is_verbose: bool,
 }
 
@@ -171,36 +162,14 @@ pub(crate) fn page(
                     steps. A lock marks a request that is being executed. A result is its response.";
         page.wrapped(0, &view.palette.dim(&format!("{which} in use, {how}: {names}. {what}")));
     }
-    let mut shown: Vec<&Statement> = Vec::new();
     let mut sound: Vec<&Statement> = Vec::new();
     for statement in statements {
         if statement.judgement.severity == CheckSeverity::Ok {
             sound.push(statement);
             continue;
         }
-        // Checks that are unknown for the same reason are one paragraph.
-        let refused = refused_with(statement, statements);
-        if refused.len() > 1 {
-            if !shown.iter().any(|other| other.is_refused_like(statement)) {
-                page.line("");
-                paragraph_of_refused(&mut page, &refused, detail.shows_servers, remedies);
-                shown.extend(refused);
-            }
-            continue;
-        }
-        // Statements with the same advice are one paragraph.
-        if shown.iter().any(|other| other.is_alike(statement)) {
-            continue;
-        }
         page.line("");
-        let mut alike = vec![statement];
-        for other in statements {
-            if !std::ptr::eq(other, statement) && other.is_alike(statement) {
-                alike.push(other);
-            }
-        }
-        paragraph(&mut page, &alike, &shown, detail, replay, remedies);
-        shown.extend(alike);
+        paragraph(&mut page, statement, detail, replay, remedies);
     }
     if !sound.is_empty() {
         page.line("");
@@ -208,7 +177,6 @@ pub(crate) fn page(
     if sound.len() <= MAX_OK || detail.is_verbose {
         for statement in sound {
             heading(&mut page, statement);
-            inputs(&mut page, statement, detail);
         }
     } else if let Some(line) = one_line_of(statements, view.palette) {
         page.wrapped(0, &line);
@@ -237,56 +205,6 @@ fn one_line_of(statements: &[Statement], palette: Palette) -> Option<String> {
     doctor::covered(claimed).claim(Some(line), None)
 }
 
-/// The statements that are unknown for the same reason, one of each check.
-fn refused_with<'a>(statement: &'a Statement, statements: &'a [Statement]) -> Vec<&'a Statement> {
-    let mut alike: Vec<&Statement> = Vec::new();
-    for other in statements {
-        let is_known = alike.iter().any(|known| known.check.code == other.check.code);
-        if !is_known && statement.is_refused_like(other) {
-            alike.push(other);
-        }
-    }
-    alike
-}
-
-/// One paragraph for several checks that are unknown for the same reason.
-fn paragraph_of_refused(
-    page: &mut Page,
-    alike: &[&Statement],
-    shows_servers: bool,
-    remedies: DoctorRemedies<'_>,
-) {
-    let [statement, ..] = alike else { return };
-    let judgement = &statement.judgement;
-    let palette = page.view.palette;
-    let codes: Vec<_> = alike.iter().map(|statement| statement.check.code).collect();
-    let names = palette.bold(&codes.join(", "));
-    let mut fact = judgement.fact.clone();
-    // Several commands may need the same right.
-    let mut commands: Vec<&str> = Vec::new();
-    for refusal in alike.iter().filter_map(|statement| statement.judgement.refusal.as_ref()) {
-        if !commands.contains(&refusal.command.as_str()) {
-            commands.push(&refusal.command);
-        }
-    }
-    if let Some(refusal) = judgement.refusal.as_ref().filter(|_| commands.len() > 1) {
-        fact = format!("{} were refused: {}", commands.join(", "), refusal.why);
-    }
-    let severity = word(judgement.severity, palette);
-    page.wrapped(0, &format!("{severity}{names}: {}", escape::text(fact.as_bytes())));
-    if shows_servers && !judgement.nodes.is_empty() {
-        page.field("At", &escape::text(judgement.nodes.join(", ").as_bytes()));
-    }
-    // Advice that is not about one of the checks alone names all of them.
-    if let Some(remedy) = remedies.of(&[statement]) {
-        let remedy = remedy.replace(
-            &format!("--skip {}", statement.check.code),
-            &format!("--skip {}", codes.join(",")),
-        );
-        page.field("Remedy", &escape::text(remedy.as_bytes()));
-    }
-}
-
 /// The severity, padded to its column.
 fn word(severity: CheckSeverity, palette: Palette) -> String {
     palette.paint(style(severity), &format!("{:<SEVERITY$}", severity.as_str()))
@@ -307,47 +225,27 @@ fn heading(page: &mut Page, statement: &Statement) {
     page.wrapped(0, &format!("{severity}{code}: {fact}{evidence}"));
 }
 
-/// The formula and the inputs of the fact, for --verbose.
-fn inputs(page: &mut Page, statement: &Statement, detail: PageDetail) {
-    if let Some(inputs) = statement.judgement.inputs.as_ref().filter(|_| detail.is_verbose) {
-        page.field("From", &escape::text(inputs.as_bytes()));
-    }
-}
-
-/// The paragraph of statements that are alike. Advice that one of the paragraphs before has as well
-/// is not repeated.
+/// The paragraph of a statement: its fact, what can happen, and what to do.
 fn paragraph(
     page: &mut Page,
-    alike: &[&Statement],
-    shown: &[&Statement],
+    statement: &Statement,
     detail: PageDetail<'_>,
     replay: &dyn Fn(&Counterexample) -> String,
     remedies: DoctorRemedies<'_>,
 ) {
-    for statement in alike {
-        heading(page, statement);
-        inputs(page, statement, detail);
-        let nodes = &statement.judgement.nodes;
-        if detail.shows_servers && !nodes.is_empty() {
-            page.field("At", &escape::text(nodes.join(", ").as_bytes()));
-        }
-    }
-    let [statement, others @ ..] = alike else { return };
     let judgement = &statement.judgement;
-    if let Some(consequence) = statement.consequence() {
-        let alike = shown.iter().rposition(|before| before.consequence() == Some(consequence));
-        let text = as_before(shown, alike).unwrap_or_else(|| consequence.to_owned());
-        page.field("Consequence", &escape::text(text.as_bytes()));
+    heading(page, statement);
+    if detail.shows_servers && !judgement.nodes.is_empty() {
+        page.field("At", &escape::text(judgement.nodes.join(", ").as_bytes()));
     }
-    let mut has_replay = false;
-    for found in shortest_of_each(&statement.counterexamples) {
-        page.field("Shown by", &history(&found, judgement.fault));
-        for history in &found.histories {
-            if detail.is_verbose || !has_replay {
-                page.field("Replay", &format!("`{}` (on a temporary Redis)", replay(history)));
-                has_replay = true;
-            }
-        }
+    if let Some(consequence) = statement.consequence() {
+        page.field("Consequence", &escape::text(consequence.as_bytes()));
+    }
+    for found in &statement.counterexamples {
+        page.field("Shown by", &history(found, judgement.fault));
+    }
+    if let Some(first) = statement.counterexamples.first() {
+        page.field("Replay", &format!("`{}` (on a temporary Redis)", replay(first)));
     }
     if !statement.unharmed.is_empty() {
         let line = format!("explore finds no violation in {}", statement.unharmed.join(", "));
@@ -357,80 +255,19 @@ fn paragraph(
         let line = format!("{schema} was not explored: {why}");
         page.field("Not shown", &escape::text(line.as_bytes()));
     }
-    if let Some(remedy) = remedies.of(alike) {
-        let is_same = |before: &&Statement| remedies.of(&[*before]).as_ref() == Some(&remedy);
-        let text = match as_before(shown, shown.iter().rposition(is_same)) {
-            Some(text) => text,
-            None => likewise(&remedy, statement, others),
-        };
-        page.field("Remedy", &escape::text(text.as_bytes()));
+    if let Some(remedy) = remedies.of(statement) {
+        page.field("Remedy", &escape::text(remedy.as_bytes()));
     }
-    if let Some(accepted) = &statement.accepted {
-        let AppliedAcceptance { reason, date, expires, is_expired, is_exceeded } = accepted;
-        let line = if *is_expired {
-            format!("no longer, since {expires} (on {date}: {reason})")
-        } else if *is_exceeded {
-            format!("only as a warning, so this error counts (on {date}: {reason})")
-        } else {
-            format!("until {expires} (on {date}: {reason})")
-        };
+    if let Some(Acceptance { reason, expires, is_expired, .. }) = &statement.accepted {
+        let until = if *is_expired { "no longer, since" } else { "until" };
+        let line = format!("{until} {expires} ({reason})");
         page.field("Accepted", &escape::text(line.as_bytes()));
     }
 }
 
-/// The advice for the first of several statements, and the schemas to which the rest applies.
-fn likewise(text: &str, first: &Statement, others: &[&Statement]) -> String {
-    let mut schemas: Vec<&str> = Vec::new();
-    for other in others {
-        if other.remedy() != first.remedy() {
-            schemas.extend(other.judgement.schemas.iter().map(String::as_str));
-        }
-    }
-    if schemas.is_empty() {
-        return text.to_owned();
-    }
-    format!("{text} Likewise for {}.", schemas.join(", "))
-}
-
-/// The words for advice that the paragraph at this position has as well.
-fn as_before(shown: &[&Statement], position: Option<usize>) -> Option<String> {
-    let position = position?;
-    let (_, from) = shown.split_at_checked(position)?;
-    let [first, later @ ..] = from else { return None };
-    if later.iter().all(|statement| statement.is_alike(first)) {
-        return Some("as above".to_owned());
-    }
-    Some(format!("as for {}", first.check.code))
-}
-
-/// Histories of the same length that violate the same invariant.
-struct AlikeHistories<'a> {
-    first: &'a Counterexample,
-    /// All of them, of one schema each.
-    histories: Vec<&'a Counterexample>,
-}
-
-/// The histories in groups, so that a page names each harm once.
-fn shortest_of_each(found: &[Counterexample]) -> Vec<AlikeHistories<'_>> {
-    let mut groups: Vec<AlikeHistories<'_>> = Vec::new();
-    for history in found {
-        let group = groups.iter_mut().find(|group| {
-            group.first.invariant == history.invariant && group.first.steps == history.steps
-        });
-        match group {
-            Some(group) => group.histories.push(history),
-            None => groups.push(AlikeHistories { first: history, histories: vec![history] }),
-        }
-    }
-    groups
-}
-
-/// `express executes twice in 5 steps, with 1 eviction; go-chi likewise`.
-fn history(histories: &AlikeHistories<'_>, fault: Option<ModelledFault>) -> String {
-    let first = histories.first;
-    let phrase = phrase_of(&first.invariant);
-    let steps = first.steps;
-    let with = match first.faults.as_str() {
+/// `in a simulation, express executes twice in 5 steps, with 1 eviction`.
+fn history(found: &Counterexample, fault: Option<ModelledFault>) -> String {
+    let with = match found.faults.as_str() {
         "no fault" => "without a fault".to_owned(),
         // A crash loses them as a failover does.
         _ if fault == Some(ModelledFault::LostWrites) => {
@@ -438,12 +275,9 @@ fn history(histories: &AlikeHistories<'_>, fault: Option<ModelledFault>) -> Stri
         }
         faults => format!("with {faults}"),
     };
-    let mut line = format!("in a simulation, {} {phrase} in {steps} steps, {with}", first.schema);
-    let others: Vec<_> =
-        histories.histories[1..].iter().map(|history| history.schema.as_str()).collect();
-    if !others.is_empty() {
-        line.push_str(&format!("; likewise {}", others.join(", ")));
-    }
+    let Counterexample { schema, steps, .. } = found;
+    let phrase = phrase_of(&found.invariant);
+    let line = format!("in a simulation, {schema} {phrase} in {steps} steps, {with}");
     escape::text(line.as_bytes())
 }
 
@@ -473,20 +307,6 @@ pub(crate) fn missing_rules(statements: &[Statement]) -> Option<String> {
     if rules.len() > 1 { Some(rules.join(" ")) } else { None }
 }
 
-/// All checks with their rules, for `--list` with --verbose.
-pub(crate) fn rules(view: View) -> String {
-    let mut page = Page::new(view);
-    for check in &CHECKS {
-        page.wrapped(0, &format!("{}: {}", page.view.palette.bold(check.code), check.title));
-        page.field("Reads", check.reads);
-        page.field("Rule", check.rule);
-        page.field("Source", check.source);
-        page.field("Consequence", check.consequence);
-        page.field("Remedy", check.remedy);
-    }
-    page.text
-}
-
 /// The table of `--list`.
 pub(crate) fn list(view: View) -> String {
     let mut rows = Vec::with_capacity(CHECKS.len());
@@ -495,8 +315,7 @@ pub(crate) fn list(view: View) -> String {
             check.code.to_owned(),
             check.group.as_str().to_owned(),
             check.title.to_owned(),
-            check.reads.to_owned(),
         ]);
     }
-    grid_folding(view, &["CODE", "GROUP", "CHECKS", "READS"], rows, &["CHECKS", "READS"])
+    grid_folding(view, &["CODE", "GROUP", "CHECKS"], rows, &["CHECKS"])
 }

@@ -17,25 +17,22 @@ pub(crate) struct DoctorRemedies<'a> {
 }
 
 impl DoctorRemedies<'_> {
-    /// The advice for statements that are alike; `None` if there is nothing to do. If they differ
-    /// in their schemas, it is the advice for the first one.
-    pub(crate) fn of(&self, alike: &[&Statement]) -> Option<String> {
-        let remedy = alike.first()?.remedy()?;
+    /// The advice for a statement; `None` if there is nothing to do.
+    pub(crate) fn of(&self, statement: &Statement) -> Option<String> {
+        let remedy = statement.remedy()?;
         let text = self.invocation.complete(&remedy);
         if !text.contains(SETTING) {
             return Some(text.into_owned());
         }
-        Some(self.with_servers(text, &self.concerned(alike)))
+        Some(self.with_servers(text, &self.concerned(statement)))
     }
 
-    /// The servers that the statements name; all servers if a statement names none.
-    fn concerned(&self, alike: &[&Statement]) -> Vec<&NodeFacts> {
-        let is_about_all = alike.iter().any(|statement| statement.judgement.nodes.is_empty());
+    /// The servers that the statement names; all servers if it names none.
+    fn concerned(&self, statement: &Statement) -> Vec<&NodeFacts> {
+        let named = &statement.judgement.nodes;
         let mut concerned = Vec::new();
         for node in self.nodes {
-            let is_named =
-                alike.iter().any(|statement| statement.judgement.nodes.contains(&node.name));
-            if is_about_all || is_named {
+            if named.is_empty() || named.contains(&node.name) {
                 concerned.push(node);
             }
         }

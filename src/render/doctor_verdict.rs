@@ -4,7 +4,7 @@ use anstyle::{AnsiColor, Style};
 
 use super::style::Palette;
 use super::words::counted;
-use crate::domain::doctor::{AppliedAcceptance, CheckSeverity, Statement};
+use crate::domain::doctor::{CheckSeverity, Statement};
 
 /// `3 problems, 2 notes, 1 not checked, 21 fine. Begin with eviction-policy.` The statements are in
 /// the order of the page.
@@ -28,10 +28,8 @@ pub(crate) fn counts(statements: &[Statement]) -> String {
         of_check.all(|statement| statement.judgement.severity == CheckSeverity::Ok)
     });
     parts.push(format!("{} fine", fine.len()));
-    let is_silenced = |statement: &&Statement| {
-        statement.accepted.as_ref().is_some_and(AppliedAcceptance::is_valid)
-    };
-    let silenced = statements.iter().filter(is_silenced).count();
+    let accepted = statements.iter().filter_map(|statement| statement.accepted.as_ref());
+    let silenced = accepted.filter(|accepted| !accepted.is_expired).count();
     if silenced > 0 {
         parts.push(format!("{silenced} accepted"));
     }
@@ -40,9 +38,7 @@ pub(crate) fn counts(statements: &[Statement]) -> String {
 
 /// What the operator does first; empty if everything is fine.
 fn first_step(statements: &[Statement]) -> String {
-    let alarms = statements.iter().filter(|statement| statement.is_alarm());
-    // The first one of those that are equal.
-    if let Some(first) = alarms.min_by_key(|statement| urgency(statement)) {
+    if let Some(first) = statements.iter().find(|statement| statement.is_alarm()) {
         return format!("Begin with {}.", first.check.code);
     }
     if let Some(first) = of(statements, CheckSeverity::Unknown).next() {
@@ -55,12 +51,6 @@ fn first_step(statements: &[Statement]) -> String {
         return "Read the notes.".to_owned();
     }
     String::new()
-}
-
-/// Errors before warnings. A setting of a server can be changed now, and a schema cannot.
-fn urgency(statement: &Statement) -> (bool, bool) {
-    let is_error = statement.judgement.severity == CheckSeverity::Error;
-    (!is_error, statement.check.is_about_schemas())
 }
 
 fn of(statements: &[Statement], severity: CheckSeverity) -> impl Iterator<Item = &Statement> {

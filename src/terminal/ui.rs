@@ -317,11 +317,6 @@ impl Ui {
         self.write_data(text.as_bytes())
     }
 
-    /// True if stdout is a terminal that does not show so many lines at once.
-    pub fn is_taller_than_terminal(&self, lines: usize) -> bool {
-        self.out_is_terminal && lines > height_of(self.out.get_ref())
-    }
-
     /// The text without control sequences that move the cursor, in ASCII if the terminal needs
     /// that, and with command lines that name this run's server.
     fn readable<'a>(&self, text: &'a str) -> Cow<'a, str> {

@@ -136,14 +136,12 @@ fn persistence_fails_and_passes() {
     gives(&server, "persistence", "warning");
     set(&server, "appendfsync", "always");
     gives(&server, "persistence", "ok");
-    gives(&server, "persistence-status", "ok");
 }
 
 #[test]
 fn a_snapshot_that_failed_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let server = server(&[&format!("dir {}", folder.path().display())]);
-    gives(&server, "persistence-status", "ok");
     // The folder of the snapshot is gone.
     folder.close().unwrap();
     server.send::<()>(&[b"BGSAVE"]);
@@ -151,7 +149,7 @@ fn a_snapshot_that_failed_is_an_error() {
         let info: String = server.send(&[b"INFO", b"persistence"]);
         info.contains("rdb_last_bgsave_status:err")
     });
-    gives(&server, "persistence-status", "error");
+    gives(&server, "persistence", "error");
 }
 
 #[test]
@@ -179,7 +177,7 @@ fn locks_are_counted_among_all_keys() {
     let words = ["doctor", "--only", "endless-locks,observed-ttls"];
     let run = server.idemctl(&words).exits(1);
     run.shows("2 locks never expire (express, go-middleware)")
-        .shows("1 lock has more time left than the default TTL of express (30s), up to 22h 13m")
+        .shows("locks of express with more time left than the default TTL (30s): 1, up to 22h 13m")
         .shows("sweep --orphaned` shows");
 }
 
@@ -193,7 +191,7 @@ fn an_empty_database_is_unknown() {
             assert_eq!(check["severity"], "unknown", "{check:#}");
         }
     };
-    for only in ["endless-locks", "observed-ttls", "mixed-releases", "schema-violations"] {
+    for only in ["endless-locks", "observed-ttls", "schema-violations"] {
         of(only);
     }
     let run = server.idemctl(&["doctor", "--only", "endless-locks"]).exits(3);
@@ -250,12 +248,42 @@ fn stated_ttls_are_compared_with_the_records() {
         let run = server.idemctl(&[&words[..], more].concat());
         checks(&run).iter().map(|check| check["severity"].clone()).collect::<Vec<_>>()
     };
-    assert_eq!(of(&[]), ["ok", "ok"]);
-    assert_eq!(of(&["--lock-ttl", "5s"]), ["warning", "ok"]);
-    assert_eq!(of(&["--result-ttl", "1m"]), ["warning", "ok"]);
+    assert_eq!(of(&[]), ["ok"]);
+    assert_eq!(of(&["--lock-ttl", "5s"]), ["warning"]);
+    assert_eq!(of(&["--result-ttl", "1m"]), ["warning"]);
     server.set("idem:long", LOCK, 600_000);
-    assert_eq!(of(&[]), ["note", "ok"]);
-    assert_eq!(of(&["--lock-ttl", "10m"]), ["ok", "ok"]);
+    assert_eq!(of(&[]), ["note"]);
+    assert_eq!(of(&["--lock-ttl", "10m"]), ["ok"]);
+}
+
+/// Rule: a key or a part of one is never printed.
+#[test]
+fn weak_and_quoted_keys_are_counted_and_not_printed() {
+    let server = Server::start();
+    let of = |only: &str| {
+        let found = check(&server, only);
+        let shown = found.to_string();
+        assert!(!shown.contains("order-10") && !shown.contains("1700"), "{found:#}");
+        (found["severity"].as_str().unwrap().to_owned(), found["fact"].as_str().unwrap().to_owned())
+    };
+    server.set("idem:order-10008", DONE, 3_600_000);
+    assert_eq!(of("guessable-keys").0, "ok");
+    assert_eq!(of("quoted-keys").0, "ok");
+    server.set("idem:1700000000000", DONE, 3_600_000);
+    assert_eq!(of("guessable-keys").0, "note");
+    server.set("idem:undefined", DONE, 3_600_000);
+    let (severity, fact) = of("guessable-keys");
+    assert_eq!(severity, "warning", "{fact}");
+    server.set("idem:\"order-10009\"", DONE, 3_600_000);
+    let (severity, fact) = of("quoted-keys");
+    assert_eq!(severity, "note", "{fact}");
+    server.set("idem:\"order-10008\"", DONE, 3_600_000);
+    let (severity, fact) = of("quoted-keys");
+    assert_eq!(severity, "warning", "{fact}");
+    assert_eq!(
+        fact,
+        "sampled keys of express with quotation marks: 2 of 5, and without them as well: 1"
+    );
 }
 
 #[test]
@@ -286,8 +314,6 @@ fn rights_of_the_services_user_fail_and_pass() {
     server.add_user("app", "~idem:* +@all");
     server.add_user("poor", "~idem:* +eval +get +set");
     server.add_user("elsewhere", "~other:* +@all");
-    server.add_user("some", "~idem:[a-m]* +@all");
-    server.add_user("gone", "off ~* +@all");
     let of = |user: &str| {
         let words = ["doctor", "--only", "service-rights", "--service-user", user, "-o", "json"];
         checks(&server.idemctl(&words))[0].clone()
@@ -299,11 +325,6 @@ fn rights_of_the_services_user_fail_and_pass() {
         return;
     }
     assert_eq!(of("app")["severity"], "ok");
-    // The test key is allowed, and others are not.
-    assert_eq!(of("some")["severity"], "unknown");
-    let gone = of("gone");
-    assert_eq!(gone["severity"], "error", "{gone:#}");
-    assert!(gone["fact"].as_str().unwrap().contains("is off"), "{gone:#}");
     let poor = of("poor");
     assert_eq!(poor["severity"], "error", "{poor:#}");
     assert_eq!(poor["schemas"][0], "express");
@@ -358,15 +379,14 @@ fn an_acceptance_silences_a_finding_until_it_expires() {
     let accept = |expires: &str| {
         let file = server.folder().join("accepted.toml");
         let text = format!(
-            "[[accept]]\ncode = \"persistence\"\nreason = \"a cache\"\ndate = 2026-01-01\n\
-             expires = {expires}\n"
+            "[[accept]]\ncode = \"persistence\"\nreason = \"a cache\"\nexpires = {expires}\n"
         );
         fs::write(&file, text).unwrap();
         let file = file.display().to_string();
         server.idemctl(&["doctor", "--only", "persistence", "--accept", &file])
     };
     let silent = accept("9999-01-01").exits(0);
-    silent.shows("Accepted      until 9999-01-01 (on 2026-01-01: a cache)").shows("1 accepted");
+    silent.shows("Accepted      until 9999-01-01 (a cache)").shows("1 accepted");
     accept("2026-01-02").exits(1).shows("Accepted      no longer, since 2026-01-02");
     let missing = server.folder().join("nothing").display().to_string();
     server.idemctl(&["doctor", "--accept", &missing]).exits(2).says("--accept");
@@ -377,7 +397,6 @@ fn an_acceptance_silences_a_finding_until_it_expires() {
 fn checks_are_listed_chosen_and_left_out() {
     let list = alone(&["doctor", "--list"]).exits(0);
     list.shows("eviction-policy").shows("sentinel-down-after");
-    alone(&["doctor", "--list", "-v"]).exits(0).shows("Source        https://redis.io/");
     let server = server(&[]);
     let codes = |words: &[&str]| {
         let run = server.idemctl(&[&["doctor", "-o", "jsonl"], words].concat());
@@ -393,9 +412,8 @@ fn checks_are_listed_chosen_and_left_out() {
     server.idemctl(&["doctor", "--only", "evictions"]).exits(0);
 }
 
-/// Rule: nothing on the server changes, and a second run explores nothing.
 #[test]
-fn nothing_is_written_on_the_server_and_explorations_are_cached() {
+fn nothing_is_written_on_the_server_and_a_finding_needs_no_history() {
     let server = server(&["maxmemory 100mb", "maxmemory-policy allkeys-lru"]);
     let writes = || {
         let info: String = server.send(&[b"INFO", b"persistence"]);
@@ -404,20 +422,11 @@ fn nothing_is_written_on_the_server_and_explorations_are_cached() {
     let before = writes();
     server.idemctl(&["doctor"]).exits(1);
     assert_eq!(writes(), before, "no check writes");
-    // The other checks show times, which pass.
-    let words = ["doctor", "--only", "eviction-policy,persistence", "-o", "json"];
-    let first = server.idemctl(&words).exits(1).json();
-    let cache = server.state("explorations.json");
-    let cached = fs::read(&cache).unwrap();
     // Without a server program in PATH, nothing can be explored.
-    let again = server.command().env("PATH", "/nowhere").args(words).run();
-    assert_eq!(again.exits(1).json(), first);
-    assert_eq!(fs::read(&cache).unwrap(), cached);
-    fs::write(&cache, "{damaged").unwrap();
-    let run = server.command().env("PATH", "/nowhere").args(words).run();
-    let run = run.exits(1);
-    let policy = checks(&run).into_iter().find(|check| check["code"] == "eviction-policy").unwrap();
-    assert_eq!(policy["severity"], "error", "the finding needs no history");
+    let words = ["doctor", "--only", "eviction-policy", "-o", "json"];
+    let run = server.command().env("PATH", "/nowhere").args(words).run().exits(1);
+    let policy = &checks(&run)[0];
+    assert_eq!(policy["severity"], "error", "{policy:#}");
     assert_eq!(policy["unexplored"][0]["schema"], "express", "{policy:#}");
     assert!(policy["replay"].is_null());
 }
@@ -448,6 +457,6 @@ fn a_server_that_does_not_answer_is_no_deployment() {
 
 #[test]
 fn the_sandbox_is_checked_too() {
-    let run = alone(&["--sandbox", "doctor", "--only", "server-version,persistence"]).exits(1);
-    run.shows("ok       server-version").shows("warning  persistence");
+    let run = alone(&["--sandbox", "doctor", "--only", "clock-local,persistence"]).exits(1);
+    run.shows("ok       clock-local").shows("warning  persistence");
 }

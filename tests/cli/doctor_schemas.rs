@@ -1,10 +1,8 @@
-//! `idemctl doctor` on schemas: what `explore` finds in them, and which releases write under one prefix.
+//! `idemctl doctor` on schemas: what `explore` finds in them.
 
 use serde_json::Value;
 
 use crate::support::{LOCK, Runs as _, Server};
-
-const DONE: &str = r#"{"status":"COMPLETED","statusCode":201,"headers":{},"body":""}"#;
 
 /// The statements of one check, whatever the exit code.
 fn checks(server: &Server, words: &[&str]) -> Vec<Value> {
@@ -43,44 +41,4 @@ fn a_schema_that_executes_twice_by_itself_is_a_finding_with_a_history() {
     let unknown = &run.exits(3).json()["checks"][0];
     assert_eq!(unknown["severity"], "unknown", "{unknown:#}");
     assert!(unknown["fact"].as_str().unwrap().starts_with("go-chi was not explored"));
-}
-
-#[test]
-fn values_of_two_releases_under_one_prefix_are_found() {
-    let server = Server::start();
-    server.put("idem:held", LOCK);
-    server.put("idem:done", DONE);
-    let of = |words: &[&str]| checks(&server, &[&["--only", "mixed-releases"], words].concat());
-    let alike = &of(&[])[0];
-    assert_eq!(alike["severity"], "ok");
-    let fact = alike["fact"].as_str().unwrap();
-    assert!(fact.ends_with("idem:* has express (1 completed, 1 in-progress)"), "{fact}");
-    server.put("idempotency:new", r#"{"status":"PENDING"}"#);
-    server.put("idempotency:old", "completed");
-    let mixed = &of(&[])[0];
-    assert_eq!(mixed["severity"], "warning", "{mixed:#}");
-    let names = serde_json::json!(["go-middleware", "go-middleware-v1"]);
-    let mut schemas = mixed["schemas"].as_array().unwrap().clone();
-    schemas.sort_by_key(ToString::to_string);
-    assert_eq!(Value::from(schemas), names, "{mixed:#}");
-    // The same if only the newer release is named.
-    assert_eq!(of(&["--schema", "go-middleware"])[0]["severity"], "warning");
-    server.put("idem:strange", "neither");
-    let strange = &of(&["--schema", "express"])[0];
-    assert_eq!(strange["severity"], "note", "{strange:#}");
-}
-
-/// Rule: a record of two Redis keys is one record.
-#[test]
-fn records_of_two_redis_keys_are_counted_once() {
-    let server = Server::start();
-    server.set("idem:done:a", "1", 60_000);
-    server.set("idem:lock:a", "1", 30_000);
-    let words = ["--schema", "event-consumer", "--only", "mixed-releases"];
-    let alike = &checks(&server, &words)[0];
-    let fact = alike["fact"].as_str().unwrap();
-    assert!(fact.contains("(1 ") && !fact.contains("2 "), "{fact}");
-    let words = ["--schema", "event-consumer", "--only", "observed-ttls"];
-    let ttls = &checks(&server, &words)[1];
-    assert!(ttls["fact"].as_str().unwrap().contains("and 1 in the sample"), "{ttls:#}");
 }

@@ -34,7 +34,6 @@ mod delivery;
 mod detect;
 mod diff;
 mod doctor;
-mod doctor_data;
 mod doctor_schemas;
 mod duplicates;
 mod endless_locks;

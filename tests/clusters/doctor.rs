@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::support::cluster::Cluster;
 use crate::support::fault::fake;
 use crate::support::sentinel::{SERVICE, Watched};
-use crate::support::{FOREVER, Run, Running as _, Runs as _, idemctl, until};
+use crate::support::{FOREVER, Run, Runs as _, idemctl, until};
 
 fn checks(run: &Run) -> Vec<Value> {
     run.json()["checks"].as_array().unwrap().clone()
@@ -30,7 +30,7 @@ fn a_cluster_is_judged_node_by_node() {
         cluster.idemctl(&[&["doctor", "-o", "json", "--schema", "express"], more].concat())
     };
     let sound = run(&[]);
-    for code in ["cluster-state", "migrating-slots", "clock-nodes", "keys-in-slots"] {
+    for code in ["cluster-state", "keys-in-slots"] {
         let found = of(&sound, code);
         assert_eq!(found.len(), 1, "{found:#?}");
         assert_eq!(found[0]["severity"], "ok", "{found:#?}");
@@ -40,13 +40,12 @@ fn a_cluster_is_judged_node_by_node() {
     let apart = &of(&apart, "keys-in-slots")[0];
     assert_eq!((&apart["severity"], &apart["evidence"]), (&"error".into(), &"configured".into()));
     assert_eq!(apart["schemas"], serde_json::json!(["event-driven"]));
-    // Both are errors. The page has them in the order of the checks, and begins with what an
-    // operator can mend.
+    // Both are errors. The page begins with what an operator can mend.
     cluster.set("idem:stuck", r#"{"status":"IN_PROGRESS"}"#, FOREVER);
     let only = ["--schema", "event-driven,express", "--only", "keys-in-slots,endless-locks"];
     let page = cluster.idemctl(&[&["doctor"], &only[..]].concat()).exits(1).text();
     assert!(page.lines().next().unwrap().ends_with("Begin with endless-locks."), "{page}");
-    assert!(page.find("error    keys-in-slots") < page.find("error    endless-locks"), "{page}");
+    assert!(page.find("error    endless-locks") < page.find("error    keys-in-slots"), "{page}");
     // One of the nodes has another policy.
     let mut second = cluster.connect(1);
     for (parameter, value) in [("maxmemory", "100mb"), ("maxmemory-policy", "allkeys-lru")] {
@@ -59,7 +58,7 @@ fn a_cluster_is_judged_node_by_node() {
         .collect();
     assert_eq!(severities, [("error".into(), 1), ("ok".into(), 2)]);
     cluster.begin_to_move(0, 0, 1);
-    let moving = of(&run(&[]), "migrating-slots");
+    let moving = of(&run(&[]), "cluster-state");
     assert!(moving.iter().any(|check| check["severity"] == "warning"), "{moving:#?}");
 }
 
@@ -300,27 +299,6 @@ fn memory_is_judged_master_by_master() {
     assert!(run().iter().all(|(severity, _)| severity == "ok"), "{:?}", run());
     limit(1, "1mb");
     let found = run();
-    assert_eq!(found[0], ("error".to_owned(), 1), "{found:?}");
+    assert_eq!(found[0], ("warning".to_owned(), 1), "{found:?}");
     assert!(found[1..].iter().all(|(severity, _)| severity == "ok"), "{found:?}");
-}
-
-/// Rule: after a failover, what was seen is of two servers.
-#[test]
-fn a_failover_during_the_run_makes_its_facts_unknown() {
-    let cluster = Cluster::start_with_replicas(3);
-    for number in 0..20 {
-        cluster.set(&format!("idem:{number}"), r#"{"status":"IN_PROGRESS"}"#, 30_000);
-    }
-    let only = ["--only", "hold-times,renewed-locks,evictions,cluster-state"];
-    let words = [&["doctor", "-o", "json", "--observe", "4s", "--longest-run", "1s"], &only[..]];
-    let url = format!("redis://127.0.0.1:{}", cluster.port(0));
-    let home = cluster.node(0).folder();
-    let child = idemctl(home).args(["-u", &url, "--cluster"]).args(words.concat()).start();
-    std::thread::sleep(std::time::Duration::from_secs(1));
-    cluster.fail_over(1);
-    let run = child.ends();
-    for code in ["hold-times", "renewed-locks", "evictions"] {
-        assert_eq!(of(&run, code)[0]["severity"], "unknown", "{}", run.all());
-    }
-    assert_eq!(of(&run, "cluster-state")[0]["severity"], "ok");
 }

@@ -7,11 +7,11 @@ use fastrand::Rng;
 use tokio::time::Instant;
 
 use crate::domain::diagnosis::Thresholds;
-use crate::domain::doctor::{FactResult, LookCount, LookTime, RecordSample, WatchedLock};
+use crate::domain::doctor::{FactResult, RecordSample, WatchedLock};
 use crate::domain::record::Record;
 use crate::domain::record::age::millis;
-use crate::domain::record::locate::{self, Candidate, for_redis_key, other_author};
-use crate::domain::schema::{Catalog, Schema, State};
+use crate::domain::record::locate::{self, Candidate, for_redis_key};
+use crate::domain::schema::{Catalog, Schema};
 use crate::session::Session;
 use crate::store::doctor::{is_fatal, refused_sample};
 use crate::store::{Client, MemberKey, ReadLimit, RecordReader, Sampler, StoreError};
@@ -74,8 +74,6 @@ pub(super) struct FirstLook {
     pub(super) locks: Vec<(Candidate, WatchedLock)>,
     /// The Redis keys of the records that were read.
     pub(super) known: HashSet<Vec<Vec<u8>>>,
-    /// How many keys the sample had.
-    pub(super) counts: Vec<LookCount>,
 }
 
 /// The records at some of the sampled Redis keys.
@@ -85,8 +83,8 @@ pub(super) struct DrawnRecord {
     drawn: u64,
     /// One for each schema that reads the value; `None` if the user may not read it.
     pub(super) found: Option<Vec<Record>>,
-    /// The time of the read, from the start of the run on.
-    pub(super) at: LookTime,
+    /// When it was read, in milliseconds since the run began.
+    pub(super) at_ms: u64,
 }
 
 /// A sample of the Redis keys, and the records at them.
@@ -97,20 +95,6 @@ pub(super) struct Draw {
     /// True if the sampler left out keys or nodes.
     has_gaps: bool,
     pub(super) records: Vec<DrawnRecord>,
-}
-
-impl Draw {
-    /// How many keys were sampled, and how many of them belonged to locks.
-    pub(super) fn count(&self) -> LookCount {
-        let mut of_locks = 0;
-        for record in &self.records {
-            let mut found = record.found.iter().flatten();
-            if found.any(|record| record.state == State::InProgress) {
-                of_locks += record.drawn;
-            }
-        }
-        LookCount { keys: self.keys, of_locks }
-    }
 }
 
 /// Samples the Redis keys and reads the records at them. A record of several Redis keys is read
@@ -139,10 +123,9 @@ pub(super) async fn draw(
     for page in found.chunks(PAGE) {
         let redis_keys: Vec<_> =
             page.iter().map(|(candidate, _)| candidate.redis_keys.clone()).collect();
-        let before = started.elapsed();
         // A record of which a key is on a node that does not answer is unread, as in a list.
         let read = reader.read_each(&redis_keys, HEAD).await?;
-        let at = LookTime { before_ms: millis(before), after_ms: millis(started.elapsed()) };
+        let at_ms = millis(started.elapsed());
         for ((candidate, drawn), seen) in page.iter().zip(read) {
             let found = match seen {
                 Ok(seen) => {
@@ -150,7 +133,7 @@ pub(super) async fn draw(
                 }
                 Err(_) => None,
             };
-            records.push(DrawnRecord { candidate: candidate.clone(), drawn: *drawn, found, at });
+            records.push(DrawnRecord { candidate: candidate.clone(), drawn: *drawn, found, at_ms });
         }
     }
     Ok(Draw {
@@ -171,28 +154,21 @@ async fn sample(
     let mut reader = client.reader();
     let draw = draw(&mut reader, catalog, started).await?;
     let mut sample = RecordSample { keys: draw.keys, db: reader.db(), ..RecordSample::default() };
-    let mut first_look = FirstLook { counts: vec![draw.count()], ..FirstLook::default() };
-    for DrawnRecord { candidate, drawn, found, at } in draw.records {
+    let mut first_look = FirstLook::default();
+    for DrawnRecord { candidate, drawn, found, at_ms } in draw.records {
         let Some(found) = found else {
             sample.unread += 1;
             continue;
         };
         first_look.known.insert(candidate.redis_keys.clone());
-        // If a value fits several schemas, idemctl does not know which of them wrote it.
-        if let [record] = &found[..] {
-            sample.add_writer(record, other_author(catalog, record));
-        }
         let recognised: Vec<_> =
             found.iter().filter(|record| !record.author.is_foreign()).collect();
-        if !recognised.is_empty() {
-            sample.keys_of_records += drawn;
-        }
-        for record in &recognised {
-            sample.add(record);
-            sample.add_size(record, drawn, recognised.len());
+        for (index, record) in recognised.iter().enumerate() {
+            // Its memory counts once, for the first schema that reads it.
+            sample.add(record, if index == 0 { drawn } else { 0 });
         }
         if let [record] = &recognised[..]
-            && let Some(lock) = WatchedLock::new(record, at)
+            && let Some(lock) = WatchedLock::new(record, at_ms)
         {
             first_look.locks.push((candidate, lock));
         }
@@ -210,7 +186,6 @@ async fn sample(
         }
     }
     sample.is_all = sample.unread == 0 && draw.there.is_some_and(|there| there <= draw.keys);
-    sample.places.sort_by(|one, other| one.pattern.cmp(&other.pattern));
     sample.schemas.sort_by(|one, other| one.schema.name.cmp(&other.schema.name));
     Ok((sample, first_look))
 }

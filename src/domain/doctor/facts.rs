@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::counterexample::FaultOutcome;
-use super::data::DataSample;
 use super::info::{InfoFields, part_of};
 use super::lock_count::LockCount;
 use super::lock_watch::WatchedLock;
@@ -30,8 +29,6 @@ pub(crate) struct DeploymentFacts {
     pub(crate) sample: FactResult<RecordSample>,
     /// The locks that never expire, or outlast their TTL.
     pub(crate) locks: FactResult<LockCount>,
-    /// What the records contain; `None` unless the operator asks for it.
-    pub(crate) data: Option<FactResult<DataSample>>,
     /// How long the requests of a schema may come again, by schema; only those that are stated.
     pub(crate) retry_windows: BTreeMap<String, RetryWindow>,
     /// What was seen during `--observe`; `None` without it.
@@ -41,36 +38,12 @@ pub(crate) struct DeploymentFacts {
 }
 
 /// What was seen during `--observe`.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug)]
 pub(crate) struct ObservedRun {
     /// The time from the first look to the last one, in milliseconds.
     pub(crate) lasted_ms: u64,
-    /// The locks that were seen more than once.
+    /// The locks that were seen.
     pub(crate) locks: Vec<WatchedLock>,
-    /// How long the locks of other results were held, by schema and in milliseconds, if the results
-    /// contain both times.
-    pub(crate) holds_ms: Vec<(String, u64)>,
-    /// The samples of the run, from the first look on.
-    pub(crate) looks: Vec<LookCount>,
-    /// INFO at the end, by the server's name.
-    pub(crate) infos: BTreeMap<String, FactResult<InfoFields>>,
-}
-
-/// How many Redis keys one sample of a run had.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct LookCount {
-    pub(crate) keys: u64,
-    /// Those of them that belonged to locks.
-    pub(crate) of_locks: u64,
-}
-
-impl LookCount {
-    /// The keys of all these samples, and those of them that belonged to locks.
-    pub(super) fn sum(looks: &[Self]) -> (f64, f64) {
-        let keys: u64 = looks.iter().map(|look| look.keys).sum();
-        let of_locks: u64 = looks.iter().map(|look| look.of_locks).sum();
-        (keys as f64, of_locks as f64)
-    }
 }
 
 /// The replies of one server.
@@ -124,9 +97,6 @@ pub(crate) struct UserRights {
     pub(crate) user: String,
     /// The commands that the Redis user may not send.
     pub(crate) denied: Vec<DeniedCommand>,
-    /// The fields of ACL GETUSER, of which `flags` has words and `keys` has patterns; `None` if it
-    /// was not asked.
-    pub(crate) account: Option<FactResult<BTreeMap<String, Vec<String>>>>,
 }
 
 /// A command that a Redis user may not send.
@@ -160,69 +130,9 @@ impl DeploymentFacts {
             Err(refusal) => Some(refusal.clone()),
         }
     }
-
-    /// What was seen during `--observe`; `None` without it.
-    ///
-    /// # Errors
-    /// A server was not read to the end, or was replaced or restarted meanwhile.
-    pub(super) fn observed(&self) -> Option<FactResult<&ObservedRun>> {
-        let run = match self.observed.as_ref()? {
-            Ok(run) => run,
-            Err(refusal) => return Some(Err(refusal.clone())),
-        };
-        for node in &self.nodes {
-            if let Some(why) = node.changed_in(run) {
-                return Some(Err(interrupted(why)));
-            }
-        }
-        Some(Ok(run))
-    }
-}
-
-/// The refusal of facts from `--observe`, because the servers did not stay the same.
-pub(crate) fn interrupted(why: String) -> RefusedFact {
-    RefusedFact {
-        command: "--observe".to_owned(),
-        rule: None,
-        why,
-        instead: Some("Run it again when the servers stay the same.".to_owned()),
-    }
 }
 
 impl NodeFacts {
-    /// Why what was seen of this server before and after the run is not of one process; `None` if
-    /// it is, as far as the server shows it.
-    fn changed_in(&self, run: &ObservedRun) -> Option<String> {
-        let later = match run.infos.get(&self.name) {
-            Some(Ok(later)) => later,
-            // What is not reported at the end was not reported before, either.
-            Some(Err(_)) if self.info.is_err() => return None,
-            Some(Err(refusal)) => return Some(format!("{}: {}", self.name, refusal.why)),
-            None => return Some(format!("{} no longer serves its keys", self.name)),
-        };
-        for field in ["run_id", "role"] {
-            if let (Ok(before), Ok(after)) = (self.info(field), later.field(field))
-                && before != after
-            {
-                return Some(format!("{} was restarted, or another server took over", self.name));
-            }
-        }
-        None
-    }
-
-    /// A number of INFO at the end of the run.
-    ///
-    /// # Errors
-    /// The server did not report it.
-    pub(super) fn number_after(&self, run: &ObservedRun, field: &str) -> FactResult<u64> {
-        let later = match run.infos.get(&self.name) {
-            Some(later) => later.as_ref().map_err(Clone::clone)?,
-            None => return Err(missing("INFO", field)),
-        };
-        let text = later.field(field)?;
-        text.parse().map_err(|_| unusable(field, text))
-    }
-
     /// A field of INFO.
     ///
     /// # Errors
@@ -313,10 +223,5 @@ impl SentinelFacts {
 }
 
 fn unusable(field: &str, text: &str) -> RefusedFact {
-    RefusedFact {
-        command: "INFO".to_owned(),
-        rule: None,
-        why: format!("{field} is `{text}`, which is not a number"),
-        instead: None,
-    }
+    RefusedFact::unusable("INFO", format!("{field} is `{text}`, which is not a number"))
 }

@@ -106,8 +106,6 @@ pub(crate) struct CheckJudgement {
     pub(crate) consequence: Option<String>,
     /// What to do; `None` for the check's usual remedy.
     pub(crate) remedy: Option<String>,
-    /// The formula and the inputs from which the fact follows, for --verbose.
-    pub(crate) inputs: Option<String>,
     /// Why the fact is unknown.
     pub(crate) refusal: Option<RefusedFact>,
     /// The fault with which `explore` shows the consequence.
@@ -126,7 +124,6 @@ impl CheckJudgement {
             fact: fact.into(),
             consequence: None,
             remedy: None,
-            inputs: None,
             refusal: None,
             fault: None,
             counterexample: None,
@@ -151,12 +148,10 @@ impl CheckJudgement {
 
     /// The fact is unknown, because this command got no answer.
     pub(crate) fn unknown(refusal: RefusedFact) -> Self {
-        // What is missing may be data or a setting, and no reply.
-        let is_command = refusal.command.starts_with(|first: char| first.is_ascii_uppercase());
-        let fact = match (is_command, &refusal.rule) {
-            (true, Some(_)) => format!("{} was refused: {}", refusal.command, refusal.why),
-            (true, None) => format!("{} did not answer: {}", refusal.command, refusal.why),
-            (false, _) => refusal.why.clone(),
+        let fact = match (&refusal.rule, &refusal.instead) {
+            (_, Some(_)) => refusal.why.clone(),
+            (Some(_), None) => format!("{} was refused: {}", refusal.command, refusal.why),
+            (None, None) => format!("{} did not answer: {}", refusal.command, refusal.why),
         };
         Self {
             evidence: FactEvidence::Unknown,
@@ -178,11 +173,6 @@ impl CheckJudgement {
     #[must_use]
     pub(crate) fn with_remedy(self, remedy: impl Into<String>) -> Self {
         Self { remedy: Some(remedy.into()), ..self }
-    }
-
-    #[must_use]
-    pub(crate) fn with_inputs(self, inputs: impl Into<String>) -> Self {
-        Self { inputs: Some(inputs.into()), ..self }
     }
 
     #[must_use]

@@ -85,11 +85,10 @@ impl LockCount {
             None if self.covered.read == 0 => "there is no key of a known schema".to_owned(),
             None => return None,
         };
-        Some(RefusedFact {
-            command: "the expiries of all keys".to_owned(),
-            rule: None,
+        Some(RefusedFact::unknown(
+            "the expiries of all keys",
             why,
-            instead: Some("Count them with `idemctl check`.".to_owned()),
-        })
+            "Count them with `idemctl check`.",
+        ))
     }
 }

@@ -2,9 +2,8 @@
 
 mod acceptance;
 mod checks;
+mod client_keys;
 mod counterexample;
-mod data;
-mod data_judgement;
 mod doctor_check;
 mod facts;
 mod info;
@@ -13,30 +12,26 @@ mod lock_count;
 mod lock_watch;
 mod refusal;
 mod registry;
-mod releases;
 mod retry_window;
 mod sample;
 pub(crate) mod sent_commands;
-mod sizing;
 mod statement;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use self::acceptance::{Acceptance, accept, parse_acceptances};
 pub(crate) use self::counterexample::{Counterexample, FaultOutcome, phrase_of};
-pub(crate) use self::data::{DataCollector, DataSample, MemberCounts, other_forms};
 pub(crate) use self::doctor_check::{DoctorCheck, SampleNeed};
 pub(crate) use self::facts::{
-    ClockReading, DeniedCommand, DeploymentFacts, LookCount, NodeFacts, ObservedRun, SentinelFacts,
-    UserRights, interrupted,
+    ClockReading, DeniedCommand, DeploymentFacts, NodeFacts, ObservedRun, SentinelFacts, UserRights,
 };
 pub(crate) use self::info::InfoFields;
 pub(crate) use self::judgement::{CheckSeverity, ExploredFaults, ModelledFault};
 pub(crate) use self::lock_count::LockCount;
-pub(crate) use self::lock_watch::{LookTime, WatchedLock};
+pub(crate) use self::lock_watch::WatchedLock;
 pub(crate) use self::refusal::{FactResult, RefusedFact};
 pub(crate) use self::registry::{CHECKS, explores_schemas, judge};
 pub(crate) use self::retry_window::{REDELIVERERS, Redeliverer, RetryWindow};
-pub(crate) use self::sample::{RecordSample, hold_ms};
+pub(crate) use self::sample::RecordSample;
 pub(crate) use self::sent_commands::SentCommand;
-pub(crate) use self::statement::{AppliedAcceptance, Statement, covered, keep_alarms};
+pub(crate) use self::statement::{Statement, covered, keep_alarms};

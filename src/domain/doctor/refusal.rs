@@ -18,12 +18,23 @@ pub(crate) struct RefusedFact {
 /// A fact, or why it is unknown.
 pub(crate) type FactResult<T> = Result<T, RefusedFact>;
 
+impl RefusedFact {
+    /// `command` has no usable answer, for this reason, and no ACL rule helps.
+    pub(crate) fn unusable(command: &str, why: impl Into<String>) -> Self {
+        Self { command: command.to_owned(), rule: None, why: why.into(), instead: None }
+    }
+
+    /// `source` does not show the fact, for this reason; `instead` is what to do.
+    pub(crate) fn unknown(
+        source: &str,
+        why: impl Into<String>,
+        instead: impl Into<String>,
+    ) -> Self {
+        Self { instead: Some(instead.into()), ..Self::unusable(source, why) }
+    }
+}
+
 /// The reply to this command lacks a field.
 pub(super) fn missing(command: &str, field: &str) -> RefusedFact {
-    RefusedFact {
-        command: command.to_owned(),
-        rule: None,
-        why: format!("the reply has no value for {field}"),
-        instead: None,
-    }
+    RefusedFact::unusable(command, format!("the reply has no value for {field}"))
 }

@@ -1,5 +1,6 @@
 //! One line of the page: a judgement with its check, its history, and its acceptance.
 
+use super::acceptance::Acceptance;
 use super::counterexample::{Counterexample, FaultOutcome};
 use super::doctor_check::DoctorCheck;
 use super::judgement::{CheckJudgement, CheckSeverity, ModelledFault};
@@ -16,25 +17,7 @@ pub(crate) struct Statement {
     pub(crate) unharmed: Vec<String>,
     /// The schemas of which `explore` shows nothing, with the reason.
     pub(crate) unexplored: Vec<(String, String)>,
-    pub(crate) accepted: Option<AppliedAcceptance>,
-}
-
-/// The acceptance of a statement.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct AppliedAcceptance {
-    pub(crate) reason: String,
-    pub(crate) date: String,
-    pub(crate) expires: String,
-    pub(crate) is_expired: bool,
-    /// True if it accepts only warnings, and the finding is an error.
-    pub(crate) is_exceeded: bool,
-}
-
-impl AppliedAcceptance {
-    /// True if it silences the finding.
-    pub(crate) fn is_valid(&self) -> bool {
-        !self.is_expired && !self.is_exceeded
-    }
+    pub(crate) accepted: Option<Acceptance>,
 }
 
 impl Statement {
@@ -71,39 +54,6 @@ impl Statement {
         })
     }
 
-    /// True if the advice for both is the same, except for the name of the schema, and nothing else
-    /// has to be shown with one of them.
-    pub(crate) fn is_alike(&self, other: &Self) -> bool {
-        self.check.code == other.check.code
-            && self.judgement.severity == other.judgement.severity
-            && self.judgement.consequence == other.judgement.consequence
-            && self.judgement.remedy == other.judgement.remedy
-            && self.judgement.refusal == other.judgement.refusal
-            && self.has_nothing_else()
-            && other.has_nothing_else()
-    }
-
-    /// True if both are unknown, because the same right or the same thing is missing.
-    pub(crate) fn is_refused_like(&self, other: &Self) -> bool {
-        let (Some(one), Some(two)) = (&self.judgement.refusal, &other.judgement.refusal) else {
-            return false;
-        };
-        let is_same = one.rule == two.rule && one.why == two.why && one.instead == two.instead;
-        let has_same_words = self.judgement.fact == other.judgement.fact || one.rule.is_some();
-        is_same
-            && has_same_words
-            && self.judgement.severity == other.judgement.severity
-            && self.judgement.nodes == other.judgement.nodes
-            && self.judgement.schemas == other.judgement.schemas
-    }
-
-    fn has_nothing_else(&self) -> bool {
-        self.counterexamples.is_empty()
-            && self.unharmed.is_empty()
-            && self.unexplored.is_empty()
-            && self.accepted.is_none()
-    }
-
     fn advice(&self) -> Option<String> {
         if let Some(refusal) = &self.judgement.refusal {
             let code = self.check.code;
@@ -131,7 +81,7 @@ impl Statement {
     pub(crate) fn is_alarm(&self) -> bool {
         let is_finding =
             matches!(self.judgement.severity, CheckSeverity::Warning | CheckSeverity::Error);
-        let is_silenced = self.accepted.as_ref().is_some_and(AppliedAcceptance::is_valid);
+        let is_silenced = self.accepted.as_ref().is_some_and(|accepted| !accepted.is_expired);
         is_finding && !is_silenced
     }
 

@@ -657,19 +657,6 @@ fn other_schema(
     None
 }
 
-/// The other schema that wrote a record's value; `None` if the record's schema did, or if it is not
-/// known.
-pub(crate) fn other_author(catalog: &Catalog, record: &Record) -> Option<Arc<Schema>> {
-    let other = match &record.author {
-        Author::ResultOf(other) | Author::LockOf(other) => other.clone(),
-        _ => match other_schema(catalog, &record.schema, &record.readings, &record.seen) {
-            Some(OtherSchema::WrittenBy(other)) => other,
-            Some(OtherSchema::OlderReleaseOf(_)) | None => return None,
-        },
-    };
-    catalog.all().iter().find(|schema| schema.name == other).cloned()
-}
-
 /// The index that a Redis key has in a schema, by its templates.
 fn template_index(schema: &Schema, redis_key: &[u8]) -> Option<usize> {
     schema.keys.iter().position(|key| key.template.idempotency_key(redis_key).is_some())

@@ -5,13 +5,12 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 
-use super::node_facts::{read_info, read_node, unreachable};
+use super::node_facts::{read_node, unreachable};
 use super::sentinel_facts::read_sentinel;
-use super::user_rights::{read_account, read_rights, read_user};
+use super::user_rights::{read_rights, read_user};
 use crate::domain::doctor::sent_commands::{KEY, of_idemctl, of_schema, of_service};
 use crate::domain::doctor::{
-    DeploymentFacts, FactResult, InfoFields, LockCount, NodeFacts, RecordSample, SentCommand,
-    SentinelFacts,
+    DeploymentFacts, FactResult, LockCount, NodeFacts, RecordSample, SentCommand, SentinelFacts,
 };
 use crate::domain::schema::Schema;
 use crate::store::cluster::client::Client;
@@ -77,29 +76,11 @@ pub(crate) async fn read_deployment(
         sample,
         // The caller scans, because a scan shows its progress.
         locks: Ok(LockCount::default()),
-        // The caller reads it, if the operator asks for it.
-        data: None,
         // The caller knows the settings and observes.
         retry_windows: BTreeMap::new(),
         observed: None,
         longest_run_ms: None,
     })
-}
-
-/// Reads INFO of each master, by its name.
-///
-/// # Errors
-/// A server does not answer.
-pub(crate) async fn read_infos(
-    client: &Client,
-) -> Result<BTreeMap<String, FactResult<InfoFields>>, StoreError> {
-    let masters = client.masters().await?;
-    let reads = masters.iter().map(|node| read_info(client, node));
-    let mut infos = BTreeMap::new();
-    for (node, info) in masters.iter().zip(join_all(reads).await) {
-        infos.insert(node.to_string(), info?);
-    }
-    Ok(infos)
 }
 
 /// The commands whose rights are asked.
@@ -135,11 +116,7 @@ async fn read_all(
         Err(refusal) => Err(refusal),
     };
     if let Some(user) = asked.service_user {
-        let mut rights = read_rights(client, node, user, asked.steps, &arities).await?;
-        if let Ok(rights) = &mut rights {
-            rights.account = Some(read_account(client, node, user).await?);
-        }
-        facts.service_user = Some(rights);
+        facts.service_user = Some(read_rights(client, node, user, asked.steps, &arities).await?);
     }
     Ok(facts)
 }

@@ -7,5 +7,5 @@ mod refused;
 mod sentinel_facts;
 mod user_rights;
 
-pub(crate) use self::deployment_facts::{read_deployment, read_infos};
+pub(crate) use self::deployment_facts::read_deployment;
 pub(crate) use self::refused::{is_fatal, refused_sample};

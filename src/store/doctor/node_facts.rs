@@ -87,20 +87,6 @@ pub(super) async fn read_node(
     Ok((facts, arities))
 }
 
-/// Reads INFO of one server.
-///
-/// # Errors
-/// The server does not answer at all.
-pub(super) async fn read_info(
-    client: &Client,
-    node: &Target,
-) -> Result<FactResult<InfoFields>, StoreError> {
-    let mut pipeline = redis::pipe();
-    pipeline.cmd("INFO");
-    let reply = client.ask_node(node, pipeline, 1).await.pop();
-    Ok(answered(reply, "INFO", "+info")?.and_then(|info| fields("INFO", info)))
-}
-
 /// The facts of a server that cannot be reached. `names_user` is true if the operator names the
 /// services' user.
 pub(super) fn unreachable(
@@ -199,12 +185,7 @@ fn parameter_value(reply: Value, command: &str) -> FactResult<String> {
         other => reply::array(other).unwrap_or_default(),
     };
     let value = words.into_iter().nth(1).and_then(reply::word);
-    value.ok_or_else(|| RefusedFact {
-        command: command.to_owned(),
-        rule: None,
-        why: "the server does not report this parameter".to_owned(),
-        instead: None,
-    })
+    value.ok_or_else(|| RefusedFact::unusable(command, "the server does not report this parameter"))
 }
 
 /// The commands that the server does not have, and the number of words of the others.

@@ -37,12 +37,7 @@ pub(crate) fn refused_sample(error: &StoreError) -> RefusedFact {
 
 /// The refusal for a reply that idemctl does not understand.
 pub(super) fn not_understood(command: &str) -> RefusedFact {
-    RefusedFact {
-        command: command.to_owned(),
-        rule: None,
-        why: "the reply has another format than that of Redis".to_owned(),
-        instead: None,
-    }
+    RefusedFact::unusable(command, "the reply has another format than that of Redis")
 }
 
 /// True if no further command of this run can succeed on the server.

@@ -148,34 +148,6 @@ pub(crate) async fn look_up(
     Ok(found)
 }
 
-/// Whether each of these members exists, each with its schema, all in one round trip. `None` if the
-/// user may not ask.
-pub(crate) async fn which_exist(
-    client: &Client,
-    wanted: &[(Arc<Schema>, Vec<u8>)],
-) -> Vec<Option<bool>> {
-    let mut pipeline = redis::pipe();
-    for (schema, member) in wanted {
-        let command = match schema.members {
-            Some(MemberType::Set) => "SISMEMBER",
-            Some(MemberType::Zset) => "ZSCORE",
-            // Its value may be large.
-            Some(MemberType::Hash) | None => "HEXISTS",
-        };
-        pipeline.cmd(command).arg(redis_key(schema)).arg(member);
-    }
-    let mut exist = Vec::with_capacity(wanted.len());
-    for reply in client.ask_each(&pipeline).await {
-        exist.push(match reply {
-            Ok(reply) => Some(value_of(reply).is_some()),
-            // Such a key has no members.
-            Err(error) if error.is_wrong_type() => Some(false),
-            Err(_) => None,
-        });
-    }
-    exist
-}
-
 /// The Redis key with all records of the schema.
 pub(super) fn redis_key(schema: &Schema) -> Vec<u8> {
     schema.keys[schema.lock_key_index()].template.redis_key(b"")

@@ -147,11 +147,6 @@ impl Sampler {
         Some(format!("{count} Redis {keys} skipped: {why}"))
     }
 
-    /// How many Redis keys the Redis user may not read.
-    pub(crate) fn forbidden_keys(&self) -> u64 {
-        self.forbidden.as_ref().map_or(0, |(count, _)| *count)
-    }
-
     /// The parts of a cluster that could not be read; `None` if there are no gaps.
     pub fn missed(&self) -> Option<StoreError> {
         self.gaps.error()

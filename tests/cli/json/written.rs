@@ -97,8 +97,8 @@ fn looks(stage: &mut Stage) {
     stage.writes("diff", "diff.json", &[&before]);
     duplicates(stage);
     stage.writes("doctor", "doctor.json", &[]);
-    let accepted = "[[accept]]\ncode = \"persistence\"\nreason = \"a test\"\ndate = 2026-01-01\n\
-                    expires = 9999-01-01\n";
+    let accepted =
+        "[[accept]]\ncode = \"persistence\"\nreason = \"a test\"\nexpires = 9999-01-01\n";
     let accepted = stage.file("accepted.toml", accepted);
     let blind = ["--user", "part", "--pass", "pw", "--accept", &accepted];
     stage.send(&[b"ACL", b"SETUSER", b"part", b"-info", b"-command", b"-acl"]);

@@ -1,6 +1,6 @@
 //! The server's clock against this machine's clock.
 
-use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
+use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck, SampleNeed};
 use crate::domain::doctor::facts::{ClockReading, DeploymentFacts, NodeFacts};
 use crate::domain::doctor::judgement::{CheckJudgement, of_each_node};
 use crate::domain::doctor::refusal::{FactResult, RefusedFact};
@@ -8,11 +8,8 @@ use crate::domain::doctor::refusal::{FactResult, RefusedFact};
 pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     code: "clock-local",
     group: CheckGroup::Server,
+    needs: SampleNeed::Schemas,
     title: "the server's clock against this machine's clock",
-    reads: "TIME",
-    rule: "The difference is proven to be more than 1 s, the round trip taken off: a warning if a \
-           schema in use writes times into its values, else a note.",
-    source: "lua/README.md (times in values)",
     consequence: "A host with this machine's clock takes the times in values for earlier or later \
                   than they are. It may treat a lock as expired while its worker runs.",
     remedy: "Synchronise both clocks (NTP), or run doctor on a host of the service to compare its \
@@ -21,7 +18,7 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
 };
 
 /// The difference in milliseconds from which clocks count as different.
-pub(super) const TOLERANCE_MS: i64 = 1_000;
+const TOLERANCE_MS: i64 = 1_000;
 
 fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
     let mut telling = Vec::new();
@@ -40,12 +37,11 @@ fn judge_node(node: &NodeFacts, telling: &[String]) -> FactResult<CheckJudgement
     } else if most < -TOLERANCE_MS {
         format!("the server's clock is at least {} s behind this machine's", -most / 1_000)
     } else if least < -TOLERANCE_MS || most > TOLERANCE_MS {
-        return Err(RefusedFact {
-            command: "TIME".to_owned(),
-            rule: None,
-            why: format!("the round trip took {} ms, too long to compare clocks", most - least),
-            instead: Some("Run doctor nearer to the server.".to_owned()),
-        });
+        return Err(RefusedFact::unknown(
+            "TIME",
+            format!("the round trip took {} ms, too long to compare clocks", most - least),
+            "Run doctor nearer to the server.",
+        ));
     } else {
         return Ok(CheckJudgement::ok(
             "the server's clock and this machine's differ by less than 1 s",
@@ -59,7 +55,7 @@ fn judge_node(node: &NodeFacts, telling: &[String]) -> FactResult<CheckJudgement
 }
 
 /// The least and the greatest number of milliseconds by which the server's clock is ahead.
-pub(super) fn bounds(clock: &ClockReading) -> (i64, i64) {
+fn bounds(clock: &ClockReading) -> (i64, i64) {
     // The server read its clock at some time between both local readings.
     let server = signed(clock.server_ms);
     (server - signed(clock.after_ms), server - signed(clock.before_ms) + 1)

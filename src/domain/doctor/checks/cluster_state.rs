@@ -1,6 +1,6 @@
 //! Whether every slot of the cluster is served.
 
-use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
+use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck, SampleNeed};
 use crate::domain::doctor::facts::{DeploymentFacts, NodeFacts};
 use crate::domain::doctor::judgement::{CheckJudgement, of_each_node};
 use crate::domain::doctor::refusal::FactResult;
@@ -9,11 +9,8 @@ use crate::domain::hash_slot::SLOTS;
 pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     code: "cluster-state",
     group: CheckGroup::Cluster,
-    title: "whether every slot of the cluster is served",
-    reads: "CLUSTER INFO of each master",
-    rule: "An error if cluster_state is not ok, fewer than 16384 slots are assigned, or slots have \
-           failed.",
-    source: "https://redis.io/docs/latest/commands/cluster-info/",
+    needs: SampleNeed::Nothing,
+    title: "whether every slot of the cluster is served, and stays where it is",
     consequence: "Requests whose keys are in these slots fail, or are executed without a lock.",
     remedy: "Start the nodes that are down, and assign the slots that no node serves \
              (redis-cli --cluster check).",
@@ -44,7 +41,7 @@ fn judge_node(node: &NodeFacts) -> FactResult<CheckJudgement> {
     let assigned = info.field("cluster_slots_assigned")?;
     let failed = info.field("cluster_slots_fail")?;
     if state == "ok" && assigned == SLOTS.to_string() && failed == "0" {
-        return Ok(CheckJudgement::ok(format!("the cluster serves all {SLOTS} slots")));
+        return moving(node);
     }
     let fact = format!(
         "cluster_state is {state}, {assigned} of {SLOTS} slots are assigned, {failed} have failed"
@@ -54,4 +51,31 @@ fn judge_node(node: &NodeFacts) -> FactResult<CheckJudgement> {
         return Ok(found.with_consequence(REFUSES).with_remedy(ASK_AGAIN));
     }
     Ok(found)
+}
+
+/// The slots that are being moved, in the node's own line of CLUSTER NODES.
+fn moving(node: &NodeFacts) -> FactResult<CheckJudgement> {
+    let line = match &node.cluster_line {
+        Some(line) => line.clone()?,
+        None => String::new(),
+    };
+    let mut moving = Vec::new();
+    for word in line.split(' ') {
+        // `[77->-ID]` is a slot that leaves the node, `[77-<-ID]` one that arrives.
+        let Some(inner) = word.strip_prefix('[') else { continue };
+        if let Some((slot, _)) = inner.split_once("->-") {
+            moving.push(format!("slot {slot} leaves"));
+        } else if let Some((slot, _)) = inner.split_once("-<-") {
+            moving.push(format!("slot {slot} arrives"));
+        }
+    }
+    if moving.is_empty() {
+        return Ok(CheckJudgement::ok(format!("the cluster serves all {SLOTS} slots")));
+    }
+    Ok(CheckJudgement::warning(moving.join(", "))
+        .with_consequence(
+            "Calls with several Redis keys of such a slot get TRYAGAIN until the move ends. An \
+             interrupted move keeps this state.",
+        )
+        .with_remedy("If nobody moves slots now, end it with redis-cli --cluster fix."))
 }

@@ -1,6 +1,6 @@
 //! Whether the server has the commands that the services and idemctl send.
 
-use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
+use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck, SampleNeed};
 use crate::domain::doctor::facts::{DeploymentFacts, NodeFacts};
 use crate::domain::doctor::judgement::{CheckJudgement, of_each_node};
 use crate::domain::doctor::refusal::FactResult;
@@ -9,11 +9,8 @@ use crate::domain::doctor::sent_commands;
 pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     code: "commands",
     group: CheckGroup::Server,
+    needs: SampleNeed::Schemas,
     title: "commands that were renamed or disabled",
-    reads: "COMMAND INFO",
-    rule: "An error if a step of a schema in use sends a command that the server does not have; a \
-           note if only idemctl sends it.",
-    source: "https://redis.io/docs/latest/operate/oss_and_stack/management/security/",
     consequence: "The step fails. If complete fails, the worker has had its effect and cannot store \
                   its response.",
     remedy: "Remove the rename-command line, and restrict the command with ACL rules.",

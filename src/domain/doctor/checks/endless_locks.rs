@@ -1,18 +1,14 @@
 //! Locks that never expire.
 
-use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
+use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck, SampleNeed};
 use crate::domain::doctor::facts::DeploymentFacts;
 use crate::domain::doctor::judgement::{CheckJudgement, ModelledFault};
 
 pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     code: "endless-locks",
     group: CheckGroup::Ttl,
+    needs: SampleNeed::AllKeys,
     title: "whether locks never expire",
-    reads: "the expiries of all keys, and the values that they do not decide, for up to 10 s; with \
-            --observe, the locks of a sample again",
-    rule: "An error if a lock has the finding no-expiry, or lost its TTL during the run. Unknown if \
-           not all keys were read.",
-    source: "docs/operations.md (findings)",
     consequence: "If the worker of such a lock dies, every retry is rejected until an operator \
                   removes the lock.",
     remedy: "List them with `idemctl list --finding no-expiry`, and find out which workers are gone. \
@@ -23,7 +19,7 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
 };
 
 fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
-    let mut judgements = lost_ttls(facts);
+    let mut judgements = Vec::new();
     let locks = match (&facts.sample, &facts.locks) {
         (Ok(_), Ok(locks)) => locks,
         (Err(refusal), _) | (_, Err(refusal)) => {
@@ -51,28 +47,4 @@ fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
         judgements.push(CheckJudgement::ok("no lock is without expiry"));
     }
     judgements
-}
-
-/// The locks that lost their TTL during `--observe`.
-fn lost_ttls(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
-    let Some(Ok(run)) = facts.observed() else { return Vec::new() };
-    let mut lost = 0;
-    let mut schemas: Vec<String> = Vec::new();
-    for lock in &run.locks {
-        if lock.has_lost_ttl {
-            lost += 1;
-            if !schemas.contains(&lock.schema.name) {
-                schemas.push(lock.schema.name.clone());
-            }
-        }
-    }
-    if lost == 0 {
-        return Vec::new();
-    }
-    let fact = match lost {
-        1 => "1 lock lost its TTL during this run".to_owned(),
-        _ => format!("{lost} locks lost their TTLs during this run"),
-    };
-    let found = CheckJudgement::error(format!("{fact} ({})", schemas.join(", ")));
-    vec![found.for_schemas(schemas).with_fault(ModelledFault::LostTtl)]
 }

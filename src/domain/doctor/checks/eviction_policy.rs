@@ -1,6 +1,6 @@
 //! Whether Redis may delete locks and results to free memory.
 
-use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
+use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck, SampleNeed};
 use crate::domain::doctor::facts::{DeploymentFacts, NodeFacts};
 use crate::domain::doctor::judgement::{CheckJudgement, ModelledFault, of_each_node};
 use crate::domain::doctor::refusal::FactResult;
@@ -8,11 +8,8 @@ use crate::domain::doctor::refusal::FactResult;
 pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     code: "eviction-policy",
     group: CheckGroup::Server,
+    needs: SampleNeed::Schemas,
     title: "whether Redis may delete locks and results to free memory",
-    reads: "INFO memory (maxmemory, maxmemory_policy), else CONFIG GET maxmemory-policy",
-    rule: "An error if maxmemory is set and maxmemory-policy is not noeviction; a note if maxmemory \
-           is 0.",
-    source: "https://redis.io/topics/lru-cache",
     consequence: "Redis deletes a lock while its worker runs, or a result before the retry comes. \
                   The next request with the key executes again.",
     remedy: "Move these keys to a server of their own with maxmemory-policy noeviction. Or set it here: \

@@ -1,6 +1,6 @@
 //! Whether a failover can lose acknowledged writes.
 
-use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
+use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck, SampleNeed};
 use crate::domain::doctor::facts::{DeploymentFacts, NodeFacts};
 use crate::domain::doctor::judgement::{CheckJudgement, ModelledFault, of_each_node};
 use crate::domain::doctor::refusal::{FactResult, RefusedFact};
@@ -8,11 +8,8 @@ use crate::domain::doctor::refusal::{FactResult, RefusedFact};
 pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     code: "failover-loss",
     group: CheckGroup::Server,
+    needs: SampleNeed::Schemas,
     title: "whether a failover can lose acknowledged locks and results",
-    reads: "INFO replication, CONFIG GET min-replicas-to-write, CONFIG GET min-replicas-max-lag",
-    rule: "With replicas: a warning if min-replicas-to-write or min-replicas-max-lag is 0, else a \
-           note, because replication is asynchronous either way.",
-    source: "https://redis.io/docs/latest/operate/oss_and_stack/management/replication/",
     consequence: "The replica that takes over may lack the last locks and results, although their \
                   writers got OK. The next request with such a key executes again.",
     remedy: "Set min-replicas-to-write 1 in redis.conf, which bounds the time in which an isolated master accepts \
@@ -28,12 +25,11 @@ fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
 
 fn judge_node(node: &NodeFacts) -> FactResult<CheckJudgement> {
     if node.info("role")? == "slave" {
-        return Err(RefusedFact {
-            command: "INFO replication".to_owned(),
-            rule: None,
-            why: "the server is a replica, and only the settings of its master count".to_owned(),
-            instead: Some("Run doctor on the master.".to_owned()),
-        });
+        return Err(RefusedFact::unknown(
+            "INFO replication",
+            "the server is a replica, and only the settings of its master count",
+            "Run doctor on the master.",
+        ));
     }
     if node.replicas()? == 0 {
         return Ok(CheckJudgement::ok("no replica can take over, so no failover loses writes"));

@@ -1,22 +1,16 @@
 //! Keys that two clients can choose by accident.
 
-use crate::domain::doctor::data::{SchemaData, WeakKey};
-use crate::domain::doctor::data_judgement::{MIN_KEYS, judge_keys};
-use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
+use crate::domain::doctor::client_keys::ClientKeys;
+use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck, SampleNeed};
 use crate::domain::doctor::facts::DeploymentFacts;
-use crate::domain::doctor::judgement::CheckJudgement;
+use crate::domain::doctor::judgement::{CheckJudgement, FactEvidence};
+use crate::domain::doctor::sample::RecordSample;
 
 pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     code: "guessable-keys",
-    group: CheckGroup::Data,
-    title: "whether keys are counters, times, constants, or too short",
-    reads: "with --data: the keys of the sampled records",
-    rule: "A warning if a key is a constant such as `undefined`, or if at least 20 % of the keys of a \
-           schema, of 20 or more, are bare numbers of up to 12 digits, bare times or dates, shorter \
-           than 40 bits, or repeat what others have after the first colon; a note for fewer of them, \
-           and for words with numbers of up to 12 digits or times, such as `acme:order-7`. The \
-           thresholds are idemctl's own. UUIDs, ULIDs, KSUIDs and Snowflake identifiers are fine.",
-    source: "https://docs.stripe.com/api/idempotent_requests",
+    group: CheckGroup::Keys,
+    needs: SampleNeed::Records,
+    title: "whether keys are constants, bare numbers, or too short",
     consequence: "Two clients choose the same key sooner or later. The second one gets the response \
                   of the first one, and its own operation is not executed.",
     remedy: "Let clients send a random key with 128 bits for each operation, such as a UUID of \
@@ -25,68 +19,64 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     judge,
 };
 
-/// From this many times on, chance is no explanation if most numbers of their length are times.
-const MIN_TIMES: u64 = 3;
-
-/// The share of weak keys that is a warning, in percent.
-const MANY: u64 = 20;
+/// The fewest keys of a schema of which a share is a warning.
+const MIN_KEYS: usize = 20;
 
 fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
-    judge_keys(facts, of_schema, "found no pattern of counters, times, constants or short keys")
+    of_keys(facts, of_schema, "is a constant, a bare number or shorter than 8 characters")
 }
 
-fn of_schema(data: &SchemaData) -> Option<CheckJudgement> {
-    let all = data.keys.keys;
-    let mut is_warning = false;
-    let mut parts = Vec::new();
-    for (weak, count) in &data.keys.weak {
-        let is_one = *count == 1;
-        let are_many = count * 100 >= all * MANY && all >= MIN_KEYS;
-        let is_said = match weak {
-            WeakKey::Placeholder => true,
-            // A share of other numbers of this length looks like times by chance.
-            WeakKey::Timestamp => {
-                are_many || *count >= MIN_TIMES && 2 * count > data.keys.as_long_as_times
-            }
-            WeakKey::Repeated | WeakKey::Numbered => are_many,
-            WeakKey::Counter | WeakKey::Short => all >= MIN_KEYS,
-        };
-        if !is_said {
-            continue;
-        }
-        is_warning |= match weak {
-            WeakKey::Placeholder => true,
-            // The number may be that of the operation.
-            WeakKey::Numbered => false,
-            _ => are_many,
-        };
-        let (one, several) = match weak {
-            WeakKey::Placeholder => (
-                "is a constant, such as undefined or null",
-                "are constants, such as undefined or null",
-            ),
-            WeakKey::Counter => {
-                ("is a bare number of up to 12 digits", "are bare numbers of up to 12 digits")
-            }
-            WeakKey::Timestamp => ("is a bare time or date", "are bare times or dates"),
-            WeakKey::Repeated => (
-                "has the same part after its first colon as others",
-                "have the same part after their first colon as others",
-            ),
-            WeakKey::Numbered => (
-                "consists of words with numbers of up to 12 digits or times",
-                "consist of words with numbers of up to 12 digits or times",
-            ),
-            WeakKey::Short => ("has less than 40 bits", "have less than 40 bits"),
-        };
-        let what = if is_one { one } else { several };
-        parts.push(format!("{count} {what}"));
-    }
-    if parts.is_empty() {
+fn of_schema(schema: &str, keys: &ClientKeys) -> Option<CheckJudgement> {
+    let weak = keys.numbers + keys.short;
+    if keys.placeholders + weak == 0 {
         return None;
     }
-    let fact = format!("{}: of {all} keys, {}", data.schema, parts.join(", and "));
-    let judgement =
-        if is_warning { CheckJudgement::warning(fact) } else { CheckJudgement::note(fact) };
-    Some(judgement.for_schemas(vec![data.schema.clone()]))
+    let all = keys.count();
+    let fact = format!(
+        "of {all} sampled keys of {schema}, constants such as undefined or null: {}, bare numbers: \
+         {}, shorter than 8 characters: {}",
+        keys.placeholders, keys.numbers, keys.short
+    );
+    let are_many = all >= MIN_KEYS && weak * 5 >= all;
+    if keys.placeholders > 0 || are_many {
+        return Some(CheckJudgement::warning(fact));
+    }
+    Some(CheckJudgement::note(fact))
+}
+
+/// What a check says of the sampled keys of each schema. `of_schema` returns a finding, and `weak`
+/// completes the sentence `none of 20 sampled keys`.
+pub(super) fn of_keys(
+    facts: &DeploymentFacts,
+    of_schema: impl Fn(&str, &ClientKeys) -> Option<CheckJudgement>,
+    weak: &str,
+) -> Vec<CheckJudgement> {
+    let sample = match &facts.sample {
+        Ok(sample) => sample,
+        Err(refusal) => return vec![CheckJudgement::unknown(refusal.clone())],
+    };
+    let mut judgements = Vec::new();
+    let mut sound = 0;
+    for of in &sample.schemas {
+        let name = &of.schema.name;
+        // A hash looks random, whatever the client sent.
+        if of.schema.key_hash.is_some() {
+            continue;
+        }
+        match of_schema(name, &of.keys) {
+            Some(found) => judgements.push(found.for_schemas(vec![name.clone()])),
+            None => sound += of.keys.count(),
+        }
+    }
+    if let Some(unread) = sample.unread_because() {
+        judgements.push(CheckJudgement::unknown(unread));
+    } else if sound > 0 {
+        let fact = format!("none of {sound} sampled keys {weak}");
+        judgements.push(CheckJudgement::ok(fact).with_evidence(evidence(sample)));
+    }
+    judgements
+}
+
+fn evidence(sample: &RecordSample) -> FactEvidence {
+    if sample.is_all { FactEvidence::Measured } else { FactEvidence::Estimated }
 }

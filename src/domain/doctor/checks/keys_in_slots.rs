@@ -1,6 +1,6 @@
 //! Whether a cluster can hold the Redis keys of a record in one slot.
 
-use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
+use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck, SampleNeed};
 use crate::domain::doctor::facts::DeploymentFacts;
 use crate::domain::doctor::judgement::{CheckJudgement, FactEvidence};
 use crate::domain::hash_slot;
@@ -9,11 +9,8 @@ use crate::domain::schema::Schema;
 pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     code: "keys-in-slots",
     group: CheckGroup::Cluster,
+    needs: SampleNeed::Schemas,
     title: "whether the Redis keys of a record are in one slot",
-    reads: "the key templates of the schemas in use",
-    rule: "An error for a schema whose script gets two Redis keys of a record in different slots; a \
-           warning for a schema whose keys are in different slots otherwise.",
-    source: "https://redis.io/topics/cluster-spec",
     consequence: "No step can change the Redis keys together. A failover or crash between two \
                   commands leaves a lock without its result, or the reverse.",
     remedy: "Put the same hash tag into both templates, for example lock:{KEY} and result:{KEY}.",

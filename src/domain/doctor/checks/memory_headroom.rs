@@ -1,7 +1,7 @@
 //! How much memory is left before Redis evicts keys or refuses writes.
 
 use super::eviction_policy::{evicts, maxmemory};
-use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
+use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck, SampleNeed};
 use crate::domain::doctor::facts::{DeploymentFacts, NodeFacts};
 use crate::domain::doctor::judgement::{CheckJudgement, of_each_node};
 use crate::domain::doctor::refusal::FactResult;
@@ -9,11 +9,8 @@ use crate::domain::doctor::refusal::FactResult;
 pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     code: "memory-headroom",
     group: CheckGroup::Server,
+    needs: SampleNeed::Nothing,
     title: "memory in use, against maxmemory",
-    reads: "INFO memory (used_memory, maxmemory), else CONFIG GET maxmemory",
-    rule: "A warning from 90 % of maxmemory on, an error from 100 % on; a note if maxmemory is 0. \
-           The 90 % are idemctl's own threshold.",
-    source: "https://redis.io/topics/lru-cache",
     consequence: "When memory is full, Redis evicts keys, or refuses SET and scripts with OOM. A \
                   worker that had its effect then cannot store its response.",
     remedy: "Raise maxmemory, shorten the result TTL, store smaller responses, or move other data to \

@@ -1,9 +1,7 @@
 //! The checks, one per file.
 
 pub(super) mod capacity;
-pub(super) mod card_numbers;
 pub(super) mod clock_local;
-pub(super) mod clock_nodes;
 pub(super) mod cluster_state;
 pub(super) mod commands;
 pub(super) mod endless_locks;
@@ -14,12 +12,8 @@ pub(super) mod guessable_keys;
 pub(super) mod hold_times;
 pub(super) mod keys_in_slots;
 pub(super) mod memory_headroom;
-pub(super) mod migrating_slots;
-pub(super) mod mixed_releases;
 pub(super) mod observed_ttls;
 pub(super) mod persistence;
-pub(super) mod persistence_status;
-pub(super) mod personal_data;
 pub(super) mod quoted_keys;
 pub(super) mod renewed_locks;
 pub(super) mod replication;
@@ -27,10 +21,6 @@ pub(super) mod retry_window;
 pub(super) mod schema_violations;
 pub(super) mod sentinel_down_after;
 pub(super) mod sentinels;
-pub(super) mod server_version;
 pub(super) mod service_rights;
-pub(super) mod shared_keys;
-pub(super) mod stored_secrets;
-pub(super) mod tenant_in_keys;
 pub(super) mod user_rights;
 pub(super) mod writes;

@@ -1,6 +1,6 @@
 //! What a crash or a restart of the server loses.
 
-use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
+use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck, SampleNeed};
 use crate::domain::doctor::facts::{DeploymentFacts, NodeFacts};
 use crate::domain::doctor::judgement::{CheckJudgement, ModelledFault, of_each_node};
 use crate::domain::doctor::refusal::{FactResult, missing};
@@ -8,11 +8,8 @@ use crate::domain::doctor::refusal::{FactResult, missing};
 pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     code: "persistence",
     group: CheckGroup::Server,
+    needs: SampleNeed::Schemas,
     title: "what a crash or a restart of the server loses",
-    reads: "INFO persistence (aof_enabled), CONFIG GET appendfsync, CONFIG GET save",
-    rule: "OK with AOF and appendfsync always; a note with appendfsync everysec; a warning with \
-           appendfsync no, with RDB snapshots alone, and without persistence.",
-    source: "https://redis.io/docs/latest/operate/oss_and_stack/management/persistence/",
     consequence: "A crash of the server loses the locks and results of the last writes. The next \
                   request with such a key executes again.",
     remedy: "Do not edit redis.conf first: a restart with a new, empty AOF loses all data. On the \
@@ -30,7 +27,19 @@ fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
     of_each_node(facts, judge_node)
 }
 
+const STATUSES: [&str; 3] =
+    ["rdb_last_bgsave_status", "aof_last_write_status", "aof_last_bgrewrite_status"];
+
 fn judge_node(node: &NodeFacts) -> FactResult<CheckJudgement> {
+    for status in STATUSES {
+        let value = node.info(status)?;
+        if value != "ok" {
+            return Ok(CheckJudgement::error(format!("{status} is {value}")).with_remedy(
+                "Look for the reason in the server's log. Usually the disk is full, or the folder is \
+                 not writable.",
+            ));
+        }
+    }
     if has_aof(node)? {
         return with_aof(node);
     }

@@ -1,6 +1,6 @@
 //! The server's role, and whether its replicas keep up.
 
-use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
+use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck, SampleNeed};
 use crate::domain::doctor::facts::{DeploymentFacts, NodeFacts};
 use crate::domain::doctor::info::part_of;
 use crate::domain::doctor::judgement::{CheckJudgement, of_each_node};
@@ -9,12 +9,8 @@ use crate::domain::doctor::refusal::{FactResult, missing};
 pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     code: "replication",
     group: CheckGroup::Server,
+    needs: SampleNeed::Nothing,
     title: "the role, the number of replicas, and their lag",
-    reads: "INFO replication",
-    rule: "A warning if a replica is not online or has not acknowledged for more than 10 s (the \
-           default of min-replicas-max-lag), or if the server itself is a replica; an error if that \
-           replica is cut off from its master; a note without replicas.",
-    source: "https://redis.io/docs/latest/operate/oss_and_stack/management/replication/",
     consequence: "A failover to a replica that lags loses all locks and results that it has not \
                   received.",
     remedy: "Look for the reason in the replica's log, and at the network between both servers.",

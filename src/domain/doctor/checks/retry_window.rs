@@ -2,33 +2,22 @@
 
 use std::time::Duration;
 
-use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
+use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck, SampleNeed};
 use crate::domain::doctor::facts::DeploymentFacts;
 use crate::domain::doctor::judgement::{CheckJudgement, CheckSeverity, FactEvidence};
-use crate::domain::doctor::lock_watch::WatchEnd;
 use crate::domain::doctor::refusal::RefusedFact;
 use crate::domain::doctor::retry_window::RetryWindow;
-use crate::domain::doctor::sample::TimesLeft;
-use crate::domain::doctor::sizing::MIN_RESULTS;
+use crate::domain::doctor::sample::{MIN_RESULTS, SchemaSample};
 use crate::domain::duration;
 use crate::domain::record::Evidence;
-use crate::domain::record::age::{TTL_TOLERANCE_MS, millis};
-use crate::domain::schema::{FormatTtl, Schema, State, TtlOf};
+use crate::domain::record::age::millis;
+use crate::domain::schema::{Schema, TtlOf};
 
 pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     code: "retry-window",
     group: CheckGroup::Ttl,
+    needs: SampleNeed::Records,
     title: "whether results outlive the time in which a request can come again",
-    reads: "retry_window or redeliverer of the context, result_ttl, and the times left of up to 500 \
-            random keys",
-    rule: "A warning if the stated result TTL, or one that --observe measured, is shorter than the \
-           window, or if the schema's default is and none of 20 sampled results or more has so much \
-           time left; a note if only the default is, if the redeliverer can be configured or \
-           asked to deliver for longer than the TTL, if the schema passes the key on ([effect] \
-           keyed), or if no window is stated. Without a stated TTL, OK needs 20 sampled results with \
-           more time left than the window. Unknown if a stated TTL is long enough, but 95 % of 20 \
-           sampled results or more have less time left than the window, and less than 80 % of the TTL.",
-    source: "docs/doctor.md (retry windows)",
     consequence: "A retry or a redelivery that comes after the result expired is executed again.",
     remedy: "Use a result TTL that is longer than the time in which the request can come again. When \
              the service uses it, state it: `idemctl context set NAME --result-ttl SCHEMA=DURATION`.",
@@ -58,7 +47,7 @@ fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
     let mut without = Vec::new();
     for schema in &facts.schemas {
         match facts.retry_windows.get(&schema.name) {
-            Some(window) => judgements.extend(judge_schema(facts, schema, *window)),
+            Some(window) => judgements.push(judge_schema(facts, schema, *window)),
             None => without.push(schema.name.clone()),
         }
     }
@@ -74,11 +63,7 @@ fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
     judgements
 }
 
-fn judge_schema(
-    facts: &DeploymentFacts,
-    schema: &Schema,
-    window: RetryWindow,
-) -> Option<CheckJudgement> {
+fn judge_schema(facts: &DeploymentFacts, schema: &Schema, window: RetryWindow) -> CheckJudgement {
     let usual = window.usual();
     let shown = match window {
         RetryWindow::Stated(window) => {
@@ -90,36 +75,17 @@ fn judge_schema(
             duration::short(millis(usual))
         ),
     };
-    let measured = measured_ttl(facts, schema);
     let name = &schema.name;
-    let judgement = if let Some((_, at_most)) = measured
-        && at_most < millis(usual)
-    {
-        let ttl = duration::short(at_most);
-        let fact = format!("a result of {name} was stored for at most {ttl}, but {shown}");
-        CheckJudgement::warning(fact)
-    } else {
-        match stated(schema) {
-            Some(None) => {
-                let fact = format!("results of {name} have no TTL; {shown}");
-                CheckJudgement::ok(fact).with_evidence(FactEvidence::Configured)
-            }
-            Some(Some(ttl)) => match contradiction(facts, name, ttl, usual) {
-                Some(contradicted) => contradicted,
-                None => of_stated(name, ttl, window, &shown),
-            },
-            None => of_sample(facts, schema, usual, &shown),
+    let judgement = match stated(schema) {
+        Some(None) => {
+            let fact = format!("results of {name} have no TTL; {shown}");
+            CheckJudgement::ok(fact).with_evidence(FactEvidence::Configured)
         }
-    };
-    let judgement = match short_format(schema, usual) {
-        Some(format) if judgement.severity == CheckSeverity::Ok => {
-            let fact = format!(
-                "{}, but values of the format {format} expire sooner by the schema's default",
-                judgement.fact
-            );
-            CheckJudgement::note(fact).with_evidence(FactEvidence::Estimated)
-        }
-        _ => judgement,
+        Some(Some(ttl)) => match contradiction(facts, name, ttl, usual) {
+            Some(contradicted) => contradicted,
+            None => of_stated(name, ttl, window, &shown),
+        },
+        None => of_sample(facts, schema, usual, &shown),
     };
     // Some systems keep keys for a shorter time than the redeliverer delivers.
     let is_passed_on = schema.effect.keyed && judgement.severity == CheckSeverity::Warning;
@@ -128,7 +94,7 @@ fn judge_schema(
     } else {
         judgement
     };
-    Some(judgement.for_schemas(vec![name.clone()]))
+    judgement.for_schemas(vec![name.clone()])
 }
 
 fn of_stated(name: &str, ttl: Duration, window: RetryWindow, shown: &str) -> CheckJudgement {
@@ -160,19 +126,19 @@ fn contradiction(
     ttl: Duration,
     usual: Duration,
 ) -> Option<CheckJudgement> {
-    let times = times_left(facts, name)?;
+    let times = times_left(facts, name);
     // A few results with another TTL say nothing of the others.
-    let most = times.percentile(USUAL_PERCENT)?;
+    let most = *times.get(times.len().saturating_sub(1) * USUAL_PERCENT / 100)?;
     // No result has all of its TTL left, so a window that is as long as the TTL is no measure.
     let expected = millis(usual).min(millis(ttl) / 100 * FRESH_PERCENT);
-    if ttl < usual || times.count() < MIN_RESULTS || most >= expected {
+    if ttl < usual || times.len() < MIN_RESULTS || most >= expected {
         return None;
     }
     let fact = format!(
         "the stated result TTL of {name} is {}, but {USUAL_PERCENT} % of {} sampled results have at \
          most {} left, and requests can come again for {}",
         duration::short(millis(ttl)),
-        times.count(),
+        times.len(),
         duration::short(most),
         duration::short(millis(usual))
     );
@@ -183,28 +149,15 @@ fn contradiction(
     Some(unknown_ttl(fact, instead))
 }
 
-fn times_left<'a>(facts: &'a DeploymentFacts, name: &str) -> Option<&'a TimesLeft> {
-    let sample = facts.sample.as_ref().ok()?;
-    let of = sample.schemas.iter().find(|of| of.schema.name == name)?;
-    Some(&of.result_ttls)
-}
-
-/// Nobody knows the result TTL.
-fn not_stated(name: &str, fact: String) -> CheckJudgement {
-    let instead = format!(
-        "State the TTL that the service sets: `idemctl context set NAME --result-ttl {name}=DURATION`."
-    );
-    unknown_ttl(fact, instead)
+/// The times left of the sampled results of a schema.
+fn times_left(facts: &DeploymentFacts, name: &str) -> Vec<u64> {
+    let Ok(sample) = &facts.sample else { return Vec::new() };
+    let of = sample.schemas.iter().find(|of| of.schema.name == name);
+    of.map(SchemaSample::times_left).unwrap_or_default()
 }
 
 fn unknown_ttl(fact: String, instead: String) -> CheckJudgement {
-    let refusal = RefusedFact {
-        command: "the result TTL".to_owned(),
-        rule: None,
-        why: "it is not known".to_owned(),
-        instead: Some(instead),
-    };
-    CheckJudgement { fact, ..CheckJudgement::unknown(refusal) }
+    CheckJudgement::unknown(RefusedFact::unknown("the result TTL", fact, instead))
 }
 
 /// Without a stated TTL, the times left of the sampled results show how long some of them are
@@ -216,91 +169,30 @@ fn of_sample(
     shown: &str,
 ) -> CheckJudgement {
     let name = &schema.name;
-    let by_default = schema.ttl(TtlOf::Result).map_or(u64::MAX, millis);
-    let default = match schema.ttl(TtlOf::Result) {
-        Some(ttl) => duration::short(millis(ttl)),
-        None => "none".to_owned(),
-    };
-    let mut seen = "no sampled result has a TTL".to_owned();
-    let mut is_short = false;
-    if let Some(times) = times_left(facts, name)
-        && times.count() > 0
-    {
-        let longer = times.at_least(millis(usual));
-        is_short = longer == 0 && times.count() >= MIN_RESULTS;
-        let (count, window) = (times.count(), duration::short(millis(usual)));
-        seen = format!("{longer} of {count} sampled results have {window} or more left");
-        if longer >= MIN_RESULTS {
-            let fact = format!("{shown}, and {seen} ({name})");
-            return CheckJudgement::ok(fact).with_evidence(FactEvidence::Estimated);
-        }
+    let times = times_left(facts, name);
+    let longer = times.iter().filter(|left| **left >= millis(usual)).count();
+    let seen = format!("{longer} of {} sampled results of {name} have more left", times.len());
+    if longer >= MIN_RESULTS {
+        let fact = format!("{shown}, and {seen}");
+        return CheckJudgement::ok(fact).with_evidence(FactEvidence::Estimated);
     }
+    let default = schema.ttl(TtlOf::Result);
+    let by_default = default.map_or("none".to_owned(), |ttl| duration::short(millis(ttl)));
     let fact = format!(
-        "{shown}; the result TTL of {name} is not stated (the schema's default is {default}, and \
-         {seen})"
+        "{shown}; the result TTL is not stated (the schema's default is {by_default}, and {seen})"
     );
-    if by_default < millis(usual) {
-        let found =
-            if is_short { CheckJudgement::warning(fact) } else { CheckJudgement::note(fact) };
-        return found.with_evidence(FactEvidence::Estimated);
+    if default.is_some_and(|ttl| ttl < usual) {
+        return CheckJudgement::note(fact).with_evidence(FactEvidence::Estimated);
     }
-    not_stated(name, fact)
+    let instead = format!(
+        "State the TTL that the service sets: `idemctl context set NAME --result-ttl {name}=DURATION`."
+    );
+    unknown_ttl(fact, instead)
 }
 
-/// The shortest result TTL that the deployment states; the inner `None` if there is no TTL, and the
-/// outer one if it states none.
+/// The result TTL that the deployment states; the inner `None` if there is no TTL, and the outer one
+/// if it states none.
 fn stated(schema: &Schema) -> Option<Option<Duration>> {
-    let of_schema = schema.ttl_evidence(TtlOf::Result) == Evidence::Stated;
-    let mut shortest = of_schema.then(|| schema.ttl(TtlOf::Result));
-    for format in &schema.values {
-        // A failure that expires is meant to be tried again.
-        if format.state == State::Completed
-            && let Some(FormatTtl { ttl: Some(ttl), evidence: Evidence::Stated }) = format.ttl
-        {
-            let is_shorter = match shortest {
-                Some(Some(known)) => ttl < known,
-                Some(None) => true,
-                None => false,
-            };
-            if is_shorter {
-                shortest = Some(Some(ttl));
-            }
-        }
-    }
-    shortest
-}
-
-/// A format of completed results with a default TTL of its own that is shorter than the window.
-fn short_format(schema: &Schema, usual: Duration) -> Option<&str> {
-    for format in &schema.values {
-        if format.state == State::Completed
-            && let Some(FormatTtl { ttl: Some(ttl), evidence }) = format.ttl
-            && evidence != Evidence::Stated
-            && ttl < usual
-        {
-            return Some(&format.name);
-        }
-    }
-    None
-}
-
-/// The TTL of a result that was stored during the run, at least and at most; the shortest one.
-fn measured_ttl(facts: &DeploymentFacts, schema: &Schema) -> Option<(u64, u64)> {
-    let run = facts.observed()?.ok()?;
-    let mut shortest: Option<(u64, u64)> = None;
-    for lock in &run.locks {
-        if lock.schema.name != schema.name {
-            continue;
-        }
-        if let WatchEnd::Result { ttl_ms: Some((at_least, at_most)), is_completed: true, .. } =
-            lock.end
-        {
-            // TTLs are set in whole seconds.
-            let at_most = at_most.saturating_add(TTL_TOLERANCE_MS);
-            if shortest.is_none_or(|(_, known)| at_most < known) {
-                shortest = Some((at_least, at_most));
-            }
-        }
-    }
-    shortest
+    let is_stated = schema.ttl_evidence(TtlOf::Result) == Evidence::Stated;
+    is_stated.then(|| schema.ttl(TtlOf::Result))
 }

@@ -1,7 +1,7 @@
 //! Whether the steps of a schema themselves violate an invariant.
 
 use crate::domain::doctor::counterexample::{Counterexample, FaultOutcome, phrase_of};
-use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
+use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck, SampleNeed};
 use crate::domain::doctor::facts::DeploymentFacts;
 use crate::domain::doctor::judgement::{CheckJudgement, FactEvidence};
 use crate::domain::doctor::refusal::RefusedFact;
@@ -9,11 +9,8 @@ use crate::domain::doctor::refusal::RefusedFact;
 pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     code: "schema-violations",
     group: CheckGroup::Schema,
+    needs: SampleNeed::Records,
     title: "whether the steps of each schema in use keep the invariants of explore",
-    reads: "the files of the schemas in use; no key of this deployment",
-    rule: "explore finds a violation under its assumptions, with its default faults: an error if an \
-           operation is executed twice, else a warning.",
-    source: "docs/explore.md (assumptions and invariants)",
     consequence: "Ordinary faults are enough, such as a handler that fails, or a call that a client \
                   library sends again. No setting of the server prevents it.",
     remedy: "`idemctl explore --sandbox --schema SCHEMA` shows every violation on a temporary \
@@ -27,23 +24,24 @@ fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
     }
     let mut judgements = Vec::new();
     let mut sound = Vec::new();
-    // Often the same reason keeps all schemas from being explored.
-    let mut unexplored: Vec<(&FaultOutcome, &str, Vec<String>)> = Vec::new();
     for (schema, outcome) in &facts.explorations {
         match outcome {
             FaultOutcome::Holds => sound.push(schema.clone()),
             FaultOutcome::Violates(counterexample) => judgements.push(violation(counterexample)),
-            FaultOutcome::Unexplorable(why) | FaultOutcome::Unknown(why) => {
-                match unexplored.iter_mut().find(|(known, ..)| *known == outcome) {
-                    Some((.., schemas)) => schemas.push(schema.clone()),
-                    None => unexplored.push((outcome, why, vec![schema.clone()])),
-                }
-            }
+            FaultOutcome::Unexplorable(why) => judgements.push(unknown(
+                schema,
+                why,
+                format!(
+                    "`idemctl explore` needs this, too. Add it to the schema, or pass --skip {}.",
+                    CHECK.code
+                ),
+            )),
+            FaultOutcome::Unknown(why) => judgements.push(unknown(
+                schema,
+                why,
+                format!("Explore yourself: `idemctl explore --sandbox --schema {schema}`."),
+            )),
         }
-    }
-    for (outcome, why, schemas) in unexplored {
-        let can_be = !matches!(outcome, FaultOutcome::Unexplorable(_));
-        judgements.push(unknown(why, schemas, can_be));
     }
     if !sound.is_empty() {
         let fact = format!(
@@ -80,23 +78,10 @@ fn violation(found: &Counterexample) -> CheckJudgement {
         .shown_by(found.clone())
 }
 
-/// `can_be_explored` is false if `explore` would refuse for the same reason.
-fn unknown(why: &str, schemas: Vec<String>, can_be_explored: bool) -> CheckJudgement {
-    let names = schemas.join(",");
-    let refusal = RefusedFact {
-        command: "explore".to_owned(),
-        rule: None,
-        why: why.to_owned(),
-        instead: Some(match can_be_explored {
-            true => format!("Explore yourself: `idemctl explore --sandbox --schema {names}`."),
-            false => format!(
-                "`idemctl explore` needs this, too. Add it to the schema, or pass --skip {}.",
-                CHECK.code
-            ),
-        }),
-    };
-    let fact = format!("{} was not explored: {why}", schemas.join(", "));
-    CheckJudgement { fact, ..CheckJudgement::unknown(refusal) }.for_schemas(schemas)
+fn unknown(schema: &str, why: &str, instead: String) -> CheckJudgement {
+    let why = format!("{schema} was not explored: {why}");
+    let refusal = RefusedFact::unknown("explore", why, instead);
+    CheckJudgement::unknown(refusal).for_schemas(vec![schema.to_owned()])
 }
 
 #[cfg(test)]
@@ -138,7 +123,8 @@ mod tests {
         for judgement in &judged {
             lines.push((judgement.severity, judgement.schemas.join(" ")));
         }
-        let expected = [(Error, "a"), (Warning, "c"), (Unknown, "d f"), (Fine, "b e")];
+        let expected =
+            [(Error, "a"), (Warning, "c"), (Unknown, "d"), (Unknown, "f"), (Fine, "b e")];
         assert_eq!(lines, expected.map(|(severity, names)| (severity, names.to_owned())));
         assert_eq!(judged[0].counterexample.as_ref().unwrap().token, "1:x:s0");
         assert!(judged[0].remedy.as_ref().unwrap().contains("--schema a`"));

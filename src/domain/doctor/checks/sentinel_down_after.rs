@@ -1,6 +1,6 @@
 //! Whether locks outlive the time until Sentinels begin a failover.
 
-use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
+use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck, SampleNeed};
 use crate::domain::doctor::facts::DeploymentFacts;
 use crate::domain::doctor::judgement::{CheckJudgement, FactEvidence, ModelledFault};
 use crate::domain::duration;
@@ -11,11 +11,8 @@ use crate::domain::schema::TtlOf;
 pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     code: "sentinel-down-after",
     group: CheckGroup::Sentinel,
+    needs: SampleNeed::Schemas,
     title: "whether locks outlive the time until Sentinels begin a failover",
-    reads: "SENTINEL MASTER (down-after-milliseconds), the lock TTLs of the schemas in use",
-    rule: "A lock TTL is not longer than down-after-milliseconds: a warning if the deployment \
-           states the TTL, a note if it is the schema's default.",
-    source: "https://redis.io/docs/latest/operate/oss_and_stack/management/sentinel/",
     consequence: "While the master is down, no worker can renew its lock or store its response. The \
                   locks expire before a replica takes over, and retries then execute again.",
     remedy: "Use a lock TTL that is longer than down-after-milliseconds and the failover together, or \

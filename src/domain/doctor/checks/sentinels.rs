@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
+use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck, SampleNeed};
 use crate::domain::doctor::facts::{DeploymentFacts, SentinelFacts};
 use crate::domain::doctor::judgement::CheckJudgement;
 use crate::domain::doctor::refusal::{FactResult, RefusedFact};
@@ -10,11 +10,8 @@ use crate::domain::doctor::refusal::{FactResult, RefusedFact};
 pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     code: "sentinels",
     group: CheckGroup::Sentinel,
+    needs: SampleNeed::Nothing,
     title: "whether the Sentinels can agree on a failover",
-    reads: "SENTINEL MASTER and SENTINEL CKQUORUM of each named Sentinel",
-    rule: "An error if a Sentinel reports that no quorum or majority is reachable; a warning with \
-           fewer than 3 Sentinels, or with different quorums.",
-    source: "https://redis.io/docs/latest/operate/oss_and_stack/management/sentinel/",
     consequence: "If the master fails, no replica is promoted. Requests fail, or are executed \
                   without a lock, until an operator acts.",
     remedy: "Run at least 3 Sentinels on different machines, with a quorum of 2.",

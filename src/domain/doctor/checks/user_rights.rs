@@ -1,6 +1,6 @@
 //! What the Redis user of this run may do.
 
-use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
+use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck, SampleNeed};
 use crate::domain::doctor::facts::{DeniedCommand, DeploymentFacts, NodeFacts, UserRights};
 use crate::domain::doctor::judgement::{CheckJudgement, of_each_node};
 use crate::domain::doctor::refusal::{FactResult, RefusedFact};
@@ -9,12 +9,8 @@ use crate::domain::doctor::sent_commands;
 pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     code: "user-rights",
     group: CheckGroup::Server,
+    needs: SampleNeed::Schemas,
     title: "what the user of this run may do",
-    reads: "ACL WHOAMI and ACL DRYRUN on each master",
-    rule: "A note for each command that the user may not send. Redis before 7.0 has no ACL DRYRUN, \
-           so the rights are unknown there. Without a schema in use, only the commands are checked, \
-           and not the Redis keys.",
-    source: "docs/connecting.md (ACL users)",
     consequence: "The commands of idemctl that need it do not work with this user.",
     remedy: "Use the ready-made users of docs/connecting.md, which have the least rights.",
     judge,
@@ -48,12 +44,11 @@ fn judge_node(node: &NodeFacts, facts: &DeploymentFacts) -> FactResult<CheckJudg
 
 /// The refusal if no schema is in use. `effect` is the fact that is then unknown.
 pub(super) fn without_schema(effect: &str) -> RefusedFact {
-    RefusedFact {
-        command: "ACL DRYRUN".to_owned(),
-        rule: None,
-        why: format!("no schema is in use, so {effect}"),
-        instead: Some("Name the schemas of your services with --schema.".to_owned()),
-    }
+    RefusedFact::unknown(
+        "ACL DRYRUN",
+        format!("no schema is in use, so {effect}"),
+        "Name the schemas of your services with --schema.",
+    )
 }
 
 /// Why the rights are not known completely; `None` if every command of the steps was asked.
@@ -62,12 +57,11 @@ pub(super) fn not_asked(facts: &DeploymentFacts) -> Option<RefusedFact> {
     if commands.is_empty() {
         return None;
     }
-    Some(RefusedFact {
-        command: "ACL DRYRUN".to_owned(),
-        rule: None,
-        why: format!("the arguments of {} in the scripts are unknown", commands.join(", ")),
-        instead: Some("Execute the steps with this user on a test server.".to_owned()),
-    })
+    Some(RefusedFact::unknown(
+        "ACL DRYRUN",
+        format!("the arguments of {} in the scripts are unknown", commands.join(", ")),
+        "Execute the steps with this user on a test server.",
+    ))
 }
 
 /// `user ops may not send SET (begin of express), UNLINK (purge)`.

@@ -1,7 +1,7 @@
 //! Whether the server accepts writes now.
 
 use super::eviction_policy::{maxmemory, policy};
-use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck};
+use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck, SampleNeed};
 use crate::domain::doctor::facts::{DeploymentFacts, NodeFacts};
 use crate::domain::doctor::judgement::{CheckJudgement, of_each_node};
 use crate::domain::doctor::refusal::{FactResult, RefusedFact};
@@ -9,12 +9,8 @@ use crate::domain::doctor::refusal::{FactResult, RefusedFact};
 pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     code: "writes",
     group: CheckGroup::Server,
+    needs: SampleNeed::Nothing,
     title: "whether the server accepts writes now",
-    reads: "INFO replication, memory and persistence, CLUSTER INFO, CONFIG GET \
-            min-replicas-to-write, CONFIG GET save, CONFIG GET stop-writes-on-bgsave-error",
-    rule: "An error if a reply of the server gives a reason to refuse writes with READONLY, \
-           NOREPLICAS, MISCONF, OOM or CLUSTERDOWN.",
-    source: "https://redis.io/docs/latest/operate/oss_and_stack/management/replication/",
     consequence: "Requests fail, or are executed without a lock. A worker that had its effect cannot \
                   store its response.",
     remedy: "READONLY: use the master. NOREPLICAS: start the replicas. MISCONF: make room on the \
@@ -60,12 +56,11 @@ fn judge_node(node: &NodeFacts) -> FactResult<CheckJudgement> {
         if policy(node)? == "noeviction" {
             reasons.push("OOM (memory above maxmemory)".to_owned());
         } else if reasons.is_empty() {
-            return Err(RefusedFact {
-                command: "INFO".to_owned(),
-                rule: None,
-                why: "memory is above maxmemory, and keys may be evicted or not".to_owned(),
-                instead: Some("Run doctor again.".to_owned()),
-            });
+            return Err(RefusedFact::unknown(
+                "INFO",
+                "memory is above maxmemory, and keys may be evicted or not",
+                "Run doctor again.",
+            ));
         }
     }
     if reasons.is_empty() {

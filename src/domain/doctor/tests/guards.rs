@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::*;
 use crate::domain::doctor::doctor_check::SampleNeed;
+use crate::domain::doctor::sample::SampledResult;
 use crate::domain::doctor::sent_commands;
-use crate::domain::doctor::sizing::SizedRecord;
 use crate::domain::schema::Script;
 use crate::domain::schema::ttl::NO_TTL;
 
@@ -23,11 +23,7 @@ const NOT_THE_KEY: &str = "User app has no permissions to access the 'idemctl-do
 
 /// A deployment in which the services' user and the user of the run may not send these commands.
 fn denying(commands: &[DeniedCommand], schemas: &[&str]) -> DeploymentFacts {
-    let rights = Ok(UserRights {
-        user: "app".to_owned(),
-        denied: commands.to_vec(),
-        account: Some(account("on", "~*")),
-    });
+    let rights = Ok(UserRights { user: "app".to_owned(), denied: commands.to_vec() });
     let node = NodeFacts { user: rights.clone(), service_user: Some(rights), ..with(&[]) };
     let schemas = schemas.iter().map(|name| Arc::new(schema(name))).collect();
     DeploymentFacts { schemas, ..deployment(vec![node]) }
@@ -190,7 +186,6 @@ fn eviction_is_unknown_if_the_limit_is() {
     gives("eviction-policy", sound, Fine);
 }
 
-/// Rule: an accepted warning that becomes an error counts again, if only warnings were accepted.
 /// Rule: with noeviction, a server that is full refuses all writes.
 #[test]
 fn noeviction_is_not_advised_while_the_memory_is_almost_full() {
@@ -211,8 +206,8 @@ fn noeviction_is_not_advised_while_the_memory_is_almost_full() {
 /// Rule: a check that needs a schema is unknown if no key belongs to a known one.
 #[test]
 fn keys_of_no_known_schema_are_not_in_order() {
-    const CODES: [&str; 5] =
-        ["endless-locks", "observed-ttls", "schema-violations", "retry-window", "mixed-releases"];
+    const CODES: [&str; 4] =
+        ["endless-locks", "observed-ttls", "schema-violations", "retry-window"];
     let of = |keys: u64, is_all: bool| {
         let sample = RecordSample { keys, is_all, ..RecordSample::default() };
         let facts = DeploymentFacts { sample: Ok(sample), ..deployment(vec![with(&[])]) };
@@ -222,9 +217,9 @@ fn keys_of_no_known_schema_are_not_in_order() {
         }
         found
     };
-    assert_eq!(of(4, true), [Unknown; 5]);
-    assert_eq!(of(500, false), [Unknown; 5]);
-    assert_eq!(of(0, true), [Unknown; 5], "an empty database");
+    assert_eq!(of(4, true), [Unknown; 4]);
+    assert_eq!(of(500, false), [Unknown; 4]);
+    assert_eq!(of(0, true), [Unknown; 4], "an empty database");
     let refusal = RefusedFact {
         command: "SCAN".to_owned(),
         rule: Some("+@read".to_owned()),
@@ -236,29 +231,6 @@ fn keys_of_no_known_schema_are_not_in_order() {
     assert_eq!(severities(&facts, "retry-window"), [Unknown]);
 }
 
-#[test]
-fn an_acceptance_of_warnings_accepts_no_error() {
-    let accepted_as = |severity: &str| {
-        let file = format!(
-            "[[accept]]\ncode = \"memory-headroom\"\nreason = \"x\"\ndate = 2026-01-01\n\
-             expires = 2027-01-01\n{severity}\n"
-        );
-        parse_acceptances(&file)
-    };
-    let exit_at = |used: &str, severity: &str| {
-        let facts = deployment(vec![with(&["maxmemory:100", used])]);
-        let mut found = statements(&facts, "memory-headroom");
-        accept(&mut found, &accepted_as(severity).unwrap(), "2026-06-01");
-        exit(&found)
-    };
-    let warnings = "severity = \"warning\"";
-    assert_eq!(exit_at("used_memory:95", warnings), Exit::Done);
-    assert_eq!(exit_at("used_memory:105", warnings), Exit::No);
-    assert_eq!(exit_at("used_memory:105", "severity = \"error\""), Exit::Done);
-    assert_eq!(exit_at("used_memory:105", ""), Exit::Done);
-    assert!(accepted_as("severity = \"note\"").is_err(), "a note needs no acceptance");
-}
-
 /// Rule: keys are only read for checks whose judgement depends on them.
 #[test]
 fn a_check_judges_the_same_without_what_it_does_not_need() {
@@ -267,9 +239,7 @@ fn a_check_judges_the_same_without_what_it_does_not_need() {
     whole.sentinels = vec![sentinel("2", "2")];
     whole.is_cluster = true;
     whole.nodes[0].cluster_info = Some(Ok(InfoFields::parse("CLUSTER INFO", "cluster_state:ok")));
-    let mut rights = whole.nodes[0].user.clone();
-    rights.as_mut().unwrap().account = Some(account("on", "~*"));
-    whole.nodes[0].service_user = Some(rights);
+    whole.nodes[0].service_user = Some(whole.nodes[0].user.clone());
     let judged = |facts: &DeploymentFacts, check: &str| {
         let statements = statements(facts, check);
         statements.into_iter().map(|statement| statement.judgement).collect::<Vec<_>>()
@@ -285,13 +255,13 @@ fn a_check_judges_the_same_without_what_it_does_not_need() {
             schemas: whole.schemas.clone(),
             ..deployment(Vec::new())
         };
-        if check.needs() != SampleNeed::Records {
+        if check.needs < SampleNeed::Records {
             assert_eq!(judged(&without_sample, check.code), all, "{}", check.code);
         } else if judged(&without_sample, check.code) != all {
             dependent += 1;
         }
         without_sample.schemas.clear();
-        if check.needs() == SampleNeed::Nothing {
+        if check.needs == SampleNeed::Nothing {
             assert_eq!(judged(&without_sample, check.code), all, "{}", check.code);
         }
     }
@@ -302,28 +272,14 @@ fn a_check_judges_the_same_without_what_it_does_not_need() {
 #[test]
 fn results_without_a_ttl_are_told() {
     let mut facts = sampled(&[express(RESULT, TimeLeft::NoExpiry)]);
-    let endless = SizedRecord { left_ms: None, bytes: None, keys: 1, weight: 1.0, is_lock: false };
+    let endless = SampledResult { left_ms: None, is_longer: false, bytes: None, weight: 1.0 };
     let of_schema = &mut facts.sample.as_mut().unwrap().schemas[0];
-    of_schema.sized = vec![endless];
+    of_schema.results = vec![endless];
     let mut stated = Schema::clone(&of_schema.schema);
-    let found = statements(&facts, "observed-ttls").swap_remove(1).judgement;
+    let found = statements(&facts, "observed-ttls").swap_remove(0).judgement;
     assert_eq!(found.severity, Note);
-    assert_eq!(found.fact, "1 of 1 results of express in the sample has no TTL");
+    assert_eq!(found.fact, "sampled results of express without a TTL: 1 of 1");
     stated.result_ttl = NO_TTL;
     facts.sample.as_mut().unwrap().schemas[0].schema = Arc::new(stated);
     assert_eq!(severities(&facts, "observed-ttls"), [Fine]);
-}
-
-/// Rule: a version with a bug is in order only if the setting that decides is known.
-#[test]
-fn a_bug_that_a_refused_setting_decides_is_unknown() {
-    for (lines, setting) in [
-        (&["redis_version:7.0.2"][..], "min-replicas-to-write"),
-        (&["redis_version:6.2.14", "aof_enabled:1"], "appendfsync"),
-    ] {
-        let mut node = with(lines);
-        gives("server-version", node.clone(), Fine);
-        node.config.insert(setting, Err(refusal("CONFIG GET", Some("+config|get"))));
-        gives("server-version", node, Unknown);
-    }
 }
