@@ -191,7 +191,8 @@ pub fn between(error: &anyhow::Error, any_done: bool, so_far: &str) -> CommandEr
     };
     let why = match error.downcast_ref::<CommandError>() {
         // `so_far` says what was changed.
-        Some(stop) => stop.message.clone(),
+        Some(stop) if any_done => stop.message.clone(),
+        Some(stop) => stop.to_string(),
         None => format!("{error:#}"),
     };
     CommandError { hint, ..CommandError::new(exit, format!("{why}; {so_far}")) }
