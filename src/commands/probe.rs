@@ -393,13 +393,13 @@ async fn probe(
     }
     for PlannedCheck { check, steps } in planned {
         let clause = task.profile.checks.get(check.id).cloned();
-        checked.push(match steps {
-            Ok(_) => {
-                let why = "it was not made, because the service gave no answer any more";
-                CheckedService::new(check, clause, ProbeJudgement::inconclusive(why), Vec::new())
-            }
-            Err(why) => CheckedService::not_applicable(check, clause, why),
-        });
+        let judgement = match steps {
+            Ok(_) => ProbeJudgement::inconclusive(
+                "it was not made, because the service gave no answer any more",
+            ),
+            Err(why) => ProbeJudgement::not_applicable(why),
+        };
+        checked.push(CheckedService::new(check, clause, judgement, Vec::new()));
     }
     progress.finish_and_clear();
     Ok(ProbeEnd { checked, gone })
@@ -454,7 +454,7 @@ async fn confirm_numbers(
             }
             sleep(CALM).await;
             let results = run_steps(task, runner, &steps).await;
-            if (check.judge)(task, &results).verdict == ProbeVerdict::Fail {
+            if check.judged(task, &results).verdict == ProbeVerdict::Fail {
                 *made = (check, Ok(results));
                 is_confirmed = true;
                 break;
@@ -472,13 +472,11 @@ fn judged(task: &ProbeTask, made: &[MadeCheck]) -> Vec<CheckedService> {
     let mut checked = Vec::with_capacity(made.len());
     for (check, results) in made {
         let clause = task.profile.checks.get(check.id).cloned();
-        checked.push(match results {
-            Ok(results) => {
-                let judgement = (check.judge)(task, results);
-                CheckedService::new(check, clause, judgement, results.clone())
-            }
-            Err(why) => CheckedService::not_applicable(check, clause, why.clone()),
-        });
+        let (judgement, results) = match results {
+            Ok(results) => (check.judged(task, results), results.clone()),
+            Err(why) => (ProbeJudgement::not_applicable(why), Vec::new()),
+        };
+        checked.push(CheckedService::new(check, clause, judgement, results));
     }
     checked
 }

@@ -137,6 +137,14 @@ impl ProbeExchange {
         self.answered_us?.checked_sub(self.sent_us?)
     }
 
+    /// True if this request was sent before the head of that answer arrived.
+    pub(super) fn was_sent_before_answer_of(&self, other: &Self) -> bool {
+        match (self.sent_us, other.answered_us) {
+            (Some(sent), Some(answered)) => sent < answered,
+            _ => false,
+        }
+    }
+
     /// The outcome in a few words.
     pub(crate) fn in_words(&self) -> String {
         match &self.outcome {

@@ -79,14 +79,15 @@ fn other_text(text: &str) -> String {
     let Some(at) = text.rfind(|c: char| c.is_ascii_alphanumeric()) else {
         return format!("{text}a");
     };
-    let other = match text.as_bytes()[at] {
-        b'1' => "2",
-        b'0'..=b'9' => "1",
-        b'a' => "b",
-        b'A' => "B",
-        b'A'..=b'Z' => "A",
-        _ => "a",
+    let last = text.as_bytes()[at];
+    let (usual, instead) = if last.is_ascii_digit() {
+        ('1', '2')
+    } else if last.is_ascii_uppercase() {
+        ('A', 'B')
+    } else {
+        ('a', 'b')
     };
+    let other = if char::from(last) == usual { instead } else { usual };
     format!("{}{other}{}", &text[..at], &text[at + 1..])
 }
 
@@ -138,4 +139,60 @@ fn raised(number: &Number, step: u64) -> Option<Number> {
     let float = number.as_f64()?;
     let raised = float + step as f64;
     if raised == float { None } else { Number::from_f64(raised) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{members_of, with_other_member, with_other_payload};
+    use crate::domain::probe::{ProbeRequest, ServiceTrust};
+
+    fn request(body: &[u8]) -> ProbeRequest {
+        ProbeRequest {
+            method: "POST".to_owned(),
+            url: "http://localhost/".to_owned(),
+            headers: Vec::new(),
+            caller_header: None,
+            trust: ServiceTrust::System,
+            body: body.to_vec(),
+            key: Some("k".to_owned()),
+        }
+    }
+
+    #[test]
+    fn another_payload_has_another_number_and_the_same_key() {
+        let other = |body, step| {
+            let other = with_other_payload(&request(body), step)?;
+            Some(String::from_utf8(other.body).unwrap())
+        };
+        assert_eq!(other(br#"{"a":"x","b":[5,6]}"#, 2).unwrap(), r#"{"a":"x","b":[7,6]}"#);
+        assert_eq!(other(br#"{"a":"x"}"#, 1), None);
+        assert_eq!(other(b"a=1", 1), None);
+    }
+
+    /// Rule: each member gets another value of its type, and the key stays.
+    #[test]
+    fn each_member_of_a_body_is_changed_alone() {
+        let body = concat!(
+            r#"{"key":"k","id":"k-1","a":{"b/c":["EUR","x1",""]},"#,
+            r#""n":5,"f":1.5,"is":true,"no":null,"max":1e+300}"#
+        );
+        let given = request(body.as_bytes());
+        let members = members_of(&given);
+        assert_eq!(members, ["/a/b~1c/0", "/a/b~1c/1", "/a/b~1c/2", "/n", "/f", "/is"]);
+        for (member, changed) in members.iter().zip([
+            (r#""EUR""#, r#""EUA""#),
+            (r#""x1""#, r#""x2""#),
+            (r#""""#, r#""a""#),
+            ("5,", "6,"),
+            ("1.5", "2.5"),
+            ("true", "false"),
+        ]) {
+            let other = with_other_member(&given, member).unwrap();
+            let text = String::from_utf8(other.body).unwrap();
+            let expected = body.replacen(changed.0, changed.1, 1);
+            assert_eq!(text, expected, "{member}");
+        }
+        let many = format!("{:?}", [1; 50]);
+        assert_eq!(members_of(&request(many.as_bytes())).len(), 20);
+    }
 }

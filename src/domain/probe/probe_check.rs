@@ -61,7 +61,19 @@ pub(crate) struct ProbeCheck {
     /// The steps, or why the check is not applicable.
     pub(crate) steps: fn(&ProbeTask) -> Result<Vec<ProbeStep>, String>,
     /// Judges the results of the steps, one for each step.
-    pub(crate) judge: fn(&ProbeTask, &[ProbeStepResult]) -> ProbeJudgement,
+    pub(super) judge: fn(&ProbeTask, &[ProbeStepResult]) -> Judged,
+}
+
+/// A judgement; as an error if it ends the check early.
+pub(super) type Judged = Result<ProbeJudgement, ProbeJudgement>;
+
+impl ProbeCheck {
+    /// Judges the results of the steps, one for each step.
+    pub(crate) fn judged(&self, task: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
+        match (self.judge)(task, results) {
+            Ok(judgement) | Err(judgement) => judgement,
+        }
+    }
 }
 
 /// One step of a check.
@@ -240,16 +252,6 @@ impl CheckedService {
             judgement.verdict = ProbeVerdict::Reported;
         }
         Self { check, clause, judgement, holds, results }
-    }
-
-    /// A check that cannot be made.
-    pub(crate) fn not_applicable(
-        check: &'static ProbeCheck,
-        clause: Option<ProfileClause>,
-        why: String,
-    ) -> Self {
-        let judgement = ProbeJudgement::not_applicable(why);
-        Self { check, clause, judgement, holds: None, results: Vec::new() }
     }
 
     /// True if a number of effects shows that the title does not hold, and nothing else does.

@@ -12,7 +12,7 @@ use crate::domain::probe::{
 /// The most bytes of a body in a command line.
 const MAX_BODY: usize = 2_000;
 
-/// What stands for a change of a record, which curl cannot make.
+/// The comment for a change of a record, which curl cannot make.
 const FAULT: &str = "# here, --faults changes the record of this key";
 
 /// A URL whose secret parameters are replaced.

@@ -1,9 +1,9 @@
 //! Requests at the same time.
 
-use super::judging::{Executions, Results, compare, executions, settled, success_of, times};
+use super::judging::{Executions, Results, compare, executions, success_of, times};
 use crate::domain::probe::message::{ProbeAnswer, ProbeExchange, ProbeOutcome, counted};
 use crate::domain::probe::probe_check::{
-    ProbeCheck, ProbeGroup, ProbeJudgement, ProbeStep, ProbeStepResult, ProbeVerdict,
+    Judged, ProbeCheck, ProbeGroup, ProbeJudgement, ProbeStep, ProbeStepResult, ProbeVerdict,
 };
 use crate::domain::probe::task::ProbeTask;
 
@@ -125,8 +125,8 @@ fn each_round(
     worst(judgements)
 }
 
-fn judge_one_effect(task: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
-    each_round(results, |at, round| {
+fn judge_one_effect(task: &ProbeTask, results: &[ProbeStepResult]) -> Judged {
+    Ok(each_round(results, |at, round| {
         let sent = &round[1];
         let shown = two_answers(&sent.exchanges, at + 1);
         let words = statuses(&sent.exchanges);
@@ -135,9 +135,7 @@ fn judge_one_effect(task: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudge
             Executions::Times(1) if processed(&sent.exchanges) < 2 => ProbeJudgement::inconclusive(
                 format!("executed once, but the service processed only one request ({words})"),
             ),
-            Executions::Times(1) => {
-                unless_spread(sent, ProbeJudgement::pass(format!("executed once ({words})")))
-            }
+            Executions::Times(1) => ProbeJudgement::pass(format!("executed once ({words})")),
             Executions::Times(0) => {
                 ProbeJudgement::inconclusive(format!("no request executed ({words})"))
             }
@@ -147,16 +145,15 @@ fn judge_one_effect(task: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudge
             Executions::NotCounted => ProbeJudgement::not_applicable("it needs --effects"),
             Executions::Unknown(why) => ProbeJudgement::inconclusive(why),
         };
-        judged.showing(&shown)
-    })
+        unless_spread(sent, judged.showing(&shown))
+    }))
 }
 
-fn judge_answers(task: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
-    each_round(results, |at, round| {
+fn judge_answers(task: &ProbeTask, results: &[ProbeStepResult]) -> Judged {
+    Ok(each_round(results, |at, round| {
         let sent = &round[1];
-        let judged = answers_of_one_key(task, at + 1, &sent.exchanges);
-        if judged.verdict == ProbeVerdict::Pass { unless_spread(sent, judged) } else { judged }
-    })
+        unless_spread(sent, answers_of_one_key(task, at + 1, &sent.exchanges))
+    }))
 }
 
 fn answers_of_one_key(
@@ -234,14 +231,7 @@ fn different_results(successes: &[(usize, &ProbeAnswer)]) -> usize {
     different.len()
 }
 
-fn judge_payloads(task: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
-    settled(payloads_judged(task, results))
-}
-
-fn payloads_judged(
-    task: &ProbeTask,
-    results: &[ProbeStepResult],
-) -> Result<ProbeJudgement, ProbeJudgement> {
+fn judge_payloads(task: &ProbeTask, results: &[ProbeStepResult]) -> Judged {
     let exchanges = &results[2].exchanges;
     let words = statuses(exchanges);
     let successes = successes(exchanges);
@@ -320,12 +310,12 @@ fn each_key_counted(counts: &[ProbeStepResult], sent: usize, words: &str) -> Pro
     ProbeJudgement::pass(message)
 }
 
-fn judge_keys(task: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
+fn judge_keys(task: &ProbeTask, results: &[ProbeStepResult]) -> Judged {
     let exchanges = &results[1].exchanges;
     let words = statuses(exchanges);
     for (place, exchange) in exchanges.iter().enumerate() {
         let Some(answer) = exchange.answer() else {
-            return unanswered(exchange, &words).showing(&[(1, place)]);
+            return Ok(unanswered(exchange, &words).showing(&[(1, place)]));
         };
         if answer.is_success() {
             continue;
@@ -340,7 +330,7 @@ fn judge_keys(task: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
                 answer.status
             )),
         };
-        return judged.showing(&[(1, place)]);
+        return Ok(judged.showing(&[(1, place)]));
     }
     let shown = two_answers(exchanges, 1);
     let wanted = exchanges.len() as u64;
@@ -358,8 +348,7 @@ fn judge_keys(task: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
                 .by_number()
         }
     };
-    let judged = judged.showing(&shown);
-    if judged.verdict == ProbeVerdict::Pass { unless_spread(&results[1], judged) } else { judged }
+    Ok(unless_spread(&results[1], judged.showing(&shown)))
 }
 
 /// Judges successes of different keys by their answers alone.
@@ -428,6 +417,9 @@ fn unanswered(exchange: &ProbeExchange, words: &str) -> ProbeJudgement {
 /// A pass is inconclusive if the first answer came before the last request was sent.
 fn unless_spread(sent: &ProbeStepResult, judged: ProbeJudgement) -> ProbeJudgement {
     let Some(spread) = sent.spread_us else { return judged };
+    if judged.verdict != ProbeVerdict::Pass {
+        return judged;
+    }
     let first_sent = sent.exchanges.iter().filter_map(|exchange| exchange.sent_us).min();
     let first_answer = sent.exchanges.iter().filter_map(|exchange| exchange.answered_us).min();
     let (Some(first_sent), Some(first_answer)) = (first_sent, first_answer) else { return judged };

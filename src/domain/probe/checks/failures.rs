@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use super::judging::{
-    Executions, Results, answer_of, compare, executions, last, settled, success_of, times,
+    Executions, Results, answer_of, compare, executions, last, success_of, times,
 };
-use crate::domain::probe::message::{ProbeExchange, ProbeOutcome};
+use crate::domain::probe::message::ProbeOutcome;
 use crate::domain::probe::probe_check::{
-    ProbeCheck, ProbeGroup, ProbeJudgement, ProbeStep, ProbeStepResult, ProbeVerdict,
+    Judged, ProbeCheck, ProbeGroup, ProbeJudgement, ProbeStep, ProbeStepResult, ProbeVerdict,
 };
 use crate::domain::probe::task::ProbeTask;
 
@@ -91,96 +91,75 @@ fn error_then_retry(task: &ProbeTask) -> Result<Vec<ProbeStep>, String> {
     ])
 }
 
-fn judge_disconnect(task: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
-    let judged = judge_given_up(task, results);
+fn judge_disconnect(task: &ProbeTask, results: &[ProbeStepResult]) -> Judged {
+    let judged = judge_given_up(task, results)?;
     let was_answered =
         results[1].exchanges.first().is_some_and(|exchange| exchange.answered_us.is_some());
     if judged.verdict == ProbeVerdict::Pass && was_answered {
-        let shown = judged.shown;
-        return ProbeJudgement::inconclusive("the service answered before idemctl disconnected")
-            .showing(&shown);
+        let message = "the service answered before idemctl disconnected";
+        return Ok(ProbeJudgement::inconclusive(message).showing(&judged.shown));
     }
-    judged
+    Ok(judged)
 }
 
-fn judge_given_up(task: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
+fn judge_given_up(task: &ProbeTask, results: &[ProbeStepResult]) -> Judged {
     let (place, retry) = last(&results[2]);
     let shown = [(1, 0), (2, place)];
-    let given_up = results[1].exchanges.first();
-    let was_sent = given_up.is_some_and(|exchange| exchange.outcome == ProbeOutcome::Abandoned);
-    let judged = match executions(task, &results[0], &results[3]) {
-        Executions::Times(count @ 2..) => ProbeJudgement::fail(times(count)).by_number(),
-        Executions::Times(count) => settled((|| {
-            if !was_sent {
-                let why = given_up.map(ProbeExchange::in_words).unwrap_or_default();
-                return Ok(ProbeJudgement::inconclusive(format!("the first request got {why}")));
-            }
-            let answer = answer_of(retry)?;
-            if task.is_conflict(answer) {
-                return Ok(ProbeJudgement::inconclusive(format!(
-                    "the retry got {} until the time limit, so the lock of the first request is \
-                     still held",
-                    answer.status
-                )));
-            }
-            if !answer.is_success() {
-                return Ok(ProbeJudgement::inconclusive(format!(
-                    "the retry got {} ({})",
-                    answer.status,
-                    times(count)
-                )));
-            }
-            match count {
-                0 => Ok(ProbeJudgement::inconclusive("the number of effects did not change")),
-                _ => Ok(ProbeJudgement::pass(format!(
-                    "executed once, and the retry got {}",
-                    answer.status
-                ))),
-            }
-        })()),
-        Executions::NotCounted => ProbeJudgement::not_applicable("it needs --effects"),
-        Executions::Unknown(why) => ProbeJudgement::inconclusive(why),
+    let count = match executions(task, &results[0], &results[3]) {
+        Executions::Times(count @ 2..) => {
+            return Ok(ProbeJudgement::fail(times(count)).by_number().showing(&shown));
+        }
+        Executions::Times(count) => count,
+        Executions::NotCounted => return Ok(ProbeJudgement::not_applicable("it needs --effects")),
+        Executions::Unknown(why) => return Ok(ProbeJudgement::inconclusive(why).showing(&shown)),
     };
-    judged.showing(&shown)
-}
-
-fn judge_before(task: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
-    if let Executions::Times(count @ 2..) = executions(task, &results[0], &results[3]) {
-        return ProbeJudgement::fail(times(count)).by_number().showing(&[(1, 0), (1, 1)]);
+    if let Some(given_up) = results[1].exchanges.first()
+        && given_up.outcome != ProbeOutcome::Abandoned
+    {
+        let message = format!("the first request got {}", given_up.in_words());
+        return Ok(ProbeJudgement::inconclusive(message).showing(&shown));
     }
-    settled(before_judged(task, results))
+    let answer = answer_of(retry).map_err(|judged| judged.showing(&shown))?;
+    let status = answer.status;
+    let judged = if task.is_conflict(answer) {
+        ProbeJudgement::inconclusive(format!(
+            "the retry got {status} until the time limit, so the lock of the first request is \
+             still held"
+        ))
+    } else if !answer.is_success() {
+        ProbeJudgement::inconclusive(format!("the retry got {status} ({})", times(count)))
+    } else if count == 0 {
+        ProbeJudgement::inconclusive("the number of effects did not change")
+    } else {
+        ProbeJudgement::pass(format!("executed once, and the retry got {status}"))
+    };
+    Ok(judged.showing(&shown))
 }
 
-fn before_judged(
-    task: &ProbeTask,
-    results: &[ProbeStepResult],
-) -> Result<ProbeJudgement, ProbeJudgement> {
+fn judge_before(task: &ProbeTask, results: &[ProbeStepResult]) -> Judged {
+    let executed = executions(task, &results[0], &results[3]);
+    let shown = [(1, 0), (1, 1)];
+    if let Executions::Times(count @ 2..) = executed {
+        return Ok(ProbeJudgement::fail(times(count)).by_number().showing(&shown));
+    }
     let overlap = &results[1].exchanges;
     let first = success_of(overlap.first(), "the first request")?;
     let early = answer_of(overlap.get(1))?;
     let (place, late) = last(&results[2]);
-    for (shown, answer) in
-        [((1, 1), Some(early)), ((2, place), late.and_then(|late| late.answer()))]
+    for (answer, of_answer) in
+        [(Some(early), (1, 1)), (late.and_then(|late| late.answer()), (2, place))]
     {
-        let Some(answer) = answer else { continue };
-        if answer.is_success()
+        if let Some(answer) = answer
+            && answer.is_success()
             && let Results::Different = compare(task, first, answer)
         {
-            return Ok(
-                ProbeJudgement::fail("the retry got another result").showing(&[(1, 0), shown])
-            );
+            let message = "the retry got another result";
+            return Ok(ProbeJudgement::fail(message).showing(&[(1, 0), of_answer]));
         }
     }
-    let shown = [(1, 0), (1, 1)];
-    let was_early = match (overlap[0].answered_us, overlap[1].sent_us) {
-        (Some(answered), Some(sent)) => sent < answered,
-        _ => false,
-    };
-    if !was_early {
-        return Ok(ProbeJudgement::inconclusive(
-            "the service answered before the retry was sent, so nothing overlapped",
-        )
-        .showing(&shown));
+    if !overlap[1].was_sent_before_answer_of(&overlap[0]) {
+        let message = "the service answered before the retry was sent, so nothing overlapped";
+        return Ok(ProbeJudgement::inconclusive(message).showing(&shown));
     }
     let late = success_of(late, "the last retry")?;
     if let Results::Unknown(why) = compare(task, first, late)
@@ -188,59 +167,54 @@ fn before_judged(
     {
         return Ok(ProbeJudgement::inconclusive(why).showing(&[(1, 0), (2, place)]));
     }
-    if !early.is_success() && !task.is_conflict(early) {
-        return Ok(
-            ProbeJudgement::inconclusive(format!("the retry got {}", early.status)).showing(&shown)
-        );
-    }
-    let message = match executions(task, &results[0], &results[3]) {
-        Executions::Times(1) => format!("executed once; the early retry got {}", early.status),
+    let status = early.status;
+    let judged = match executed {
+        _ if !early.is_success() && !task.is_conflict(early) => {
+            ProbeJudgement::inconclusive(format!("the retry got {status}"))
+        }
+        Executions::Times(1) => {
+            ProbeJudgement::pass(format!("executed once; the early retry got {status}"))
+        }
         Executions::Times(_) => {
-            return Ok(ProbeJudgement::inconclusive("the number of effects did not change")
-                .showing(&shown));
+            ProbeJudgement::inconclusive("the number of effects did not change")
         }
-        Executions::Unknown(why) => {
-            return Ok(ProbeJudgement::inconclusive(why).showing(&shown));
-        }
+        Executions::Unknown(why) => ProbeJudgement::inconclusive(why),
         Executions::NotCounted => {
-            format!("the answers agree; the early retry got {}", early.status)
+            ProbeJudgement::pass(format!("the answers agree; the early retry got {status}"))
         }
     };
-    Ok(ProbeJudgement::pass(message).showing(&shown))
+    Ok(judged.showing(&shown))
 }
 
-fn judge_error(task: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
-    settled((|| {
-        let failed = answer_of(results[1].exchanges.first())?;
-        if failed.status < 500 {
-            return Ok(ProbeJudgement::not_applicable(format!(
-                "the failing payload got {}, which is not a server error",
-                failed.status
-            )));
-        }
-        let retry = answer_of(results[2].exchanges.first())?;
-        let shown = [(1, 0), (2, 0)];
-        if let Executions::Times(count @ 2..) = executions(task, &results[0], &results[3]) {
-            let message = format!("{} (the retry got {})", times(count), retry.status);
-            return Ok(ProbeJudgement::fail(message).by_number().showing(&shown));
-        }
-        let is_same = retry.status == failed.status && retry.body.has_same_bytes(&failed.body);
-        if is_same
-            && let Some(Ok(record)) = &results[2].record
-            && record.never_expires
-        {
-            let message =
-                format!("{} is stored without expiry, so no retry succeeds", failed.status);
-            return Ok(ProbeJudgement::fail(message).showing(&shown));
-        }
-        let what = if task.is_conflict(retry) {
-            "was rejected as in progress: the failed request still holds the lock"
-        } else if is_same {
-            "got the same error again"
-        } else {
-            "got another answer"
-        };
-        let message = format!("after {}, the retry {what} ({})", failed.status, retry.status);
-        Ok(ProbeJudgement::reported(message).showing(&shown))
-    })())
+fn judge_error(task: &ProbeTask, results: &[ProbeStepResult]) -> Judged {
+    let failed = answer_of(results[1].exchanges.first())?;
+    if failed.status < 500 {
+        return Ok(ProbeJudgement::not_applicable(format!(
+            "the failing payload got {}, which is not a server error",
+            failed.status
+        )));
+    }
+    let retry = answer_of(results[2].exchanges.first())?;
+    let shown = [(1, 0), (2, 0)];
+    if let Executions::Times(count @ 2..) = executions(task, &results[0], &results[3]) {
+        let message = format!("{} (the retry got {})", times(count), retry.status);
+        return Ok(ProbeJudgement::fail(message).by_number().showing(&shown));
+    }
+    let is_same = retry.status == failed.status && retry.body.has_same_bytes(&failed.body);
+    if is_same
+        && let Some(Ok(record)) = &results[2].record
+        && record.never_expires
+    {
+        let message = format!("{} is stored without expiry, so no retry succeeds", failed.status);
+        return Ok(ProbeJudgement::fail(message).showing(&shown));
+    }
+    let what = if task.is_conflict(retry) {
+        "was rejected as in progress: the failed request still holds the lock"
+    } else if is_same {
+        "got the same error again"
+    } else {
+        "got another answer"
+    };
+    let message = format!("after {}, the retry {what} ({})", failed.status, retry.status);
+    Ok(ProbeJudgement::reported(message).showing(&shown))
 }

@@ -1,11 +1,11 @@
 //! What a service does if its record is lost or replaced.
 
 use super::judging::{
-    Executions, Results, answer_of, compare, executions, last, settled, success_of, times,
+    Executions, Results, answer_of, compare, executions, last, success_of, times,
 };
-use crate::domain::probe::message::{ProbeAnswer, ProbeExchange, ProbeOutcome};
+use crate::domain::probe::message::{ProbeExchange, ProbeOutcome};
 use crate::domain::probe::probe_check::{
-    ProbeCheck, ProbeGroup, ProbeJudgement, ProbeStep, ProbeStepResult, RecordFault,
+    Judged, ProbeCheck, ProbeGroup, ProbeJudgement, ProbeStep, ProbeStepResult, RecordFault,
 };
 use crate::domain::probe::task::ProbeTask;
 
@@ -97,14 +97,7 @@ fn check_made(result: &ProbeStepResult) -> Result<(), ProbeJudgement> {
     }
 }
 
-fn judge_lost_lock(task: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
-    settled(lost_lock_judged(task, results))
-}
-
-fn lost_lock_judged(
-    task: &ProbeTask,
-    results: &[ProbeStepResult],
-) -> Result<ProbeJudgement, ProbeJudgement> {
+fn judge_lost_lock(task: &ProbeTask, results: &[ProbeStepResult]) -> Judged {
     let during = &results[1].exchanges;
     let first = answer_of(during.first())?;
     if let Err(judged) = check_made(&results[1]) {
@@ -120,9 +113,7 @@ fn lost_lock_judged(
     let (place, late) = last(&results[2]);
     let late = answer_of(late)?;
     let shown = [(1, 0), (1, 1)];
-    let mut said =
-        format!("the retry got {}, and the first request {}", retry.status, first.status);
-    said.push_str(&later_answer(task, first, retry, late));
+    let said = format!("the retry got {}, and the first request {}", retry.status, first.status);
     match executions(task, &results[0], &results[3]) {
         Executions::Times(count @ 2..) => {
             let message = format!("{}; {said}", times(count));
@@ -146,11 +137,7 @@ fn lost_lock_judged(
             return Ok(ProbeJudgement::fail(message).showing(&[(1, 0), shown]));
         }
     }
-    let was_running = match (during[0].answered_us, during[1].sent_us) {
-        (Some(answered), Some(sent)) => sent < answered,
-        _ => false,
-    };
-    if !was_running {
+    if !during[1].was_sent_before_answer_of(&during[0]) {
         let message = "the first request was answered before the retry was sent";
         return Ok(ProbeJudgement::inconclusive(message).showing(&shown));
     }
@@ -169,124 +156,94 @@ fn lost_lock_judged(
     Ok(judged.showing(&shown))
 }
 
-/// Which result a later retry gets, in words.
-fn later_answer(
-    task: &ProbeTask,
-    first: &ProbeAnswer,
-    retry: &ProbeAnswer,
-    late: &ProbeAnswer,
-) -> String {
-    if !late.is_success() {
-        return format!("; later, a retry gets {}", late.status);
-    }
-    let are_two = first.is_success() && retry.is_success() && first.is_other_result(retry);
-    if !are_two || !task.baseline.replays_equal {
-        return String::new();
-    }
-    let whose = match (late.is_other_result(first), late.is_other_result(retry)) {
-        (false, _) => "the result of the first request",
-        (true, false) => "the result of the retry",
-        (true, true) => "another result than both",
+fn judge_foreign_value(task: &ProbeTask, results: &[ProbeStepResult]) -> Judged {
+    let first = success_of(results[1].exchanges.first(), "the first request")?;
+    check_made(&results[2])?;
+    let retry = results[3].exchanges.first();
+    let shown = [(1, 0), (3, 0)];
+    let was_kept = match &results[4].was_kept {
+        Some(Ok(was_kept)) => Ok(*was_kept),
+        Some(Err(why)) => Err(why.clone()),
+        None => Err("the value was not read".to_owned()),
     };
-    format!("; later, a retry gets {whose}")
+    let left = match &was_kept {
+        Ok(true) => "kept the value",
+        Ok(false) => "overwrote or removed the value",
+        Err(_) => "it is unknown whether the value was kept",
+    };
+    let said = match retry.map(|retry| &retry.outcome) {
+        Some(ProbeOutcome::Answered(answer)) => {
+            format!("the retry got {} and {left}", answer.status)
+        }
+        Some(ProbeOutcome::Unanswered(why)) => {
+            format!("the retry that found the unrecognised value got no answer ({why}) and {left}")
+        }
+        _ => "the retry was not sent".to_owned(),
+    };
+    let counted = executions(task, &results[0], &results[5]);
+    if let Executions::Times(count @ 2..) = counted {
+        let message = format!("{}; {said}", times(count));
+        return Ok(ProbeJudgement::fail(message).by_number().showing(&shown));
+    }
+    if was_kept == Ok(false) {
+        return Ok(ProbeJudgement::fail(said).showing(&shown));
+    }
+    let Some(retry) = retry.and_then(ProbeExchange::answer) else {
+        return Ok(ProbeJudgement::inconclusive(said).showing(&shown));
+    };
+    if retry.is_success()
+        && let Results::Different = compare(task, first, retry)
+    {
+        let message = format!("the retry got another result; {said}");
+        return Ok(ProbeJudgement::fail(message).showing(&shown));
+    }
+    let judged = match (counted, was_kept) {
+        (_, Err(why)) => ProbeJudgement::inconclusive(format!("{said}: {why}")),
+        (Executions::Unknown(why), _) => ProbeJudgement::inconclusive(format!("{why}; {said}")),
+        (Executions::Times(0), _) => {
+            ProbeJudgement::inconclusive("the number of effects did not change")
+        }
+        _ if retry.is_overload() => ProbeJudgement::inconclusive(said),
+        (Executions::Times(_), _) => ProbeJudgement::pass(format!("executed once; {said}")),
+        (Executions::NotCounted, _) => {
+            let is_same =
+                retry.is_success() && matches!(compare(task, first, retry), Results::Same);
+            match is_same || matches!(retry.status, 400..=499) {
+                true => ProbeJudgement::pass(said),
+                false => ProbeJudgement::inconclusive(format!(
+                    "{said}; without --effects, idemctl does not know whether it executed"
+                )),
+            }
+        }
+    };
+    Ok(judged.showing(&shown))
 }
 
-fn judge_foreign_value(task: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
-    settled((|| {
-        let first = success_of(results[1].exchanges.first(), "the first request")?;
-        check_made(&results[2])?;
-        let retry = results[3].exchanges.first();
-        let shown = [(1, 0), (3, 0)];
-        let was_kept = match &results[4].was_kept {
-            Some(Ok(was_kept)) => Ok(*was_kept),
-            Some(Err(why)) => Err(why.clone()),
-            None => Err("the value was not read".to_owned()),
-        };
-        let left = match &was_kept {
-            Ok(true) => "kept the value",
-            Ok(false) => "overwrote or removed the value",
-            Err(_) => "it is unknown whether the value was kept",
-        };
-        let said = match retry.map(|retry| &retry.outcome) {
-            Some(ProbeOutcome::Answered(answer)) => {
-                format!("the retry got {} and {left}", answer.status)
-            }
-            Some(ProbeOutcome::Unanswered(why)) => {
-                format!(
-                    "the retry that found the unrecognised value got no answer ({why}) and {left}"
-                )
-            }
-            _ => "the retry was not sent".to_owned(),
-        };
-        let counted = executions(task, &results[0], &results[5]);
-        if let Executions::Times(count @ 2..) = counted {
-            let message = format!("{}; {said}", times(count));
-            return Ok(ProbeJudgement::fail(message).by_number().showing(&shown));
+fn judge_expired_result(task: &ProbeTask, results: &[ProbeStepResult]) -> Judged {
+    let first = success_of(results[1].exchanges.first(), "the first request")?;
+    check_made(&results[2])?;
+    let (place, retry) = last(&results[3]);
+    let retry = answer_of(retry)?;
+    let shown = [(1, 0), (3, place)];
+    let said = format!("the retry got {}", retry.status);
+    let judged = match executions(task, &results[0], &results[4]) {
+        Executions::Times(count @ 2..) => {
+            ProbeJudgement::fail(format!("{}; {said}", times(count))).by_number()
         }
-        if was_kept == Ok(false) {
-            return Ok(ProbeJudgement::fail(said).showing(&shown));
+        Executions::Times(0) => {
+            ProbeJudgement::inconclusive("the number of effects did not change")
         }
-        let Some(retry) = retry.and_then(ProbeExchange::answer) else {
-            return Ok(ProbeJudgement::inconclusive(said).showing(&shown));
-        };
-        if retry.is_success()
-            && let Results::Different = compare(task, first, retry)
-        {
-            let message = format!("the retry got another result; {said}");
-            return Ok(ProbeJudgement::fail(message).showing(&shown));
-        }
-        let judged = match (counted, was_kept) {
-            (_, Err(why)) => ProbeJudgement::inconclusive(format!("{said}: {why}")),
-            (Executions::Unknown(why), _) => ProbeJudgement::inconclusive(format!("{why}; {said}")),
-            (Executions::Times(0), _) => {
-                ProbeJudgement::inconclusive("the number of effects did not change")
-            }
-            _ if retry.is_overload() => ProbeJudgement::inconclusive(said),
-            (Executions::Times(_), _) => ProbeJudgement::pass(format!("executed once; {said}")),
-            (Executions::NotCounted, _) => {
-                let is_same =
-                    retry.is_success() && matches!(compare(task, first, retry), Results::Same);
-                match is_same || matches!(retry.status, 400..=499) {
-                    true => ProbeJudgement::pass(said),
-                    false => ProbeJudgement::inconclusive(format!(
-                        "{said}; without --effects, idemctl does not know whether it executed"
-                    )),
-                }
-            }
-        };
-        Ok(judged.showing(&shown))
-    })())
-}
-
-fn judge_expired_result(task: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
-    settled((|| {
-        let first = success_of(results[1].exchanges.first(), "the first request")?;
-        check_made(&results[2])?;
-        let (place, retry) = last(&results[3]);
-        let retry = answer_of(retry)?;
-        let shown = [(1, 0), (3, place)];
-        let said = format!("the retry got {}", retry.status);
-        let judged = match executions(task, &results[0], &results[4]) {
-            Executions::Times(count @ 2..) => {
-                ProbeJudgement::fail(format!("{}; {said}", times(count))).by_number()
-            }
-            Executions::Times(0) => {
-                ProbeJudgement::inconclusive("the number of effects did not change")
-            }
-            Executions::Unknown(why) => ProbeJudgement::inconclusive(format!("{why}; {said}")),
-            Executions::Times(_) if retry.is_overload() => ProbeJudgement::inconclusive(said),
-            Executions::Times(_) => ProbeJudgement::pass(format!("executed once; {said}")),
-            Executions::NotCounted if retry.is_success() => match compare(task, first, retry) {
-                Results::Different => {
-                    ProbeJudgement::fail("the retry got another result".to_owned())
-                }
-                Results::Same => ProbeJudgement::pass("the retry got the first result".to_owned()),
-                Results::Unknown(why) => ProbeJudgement::inconclusive(why),
-            },
-            Executions::NotCounted => ProbeJudgement::inconclusive(format!(
-                "{said}; without --effects, idemctl does not know whether it executed"
-            )),
-        };
-        Ok(judged.showing(&shown))
-    })())
+        Executions::Unknown(why) => ProbeJudgement::inconclusive(format!("{why}; {said}")),
+        Executions::Times(_) if retry.is_overload() => ProbeJudgement::inconclusive(said),
+        Executions::Times(_) => ProbeJudgement::pass(format!("executed once; {said}")),
+        Executions::NotCounted if retry.is_success() => match compare(task, first, retry) {
+            Results::Different => ProbeJudgement::fail("the retry got another result".to_owned()),
+            Results::Same => ProbeJudgement::pass("the retry got the first result".to_owned()),
+            Results::Unknown(why) => ProbeJudgement::inconclusive(why),
+        },
+        Executions::NotCounted => ProbeJudgement::inconclusive(format!(
+            "{said}; without --effects, idemctl does not know whether it executed"
+        )),
+    };
+    Ok(judged.showing(&shown))
 }

@@ -1,8 +1,8 @@
 //! A key that is missing.
 
-use super::judging::{Executions, answer_of, executions, settled, statuses};
+use super::judging::{Executions, answer_of, executions, statuses};
 use crate::domain::probe::probe_check::{
-    ProbeCheck, ProbeGroup, ProbeJudgement, ProbeStep, ProbeStepResult,
+    Judged, ProbeCheck, ProbeGroup, ProbeJudgement, ProbeStep, ProbeStepResult,
 };
 use crate::domain::probe::task::ProbeTask;
 use crate::domain::probe::template::KeyPlace;
@@ -28,21 +28,19 @@ fn without_key(task: &ProbeTask) -> Result<Vec<ProbeStep>, String> {
     ])
 }
 
-fn judge_missing(task: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
-    settled((|| {
-        let answer = answer_of(results[1].exchanges.first())?;
-        let status = answer.status;
-        let wanted = statuses(&task.profile.statuses.missing_key);
-        let executed = executions(task, &results[0], &results[2]);
-        let judged = if let Executions::Times(1..) = executed {
-            ProbeJudgement::fail(format!("it was executed, and answered {status}")).by_number()
-        } else if task.profile.statuses.missing_key.contains(&status) {
-            ProbeJudgement::pass(format!("it got {status}"))
-        } else if answer.is_overload() {
-            ProbeJudgement::inconclusive(format!("it got {status}"))
-        } else {
-            ProbeJudgement::fail(format!("it got {status}, and not {wanted}"))
-        };
-        Ok(judged.showing(&[(1, 0)]))
-    })())
+fn judge_missing(task: &ProbeTask, results: &[ProbeStepResult]) -> Judged {
+    let answer = answer_of(results[1].exchanges.first())?;
+    let status = answer.status;
+    let wanted = statuses(&task.profile.statuses.missing_key);
+    let executed = executions(task, &results[0], &results[2]);
+    let judged = if let Executions::Times(1..) = executed {
+        ProbeJudgement::fail(format!("it was executed, and answered {status}")).by_number()
+    } else if task.profile.statuses.missing_key.contains(&status) {
+        ProbeJudgement::pass(format!("it got {status}"))
+    } else if answer.is_overload() {
+        ProbeJudgement::inconclusive(format!("it got {status}"))
+    } else {
+        ProbeJudgement::fail(format!("it got {status}, and not {wanted}"))
+    };
+    Ok(judged.showing(&[(1, 0)]))
 }

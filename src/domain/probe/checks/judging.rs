@@ -103,13 +103,6 @@ pub(super) fn last(result: &ProbeStepResult) -> (usize, Option<&ProbeExchange>) 
     (place, result.exchanges.last())
 }
 
-/// Turns the error of a judgement into the judgement.
-pub(super) fn settled(judged: Result<ProbeJudgement, ProbeJudgement>) -> ProbeJudgement {
-    match judged {
-        Ok(judgement) | Err(judgement) => judgement,
-    }
-}
-
 /// A number of executions in words.
 pub(super) fn times(count: u64) -> String {
     match count {

@@ -1,12 +1,12 @@
 //! A key that is used again for something else.
 
 use super::judging::{
-    Executions, Results, answer_of, compare, executions, last, settled, statuses, success_of,
+    Executions, Results, answer_of, compare, executions, last, statuses, success_of,
 };
 use crate::domain::probe::message::{ProbeAnswer, ProbeRequest};
 use crate::domain::probe::payload::{members_of, with_other_member, with_path};
 use crate::domain::probe::probe_check::{
-    ProbeCheck, ProbeGroup, ProbeJudgement, ProbeStep, ProbeStepResult,
+    Judged, ProbeCheck, ProbeGroup, ProbeJudgement, ProbeStep, ProbeStepResult,
 };
 use crate::domain::probe::task::ProbeTask;
 
@@ -101,14 +101,7 @@ fn other_caller(task: &ProbeTask) -> Result<Vec<ProbeStep>, String> {
     ])
 }
 
-fn judge_payload(task: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
-    settled(payload_judged(task, results))
-}
-
-fn payload_judged(
-    task: &ProbeTask,
-    results: &[ProbeStepResult],
-) -> Result<ProbeJudgement, ProbeJudgement> {
+fn judge_payload(task: &ProbeTask, results: &[ProbeStepResult]) -> Judged {
     let first = success_of(results[1].exchanges.first(), "the first request")?;
     let (place, other) = last(&results[2]);
     let other = answer_of(other)?;
@@ -145,14 +138,7 @@ fn same_is_rejected(what: &str, status: u16) -> ProbeJudgement {
     ))
 }
 
-fn judge_members(task: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
-    settled(members_judged(task, results))
-}
-
-fn members_judged(
-    task: &ProbeTask,
-    results: &[ProbeStepResult],
-) -> Result<ProbeJudgement, ProbeJudgement> {
+fn judge_members(task: &ProbeTask, results: &[ProbeStepResult]) -> Judged {
     success_of(results[0].exchanges.first(), "the first request")?;
     let mut accepted = Vec::new();
     let mut rejected = Vec::new();
@@ -195,14 +181,7 @@ fn members_judged(
     Ok(judged.showing(&shown))
 }
 
-fn judge_path(task: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
-    settled(path_judged(task, results))
-}
-
-fn path_judged(
-    task: &ProbeTask,
-    results: &[ProbeStepResult],
-) -> Result<ProbeJudgement, ProbeJudgement> {
+fn judge_path(task: &ProbeTask, results: &[ProbeStepResult]) -> Judged {
     let first = success_of(results[0].exchanges.first(), "the first request")?;
     let control = answer_of(results[1].exchanges.first())?;
     let (place, other) = last(&results[2]);
@@ -246,14 +225,7 @@ fn path_judged(
     Ok(judged.showing(&shown))
 }
 
-fn judge_caller(task: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
-    settled(caller_judged(task, results))
-}
-
-fn caller_judged(
-    task: &ProbeTask,
-    results: &[ProbeStepResult],
-) -> Result<ProbeJudgement, ProbeJudgement> {
+fn judge_caller(task: &ProbeTask, results: &[ProbeStepResult]) -> Judged {
     let first = success_of(results[0].exchanges.first(), "the first caller")?;
     let (place, other) = last(&results[2]);
     let other = answer_of(other)?;

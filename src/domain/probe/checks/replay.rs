@@ -1,12 +1,12 @@
 //! A retry after the request completed.
 
 use super::judging::{
-    Executions, Results, answer_of, compare, executions, last, settled, success_of, times,
+    Executions, Results, answer_of, compare, executions, last, success_of, times,
 };
 use crate::domain::duration::exact;
 use crate::domain::probe::message::ProbeAnswer;
 use crate::domain::probe::probe_check::{
-    ProbeCheck, ProbeGroup, ProbeJudgement, ProbeStep, ProbeStepResult,
+    Judged, ProbeCheck, ProbeGroup, ProbeJudgement, ProbeStep, ProbeStepResult,
 };
 use crate::domain::probe::task::ProbeTask;
 
@@ -109,86 +109,73 @@ fn pair(
     Ok((first, retry, place))
 }
 
-fn judge_at_once(task: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
-    settled(pair(results).map(|(_, retry, place)| {
-        let shown = [(0, 0), (1, place)];
-        if task.is_conflict(retry) {
-            return ProbeJudgement::fail(format!(
-                "the first answer was complete, and the retry after it got {}",
-                retry.status
-            ))
-            .showing(&shown);
-        }
-        if !retry.is_success() {
-            return ProbeJudgement::fail(format!("the retry got {}", retry.status)).showing(&shown);
-        }
-        ProbeJudgement::pass(format!("the retry got {}", retry.status)).showing(&shown)
-    }))
+fn judge_at_once(_: &ProbeTask, results: &[ProbeStepResult]) -> Judged {
+    let (_, retry, place) = pair(results)?;
+    let message = format!("the retry got {}", retry.status);
+    let judged = match retry.is_success() {
+        true => ProbeJudgement::pass(message),
+        false => ProbeJudgement::fail(message),
+    };
+    Ok(judged.showing(&[(0, 0), (1, place)]))
 }
 
-fn judge_status(_: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
-    settled(pair(results).map(|(first, retry, place)| {
-        let judged = if first.status == retry.status {
-            ProbeJudgement::pass(format!("both are {}", first.status))
-        } else {
-            ProbeJudgement::fail(format!(
-                "the first answer is {}, and the retry got {}",
-                first.status, retry.status
-            ))
-        };
-        judged.showing(&[(0, 0), (1, place)])
-    }))
+fn judge_status(_: &ProbeTask, results: &[ProbeStepResult]) -> Judged {
+    let (first, retry, place) = pair(results)?;
+    let judged = if first.status == retry.status {
+        ProbeJudgement::pass(format!("both are {}", first.status))
+    } else {
+        ProbeJudgement::fail(format!(
+            "the first answer is {}, and the retry got {}",
+            first.status, retry.status
+        ))
+    };
+    Ok(judged.showing(&[(0, 0), (1, place)]))
 }
 
-fn judge_body(task: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
-    settled(pair(results).map(|(first, retry, place)| {
-        let shown = [(0, 0), (1, place)];
-        if !first.is_whole || !retry.is_whole {
-            return ProbeJudgement::inconclusive("a body is too long to compare").showing(&shown);
-        }
-        if !first.body.is_same(&retry.body) {
-            return ProbeJudgement::fail("the retry got another body").showing(&shown);
-        }
-        if first.body.length + retry.body.length == 0 {
-            return ProbeJudgement::not_applicable("the answers have no body").showing(&shown);
-        }
-        let bytes = first.body.length;
-        if !first.body.has_same_bytes(&retry.body) {
-            return ProbeJudgement::pass("the bodies are equal as JSON, but not in their bytes")
-                .showing(&shown);
-        }
+fn judge_body(task: &ProbeTask, results: &[ProbeStepResult]) -> Judged {
+    let (first, retry, place) = pair(results)?;
+    let bytes = first.body.length;
+    let judged = if !first.is_whole || !retry.is_whole {
+        ProbeJudgement::inconclusive("a body is too long to compare")
+    } else if !first.body.is_same(&retry.body) {
+        ProbeJudgement::fail("the retry got another body")
+    } else if bytes + retry.body.length == 0 {
+        ProbeJudgement::not_applicable("the answers have no body")
+    } else if !first.body.has_same_bytes(&retry.body) {
+        ProbeJudgement::pass("the bodies are equal as JSON, but not in their bytes")
+    } else {
         match compare(task, first, retry) {
-            Results::Unknown(why) => ProbeJudgement::inconclusive(why).showing(&shown),
-            _ => ProbeJudgement::pass(format!("both have the same {bytes} bytes")).showing(&shown),
+            Results::Unknown(why) => ProbeJudgement::inconclusive(why),
+            _ => ProbeJudgement::pass(format!("both have the same {bytes} bytes")),
         }
-    }))
+    };
+    Ok(judged.showing(&[(0, 0), (1, place)]))
 }
 
-fn judge_headers(_: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
-    settled(pair(results).map(|(first, retry, place)| {
-        let changed = changed_headers(first, retry);
-        let judged = if changed.is_empty() {
-            ProbeJudgement::pass("the retry has all that the first answer has")
-        } else {
-            ProbeJudgement::fail(format!("in the retry, {}", changed.join(", ")))
-        };
-        judged.showing(&[(0, 0), (1, place)])
-    }))
+fn judge_headers(_: &ProbeTask, results: &[ProbeStepResult]) -> Judged {
+    let (first, retry, place) = pair(results)?;
+    let changed = changed_headers(first, retry);
+    let judged = if changed.is_empty() {
+        ProbeJudgement::pass("the retry has all that the first answer has")
+    } else {
+        ProbeJudgement::fail(format!("in the retry, {}", changed.join(", ")))
+    };
+    Ok(judged.showing(&[(0, 0), (1, place)]))
 }
 
-fn judge_one_effect(task: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
+fn judge_one_effect(task: &ProbeTask, results: &[ProbeStepResult]) -> Judged {
     let shown = [(1, 0), (2, last(&results[2]).0)];
     let judged = match executions(task, &results[0], &results[4]) {
-        Executions::Times(1) => settled((|| {
-            for retry in [last(&results[2]).1, last(&results[3]).1] {
-                let retry = answer_of(retry)?;
+        Executions::Times(1) => {
+            for result in &results[2..4] {
+                let retry = answer_of(last(result).1)?;
                 if retry.is_overload() {
                     let message = format!("a retry was answered {}", retry.status);
-                    return Ok(ProbeJudgement::inconclusive(message));
+                    return Ok(ProbeJudgement::inconclusive(message).showing(&shown));
                 }
             }
-            Ok(ProbeJudgement::pass("executed once"))
-        })()),
+            ProbeJudgement::pass("executed once")
+        }
         Executions::Times(0) => {
             ProbeJudgement::inconclusive("the number of effects did not change at all")
         }
@@ -196,37 +183,35 @@ fn judge_one_effect(task: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudge
         Executions::NotCounted => ProbeJudgement::not_applicable("it needs --effects"),
         Executions::Unknown(why) => ProbeJudgement::inconclusive(why),
     };
-    judged.showing(&shown)
+    Ok(judged.showing(&shown))
 }
 
-fn judge_later(task: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
-    settled((|| {
-        let first = success_of(results[1].exchanges.first(), "the first request")?;
-        let (place, retry) = last(&results[3]);
-        let retry = answer_of(retry)?;
-        let status = retry.status;
-        let when = format!("{} after the answer", exact(task.later));
-        let judged = if retry.is_overload() {
-            ProbeJudgement::inconclusive(format!("the retry was answered {status}"))
-        } else if !retry.is_success() {
-            ProbeJudgement::fail(format!("{when}, the retry got {status}"))
-        } else {
-            match (compare(task, first, retry), executions(task, &results[0], &results[4])) {
-                (Results::Different, _) => {
-                    ProbeJudgement::fail(format!("{when}, the retry got another result"))
-                }
-                (_, Executions::Times(count @ 2..)) => {
-                    ProbeJudgement::fail(format!("{}, the second time {when}", times(count)))
-                        .by_number()
-                }
-                (Results::Same, _) | (_, Executions::Times(1)) => {
-                    ProbeJudgement::pass(format!("{when}, the retry got {status}"))
-                }
-                (Results::Unknown(why), _) => ProbeJudgement::inconclusive(why),
+fn judge_later(task: &ProbeTask, results: &[ProbeStepResult]) -> Judged {
+    let first = success_of(results[1].exchanges.first(), "the first request")?;
+    let (place, retry) = last(&results[3]);
+    let retry = answer_of(retry)?;
+    let status = retry.status;
+    let when = format!("{} after the answer", exact(task.later));
+    let judged = if retry.is_overload() {
+        ProbeJudgement::inconclusive(format!("the retry was answered {status}"))
+    } else if !retry.is_success() {
+        ProbeJudgement::fail(format!("{when}, the retry got {status}"))
+    } else {
+        match (compare(task, first, retry), executions(task, &results[0], &results[4])) {
+            (Results::Different, _) => {
+                ProbeJudgement::fail(format!("{when}, the retry got another result"))
             }
-        };
-        Ok(judged.showing(&[(1, 0), (3, place)]))
-    })())
+            (_, Executions::Times(count @ 2..)) => {
+                ProbeJudgement::fail(format!("{}, the second time {when}", times(count)))
+                    .by_number()
+            }
+            (Results::Same, _) | (_, Executions::Times(1)) => {
+                ProbeJudgement::pass(format!("{when}, the retry got {status}"))
+            }
+            (Results::Unknown(why), _) => ProbeJudgement::inconclusive(why),
+        }
+    };
+    Ok(judged.showing(&[(1, 0), (3, place)]))
 }
 
 /// The headers of a result that the first answer has and the replay lacks or changes, in words.

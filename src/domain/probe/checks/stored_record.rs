@@ -1,10 +1,11 @@
 //! What Redis holds between the requests.
 
-use super::judging::{settled, success_of};
+use super::judging::success_of;
 use crate::domain::duration::{longer_than, short};
 use crate::domain::probe::message::ProbeExchange;
 use crate::domain::probe::probe_check::{
-    ProbeCheck, ProbeGroup, ProbeJudgement, ProbeStep, ProbeStepResult, StoredRecord, StoredTime,
+    Judged, ProbeCheck, ProbeGroup, ProbeJudgement, ProbeStep, ProbeStepResult, StoredRecord,
+    StoredTime,
 };
 use crate::domain::probe::task::ProbeTask;
 use crate::domain::record::age;
@@ -119,76 +120,68 @@ fn lock_of(result: &ProbeStepResult) -> Result<&StoredRecord, ProbeJudgement> {
     }
 }
 
-fn judge_lock(_: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
-    settled((|| {
-        let shown = [(0, 0), (0, 1)];
-        let record = lock_of(&results[0]).map_err(|judged| judged.showing(&shown))?;
-        let owner = match &record.owner {
-            Some(_) => "with an owner",
-            None => "without an owner",
-        };
-        let judged = match (record.never_expires, record.ttl_ms) {
-            (true, _) => ProbeJudgement::fail(format!("the lock never expires ({owner})")),
-            (false, Some(ttl)) => {
-                let stated = stated_ttl(record);
-                let ttl = short(ttl);
-                ProbeJudgement::pass(format!("the lock expires in {ttl}{stated} ({owner})"))
-            }
-            (false, None) => ProbeJudgement::inconclusive("the TTL of the lock is unknown"),
-        };
-        Ok(judged.showing(&shown))
-    })())
+fn judge_lock(_: &ProbeTask, results: &[ProbeStepResult]) -> Judged {
+    let shown = [(0, 0), (0, 1)];
+    let record = lock_of(&results[0]).map_err(|judged| judged.showing(&shown))?;
+    let owner = match &record.owner {
+        Some(_) => "with an owner",
+        None => "without an owner",
+    };
+    let judged = match (record.never_expires, record.ttl_ms) {
+        (true, _) => ProbeJudgement::fail(format!("the lock never expires ({owner})")),
+        (false, Some(ttl)) => {
+            let stated = stated_ttl(record);
+            let ttl = short(ttl);
+            ProbeJudgement::pass(format!("the lock expires in {ttl}{stated} ({owner})"))
+        }
+        (false, None) => ProbeJudgement::inconclusive("the TTL of the lock is unknown"),
+    };
+    Ok(judged.showing(&shown))
 }
 
-fn judge_owner(_: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
-    settled((|| {
-        let shown = [(0, 0), (1, 0)];
-        let first = lock_of(&results[0]).map_err(|judged| judged.showing(&shown))?;
-        let second = lock_of(&results[1]).map_err(|judged| judged.showing(&shown))?;
-        let (Some(first), Some(second)) = (&first.owner, &second.owner) else {
-            return Ok(ProbeJudgement::not_applicable("the locks have no owner"));
-        };
-        let judged = match first == second {
-            true => ProbeJudgement::fail(
-                "both locks have the same owner, so it does not name one request. A late request \
+fn judge_owner(_: &ProbeTask, results: &[ProbeStepResult]) -> Judged {
+    let shown = [(0, 0), (1, 0)];
+    let first = lock_of(&results[0]).map_err(|judged| judged.showing(&shown))?;
+    let second = lock_of(&results[1]).map_err(|judged| judged.showing(&shown))?;
+    let (Some(first), Some(second)) = (&first.owner, &second.owner) else {
+        return Ok(ProbeJudgement::not_applicable("the locks have no owner"));
+    };
+    let judged = match first == second {
+        true => ProbeJudgement::fail(
+            "both locks have the same owner, so it does not name one request. A late request \
                  can take the lock of its retry for its own",
-            ),
-            false => ProbeJudgement::pass("both locks have owners of their own"),
-        };
-        Ok(judged.showing(&shown))
-    })())
+        ),
+        false => ProbeJudgement::pass("both locks have owners of their own"),
+    };
+    Ok(judged.showing(&shown))
 }
 
-fn judge_stored(_: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
-    settled((|| {
-        success_of(results[0].exchanges.first(), "the request")?;
-        let when = stored_when(&results[0].exchanges[0], results[0].stored.unwrap_or_default());
-        // The record as it was right after the answer.
-        let state = match (&results[0].record, &when) {
-            (Some(Ok(record)), Some(_)) => record.state.as_str(),
-            _ => record_of(&results[0])?.state.as_str(),
-        };
-        let judged = match (state, when) {
-            ("completed", Some(when)) => {
-                ProbeJudgement::pass(format!("the result was stored {when}"))
-            }
-            ("completed", None) => ProbeJudgement::pass("the result is stored"),
-            ("in-progress", Some(when)) => ProbeJudgement::fail(format!(
-                "the result was stored {when}. A crash in this time loses it, and a retry can \
+fn judge_stored(_: &ProbeTask, results: &[ProbeStepResult]) -> Judged {
+    success_of(results[0].exchanges.first(), "the request")?;
+    let when = stored_when(&results[0].exchanges[0], results[0].stored.unwrap_or_default());
+    // The record as it was right after the answer.
+    let state = match (&results[0].record, &when) {
+        (Some(Ok(record)), Some(_)) => record.state.as_str(),
+        _ => record_of(&results[0])?.state.as_str(),
+    };
+    let judged = match (state, when) {
+        ("completed", Some(when)) => ProbeJudgement::pass(format!("the result was stored {when}")),
+        ("completed", None) => ProbeJudgement::pass("the result is stored"),
+        ("in-progress", Some(when)) => ProbeJudgement::fail(format!(
+            "the result was stored {when}. A crash in this time loses it, and a retry can \
                  execute again",
-            )),
-            ("in-progress", None) => ProbeJudgement::fail(
-                "the answer has arrived, and the record is still in progress. A retry can execute \
+        )),
+        ("in-progress", None) => ProbeJudgement::fail(
+            "the answer has arrived, and the record is still in progress. A retry can execute \
                  again when the lock expires",
-            ),
-            ("absent", Some(when)) => ProbeJudgement::fail(format!(
-                "the result was stored {when}. A retry in this time finds no record, and can \
+        ),
+        ("absent", Some(when)) => ProbeJudgement::fail(format!(
+            "the result was stored {when}. A retry in this time finds no record, and can \
                  execute again",
-            )),
-            (state, _) => ProbeJudgement::reported(format!("the record is {state}")),
-        };
-        Ok(judged.showing(&[(0, 0)]))
-    })())
+        )),
+        (state, _) => ProbeJudgement::reported(format!("the record is {state}")),
+    };
+    Ok(judged.showing(&[(0, 0)]))
 }
 
 /// When a result was stored, as seen from the arrival of the whole answer; `None` if it was not seen.
@@ -230,17 +223,15 @@ fn in_millis(tenths: u64) -> String {
 /// rounding to seconds.
 const RETENTION_SLACK_MS: u64 = 10_000;
 
-fn judge_ttl(task: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
-    settled((|| {
-        success_of(results[0].exchanges.first(), "the request")?;
-        let record = record_of(&results[0])?;
-        let judged = match (record.never_expires, record.ttl_ms) {
-            (true, _) => ProbeJudgement::fail("the record never expires"),
-            (false, Some(ttl)) => judge_result_ttl(task, record, ttl),
-            (false, None) => ProbeJudgement::inconclusive("its TTL is unknown"),
-        };
-        Ok(judged.showing(&[(0, 0)]))
-    })())
+fn judge_ttl(task: &ProbeTask, results: &[ProbeStepResult]) -> Judged {
+    success_of(results[0].exchanges.first(), "the request")?;
+    let record = record_of(&results[0])?;
+    let judged = match (record.never_expires, record.ttl_ms) {
+        (true, _) => ProbeJudgement::fail("the record never expires"),
+        (false, Some(ttl)) => judge_result_ttl(task, record, ttl),
+        (false, None) => ProbeJudgement::inconclusive("its TTL is unknown"),
+    };
+    Ok(judged.showing(&[(0, 0)]))
 }
 
 /// Judges how long a result stays that was stored a moment ago, so that nearly its whole TTL is left.
