@@ -11,14 +11,11 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::Args as ClapArgs;
 use clap::builder::PossibleValuesParser;
-use tokio::time::Instant;
 
-use self::deployment_watch::DeploymentWatch;
-use self::record_sample::FirstLook;
 use crate::args::{Output, SchemaArgs, parse_ttl};
 use crate::domain::doctor::{
-    self, Acceptance, CHECKS, CheckSeverity, Counterexample, DeploymentFacts, DoctorCheck,
-    ExploredFaults, RecordSample, SampleNeed, Statement, parse_acceptances,
+    self, Acceptance, CHECKS, Counterexample, DeploymentFacts, DoctorCheck, ExploredFaults,
+    RecordSample, SampleNeed, Statement, parse_acceptances,
 };
 use crate::domain::record::age::millis;
 use crate::domain::schema::Catalog;
@@ -139,11 +136,10 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     }
     let is_sampled =
         need >= SampleNeed::Records || need == SampleNeed::Schemas && !catalog.names_schemas();
-    let started = Instant::now();
-    let (sample, first_look) = if is_sampled {
-        interruptible(async { Ok(record_sample::read(&client, &catalog, started).await?) }).await?
+    let sample = if is_sampled {
+        interruptible(async { Ok(record_sample::read(&client, &catalog).await?) }).await?
     } else {
-        (Ok(RecordSample::default()), FirstLook::default())
+        Ok(RecordSample::default())
     };
     let schemas = if need == SampleNeed::Nothing {
         Vec::new()
@@ -168,9 +164,8 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     }
     facts.longest_run_ms = args.longest_run.map(millis);
     if let Some(lasting) = args.observe {
-        let watch = DeploymentWatch { client: &client, catalog: &catalog, started, lasting };
         facts.observed = Some(match &facts.sample {
-            Ok(_) => watch.run(first_look).await?,
+            Ok(_) => deployment_watch::observe(&client, &catalog, lasting).await?,
             Err(refusal) => Err(refusal.clone()),
         });
     }
@@ -186,23 +181,12 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     doctor::accept(&mut statements, &acceptances);
     doctor::keep_alarms(&mut statements);
     // The sort is stable, so the checks keep their order.
-    statements.sort_by_key(|statement| position(statement.judgement.severity));
+    statements.sort_by_key(|statement| statement.judgement.severity);
     show(session, args.output, &statements, &catalog, &facts)?;
     if need != SampleNeed::Nothing && schemas.is_empty() {
         record_sample::say_unseen(session, &facts.sample);
     }
     Ok(exit::judged(statements.iter().any(Statement::is_alarm), &doctor::covered(&statements)))
-}
-
-/// The position of a severity on the page: the worst first.
-fn position(severity: CheckSeverity) -> usize {
-    match severity {
-        CheckSeverity::Error => 0,
-        CheckSeverity::Warning => 1,
-        CheckSeverity::Unknown => 2,
-        CheckSeverity::Note => 3,
-        CheckSeverity::Ok => 4,
-    }
 }
 
 /// Prints the statements and what belongs to them.

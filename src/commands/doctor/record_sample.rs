@@ -1,13 +1,13 @@
 //! A sample of the records, and the schemas that a deployment uses.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use fastrand::Rng;
 use tokio::time::Instant;
 
 use crate::domain::diagnosis::Thresholds;
-use crate::domain::doctor::{FactResult, RecordSample, WatchedLock};
+use crate::domain::doctor::{FactResult, RecordSample};
 use crate::domain::record::Record;
 use crate::domain::record::age::millis;
 use crate::domain::record::locate::{self, Candidate, for_redis_key};
@@ -26,20 +26,19 @@ pub(super) const PAGE: usize = 100;
 /// The bytes of a value by which most formats are recognised.
 pub(super) const HEAD: ReadLimit = ReadLimit::Bytes(512);
 
-/// Samples the records, unless the user may not read them. The run began at `started`.
+/// Samples the records, unless the user may not read them.
 ///
 /// # Errors
 /// The server does not answer.
 pub(super) async fn read(
     client: &Client,
     catalog: &Catalog,
-    started: Instant,
-) -> Result<(FactResult<RecordSample>, FirstLook), StoreError> {
-    match sample(client, catalog, started).await {
-        Ok((sample, first_look)) => Ok((Ok(sample), first_look)),
+) -> Result<FactResult<RecordSample>, StoreError> {
+    match sample(client, catalog).await {
+        Ok(sample) => Ok(Ok(sample)),
         // The other checks need no keys.
         Err(error) if is_fatal(&error) => Err(error),
-        Err(error) => Ok((Err(refused_sample(&error)), FirstLook::default())),
+        Err(error) => Ok(Err(refused_sample(&error))),
     }
 }
 
@@ -65,15 +64,6 @@ pub(super) fn say_unseen(session: &mut Session, sample: &FactResult<RecordSample
         }
     }
     session.ui.hint("name the schemas of your services with --schema to see how they can fail");
-}
-
-/// What a sample shows, and what a later look compares with it.
-#[derive(Default)]
-pub(super) struct FirstLook {
-    /// The locks, each with its place.
-    pub(super) locks: Vec<(Candidate, WatchedLock)>,
-    /// The Redis keys of the records that were read.
-    pub(super) known: HashSet<Vec<Vec<u8>>>,
 }
 
 /// The records at some of the sampled Redis keys.
@@ -146,31 +136,19 @@ pub(super) async fn draw(
     })
 }
 
-async fn sample(
-    client: &Client,
-    catalog: &Catalog,
-    started: Instant,
-) -> Result<(RecordSample, FirstLook), StoreError> {
+async fn sample(client: &Client, catalog: &Catalog) -> Result<RecordSample, StoreError> {
     let mut reader = client.reader();
-    let draw = draw(&mut reader, catalog, started).await?;
+    let draw = draw(&mut reader, catalog, Instant::now()).await?;
     let mut sample = RecordSample { keys: draw.keys, db: reader.db(), ..RecordSample::default() };
-    let mut first_look = FirstLook::default();
-    for DrawnRecord { candidate, drawn, found, at_ms } in draw.records {
-        let Some(found) = found else {
+    for DrawnRecord { drawn, found, .. } in draw.records {
+        let Some(mut found) = found else {
             sample.unread += 1;
             continue;
         };
-        first_look.known.insert(candidate.redis_keys.clone());
-        let recognised: Vec<_> =
-            found.iter().filter(|record| !record.author.is_foreign()).collect();
-        for (index, record) in recognised.iter().enumerate() {
+        found.retain(|record| !record.author.is_foreign());
+        for (index, record) in found.iter().enumerate() {
             // Its memory counts once, for the first schema that reads it.
             sample.add(record, if index == 0 { drawn } else { 0 });
-        }
-        if let [record] = &recognised[..]
-            && let Some(lock) = WatchedLock::new(record, at_ms)
-        {
-            first_look.locks.push((candidate, lock));
         }
     }
     if draw.has_gaps {
@@ -187,5 +165,5 @@ async fn sample(
     }
     sample.is_all = sample.unread == 0 && draw.there.is_some_and(|there| there <= draw.keys);
     sample.schemas.sort_by(|one, other| one.schema.name.cmp(&other.schema.name));
-    Ok((sample, first_look))
+    Ok(sample)
 }

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use toml::value::{Date, Datetime};
 
 use super::registry::CHECKS;
-use super::statement::Statement;
+use super::statement::{Acceptance, Statement};
 
 /// The file of `--accept`.
 #[derive(Debug, Deserialize)]
@@ -20,17 +20,6 @@ struct RawAcceptance {
     code: String,
     reason: String,
     expires: Datetime,
-}
-
-/// A finding that an operator accepted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Acceptance {
-    code: String,
-    pub(crate) reason: String,
-    /// The first day on which it is reported again, e.g. `2027-02-26`.
-    pub(crate) expires: String,
-    /// True if that day has come.
-    pub(crate) is_expired: bool,
 }
 
 /// Parses the file of `--accept`. `today` is a day in UTC, e.g. `2026-11-26`.

@@ -8,16 +8,16 @@ use super::refusal::{FactResult, RefusedFact};
 use crate::domain::as_str::as_str;
 use crate::domain::exploration::{Fault, FaultBudget};
 
-/// How serious a judgement is.
+/// How serious a judgement is, in the order of the page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub(crate) enum CheckSeverity {
-    Ok,
-    Note,
-    Warning,
     Error,
+    Warning,
     /// The check could not be made: neither OK nor an alarm.
     Unknown,
+    Note,
+    Ok,
 }
 
 as_str!(CheckSeverity);

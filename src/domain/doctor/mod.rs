@@ -19,7 +19,7 @@ mod statement;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use self::acceptance::{Acceptance, accept, parse_acceptances};
+pub(crate) use self::acceptance::{accept, parse_acceptances};
 pub(crate) use self::counterexample::{Counterexample, FaultOutcome, phrase_of};
 pub(crate) use self::doctor_check::{DoctorCheck, SampleNeed};
 pub(crate) use self::facts::{
@@ -34,4 +34,4 @@ pub(crate) use self::registry::{CHECKS, explores_schemas, judge};
 pub(crate) use self::retry_window::{REDELIVERERS, Redeliverer, RetryWindow};
 pub(crate) use self::sample::RecordSample;
 pub(crate) use self::sent_commands::SentCommand;
-pub(crate) use self::statement::{Statement, covered, keep_alarms};
+pub(crate) use self::statement::{Acceptance, Statement, covered, keep_alarms};

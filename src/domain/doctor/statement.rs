@@ -1,6 +1,5 @@
 //! One line of the page: a judgement with its check, its history, and its acceptance.
 
-use super::acceptance::Acceptance;
 use super::counterexample::{Counterexample, FaultOutcome};
 use super::doctor_check::DoctorCheck;
 use super::judgement::{CheckJudgement, CheckSeverity, ModelledFault};
@@ -18,6 +17,17 @@ pub(crate) struct Statement {
     /// The schemas of which `explore` shows nothing, with the reason.
     pub(crate) unexplored: Vec<(String, String)>,
     pub(crate) accepted: Option<Acceptance>,
+}
+
+/// A finding that an operator accepted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Acceptance {
+    pub(super) code: String,
+    pub(crate) reason: String,
+    /// The first day on which it is reported again, e.g. `2027-02-26`.
+    pub(crate) expires: String,
+    /// True if that day has come.
+    pub(crate) is_expired: bool,
 }
 
 impl Statement {
