@@ -314,6 +314,8 @@ fn rights_of_the_services_user_fail_and_pass() {
     server.add_user("app", "~idem:* +@all");
     server.add_user("poor", "~idem:* +eval +get +set");
     server.add_user("elsewhere", "~other:* +@all");
+    server.add_user("some", "~idem:[a-m]* +@all");
+    server.add_user("gone", "off ~* +@all");
     let of = |user: &str| {
         let words = ["doctor", "--only", "service-rights", "--service-user", user, "-o", "json"];
         checks(&server.idemctl(&words))[0].clone()
@@ -325,6 +327,11 @@ fn rights_of_the_services_user_fail_and_pass() {
         return;
     }
     assert_eq!(of("app")["severity"], "ok");
+    // The test key is allowed, and others are not.
+    assert_eq!(of("some")["severity"], "unknown");
+    let gone = of("gone");
+    assert_eq!(gone["severity"], "error", "{gone:#}");
+    assert!(gone["fact"].as_str().unwrap().contains("is off"), "{gone:#}");
     let poor = of("poor");
     assert_eq!(poor["severity"], "error", "{poor:#}");
     assert_eq!(poor["schemas"][0], "express");

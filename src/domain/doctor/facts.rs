@@ -97,6 +97,9 @@ pub(crate) struct UserRights {
     pub(crate) user: String,
     /// The commands that the Redis user may not send.
     pub(crate) denied: Vec<DeniedCommand>,
+    /// The fields of ACL GETUSER, of which `flags` has words and `keys` has patterns; `None` if it
+    /// was not asked.
+    pub(crate) account: Option<FactResult<BTreeMap<String, Vec<String>>>>,
 }
 
 /// A command that a Redis user may not send.

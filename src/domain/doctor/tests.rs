@@ -61,7 +61,7 @@ fn node(info: &str) -> NodeFacts {
         missing_commands: Ok(Vec::new()),
         cluster_info: None,
         cluster_line: None,
-        user: Ok(UserRights { user: "default".to_owned(), denied: Vec::new() }),
+        user: Ok(UserRights { user: "default".to_owned(), denied: Vec::new(), account: None }),
         service_user: None,
     }
 }
@@ -311,6 +311,34 @@ fn a_missing_command_is_an_error_only_if_a_step_sends_it() {
     assert_eq!(severities(&without("RESTORE"), "commands"), [Note]);
 }
 
+/// The account of a user as ACL GETUSER shows it.
+fn account(flag: &str, patterns: &str) -> FactResult<BTreeMap<String, Vec<String>>> {
+    let words = |text: &str| text.split(' ').map(str::to_owned).collect();
+    Ok(BTreeMap::from([("flags".to_owned(), words(flag)), ("keys".to_owned(), words(patterns))]))
+}
+
+/// Rule: one key that may be used stands for no other one.
+#[test]
+fn a_service_has_its_rights_if_it_is_on_and_a_pattern_allows_all_keys() {
+    let of = |flag: &str, patterns: &str| {
+        let rights = UserRights {
+            user: "app".to_owned(),
+            denied: Vec::new(),
+            account: Some(account(flag, patterns)),
+        };
+        let node = NodeFacts { service_user: Some(Ok(rights)), ..with(&[]) };
+        let schemas = vec![Arc::new(schema("express"))];
+        severities(&DeploymentFacts { schemas, ..deployment(vec![node]) }, "service-rights")
+    };
+    for patterns in ["~*", "~idem:*", "~a ~idem*"] {
+        assert_eq!(of("on", patterns), [Fine], "{patterns}");
+    }
+    for patterns in ["", "~idem:idem*", "~idem:[a-m]*", "%R~*", "~*:x*", "~idem:"] {
+        assert_eq!(of("on", patterns), [Unknown], "{patterns}");
+    }
+    assert_eq!(of("off", "~*"), [Error]);
+}
+
 #[test]
 fn rights_of_a_service_are_errors_and_own_rights_are_notes() {
     let denied = DeniedCommand {
@@ -319,7 +347,11 @@ fn rights_of_a_service_are_errors_and_own_rights_are_notes() {
         command: "SET".to_owned(),
         why: "no permissions".to_owned(),
     };
-    let rights = Ok(UserRights { user: "app".to_owned(), denied: vec![denied] });
+    let rights = Ok(UserRights {
+        user: "app".to_owned(),
+        denied: vec![denied],
+        account: Some(account("on", "~*")),
+    });
     let node = NodeFacts { user: rights.clone(), service_user: Some(rights), ..with(&[]) };
     let schemas = vec![Arc::new(schema("timed"))];
     let facts = DeploymentFacts { schemas, ..deployment(vec![node]) };

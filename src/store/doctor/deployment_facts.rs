@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 
 use super::node_facts::{read_node, unreachable};
 use super::sentinel_facts::read_sentinel;
-use super::user_rights::{read_rights, read_user};
+use super::user_rights::{read_account, read_rights, read_user};
 use crate::domain::doctor::sent_commands::{KEY, of_idemctl, of_schema, of_service};
 use crate::domain::doctor::{
     DeploymentFacts, FactResult, LockCount, NodeFacts, RecordSample, SentCommand, SentinelFacts,
@@ -116,7 +116,11 @@ async fn read_all(
         Err(refusal) => Err(refusal),
     };
     if let Some(user) = asked.service_user {
-        facts.service_user = Some(read_rights(client, node, user, asked.steps, &arities).await?);
+        let mut rights = read_rights(client, node, user, asked.steps, &arities).await?;
+        if let Ok(rights) = &mut rights {
+            rights.account = Some(read_account(client, node, user).await?);
+        }
+        facts.service_user = Some(rights);
     }
     Ok(facts)
 }

@@ -1,5 +1,7 @@
 //! What a user may do, by ACL DRYRUN, which executes nothing.
 
+use std::collections::BTreeMap;
+
 use redis::Value;
 
 use super::node_facts::{Arities, answered};
@@ -11,6 +13,7 @@ use crate::store::error::StoreError;
 
 const WHOAMI: &str = "ACL WHOAMI";
 const DRYRUN: &str = "ACL DRYRUN";
+const GETUSER: &str = "ACL GETUSER";
 
 /// The user of the connection.
 ///
@@ -25,6 +28,40 @@ pub(super) async fn read_user(
     let reply = client.ask_node(node, pipeline, 1).await.pop();
     let user = answered(reply, WHOAMI, "+acl|whoami +acl|dryrun")?;
     Ok(user.and_then(|user| reply::word(user).ok_or_else(|| not_understood(WHOAMI))))
+}
+
+/// Whether a user is on, and which Redis keys it may use, as fields with words. ACL DRYRUN shows
+/// neither.
+///
+/// # Errors
+/// The server answers nothing at all.
+pub(super) async fn read_account(
+    client: &Client,
+    node: &Target,
+    user: &str,
+) -> Result<FactResult<BTreeMap<String, Vec<String>>>, StoreError> {
+    let mut pipeline = redis::pipe();
+    pipeline.cmd("ACL").arg("GETUSER").arg(user);
+    let reply = client.ask_node(node, pipeline, 1).await.pop();
+    let reply = match answered(reply, GETUSER, "+acl|getuser")? {
+        Ok(reply) => reply,
+        Err(refusal) => return Ok(Err(refusal)),
+    };
+    let Some(fields) = reply::array(reply) else { return Ok(Err(not_understood(GETUSER))) };
+    let mut account = BTreeMap::new();
+    let mut fields = fields.into_iter();
+    while let (Some(name), Some(value)) = (fields.next(), fields.next()) {
+        let Some(name) = reply::word(name) else { continue };
+        // The others include hashes of passwords.
+        if name == "flags" {
+            let words = reply::array(value).unwrap_or_default();
+            account.insert(name, words.into_iter().filter_map(reply::word).collect());
+        } else if name == "keys" {
+            let patterns = reply::word(value).unwrap_or_default();
+            account.insert(name, patterns.split(' ').map(str::to_owned).collect());
+        }
+    }
+    Ok(Ok(account))
 }
 
 /// Which of these commands a Redis user may not send.
@@ -51,7 +88,7 @@ pub(super) async fn read_rights(
         asked.push(command);
     }
     if asked.is_empty() {
-        return Ok(Ok(UserRights { user: user.to_owned(), denied: Vec::new() }));
+        return Ok(Ok(UserRights { user: user.to_owned(), denied: Vec::new(), account: None }));
     }
     let replies = client.ask_node(node, pipeline, asked.len()).await;
     let mut denied = Vec::new();
@@ -73,7 +110,7 @@ pub(super) async fn read_rights(
             why,
         });
     }
-    Ok(Ok(UserRights { user: user.to_owned(), denied }))
+    Ok(Ok(UserRights { user: user.to_owned(), denied, account: None }))
 }
 
 /// The words of a command, with as many more as it needs: ACL DRYRUN refuses too few.

@@ -4,7 +4,7 @@ use super::user_rights::{denials, not_asked, without_schema};
 use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck, SampleNeed};
 use crate::domain::doctor::facts::{DeniedCommand, DeploymentFacts, NodeFacts, UserRights};
 use crate::domain::doctor::judgement::{CheckJudgement, of_each_node};
-use crate::domain::doctor::refusal::{FactResult, missing};
+use crate::domain::doctor::refusal::{FactResult, RefusedFact, missing};
 
 pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
     code: "service-rights",
@@ -33,6 +33,14 @@ fn judge_node(node: &NodeFacts, facts: &DeploymentFacts) -> FactResult<CheckJudg
     if facts.schemas.is_empty() {
         return Err(without_schema("no step of a service is known"));
     }
+    let account = match &rights.account {
+        Some(account) => account.clone()?,
+        None => return Err(missing("ACL GETUSER", "this user")),
+    };
+    if account.get("flags").is_some_and(|flags| flags.iter().any(|flag| flag == "off")) {
+        let fact = format!("user {} is off, so it cannot log in", rights.user);
+        return Ok(CheckJudgement::error(fact).with_remedy("Switch it on."));
+    }
     let mut certain = rights.clone();
     certain.denied.retain(|denied| !has_other_way(denied, &rights));
     if !certain.denied.is_empty() {
@@ -52,8 +60,30 @@ fn judge_node(node: &NodeFacts, facts: &DeploymentFacts) -> FactResult<CheckJudg
     if let Some(refusal) = not_asked(facts) {
         return Err(refusal);
     }
-    let fact = format!("user {} may send every command of the steps, on a test key", rights.user);
+    let patterns = account.get("keys").map(Vec::as_slice).unwrap_or_default();
+    for schema in &facts.schemas {
+        for key in &schema.keys {
+            let prefix = String::from_utf8_lossy(key.template.prefix());
+            if !patterns.iter().any(|pattern| allows_all(pattern, &prefix)) {
+                let why = format!(
+                    "the key patterns of user {} ({}) may not allow all keys of {}",
+                    rights.user,
+                    patterns.join(" "),
+                    schema.name
+                );
+                return Err(RefusedFact::unknown("key patterns", why, "Compare them yourself."));
+            }
+        }
+    }
+    let fact = format!("user {} may send every command of the steps", rights.user);
     Ok(CheckJudgement::ok(fact))
+}
+
+/// True if the pattern certainly allows every Redis key with this prefix.
+fn allows_all(pattern: &str, prefix: &str) -> bool {
+    let Some(glob) = pattern.strip_prefix('~') else { return false };
+    let Some(literal) = glob.strip_suffix('*') else { return false };
+    !literal.contains(['*', '?', '[', '\\']) && prefix.starts_with(literal)
 }
 
 /// True if a script that this command calls can also be called with EVAL, or with EVALSHA.

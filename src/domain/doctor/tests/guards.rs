@@ -23,7 +23,11 @@ const NOT_THE_KEY: &str = "User app has no permissions to access the 'idemctl-do
 
 /// A deployment in which the services' user and the user of the run may not send these commands.
 fn denying(commands: &[DeniedCommand], schemas: &[&str]) -> DeploymentFacts {
-    let rights = Ok(UserRights { user: "app".to_owned(), denied: commands.to_vec() });
+    let rights = Ok(UserRights {
+        user: "app".to_owned(),
+        denied: commands.to_vec(),
+        account: Some(account("on", "~*")),
+    });
     let node = NodeFacts { user: rights.clone(), service_user: Some(rights), ..with(&[]) };
     let schemas = schemas.iter().map(|name| Arc::new(schema(name))).collect();
     DeploymentFacts { schemas, ..deployment(vec![node]) }
