@@ -189,13 +189,11 @@ pub fn between(error: &anyhow::Error, any_done: bool, so_far: &str) -> CommandEr
         _ if any_done && !after => Some(GOES_ON.to_owned()),
         hint => hint,
     };
-    let why = match error.downcast_ref::<CommandError>() {
-        // `so_far` says what was changed.
-        Some(stop) if any_done => stop.message.clone(),
-        Some(stop) => stop.to_string(),
-        None => format!("{error:#}"),
+    let (why, changed_nothing) = match error.downcast_ref::<CommandError>() {
+        Some(stop) => (stop.message.clone(), stop.changed_nothing && !any_done),
+        None => (format!("{error:#}"), false),
     };
-    CommandError { hint, ..CommandError::new(exit, format!("{why}; {so_far}")) }
+    CommandError { changed_nothing, hint, ..CommandError::new(exit, format!("{why}; {so_far}")) }
 }
 
 /// The hint for an error, if there is one.

@@ -539,6 +539,8 @@ impl Reconciliation<'_> {
     /// The error that ended the run, with what is known of the locks.
     fn stopped(&self, error: &anyhow::Error, counts: &Counts, so_far: &str) -> CommandError {
         let mut stop = exit::between(error, counts.done() > 0, so_far);
+        // Some locks may have been extended.
+        stop.changed_nothing = false;
         if counts.unknown > 0 {
             stop.exit = Exit::OutcomeUnknown;
         } else if exit::of(error) == Exit::Interrupted {
