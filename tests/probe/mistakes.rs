@@ -61,7 +61,20 @@ pub const MISTAKES: [(Variant, &str, &[&str], &[&str]); 18] = [
         Variant::ForgetsResults,
         "express",
         &["record-ttl", "replay-later"],
-        &["disconnect-retry", "replay-one-effect", "timeout-retry-early", "timeout-retry-late"],
+        // On a busy machine, more than that TTL passes before any retry.
+        &[
+            "disconnect-retry",
+            "mismatch-members",
+            "mismatch-path",
+            "mismatch-payload",
+            "replay-at-once",
+            "replay-body",
+            "replay-headers",
+            "replay-one-effect",
+            "replay-status",
+            "timeout-retry-early",
+            "timeout-retry-late",
+        ],
     ),
     (Variant::KeepsFailures, "go-middleware", &["error-then-retry"], &[]),
     (Variant::ReleasesAfterFailure, "event-driven", &["error-then-retry"], &[]),
@@ -93,7 +106,7 @@ fn each_mistake_is_found() {
         // Two requests do not race in each probe on a busy machine.
         for _ in 0..MAX_PROBES {
             let words = ["--profile", STRICT, "--rounds", "1", "--concurrency", "10"];
-            let run = stage.probe(&[&words[..], &["--later", "1500ms"]].concat());
+            let run = stage.probe(&[&words[..], &["--later", "2500ms"]].concat());
             failed.extend(with_verdict(&run, "fail"));
             said.push_str(&run.stderr);
             if must.iter().all(|id| failed.iter().any(|failed| failed == id)) {

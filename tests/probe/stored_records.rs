@@ -1,5 +1,7 @@
 //! When a result is stored, and the owners of locks.
 
+use std::time::Duration;
+
 use serde_json::Value;
 
 use crate::stage::{Stage, verdicts};
@@ -59,7 +61,12 @@ fn the_owners_of_two_locks_are_compared() {
         ("reference", Some(Variant::SameOwner), "reported", "both locks have the same owner"),
         ("express", None, "not-applicable", "the locks have no owner"),
     ] {
-        let run = Stage::new(schema, variant).probe(&owner).exits(0);
+        let stage = Stage::with(schema, |config| {
+            config.variant = variant;
+            // On a busy machine, the locks are read late.
+            config.delay = Duration::from_millis(1_500);
+        });
+        let run = stage.probe(&owner).exits(0);
         let found = &verdicts(&run)["record-owner"];
         assert_eq!(found.0, verdict, "{schema}: {}", run.all());
         assert!(found.1.contains(text), "{schema}: {}", found.1);

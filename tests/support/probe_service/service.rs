@@ -31,7 +31,7 @@ const SHORT_LOCK: Duration = Duration::from_millis(200);
 const LONG_HANDLER: Duration = Duration::from_millis(400);
 
 /// The result TTL of `forgets-results`.
-const FORGOTTEN_AFTER: Duration = Duration::from_secs(1);
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(2);
 
 /// How long a connection may be idle.
 const IDLE: Duration = Duration::from_secs(60);

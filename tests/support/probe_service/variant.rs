@@ -66,7 +66,7 @@ pub const VARIANTS: [(Variant, &str, &str); 18] = [
     ),
     (Variant::ShortLock, "short-lock", "takes a lock of 200 ms for a handler that needs 400 ms"),
     (Variant::ShortResult, "short-result", "stores the result with the TTL of the lock"),
-    (Variant::ForgetsResults, "forgets-results", "stores the result with a TTL of 1 s"),
+    (Variant::ForgetsResults, "forgets-results", "stores the result with a TTL of 2 s"),
     (
         Variant::KeepsFailures,
         "keeps-failures",
