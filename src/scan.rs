@@ -584,7 +584,8 @@ pub fn show_left_out(session: &mut Session, of: &Coverage, catalog: &Catalog) {
     }
 }
 
-/// Prints that a complete scan selected nothing, or what it did not cover; `none` says so, and `keys` were read.
+/// Prints that a complete scan selected nothing, which `none` says, or what it did not cover. `keys`
+/// were read.
 pub async fn show_none(
     session: &mut Session,
     none: &str,

@@ -78,6 +78,12 @@ fn check(session: &mut Session) -> Result<Exit> {
         }
         Err(wrong) => unread.push(wrong.with_hint()),
     }
+    // The settings for schemas are checked with those that can be read.
+    if unread.is_empty()
+        && let Err(wrong) = session.catalog(&SchemaArgs::default())
+    {
+        unread.push(wrong.to_string());
+    }
     let log = session.settings.audit_log()?;
     match log::each(&log, |_, _| {}) {
         Ok(None) => {}

@@ -204,7 +204,7 @@ impl Session {
                 None => catalog.chosen().len() == 1,
             };
             if !is_clear {
-                let message = format!("{option} needs exactly one --schema, or its name in front");
+                let message = format!("{option} needs exactly one --schema");
                 return Err(CommandError::usage(message)
                     .hint(format!("schemas: {known}; a TTL may name one: SCHEMA=30s"))
                     .into());

@@ -29,6 +29,16 @@ fn all_that_is_not_read_is_printed_at_once() {
     run.shows("removed in 0.3.0: rename each [context.NAME] to [contexts.NAME]");
 }
 
+/// Rule: a setting that stops every command is not read. Revert: without the catalog, exit status 0.
+#[test]
+fn a_setting_for_no_schema_is_printed() {
+    let home = Home::with(
+        "default_context = \"a\"\n[contexts.a]\nurl = \"redis://a\"\n[contexts.a.deployment.nosuch]\nlock_ttl = \"5m\"\n",
+    );
+    home.run(&["config", "show"]).exits(2);
+    home.run(&["config", "check"]).exits(1).shows("nosuch");
+}
+
 #[test]
 fn what_is_read_is_exit_status_0() {
     let home = Home::with("[contexts.a]\nurl = \"redis://a\"\n");
