@@ -3,7 +3,7 @@
 #
 #   scripts/runners.sh            every test but the long ones
 #   scripts/runners.sh --engine   the tests whose outcome depends on the engine
-#   scripts/runners.sh --long     the long tests: those with #[ignore = "long"]
+#   scripts/runners.sh --long     the long tests: those with #[ignore = "long"], and the tests with random inputs on new ones
 #   scripts/runners.sh --build    builds all tests
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -75,6 +75,10 @@ case ${1:-} in
     filters=()
     for test in "${libraries[@]}"; do filters+=(--skip "$test"); done
     run -- --ignored "${filters[@]}" || code=$?
+    PROPTEST_RNG_SEED=${IDEMCTL_SEED:-$RANDOM}
+    export PROPTEST_RNG_SEED
+    note note "random inputs with the seed $PROPTEST_RNG_SEED (SEED=$PROPTEST_RNG_SEED repeats them)"
+    run --lib --test lua --test library || code=$?
     ;;
   *)
     echo "unknown argument: $1" >&2

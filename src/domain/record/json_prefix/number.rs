@@ -54,11 +54,9 @@ fn value(word: &str) -> Option<f64> {
         _ => (1.0, word),
     };
     let lower = digits.to_ascii_lowercase();
-    let mut is_nan = false;
-    if let Some(rest) = lower.strip_prefix("nan") {
-        let inside = rest.strip_prefix('(').unwrap_or(rest);
-        is_nan = inside.is_empty() || inside.ends_with(')');
-    }
+    // What may follow NaN is in parentheses that are closed, or it is not part of the word.
+    let is_nan =
+        lower.strip_prefix("nan").is_some_and(|rest| rest.is_empty() || rest.starts_with('('));
     let number = match lower.as_str() {
         "inf" | "infinity" => f64::INFINITY,
         _ if is_nan => f64::NAN,
@@ -153,6 +151,7 @@ mod tests {
             "0x1p",
             "--1",
             "1x",
+            "nannan(1)",
         ];
         for word in kept.iter().chain(&["infinit", "e5", "+", "-", "+-1", "1.2.3"]) {
             assert_eq!(copied(word), *word);
