@@ -81,7 +81,7 @@ const PRIVATE_KEY: &[u8] = b"order-1";
 /// violations have no cause, and all count.
 ///
 /// Exit status 1 if it found a violation that counts, or no effect, stored result or replay without a fault; 3
-/// if --max-states or --memory ended it without a violation; or with --expect, 1 if a result differs from the
+/// if --max-states ended it without a violation; or with --expect, 1 if a result differs from the
 /// accepted one.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
@@ -157,17 +157,6 @@ pub struct Args {
     )]
     max_states: u32,
 
-    /// Stop each exploration when its states use this much memory, such as 500MB or 2GB
-    ///
-    /// Takes the place of the limit of states.
-    #[arg(
-        long,
-        value_name = "SIZE",
-        value_parser = explored::memory,
-        conflicts_with = "max_states"
-    )]
-    memory: Option<usize>,
-
     /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
@@ -194,11 +183,7 @@ impl Args {
     }
 
     fn limits(&self) -> Result<SearchLimits> {
-        let (max_states, max_bytes) = match self.memory {
-            Some(bytes) => (MAX_STATES, bytes),
-            None => (self.max_states, usize::MAX),
-        };
-        Ok(SearchLimits { max_states: usize::try_from(max_states)?, max_bytes, forgets: false })
+        Ok(SearchLimits { max_states: usize::try_from(self.max_states)?, forgets: false })
     }
 
     /// True if the operator leaves the faults and assumptions to idemctl. It then explores with and

@@ -21,8 +21,6 @@ const SLICE: usize = 50_000;
 pub struct SearchLimits {
     /// The most states that are kept in memory.
     pub max_states: usize,
-    /// The most bytes that the states and their transitions may use in memory.
-    pub max_bytes: usize,
     /// For tests: forget the effects of calls after each state.
     pub forgets: bool,
 }
@@ -165,7 +163,7 @@ impl Search {
 
     /// True if the search may not keep more.
     fn is_at_limit(&self) -> bool {
-        self.states.len() >= self.limits.max_states || self.used_bytes() >= self.limits.max_bytes
+        self.states.len() >= self.limits.max_states
     }
 
     /// The memory that the search uses for states and transitions, in bytes. The unused half of a

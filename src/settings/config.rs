@@ -10,7 +10,6 @@ use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use crate::domain::diagnosis::health::Alarm;
-use crate::domain::doctor::{REDELIVERERS, Redeliverer, RetryWindow};
 use crate::domain::duration::parse_duration;
 use crate::domain::schema::ttl::parse_ttl_or_none;
 use crate::domain::secret::Secret;
@@ -47,8 +46,6 @@ pub(crate) struct ContextConfig {
     pub(crate) deployment: BTreeMap<String, DeploymentConfig>,
     /// How long clients or queues may send a request again.
     pub(crate) retry_window: Option<Span>,
-    /// The system that delivers requests again, if it decides how long.
-    pub(crate) redeliverer: Option<RedelivererName>,
     /// The settings for `check`, which its options override.
     pub(crate) check: CheckConfig,
     /// True if the operator must type the context's name before changes.
@@ -78,7 +75,6 @@ pub(crate) struct DeploymentConfig {
     pub(crate) extra_fields: Vec<Pointer>,
     /// The same as the context's, for this schema.
     pub(crate) retry_window: Option<Span>,
-    pub(crate) redeliverer: Option<RedelivererName>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -114,33 +110,6 @@ impl<'de> Deserialize<'de> for Pointer {
             "\"{text}\" is not a JSON pointer to a field: write \"/traceId\""
         )))
     }
-}
-
-/// The name of a system that delivers messages or events again.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct RedelivererName(pub &'static Redeliverer);
-
-impl<'de> Deserialize<'de> for RedelivererName {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        if let Some(redeliverer) = Redeliverer::named(&text) {
-            return Ok(Self(redeliverer));
-        }
-        let names: Vec<_> = REDELIVERERS.iter().map(|known| known.name).collect();
-        Err(de::Error::custom(format!(
-            "\"{text}\": idemctl knows {}; for another one, set retry_window",
-            names.join(", ")
-        )))
-    }
-}
-
-/// The window of a context or deployment: the stated time counts before the redeliverer's.
-pub(super) fn retry_window(
-    window: Option<Span>,
-    redeliverer: Option<RedelivererName>,
-) -> Option<RetryWindow> {
-    let of_redeliverer = redeliverer.map(|name| RetryWindow::Of(name.0));
-    window.map(|window| RetryWindow::Stated(window.0)).or(of_redeliverer)
 }
 
 /// `tls = true`, or a table with settings, which also enables TLS.

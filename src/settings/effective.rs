@@ -1,16 +1,16 @@
 //! The effective settings, made from flags, variables and the config file.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::address;
-use super::config::{CheckConfig, ContextConfig, retry_window};
+use super::config::{CheckConfig, ContextConfig};
 use super::environment::Environment;
 use super::file::ConfigFile;
 use super::origin::{Origin, Sourced};
 use super::server::Server;
 use super::server_context::ServerContext;
 use crate::args::{ConnectionArgs, SchemaArgs, StatedTtl};
-use crate::domain::doctor::RetryWindow;
 use crate::domain::secret::Secret;
 use crate::exit::CommandError;
 use crate::render::invocation::word;
@@ -413,14 +413,10 @@ impl Settings {
     }
 
     /// How long the requests of a schema may come again; `None` if the context does not state it.
-    pub(crate) fn retry_window(&self, schema: &str) -> Option<RetryWindow> {
+    pub(crate) fn retry_window(&self, schema: &str) -> Option<Duration> {
         let context = &self.server_context.context;
-        if let Some(own) = context.deployment.get(schema)
-            && let Some(window) = retry_window(own.retry_window, own.redeliverer)
-        {
-            return Some(window);
-        }
-        retry_window(context.retry_window, context.redeliverer)
+        let own = context.deployment.get(schema).and_then(|own| own.retry_window);
+        own.or(context.retry_window).map(|window| window.0)
     }
 
     /// The context's settings for `check`.

@@ -104,8 +104,6 @@ impl Settings {
         }
         let window = context.retry_window.map(|window| span(window.0));
         rows.push(self.field("retry_window", window, own, context.retry_window.is_some()));
-        let redeliverer = context.redeliverer.map(|name| name.0.name.to_owned());
-        rows.push(self.field("redeliverer", redeliverer, own, context.redeliverer.is_some()));
         let color = context.color.map(|color| color.as_str().to_owned());
         rows.push(self.field("color", color, own, context.color.is_some()));
         rows
@@ -143,7 +141,6 @@ impl Settings {
                 ("value_ttl", Some(of_values).filter(|ttls| !ttls.is_empty())),
                 ("extra_fields", Some(extra).filter(|extra| !extra.is_empty())),
                 ("retry_window", deployment.retry_window.map(|window| span(window.0))),
-                ("redeliverer", deployment.redeliverer.map(|name| name.0.name.to_owned())),
             ] {
                 if value.is_some() {
                     let origin = self.place(name, &["deployment", schema, field]);

@@ -26,8 +26,6 @@ pub(crate) struct ContextFields {
     pub(crate) schema_dir: Option<PathBuf>,
     /// How long clients or queues may send a request again.
     pub(crate) retry_window: Option<Duration>,
-    /// The name of the system that sends a request again.
-    pub(crate) redeliverer: Option<String>,
     /// TTLs of the deployment: schema, field and TTL.
     pub(crate) ttls: Vec<(String, &'static str, Duration)>,
 }
@@ -316,7 +314,6 @@ fn of_context(fields: &ContextFields) -> Vec<SettingField> {
         ("schema", schemas),
         ("schema_dir", path_value(fields.schema_dir.as_deref())),
         ("retry_window", duration_value(fields.retry_window)),
-        ("redeliverer", fields.redeliverer.as_deref().map(Value::from)),
     ];
     let mut all: Vec<SettingField> = Vec::new();
     for (name, value) in named {

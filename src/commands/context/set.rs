@@ -4,12 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Result;
-use clap::builder::PossibleValuesParser;
 use clap::{Args as ClapArgs, ValueEnum};
 
 use crate::args::{ConnectionArgs, SchemaFolderArgs, StatedTtl, parse_ttl};
 use crate::domain::detect::SchemaSet as _;
-use crate::domain::doctor::REDELIVERERS;
 use crate::exit::{CommandError, Exit};
 use crate::render::escape;
 use crate::render::invocation::word;
@@ -70,10 +68,6 @@ pub(super) struct SetArgs {
     #[arg(long, value_name = "DURATION", value_parser = parse_ttl)]
     retry_window: Option<Duration>,
 
-    /// The queue or webhook sender that sends requests again, if you do not know for how long
-    #[arg(long, value_name = "NAME", value_parser = redeliverers())]
-    redeliverer: Option<String>,
-
     /// Folder with your own schemas
     #[arg(long, value_name = "DIR")]
     schema_dir: Option<PathBuf>,
@@ -129,10 +123,6 @@ impl From<NameColorArg> for NameColor {
     }
 }
 
-fn redeliverers() -> PossibleValuesParser {
-    PossibleValuesParser::new(REDELIVERERS.iter().map(|known| known.name))
-}
-
 pub(super) async fn set(
     session: &mut Session,
     args: SetArgs,
@@ -161,7 +151,6 @@ pub(super) async fn set(
         schemas: args.schema,
         schema_dir: args.schema_dir,
         retry_window: args.retry_window,
-        redeliverer: args.redeliverer,
         ttls,
     };
     // Checked before the file is written, because a wrong name would stop every command later.
@@ -202,15 +191,6 @@ pub(super) async fn set(
     }
     if let Some(former) = written.former {
         session.ui.status(&format!("The previous file is kept as {}.", former.display()));
-    }
-    let names_redeliverer = fields.redeliverer.is_some();
-    let has_window = session.settings.file().contexts().get(&name);
-    let has_window = has_window.is_some_and(|config| config.retry_window.is_some());
-    if names_redeliverer && has_window && fields.retry_window.is_none() {
-        session.ui.warning(
-            "the context has a retry_window, which counts before its redeliverer; remove that line \
-             from the file, or change it with --retry-window",
-        );
     }
     // The password of the former server would go to the new one without the operator noticing.
     if let Some(field) = written.login_kept {

@@ -51,26 +51,6 @@ pub(super) fn assumptions() -> impl TypedValueParser<Value = Assumption> {
     })
 }
 
-/// The units of a size of memory, with their bytes. They are those of Redis.
-const UNITS: [(&str, usize); 3] = [("KB", 1 << 10), ("MB", 1 << 20), ("GB", 1 << 30)];
-
-/// Reads a size of memory, such as `500MB`, in bytes.
-///
-/// # Errors
-/// The text is no such size; the error is a message.
-pub(super) fn memory(text: &str) -> Result<usize, String> {
-    for (unit, bytes) in UNITS {
-        let Some(number) = text.strip_suffix(unit) else { continue };
-        let size = number.parse::<usize>().ok().and_then(|number| number.checked_mul(bytes));
-        if let Some(size) = size
-            && size > 0
-        {
-            return Ok(size);
-        }
-    }
-    Err("write a whole number and KB, MB or GB, such as 500MB".to_owned())
-}
-
 pub(super) fn choose(
     session: &mut Session,
     args: &ChosenArgs,

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::counterexample::FaultOutcome;
 use super::info::{InfoFields, part_of};
 use super::lock_count::LockCount;
 use super::lock_watch::WatchedLock;
 use super::refusal::{FactResult, RefusedFact, missing};
-use super::retry_window::RetryWindow;
 use super::sample::RecordSample;
 use crate::domain::schema::Schema;
 
@@ -30,7 +30,7 @@ pub(crate) struct DeploymentFacts {
     /// The locks that never expire, or outlast their TTL.
     pub(crate) locks: FactResult<LockCount>,
     /// How long the requests of a schema may come again, by schema; only those that are stated.
-    pub(crate) retry_windows: BTreeMap<String, RetryWindow>,
+    pub(crate) retry_windows: BTreeMap<String, Duration>,
     /// What was seen during `--observe`; `None` without it.
     pub(crate) observed: Option<FactResult<ObservedRun>>,
     /// `--longest-run`, in milliseconds.

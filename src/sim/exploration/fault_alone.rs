@@ -67,7 +67,7 @@ impl<'a> FaultExplorer<'a> {
             has_other_payload: false,
             most,
             assumptions,
-            limits: SearchLimits { max_states: MAX_STATES, max_bytes: usize::MAX, forgets: false },
+            limits: SearchLimits { max_states: MAX_STATES, forgets: false },
         };
         let place = ExplorationPlace {
             target: &self.target,

@@ -402,7 +402,7 @@ pub(crate) async fn explain(
     if record.deviation().is_some() {
         return Ok(RecordPast { workers: WORKERS, most, schedules: Vec::new() });
     }
-    let limits = SearchLimits { max_states: MAX_STATES, max_bytes: usize::MAX, forgets: false };
+    let limits = SearchLimits { max_states: MAX_STATES, forgets: false };
     let task = ExplorationTask {
         program,
         workers: WORKERS,

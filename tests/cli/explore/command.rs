@@ -156,24 +156,3 @@ fn without_a_server_program_nothing_is_explored() {
     run.exits(5).says("neither valkey-server nor redis-server is in PATH");
     self::run(folder.path(), &["explore", "--help"]).exits(0);
 }
-
-/// Rule: a bound of memory ends the search as a number of states does.
-#[test]
-fn a_bound_of_memory_ends_the_search() {
-    let assuming = ["--assume", "critical-section,results-outlive-retries"];
-    let words = [&["reference", "-o", "json", "--faults", "expiry=2,late-fail=0"], &assuming[..]];
-    let words = words.concat();
-    let within = |memory: &str| explore(&[&words[..], &["--memory", memory]].concat());
-    let part = only(&within("100KB").exits(3));
-    assert_eq!(part["complete"], false);
-    let kept = part["states"].as_u64().unwrap() * part["bytes_a_state"].as_u64().unwrap();
-    assert!(kept < 300 * 1024, "{kept}");
-    let whole = only(&within("1GB").exits(0));
-    assert_eq!(whole["complete"], true);
-    assert!(whole["states"].as_u64() > part["states"].as_u64());
-    for wrong in ["100", "0MB", "1.5GB", "MB"] {
-        within(wrong).exits(2).says("such as 500MB");
-    }
-    let both = ["reference", "--memory", "1GB", "--max-states", "10"];
-    explore(&both).exits(2).says("cannot be used with");
-}

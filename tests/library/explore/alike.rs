@@ -10,7 +10,7 @@ use idemctl::explore::{ExploredProgram, Rules, SearchLimits, Symmetry, explore};
 use idemctl::schemas::{self, Deployment};
 
 const ALL: SearchLimits =
-    SearchLimits { max_states: usize::MAX, max_bytes: usize::MAX, forgets: false };
+    SearchLimits { max_states: usize::MAX, forgets: false };
 
 pub fn explored(performer: &mut Performer, rules: Rules, limits: SearchLimits) -> ExploredProgram {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
@@ -166,7 +166,7 @@ fn an_exploration_that_reaches_its_bounds_says_how_far_it_got() {
     let part = explored(
         &mut performer,
         rules,
-        SearchLimits { max_states: 100, max_bytes: usize::MAX, forgets: false },
+        SearchLimits { max_states: 100, forgets: false },
     );
     assert!(!part.covered.complete && part.covered.schedules.is_none());
     assert!(

@@ -226,7 +226,7 @@ fn schedules_of_chance_show_no_harm_that_is_excluded() {
         let known = explored(
             &mut performer,
             rules,
-            SearchLimits { max_states: usize::MAX, max_bytes: usize::MAX, forgets: false },
+            SearchLimits { max_states: usize::MAX, forgets: false },
         )
         .found;
         let is_known = |harm: &str, faults: FaultBudget| {

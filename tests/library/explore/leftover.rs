@@ -12,7 +12,7 @@ fn can_hide_a_worker(performer: &mut Performer) -> bool {
     let explored = explored(
         performer,
         rules,
-        SearchLimits { max_states: usize::MAX, max_bytes: usize::MAX, forgets: false },
+        SearchLimits { max_states: usize::MAX, forgets: false },
     );
     explored
         .reached

@@ -6,7 +6,6 @@ use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck, SampleNeed};
 use crate::domain::doctor::facts::DeploymentFacts;
 use crate::domain::doctor::judgement::{CheckJudgement, CheckSeverity, FactEvidence};
 use crate::domain::doctor::refusal::RefusedFact;
-use crate::domain::doctor::retry_window::RetryWindow;
 use crate::domain::doctor::sample::{MIN_RESULTS, SchemaSample};
 use crate::domain::duration;
 use crate::domain::record::Evidence;
@@ -35,9 +34,7 @@ const KEYED: &str = "The request is executed again. The service passes the key o
                      has the effect rejects a second one, as long as it keeps the key.";
 
 const STATE_WINDOW: &str = "Find out for how long clients send a request again, and state it, e.g. \
-                            `idemctl context set NAME --retry-window 3d`. If a queue or a webhook \
-                            provider sends them again, name it, e.g. `idemctl context set NAME \
-                            --redeliverer sqs`.";
+                            `idemctl context set NAME --retry-window 3d`.";
 
 fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
     if let Some(unseen) = facts.unseen_schemas() {
@@ -63,31 +60,21 @@ fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
     judgements
 }
 
-fn judge_schema(facts: &DeploymentFacts, schema: &Schema, window: RetryWindow) -> CheckJudgement {
-    let usual = window.usual();
-    let shown = match window {
-        RetryWindow::Stated(window) => {
-            format!("requests can come again for {}", duration::short(millis(window)))
-        }
-        RetryWindow::Of(redeliverer) => format!(
-            "{} usually delivers again for {}",
-            redeliverer.name,
-            duration::short(millis(usual))
-        ),
-    };
+fn judge_schema(facts: &DeploymentFacts, schema: &Schema, window: Duration) -> CheckJudgement {
+    let shown = format!("requests can come again for {}", duration::short(millis(window)));
     let name = &schema.name;
     let judgement = match stated(schema) {
         Some(None) => {
             let fact = format!("results of {name} have no TTL; {shown}");
             CheckJudgement::ok(fact).with_evidence(FactEvidence::Configured)
         }
-        Some(Some(ttl)) => match contradiction(facts, name, ttl, usual) {
+        Some(Some(ttl)) => match contradiction(facts, name, ttl, window) {
             Some(contradicted) => contradicted,
             None => of_stated(name, ttl, window, &shown),
         },
-        None => of_sample(facts, schema, usual, &shown),
+        None => of_sample(facts, schema, window, &shown),
     };
-    // Some systems keep keys for a shorter time than the redeliverer delivers.
+    // Some systems keep keys for a shorter time than the window.
     let is_passed_on = schema.effect.keyed && judgement.severity == CheckSeverity::Warning;
     let judgement = if is_passed_on {
         CheckJudgement { severity: CheckSeverity::Note, ..judgement }.with_consequence(KEYED)
@@ -97,24 +84,11 @@ fn judge_schema(facts: &DeploymentFacts, schema: &Schema, window: RetryWindow) -
     judgement.for_schemas(vec![name.clone()])
 }
 
-fn of_stated(name: &str, ttl: Duration, window: RetryWindow, shown: &str) -> CheckJudgement {
+fn of_stated(name: &str, ttl: Duration, window: Duration, shown: &str) -> CheckJudgement {
     let text = duration::short(millis(ttl));
     let fact = format!("the result TTL of {name} is {text}, and {shown}");
-    let judgement = if ttl < window.usual() {
-        CheckJudgement::warning(fact)
-    } else if window.longest().is_none_or(|longest| ttl < longest) {
-        let longest = match window.longest() {
-            Some(longest) => format!("for up to {}", duration::short(millis(longest))),
-            None => "for any time".to_owned(),
-        };
-        CheckJudgement::note(format!("{fact}, and {longest} if it is configured or asked to"))
-            .with_remedy(
-                "Find out for how long it delivers here, and state that time: `idemctl context set \
-                 NAME --retry-window DURATION`.",
-            )
-    } else {
-        CheckJudgement::ok(fact)
-    };
+    let judgement =
+        if ttl < window { CheckJudgement::warning(fact) } else { CheckJudgement::ok(fact) };
     judgement.with_evidence(FactEvidence::Configured)
 }
 
@@ -124,14 +98,14 @@ fn contradiction(
     facts: &DeploymentFacts,
     name: &str,
     ttl: Duration,
-    usual: Duration,
+    window: Duration,
 ) -> Option<CheckJudgement> {
     let times = times_left(facts, name);
     // A few results with another TTL say nothing of the others.
     let most = *times.get(times.len().saturating_sub(1) * USUAL_PERCENT / 100)?;
     // No result has all of its TTL left, so a window that is as long as the TTL is no measure.
-    let expected = millis(usual).min(millis(ttl) / 100 * FRESH_PERCENT);
-    if ttl < usual || times.len() < MIN_RESULTS || most >= expected {
+    let expected = millis(window).min(millis(ttl) / 100 * FRESH_PERCENT);
+    if ttl < window || times.len() < MIN_RESULTS || most >= expected {
         return None;
     }
     let fact = format!(
@@ -140,7 +114,7 @@ fn contradiction(
         duration::short(millis(ttl)),
         times.len(),
         duration::short(most),
-        duration::short(millis(usual))
+        duration::short(millis(window))
     );
     let instead = format!(
         "Find out which TTL the service sets, and correct the stated one: `idemctl context set NAME \
@@ -165,12 +139,12 @@ fn unknown_ttl(fact: String, instead: String) -> CheckJudgement {
 fn of_sample(
     facts: &DeploymentFacts,
     schema: &Schema,
-    usual: Duration,
+    window: Duration,
     shown: &str,
 ) -> CheckJudgement {
     let name = &schema.name;
     let times = times_left(facts, name);
-    let longer = times.iter().filter(|left| **left >= millis(usual)).count();
+    let longer = times.iter().filter(|left| **left >= millis(window)).count();
     let seen = format!("{longer} of {} sampled results of {name} have more left", times.len());
     if longer >= MIN_RESULTS {
         let fact = format!("{shown}, and {seen}");
@@ -181,7 +155,7 @@ fn of_sample(
     let fact = format!(
         "{shown}; the result TTL is not stated (the schema's default is {by_default}, and {seen})"
     );
-    if default.is_some_and(|ttl| ttl < usual) {
+    if default.is_some_and(|ttl| ttl < window) {
         return CheckJudgement::note(fact).with_evidence(FactEvidence::Estimated);
     }
     let instead = format!(

@@ -3,7 +3,6 @@
 use super::*;
 use crate::domain::doctor::ObservedRun;
 use crate::domain::doctor::lock_watch::{WatchEnd, WatchedLock};
-use crate::domain::doctor::retry_window::{Redeliverer, RetryWindow};
 use crate::domain::record::decode::decode_all;
 use crate::domain::record::{Content, Deadline, KeyState, Observation};
 
@@ -205,7 +204,7 @@ fn renewals_are_compared_with_the_longest_run() {
 
 /// The facts of a deployment with this result TTL in hours (0 if it is not stated), and results of
 /// express with these times left.
-fn windowed(window: Option<RetryWindow>, stated: u64, left: &[u64]) -> DeploymentFacts {
+fn windowed(window: Option<Duration>, stated: u64, left: &[u64]) -> DeploymentFacts {
     let mut own = schema("express");
     if stated > 0 {
         own.result_ttl = Duration::from_millis(stated * HOUR);
@@ -221,12 +220,8 @@ fn windowed(window: Option<RetryWindow>, stated: u64, left: &[u64]) -> Deploymen
     facts
 }
 
-fn hours(hours: u64) -> Option<RetryWindow> {
-    Some(RetryWindow::Stated(Duration::from_millis(hours * HOUR)))
-}
-
-fn redelivered(by: &str) -> Option<RetryWindow> {
-    Some(RetryWindow::Of(Redeliverer::named(by).unwrap()))
+fn hours(hours: u64) -> Option<Duration> {
+    Some(Duration::from_millis(hours * HOUR))
 }
 
 #[test]
@@ -234,12 +229,6 @@ fn results_are_compared_with_the_window_that_is_stated() {
     let of = |window, stated| severities(&windowed(window, stated, &[]), "retry-window");
     assert_eq!(of(hours(72), 48), [Warning]);
     assert_eq!(of(hours(72), 72), [Fine]);
-    assert_eq!(of(redelivered("sqs"), 72), [Warning]);
-    assert_eq!(of(redelivered("sqs"), 120), [Note], "up to 14 days can be configured");
-    assert_eq!(of(redelivered("sqs"), 14 * 24), [Fine]);
-    assert_eq!(of(redelivered("kafka"), 400), [Note], "any time can be configured");
-    assert_eq!(of(redelivered("stripe"), 72), [Note], "events can be sent again by hand");
-    assert_eq!(of(redelivered("eventbridge"), 24), [Fine]);
     let unstated = statements(&windowed(None, 72, &[]), "retry-window").swap_remove(0);
     assert_eq!(unstated.judgement.severity, Note);
     assert!(unstated.remedy().unwrap().contains("--retry-window"));
@@ -262,7 +251,6 @@ fn a_window_that_is_as_long_as_the_ttl_can_be_in_order() {
     let even = |hours: u64| (0..320).map(|number| number * hours * HOUR / 320).collect::<Vec<_>>();
     let of = |window, left: &[u64]| severities(&windowed(window, 24, left), "retry-window");
     assert_eq!(of(hours(24), &even(24)), [Fine]);
-    assert_eq!(of(redelivered("eventbridge"), &even(24)), [Fine]);
     assert_eq!(of(hours(23), &even(22)), [Fine], "the last one is 2 h old");
     assert_eq!(of(hours(24), &even(18)), [Unknown], "the TTL may be 18 h");
     assert_eq!(of(hours(24), &even(1)), [Unknown]);
