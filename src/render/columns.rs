@@ -59,6 +59,7 @@ impl Column {
             Self::Ttl => "TTL".to_owned(),
             Self::Age => "AGE".to_owned(),
             Self::Size => "SIZE".to_owned(),
+            Self::Findings => "FINDINGS (~ estimated)".to_owned(),
             other => other.as_str().to_uppercase().replace('_', " "),
         }
     }

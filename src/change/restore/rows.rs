@@ -360,7 +360,9 @@ impl RestoredRows {
                 } else {
                     "-"
                 };
-                heading + &restored::line(&row, state, width)
+                // `undo --yes` prints the plan too, and then does it.
+                let outcome = row.outcome.trim_start_matches("would-");
+                heading + &restored::line(&RestoredKey { outcome, ..row }, state, width)
             }
             Output::Json => self.document.before_value() + &restored::json(&row),
             Output::Jsonl => restored::json(&row) + "\n",

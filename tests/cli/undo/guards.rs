@@ -59,7 +59,7 @@ fn what_changes_right_before_its_turn_stays() {
         let server = extended();
         let way = sends_at(&server, word, &anew);
         let run = server.through(&way, &["undo", "--yes", "--elsewhere"]).exits(3);
-        run.shows("would-restore").says("Reverted 0 of 1 Redis key; 1 changed since the operation");
+        run.shows("restore ").says("Reverted 0 of 1 Redis key; 1 changed since the operation");
         assert!(pttl(&server, "idempotency:a") > 8_000_000, "{word}");
     }
     let server = Server::start();
@@ -118,11 +118,7 @@ fn another_server_is_refused_unless_it_is_meant() {
 #[test]
 fn without_leave_nothing_is_taken_back() {
     let server = extended();
-    server
-        .idemctl(&["undo"])
-        .exits(2)
-        .says("cannot prompt without a terminal")
-        .shows("would-restore");
+    server.idemctl(&["undo"]).exits(2).says("cannot prompt without a terminal").shows("restore ");
     assert!(pttl(&server, "idempotency:a") > 3_000_000);
     assert_eq!(server.audited().len(), 1);
 }

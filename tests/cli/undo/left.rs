@@ -111,7 +111,7 @@ fn what_has_expired_since_stays_away() {
     let server = Server::holding(&[("idempotency:a", PENDING, 50_000)]);
     server.idemctl(&["extend", "a", "--for", "1h", "--yes"]).exits(0);
     rewrite_log(&server, |line| line["before"]["expires_at_ms"] = 1_000.into());
-    server.idemctl(&["undo", "--yes"]).exits(0).shows("would-remove");
+    server.idemctl(&["undo", "--yes"]).exits(0).shows("remove ");
     assert_eq!(server.get("idempotency:a"), None);
 }
 
@@ -148,7 +148,7 @@ fn a_preview_shows_the_state_of_what_comes_back() {
     ];
     server.idemctl(&complete).exits(0);
     let run = server.idemctl(&["undo", "--dry-run"]).exits(0);
-    run.shows("would-restore  never    in-progress  go-middleware");
+    run.shows("restore    never    in-progress  go-middleware");
     run.says("warning: 1 lock without a result beside it never expires");
     server
         .idemctl(&["undo", "--yes"])
@@ -158,7 +158,7 @@ fn a_preview_shows_the_state_of_what_comes_back() {
     let run = server
         .idemctl(&["undo", "--dry-run"])
         .exits(0)
-        .shows("would-restore  23h 59m  completed")
+        .shows("restore    23h 59m  completed")
         .all();
     assert!(!run.contains("without expiry"), "{run}");
     server.idemctl(&["force-unlock", "a", "--yes"]).exits(0);
@@ -247,5 +247,5 @@ fn the_state_is_the_one_after_the_undo() {
     undo.shows("STATE AFTER").shows("in-progress  go-middleware");
     server.idemctl(&["begin", "b", "--schema", "express", "--yes"]).exits(0);
     let undo = server.idemctl(&["undo", "--dry-run"]).exits(0);
-    undo.shows("would-remove   -        absent       express");
+    undo.shows("remove     -        absent       express");
 }

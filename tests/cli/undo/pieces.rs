@@ -28,7 +28,7 @@ fn records_come_back_one_by_one() {
     server.idemctl(&["undo", "--only", "b", "--yes"]).exits(0).says("Reverted 1 of 1");
     assert_eq!(server.keys(), ["idempotency:a", "idempotency:b"]);
     // The last undo is taken back where its record is meant.
-    server.idemctl(&["undo", "--only", "b", "--yes"]).exits(0).shows("would-remove");
+    server.idemctl(&["undo", "--only", "b", "--yes"]).exits(0).shows("remove ");
     assert_eq!(server.keys(), ["idempotency:a"]);
 }
 

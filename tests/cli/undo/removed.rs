@@ -16,7 +16,7 @@ fn what_was_purged_comes_back_and_the_undo_is_taken_back_too() {
     server.idemctl(&["purge", "--all", "--yes", "--reason", "INC-1"]).exits(0);
     assert!(server.keys().is_empty());
     let run = server.idemctl(&["undo", "--yes", "--reason", "too many"]).exits(0);
-    run.shows("would-restore").says("Reverted 2 of 2 Redis keys.");
+    run.shows("restore ").says("Reverted 2 of 2 Redis keys.");
     assert_eq!(contents(&server), before);
     assert!(
         (1..=50_000).contains(&pttl(&server, "idempotency:a"))
@@ -25,7 +25,7 @@ fn what_was_purged_comes_back_and_the_undo_is_taken_back_too() {
     server
         .idemctl(&["undo", "--yes"])
         .exits(0)
-        .shows("would-remove")
+        .shows("remove ")
         .says("Reverted 2 of 2 Redis keys.");
     assert!(server.keys().is_empty());
     server.idemctl(&["undo", "--yes"]).exits(0);

@@ -9,8 +9,7 @@ use idemctl::domain::schema::Schema;
 use idemctl::explore::{ExploredProgram, Rules, SearchLimits, Symmetry, explore};
 use idemctl::schemas::{self, Deployment};
 
-const ALL: SearchLimits =
-    SearchLimits { max_states: usize::MAX, forgets: false };
+const ALL: SearchLimits = SearchLimits { max_states: usize::MAX, forgets: false };
 
 pub fn explored(performer: &mut Performer, rules: Rules, limits: SearchLimits) -> ExploredProgram {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
@@ -163,11 +162,7 @@ fn schedules_are_counted_one_by_one() {
 fn an_exploration_that_reaches_its_bounds_says_how_far_it_got() {
     let mut performer = Performer::of("express", 3);
     let rules = rules(&performer, 3, FaultBudget::USUAL);
-    let part = explored(
-        &mut performer,
-        rules,
-        SearchLimits { max_states: 100, forgets: false },
-    );
+    let part = explored(&mut performer, rules, SearchLimits { max_states: 100, forgets: false });
     assert!(!part.covered.complete && part.covered.schedules.is_none());
     assert!(
         (1..12).contains(&part.covered.depth) && part.covered.states >= 100,

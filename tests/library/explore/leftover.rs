@@ -9,11 +9,8 @@ use idemctl::explore::SearchLimits;
 /// True when some schedule leads to a lock beside a result, where a worker at work took the lock.
 fn can_hide_a_worker(performer: &mut Performer) -> bool {
     let rules = rules(performer, 3, "expiry=2,delay=0,crash=1,lost=1,fail=1".parse().unwrap());
-    let explored = explored(
-        performer,
-        rules,
-        SearchLimits { max_states: usize::MAX, forgets: false },
-    );
+    let explored =
+        explored(performer, rules, SearchLimits { max_states: usize::MAX, forgets: false });
     explored
         .reached
         .iter()
