@@ -35,7 +35,7 @@ pub(crate) use key_template::Exclusion;
 pub use model::Schema;
 pub(crate) use model::{SchemaOrigin, Script};
 pub(crate) use protocol::expanded;
-pub(crate) use redis_keys::{MemberType, Prefix, PrefixPlace, Prefixes, Role};
+pub(crate) use redis_keys::{Prefix, PrefixPlace, Prefixes, Role};
 pub(crate) use service_behavior::{
     OnFailure, OnHangUp, PayloadUse, ServiceBehavior, StatusCodes, WithoutRedis,
 };

@@ -9,7 +9,7 @@ use super::decoder::Encoding;
 use super::key_hash::KeyHash;
 use super::key_template::Exclusion;
 use super::redis_keys::Prefix;
-use super::redis_keys::{self, MemberType, Role, RoleKey};
+use super::redis_keys::{self, Role, RoleKey};
 use super::service_behavior::{EffectBehavior, OnFailure, PayloadUse, ServiceBehavior};
 use super::steps::{Action, Call, Reply, Step};
 use super::ttl::{NO_TTL, TtlOf};
@@ -38,8 +38,6 @@ pub struct Schema {
     /// The Redis keys of a record, the lock's first: one (`record`), or a `lock`, a `result`, or
     /// both, and then any parts. A part is a Redis key beside these, without a state of its own.
     pub keys: Vec<RoleKey>,
-    /// The type of its Redis key, if the members of that key are the records.
-    pub(crate) members: Option<MemberType>,
     /// True if a deployment can set a prefix for its keys.
     pub takes_prefix: bool,
     /// The prefix of the Redis keys, and its place in them.
@@ -437,10 +435,6 @@ impl Schema {
     /// The index of a Redis key, and the idempotency key in it. If the templates of both keys
     /// match, the more specific one wins.
     pub(crate) fn key_index_of<'a>(&self, redis_key: &'a [u8]) -> Option<(usize, &'a [u8])> {
-        // The Redis key alone names no record.
-        if self.members.is_some() {
-            return None;
-        }
         let mut best = None;
         let mut most_specific = 0;
         for (key_index, role_key) in self.keys.iter().enumerate() {

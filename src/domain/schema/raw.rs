@@ -13,7 +13,6 @@ use serde_json::Value;
 use strum::IntoStaticStr;
 
 use super::decoder::{self, Encoding, ValueType};
-use super::redis_keys::MemberType;
 use super::service_behavior::{EffectBehavior, ServiceBehavior};
 use super::steps::{First, Meaning};
 use super::ttl::{NO_TTL, NONE};
@@ -136,8 +135,6 @@ pub(super) struct RawKeys {
     /// The templates of further Redis keys of a record, by the names of the parts.
     #[serde(default)]
     pub(crate) parts: BTreeMap<String, String>,
-    /// The type of the Redis key `record`, if its members are the records.
-    pub(crate) members: Option<MemberType>,
     #[serde(default)]
     pub(crate) prefix: OneOrMore,
     /// The regular expression that `{key}` must match.

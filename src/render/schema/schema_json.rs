@@ -51,7 +51,6 @@ pub fn schema(schema: &Schema) -> Value {
         "older_release_of": schema.older_release_of,
         "layout": words::layout(schema),
         "keys": keys,
-        "members": schema.members.map(|members| members.as_str()),
         "key_pattern": schema.key_pattern(),
         "ignored": schema.ignored(),
         "takes_prefix": schema.takes_prefix,
