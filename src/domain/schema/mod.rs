@@ -5,7 +5,6 @@ pub mod catalog;
 pub(crate) mod closed_fields;
 pub(crate) mod decoder;
 mod files_hash;
-pub(crate) mod key_hash;
 mod key_parts;
 pub(crate) mod key_template;
 pub(crate) mod location;

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::decoder::Encoding;
-use super::key_hash::KeyHash;
 use super::key_template::Exclusion;
 use super::redis_keys::Prefix;
 use super::redis_keys::{self, Role, RoleKey};
@@ -47,8 +46,6 @@ pub struct Schema {
     pub(crate) other_places: Vec<(Prefix, Vec<RoleKey>)>,
     /// True if only the name of a record leads to it, and no other KEY and no scan.
     pub(crate) only_by_name: bool,
-    /// How the service derives a key from a request's body, if it does so.
-    pub(crate) key_hash: Option<KeyHash>,
     /// `NO_TTL` if the service sets no TTL on locks.
     pub lock_ttl: Duration,
     /// `NO_TTL` if the service sets no TTL on results.

@@ -14,7 +14,6 @@ use std::time::Duration;
 
 use self::symbol_table::SymbolTable;
 use super::files_hash;
-use super::key_hash::KeyHash;
 use super::location::{AllChecked, At as _, Checked, Wrong, all, line_of_key, wrong};
 use super::model::{Schema, SchemaOrigin, Script};
 use super::protocol;
@@ -172,7 +171,6 @@ fn resolve(
     let of_file = |step: &'static str| {
         if described.contains(&step) { step } else { protocol::PROTOCOL }
     };
-    let key_hash = all(key_hash(raw.keys.hash.as_deref()).at("hash").at("keys"))?;
     let mut places = all(keys::resolve(&raw, prefixes).at("keys"))?;
     // There is at least one place, and the first has the prefix in use.
     let (prefix, keys) = places.remove(0);
@@ -215,7 +213,6 @@ fn resolve(
         prefix,
         other_places: places,
         only_by_name: false,
-        key_hash,
         lock_ttl,
         result_ttl,
         stated: Vec::new(),
@@ -287,14 +284,6 @@ fn check_name(name: &str) -> Checked<()> {
         return wrong("a schema's name consists of letters, digits, `-`, `_` and `.`").at("name");
     }
     Ok(())
-}
-
-fn key_hash(text: Option<&str>) -> Checked<Option<KeyHash>> {
-    let Some(text) = text else { return Ok(None) };
-    match KeyHash::parse(text) {
-        Ok(hash) => Ok(Some(hash)),
-        Err(why) => wrong(why),
-    }
 }
 
 /// The TTL of locks or results; [`NO_TTL`] if the schema has no such values. An error is added to

@@ -142,8 +142,6 @@ pub(super) struct RawKeys {
     #[serde(default)]
     /// Templates of Redis keys that are not records.
     pub(crate) ignore: Vec<String>,
-    /// How the service derives the key from a request's body.
-    pub(crate) hash: Option<String>,
 }
 
 /// A string, or a list of strings.

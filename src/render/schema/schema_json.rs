@@ -55,7 +55,6 @@ pub fn schema(schema: &Schema) -> Value {
         "ignored": schema.ignored(),
         "takes_prefix": schema.takes_prefix,
         "prefix": prefix(schema),
-        "key_hash": schema.key_hash.map(|hash| hash.to_string()),
         "lock_ttl_ms": schema.ttl(TtlOf::Lock).map(millis),
         "result_ttl_ms": schema.ttl(TtlOf::Result).map(millis),
         "checks_owner": checks_owner,
