@@ -9,7 +9,7 @@ use super::decoder::Encoding;
 use super::key_template::Exclusion;
 use super::redis_keys::Prefix;
 use super::redis_keys::{self, Role, RoleKey};
-use super::service_behavior::{EffectBehavior, OnFailure, PayloadUse, ServiceBehavior};
+use super::service_behavior::{OnFailure, PayloadUse, ServiceBehavior};
 use super::steps::{Action, Call, Reply, Step};
 use super::ttl::{NO_TTL, TtlOf};
 use super::value_format::{BodyIs, PastExpiry, State, ValueFormat};
@@ -69,8 +69,6 @@ pub struct Schema {
     pub release: Option<Step>,
     /// What the service does around its steps, as far as the file describes it.
     pub(crate) service: ServiceBehavior,
-    /// How the system that has the effect treats the same operation again.
-    pub(crate) effect: EffectBehavior,
     /// The schema's Lua scripts, by name.
     pub scripts: BTreeMap<String, Script>,
     pub(crate) origin: SchemaOrigin,

@@ -224,7 +224,6 @@ fn resolve(
         renew,
         release,
         service: raw.service,
-        effect: raw.effect,
         scripts: symbols.scripts,
         origin,
         // `parse_all` adds it.

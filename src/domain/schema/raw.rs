@@ -13,7 +13,7 @@ use serde_json::Value;
 use strum::IntoStaticStr;
 
 use super::decoder::{self, Encoding, ValueType};
-use super::service_behavior::{EffectBehavior, ServiceBehavior};
+use super::service_behavior::ServiceBehavior;
 use super::steps::{First, Meaning};
 use super::ttl::{NO_TTL, NONE};
 use super::value_format::{BodyEncoding, BodyIs, ExpiresAt, FieldPointers, State, Timestamp};
@@ -59,8 +59,6 @@ pub(super) struct RawSchema {
     pub(crate) release: Option<RawStep>,
     #[serde(default)]
     pub(crate) service: ServiceBehavior,
-    #[serde(default)]
-    pub(crate) effect: EffectBehavior,
 }
 
 impl RawSchema {

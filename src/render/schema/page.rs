@@ -189,13 +189,7 @@ impl SchemaPage<'_> {
     }
 
     fn conduct(&mut self) {
-        let mut rows = words::conduct(&self.schema.service);
-        if self.schema.effect.keyed {
-            rows.push([
-                "Effect".to_owned(),
-                "once per key, which the service passes on".to_owned(),
-            ]);
-        }
+        let rows = words::conduct(&self.schema.service);
         if rows.is_empty() {
             return;
         }

@@ -66,7 +66,6 @@ pub fn schema(schema: &Schema) -> Value {
         "renew": step(schema, schema.renew.as_ref()),
         "release": step(schema, schema.release.as_ref()),
         "service": conduct(&schema.service),
-        "effect": { "keyed": schema.effect.keyed },
         "late_worker": late_worker,
         "scripts": schema.scripts.keys().collect::<Vec<_>>(),
     })
