@@ -89,9 +89,6 @@ async fn find_under_schema(
         return Err(CommandError::usage("the key is empty").into());
     }
     only_schema(catalog, key)?;
-    for schema in catalog.chosen() {
-        check_no_members(schema)?;
-    }
     let mut reader = session.connect_reader().await?;
     let meanings = given.meanings(catalog, reader.db());
     let candidates = locate::for_meanings(catalog, &meanings);
@@ -144,16 +141,6 @@ fn check_recognised(unclaimed: &[UnclaimedKey], records: usize) -> Result<(), Co
         return Ok(());
     }
     Err(CommandError::usage(unclaimed_key::line(unclaimed)).hint(unclaimed_key::HINT))
-}
-
-/// Passes a schema whose records are not members of one Redis key.
-///
-/// # Errors
-/// Usage: why idemctl does not change them.
-fn check_no_members(schema: &Schema) -> Result<(), CommandError> {
-    let Some(members) = schema.members else { return Ok(()) };
-    let why = members.unchanged_because();
-    Err(CommandError::usage(format!("a record of {}: {why}", schema.name)))
 }
 
 /// The step that the schema describes, if idemctl can write the values of its lock and result as

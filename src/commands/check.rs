@@ -125,18 +125,6 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     if health.covered.is_whole() && is_nothing && !is_answer {
         health.covered.leave_out(reader.name(), nothing_covered(&reader).await?);
     }
-    // Their deadlines come from the keyspace scan, which does not see members.
-    let (members, are_all) = catalog.schemas_of_members();
-    if !members.is_empty() {
-        let message = format!("the records of {} are members of a Redis key", members.join(", "));
-        // The option asks about these schemas, so the answer cannot be OK.
-        let are_asked = members.iter().any(|name| args.schemas.schema.contains(name));
-        if are_all || are_asked {
-            health.covered.leave_out(message, "not checked");
-        } else {
-            session.ui.note(&format!("{message} and were not checked"));
-        }
-    }
     // The context names them, so their stuck locks must not be missed.
     for schema in catalog.skipped() {
         health.covered.leave_out(format!("schema {}", schema.name), "no fixed prefix");
@@ -159,9 +147,7 @@ fn named(session: &Session, catalog: &Catalog, args: &SchemaArgs) -> Option<Chec
         return None;
     }
     // Schemas that are not checked are not named, and a schema with several prefixes is named once.
-    let mut schemas = catalog.scanned_names();
-    let (members, _) = catalog.schemas_of_members();
-    schemas.retain(|name| !members.contains(name));
+    let schemas = catalog.scanned_names();
     let mut named_by = None;
     if args.schema.is_empty() {
         named_by = session.settings.context_name().map(str::to_owned);

@@ -152,10 +152,8 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         Ok(read_deployment(&client, &schemas, sample, service_user, &local_clock).await?)
     })
     .await?;
-    if need == SampleNeed::AllKeys
-        && let Ok(sample) = &facts.sample
-    {
-        facts.locks = lock_scan::count(session, &client, &catalog, sample).await?;
+    if need == SampleNeed::AllKeys && facts.sample.is_ok() {
+        facts.locks = lock_scan::count(session, &client, &catalog).await?;
     }
     for schema in &schemas {
         if let Some(window) = session.settings.retry_window(&schema.name) {

@@ -27,7 +27,6 @@ mod explain;
 mod find;
 mod follow;
 mod other_schemas;
-mod request_body;
 mod write_body;
 
 use std::ffi::OsString;
@@ -82,11 +81,6 @@ pub struct Args {
     /// Scan for records whose idempotency key contains this text
     #[arg(long, value_name = "TEXT", conflicts_with_all = ["keys", "key_file", "watch", "until"])]
     find: Option<OsString>,
-
-    /// Find the record of the request with this body (`-`: stdin), if the schema
-    /// derives keys from bodies
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["keys", "key_file", "find"])]
-    request_body: Option<PathBuf>,
 
     /// Output format
     #[arg(short, long, value_enum, default_value_t)]
@@ -156,13 +150,12 @@ pub async fn run(session: &mut Session, mut args: Args) -> Result<Exit> {
     args.keys.keys.splice(0..0, first);
     let watch = Watch::of(session, &args.follow, args.output == Output::Text)?;
     check_options(&args, watch.is_some())?;
-    let mut named = if args.find.is_some() || args.request_body.is_some() {
+    let mut named = if args.find.is_some() {
         KeyList::of_words(&[])?
     } else {
         KeyList::of_few(&args.keys, session)?
     };
-    // What the options alone can refuse is refused before the first connection. Only the file of
-    // --request-body is read later.
+    // What the options alone can refuse is refused before the first connection.
     if args.find.is_none() && args.scan.is_given() {
         return Err(CommandError::usage(
             "--rate, --scan-count and --read-from need --find, because nothing else scans",
@@ -174,10 +167,7 @@ pub async fn run(session: &mut Session, mut args: Args) -> Result<Exit> {
     if let Some(text) = &args.find {
         return find_and_inspect(session, &args, text.as_bytes(), catalog, reader).await;
     }
-    let keys = match &args.request_body {
-        Some(file) => request_body::keys(&catalog, file)?.into_iter().map(GivenKey::word).collect(),
-        None => named.all(MOST)?,
-    };
+    let keys = named.all(MOST)?;
     if let Some(watch) = watch {
         let lookup = lookup(&args);
         let following = (&watch, &args);

@@ -38,7 +38,7 @@ use crate::args::{
     ChangeArgs, FilterArgs, KeysArgs, Output, ScanArgs, SchemaArgs, parse_duration, parse_ttl,
 };
 use crate::ask_program::AskProgram;
-use crate::change::bulk::{check_members, check_narrow};
+use crate::change::bulk::check_narrow;
 use crate::change::{Journal, write_report};
 use crate::domain::change::outcome_counts::Ended;
 use crate::domain::reconcile::{ProviderAnswer, ProviderRow};
@@ -285,7 +285,6 @@ fn checked_catalog(
         let stop = CommandError::usage("no schema to reconcile").hint("name one with --schema");
         return Err(stop.into());
     }
-    check_members(session, &catalog)?;
     let key_glob = args.filter.key_glob.as_ref().map(|glob| glob.as_bytes());
     let names_keys = args.from.is_some() || args.keys.are_given();
     check_narrow(&catalog, &args.schemas, key_glob, names_keys, false)?;

@@ -203,9 +203,7 @@ impl Counting<'_> {
             let records = page.into_records();
             // MEMORY USAGE of each key would take a third of the time again, so only a sample is
             // measured.
-            let mut sample = stats.add(&records);
-            // The memory of their Redis key is that of all members together.
-            sample.retain(|index| records[*index].schema.members.is_none());
+            let sample = stats.add(&records);
             if sample.is_empty() {
                 continue;
             }

@@ -383,7 +383,6 @@ impl Successors<'_> {
             holder: state.holder(),
             effects_before: state.effects(),
             effects: next.effects(),
-            has_keyed_effect: self.rules.program.has_keyed_effect(),
             other_payload: self.rules.other_payload(),
             quiet: !self.rules.positions(&next).any(Position::is_at_work),
             succeeded: next.succeeded(),

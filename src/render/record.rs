@@ -361,7 +361,6 @@ fn whole_characters(bytes: &[u8]) -> &[u8] {
 /// string.
 fn redis_key(record: &Record, key_index: usize, key: &KeyState) -> String {
     let content = match &key.content {
-        _ if let Some(members) = record.schema.members => format!(" ({})", words::member(members)),
         Content::Absent => " (absent)".to_owned(),
         Content::Hash(hash) if hash.count == 1 => " (a hash of 1 field)".to_owned(),
         Content::Hash(hash) => format!(" (a hash of {} fields)", hash.count),

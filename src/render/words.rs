@@ -7,21 +7,12 @@ use crate::domain::duration;
 use crate::domain::manual_step;
 use crate::domain::record::age::millis;
 use crate::domain::record::{Age, AgeSource, Evidence, Record, TimeLeft};
-use crate::domain::schema::{Clock, MemberType, PastExpiry, Schema, State, TtlOf};
+use crate::domain::schema::{Clock, PastExpiry, Schema, State, TtlOf};
 use crate::domain::step::{Answer, NextRequest, StepReply, UnknownAnswer, fencing};
 use crate::render::escape;
 
 /// The longest reply that is shown unabridged, in bytes.
 const LONGEST_WORD: usize = 40;
-
-/// What a record is within its Redis key.
-pub fn member(members: MemberType) -> &'static str {
-    match members {
-        MemberType::Set => "a member of this set",
-        MemberType::Zset => "a member of this sorted set",
-        MemberType::Hash => "a field of this hash",
-    }
-}
 
 /// The time left, as `4m 12s` or `never`.
 pub fn time_left(time_left: TimeLeft) -> String {

@@ -30,7 +30,6 @@ pub(crate) use self::error::{ErrorClass, StoreError};
 pub(crate) use self::read::for_change::{MAX_FURTHER, MAX_WHOLE};
 pub use self::read::key_query::ReadLimit;
 pub use self::read::keyspace_scan::{KeyspaceScan, RecordDecoder};
-pub(crate) use self::read::member_sample::MemberKey;
 pub(crate) use self::read::page_size::ScanOptions;
 pub(crate) use self::read::reader::{ReadResult, RecordReader};
 pub use self::read::sampler::Sampler;

@@ -399,20 +399,6 @@ fn a_lock_without_ttl_by_design_is_no_finding_for_extend() {
     assert!(!refused.all().contains("sweep"), "{}", refused.all());
 }
 
-/// Rule: a step is refused for a member with the reason that `inspect` and `purge` give.
-#[test]
-fn a_member_has_no_steps() {
-    let server = Server::start();
-    let toml = "format = 2\nname = \"begun\"\nkeys = { record = \"begun\", members = \"set\" }\n\
-        ttl = { lock = \"none\" }\n[[value]]\nname = \"begun\"\nequals = \"\"\nstate = \"in-progress\"\n";
-    server.describe("begun", &[("schema.toml", toml)]);
-    server.send::<()>(&[b"SADD", b"begun", b"a"]);
-    for step in ["begin", "complete", "release"] {
-        let refused = server.idemctl(&[step, "a", "--schema", "begun", "--yes"]).exits(2);
-        refused.says("it is a member of a set with other records");
-    }
-}
-
 /// A lock beside a result that never expires, and a part that lives longer than the lock.
 const HELD: &str = r#"format = 2
 name = "held"

@@ -57,7 +57,6 @@ mod layouts;
 mod library_layouts;
 mod list;
 mod log_records;
-mod members;
 mod named_schemas;
 mod names;
 mod near_misses;

@@ -66,27 +66,6 @@ fn a_step_that_writes_beside_the_record_says_so() {
     assert!(!completed.all().contains("keeps no copy"), "{}", completed.all());
 }
 
-/// Rule: a member with a time of its own has that time left, and an infinite one never ends.
-#[test]
-fn a_member_expires_by_its_score() {
-    let server = Server::start();
-    let toml = "format = 2\nname = \"jobs\"\nkeys = { record = \"jobs\", members = \"zset\" }\n\
-        ttl = { result = \"none\" }\n[[value]]\nname = \"finished\"\nopaque = true\n\
-        state = \"completed\"\nexpires_at = { field = \"\", unit = \"s\", clock = \"client\" }\n";
-    server.describe("jobs", &[("schema.toml", toml)]);
-    let soon = crate::support::backup::now_ms(&server) / 1_000 + 500;
-    server.send::<()>(&[b"ZADD", b"jobs", soon.to_string().as_bytes(), b"a", b"+inf", b"b"]);
-    let list = ["list", "--schema", "jobs", "-o", "jsonl"];
-    for record in server.idemctl(&list).exits(0).json_lines() {
-        assert_eq!(record["no_expiry"], record["key"] == "b", "{record}");
-    }
-    let listed = server.idemctl(&["list", "--schema", "jobs"]).exits(0);
-    listed.shows("8m ");
-    let inspect = ["inspect", "b", "--schema", "jobs"];
-    let shown = server.idemctl(&inspect).exits(0);
-    assert!(!shown.all().contains("Own expiry"), "{}", shown.all());
-}
-
 /// Rule: a verdict on a description that other commands refuse says that they do.
 #[test]
 fn a_verdict_on_a_wrong_description_says_so() {

@@ -113,7 +113,6 @@ fn shows_what_is_written_and_what_the_service_does_as_json() {
         "sample_body": null,
     });
     assert_eq!(schema["service"], service);
-    assert_eq!(schema["effect"], serde_json::json!({ "keyed": false }));
     assert_eq!(schema["renew"]["calls"][0]["replies"][0]["means"], "renewed");
     assert_eq!(schema["begin"]["calls"][0]["replies"][0]["array"], "ACQUIRED");
     assert_eq!(schema["values"][0]["fields"]["fingerprint"], "/fingerprint");

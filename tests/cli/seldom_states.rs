@@ -142,20 +142,6 @@ fn without_a_begin_step_no_command_speaks_of_the_next_request() {
     assert!(!shown.all().contains("next request executes"), "{}", shown.all());
 }
 
-/// Rule: advice about a member names no command that refuses members.
-#[test]
-fn an_unreadable_member_is_not_for_force_unlock() {
-    let server = Server::start();
-    let toml = QUEUED
-        .replace("\"queued:{key}\"", "\"queued\", members = \"hash\"")
-        .replace("result = \"10m\"", "result = \"none\"");
-    server.describe("queued", &[("schema.toml", &toml)]);
-    server.send::<()>(&[b"HSET", b"queued", b"a", b"{broken"]);
-    let shown = server.idemctl(&["inspect", "a", "--schema", "queued"]).exits(0);
-    shown.shows("find out which program wrote it");
-    assert!(!shown.all().contains("force-unlock"), "{}", shown.all());
-}
-
 /// Rule: a lock that ends by an expiry of its own blocks nothing for ever, with or without a TTL.
 #[test]
 fn undo_does_not_warn_of_a_lock_with_an_expiry_of_its_own() {

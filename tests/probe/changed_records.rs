@@ -110,47 +110,6 @@ fn a_lock_beside_a_result_is_removed_with_it() {
     assert_eq!(run.json()["records"]["removed"], 5, "{}", run.all());
 }
 
-/// A set whose members are records.
-const SET: &str = r#"format = 2
-name = "seen"
-keys = { record = "seen-messages", members = "set" }
-ttl = { result = "none" }
-
-[[value]]
-name = "seen"
-equals = ""
-state = "completed"
-"#;
-
-/// Rule: records that are members stay, because only the whole Redis key can be removed. Each is named.
-/// Revert: if the Redis key is removed, the members of other clients are lost.
-#[test]
-fn members_of_a_set_stay_and_each_is_named() {
-    let stage = Stage::new("express", None);
-    stage.server.describe("seen", &[("schema.toml", SET)]);
-    stage.server.send::<i64>(&[b"SADD", b"seen-messages", b"of-another-client"]);
-    let child = started(&stage, &["--only", "replay-status", "--schema", "seen"]);
-    let began = Instant::now();
-    let mut keys = Vec::new();
-    while keys.len() < 5 && began.elapsed() < Duration::from_secs(30) {
-        keys = stage.server.keys();
-    }
-    keys.retain(|key| key.starts_with("idem:"));
-    for key in &keys[..2] {
-        let member = key.strip_prefix("idem:").unwrap().as_bytes();
-        stage.server.send::<i64>(&[b"SADD", b"seen-messages", member]);
-    }
-    let run = child.ends().exits(0);
-    assert_eq!(stage.server.keys(), ["seen-messages"], "{}", run.all());
-    let members: usize = stage.server.send(&[b"SCARD", b"seen-messages"]);
-    assert_eq!(members, 3, "{}", run.all());
-    let kept = run.json()["records"]["kept"].clone();
-    assert_eq!(kept.as_array().unwrap().len(), 2, "{}", run.all());
-    for kept in kept.as_array().unwrap() {
-        assert!(kept["why"].as_str().unwrap().contains("a member of a set"), "{kept}");
-    }
-}
-
 /// Rule: a lookup also reads a key as the name of a Redis key. A record that it finds there has another
 /// key, which this run did not send, so it stays.
 /// Revert: any record that the lookup finds is removed.

@@ -15,5 +15,5 @@ mod source;
 
 pub use self::bulk_run::{BulkOptions, BulkRun};
 pub use self::rule::{
-    BulkRule, Planned, PlannedAction, Scope, check_members, check_narrow, warn_of_refusal,
+    BulkRule, Planned, PlannedAction, Scope, check_narrow, warn_of_refusal,
 };

@@ -98,29 +98,6 @@ pub enum PlannedAction {
     LeaveToExpire,
 }
 
-/// Names the schemas whose records are members of a Redis key, because they are never changed.
-///
-/// # Errors
-/// Usage: there are no other schemas.
-pub fn check_members(session: &mut Session, catalog: &Catalog) -> Result<(), CommandError> {
-    let (names, are_all) = catalog.schemas_of_members();
-    if names.is_empty() {
-        return Ok(());
-    }
-    let names = names.join(", ");
-    if are_all {
-        return Err(CommandError::usage(format!(
-            "the records of {names} are members of a Redis key, and idemctl changes only whole \
-            Redis keys"
-        ))
-        .hint("`list` and `inspect` show them"));
-    }
-    session
-        .ui
-        .note(&format!("the records of {names} are members of a Redis key and are not changed"));
-    Ok(())
-}
-
 /// Passes a selection that is narrow enough to be changed, so that values of other programs stay.
 /// `key_glob` is `--match`, and `names_keys` is true if keys are named one by one.
 /// `changes_unreadable` is true if the command also changes values that do not decode.

@@ -7,7 +7,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::domain::change::orphan;
 use crate::domain::diagnosis::{FindingCode, Thresholds};
-use crate::domain::doctor::{FactResult, LockCount, RecordSample};
+use crate::domain::doctor::{FactResult, LockCount};
 use crate::domain::record::FieldSet;
 use crate::domain::schema::Catalog;
 use crate::domain::schema::catalog::LOCK_BYTES;
@@ -27,8 +27,7 @@ const MOST_TIME: Duration = Duration::from_secs(10);
 /// expiry have to be found all the same.
 const TIME_FOR_LONG: Duration = Duration::from_secs(5);
 
-/// Counts the locks. The sample has shown whether some records are members, which have no expiry
-/// that a scan sees.
+/// Counts the locks.
 ///
 /// # Errors
 /// Interrupted.
@@ -36,7 +35,6 @@ pub(super) async fn count(
     session: &Session,
     client: &Client,
     catalog: &Catalog,
-    sample: &RecordSample,
 ) -> Result<FactResult<LockCount>> {
     let thresholds = Thresholds::default();
     let query = ScanQuery {
@@ -108,9 +106,6 @@ pub(super) async fn count(
     }
     for schema in catalog.skipped() {
         covered.leave_out(format!("schema {}", schema.name), "no fixed prefix");
-    }
-    for name in &sample.of_members {
-        covered.leave_out(format!("schema {name}"), "records are members");
     }
     Ok(Ok(count))
 }

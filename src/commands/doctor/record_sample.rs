@@ -14,7 +14,7 @@ use crate::domain::record::locate::{self, Candidate, for_redis_key};
 use crate::domain::schema::{Catalog, Schema};
 use crate::session::Session;
 use crate::store::doctor::{is_fatal, refused_sample};
-use crate::store::{Client, MemberKey, ReadLimit, RecordReader, Sampler, StoreError};
+use crate::store::{Client, ReadLimit, RecordReader, Sampler, StoreError};
 
 /// The most Redis keys that are sampled. Each is read twice at most. On a server with a million
 /// keys, a run takes 0.1 s.
@@ -153,15 +153,6 @@ async fn sample(client: &Client, catalog: &Catalog) -> Result<RecordSample, Stor
     }
     if draw.has_gaps {
         sample.unread += 1;
-    }
-    for key in MemberKey::of_catalog(catalog) {
-        match key.count(client).await {
-            Ok(0) => {}
-            Err(error) if is_fatal(&error) => return Err(error),
-            Ok(_) | Err(_) => {
-                sample.of_members.extend(key.schemas.iter().map(|schema| schema.name.clone()));
-            }
-        }
     }
     sample.is_all = sample.unread == 0 && draw.there.is_some_and(|there| there <= draw.keys);
     sample.schemas.sort_by(|one, other| one.schema.name.cmp(&other.schema.name));

@@ -215,15 +215,12 @@ impl RecordChanges {
         Ok(record)
     }
 
-    /// Passes a record that only this run can have made, and that idemctl changes. A lookup also reads
-    /// a key as the name of a Redis key, so a record that it finds may have another key.
+    /// Passes a record that only this run can have made. A lookup also reads a key as the name of a
+    /// Redis key, so a record that it finds may have another key.
     ///
     /// # Errors
     /// Why it stays as it is.
     fn check_own(&self, record: &Record) -> Result<(), String> {
-        if let Some(members) = record.schema.members {
-            return Err(members.unchanged_because());
-        }
         match self.sent.contains(&bare(&record.key)) {
             true => Ok(()),
             false => Err("this run did not send its key".to_owned()),
@@ -356,9 +353,8 @@ impl RecordChanges {
             for record in found.records {
                 let name = escape::text(&record.key);
                 self.found.insert(bare(&record.key));
-                // Two schemas may have this Redis key. Records that are members share one.
-                let one = (record.key.clone(), record.seen.keys[0].redis_key.clone());
-                if !seen.insert(one) {
+                // Two schemas may have this Redis key.
+                if !seen.insert(record.seen.keys[0].redis_key.clone()) {
                     continue;
                 }
                 match self.removal_of(&record).await {

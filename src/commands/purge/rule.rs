@@ -3,7 +3,7 @@
 use clap::Args;
 
 use crate::args::{KeysArgs, SchemaArgs, SelectArgs, StateArg, ThresholdArgs};
-use crate::change::bulk::{BulkRule, Planned, PlannedAction, Scope, check_members, check_narrow};
+use crate::change::bulk::{BulkRule, Planned, PlannedAction, Scope, check_narrow};
 use crate::domain::change::purgeable;
 use crate::domain::diagnosis::FindingCode;
 use crate::domain::record::{Evidence, Record};
@@ -127,7 +127,6 @@ impl PurgeRule {
                 .hint("name one with --schema")
                 .into());
         }
-        check_members(session, &catalog)?;
         let selection = Selection {
             states: args.states()?,
             finding_evidence: Evidence::Stated,
@@ -208,8 +207,7 @@ impl RecordFilter for PurgeRule {
     /// they are removed one slot after the other. If the result were first, a retry in between
     /// would find the lock alone and be rejected.
     fn select(&self, record: &Record) -> Selected<Self::Plan> {
-        // A Redis key of another type belongs to another program, whatever its name is. A member is
-        // part of a Redis key that holds others as well.
+        // A Redis key of another type belongs to another program, whatever its name is.
         if purgeable::check_own_keys(record).is_err() {
             return Selected::No;
         }

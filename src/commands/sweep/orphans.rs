@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::{Args, ValueEnum};
 
 use crate::args::{FilterArgs, SchemaArgs, finding_codes, parse_duration};
-use crate::change::bulk::{BulkRule, Planned, PlannedAction, Scope, check_members, check_narrow};
+use crate::change::bulk::{BulkRule, Planned, PlannedAction, Scope, check_narrow};
 use crate::change::needs_a_stated_lock_ttl;
 use crate::domain::change::orphan::{self, INCLUDABLE, ORPHANED, Orphan};
 use crate::domain::change::unlock;
@@ -117,7 +117,6 @@ impl Orphans {
                 .hint("name one with --schema")
                 .into());
         }
-        check_members(session, &catalog)?;
         note_parts(session, &catalog);
         let mut sought = args.codes();
         if args.older_than.is_some() {

@@ -20,9 +20,6 @@ pub(crate) fn extendable(record: &Record) -> Result<usize, String> {
     if let Some(why) = record.author.unrecognised_because() {
         return Err(format!("it is not a lock of {}: {why}", record.schema.name));
     }
-    if let Some(members) = record.schema.members {
-        return Err(members.unchanged_because());
-    }
     match record.state {
         State::InProgress if record.lock_contains_expiry() => {
             Err("its value contains its own expiry, which decides when the lock ends, and idemctl \

@@ -8,9 +8,6 @@ use crate::domain::schema::State;
 /// # Errors
 /// Why `purge` does not remove it.
 pub(crate) fn check_own_keys(record: &Record) -> Result<(), String> {
-    if let Some(members) = record.schema.members {
-        return Err(members.unchanged_because());
-    }
     if let Some(wanted) = record.wanted_type() {
         return Err(format!(
             "another program uses one of its Redis keys, which does not hold a {wanted}; find that \

@@ -79,9 +79,6 @@ pub(crate) fn check_lock_format(record: &Record) -> Result<(), String> {
 /// The index of the Redis key to remove: the lock, including one left beside a result or beside a
 /// value that cannot be read, or such a value alone.
 pub(crate) fn removable(record: &Record) -> Result<usize, String> {
-    if let Some(members) = record.schema.members {
-        return Err(members.unchanged_because());
-    }
     let lock = record.schema.lock_key_index();
     // A value of another type beside the service's lock stays, and the lock can go.
     if let Some(wanted) = record.wanted_type()

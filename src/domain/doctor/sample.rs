@@ -28,8 +28,6 @@ pub(crate) struct RecordSample {
     /// The number of the database.
     pub(crate) db: i64,
     pub(crate) schemas: Vec<SchemaSample>,
-    /// The schemas with records that are members of a Redis key, which the sample does not have.
-    pub(crate) of_members: Vec<String>,
 }
 
 /// The records of one schema in a sample.
@@ -69,16 +67,8 @@ impl RecordSample {
 
     /// Why the sample has not the records that matter; `None` if it has some of all schemas.
     fn unseen_because(&self) -> Option<RefusedFact> {
-        let Some(first) = self.of_members.first() else {
-            let is_unseen = self.schemas.is_empty() && self.keys > 0;
-            return if is_unseen { Some(self.without_schema()) } else { None };
-        };
-        let names = self.of_members.join(", ");
-        Some(RefusedFact::unknown(
-            "the sample",
-            format!("the records of {names} are members of a Redis key, which are not sampled"),
-            format!("Look at them yourself: `idemctl list --schema {first}`."),
-        ))
+        let is_unseen = self.schemas.is_empty() && self.keys > 0;
+        if is_unseen { Some(self.without_schema()) } else { None }
     }
 
     /// Why nothing is known of schemas: no sampled key belongs to one.

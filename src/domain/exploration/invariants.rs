@@ -59,7 +59,7 @@ fn one_effect_is_violated(transition: &Transition) -> bool {
         // violation as well.
         let before = transition.effects_before & of_operation;
         let after = transition.effects & of_operation;
-        if after.count_ones() > 1 && before.count_ones() < 2 && !transition.has_keyed_effect {
+        if after.count_ones() > 1 && before.count_ones() < 2 {
             return true;
         }
     }
@@ -197,7 +197,7 @@ fn payloads_apart_is_violated(transition: &Transition) -> bool {
     let has_both = |effects: u8| effects & other != 0 && effects & !other != 0;
     let executes_both = has_both(transition.effects) && !has_both(transition.effects_before);
     transition.after.mistaken.is_some()
-        || executes_both && !transition.has_keyed_effect
+        || executes_both
         || gets_response_of_other_payload(transition)
 }
 
@@ -261,7 +261,6 @@ mod tests {
             effects_before: 0,
             effects: 0,
             other_payload: 0,
-            has_keyed_effect: false,
             quiet: false,
             succeeded: false,
         }
@@ -277,8 +276,6 @@ mod tests {
                 broken
             );
         }
-        let twice = Transition { effects_before: 0b01, effects: 0b11, ..transition() };
-        assert!(!one_effect_is_violated(&Transition { has_keyed_effect: true, ..twice }));
     }
 
     #[test]
@@ -294,7 +291,6 @@ mod tests {
         assert!(!payloads_apart_is_violated(&later), "it was a violation before");
         let twice = Transition { effects_before: 0b101, effects: 0b111, ..both };
         assert!(one_effect_is_violated(&twice) && !payloads_apart_is_violated(&twice));
-        assert!(!payloads_apart_is_violated(&Transition { has_keyed_effect: true, ..both }));
     }
 
     #[test]

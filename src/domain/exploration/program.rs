@@ -257,11 +257,6 @@ impl WorkerProgram {
         number_of(self.positions.len() - 1)
     }
 
-    /// True if the system that has the effect has it once per key, whichever service asks.
-    pub fn has_keyed_effect(&self) -> bool {
-        self.services.iter().all(|schema| schema.effect.keyed)
-    }
-
     /// The step that a call belongs to.
     pub fn step(&self, call: ProgramCall) -> Option<&Step> {
         call.step.described_in(&self.services[call.service])

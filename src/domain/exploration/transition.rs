@@ -141,8 +141,6 @@ pub(crate) struct Transition {
     pub(crate) effects: u8,
     /// The workers that request another operation with the same key, one bit each.
     pub(crate) other_payload: u8,
-    /// True if all their effects are one, because its system has it once per key.
-    pub(crate) has_keyed_effect: bool,
     /// True if no worker is running.
     pub(crate) quiet: bool,
     /// True if a worker has stored the result of its effect.

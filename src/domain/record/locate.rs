@@ -124,47 +124,6 @@ pub(crate) fn for_meanings(catalog: &Catalog, meanings: &KeyMeanings) -> Vec<Can
     candidates
 }
 
-/// The members of Redis keys that the operator's text may mean. Members are set elements or hash
-/// fields that are records themselves. Returns the idempotency key, with each chosen schema whose
-/// records are members.
-pub(crate) fn members_for(
-    catalog: &Catalog,
-    meanings: &KeyMeanings,
-) -> Vec<(Arc<Schema>, Vec<u8>)> {
-    let mut members = Vec::new();
-    if let Some(name) = &meanings.name
-        && let Some(schema) = catalog.by_name().find(|schema| name.is_under(schema))
-        && schema.members.is_some()
-    {
-        members.push((Arc::clone(schema), name.key.clone()));
-    }
-    for schema in catalog.chosen_under_each_prefix() {
-        if schema.members.is_none() {
-            continue;
-        }
-        for key in &meanings.keys {
-            let is_known =
-                members.iter().any(|(known, member)| Arc::ptr_eq(known, schema) && member == key);
-            if !is_known {
-                members.push((Arc::clone(schema), key.clone()));
-            }
-        }
-    }
-    members
-}
-
-/// The record that is a member of a Redis key.
-pub(crate) fn member(
-    catalog: &Catalog,
-    schema: &Arc<Schema>,
-    key: Vec<u8>,
-    seen: Observation,
-    thresholds: &Thresholds,
-) -> Record {
-    let readings = decode::decode_all(schema, &seen);
-    record(catalog, schema, readings, key, seen, thresholds)
-}
-
 /// The candidates that [`for_key`] leaves to a schema with a more specific template.
 pub(crate) fn of_less_specific_schemas(catalog: &Catalog, text: &[u8]) -> Vec<Candidate> {
     candidates_for_text(catalog, text, false)
@@ -317,10 +276,6 @@ pub fn for_redis_key(catalog: &Catalog, redis_key: &[u8]) -> Option<(Candidate, 
     let Some(first) = keys.next() else {
         return locks_of_less_specific_schemas(catalog, redis_key).into_iter().next();
     };
-    // The records there are read by their own commands.
-    if first.schema.members.is_some() {
-        return None;
-    }
     let key = first.schema.keys[first.key_index].template.key_in(redis_key)?.to_vec();
     let redis_keys = first.schema.redis_keys(&key);
     let mut others = Vec::new();

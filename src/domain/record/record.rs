@@ -191,12 +191,8 @@ impl Record {
         is_unread || reading.decoded().is_some_and(|value| value.unclear_expiry.is_some())
     }
 
-    /// How long Redis keeps the record, whatever its value says. A member has no expiry but its
-    /// own, because the Redis key is that of all members.
+    /// How long Redis keeps the record, whatever its value says.
     pub(crate) fn kept_for(&self) -> Option<TimeLeft> {
-        if self.schema.members.is_some() {
-            return self.time_left();
-        }
         Some(self.seen.keys[self.deciding()?].time_left)
     }
 

@@ -288,21 +288,6 @@ impl Catalog {
         names
     }
 
-    /// The names of the scanned schemas whose records are members of a Redis key, and whether there
-    /// is no other scanned schema.
-    pub(crate) fn schemas_of_members(&self) -> (Vec<String>, bool) {
-        let scanned = self.scanned();
-        let mut names = Vec::new();
-        for schema in &scanned {
-            if schema.members.is_some() {
-                names.push(schema.name.clone());
-            }
-        }
-        let are_all = names.len() == scanned.len();
-        names.dedup();
-        (names, are_all)
-    }
-
     /// The chosen schemas that a scan omits: any Redis key may belong to them, and they were not
     /// named.
     pub(crate) fn left_out(&self) -> impl Iterator<Item = &Arc<Schema>> {

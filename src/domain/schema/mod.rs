@@ -5,7 +5,6 @@ pub mod catalog;
 pub(crate) mod closed_fields;
 pub(crate) mod decoder;
 mod files_hash;
-pub(crate) mod key_hash;
 mod key_parts;
 pub(crate) mod key_template;
 pub(crate) mod location;
@@ -13,7 +12,6 @@ pub(crate) mod lua_check;
 pub(crate) mod model;
 pub(crate) mod parse;
 mod protocol;
-mod protocol_owner;
 mod protocol_text;
 pub(crate) mod raw;
 pub(crate) mod redis_keys;
@@ -35,7 +33,7 @@ pub(crate) use key_template::Exclusion;
 pub use model::Schema;
 pub(crate) use model::{SchemaOrigin, Script};
 pub(crate) use protocol::expanded;
-pub(crate) use redis_keys::{MemberType, Prefix, PrefixPlace, Prefixes, Role};
+pub(crate) use redis_keys::{Prefix, PrefixPlace, Prefixes, Role};
 pub(crate) use service_behavior::{
     OnFailure, OnHangUp, PayloadUse, ServiceBehavior, StatusCodes, WithoutRedis,
 };

@@ -6,11 +6,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::decoder::Encoding;
-use super::key_hash::KeyHash;
 use super::key_template::Exclusion;
 use super::redis_keys::Prefix;
-use super::redis_keys::{self, MemberType, Role, RoleKey};
-use super::service_behavior::{EffectBehavior, OnFailure, PayloadUse, ServiceBehavior};
+use super::redis_keys::{self, Role, RoleKey};
+use super::service_behavior::{OnFailure, PayloadUse, ServiceBehavior};
 use super::steps::{Action, Call, Reply, Step};
 use super::ttl::{NO_TTL, TtlOf};
 use super::value_format::{BodyIs, PastExpiry, State, ValueFormat};
@@ -38,8 +37,6 @@ pub struct Schema {
     /// The Redis keys of a record, the lock's first: one (`record`), or a `lock`, a `result`, or
     /// both, and then any parts. A part is a Redis key beside these, without a state of its own.
     pub keys: Vec<RoleKey>,
-    /// The type of its Redis key, if the members of that key are the records.
-    pub(crate) members: Option<MemberType>,
     /// True if a deployment can set a prefix for its keys.
     pub takes_prefix: bool,
     /// The prefix of the Redis keys, and its place in them.
@@ -49,8 +46,6 @@ pub struct Schema {
     pub(crate) other_places: Vec<(Prefix, Vec<RoleKey>)>,
     /// True if only the name of a record leads to it, and no other KEY and no scan.
     pub(crate) only_by_name: bool,
-    /// How the service derives a key from a request's body, if it does so.
-    pub(crate) key_hash: Option<KeyHash>,
     /// `NO_TTL` if the service sets no TTL on locks.
     pub lock_ttl: Duration,
     /// `NO_TTL` if the service sets no TTL on results.
@@ -74,8 +69,6 @@ pub struct Schema {
     pub release: Option<Step>,
     /// What the service does around its steps, as far as the file describes it.
     pub(crate) service: ServiceBehavior,
-    /// How the system that has the effect treats the same operation again.
-    pub(crate) effect: EffectBehavior,
     /// The schema's Lua scripts, by name.
     pub scripts: BTreeMap<String, Script>,
     pub(crate) origin: SchemaOrigin,
@@ -437,10 +430,6 @@ impl Schema {
     /// The index of a Redis key, and the idempotency key in it. If the templates of both keys
     /// match, the more specific one wins.
     pub(crate) fn key_index_of<'a>(&self, redis_key: &'a [u8]) -> Option<(usize, &'a [u8])> {
-        // The Redis key alone names no record.
-        if self.members.is_some() {
-            return None;
-        }
         let mut best = None;
         let mut most_specific = 0;
         for (key_index, role_key) in self.keys.iter().enumerate() {

@@ -14,7 +14,6 @@ use std::time::Duration;
 
 use self::symbol_table::SymbolTable;
 use super::files_hash;
-use super::key_hash::KeyHash;
 use super::location::{AllChecked, At as _, Checked, Wrong, all, line_of_key, wrong};
 use super::model::{Schema, SchemaOrigin, Script};
 use super::protocol;
@@ -172,7 +171,6 @@ fn resolve(
     let of_file = |step: &'static str| {
         if described.contains(&step) { step } else { protocol::PROTOCOL }
     };
-    let key_hash = all(key_hash(raw.keys.hash.as_deref()).at("hash").at("keys"))?;
     let mut places = all(keys::resolve(&raw, prefixes).at("keys"))?;
     // There is at least one place, and the first has the prefix in use.
     let (prefix, keys) = places.remove(0);
@@ -199,7 +197,6 @@ fn resolve(
     let renew = step(&symbols, "renew", raw.renew.as_ref(), RENEW, &mut found);
     let complete = step(&symbols, of_file("complete"), raw.complete.as_ref(), COMPLETE, &mut found);
     let release = step(&symbols, of_file("release"), raw.release.as_ref(), RELEASE, &mut found);
-    found.extend(check_members(&raw).err());
     found.extend(check_parts(&symbols, complete.as_ref()).at("complete").err());
     if !found.is_empty() {
         return Err(found);
@@ -212,12 +209,10 @@ fn resolve(
         older_release_of: raw.older_release_of,
         is_draft: raw.draft,
         keys: symbols.keys,
-        members: raw.keys.members,
         takes_prefix: prefix.place.refusal().is_none(),
         prefix,
         other_places: places,
         only_by_name: false,
-        key_hash,
         lock_ttl,
         result_ttl,
         stated: Vec::new(),
@@ -229,7 +224,6 @@ fn resolve(
         renew,
         release,
         service: raw.service,
-        effect: raw.effect,
         scripts: symbols.scripts,
         origin,
         // `parse_all` adds it.
@@ -291,14 +285,6 @@ fn check_name(name: &str) -> Checked<()> {
     Ok(())
 }
 
-fn key_hash(text: Option<&str>) -> Checked<Option<KeyHash>> {
-    let Some(text) = text else { return Ok(None) };
-    match KeyHash::parse(text) {
-        Ok(hash) => Ok(Some(hash)),
-        Err(why) => wrong(why),
-    }
-}
-
 /// The TTL of locks or results; [`NO_TTL`] if the schema has no such values. An error is added to
 /// `found`.
 fn ttl(raw: &RawSchema, of: TtlOf, found: &mut Vec<Wrong>) -> Duration {
@@ -323,41 +309,6 @@ fn ttl(raw: &RawSchema, of: TtlOf, found: &mut Vec<Wrong>) -> Duration {
     found.extend(missing.at("ttl").err());
     // Not `NO_TTL`, which would cause further errors about the same TTL.
     Duration::ZERO
-}
-
-/// Checks that a schema whose records are members of one Redis key describes only how to read them.
-fn check_members(raw: &RawSchema) -> Checked<()> {
-    if raw.keys.members.is_none() {
-        return Ok(());
-    }
-    let steps = [
-        ("write", raw.write.is_some()),
-        ("begin", raw.begin.is_some()),
-        ("renew", raw.renew.is_some()),
-        ("complete", raw.complete.is_some()),
-        ("release", raw.release.is_some()),
-    ];
-    for (name, is_written) in steps {
-        if is_written {
-            return wrong("idemctl shows members of a Redis key and does not change them").at(name);
-        }
-    }
-    for (name, ttl) in [("lock", raw.ttl.lock), ("result", raw.ttl.result)] {
-        if ttl.is_some_and(|ttl| ttl != NO_TTL) {
-            return wrong("a member has no TTL of its own; write \"none\"").at(name).at("ttl");
-        }
-    }
-    for (index, value) in raw.value.iter().enumerate() {
-        for (name, is_written) in [("type", value.kind.is_some()), ("ttl", value.ttl.is_some())] {
-            if is_written {
-                return wrong("a member is a text without a TTL of its own")
-                    .at(name)
-                    .at(index)
-                    .at("value");
-            }
-        }
-    }
-    Ok(())
 }
 
 /// Checks that the complete step does not have to store parts of a response in several Redis keys.

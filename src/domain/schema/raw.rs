@@ -13,8 +13,7 @@ use serde_json::Value;
 use strum::IntoStaticStr;
 
 use super::decoder::{self, Encoding, ValueType};
-use super::redis_keys::MemberType;
-use super::service_behavior::{EffectBehavior, ServiceBehavior};
+use super::service_behavior::ServiceBehavior;
 use super::steps::{First, Meaning};
 use super::ttl::{NO_TTL, NONE};
 use super::value_format::{BodyEncoding, BodyIs, ExpiresAt, FieldPointers, State, Timestamp};
@@ -41,11 +40,6 @@ pub(super) struct RawSchema {
     /// What the service's client receives, by the meaning of a reply of the protocol.
     #[serde(default)]
     pub(crate) client: BTreeMap<String, String>,
-    /// With which values the protocol compares payloads.
-    #[serde(default)]
-    pub(crate) compares_payload: ComparesPayload,
-    /// What the protocol's begin means for a text that fits no format.
-    pub(crate) unreadable: Option<Meaning>,
     /// The unit of the TTLs that the protocol sends.
     #[serde(default)]
     pub(crate) ttl_unit: TtlUnit,
@@ -60,8 +54,6 @@ pub(super) struct RawSchema {
     pub(crate) release: Option<RawStep>,
     #[serde(default)]
     pub(crate) service: ServiceBehavior,
-    #[serde(default)]
-    pub(crate) effect: EffectBehavior,
 }
 
 impl RawSchema {
@@ -81,18 +73,6 @@ impl RawSchema {
         }
         calls.into_iter()
     }
-}
-
-/// With which values a service compares the payload of a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum ComparesPayload {
-    /// With results that have a fingerprint.
-    #[default]
-    WithResults,
-    /// With locks and results, before anything else. A value with an empty fingerprint has another
-    /// payload than every request.
-    Always,
 }
 
 /// The unit of the TTLs that the plain commands of a protocol send.
@@ -115,13 +95,8 @@ pub(crate) enum Protocol {
     SetNxGet,
     /// `GET`, then `SET NX`. Otherwise as `set-nx-get`.
     GetSetNx,
-    /// `GET` of the result, then `SET NX` of the lock. Complete is a `SET`, then it gives the lock
-    /// up.
-    LockThenResult,
     /// Scripts that compare the owner in the lock.
     FencedScript,
-    /// A hash whose fields are set by scripts, which compare the owner if there is one.
-    HashStatus,
 }
 
 as_str!(Protocol);
@@ -136,8 +111,6 @@ pub(super) struct RawKeys {
     /// The templates of further Redis keys of a record, by the names of the parts.
     #[serde(default)]
     pub(crate) parts: BTreeMap<String, String>,
-    /// The type of the Redis key `record`, if its members are the records.
-    pub(crate) members: Option<MemberType>,
     #[serde(default)]
     pub(crate) prefix: OneOrMore,
     /// The regular expression that `{key}` must match.
@@ -145,8 +118,6 @@ pub(super) struct RawKeys {
     #[serde(default)]
     /// Templates of Redis keys that are not records.
     pub(crate) ignore: Vec<String>,
-    /// How the service derives the key from a request's body.
-    pub(crate) hash: Option<String>,
 }
 
 /// A string, or a list of strings.

@@ -1,6 +1,5 @@
 //! The Redis keys of a record: the role of each, and their prefix.
 
-use serde::Deserialize;
 use strum::IntoStaticStr;
 
 use super::key_template::KeyTemplate;
@@ -19,32 +18,6 @@ pub enum Role {
 }
 
 as_str!(Role);
-
-/// What a Redis key is whose members are records: each has its idempotency key as its name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, IntoStaticStr)]
-#[serde(rename_all = "kebab-case")]
-#[strum(serialize_all = "kebab-case")]
-pub enum MemberType {
-    Set,
-    /// A sorted set. The value of a record is its score.
-    Zset,
-    /// A hash. The value of a record is the text of its field.
-    Hash,
-}
-
-as_str!(MemberType);
-
-impl MemberType {
-    /// Why idemctl does not change a record that is a member.
-    pub(crate) fn unchanged_because(self) -> String {
-        let what = match self {
-            Self::Set => "a member of a set",
-            Self::Zset => "a member of a sorted set",
-            Self::Hash => "a field of a hash",
-        };
-        format!("it is {what} with other records, and idemctl changes only whole Redis keys")
-    }
-}
 
 /// One Redis key of a record. A `key_index` is the index of such a key in
 /// [`super::Schema::keys`].

@@ -36,15 +36,6 @@ impl ServiceBehavior {
     }
 }
 
-/// How the system in which an operation has its effect treats the same operation again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct EffectBehavior {
-    /// True if the service passes the idempotency key on, and the system has the effect once per
-    /// key. A later request with the key gets the outcome of the first one.
-    pub(crate) keyed: bool,
-}
-
 /// What a service does when its handler fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::words;
-use crate::domain::schema::{Call, MemberType, Role, Schema, Step, TtlOf};
+use crate::domain::schema::{Call, Role, Schema, Step, TtlOf};
 use crate::render::page::Page;
 use crate::render::style::View;
 use crate::render::table;
@@ -82,14 +82,6 @@ impl SchemaPage<'_> {
                 role => role.as_str().to_owned(),
             };
             self.page.field(&capital(&label), &template);
-        }
-        if let Some(members) = schema.members {
-            let each = match members {
-                MemberType::Set => "each member of this set",
-                MemberType::Zset => "each member of this sorted set, with its score as the value",
-                MemberType::Hash => "each field of this hash",
-            };
-            self.page.field("Records", each);
         }
         if let Some(pattern) = schema.key_pattern() {
             self.page.field("Key", &format!("matches {}", words::safe(pattern)));
@@ -197,13 +189,7 @@ impl SchemaPage<'_> {
     }
 
     fn conduct(&mut self) {
-        let mut rows = words::conduct(&self.schema.service);
-        if self.schema.effect.keyed {
-            rows.push([
-                "Effect".to_owned(),
-                "once per key, which the service passes on".to_owned(),
-            ]);
-        }
+        let rows = words::conduct(&self.schema.service);
         if rows.is_empty() {
             return;
         }

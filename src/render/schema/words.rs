@@ -26,9 +26,7 @@ pub(super) fn origin(origin: &SchemaOrigin) -> String {
 
 /// How the Redis keys of a schema hold its records.
 pub(super) fn layout(schema: &Schema) -> &'static str {
-    if schema.members.is_some() {
-        "members of one key"
-    } else if schema.has_separate_result() {
+    if schema.has_separate_result() {
         "lock and result"
     } else {
         "one key"

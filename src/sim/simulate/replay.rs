@@ -172,11 +172,8 @@ impl<'s> Player<'s> {
                 return self.request(service, 1, "another payload", payment).await;
             }
             Act::Effect(worker) => {
-                let is_again = self.program.has_keyed_effect() && self.has_effect();
-                match &mut self.workers[usize::from(worker)] {
-                    Some(worker) if is_again => worker.have_effect_again(),
-                    Some(worker) => worker.have_effect(),
-                    None => {}
+                if let Some(worker) = &mut self.workers[usize::from(worker)] {
+                    worker.have_effect();
                 }
             }
             Act::Fail(worker) => {
@@ -208,11 +205,6 @@ impl<'s> Player<'s> {
             | Act::Persist(_) => self.apply_fault(step).await?,
         }
         Ok(None)
-    }
-
-    /// True if a worker has had its effect.
-    fn has_effect(&self) -> bool {
-        self.history.borrow().executions.iter().any(|execution| execution.effect)
     }
 
     async fn make_call(

@@ -230,17 +230,6 @@ impl<'s> ScenarioWorker<'s> {
         self.calls.note(&format!("executes the {}", self.job.client_request.operation), None, None);
     }
 
-    /// The handler requests the operation with a key that was used, and gets the outcome of the
-    /// first request.
-    pub(super) fn have_effect_again(&mut self) {
-        let schema = self.schema();
-        self.job.succeed(schema, &self.calls.name);
-        self.count_execution(true);
-        let what =
-            format!("gets the outcome of the {} by its key", self.job.client_request.operation);
-        self.calls.note(&what, None, None);
-    }
-
     /// The handler requests the operation, which has no effect.
     pub(super) fn work_without_effect(&mut self) {
         let schema = self.schema();

@@ -9,7 +9,6 @@ use tokio::time::{Instant, sleep_until};
 
 use super::key_query::{KeyQuery, LengthQuery, ReadLimit};
 use super::learned_heads::HeadSamples;
-use super::members::MemberScans;
 use super::page_size::MAX_REQUESTED;
 use super::reader::{RecordReader, RedisKeys};
 use super::scan_nodes::Nodes;
@@ -74,8 +73,6 @@ pub struct KeyspaceScan {
     any_read: bool,
     /// Redis keys of known schemas that this command does not read, by schema.
     keys_of_other_schemas: BTreeMap<String, u64>,
-    /// The scans of Redis keys whose members are records, which come after the keyspace.
-    members: MemberScans,
     extended: Extended,
 }
 
@@ -101,7 +98,6 @@ impl KeyspaceScan {
                 forbidden: None,
                 any_read: false,
                 keys_of_other_schemas: BTreeMap::new(),
-                members: MemberScans::of_catalog(catalog),
                 extended: catalog.extended().clone(),
             }),
             Err(error) => Err(client.explain_error(error).await),
@@ -285,41 +281,8 @@ impl KeyspaceScan {
     ) -> Result<Option<Vec<Record>>, StoreError> {
         match self.next_observations(decoder.catalog, wanted).await? {
             Some(page) => Ok(Some(self.decode(decoder, page, wanted).await?)),
-            None => self.next_members(decoder, wanted).await,
+            None => self.require_any_read().map(|()| None),
         }
-    }
-
-    /// The next page of records that are members of a Redis key; `None` at the end.
-    async fn next_members(
-        &mut self,
-        decoder: RecordDecoder<'_>,
-        wanted: &dyn Fn(&[u8]) -> bool,
-    ) -> Result<Option<Vec<Record>>, StoreError> {
-        let RecordDecoder { catalog, thresholds, needed: _, coverage } = decoder;
-        while let Some(page) = self.members.next_page(self.reader.client()).await {
-            let (schema, page) = match page {
-                Ok(page) => page,
-                Err((redis_key, error)) => {
-                    self.leave_out(&redis_key, error)?;
-                    continue;
-                }
-            };
-            sleep_until(self.due).await;
-            self.wait_after(page.len());
-            let mut records = Vec::with_capacity(page.len());
-            for (key, seen) in page {
-                if !wanted(&key) {
-                    continue;
-                }
-                let record = locate::member(catalog, &schema, key, seen, thresholds);
-                if coverage.keeps(&record) {
-                    records.push(record);
-                }
-            }
-            self.any_read |= !records.is_empty();
-            return Ok(Some(records));
-        }
-        self.require_any_read().map(|()| None)
     }
 
     /// # Errors

@@ -1,14 +1,12 @@
 //! Looks up the records that a KEY names. One round trip reads all Redis keys that the schemas
-//! would use for it. More round trips are needed for members, for values whose beginning does not
+//! would use for it. More round trips are needed for values whose beginning does not
 //! decide, for expiries beyond Lua's numbers, and for a KEY without a record.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
 use anyhow::Result;
 
 use super::key_query::ReadLimit;
-use super::members::look_up;
 use super::reader::{ReadResult, RecordReader};
 use crate::domain::detect::fitting;
 use crate::domain::diagnosis::Thresholds;
@@ -17,7 +15,7 @@ use crate::domain::record::{
     Author, Candidate, GivenKey, KeyMeanings, Record, RecordName, UnclaimedKey, locate, name,
     unclaimed_key,
 };
-use crate::domain::schema::{Catalog, Schema};
+use crate::domain::schema::Catalog;
 use crate::store::error::StoreError;
 
 /// How much of a value is read if the first part is too short to decode. This equals the output
@@ -157,15 +155,8 @@ impl Lookup {
         // The Redis keys that may hold records of each KEY.
         let mut all_found = Vec::with_capacity(keys.len());
         let mut candidates_of_each = Vec::with_capacity(keys.len());
-        let mut members = Vec::new();
-        let mut member_indexes = Vec::new();
-        for (index, key) in keys.into_iter().enumerate() {
+        for key in keys {
             let meanings = key.meanings(catalog, reader.db());
-            // Set elements or hash fields that are records themselves.
-            for member in locate::members_for(catalog, &meanings) {
-                members.push(member);
-                member_indexes.push(index);
-            }
             candidates_of_each.push(self.candidates(catalog, &meanings));
             let name = meanings.name;
             all_found.push(LookupResult { given: key.text, name, ..LookupResult::default() });
@@ -186,8 +177,6 @@ impl Lookup {
                 self.add(catalog, found, candidate, seen);
             }
         }
-        let indexes = member_indexes.into_iter();
-        self.add_members(reader, catalog, members, indexes, &mut all_found).await?;
         if !self.keeps_unrecognised {
             for found in &mut all_found {
                 found.set_unrecognised_aside(catalog);
@@ -309,47 +298,6 @@ impl Lookup {
                 found.records.push(record.without_guess());
             }
         }
-    }
-
-    /// Adds the records that are members of a Redis key, each to the result with its index.
-    async fn add_members(
-        &self,
-        reader: &RecordReader,
-        catalog: &Catalog,
-        wanted: Vec<(Arc<Schema>, Vec<u8>)>,
-        indexes: impl Iterator<Item = usize>,
-        all_found: &mut [LookupResult],
-    ) -> Result<(), StoreError> {
-        // Most catalogs have no such schema, and need no further round trip.
-        if wanted.is_empty() {
-            return Ok(());
-        }
-        let read = look_up(reader.client(), &wanted).await?;
-        for ((index, (schema, member)), seen) in indexes.zip(wanted).zip(read) {
-            let found = &mut all_found[index];
-            match seen {
-                Ok(Some(seen)) => {
-                    found.checked.extend(seen.keys.iter().map(|key| key.redis_key.clone()));
-                    found.records.push(locate::member(
-                        catalog,
-                        &schema,
-                        member,
-                        seen,
-                        &self.thresholds,
-                    ));
-                }
-                Ok(None) => found.checked.extend(schema.redis_keys(&member)),
-                Err(error) => {
-                    if !found.unread_schemas.contains(&schema.name) {
-                        found.unread_schemas.push(schema.name.clone());
-                    }
-                    if found.why_unread.is_none() || !error.is_permission() {
-                        found.why_unread = Some(error);
-                    }
-                }
-            }
-        }
-        Ok(())
     }
 
     /// Reads the KEYs that name no record as Redis keys. An existing key is then never reported as

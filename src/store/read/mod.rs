@@ -9,8 +9,6 @@ pub(crate) mod key_query;
 pub(crate) mod keyspace_scan;
 mod learned_heads;
 pub mod lookup;
-pub(crate) mod member_sample;
-pub(crate) mod members;
 pub(crate) mod page_size;
 mod plain_reads;
 pub(crate) mod reader;

@@ -11,7 +11,6 @@ mod frontiers;
 mod hashes;
 mod histories;
 mod judgement;
-mod keyed;
 mod mutants;
 mod payloads;
 mod planted;

@@ -307,28 +307,6 @@ fn names_one_record(prefix: &str) {
 }
 
 #[test]
-fn a_record_is_found_by_the_body_of_its_request() {
-    let server = Server::start();
-    describe(&server, "hashed", "record = \"h:{key}\"\nhash = \"sha256(body)\"", VALUES);
-    describe(&server, "grouped", "record = \"g:{tenant}:{key}\"\nhash = \"sha256(body)\"", VALUES);
-    let sum = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
-    server.set(&format!("h:{sum}"), HELD, 30_000);
-    let file = server.folder().join("body");
-    std::fs::write(&file, "abc").unwrap();
-    let file = file.display().to_string();
-    let words = ["inspect", "--request-body", &file, "-o", "json"];
-    let found = server.idemctl(&[&words[..], &["--schema", "hashed"]].concat()).exits(0).json();
-    assert_eq!(found["records"][0]["key"], sum);
-    let fed = ["inspect", "--request-body", "-", "--schema", "hashed"];
-    server.idemctl_fed(&fed, b"abc").exits(0).shows("in-progress");
-    server.idemctl_fed(&fed, b"abd").exits(1);
-    server.idemctl(&[&words[..], &["--schema", "grouped"]].concat()).exits(2).says(sum);
-    server.idemctl(&[&words[..], &["--schema", "express"]].concat()).exits(2).says("hash = ");
-    let mut both = server.command();
-    both.args(words).arg("a").run().exits(2);
-}
-
-#[test]
 fn what_the_keys_cannot_be_is_told_with_its_line() {
     let server = Server::start();
     for (keys, line, why) in [
@@ -337,7 +315,6 @@ fn what_the_keys_cannot_be_is_told_with_its_line() {
         ("lock = \"l:{tenant}:{key}\"\nresult = \"r:{key}\"", 5, "must have the same text"),
         ("lock = \"global\"\nresult = \"r:{key}\"", 4, "as its own schema"),
         ("record = \"a:{key}\"\nignore = [\"b:{Key}\"]", 5, "is not a name of a group"),
-        ("record = \"a:{key}\"\nhash = \"md5(body)\"", 5, "is not a known hash"),
         ("record = \"a:{key}\"\nprefix = [\"a:\", \"b:\"]", 5, "no template contains `{prefix}`"),
     ] {
         let values = if keys.starts_with("lock") { TWO } else { VALUES };

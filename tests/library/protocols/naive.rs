@@ -264,9 +264,7 @@ impl Search<'_> {
         if state.used == Faults::default() {
             self.reached.insert("effect");
         }
-        // By its key, the system knows a later effect as the first one.
-        let is_first = state.effects == 0 || self.protocol.is_keyed;
-        let broken: &[_] = if is_first { &[] } else { &["one-effect"] };
+        let broken: &[_] = if state.effects == 0 { &[] } else { &["one-effect"] };
         state.effects |= bit(worker);
         state.at[usize::from(worker)] = At::Call(Step::Complete, 0);
         self.reach(node, state, Event::Effect(worker), broken);

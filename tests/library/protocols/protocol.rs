@@ -39,8 +39,6 @@ pub struct Protocol {
     pub formats: Vec<Format>,
     pub write: Table,
     pub on_failure: OnFailure,
-    /// The system that has the effect has it once per key.
-    pub is_keyed: bool,
     /// The system that has the effect refuses old tokens. No schema can say so; a test does.
     pub is_fenced: bool,
     pub begin: Vec<Call>,
@@ -136,9 +134,6 @@ impl Protocol {
                 "keep" => OnFailure::Keep,
                 other => panic!("{other} is not something that a service does"),
             },
-            is_keyed: schema.get("effect").is_some_and(|effect| {
-                table(effect).get("keyed").and_then(Value::as_bool).unwrap_or(false)
-            }),
             is_fenced: false,
             begin: calls("begin"),
             renew: calls("renew"),

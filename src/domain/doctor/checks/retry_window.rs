@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::domain::doctor::doctor_check::{CheckGroup, DoctorCheck, SampleNeed};
 use crate::domain::doctor::facts::DeploymentFacts;
-use crate::domain::doctor::judgement::{CheckJudgement, CheckSeverity, FactEvidence};
+use crate::domain::doctor::judgement::{CheckJudgement, FactEvidence};
 use crate::domain::doctor::refusal::RefusedFact;
 use crate::domain::doctor::sample::{MIN_RESULTS, SchemaSample};
 use crate::domain::duration;
@@ -29,9 +29,6 @@ const USUAL_PERCENT: usize = 95;
 
 /// The part of the TTL, in percent, that the youngest results have left, even after a quiet night.
 const FRESH_PERCENT: u64 = 80;
-
-const KEYED: &str = "The request is executed again. The service passes the key on, so the system that \
-                     has the effect rejects a second one, as long as it keeps the key.";
 
 const STATE_WINDOW: &str = "Find out for how long clients send a request again, and state it, e.g. \
                             `idemctl context set NAME --retry-window 3d`.";
@@ -73,13 +70,6 @@ fn judge_schema(facts: &DeploymentFacts, schema: &Schema, window: Duration) -> C
             None => of_stated(name, ttl, window, &shown),
         },
         None => of_sample(facts, schema, window, &shown),
-    };
-    // Some systems keep keys for a shorter time than the window.
-    let is_passed_on = schema.effect.keyed && judgement.severity == CheckSeverity::Warning;
-    let judgement = if is_passed_on {
-        CheckJudgement { severity: CheckSeverity::Note, ..judgement }.with_consequence(KEYED)
-    } else {
-        judgement
     };
     judgement.for_schemas(vec![name.clone()])
 }

@@ -256,16 +256,6 @@ fn a_window_that_is_as_long_as_the_ttl_can_be_in_order() {
     assert_eq!(of(hours(24), &even(1)), [Unknown]);
 }
 
-/// Rule: the system that has the effect rejects a second one, as long as it keeps the key.
-#[test]
-fn a_key_that_is_passed_on_turns_the_warning_into_a_note() {
-    let mut facts = windowed(hours(72), 48, &[]);
-    Arc::make_mut(&mut facts.schemas[0]).effect.keyed = true;
-    let statement = statements(&facts, "retry-window").swap_remove(0);
-    assert_eq!(statement.judgement.severity, Note);
-    assert!(statement.consequence().unwrap().contains("as long as it keeps the key"));
-}
-
 /// Rule: the default of a schema, here 24 h, is not the TTL of a deployment.
 #[test]
 fn a_default_result_ttl_is_neither_ok_nor_an_alarm() {

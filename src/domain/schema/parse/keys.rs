@@ -92,28 +92,7 @@ fn role_keys(raw: &RawSchema, prefix: &Prefix) -> Checked<Vec<RoleKey>> {
         keys.push(RoleKey { role, name: name.to_owned(), template });
     }
     check_groups(raw, &keys)?;
-    check_members(written, &keys)?;
     Ok(keys)
-}
-
-/// Checks that a schema whose records are members has one Redis key for all of them.
-fn check_members(written: &RawKeys, keys: &[RoleKey]) -> Checked<()> {
-    if written.members.is_none() {
-        return Ok(());
-    }
-    if !matches!(keys, [only] if only.role == Role::Record && only.template.is_fixed()) {
-        return wrong(
-            "`members` needs one Redis key for all records: `record` without `{key}`. A set for \
-            each of several groups cannot be described",
-        )
-        .at("members");
-    }
-    for (name, is_written) in [("hash", written.hash.is_some()), ("key", written.key.is_some())] {
-        if is_written {
-            return wrong(format!("`{name}` and `members` do not go together")).at(name);
-        }
-    }
-    Ok(())
 }
 
 /// Adds the place of a key's template in `[keys]` to an error.
