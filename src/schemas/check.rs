@@ -33,11 +33,6 @@ impl SchemaReport {
         self.add_at("[[value]]", index, message, false);
     }
 
-    /// Adds a warning about the values that the steps write.
-    pub(crate) fn warn_of_write(&mut self, message: String) {
-        self.add_at("[write]", 0, message, false);
-    }
-
     /// Adds a problem at the line of the table with this heading and index.
     fn add_at(&mut self, heading: &str, index: usize, message: String, is_error: bool) {
         let file = self.folder.join("schema.toml");

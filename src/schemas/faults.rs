@@ -24,7 +24,6 @@ pub(super) fn problems(folder: &Path, schema: &Schema) -> Vec<Problem> {
     problems.extend(shared_redis_keys(folder, schema));
     problems.extend(short_results(folder, schema));
     problems.extend(keys_beside_records(folder, schema));
-    problems.extend(unmatched_mismatches(folder, schema));
     problems.extend(unreached_calls(folder, schema));
     problems.extend(script_faults(folder, schema));
     problems
@@ -64,31 +63,6 @@ fn open_formats(folder: &Path, schema: &Schema) -> Vec<Problem> {
     problems
 }
 
-/// Replies for another payload whose value has no hash of a payload, so that none is recognised. The
-/// client compares the hash that another call reads.
-fn unmatched_mismatches(folder: &Path, schema: &Schema) -> Vec<Problem> {
-    let file = folder.join("schema.toml");
-    let text = files::read_text(&file, LARGEST).unwrap_or_default();
-    let mut problems = Vec::new();
-    for reply in schema.steps().flat_map(|step| &step.calls).flat_map(|call| &call.replies) {
-        let Some(index) = reply.value else { continue };
-        let format = &schema.values[index];
-        if !reply.is_for_other_payloads() || format.fields.fingerprint.is_some() {
-            continue;
-        }
-        let name = &format.name;
-        let line = find_line(&text, |line| {
-            line.contains(&format!("value = \"{name}\"")) && line.contains("fingerprint")
-        });
-        let message = format!(
-            "this reply is never recognised, because `{name}` has no `fingerprint` that could \
-            differ; put it at the call that reads the fingerprint"
-        );
-        problems.push(problem(&file, line, message, false));
-    }
-    problems
-}
-
 /// Calls that are never sent, because every reply of the call before them ends the step.
 fn unreached_calls(folder: &Path, schema: &Schema) -> Vec<Problem> {
     let file = folder.join("schema.toml");
@@ -111,28 +85,19 @@ fn unreached_calls(folder: &Path, schema: &Schema) -> Vec<Problem> {
             let message =
                 "this call is never sent, because no reply of the call before it means `next`"
                     .to_owned();
-            problems.push(problem(&file, line, message, false));
+            problems.push(problem(&file, line, message, true));
         }
     }
     problems
 }
 
-/// Problems in the scripts, compared with the calls that send them.
+/// Scripts that read what a call does not send.
 fn script_faults(folder: &Path, schema: &Schema) -> Vec<Problem> {
     let mut problems = Vec::new();
     for script in schema.scripts.values() {
         let file = folder.join(format!("{}.lua", script.name));
-        let calls = calls(schema, &script.name);
-        if calls.is_empty() {
-            problems.push(problem(
-                &file,
-                1,
-                "no step of schema.toml sends this script".to_owned(),
-                false,
-            ));
-        }
-        for fault in lua_check::check(&script.text, &calls) {
-            problems.push(problem(&file, fault.line, fault.message, fault.breaks));
+        for fault in lua_check::check(&script.text, &calls(schema, &script.name)) {
+            problems.push(problem(&file, fault.line, fault.message, true));
         }
     }
     problems

@@ -257,9 +257,6 @@ impl Session {
         for (name, wrong) in left_out {
             self.ui.warning(&format!("skipped schema {name}: {wrong}"));
         }
-        if let Some((name, _)) = left_out.first() {
-            self.ui.hint(&format!("to see all errors, run `idemctl schema check {name}`"));
-        }
         Ok(())
     }
 

@@ -1,5 +1,5 @@
-//! Executes a schema's steps on a temporary local Redis, in every state that its Redis keys can
-//! have. It checks that the schema lists and predicts every reply.
+//! Executes a schema's steps on a temporary local Redis, in every state that its service leaves. It
+//! checks that the schema lists and predicts every reply.
 
 use crate::domain::record::{
     Content, Deadline, KeyState, Observation, Reading, Response, TimeLeft, decode,
@@ -19,9 +19,6 @@ pub(super) const LIVES_MS: u64 = 60_000;
 /// The name of a lock whose contained expiry has passed.
 const PAST_EXPIRY: &str = "a lock past its own expiry";
 
-/// The name of a lock or a result that lacks the hash of the payload, which its format permits.
-const UNHASHED: &str = "a value without fingerprint";
-
 /// Ten years in milliseconds, which is longer than any lock lives.
 const LONG_AGO_MS: u64 = 10 * 365 * 24 * 3_600_000;
 
@@ -39,17 +36,11 @@ pub(crate) struct StrayReply {
     /// The index of the call with this reply.
     pub(crate) call: usize,
     pub(crate) message: String,
-    /// False for a state that only another program leaves, and for a late worker.
     pub(crate) is_error: bool,
 }
 
-/// One content of a Redis key, its name, and whether the schema's service writes it.
-#[derive(Clone)]
-struct TrialContent {
-    name: &'static str,
-    content: Content,
-    is_own: bool,
-}
+/// One content that the schema's service leaves in a Redis key, and its name.
+type TrialContent = (&'static str, Content);
 
 /// The response of the operation whose steps are tried.
 pub(super) fn sample_response(schema: &Schema) -> Response {
@@ -110,8 +101,7 @@ pub(crate) async fn try_steps(
     Ok(found)
 }
 
-/// Every combination of contents of the Redis keys. Those that the service itself writes come
-/// first.
+/// Every combination of contents of the Redis keys.
 fn states(schema: &Schema, inputs: &StepInputs<'_>) -> Vec<Vec<TrialContent>> {
     let mut states = vec![Vec::new()];
     for key_index in 0..schema.keys.len() {
@@ -124,77 +114,26 @@ fn states(schema: &Schema, inputs: &StepInputs<'_>) -> Vec<Vec<TrialContent>> {
         }
         states = longer;
     }
-    // Only the first wrong reply of each call is reported, and it should be an error if there is
-    // one.
-    states.sort_by_key(|state| !is_own(state));
     states
-}
-
-/// True for a state that the service itself can leave.
-fn is_own(state: &[TrialContent]) -> bool {
-    state.iter().all(|content| content.is_own)
 }
 
 fn contents(schema: &Schema, key_index: usize, inputs: &StepInputs<'_>) -> Vec<TrialContent> {
     let write = &schema.write;
-    let mut own = vec![("nothing", Content::Absent)];
+    let mut contents = vec![("nothing", Content::Absent)];
     if key_index == schema.lock_key_index() && write.lock_value.is_some() {
-        own.push(("a lock", inputs.lock()));
+        contents.push(("a lock", inputs.lock()));
         if let Some(lock) = lock_past_expiry(schema, inputs) {
-            own.push((PAST_EXPIRY, lock));
+            contents.push((PAST_EXPIRY, lock));
         }
     }
     if key_index == schema.result_key_index() && write.result_value.is_some() {
-        own.push(("a result", inputs.result_over_lock()));
+        contents.push(("a result", inputs.result_over_lock()));
     }
     if key_index == schema.result_key_index() && write.failed_value.is_some() {
         let failed = StepInputs { error: Some("declined"), ..inputs.clone() }.result();
-        own.push(("a failed result", failed));
+        contents.push(("a failed result", failed));
     }
-    let mut contents = Vec::new();
-    for (name, content) in own {
-        let without = without_fingerprint(schema, key_index, &content);
-        contents.push(TrialContent { name, content, is_own: true });
-        // Older releases of the service, or requests without a payload, leave such values.
-        if let Some(content) = without {
-            contents.push(TrialContent { name: UNHASHED, content, is_own: false });
-        }
-    }
-    // Another program may have stored any type at the Redis key.
-    contents.push(TrialContent {
-        name: "a hash with unknown fields",
-        content: Content::hash([b"a".to_vec(), b"b".to_vec()]),
-        is_own: false,
-    });
     contents
-}
-
-/// The same value without the hash of the payload; `None` if it has none, or its format needs it.
-fn without_fingerprint(schema: &Schema, key_index: usize, content: &Content) -> Option<Content> {
-    let reading = decode::decode_value(schema, key_index, content);
-    let format = &schema.values[reading.decoded()?.format];
-    let field = format.fields.fingerprint.as_ref()?.strip_prefix('/')?;
-    let without = match content {
-        Content::Text { head, .. } => {
-            let mut value: serde_json::Value = serde_json::from_slice(head).ok()?;
-            value.as_object_mut()?.remove(field)?;
-            Content::text(value.to_string().into_bytes())
-        }
-        Content::Hash(hash) => {
-            let mut words = Vec::new();
-            for part in &hash.fields {
-                if part.name != field.as_bytes() {
-                    words.extend([part.name.clone(), part.head.clone()]);
-                }
-            }
-            Content::hash(words)
-        }
-        Content::Absent | Content::Other(_) => return None,
-    };
-    let reading = decode::decode_value(schema, key_index, &without);
-    let value = reading.decoded()?;
-    let is_whole = value.conformance.deviation().is_none() && value.fingerprint.is_none();
-    if is_whole { Some(without) } else { None }
 }
 
 /// A lock whose contained expiry has passed; `None` if the schema's locks hold none.
@@ -214,8 +153,8 @@ async fn set_state(
     // A step may also have left a Redis key that is none of the record. Nothing else is in the
     // temporary server.
     connection.ask(&pack(["FLUSHDB"])).await?;
-    for (redis_key, content) in schema.redis_keys(KEY).iter().zip(state) {
-        set_content(connection, redis_key, &content.content, Some(LIVES_MS)).await?;
+    for (redis_key, (_, content)) in schema.redis_keys(KEY).iter().zip(state) {
+        set_content(connection, redis_key, content, Some(LIVES_MS)).await?;
     }
     Ok(())
 }
@@ -239,9 +178,9 @@ struct Trial<'a> {
 impl Trial<'_> {
     /// Executes the step, and returns its wrong reply, if there is one.
     async fn run(&self, connection: &mut Connection) -> Result<Option<StrayReply>, StoreError> {
-        // A schema cannot tell such a lock from an absent one.
-        let schema = self.inputs.schema;
-        if self.is_expired() && self.name != "begin" && schema.treats_expired_locks_as_absent() {
+        // A schema describes the steps of workers in time.
+        let is_expired = self.state.iter().any(|(name, _)| *name == PAST_EXPIRY);
+        if is_expired && self.name != "begin" {
             return Ok(None);
         }
         let executed = execute(self.inputs, &self.step.calls, connection).await?;
@@ -291,10 +230,7 @@ impl Trial<'_> {
                 (last, message)
             }
         };
-        // The schema may be right about every worker in time, so that this is only a warning.
-        let is_late_worker = self.is_expired() && self.name != "begin";
-        let is_error = is_own(self.state) && !is_late_worker;
-        Ok(Some(StrayReply { step: self.name, call, message, is_error }))
+        Ok(Some(StrayReply { step: self.name, call, message, is_error: true }))
     }
 
     /// The meaning that the replies' conditions predict. A begin without a prediction fails, unless
@@ -302,11 +238,10 @@ impl Trial<'_> {
     fn predicted(&self) -> Prediction {
         let schema = self.inputs.schema;
         let mut keys = Vec::new();
-        for (redis_key, content) in schema.redis_keys(KEY).iter().zip(self.state) {
-            let content = content.content.clone();
+        for (redis_key, (_, content)) in schema.redis_keys(KEY).iter().zip(self.state) {
             keys.push(KeyState::new(
                 redis_key,
-                content,
+                content.clone(),
                 TimeLeft::Millis(LIVES_MS),
                 Deadline::Unknown,
             ));
@@ -323,11 +258,6 @@ impl Trial<'_> {
             }
             None => Prediction::Of(None),
         }
-    }
-
-    /// True in a state with a lock whose contained expiry has passed.
-    fn is_expired(&self) -> bool {
-        self.state.iter().any(|content| content.name == PAST_EXPIRY)
     }
 
     /// True if a value has the fingerprint of another payload than the request's.
@@ -348,12 +278,12 @@ impl Trial<'_> {
             OTHER_FINGERPRINT => ", for another payload,",
             _ => "",
         };
-        if let [content] = self.state {
-            return format!("{} there{payload}", content.name);
+        if let [(name, _)] = self.state {
+            return format!("{name} there{payload}");
         }
         let mut contents = Vec::new();
-        for (key, content) in self.inputs.schema.keys.iter().zip(self.state) {
-            contents.push(format!("{} at {}", content.name, key.name));
+        for (key, (name, _)) in self.inputs.schema.keys.iter().zip(self.state) {
+            contents.push(format!("{name} at {}", key.name));
         }
         contents.join(" and ") + payload
     }

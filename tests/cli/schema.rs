@@ -187,21 +187,6 @@ fn a_mistake_is_named_with_file_and_line() {
 }
 
 #[test]
-fn a_script_that_is_sent_too_much_or_never_is_a_warning() {
-    let run = checked("express", |name, text| match name {
-        "start_processing.lua" => text.replace("local lock_ttl = ARGV[1]", "local lock_ttl = 30"),
-        _ => text,
-    })
-    .exits(0);
-    run.shows("warning: the call sends ARGV[1], which the script never uses");
-    let home = home();
-    own(home.path(), "express", |_, text| text);
-    fs::write(home.path().join("mine/unused.lua"), "return 1\n").unwrap();
-    let run = self::run(home.path(), &["schema", "check", "."]).exits(0);
-    run.shows("mine/unused.lua:1: warning: no step of schema.toml sends this script");
-}
-
-#[test]
 fn a_form_that_other_programs_values_fit_is_a_warning() {
     let run = checked("go-chi", |_, text| text.replace("required = [\"/status\"]\n", "")).exits(0);
     let line = line_of("go-chi/schema.toml", "[[value]]");

@@ -20,7 +20,6 @@ use crate::schemas;
 use crate::schemas::check::{self, SchemaReport};
 use crate::session::Session;
 use crate::sim;
-use crate::sim::exploration::unexplorable_because;
 use crate::store::{Connection, ReadLimit, Sandbox, SandboxError};
 
 #[derive(Debug, ClapArgs)]
@@ -143,12 +142,6 @@ async fn try_all(session: &mut Session, reports: &mut [SchemaReport]) -> Result<
             for stray in sim::try_claims(&schema, &mut connection).await? {
                 report.add(stray.step, stray.call, stray.message, stray.is_error);
             }
-        }
-        if schema.begin.is_some()
-            && schema.complete.is_some()
-            && let Some(why) = unexplorable_because(&schema)
-        {
-            report.warn_of_write(format!("`explore` refuses it: {why}"));
         }
         report.schema = Some(schema);
     }

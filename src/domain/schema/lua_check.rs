@@ -1,16 +1,11 @@
-//! Compares the KEYS and ARGV positions that a script uses with the script's header and with the
-//! calls that send it.
+//! Compares the KEYS and ARGV positions that a script uses with the calls that send it.
 
-use std::collections::BTreeSet;
-
-/// A difference between a script, its header and its calls.
+/// A position that a script reads and a call does not send.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LuaFault {
     /// The line, from 1.
     pub(crate) line: usize,
     pub(crate) message: String,
-    /// True if the script cannot work: it reads a position that the call does not send.
-    pub(crate) breaks: bool,
 }
 
 /// How many KEYS and ARGV a call sends.
@@ -23,7 +18,7 @@ pub(crate) struct ArgumentCounts {
     pub(crate) more_args: bool,
 }
 
-/// Compares a script with its own header and with the calls that send it.
+/// Compares a script with the calls that send it.
 pub(crate) fn check(text: &str, calls: &[ArgumentCounts]) -> Vec<LuaFault> {
     // Without comments and strings, a search for the names is enough: no Lua parser is needed.
     let code = code_of(text);
@@ -31,11 +26,21 @@ pub(crate) fn check(text: &str, calls: &[ArgumentCounts]) -> Vec<LuaFault> {
     for table in ["KEYS", "ARGV"] {
         let used = positions(&code, table);
         for call in calls {
-            let is_keys = table == "KEYS";
-            let sent = if is_keys { call.keys } else { call.args };
-            faults.extend(against_call(table, &used, sent, !is_keys && call.more_args));
+            let sent = if table == "KEYS" { call.keys } else { call.args };
+            let or_more = table == "ARGV" && call.more_args;
+            for (number, line) in &used {
+                // KEYS and ARGV start at 1, so that position 0 is always nil.
+                if (*number > sent && !or_more) || *number == 0 {
+                    let sent = match sent {
+                        0 => "none".to_owned(),
+                        1 => "one".to_owned(),
+                        sent => sent.to_string(),
+                    };
+                    let message = format!("uses {table}[{number}], but the call sends {sent}");
+                    faults.push(LuaFault { line: *line, message });
+                }
+            }
         }
-        faults.extend(against_header(table, &used, &header(text, table)));
     }
     faults.sort_by_key(|fault| fault.line);
     // Several calls of one script can have the same fault.
@@ -43,78 +48,9 @@ pub(crate) fn check(text: &str, calls: &[ArgumentCounts]) -> Vec<LuaFault> {
     faults
 }
 
-/// The positions of a table that a text names, each with its first line.
-#[derive(Debug, Default)]
-struct Positions {
-    named: Vec<(usize, usize)>,
-    /// True if the text also uses the table in another way, such as `#KEYS` or `unpack(KEYS)`.
-    otherwise: bool,
-}
-
-impl Positions {
-    fn has(&self, number: usize) -> bool {
-        self.named.iter().any(|(named, _)| *named == number)
-    }
-}
-
-/// Compares the positions with those that a call sends: `sent` of them, or at least so many.
-fn against_call(table: &str, used: &Positions, sent: usize, or_more: bool) -> Vec<LuaFault> {
-    let mut faults = Vec::new();
-    for (number, line) in &used.named {
-        // KEYS and ARGV start at 1, so that position 0 is always nil.
-        if (*number > sent && !or_more) || *number == 0 {
-            let message = format!("uses {table}[{number}], but the call sends {}", count(sent));
-            faults.push(LuaFault { line: *line, message, breaks: true });
-        }
-    }
-    // A script that uses the table as a whole may use every position.
-    if used.otherwise {
-        return faults;
-    }
-    for number in (1..=sent).filter(|number| !used.has(*number)) {
-        let message = format!("the call sends {table}[{number}], which the script never uses");
-        faults.push(LuaFault { line: 1, message, breaks: false });
-    }
-    faults
-}
-
-/// Compares a script with its header. A script does not need a header, but a header must name every
-/// position.
-fn against_header(table: &str, used: &Positions, header: &Positions) -> Vec<LuaFault> {
-    let mut faults = Vec::new();
-    // A header that also mentions the table in another way cannot be compared.
-    if header.otherwise {
-        return faults;
-    }
-    if !header.named.is_empty() {
-        for (number, line) in used.named.iter().filter(|(number, _)| !header.has(*number)) {
-            let message = format!("uses {table}[{number}], which the header does not name");
-            faults.push(LuaFault { line: *line, message, breaks: false });
-        }
-    }
-    if used.otherwise {
-        return faults;
-    }
-    for (number, line) in header.named.iter().filter(|(number, _)| !used.has(*number)) {
-        let message = format!("the header names {table}[{number}], which the script never uses");
-        faults.push(LuaFault { line: *line, message, breaks: false });
-    }
-    faults
-}
-
-fn count(sent: usize) -> String {
-    match sent {
-        0 => "none".to_owned(),
-        1 => "one".to_owned(),
-        sent => format!("{sent}"),
-    }
-}
-
-/// Finds every `TABLE[number]` in a text. Any other mention of the table, such as `#TABLE`, is a
-/// use in another way.
-fn positions(text: &str, table: &str) -> Positions {
-    let mut found = Positions::default();
-    let mut seen = BTreeSet::new();
+/// Every number of `TABLE[number]` in a text, with its first line.
+fn positions(text: &str, table: &str) -> Vec<(usize, usize)> {
+    let mut found: Vec<(usize, usize)> = Vec::new();
     for (index, line) in text.lines().enumerate() {
         for (at, _) in line.match_indices(table) {
             let after = &line[at + table.len()..];
@@ -122,11 +58,10 @@ fn positions(text: &str, table: &str) -> Positions {
             if line[..at].ends_with(is_of_name) || after.starts_with(is_of_name) {
                 continue;
             }
-            match number_in_brackets(after) {
-                // Only the first use of a position is reported.
-                Some(number) if seen.insert(number) => found.named.push((number, index + 1)),
-                Some(_) => {}
-                None => found.otherwise = true,
+            if let Some(number) = number_in_brackets(after)
+                && !found.iter().any(|(known, _)| *known == number)
+            {
+                found.push((number, index + 1));
             }
         }
     }
@@ -141,20 +76,6 @@ fn number_in_brackets(text: &str) -> Option<usize> {
 
 fn is_of_name(letter: char) -> bool {
     letter.is_alphanumeric() || letter == '_'
-}
-
-/// The positions that the comment at the beginning of a script names.
-fn header(text: &str, table: &str) -> Positions {
-    let mut named = String::new();
-    for line in text.lines().take_while(|line| line.trim_start().starts_with("--")) {
-        let comment = line.trim_start().trim_start_matches('-').trim_start();
-        if comment.starts_with(table) {
-            named.push_str(comment.split_whitespace().next().unwrap_or_default());
-        }
-        // One line of output for each line of the script, so that a position keeps its line number.
-        named.push('\n');
-    }
-    positions(&named, table)
 }
 
 /// The text without comments and strings, with the same line numbers.
@@ -236,53 +157,26 @@ mod tests {
     #[test]
     fn a_position_that_is_not_sent_breaks_the_script() {
         assert_eq!(messages(SOUND, 1, 0), ["7: uses ARGV[1], but the call sends none"]);
-        assert!(
-            check("return KEYS[0]", &[ArgumentCounts { keys: 1, args: 0, more_args: false }])
-                .iter()
-                .any(|fault| fault.breaks)
-        );
+        assert_eq!(messages("return KEYS[0]", 1, 0), ["1: uses KEYS[0], but the call sends one"]);
     }
 
     #[test]
     fn the_words_of_a_hash_are_not_counted() {
         let call = ArgumentCounts { keys: 0, args: 1, more_args: true };
-        let broken = |text| check(text, &[call]).iter().filter(|fault| fault.breaks).count();
+        let broken = |text| check(text, &[call]).len();
         assert_eq!(broken("return ARGV[1] .. ARGV[6]"), 0);
         assert_eq!(broken("return ARGV[1] .. ARGV[0]"), 1);
-        assert_eq!(check("return ARGV[2]", &[call]).len(), 1, "ARGV[1] is sent and not used");
-    }
-
-    #[test]
-    fn an_unused_position_is_reported() {
-        assert_eq!(
-            messages(SOUND, 2, 1),
-            ["1: the call sends KEYS[2], which the script never uses"]
-        );
-    }
-
-    #[test]
-    fn the_header_is_compared_with_the_body() {
-        let text = SOUND.replace("ARGV[1] .. a", "ARGV[2] .. a");
-        assert_eq!(
-            messages(&text, 1, 2),
-            [
-                "1: the call sends ARGV[1], which the script never uses",
-                "4: the header names ARGV[1], which the script never uses",
-                "7: uses ARGV[2], which the header does not name",
-            ]
-        );
     }
 
     #[test]
     fn a_name_that_contains_a_table_is_another_name() {
-        let found = positions("local MY_KEYS, KEYS2 = KEYS[1], 2", "KEYS");
-        assert_eq!((found.named, found.otherwise), (vec![(1, 1)], false));
+        assert_eq!(positions("local MY_KEYS, KEYS2 = KEYS[1], 2", "KEYS"), [(1, 1)]);
     }
 
     #[test]
     fn positions_in_comments_and_strings_do_not_count() {
         let text = "local a = KEYS[1] -- not KEYS[2]\n--[[ KEYS[3]\nKEYS[4] ]] local b = 'KEYS[5] \\' KEYS[6]'\nreturn [==[KEYS[7]]==]";
         assert_eq!(messages(text, 1, 0), [""; 0]);
-        assert_eq!(positions(&code_of(text), "KEYS").named, [(1, 1)]);
+        assert_eq!(positions(&code_of(text), "KEYS"), [(1, 1)]);
     }
 }

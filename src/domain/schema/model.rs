@@ -12,7 +12,7 @@ use super::redis_keys::{self, Role, RoleKey};
 use super::service_behavior::{OnFailure, PayloadUse, ServiceBehavior};
 use super::steps::{Action, Call, Reply, Step};
 use super::ttl::{NO_TTL, TtlOf};
-use super::value_format::{BodyIs, PastExpiry, State, ValueFormat};
+use super::value_format::{BodyIs, State, ValueFormat};
 use super::value_template::{Placeholder, Template};
 use super::write_format::{TIMES, WriteFormat};
 use crate::domain::record::Evidence;
@@ -80,14 +80,6 @@ impl Schema {
     /// True if some value format holds an expiry.
     pub(crate) fn contains_expiry(&self) -> bool {
         self.values.iter().any(|format| format.expires_at.is_some())
-    }
-
-    /// True if a lock whose contained expiry has passed counts as absent.
-    pub(crate) fn treats_expired_locks_as_absent(&self) -> bool {
-        self.values.iter().any(|format| {
-            let past = format.expires_at.as_ref().map(|expires_at| expires_at.past);
-            format.state == State::InProgress && past == Some(PastExpiry::Absent)
-        })
     }
 
     /// True if some value format holds its own creation time or expiry.
