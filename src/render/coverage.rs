@@ -31,8 +31,8 @@ const NO_TIME: &str = "The expiry in the value is not a time, or idemctl cannot 
     needs +time).";
 
 /// Why a field or the format of a value is unknown.
-const TOO_LARGE: &str = "A scan reads at most 1 MiB of a value (16 MiB if its key never expires); \
-    `idemctl inspect KEY --full` reads all of it.";
+const TOO_LARGE: &str =
+    "A scan reads at most 1 MiB of a value; `idemctl inspect KEY --full` reads all of it.";
 
 /// The most schemas that each get their own line about records that were left out.
 const MAX_LINES: usize = 2;

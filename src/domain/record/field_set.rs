@@ -5,14 +5,10 @@ use strum::{IntoStaticStr, VariantArray};
 
 use crate::domain::as_str::as_str;
 
-/// The most bytes that a scan reads of a value whose Redis key expires. More than this much of a
+/// The most bytes that a scan reads of a value. More than this much of a
 /// reply, requested at once, makes a server evict keys: 200 pipelined replies of 1 MiB evicted 22
 /// of 50 locks in a trial.
 pub const MAX_SCANNED: usize = 1 << 20;
-
-/// The most bytes that a scan reads of a value whose Redis key never expires. If such a value is a
-/// lock, it blocks its key until somebody removes it, so that idemctl should recognise it.
-pub const MAX_SCANNED_WITHOUT_EXPIRY: usize = 16 << 20;
 
 /// A field of a value that filters and columns use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, VariantArray, IntoStaticStr)]

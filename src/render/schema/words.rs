@@ -26,11 +26,7 @@ pub(super) fn origin(origin: &SchemaOrigin) -> String {
 
 /// How the Redis keys of a schema hold its records.
 pub(super) fn layout(schema: &Schema) -> &'static str {
-    if schema.has_separate_result() {
-        "lock and result"
-    } else {
-        "one key"
-    }
+    if schema.has_separate_result() { "lock and result" } else { "one key" }
 }
 
 /// The templates of a schema's Redis keys.

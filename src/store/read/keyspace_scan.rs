@@ -14,7 +14,7 @@ use super::reader::{RecordReader, RedisKeys};
 use super::scan_nodes::Nodes;
 use super::scan_page::{FoundRecord, ScanPage};
 use crate::domain::diagnosis::Thresholds;
-use crate::domain::record::field_set::{MAX_SCANNED, MAX_SCANNED_WITHOUT_EXPIRY};
+use crate::domain::record::field_set::MAX_SCANNED;
 use crate::domain::record::{
     Candidate, Content, Extended, FieldSet, Observation, Record, TimeLeft, locate,
 };
@@ -31,11 +31,6 @@ pub struct RecordDecoder<'a> {
     /// Counts the records that are left out, and those that contradict a default TTL.
     pub coverage: &'a mut Coverage,
 }
-
-/// How much of a value is read, one step after the other, if its beginning does not decide what it
-/// is or does not have a needed field. 64 KiB is the output limit for the beginning of a compressed
-/// value.
-const READ_STEPS: [usize; 4] = [4 << 10, 64 << 10, MAX_SCANNED, MAX_SCANNED_WITHOUT_EXPIRY];
 
 /// How much of each value stays in memory once its record is decoded.
 const MAX_KEPT_BYTES: usize = 64 << 10;
@@ -177,22 +172,21 @@ impl KeyspaceScan {
         let mut longer = Vec::with_capacity(pending.len());
         let mut pending = pending.into_iter().peekable();
         while let Some(first) = pending.next() {
-            // Records of one step follow each other, as many as the limit of the replies permits.
-            let step = first.step;
+            // As many as the limit of the replies permits.
             let mut bytes = first.max_bytes();
             let mut some = vec![first.candidate];
             while let Some(next) = pending.peek() {
                 bytes += next.max_bytes();
-                if next.step != step || bytes > MAX_REQUESTED {
+                if bytes > MAX_REQUESTED {
                     break;
                 }
                 some.extend(pending.next().map(|next| next.candidate));
             }
             let keys: Vec<_> = some.iter().map(|candidate| candidate.redis_keys.clone()).collect();
-            let read = self.reader.read_each(&keys, ReadLimit::Bytes(READ_STEPS[step])).await?;
+            let read = self.reader.read_each(&keys, ReadLimit::Bytes(MAX_SCANNED)).await?;
             for (candidate, seen) in some.into_iter().zip(read) {
                 match seen {
-                    Ok(seen) => longer.push(ReadCandidate { candidate, seen, steps: step + 1 }),
+                    Ok(seen) => longer.push(ReadCandidate { candidate, seen, is_further: true }),
                     Err(error) => self.leave_out(&candidate.redis_keys[0], error)?,
                 }
             }
@@ -325,10 +319,12 @@ impl KeyspaceScan {
         let mut learning = HeadSamples::default();
         loop {
             let next = match page.next() {
-                Some((candidate, seen)) => Some(ReadCandidate { candidate, seen, steps: 0 }),
+                Some((candidate, seen)) => {
+                    Some(ReadCandidate { candidate, seen, is_further: false })
+                }
                 None => longer.next(),
             };
-            let Some(ReadCandidate { candidate, seen, steps }) = next else {
+            let Some(ReadCandidate { candidate, seen, is_further }) = next else {
                 if pending.is_empty() {
                     break;
                 }
@@ -340,20 +336,21 @@ impl KeyspaceScan {
             else {
                 continue;
             };
-            if can_read_more(&record, steps) && lacks(catalog, &record, is_most_specific, needed) {
-                pending.push(PendingRead::of(catalog, record, is_most_specific, steps));
+            if !is_further && lacks(catalog, &record, is_most_specific, needed) {
+                pending.push(PendingRead::of(catalog, record, is_most_specific));
                 continue;
             }
             if is_most_specific {
-                learning
-                    .add(&record, steps, |part| !lacks(catalog, part, is_most_specific, needed));
+                learning.add(&record, is_further, |part| {
+                    !lacks(catalog, part, is_most_specific, needed)
+                });
             }
             // A page may have hundreds of records, so that no more than this stays in memory.
-            if steps > 0 {
+            if is_further {
                 record.keep_at_most(MAX_KEPT_BYTES);
             }
             // A lock that was found at another schema's record is read only once.
-            let of_lock = if is_most_specific || steps == 0 {
+            let of_lock = if is_most_specific || !is_further {
                 locate::candidate_of_lock(catalog, &record)
             } else {
                 None
@@ -367,7 +364,7 @@ impl KeyspaceScan {
                 }
             }
             if let Some(candidate) = of_lock {
-                pending.push(PendingRead { candidate, step: 0, sizes: Vec::new() });
+                pending.push(PendingRead { candidate, sizes: Vec::new() });
             }
         }
         self.nodes.learn_heads(learning.longer_heads());
@@ -574,56 +571,38 @@ fn memory_of(seen: &Observation) -> Option<u64> {
 struct ReadCandidate {
     candidate: Candidate,
     seen: Observation,
-    /// How many of [`READ_STEPS`] were read; 0 for a candidate of a page.
-    steps: usize,
+    /// True for the second read, false for that of a page.
+    is_further: bool,
 }
 
 /// A candidate of which more is to be read.
 struct PendingRead {
     candidate: Candidate,
-    /// The index in [`READ_STEPS`].
-    step: usize,
     /// The sizes of its values, as far as they are known.
     sizes: Vec<Option<u64>>,
 }
 
 impl PendingRead {
-    /// The candidate of a record of which so many steps were read.
-    fn of(catalog: &Catalog, record: Record, is_most_specific: bool, step: usize) -> Self {
+    fn of(catalog: &Catalog, record: Record, is_most_specific: bool) -> Self {
         let sizes = record.seen.keys.iter().map(|key| key.content.size()).collect();
         let candidate = if is_most_specific {
             with_every_schema(catalog, record)
         } else {
             Candidate { is_most_specific, ..Candidate::from(record) }
         };
-        Self { candidate, step, sizes }
+        Self { candidate, sizes }
     }
 
     /// The most bytes that reading it can bring.
     fn max_bytes(&self) -> usize {
-        let limit = READ_STEPS[self.step];
         let mut bytes = 0;
         for index in 0..self.candidate.redis_keys.len() {
             let size = self.sizes.get(index).copied().flatten();
-            let size = size.and_then(|size| usize::try_from(size).ok()).unwrap_or(limit);
-            bytes += size.min(limit);
+            let size = size.and_then(|size| usize::try_from(size).ok()).unwrap_or(MAX_SCANNED);
+            bytes += size.min(MAX_SCANNED);
         }
         bytes
     }
-}
-
-/// True if a scan may read more of a record's values after so many steps.
-fn can_read_more(record: &Record, steps: usize) -> bool {
-    if steps == 0 {
-        return true;
-    }
-    if steps >= READ_STEPS.len() {
-        return false;
-    }
-    let cut: Vec<_> = record.seen.keys.iter().filter(|key| !key.content.is_whole()).collect();
-    let expires = cut.iter().any(|key| key.time_left != TimeLeft::NoExpiry);
-    let is_last_step = steps + 1 == READ_STEPS.len();
-    !cut.is_empty() && (!is_last_step || (!expires && record.is_undecided()))
 }
 
 /// True if the part of a record's values that was not read decides whose record it is, or has a

@@ -68,17 +68,17 @@ struct HeadSample {
 }
 
 impl HeadSamples {
-    /// Adds a record of which `steps` further parts were read. `is_enough` says whether a part of
-    /// its values has all that the scan needs.
+    /// Adds a record, and whether it was read again. `is_enough` says whether a part of its values
+    /// has all that the scan needs.
     pub(super) fn add(
         &mut self,
         record: &Record,
-        steps: usize,
+        is_read_again: bool,
         is_enough: impl Fn(&Record) -> bool,
     ) {
         let sample = self.sample_of(&record.schema);
         sample.records += 1;
-        if steps == 0 {
+        if !is_read_again {
             return;
         }
         sample.read_again += 1;
@@ -173,8 +173,8 @@ mod tests {
         let mut few = HeadSamples::default();
         let mut many = HeadSamples::default();
         for number in 0..16 {
-            few.add(&far, usize::from(number == 0), has_time);
-            many.add(&far, usize::from(number < 3), has_time);
+            few.add(&far, number == 0, has_time);
+            many.add(&far, number < 3, has_time);
         }
         assert!(few.longer_heads().is_empty());
         let heads = many.longer_heads();
