@@ -516,6 +516,7 @@ impl ScanReport {
     pub fn is_complete(&self, catalog: &Catalog) -> bool {
         matches!(self.end, ScanEnd::Complete)
             && self.forbidden.is_none()
+            && !self.coverage.is_elsewhere
             && catalog.covered().is_whole()
     }
 

@@ -398,6 +398,9 @@ impl LockStatus {
         if let Some(names) = found.several() {
             return Self::Ambiguous(names);
         }
+        if let Some(unread) = found.may_name_another(catalog) {
+            return Self::Uncovered(unread);
+        }
         let mut records = found.records.iter().collect::<Vec<_>>();
         if records.len() > 1 {
             // Several schemas read the one record: the one meant is the one whose lock it can be.

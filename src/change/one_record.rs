@@ -67,6 +67,10 @@ pub async fn find_record(session: &mut Session, args: &StepArgs) -> Result<Recor
     if let Some(why) = &found.why_unread {
         return Err(why.clone().into());
     }
+    if let Some(unread) = found.may_name_another(&catalog) {
+        let message = format!("{}: unknown: {unread}", escape::text(&found.given));
+        return Err(CommandError::new(Exit::Partial, message).into());
+    }
     check_recognised(&found.unclaimed, names.len())?;
     let Some(name) = name else { return find_under_schema(session, &catalog, &given).await };
     let schemas = SchemaArgs { schema: vec![name.schema.clone()], ..args.schemas.clone() };

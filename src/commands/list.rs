@@ -117,8 +117,8 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let list_again = async |session: &mut Session| {
         let (states, exit) = listing.run(session).await?;
         match watch.until() {
-            // What was not read may be there.
-            Some(State::Absent) if exit == Exit::Partial => Ok(Awaited::NotYet),
+            // What was not read may have another state.
+            Some(_) if exit == Exit::Partial => Ok(Awaited::NotYet),
             Some(until) => Ok(waiting.judge(until, &states)),
             None => Ok(Awaited::NotYet),
         }

@@ -71,7 +71,7 @@ fn find_searches_the_keys_of_every_schema() {
         .exits(0)
         .shows("order-99103  in-progress  event-driven");
     let run = server.idemctl(&["inspect", "--find", "99103", "--schema", "express"]).exits(1);
-    run.says("no key of express among 9 of ")
+    run.says("no idempotency key of express among 9 Redis keys of ")
         .says("the keys of event-driven were not searched; to search them, omit --schema");
     // A value that no schema writes is found by its name as well.
     server.set("idempotency:cart-953", r#"{"odd":1}"#, 60_000);

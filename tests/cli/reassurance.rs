@@ -242,3 +242,35 @@ fn a_lock_with_an_end_of_its_own_has_excess_by_that() {
     assert_eq!(found.json()["records"].as_array().unwrap().len(), 1, "{}", found.all());
     server.idemctl(&["check", "--schema", "powertools-python", "--lock-ttl", "15m"]).exits(1);
 }
+
+/// Rule: a KEY that may be ambiguous is not changed, because another record of it may exist where a
+/// schema or a Redis key was not read; its name and its full Redis key are. Revert: without
+/// `LookupResult::may_name_another`, the lock of express goes.
+#[test]
+fn a_key_that_may_name_an_unread_record_is_not_changed() {
+    let event = "idem:started:a-9";
+    let changes = [
+        &["force-unlock", "a-9"][..],
+        &["extend", "a-9", "--for", "1h"],
+        &["purge", "a-9", "--state", "in-progress"],
+        &["release", "a-9", "--owner", "w"],
+        &["reconcile", "a-9", "--older-than", "0s", "--ask", "true"],
+    ];
+    let server = Server::holding(&[("idem:a-9", LOCK, 300_000), (event, "w1", 300_000)]);
+    let broken = Server::holding(&[("idem:a-9", LOCK, 300_000)]);
+    at_a_gap("schema", &broken);
+    for words in changes {
+        let words = [words, &["--yes"]].concat();
+        let run = limited(&server, "~idem:a-*", &words);
+        assert_ne!(run.code, 0, "{words:?}: {}", run.all());
+        broken.idemctl(&words).exits(3);
+        assert!(server.get(event).is_some());
+        for server in [&server, &broken] {
+            assert_eq!(server.get("idem:a-9").unwrap(), LOCK.as_bytes(), "{words:?}");
+            let left: i64 = server.send(&[b"PTTL", b"idem:a-9"]);
+            assert!(left <= 300_000, "{words:?}");
+        }
+    }
+    broken.idemctl(&["force-unlock", "express/a-9", "--yes"]).exits(0);
+    limited(&server, "~idem:a-*", &["force-unlock", "idem:a-9", "--yes"]).exits(0);
+}

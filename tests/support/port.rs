@@ -2,8 +2,9 @@
 
 use std::net::{TcpListener, UdpSocket};
 
-/// Below the ports that the system gives to whoever asks for any: no connection of another test takes one in between.
-const PORTS: std::ops::Range<u16> = 10_240..22_000;
+/// Below the ports that the system gives to whoever asks for any: no connection of another test takes one in between. No port is
+/// the bus of another one: a node that has not yet started would find its bus taken.
+const PORTS: std::ops::Range<u16> = 10_240..10_240 + BUS;
 
 /// How far from its port a node of a cluster has its bus.
 const BUS: u16 = 10_000;

@@ -256,6 +256,12 @@ impl<'a> NamedRecords<'a> {
                 self.coverage.named.add_ambiguous(&found.given, names);
                 continue;
             }
+            if let Some(unread) = found.may_name_another(&scope.catalog) {
+                for record in &found.records {
+                    self.coverage.named.add_refused(record, format!("unknown: {unread}"));
+                }
+                continue;
+            }
             for record in std::mem::take(&mut found.records) {
                 let is_scanned = scanned.iter().any(|schema| schema.name == record.schema.name);
                 if is_scanned || found.says_schema_of(&record) {

@@ -130,7 +130,10 @@ async fn nothing_found(
     let unread: Vec<_> = report.keys_of_other_schemas.keys().cloned().collect();
     let keys = report.keys;
     let server = reader.name();
-    let so_far = format!("no key{of} among {keys} of {server} contains {}", escape::text(text));
+    let so_far = format!(
+        "no idempotency key{of} among {keys} Redis keys of {server} contains {}",
+        escape::text(text)
+    );
     if matches!(report.end, ScanEnd::Complete) {
         // The hint of the error names the other schemas.
         scan::explain_nothing(session, catalog, reader, &BTreeMap::new()).await;

@@ -517,6 +517,9 @@ fn record_of(found: &mut LookupResult, catalog: &Catalog) -> Result<Record, Stri
     if let Some(names) = found.several() {
         return Err(format!("ambiguous: it names {}", name::choices(&found.given, &names)));
     }
+    if let Some(unread) = found.may_name_another(catalog) {
+        return Err(format!("unknown: {unread}"));
+    }
     let mut records = std::mem::take(&mut found.records);
     if records.len() > 1 {
         records.retain(|record| reconcilable(record).is_ok());

@@ -127,7 +127,7 @@ fn older_format(file: String, toml: &str, changes: &[SchemaError]) -> SchemaErro
     let line = line_of_key(toml, "format");
     let mut message = format!(
         "`format = {FORMAT}` is missing; idemctl no longer reads format 1, of idemctl 0.2. Change \
-        these lines, then run `idemctl schema check`:\n  line {line}: write `format = {FORMAT}`"
+        these lines, then run `idemctl schema check DIR`:\n  line {line}: write `format = {FORMAT}`"
     );
     for change in changes {
         message.push_str(&format!("\n  line {}: {}", change.line, change.message));

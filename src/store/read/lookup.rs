@@ -117,6 +117,23 @@ impl LookupResult {
         if self.name.is_some() { None } else { catalog.covered().unread() }
     }
 
+    /// Why the KEY may name another record, too: a schema or a Redis key was not read. A command that
+    /// changes records must not choose then. A name and a full Redis key are exact.
+    pub fn may_name_another(&self, catalog: &Catalog) -> Option<String> {
+        let mut own = self.records.iter();
+        let is_exact = own.any(|record| record.redis_keys().contains(&self.given));
+        if is_exact || self.name.is_some() || self.records.is_empty() {
+            return None;
+        }
+        let why = match &self.why_unread {
+            Some(error) => error.to_string(),
+            None => catalog.covered().unread()?,
+        };
+        Some(format!(
+            "whether it names another record, too ({why}); pass SCHEMA/KEY or the full Redis key"
+        ))
+    }
+
     /// Why more records may exist, other than that the Redis user may not read them: e.g. a node of
     /// a cluster does not answer.
     pub fn unreachable(&self) -> Option<&StoreError> {

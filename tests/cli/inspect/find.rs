@@ -24,7 +24,7 @@ fn one_record_is_shown_and_several_are_listed() {
     server
         .idemctl(&["inspect", "--find", "nowhere"])
         .exits(1)
-        .says("no key among 3")
+        .says("no idempotency key among 3")
         .says("contains nowhere");
     server.idemctl(&["inspect", "--find", "a", "order-7"]).exits(2);
 }

@@ -20,8 +20,8 @@ pub(in crate::domain::doctor) const CHECK: DoctorCheck = DoctorCheck {
 
 fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
     let mut judgements = Vec::new();
-    let locks = match (&facts.sample, &facts.locks) {
-        (Ok(_), Ok(locks)) => locks,
+    let (sample, locks) = match (&facts.sample, &facts.locks) {
+        (Ok(sample), Ok(locks)) => (sample, locks),
         (Err(refusal), _) | (_, Err(refusal)) => {
             return vec![CheckJudgement::unknown(refusal.clone())];
         }
@@ -44,7 +44,13 @@ fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
     if let Some(gap) = gap {
         judgements.push(CheckJudgement::unknown(gap));
     } else if judgements.is_empty() {
-        judgements.push(CheckJudgement::ok("no lock is without expiry"));
+        // Only what has records here is claimed: others may have them under another prefix.
+        let mut seen = Vec::new();
+        for of in &sample.schemas {
+            seen.push(of.schema.name.as_str());
+        }
+        let fact = format!("no lock of {} is without expiry", seen.join(", "));
+        judgements.push(CheckJudgement::ok(fact));
     }
     judgements
 }
