@@ -104,8 +104,6 @@ fn a_lock_that_begin_looks_at_first_rejects_now() {
 /// A service that stores failures, which begin replays, beside its lock.
 const FAILURES: &str = r#"format = 2
 name = "failures"
-protocol = "lock-then-result"
-client = { conflict = "409 Conflict" }
 keys = { lock = "f:lock:{key}", result = "f:result:{key}" }
 ttl = { lock = "30s", result = "24h" }
 
@@ -117,6 +115,21 @@ written = "failed_value"
 lock_value = "{owner}"
 result_value = '{"state":"DONE","body":{body_json}}'
 failed_value = '{"state":"FAILED","error":{error_text}}'
+
+[[begin.call]]
+command = ["GET", "{result}"]
+replies = [
+  { nil = true, means = "next" },
+  { value = "completed", means = "replay" },
+  { value = "failed", means = "replay" },
+]
+
+[[begin.call]]
+command = ["SET", "{lock}", "{lock_value}", "NX", "PX", "{lock_ttl_ms}"]
+replies = [
+  { word = "OK", means = "acquired", when = { lock = "absent" } },
+  { nil = true, means = "conflict", when = { lock = "present" }, client = "409 Conflict" },
+]
 "#;
 
 /// Rule: a stored failure that begin replays is a result, also beside a lock. Revert: without

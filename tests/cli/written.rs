@@ -5,7 +5,6 @@ use crate::support::Server;
 const SHORT: &str = r#"format = 2
 name = "pay"
 protocol = "set-nx-get"
-compares_payload = "always"
 client = { mismatch = "422", conflict = "409" }
 keys = { record = "pay:{key}" }
 ttl = { lock = "60s", result = "24h" }
@@ -54,7 +53,7 @@ fn a_template_describes_the_format() {
     server.idemctl(&["schema", "check", "pay"]).exits(0).shows("pay: ok");
     let short = shown(&server);
     let printed = expanded(&server);
-    assert!(printed.contains("[[value]]") && !printed.contains("compares_payload"), "{printed}");
+    assert!(printed.contains("[[value]]"), "{printed}");
     let long = SHORT.replace("\n[write]", &format!("{LONG_FORMATS}\n[write]"));
     server.describe("pay", &[("schema.toml", &long)]);
     assert_eq!(shown(&server), short);
@@ -62,47 +61,16 @@ fn a_template_describes_the_format() {
     assert_eq!(shown(&server), short, "{printed}");
 }
 
-/// Rule: with `compares_payload = "always"`, a lock of another payload is a mismatch, and so is a value
-/// without a fingerprint.
-#[test]
-fn payloads_are_compared_with_locks_too() {
-    let server = Server::start();
-    server.describe("pay", &[("schema.toml", SHORT)]);
-    let printed = expanded(&server);
-    let of_lock = "record = \"in-progress\", fingerprint = \"other\"";
-    assert!(printed.contains(of_lock), "{printed}");
-    server.set(
-        "pay:a",
-        r#"{"hash":"","st":"busy","code":null,"body":null,"at":"2026-01-01T00:00:00Z"}"#,
-        60_000,
-    );
-    let record = server.idemctl(&["inspect", "a", "--schema", "pay", "-o", "json"]).exits(0).json();
-    let next = &record["records"][0]["next_request"];
-    assert_eq!((&next["answer"], &next["client"]), (&"fail".into(), &"422".into()), "{record}");
-
-    let without = SHORT.replace("compares_payload = \"always\"\n", "");
-    server.describe("pay", &[("schema.toml", &without)]);
-    assert!(!expanded(&server).contains(of_lock));
-    let toml = SHORT.replace("protocol = \"set-nx-get\"\n", "");
-    let toml = toml.replace("client = { mismatch = \"422\", conflict = \"409\" }\n", "");
-    server.describe("pay", &[("schema.toml", &toml)]);
-    let told = server.idemctl(&["schema", "check", "pay"]).exits(1);
-    told.shows("`compares_payload` belongs to `protocol`");
-}
-
-/// Rule: `get-set-nx` reads first, and `unreadable` says what an unknown text means.
+/// Rule: `get-set-nx` reads first.
 #[test]
 fn get_set_nx_reads_first() {
     let server = Server::start();
-    let toml = SHORT.replace("\"set-nx-get\"", "\"get-set-nx\"\nunreadable = \"conflict\"");
+    let toml = SHORT.replace("\"set-nx-get\"", "\"get-set-nx\"");
     server.describe("pay", &[("schema.toml", &toml)]);
     server.idemctl(&["schema", "check", "pay"]).exits(0).shows("pay: ok");
     let printed = expanded(&server);
     let get = printed.find("\"GET\"").unwrap();
     assert!(get < printed.find("\"NX\"").unwrap(), "{printed}");
-    server.set("pay:a", "{garbage", 60_000);
-    let record = server.idemctl(&["inspect", "a", "--schema", "pay", "-o", "json"]).json();
-    assert_eq!(record["records"][0]["next_request"]["answer"], "conflict", "{record}");
     server.idemctl(&["explore", "--schema", "pay", "--workers", "2"]);
 }
 
@@ -136,7 +104,6 @@ fn constants_belong_to_the_format() {
     let server = Server::start();
     let toml = r#"format = 2
 name = "pay"
-protocol = "lock-then-result"
 keys = { lock = "pay:l:{key}", result = "pay:{key}" }
 ttl = { lock = "30s", result = "24h" }
 
@@ -194,7 +161,6 @@ fn texts_and_hashes_are_described() {
     let server = Server::start();
     let toml = r#"format = 2
 name = "pay"
-protocol = "lock-then-result"
 keys = { lock = "pay:l:{key}", result = "pay:{key}" }
 ttl = { lock = "30s", result = "24h" }
 
@@ -210,9 +176,18 @@ result_value = '{"code":{status},"body":{body_json}}'
     assert!(expanded(&server).contains("equals = \"1\""));
     let hash = r#"format = 2
 name = "pay"
-protocol = "hash-status"
 keys = { record = "pay:{key}" }
 ttl = { lock = "30s", result = "1h" }
+
+[[value]]
+name = "held"
+written = "lock_value"
+type = "hash"
+
+[[value]]
+name = "stored"
+written = "result_value"
+type = "hash"
 
 [write]
 lock_value = '{"st":"1","by":"{owner}"}'

@@ -1,5 +1,5 @@
-//! protocols/fenced_begin, fenced_complete, fenced_release, hash_begin, hash_complete and
-//! hash_release: the scripts of the protocols that a schema can name.
+//! protocols/fenced_begin, fenced_complete and fenced_release: the scripts of the protocol that a
+//! schema can name.
 
 use crate::bench::Bench;
 use crate::support::wire::STRAY;
@@ -125,71 +125,5 @@ fn fenced_release_removes_the_lock_of_the_owner_alone() {
         assert!(reply.starts_with("error WRONGTYPE"), "{reply}");
     });
     let reply = bench.run(&[LOCK], &["w-1", "{"]);
-    assert!(reply.starts_with("error ERR"), "{reply}");
-}
-
-#[test]
-fn hash_begin_creates_the_record_once() {
-    let mut bench = Bench::of("protocols/hash_begin");
-    assert_eq!(bench.run(&[RECORD], &["60000", "st", "P", "by", "w-1"]), "1");
-    assert_eq!(crate::support::wire::line(&bench.ask(&["HGET", RECORD, "by"])), "w-1");
-    bench.assert_ttl(RECORD, 60);
-    bench.assert_leaves(&[RECORD], &["60000", "st", "P", "by", "w-2"], "0");
-    bench.each_type(RECORD, |bench| {
-        bench.assert_leaves(&[RECORD], &["60000", "st", "P"], "0");
-    });
-    assert_eq!(bench.run(&[RECORD], &["", "st", "P"]), "1");
-    assert_eq!(bench.pttl(RECORD), -1);
-}
-
-/// A hash that is the lock of `w-1`.
-fn held(script: &str) -> Bench {
-    let mut bench = Bench::of(script);
-    bench.ask(&["HSET", RECORD, "st", "P", "by", "w-1", "n", "1"]);
-    bench
-}
-
-#[test]
-fn hash_complete_stores_for_the_owner_of_a_lock_alone() {
-    let mut bench = held("protocols/hash_complete");
-    let args = |owner, state| [owner, "by", r#"{"st":"P"}"#, "60000", "st", state, "code", "201"];
-    bench.assert_leaves(&[RECORD], &args("w-2", "D"), "0");
-    assert_eq!(bench.run(&[RECORD], &args("w-1", "D")), "1");
-    let fields = bench.ask(&["HMGET", RECORD, "st", "by", "n", "code"]);
-    assert_eq!(crate::support::wire::line(&fields), "[D w-1 1 201]");
-    bench.assert_ttl(RECORD, 60);
-    // A result of the same owner is no lock.
-    bench.assert_leaves(&[RECORD], &args("w-1", "X"), "0");
-    bench.ask(&["DEL", RECORD]);
-    bench.assert_leaves(&[RECORD], &args("w-1", "D"), "0");
-}
-
-#[test]
-fn hash_complete_and_release_without_an_owner_take_any_hash() {
-    let mut bench = held("protocols/hash_complete");
-    assert_eq!(bench.run(&[RECORD], &["", "", "{}", "", "st", "D"]), "1");
-    assert_eq!(bench.pttl(RECORD), -1);
-    let mut bench = held("protocols/hash_release");
-    assert_eq!(bench.run(&[RECORD], &["", "", "{}"]), "1");
-    assert_eq!(bench.run(&[RECORD], &["", "", "{}"]), "0");
-}
-
-#[test]
-fn hash_release_removes_the_lock_of_the_owner_alone() {
-    let mut bench = held("protocols/hash_release");
-    bench.assert_leaves(&[RECORD], &["w-2", "by", r#"{"st":"P"}"#], "0");
-    bench.assert_leaves(&[RECORD], &["w-1", "by", r#"{"st":"D"}"#], "0");
-    assert_eq!(bench.run(&[RECORD], &["w-1", "by", r#"{"st":"P"}"#]), "1");
-    assert_eq!(bench.pttl(RECORD), -2);
-    let reply = bench.run(&[RECORD], &["w-1", "", "no JSON"]);
-    assert!(reply.starts_with("error ERR"), "{reply}");
-    bench.put(RECORD, "text");
-    let reply = bench.run(&[RECORD], &["w-1", "by", "{}"]);
-    assert!(reply.starts_with("error WRONGTYPE"), "{reply}");
-    let mut complete = Bench::of("protocols/hash_complete");
-    complete.put(RECORD, "text");
-    let reply = complete.run(&[RECORD], &["w-1", "by", "{}", "60000", "st", "D"]);
-    assert!(reply.starts_with("error WRONGTYPE"), "{reply}");
-    let reply = complete.run(&[RECORD], &["w-1", "", "{", "60000", "st", "D"]);
     assert!(reply.starts_with("error ERR"), "{reply}");
 }

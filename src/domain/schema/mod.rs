@@ -12,7 +12,6 @@ pub(crate) mod lua_check;
 pub(crate) mod model;
 pub(crate) mod parse;
 mod protocol;
-mod protocol_owner;
 mod protocol_text;
 pub(crate) mod raw;
 pub(crate) mod redis_keys;

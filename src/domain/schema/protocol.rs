@@ -6,12 +6,11 @@ use std::fmt::Write as _;
 
 use serde::Deserialize;
 
-use super::decoder::{Decoder, ValueType};
+use super::decoder::{Decoder, Encoding, ValueType};
 use super::location::{At as _, Checked, wrong};
 use super::model::Script;
-use super::protocol_owner::{lock_fields, owner_field, owner_path, values};
 use super::protocol_text::{command, is, is_met, placeholder, script, text};
-use super::raw::{ComparesPayload, Protocol, RawSchema, RawStep, RawValue, TtlUnit};
+use super::raw::{Protocol, RawSchema, RawStep, RawValue, TtlUnit};
 use super::redis_keys::Role;
 use super::service_behavior::OnFailure;
 use super::steps::Meaning;
@@ -22,14 +21,14 @@ use super::written;
 /// The field of `schema.toml` that names the protocol.
 pub(super) const PROTOCOL: &str = "protocol";
 
+/// The field with the unit of the TTLs that the protocol sends.
+const TTL_UNIT: &str = "ttl_unit";
+
 /// The scripts of the protocols, by name.
-const SCRIPTS: [(&str, &str); 6] = [
+const SCRIPTS: [(&str, &str); 3] = [
     ("fenced_begin", include_str!("../../../lua/protocols/fenced_begin.lua")),
     ("fenced_complete", include_str!("../../../lua/protocols/fenced_complete.lua")),
     ("fenced_release", include_str!("../../../lua/protocols/fenced_release.lua")),
-    ("hash_begin", include_str!("../../../lua/protocols/hash_begin.lua")),
-    ("hash_complete", include_str!("../../../lua/protocols/hash_complete.lua")),
-    ("hash_release", include_str!("../../../lua/protocols/hash_release.lua")),
 ];
 
 /// The meanings whose replies lead to a response for the client.
@@ -63,11 +62,8 @@ pub(super) fn add_steps(
             return wrong("`client` belongs to `protocol`; here, write `client` in the replies")
                 .at("client");
         }
-        for (name, is_written) in options(raw) {
-            if is_written {
-                return wrong(format!("`{name}` belongs to `protocol`; here, write the replies"))
-                    .at(name);
-            }
+        if raw.ttl_unit != TtlUnit::default() {
+            return wrong("`ttl_unit` belongs to `protocol`; here, write the calls").at(TTL_UNIT);
         }
         return Ok(());
     };
@@ -106,15 +102,6 @@ pub(super) fn add_steps(
 /// the step of the protocol.
 fn has_calls(step: Option<&RawStep>) -> bool {
     step.is_some_and(|step| !step.call.is_empty())
-}
-
-/// The further options of a protocol, and whether the file has them.
-fn options(raw: &RawSchema) -> [(&'static str, bool); 3] {
-    [
-        ("compares_payload", raw.compares_payload != ComparesPayload::default()),
-        ("unreadable", raw.unreadable.is_some()),
-        ("ttl_unit", raw.ttl_unit != TtlUnit::default()),
-    ]
 }
 
 /// The steps of the schema's protocol; `None` if the file names none.
@@ -161,9 +148,7 @@ pub(crate) fn expanded(toml: &str) -> Result<String, String> {
     let steps = expand(&raw).map_err(|wrong| wrong.message)?;
     document.remove(PROTOCOL);
     document.remove("client");
-    for (name, _) in options(&raw) {
-        document.remove(name);
-    }
+    document.remove(TTL_UNIT);
     if steps.is_some() {
         for (name, step) in [("complete", &raw.complete), ("release", &raw.release)] {
             if !has_calls(step.as_ref()) {
@@ -191,9 +176,7 @@ impl<'a> Expansion<'a> {
         let result = self.role(Role::Result);
         match protocol {
             Protocol::SetNxGet | Protocol::GetSetNx => self.set_nx_get(protocol),
-            Protocol::LockThenResult => self.lock_then_result()?,
             Protocol::FencedScript => self.fenced_script(lock, result)?,
-            Protocol::HashStatus => self.hash_status()?,
         }
         Ok(self.toml)
     }
@@ -206,11 +189,8 @@ impl<'a> Expansion<'a> {
         }
         let is_one_key = keys.record.is_some();
         match protocol {
-            Protocol::SetNxGet | Protocol::GetSetNx | Protocol::HashStatus if !is_one_key => {
+            Protocol::SetNxGet | Protocol::GetSetNx if !is_one_key => {
                 return Err("it has one Redis key, so [keys] needs `record`".to_owned());
-            }
-            Protocol::LockThenResult if keys.lock.is_none() || keys.result.is_none() => {
-                return Err("it has two Redis keys, so [keys] needs `lock` and `result`".to_owned());
             }
             Protocol::FencedScript
                 if !is_one_key && (keys.lock.is_none() || keys.result.is_none()) =>
@@ -219,25 +199,10 @@ impl<'a> Expansion<'a> {
             }
             _ => {}
         }
-        if protocol == Protocol::LockThenResult
-            && self.raw.compares_payload == ComparesPayload::Always
-        {
-            return Err(
-                "it does not read the lock, so it cannot compare its payload (`compares_payload`)"
-                    .to_owned(),
-            );
-        }
-        if !matches!(self.raw.unreadable, None | Some(Meaning::Fail | Meaning::Conflict)) {
-            return Err("`unreadable` is `fail` or `conflict`".to_owned());
-        }
-        let sends_from_script = matches!(protocol, Protocol::FencedScript | Protocol::HashStatus);
-        if sends_from_script && self.raw.ttl_unit != TtlUnit::default() {
+        if protocol == Protocol::FencedScript && self.raw.ttl_unit != TtlUnit::default() {
             return Err(
                 "its scripts take TTLs in milliseconds, so `ttl_unit` does not fit".to_owned()
             );
-        }
-        if protocol == Protocol::HashStatus && self.raw.unreadable.is_some() {
-            return Err("`unreadable` is about texts, and it stores hashes".to_owned());
         }
         for meaning in self.raw.client.keys() {
             let is_known = CLIENT_MEANINGS.iter().any(|known| known.as_str() == meaning);
@@ -267,10 +232,8 @@ impl<'a> Expansion<'a> {
             return Err("it takes no released record over; describe [begin]".to_owned());
         }
         for value in &self.raw.value {
-            let is_hash = value.kind == Some(ValueType::Hash);
-            if is_hash != (protocol == Protocol::HashStatus) {
-                let kind = if is_hash { "strings" } else { "hashes" };
-                return Err(format!("it stores {kind}, and `{}` is another type", value.name));
+            if value.kind == Some(ValueType::Hash) {
+                return Err(format!("it stores strings, and `{}` is another type", value.name));
             }
             // `SET NX` and `EXISTS` see a value whose contained expiry has passed as any other.
             if self.raw.begin.is_none() && value.expires_at.is_some() {
@@ -311,11 +274,19 @@ impl<'a> Expansion<'a> {
         }
         if !has_calls(self.raw.complete.as_ref()) {
             self.step("complete", false);
-            self.stores_result("record", Meaning::Stored);
+            let mut words = vec!["SET", "{record}", "{result_value}"];
+            words.extend(self.result_ttl_words());
+            self.call("complete", &command(&words));
+            self.reply("word = \"OK\"", Meaning::Stored, Some("{}"));
+            self.end();
         }
         if self.releases() {
             self.step("release", false);
-            self.deletes("release", "record", Meaning::Released);
+            self.call("release", &command(&["DEL", "{record}"]));
+            let present = is("record", "present");
+            self.reply("integer = 1", Meaning::Released, Some(&present));
+            self.reply("integer = 0", Meaning::Refused, None);
+            self.end();
         }
     }
 
@@ -327,47 +298,6 @@ impl<'a> Expansion<'a> {
         self.wrong_type("record", None);
         self.other_text("record", None);
         self.end();
-    }
-
-    fn lock_then_result(&mut self) -> Result<(), String> {
-        let owner = owner_path(self.raw)?;
-        if self.raw.begin.is_none() {
-            self.call("begin", &command(&["GET", "{result}"]));
-            self.reply("nil = true", Meaning::Next, None);
-            self.value_replies("result", None);
-            self.wrong_type("result", None);
-            self.other_text("result", None);
-            self.end();
-            let mut words = vec!["SET", "{lock}", "{lock_value}", "NX"];
-            words.extend(self.lock_ttl_words());
-            self.call("begin", &command(&words));
-            self.reply("word = \"OK\"", Meaning::Acquired, Some("{ lock = \"absent\" }"));
-            self.reply("nil = true", Meaning::Conflict, Some("{ lock = \"present\" }"));
-            self.end();
-        }
-        if !has_calls(self.raw.complete.as_ref()) {
-            // Storing does not compare the owner; only giving the lock up does.
-            self.step("complete", false);
-            self.stores_result("result", Meaning::Next);
-            match &owner {
-                None => self.deletes("complete", "lock", Meaning::Stored),
-                Some(path) => {
-                    self.fenced_release("complete", "lock", path);
-                    self.reply("integer = 1", Meaning::Stored, Some("{}"));
-                    self.reply("integer = 0", Meaning::Stored, None);
-                    self.reply("error = \"WRONGTYPE\"", Meaning::Stored, None);
-                    self.end();
-                }
-            }
-        }
-        if self.releases() {
-            self.step("release", owner.is_some());
-            match &owner {
-                None => self.deletes("release", "lock", Meaning::Released),
-                Some(path) => self.releases_own("lock", path),
-            }
-        }
-        Ok(())
     }
 
     fn fenced_script(&mut self, lock: &str, result: &str) -> Result<(), String> {
@@ -428,70 +358,6 @@ impl<'a> Expansion<'a> {
         Ok(())
     }
 
-    fn hash_status(&mut self) -> Result<(), String> {
-        let owner = owner_field(self.raw)?;
-        if self.raw.begin.is_none() {
-            let ttl = self.lock_ttl_ms();
-            let call = script("hash_begin", &["{record}"], &[ttl, "{lock_value}"]);
-            self.call("begin", &call);
-            self.reply("integer = 1", Meaning::Acquired, Some("{ record = \"absent\" }"));
-            self.reply("integer = 0", Meaning::Next, None);
-            self.end();
-            self.call("begin", &command(&["HGETALL", "{record}"]));
-            self.value_replies("record", None);
-            self.reply("nil = true", Meaning::Conflict, None);
-            self.wrong_type("record", None);
-            self.end();
-        }
-        let checks_owner = owner.is_some();
-        let held_fields = lock_fields(self.raw)?;
-        let names_owner = |value: &&RawValue| value.is_result() && value.fields.owner.is_some();
-        if owner.is_some()
-            && held_fields == "{}"
-            && let Some(value) = self.raw.value.iter().find(names_owner)
-        {
-            return Err(format!(
-                "nothing but the owner tells a lock from `{}`, which names the owner as well; \
-                give the lock a `where`",
-                value.name
-            ));
-        }
-        let (sent, field, of_lock) = match &owner {
-            Some(field) => ("{owner}", field.as_str(), held_fields.as_str()),
-            None => ("", "", "{}"),
-        };
-        let wrong_type = Some("{ record = \"wrong-type\" }");
-        if !has_calls(self.raw.complete.as_ref()) {
-            self.step("complete", checks_owner);
-            let ttl = self.result_ttl_ms();
-            let call = script(
-                "hash_complete",
-                &["{record}"],
-                &[sent, field, of_lock, ttl, "{result_value}"],
-            );
-            self.call("complete", &call);
-            let held = if checks_owner { self.held("record") } else { "{}".to_owned() };
-            self.reply("integer = 1", Meaning::Stored, Some(&held));
-            self.reply("integer = 0", Meaning::Refused, checks_owner.then_some("{}"));
-            self.reply("error = \"WRONGTYPE\"", Meaning::Refused, wrong_type);
-            self.end();
-        }
-        if self.releases() {
-            self.step("release", checks_owner);
-            let call = script("hash_release", &["{record}"], &[sent, field, of_lock]);
-            self.call("release", &call);
-            let held = match checks_owner {
-                true => self.held("record"),
-                false => "{ record = \"present\" }".to_owned(),
-            };
-            self.reply("integer = 1", Meaning::Released, Some(&held));
-            self.reply("integer = 0", Meaning::Refused, Some("{}"));
-            self.reply("error = \"WRONGTYPE\"", Meaning::Refused, wrong_type);
-            self.end();
-        }
-        Ok(())
-    }
-
     /// True if the release step is to be written. A service that keeps its locks has none.
     fn releases(&self) -> bool {
         !has_calls(self.raw.release.as_ref())
@@ -519,22 +385,11 @@ impl<'a> Expansion<'a> {
         for (at, value) in read {
             let found = format!("value = {}", text(&value.name));
             let name = text(&value.name);
-            let always = self.raw.compares_payload == ComparesPayload::Always;
-            if value.fields.fingerprint.is_some() && (always || value.is_result()) {
-                let role = match read_first {
-                    Some(first) if !value.is_result() => {
-                        format!("{at} = {name}, {first} = \"absent\"")
-                    }
-                    _ => format!("{at} = {name}"),
-                };
-                let other = format!("{{ {role}, fingerprint = \"other\" }}");
-                let when = match always {
-                    true => format!("[{other}, {{ {role}, fingerprint = \"none\" }}]"),
-                    false => other,
-                };
-                self.reply(&found, Meaning::Mismatch, Some(&when));
-            }
             let is_result = value.is_result();
+            if value.fields.fingerprint.is_some() && is_result {
+                let other = format!("{{ {at} = {name}, fingerprint = \"other\" }}");
+                self.reply(&found, Meaning::Mismatch, Some(&other));
+            }
             let means = if is_result { Meaning::Replay } else { Meaning::Conflict };
             let when = match read_first {
                 Some(first) if !is_result => format!("{{ {at} = {name}, {first} = \"absent\" }}"),
@@ -559,8 +414,7 @@ impl<'a> Expansion<'a> {
             }
         }
         let when = is_met(role, read_first, "unreadable");
-        let means = self.raw.unreadable.unwrap_or(Meaning::Fail);
-        self.reply("text = true", means, Some(&when));
+        self.reply("text = true", Meaning::Fail, Some(&when));
     }
 
     /// A condition that holds for each lock.
@@ -572,37 +426,10 @@ impl<'a> Expansion<'a> {
         format!("[{}]", held.join(", "))
     }
 
-    /// The call that stores a result with a plain command.
-    fn stores_result(&mut self, role: &str, means: Meaning) {
-        let role = placeholder(role);
-        let mut words = vec!["SET", &role, "{result_value}"];
-        words.extend(self.result_ttl_words());
-        self.call("complete", &command(&words));
-        self.reply("word = \"OK\"", means, Some("{}"));
-        self.end();
-    }
-
-    /// The call that deletes the lock without comparing its owner.
-    fn deletes(&mut self, step: &str, role: &str, means: Meaning) {
-        self.call(step, &command(&["DEL", &placeholder(role)]));
-        if means == Meaning::Stored {
-            self.reply("integer = 1", means, Some("{}"));
-            self.reply("integer = 0", means, None);
-        } else {
-            self.reply("integer = 1", means, Some(&format!("{{ {role} = \"present\" }}")));
-            self.reply("integer = 0", Meaning::Refused, None);
-        }
-        self.end();
-    }
-
-    fn fenced_release(&mut self, step: &str, role: &str, owner: &str) {
-        let call = script("fenced_release", &[&placeholder(role)], &["{owner}", owner]);
-        self.call(step, &call);
-    }
-
     /// The release of a lock that still has its owner.
     fn releases_own(&mut self, role: &str, owner: &str) {
-        self.fenced_release("release", role, owner);
+        let call = script("fenced_release", &[&placeholder(role)], &["{owner}", owner]);
+        self.call("release", &call);
         let held = self.held(role);
         self.reply("integer = 1", Meaning::Released, Some(&held));
         self.reply("integer = 0", Meaning::Refused, Some("{}"));
@@ -665,5 +492,40 @@ impl<'a> Expansion<'a> {
     /// Ends the call.
     fn end(&mut self) {
         self.toml.push_str("]\n");
+    }
+}
+
+/// The values of this state.
+fn values(raw: &RawSchema, state: State) -> impl Iterator<Item = &RawValue> {
+    raw.value.iter().filter(move |value| value.state == Some(state))
+}
+
+/// Where the lock names its owner, as a JSON array of member names; `None` if it names none.
+fn owner_path(raw: &RawSchema) -> Result<Option<String>, String> {
+    let mut path: Option<String> = None;
+    let locks: Vec<_> = values(raw, State::InProgress).collect();
+    for value in &locks {
+        let Some(pointer) = &value.fields.owner else { continue };
+        let is_json = !matches!(value.encoding, Some(encoding) if encoding != Encoding::Json);
+        let is_packed = value.decode.is_some() || !value.decode_at.is_empty();
+        if is_packed || !(is_json || pointer.is_empty()) {
+            return Err(format!("its scripts cannot read the owner in `{}`", value.name));
+        }
+        let names: Vec<String> = pointer
+            .split('/')
+            .skip(1)
+            .map(|name| name.replace("~1", "/").replace("~0", "~"))
+            .collect();
+        let found = serde_json::Value::from(names).to_string();
+        if path.as_ref().is_some_and(|path| *path != found) {
+            return Err("locks name the owner at different places".to_owned());
+        }
+        path = Some(found);
+    }
+    match path {
+        Some(_) if locks.iter().any(|value| value.fields.owner.is_none()) => {
+            Err("some locks name an owner and some do not".to_owned())
+        }
+        path => Ok(path),
     }
 }

@@ -40,11 +40,6 @@ pub(super) struct RawSchema {
     /// What the service's client receives, by the meaning of a reply of the protocol.
     #[serde(default)]
     pub(crate) client: BTreeMap<String, String>,
-    /// With which values the protocol compares payloads.
-    #[serde(default)]
-    pub(crate) compares_payload: ComparesPayload,
-    /// What the protocol's begin means for a text that fits no format.
-    pub(crate) unreadable: Option<Meaning>,
     /// The unit of the TTLs that the protocol sends.
     #[serde(default)]
     pub(crate) ttl_unit: TtlUnit,
@@ -80,18 +75,6 @@ impl RawSchema {
     }
 }
 
-/// With which values a service compares the payload of a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum ComparesPayload {
-    /// With results that have a fingerprint.
-    #[default]
-    WithResults,
-    /// With locks and results, before anything else. A value with an empty fingerprint has another
-    /// payload than every request.
-    Always,
-}
-
 /// The unit of the TTLs that the plain commands of a protocol send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -112,13 +95,8 @@ pub(crate) enum Protocol {
     SetNxGet,
     /// `GET`, then `SET NX`. Otherwise as `set-nx-get`.
     GetSetNx,
-    /// `GET` of the result, then `SET NX` of the lock. Complete is a `SET`, then it gives the lock
-    /// up.
-    LockThenResult,
     /// Scripts that compare the owner in the lock.
     FencedScript,
-    /// A hash whose fields are set by scripts, which compare the owner if there is one.
-    HashStatus,
 }
 
 as_str!(Protocol);

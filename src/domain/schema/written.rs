@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::decoder::ValueType;
 use super::location::{At as _, Checked, wrong};
-use super::raw::{Protocol, RawSchema, RawValue, Written};
+use super::raw::{RawSchema, RawValue, Written};
 use super::value_format::{FieldPointers, State};
 use super::value_template::Template;
 use super::write_format::WriteFormat;
@@ -274,11 +274,7 @@ impl<'a> Derivation<'a> {
         written: Written,
         stated: Option<&'a RawValue>,
     ) -> Self {
-        let kind = stated.and_then(|value| value.kind);
-        let is_hash = match kind {
-            Some(kind) => kind == ValueType::Hash,
-            None => raw.protocol == Some(Protocol::HashStatus),
-        };
+        let is_hash = stated.is_some_and(|value| value.kind == Some(ValueType::Hash));
         Self { raw, write, written, stated, is_hash }
     }
 
