@@ -211,11 +211,7 @@ pub(super) struct RawValue {
     #[serde(default)]
     pub(crate) body_is: BodyIs,
     pub(crate) timestamp: Option<Timestamp>,
-    #[serde(default, deserialize_with = "duration")]
-    pub(crate) ttl: Option<Duration>,
     pub(crate) expires_at: Option<ExpiresAt>,
-    #[serde(default)]
-    pub(crate) needs_ttl: bool,
 }
 
 impl RawValue {

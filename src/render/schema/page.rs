@@ -118,9 +118,6 @@ impl SchemaPage<'_> {
             if !fields.is_empty() {
                 description += &format!("; {fields}");
             }
-            if let Some(own) = case.ttl {
-                description += &format!("; TTL {}", words::format_ttl(own));
-            }
             let is_part = schema.is_part(case.key_index);
             let state = if is_part { "part" } else { case.state.as_str() };
             let mut row = vec![words::safe(&case.name), state.to_owned(), description];

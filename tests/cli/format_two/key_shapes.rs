@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::described::{are, describe, inspected, listed};
-use crate::support::{Runs, Server};
+use crate::support::Server;
 
 const VALUES: &str = r#"
 [[value]]
