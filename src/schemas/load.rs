@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::built_in::{BUILT_IN, BuiltIn, LIBRARIES};
 use super::faults::{self, LARGEST};
 use super::new_folder::Files;
+use crate::domain::draft::DECIDE;
 use crate::domain::schema::{
     self, Prefixes, Schema, SchemaError, SchemaOrigin, SchemaSource, Script, TtlOf,
 };
@@ -313,11 +314,10 @@ fn deployed(mut schema: Schema, deployment: &Deployment) -> Schema {
     schema
 }
 
-/// True if the folder's file has `draft = true`. Otherwise it need not be valid.
+/// True if somebody still has to decide something in the folder's file, which need not be valid.
 fn is_draft(folder: &Path) -> bool {
-    let Ok(toml) = files::read_text(&folder.join("schema.toml"), LARGEST) else { return false };
-    let Ok(table) = toml.parse::<toml::Table>() else { return false };
-    matches!(table.get("draft"), Some(toml::Value::Boolean(true)))
+    let toml = files::read_text(&folder.join("schema.toml"), LARGEST);
+    toml.is_ok_and(|toml| toml.contains(DECIDE))
 }
 
 fn folders_in(folder: &Path) -> Result<Vec<PathBuf>, SchemaError> {

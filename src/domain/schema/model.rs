@@ -32,8 +32,6 @@ pub struct Schema {
     pub(crate) summary: String,
     /// The schema of the newer release that uses the same Redis keys, if there is one.
     pub(crate) older_release_of: Option<String>,
-    /// True if the schema is read only when `--schema` or a context names it.
-    pub(crate) is_draft: bool,
     /// The Redis keys of a record, the lock's first: one (`record`), or a `lock`, a `result`, or
     /// both, and then any parts. A part is a Redis key beside these, without a state of its own.
     pub keys: Vec<RoleKey>,

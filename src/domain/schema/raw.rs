@@ -33,8 +33,6 @@ pub(super) struct RawSchema {
     #[serde(default)]
     pub(crate) summary: String,
     pub(crate) older_release_of: Option<String>,
-    #[serde(default)]
-    pub(crate) draft: bool,
     /// The protocol of the steps that the file does not describe.
     pub(crate) protocol: Option<Protocol>,
     /// What the service's client receives, by the meaning of a reply of the protocol.

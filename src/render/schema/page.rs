@@ -93,9 +93,6 @@ impl SchemaPage<'_> {
         self.page.field("Prefix", &words::prefix(schema));
         self.page.field("Lock TTL", &words::ttl(schema, TtlOf::Lock));
         self.page.field("Result TTL", &words::ttl(schema, TtlOf::Result));
-        if schema.is_draft {
-            self.page.field("Draft", "read only if --schema or a context names it");
-        }
         if let Some(newer) = &schema.older_release_of {
             self.page.field(
                 "Older release",
