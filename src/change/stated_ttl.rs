@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::domain::schema::Schema;
+use crate::domain::schema::{Schema, TtlOf};
 use crate::exit::CommandError;
 
 /// Passes where a lock TTL is stated: a schema's default lock TTL tells neither that a lock stays
@@ -11,7 +11,7 @@ use crate::exit::CommandError;
 /// # Errors
 /// Usage: none of the schemas has a lock TTL that the deployment states.
 pub fn needs_a_stated_lock_ttl(what: &str, schemas: &[Arc<Schema>]) -> Result<(), CommandError> {
-    if schemas.iter().any(|schema| schema.states_some_lock_ttl()) {
+    if schemas.iter().any(|schema| schema.states_ttl(TtlOf::Lock)) {
         return Ok(());
     }
     Err(CommandError::usage(format!("{what}, but none is configured")).hint(

@@ -489,7 +489,7 @@ impl AlarmArgs {
         let mut limits = Limits { warning, critical: self.critical, ..Limits::default() };
         let schemas = catalog.scanned();
         // A default TTL may not be the one that the deployment sets, and would raise false alarms.
-        if schemas.iter().any(|schema| schema.states_some_lock_ttl()) {
+        if schemas.iter().any(|schema| schema.states_ttl(TtlOf::Lock)) {
             limits.alarms.insert(FindingCode::ExcessTtl, Status::Warning);
         }
         if thresholds.overdue.is_some() {

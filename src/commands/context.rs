@@ -157,9 +157,6 @@ fn ttls(config: &ContextConfig) -> Vec<String> {
         let mut stated = Vec::new();
         stated.extend(deployment.lock_ttl.map(|ttl| ("lock", ttl)));
         stated.extend(deployment.result_ttl.map(|ttl| ("result", ttl)));
-        for (value, ttl) in &deployment.value_ttl {
-            stated.push((value.as_str(), *ttl));
-        }
         for (of, ttl) in stated {
             let shown =
                 if ttl.0 == NO_TTL { NONE.to_owned() } else { duration::short(age::millis(ttl.0)) };

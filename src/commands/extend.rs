@@ -130,7 +130,7 @@ fn decide(record: &Record, millis: u64) -> LockDecision {
         Err(why) => return LockDecision::Refused(why),
     };
     match extension::is_needless(record, key_index, millis) {
-        Some(Needless::ForEver) if record.ttl(TtlOf::Lock).is_none() => {
+        Some(Needless::ForEver) if record.schema.ttl(TtlOf::Lock).is_none() => {
             LockDecision::Refused("it never expires, and its schema states no lock TTL".to_owned())
         }
         // A longer TTL promises nothing, and no other command finds the lock at fault.

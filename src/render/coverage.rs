@@ -230,12 +230,6 @@ fn unproven(lacking: &[(&str, &LeftOut)], catalog: &Catalog, missing: Missing) -
     };
     let of = match missing {
         Missing::Ttl(of) => of,
-        Missing::ValueTtl => {
-            return format!(
-                "{skipped}, because `value_ttl` in [contexts.NAME.deployment] does not state the \
-                TTL of {their} format."
-            );
-        }
         Missing::Age => {
             return format!(
                 "{skipped} of unknown age. {they}, {have} more time left than the service's TTL, \

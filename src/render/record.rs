@@ -384,7 +384,7 @@ fn time_left(time_left: TimeLeft, record: &Record, key_index: usize, of: TtlOf) 
             TimeLeft::Millis(ms) => format!("the Redis key expires in {}", duration::short(ms)),
         };
     }
-    let Some(allowed) = record.ttl(of) else {
+    let Some(allowed) = record.schema.ttl(of) else {
         return match time_left {
             TimeLeft::NoExpiry => "none; the schema defines no TTL".to_owned(),
             TimeLeft::Millis(ms) => {
@@ -393,7 +393,7 @@ fn time_left(time_left: TimeLeft, record: &Record, key_index: usize, of: TtlOf) 
         };
     };
     let allowed = duration::short(millis(allowed));
-    let is_stated = record.states_ttl(of);
+    let is_stated = record.schema.states_ttl(of);
     match time_left {
         TimeLeft::NoExpiry if is_stated => format!("never expires (configured {allowed})"),
         TimeLeft::NoExpiry => format!("never expires (the schema's TTL is {allowed})"),

@@ -29,14 +29,10 @@ pub fn age(age: Option<Age>) -> String {
         AgeSource::Record => {
             return format!("{} (by the time in the record)", duration::short(age.millis));
         }
-        AgeSource::ValueTtl => None,
-        AgeSource::LockTtl => Some(TtlOf::Lock),
-        AgeSource::ResultTtl => Some(TtlOf::Result),
+        AgeSource::LockTtl => TtlOf::Lock,
+        AgeSource::ResultTtl => TtlOf::Result,
     };
-    let (name, setting) = match of {
-        Some(of) => (of.as_str(), of.option()),
-        None => ("value", "value_ttl in the context"),
-    };
+    let (name, setting) = (of.as_str(), of.option());
     let source = match age.evidence {
         Evidence::Estimated => format!(
             "estimated: the schema's default {name} TTL minus the time left; {setting} sets your \
@@ -280,7 +276,7 @@ fn has_no_ttl(record: &Record, key_index: usize) -> bool {
         State::InProgress | State::Completed | State::Failed => TtlOf::Result,
         State::Absent | State::Released | State::Unreadable => return false,
     };
-    record.ttl(of).is_none()
+    record.schema.ttl(of).is_none()
 }
 
 fn replayed(record: &Record, told: &str) -> String {

@@ -1,6 +1,5 @@
 //! Reads schema folders: the built-in ones and the operator's own.
 
-use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,9 +9,9 @@ use std::time::Duration;
 use super::built_in::{BUILT_IN, BuiltIn, LIBRARIES};
 use super::faults::{self, LARGEST};
 use super::new_folder::Files;
-use crate::domain::record::Evidence;
+use crate::domain::draft::DECIDE;
 use crate::domain::schema::{
-    self, FormatTtl, Prefixes, Schema, SchemaError, SchemaOrigin, SchemaSource, Script, TtlOf,
+    self, Prefixes, Schema, SchemaError, SchemaOrigin, SchemaSource, Script, TtlOf,
 };
 use crate::files;
 
@@ -24,8 +23,6 @@ pub struct Deployment {
     pub shared_prefix: Option<String>,
     pub lock_ttl: Option<Duration>,
     pub result_ttl: Option<Duration>,
-    /// The TTLs of value formats, by the formats' names.
-    pub value_ttl: BTreeMap<String, Duration>,
     /// JSON pointers to fields that this deployment writes in addition to those of the schema's
     /// value formats.
     pub extra_fields: Vec<String>,
@@ -311,22 +308,16 @@ fn deployed(mut schema: Schema, deployment: &Deployment) -> Schema {
         schema.result_ttl = ttl;
         schema.stated.push(TtlOf::Result);
     }
-    for format in &mut schema.values {
-        if let Some(ttl) = deployment.value_ttl.get(&format.name) {
-            format.ttl = Some(FormatTtl::new(*ttl, Evidence::Stated));
-        }
-    }
     for path in &deployment.extra_fields {
         schema.allow_field(path);
     }
     schema
 }
 
-/// True if the folder's file has `draft = true`. Otherwise it need not be valid.
+/// True if somebody still has to decide something in the folder's file, which need not be valid.
 fn is_draft(folder: &Path) -> bool {
-    let Ok(toml) = files::read_text(&folder.join("schema.toml"), LARGEST) else { return false };
-    let Ok(table) = toml.parse::<toml::Table>() else { return false };
-    matches!(table.get("draft"), Some(toml::Value::Boolean(true)))
+    let toml = files::read_text(&folder.join("schema.toml"), LARGEST);
+    toml.is_ok_and(|toml| toml.contains(DECIDE))
 }
 
 fn folders_in(folder: &Path) -> Result<Vec<PathBuf>, SchemaError> {

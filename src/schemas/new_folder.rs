@@ -20,8 +20,8 @@ impl Files {
         let mut toml = String::new();
         let mut is_named = false;
         for line in self.toml.lines() {
-            // A copy of a draft has the mark only once.
-            if line.starts_with("draft = true") {
+            // A copy of a draft has the line only once.
+            if line == DRAFT {
                 continue;
             }
             let field = line.split('=').next().unwrap_or_default().trim();

@@ -68,8 +68,6 @@ pub(crate) struct DeploymentConfig {
     pub(crate) prefix: Option<String>,
     pub(crate) lock_ttl: Option<Ttl>,
     pub(crate) result_ttl: Option<Ttl>,
-    /// The TTLs of value formats, by the formats' names.
-    pub(crate) value_ttl: BTreeMap<String, Ttl>,
     /// Pointers to fields that this deployment writes in addition to those of the schema's value
     /// formats.
     pub(crate) extra_fields: Vec<Pointer>,

@@ -407,7 +407,6 @@ impl Settings {
             shared_prefix: args.prefix.clone().or_else(|| context.prefix.clone()),
             lock_ttl: stated(&args.lock_ttl).or(config.lock_ttl.map(|ttl| ttl.0)),
             result_ttl: stated(&args.result_ttl).or(config.result_ttl.map(|ttl| ttl.0)),
-            value_ttl: config.value_ttl.into_iter().map(|(name, ttl)| (name, ttl.0)).collect(),
             extra_fields: config.extra_fields.into_iter().map(|pointer| pointer.0).collect(),
         }
     }

@@ -129,16 +129,10 @@ impl Settings {
             let extra: Vec<_> =
                 deployment.extra_fields.iter().map(|pointer| pointer.0.as_str()).collect();
             let extra = extra.join(", ");
-            let mut of_values = Vec::new();
-            for (value, of_value) in &deployment.value_ttl {
-                of_values.push(format!("{value} = {}", ttl(*of_value)));
-            }
-            let of_values = of_values.join(", ");
             for (field, value) in [
                 ("prefix", deployment.prefix.clone()),
                 ("lock_ttl", deployment.lock_ttl.map(ttl)),
                 ("result_ttl", deployment.result_ttl.map(ttl)),
-                ("value_ttl", Some(of_values).filter(|ttls| !ttls.is_empty())),
                 ("extra_fields", Some(extra).filter(|extra| !extra.is_empty())),
                 ("retry_window", deployment.retry_window.map(|window| span(window.0))),
             ] {

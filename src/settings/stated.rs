@@ -1,7 +1,6 @@
 //! Checks a context's settings for schemas against the known schemas. A setting without effect is
 //! an error, with its line.
 
-use super::config::DeploymentConfig;
 use super::effective::Settings;
 use crate::args::SchemaArgs;
 use crate::domain::schema::{PrefixPlace, Schema, SchemaError};
@@ -46,30 +45,8 @@ impl Settings {
         for (index, name) in context.schema.iter().enumerate() {
             self.check_name(&["schema", &index.to_string()], name, known, left_out)?;
         }
-        for (name, deployment) in &context.deployment {
+        for name in context.deployment.keys() {
             self.check_name(&["deployment", name], name, known, left_out)?;
-            if let Some(schema) = known.iter().find(|schema| schema.name == *name) {
-                self.check_values(schema, deployment)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Checks that the schema has each value format whose TTL is set.
-    fn check_values(
-        &self,
-        schema: &Schema,
-        deployment: &DeploymentConfig,
-    ) -> Result<(), CommandError> {
-        for value in deployment.value_ttl.keys() {
-            if schema.values.iter().any(|format| format.name == *value) {
-                continue;
-            }
-            let names: Vec<_> = schema.values.iter().map(|format| format.name.as_str()).collect();
-            let field = ["deployment", &schema.name, "value_ttl", value];
-            let why = format!("schema {} has no value `{value}`", schema.name);
-            let stop = self.at_fault(&field, &why);
-            return Err(stop.hint(format!("values: {}", names.join(", "))));
         }
         Ok(())
     }

@@ -206,7 +206,7 @@ async fn copy_record(
         set(&key.redis_key, &key.content, key.time_left, connection).await?;
     }
     if let Some(lock) = step_lock {
-        let time_left = match record.ttl(TtlOf::Lock) {
+        let time_left = match record.schema.ttl(TtlOf::Lock) {
             Some(ttl) => TimeLeft::Millis(age::millis(ttl)),
             None => TimeLeft::NoExpiry,
         };

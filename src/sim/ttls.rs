@@ -153,13 +153,9 @@ fn warning(schema: &Schema, step: &str, key_index: usize, content: &Content) -> 
     if (of == TtlOf::Lock) != (step == "begin") {
         return None;
     }
-    let stated = match format.ttl {
-        Some(own) => own.ttl,
-        None => schema.ttl(of),
-    };
     let name = &format.name;
     let stays = format!("{step} stores the {what} `{name}` without a TTL, so it stays in Redis");
-    match stated {
+    match schema.ttl(of) {
         Some(_) => Some(format!(
             "{stays} until someone deletes it, although the file states a TTL for it; send the TTL \
             in the call, or write \"none\" for it"

@@ -200,7 +200,7 @@ fn a_draft_that_is_adopted_is_read_in_that_context_alone() {
     server.unnamed(&["schema", "new", "bar", "--from", "go-middleware"]).exits(0);
     let file = server.folder().join(".config/idemctl/schemas/bar/schema.toml");
     let draft = fs::read_to_string(&file).unwrap();
-    assert!(draft.contains("\ndraft = true "), "{draft}");
+    assert!(draft.contains("DECIDE"), "{draft}");
     // A list shows a record once, under one of the schemas that claim it.
     let schemas = |context: &str| {
         let run = server.unnamed(&["inspect", "a", "-o", "json", "--context", context]).exits(0);

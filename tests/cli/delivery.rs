@@ -130,7 +130,6 @@ where = { "/s" = "F" }
 required = ["/s", "/reason"]
 state = "completed"
 fields = { error = "/reason" }
-ttl = "5m"
 
 [write]
 lock_value = '{"s":"P","w":"{owner}"}'
@@ -155,22 +154,21 @@ command = ["SET", "{record}", "{result_value}", "EX", "{result_ttl}"]
 replies = [{ word = "OK", means = "stored", when = {} }]
 "#;
 
-/// Rule: a failure is stored with the TTL of its own format, and needs only the parts that this format has. Revert: with
-/// the TTL of all results the failure lives for a day.
+/// Rule: a failure needs only the parts that its format has.
 #[test]
-fn a_failure_is_stored_for_the_ttl_of_its_format_with_the_parts_that_it_has() {
+fn a_failure_is_stored_with_the_parts_that_it_has() {
     let server = Server::start();
     server.describe("payidem", &[("schema.toml", WITH_FAILURES)]);
     let complete = ["complete", "k", "--schema", "payidem", "--yes"];
-    for (options, least_ms, most_ms, told) in [
-        (&["--error", "card declined"][..], 290_000, 300_000, "the error card declined"),
-        (&["--status", "201", "--body", "{}"], 86_000_000, 86_400_000, "status 201 and a body"),
+    for (options, told) in [
+        (&["--error", "card declined"][..], "the error card declined"),
+        (&["--status", "201", "--body", "{}"], "status 201 and a body"),
     ] {
         server.set("payidem:k", r#"{"s":"P","w":"w-1"}"#, 20_000);
         let run = server.idemctl(&[&complete[..], options].concat()).exits(0);
-        run.says(told).says(if most_ms == 300_000 { "for 5m" } else { "for 1d" });
+        run.says(told).says("for 1d");
         let left: i64 = server.send(&[b"PTTL", b"payidem:k"]);
-        assert!((least_ms..=most_ms).contains(&left), "{options:?}: {left}");
+        assert!((86_000_000..=86_400_000).contains(&left), "{options:?}: {left}");
     }
     let lost = ["--error", "card declined", "--status", "402"];
     server
@@ -200,7 +198,6 @@ name = "failed"
 type = "hash"
 where = { "/st" = "FAILED" }
 state = "failed"
-ttl = "5m"
 [write]
 lock_value = '{"st":"RUN"}'
 result_value = '{"st":"DONE"}'

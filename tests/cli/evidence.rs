@@ -207,7 +207,7 @@ fn a_filter_by_age_selects_the_same_in_list_stats_sweep_and_purge() {
         assert_eq!(names.len(), usize::from(is_old), "{listed}");
         assert!(names.iter().all(|record| record["key"] == "proven"), "{listed}");
         let left_out = json!({
-            "lock_ttl": 2, "result_ttl": 0, "value_ttl": 0, "age": 1,
+            "lock_ttl": 2, "result_ttl": 0, "age": 1,
             "owner": 0, "fingerprint": 0, "status": 0, "time": 0, "format": 0, "whole_format": 0,
             "expiry": 0,
         });
@@ -332,85 +332,4 @@ fn a_step_that_sends_a_ttl_is_refused_where_there_is_none() {
         .idemctl(&["list", "--schema", "express", "--lock-ttl", "0s"])
         .exits(2)
         .says("write none for no TTL");
-}
-
-/// Rule: a value format with a TTL of its own gives the age of its values. The TTL of other results proves nothing about
-/// them, and a context states theirs with `value_ttl`.
-#[test]
-fn a_failure_with_a_ttl_of_its_own_has_the_age_that_this_ttl_gives() {
-    let server = Server::start();
-    let lua = crate::support::wire::lua().join("express");
-    let toml = std::fs::read_to_string(lua.join("schema.toml")).unwrap();
-    let toml = toml.replace("express", "orders").replace("idem:{key}", "orders:{key}");
-    let failed = r#"
-[[value]]
-name = "failed"
-where = { "/status" = "FAILED" }
-required = ["/status"]
-state = "completed"
-ttl = "5m"
-
-[[value]]
-"#;
-    let toml = toml.replacen("[[value]]\n", failed, 1);
-    let script = |name: &str| std::fs::read_to_string(lua.join(name)).unwrap();
-    let start = script("start_processing.lua");
-    let complete = script("complete_processing.lua");
-    server.describe(
-        "orders",
-        &[
-            ("schema.toml", &toml),
-            ("start_processing.lua", &start),
-            ("complete_processing.lua", &complete),
-        ],
-    );
-    server.set("orders:new", r#"{"status":"FAILED"}"#, 5 * MINUTE - SECOND);
-    server.set("orders:old", r#"{"status":"FAILED"}"#, MINUTE);
-    server.set("orders:done", RESULT, HOUR);
-
-    let document = server.idemctl(&["inspect", "new", "-o", "json"]).exits(0).json();
-    let record = &document["records"][0];
-    assert_eq!(
-        (&record["state"], &record["age_source"]),
-        (&json!("completed"), &json!("value-ttl"))
-    );
-    assert!(record["age_ms"].as_u64().is_some_and(|age| age < 5 * SECOND), "{record}");
-    server.idemctl(&["inspect", "new"]).exits(0).shows("schema default 5m").shows("value_ttl");
-
-    let purge = ["purge", "--schema", "orders", "--older-than", "12h", "--yes"];
-    for more in [&[][..], &["--result-ttl", "24h"]] {
-        let run = server.idemctl(&[&purge[..], more, &["-o", "json"]].concat());
-        let document = run.exits(3).json();
-        assert_eq!(document["unproven"]["value_ttl"], 2, "{document}");
-        assert!(server.get("orders:new").is_some() && server.get("orders:old").is_some());
-        server.set("orders:done", RESULT, HOUR);
-    }
-    let run = server.idemctl(&["purge", "--schema", "orders", "--older-than", "2m", "--yes"]);
-    run.exits(3).says("value_ttl").says("2 orders records");
-
-    // A success keeps the TTL of results, whatever that of a failure is.
-    server.set("orders:held", r#"{"status":"IN_PROGRESS"}"#, 20 * SECOND);
-    let complete = ["complete", "held", "--schema", "orders", "--status", "201", "--body", "{}"];
-    server.idemctl(&[&complete[..], &["--yes"]].concat()).exits(0);
-    let left: u64 = server.send(&[b"PTTL", b"orders:held"]);
-    assert!(left > 23 * HOUR, "{left}");
-
-    // The deployment states the TTL.
-    let config = |name: &str| {
-        format!(
-            "[contexts.prod]\nurl = \"{}\"\n[contexts.prod.deployment.orders]\n\
-            value_ttl = {{ {name} = \"5m\" }}\n",
-            server.url()
-        )
-    };
-    server.configure(&config("failed"));
-    let stated =
-        ["--context", "prod", "purge", "--schema", "orders", "--older-than", "2m", "--yes"];
-    server.idemctl(&stated);
-    assert!(server.get("orders:new").is_some() && server.get("orders:old").is_none());
-
-    // A name that the schema does not have is an error with its line.
-    server.configure(&config("fialed"));
-    let run = server.idemctl(&["--context", "prod", "list"]).exits(2);
-    run.says("schema orders has no value `fialed`").says("hint: values: failed");
 }

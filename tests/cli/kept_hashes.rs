@@ -23,7 +23,6 @@ type = "hash"
 where = { "/status" = "failed" }
 required = ["/owner"]
 state = "released"
-ttl = "5m"
 fields = { owner = "/owner" }
 
 [[value]]

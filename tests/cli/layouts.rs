@@ -309,7 +309,7 @@ lock_value = '{"st":"P","fp":"{fingerprint}"}'
 result_value = '{"st":"D","fp":{kept:/fp},"data":{body_json}}'
 "#;
 
-/// A service that stores failures for a shorter time than responses.
+/// A service that stores failures.
 const PAYMENTS: &str = r#"format = 2
 name = "payments"
 protocol = "fenced-script"
@@ -321,7 +321,6 @@ name = "failed"
 where = { "/state" = "FAILED" }
 required = ["/error"]
 state = "failed"
-ttl = "5m"
 fields = { error = "/error" }
 
 [[value]]

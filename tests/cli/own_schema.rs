@@ -360,12 +360,9 @@ fn nothing_is_said_to_be_in_order_if_a_schema_file_is_invalid() {
     let express = OWN.replace("pay", "express");
     for (name, key, toml) in [
         ("pay", "pay:stuck", OWN.replace("lock =", "lokc =")),
-        ("pay", "pay:stuck", OWN.replace("\"30s\"", "\"DECIDE\"")),
-        (
-            "express",
-            "idem:stuck",
-            express.replace("\"30s\"", "\"DECIDE\"").replace("= 2\n", "= 2\ndraft = true\n"),
-        ),
+        ("pay", "pay:stuck", OWN.replace("\"30s\"", "\"soon\"")),
+        // A schema with the name of a built-in one is no draft.
+        ("express", "idem:stuck", express.replace("\"30s\"", "\"DECIDE\"")),
     ] {
         let server = Server::holding(&[(key, STUCK, FOREVER)]);
         server.set("idempotency:a", PENDING, 60_000);

@@ -227,29 +227,6 @@ fn a_missing_fingerprint_can_be_a_mismatch() {
     server.idemctl(&["schema", "check", "compared"]).exits(1).shows("must be `other`");
 }
 
-/// Rule: a value whose service demands a TTL makes requests fail without one. Revert: without
-/// `lacking_ttl`, a conflict and a replay are predicted.
-#[test]
-fn a_value_that_needs_a_ttl_fails_without_one() {
-    let server = Server::start();
-    let toml = COMPARED.replace("state = \"", "needs_ttl = true\nstate = \"");
-    server.describe("compared", &[("schema.toml", &toml)]);
-    let values = [
-        ("a", r#"{"status":"running","hash":"h"}"#, "conflict"),
-        ("b", r#"{"status":"done","hash":"h","body":1}"#, "replay"),
-    ];
-    for (key, value, answer) in values {
-        let inspect = ["inspect", key, "--schema", "compared"];
-        server.set(&format!("compared:{key}"), value, 60_000);
-        server.idemctl(&inspect).exits(0).shows(format!("Next request  {answer}"));
-        server.put(&format!("compared:{key}"), value);
-        let shown = server.idemctl(&inspect).exits(0);
-        shown.shows("Next request  fails indefinitely");
-        assert!(!shown.all().contains("replayed"), "{}", shown.all());
-        assert!(!shown.all().contains("rejected"), "{}", shown.all());
-    }
-}
-
 /// Rule: `complete` stores no response that has expired already, by a time that the result keeps.
 #[test]
 fn complete_stores_no_response_that_has_expired_already() {

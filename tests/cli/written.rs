@@ -78,12 +78,12 @@ fn get_set_nx_reads_first() {
 #[test]
 fn a_table_completes_its_template() {
     let server = Server::start();
-    let lock = "\n[[value]]\nname = \"busy\"\nwritten = \"lock_value\"\nttl = \"5s\"\n";
+    let lock = "\n[[value]]\nname = \"busy\"\nwritten = \"lock_value\"\nstrict = true\n";
     let toml = SHORT.replace("\n[write]", &format!("{lock}\n[write]"));
     server.describe("pay", &[("schema.toml", &toml)]);
     server.idemctl(&["schema", "check", "pay"]).exits(0).shows("pay: ok");
     let printed = expanded(&server);
-    assert!(printed.contains("name = \"busy\"") && printed.contains("ttl = \"5s\""), "{printed}");
+    assert!(printed.contains("name = \"busy\"") && printed.contains("strict = true"), "{printed}");
     assert!(!printed.contains("written"), "{printed}");
 
     let several =

@@ -156,7 +156,7 @@ fn stored(record: &Record) -> StoredRecord {
         schema: record.schema.name.clone(),
         state: record.state.as_str().to_owned(),
         ttl_ms,
-        stated_ttl_ms: record.ttl(ttl_of(record)).map(millis),
+        stated_ttl_ms: record.schema.ttl(ttl_of(record)).map(millis),
         never_expires: time_left == Some(TimeLeft::NoExpiry),
         owner: record.owner().map(|owner| String::from_utf8_lossy(owner).into_owned()),
         status: record.response().and_then(|response| response.status),

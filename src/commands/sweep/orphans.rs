@@ -172,7 +172,7 @@ impl Orphans {
                 PlannedAction::LeaveToExpire
             }
             ActionArg::Expire => {
-                let ttl = record.ttl(TtlOf::Lock).unwrap_or(Duration::MAX);
+                let ttl = record.schema.ttl(TtlOf::Lock).unwrap_or(Duration::MAX);
                 PlannedAction::Change(KeyAction::Shorten(age::millis(ttl)))
             }
         };
@@ -220,9 +220,9 @@ impl RecordFilter for Orphans {
         match orphan::chosen(record, &self.sought, &self.selection) {
             // The lock would get the deployment's lock TTL, and a default may be too short for it.
             Selected::Yes(_)
-                if self.action == ActionArg::Expire && !record.states_ttl(TtlOf::Lock) =>
+                if self.action == ActionArg::Expire && !record.schema.states_ttl(TtlOf::Lock) =>
             {
-                Selected::Unproven(unproven::missing_ttl(record, TtlOf::Lock))
+                Selected::Unproven(unproven::Missing::Ttl(TtlOf::Lock))
             }
             // The note of `note_parts` names the schema.
             Selected::Yes(orphan) if unlock::check_freed(record, orphan.key_index).is_err() => {

@@ -7,7 +7,7 @@ use super::unlock;
 use crate::domain::diagnosis::{FindingCode, Thresholds};
 use crate::domain::record::{Age, Candidate, Evidence, Record, TimeLeft, age, locate};
 use crate::domain::schema::{Catalog, Schema, State, TtlOf};
-use crate::domain::select::unproven::{missing_age, missing_for};
+use crate::domain::select::unproven::missing_age;
 use crate::domain::select::{Missing, Selected, Selection};
 use crate::domain::step::fencing;
 
@@ -60,13 +60,13 @@ pub(crate) fn of(record: &Record, sought: &[FindingCode]) -> Selected<Orphan> {
         }
     }
     if let Some(estimated) = estimated {
-        return Selected::Unproven(missing_for(record, estimated));
+        return Selected::Unproven(Missing::Ttl(estimated.code.depends_on()));
     }
     let lock = &record.seen.keys[key_index];
     if sought.contains(&ORPHANED)
         && lock.time_left == TimeLeft::NoExpiry
         && record.may_never_end(key_index)
-        && record.ttl(TtlOf::Lock).is_some()
+        && record.schema.ttl(TtlOf::Lock).is_some()
     {
         return Selected::Unproven(Missing::Expiry);
     }
@@ -159,10 +159,6 @@ fn may_have(
     let Some(lock) = expiries.get(schema.lock_key_index()).copied().flatten() else {
         return false;
     };
-    // Only the value shows which TTL such a lock has.
-    if schema.has_format_ttl(State::InProgress) {
-        return true;
-    }
     let lock_ttl = schema.ttl(TtlOf::Lock).map(age::millis);
     let is_stated = schema.states_ttl(TtlOf::Lock);
     match code {
@@ -215,7 +211,7 @@ pub(crate) fn expires_anyway(record: &Record, key_index: usize) -> bool {
         None => true,
         Some(TimeLeft::NoExpiry) => false,
         Some(TimeLeft::Millis(left)) => {
-            record.ttl(TtlOf::Lock).is_none_or(|ttl| left <= age::millis(ttl))
+            record.schema.ttl(TtlOf::Lock).is_none_or(|ttl| left <= age::millis(ttl))
         }
     }
 }
@@ -230,7 +226,7 @@ pub(crate) fn expires_anyway(record: &Record, key_index: usize) -> bool {
 /// [`fencing::keeps_locks_from_results`].
 pub(crate) fn needs_dead_owner(record: &Record, orphan: Orphan) -> bool {
     let expires = record.end_of(orphan.key_index) != Some(TimeLeft::NoExpiry);
-    let is_stated = record.ttl_evidence(TtlOf::Lock) == Evidence::Stated;
+    let is_stated = record.schema.ttl_evidence(TtlOf::Lock) == Evidence::Stated;
     match orphan.code {
         FindingCode::Overdue if is_stated => expires_anyway(record, orphan.key_index),
         FindingCode::Overdue => expires,

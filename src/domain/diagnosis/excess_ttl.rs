@@ -20,25 +20,18 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
     let Some(TimeLeft::Millis(left)) = input.record.end_of(schema.lock_key_index()) else {
         return None;
     };
-    let allowed = age::millis(input.record.ttl(TtlOf::Lock)?);
+    let allowed = age::millis(input.record.schema.ttl(TtlOf::Lock)?);
     if left <= allowed.saturating_add(age::TTL_TOLERANCE_MS) {
         return None;
     }
     let cause = possible_cause(left, allowed, age::millis(schema.result_ttl));
-    let evidence = input.record.ttl_evidence(TtlOf::Lock);
+    let evidence = input.record.schema.ttl_evidence(TtlOf::Lock);
     // Each worker chose the time in its value, so that a default proves nothing.
     if input.record.lock_contains_expiry() && evidence == Evidence::Estimated {
         return None;
     }
     let (severity, whose, advice) = match evidence {
         // A default may be wrong for this deployment, so the lock may be as intended.
-        Evidence::Estimated if input.record.has_format_ttl(TtlOf::Lock) => (
-            Severity::Warning,
-            "the schema's default TTL of its format is",
-            "if your service uses a longer TTL, set `value_ttl` in the context; otherwise run \
-            `idemctl force-unlock KEY`"
-                .to_owned(),
-        ),
         Evidence::Estimated => {
             (Severity::Warning, "the schema's default lock TTL is", STATE_THE_TTL.to_owned())
         }

@@ -10,7 +10,7 @@ use crate::domain::step::Answer;
 pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
     let next = &input.record.next_request;
     // A service that never gives its locks a TTL does so by design.
-    input.record.ttl(TtlOf::Lock)?;
+    input.record.schema.ttl(TtlOf::Lock)?;
     let then = match input.record.state {
         // Without a begin step, the schema does not say what a lock does to a retry.
         State::InProgress | State::Completed | State::Failed

@@ -9,7 +9,7 @@ use crate::domain::step::Answer;
 
 pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
     // A service that never gives its results a TTL does so by design.
-    input.record.ttl(TtlOf::Result)?;
+    input.record.schema.ttl(TtlOf::Result)?;
     if !input.record.state.is_result() {
         return None;
     }

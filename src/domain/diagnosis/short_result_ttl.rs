@@ -16,7 +16,7 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
         return None;
     }
     let TimeLeft::Millis(left) = record.result()?.time_left else { return None };
-    let result_ttl = age::millis(record.ttl(TtlOf::Result)?);
+    let result_ttl = age::millis(record.schema.ttl(TtlOf::Result)?);
     // The whole life of a result is known only from a time in its value. Without one, a result with
     // little time left may simply be about to expire, as every result does in the end.
     let age = record.age?;
@@ -35,7 +35,7 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
     Some(Finding {
         code: FindingCode::ShortResultTtl,
         severity: Severity::Warning,
-        evidence: record.ttl_evidence(TtlOf::Result),
+        evidence: record.schema.ttl_evidence(TtlOf::Result),
         message: format!(
             "the result expires {} after it was stored, not {}{then}",
             duration::short(life),

@@ -41,7 +41,7 @@ impl LockCount {
     pub(crate) fn add(&mut self, record: &Record) {
         let code = match orphan::of(record, &COUNTED) {
             Selected::Yes(orphan) => orphan.code,
-            Selected::Unproven(Missing::Ttl(_) | Missing::ValueTtl) => FindingCode::ExcessTtl,
+            Selected::Unproven(Missing::Ttl(_)) => FindingCode::ExcessTtl,
             Selected::Unproven(_) => {
                 self.undecided += 1;
                 return;

@@ -89,7 +89,7 @@ impl RecordSample {
         of.keys.add(&record.key);
         let Some(result) = record.result().filter(|_| record.state.is_result()) else { return };
         let left_ms = result.time_left.millis();
-        let ttl_ms = record.ttl(TtlOf::Result).map_or(u64::MAX, millis);
+        let ttl_ms = record.schema.ttl(TtlOf::Result).map_or(u64::MAX, millis);
         let keys = record.seen.keys.iter().filter(|key| !key.content.is_absent()).count() as u64;
         of.results.push(SampledResult {
             left_ms,

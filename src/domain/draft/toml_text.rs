@@ -19,10 +19,10 @@ use crate::domain::schema::{Decoder, Decoding, Encoding};
 /// The placeholder for a value that a person must decide. No field of a schema accepts this word.
 pub(crate) const DECIDE: &str = "DECIDE";
 
-/// The line that excludes a new schema from use until it is named. Without it, a copied schema
-/// would claim the Redis keys of its original on every server.
-pub(crate) const DRAFT: &str = "draft = true    # read only if --schema or a context names it; \
-    delete the line when it is ready";
+/// The line that makes a new schema a draft. Without it, a copied schema would claim the Redis keys
+/// of its original on every server.
+pub(crate) const DRAFT: &str = "# A file with the word DECIDE is a draft, which is read only if \
+    --schema or a context names it.";
 
 /// The text of a schema with this name, drafted from these strings and hashes.
 pub(crate) fn draft(name: &str, seen: &[KeyState]) -> String {
@@ -30,7 +30,7 @@ pub(crate) fn draft(name: &str, seen: &[KeyState]) -> String {
     let count = seen.len();
     let template = quoted(&template(&keys));
     let mut text = format!(
-        r#"# A draft from {count} Redis keys. Replace each {DECIDE}; `idemctl schema check` refuses the word.
+        r#"# Drafted from {count} Redis keys.
 # The file says how records look; idemctl-schema(5) says how the service's steps are described, too.
 format = 2
 name = {name:?}

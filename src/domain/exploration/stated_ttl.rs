@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::keys_state::{KeysState, rounded_ttl_ms};
 use crate::domain::record::age::millis;
 use crate::domain::record::decode;
-use crate::domain::schema::{Call, Meaning, Schema, State, TtlOf, ValueFormat};
+use crate::domain::schema::{Call, Meaning, Schema, State, TtlOf};
 
 /// A time in a value may be rounded to seconds.
 const SECOND_MS: u64 = 1_000;
@@ -32,9 +32,9 @@ impl ExecutedCall<'_> {
 
     fn sets_other_ttl_at(&self, key_index: usize) -> bool {
         let Some(format) = self.format(self.after, key_index) else { return false };
-        let stated = stated_ttls(self.schema, &self.schema.values[format]);
-        let is_set = self.sets_ttl(key_index, format) || self.renews(key_index);
-        if stated.is_empty() || !is_set {
+        let state = self.schema.values[format].state;
+        let Some(stated) = stated_ttl(self.schema, state) else { return false };
+        if !self.sets_ttl(key_index, format) && !self.renews(key_index) {
             return false;
         }
         let ttl_ms = self.after.ttl_ms(key_index);
@@ -48,10 +48,8 @@ impl ExecutedCall<'_> {
             return false;
         }
         let own_ttl_ms = self.after.own_ttl_ms(self.schema, key_index);
-        !stated.iter().any(|stated| {
-            is_ttl(ttl_ms, *stated)
-                || own_ttl_ms.is_some_and(|own| own.abs_diff(millis(*stated)) < SECOND_MS)
-        })
+        !is_ttl(ttl_ms, stated)
+            && !own_ttl_ms.is_some_and(|own| own.abs_diff(millis(stated)) < SECOND_MS)
     }
 
     /// The format of the value at this Redis key; `None` if there is no value that the schema reads.
@@ -85,28 +83,14 @@ impl ExecutedCall<'_> {
     }
 }
 
-/// The TTLs that values of a format may have; empty if the schema states none.
-fn stated_ttls(schema: &Schema, format: &ValueFormat) -> Vec<Duration> {
-    let default = match format.state {
+/// The TTL that values of this state have; `None` if the schema states none.
+fn stated_ttl(schema: &Schema, state: State) -> Option<Duration> {
+    match state {
         State::InProgress => schema.ttl(TtlOf::Lock),
         State::Completed | State::Failed => schema.ttl(TtlOf::Result),
         // A lock that was given up may keep the TTL that it had.
         _ => None,
-    };
-    let Some(own) = format.ttl else { return Vec::from_iter(default) };
-    let Some(own) = own.ttl else { return Vec::new() };
-    let mut stated = vec![own];
-    // Results and failures may share a format, and then only failures have the TTL of the format.
-    if format.state == State::Completed && !has_format_of_results(schema, format.key_index) {
-        stated.extend(default);
     }
-    stated
-}
-
-/// True if values of a completed format at this Redis key have the TTL of results.
-fn has_format_of_results(schema: &Schema, key_index: usize) -> bool {
-    let mut formats = schema.values.iter().filter(|format| format.key_index == key_index);
-    formats.any(|format| format.state == State::Completed && format.ttl.is_none())
 }
 
 /// True if a Redis key has this TTL, which commands take in milliseconds or in whole seconds.

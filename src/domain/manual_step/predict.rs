@@ -145,7 +145,7 @@ pub(crate) fn predicted_record(
 ) -> Record {
     let schema = &record.schema;
     let measured = |key_index: usize| times_left.get(key_index).copied().flatten();
-    let time_left = match (measured(schema.result_key_index()), inputs.sent_result_ttl()) {
+    let time_left = match (measured(schema.result_key_index()), schema.result_ttl) {
         (Some(measured), _) => measured,
         (None, NO_TTL) => TimeLeft::NoExpiry,
         (None, ttl) if schema.sends_result_ttl_in_milliseconds() => {

@@ -65,7 +65,7 @@ pub(crate) fn eligibility(
         Some(age) if age.evidence == Evidence::Known => Some(age.millis),
         _ => None,
     };
-    let ttl = record.ttl(TtlOf::Lock).map(age::millis);
+    let ttl = record.schema.ttl(TtlOf::Lock).map(age::millis);
     let TimeLeft::Millis(left_ms) = record.seen.keys[key_index].time_left else {
         return match (record.key_contains_expiry(key_index), known_age) {
             (false, _) => without_expiry(known_age, ttl, older_than_ms),
@@ -80,7 +80,7 @@ pub(crate) fn eligibility(
         (Some(former), Some(now)) => signed(former) - signed(now),
         _ => signed(left_ms),
     };
-    let is_stated = record.ttl_evidence(TtlOf::Lock) > Evidence::Estimated;
+    let is_stated = record.schema.ttl_evidence(TtlOf::Lock) > Evidence::Estimated;
     // Only the TTL shows whether a worker renewed the lock, also if the value holds its age.
     let Some(ttl) = ttl.filter(|_| is_stated) else {
         return Eligibility::Left(

@@ -8,7 +8,7 @@ use super::decode::Reading;
 use super::evidence::Evidence;
 use super::observation::{Observation, TimeLeft};
 use crate::domain::as_str::as_str;
-use crate::domain::schema::{FormatTtl, Schema, State, TtlOf};
+use crate::domain::schema::{Schema, State, TtlOf};
 
 /// TTLs are set in whole seconds, rounded up, and a server's clock may step. A TTL that is longer
 /// by at most this many milliseconds still counts as the configured one.
@@ -30,8 +30,6 @@ pub(crate) enum AgeSource {
     LockTtl,
     /// The schema's result TTL minus the time left.
     ResultTtl,
-    /// The TTL of the value's format minus the time left.
-    ValueTtl,
 }
 
 as_str!(AgeSource);
@@ -79,44 +77,12 @@ pub(crate) fn of(
     }
     let TimeLeft::Millis(left) = seen.keys[key_index].time_left else { return None };
     // The time left may come from the TTL that the lock had.
-    if state == State::Released && format_ttl(schema, readings, of).is_none() {
+    if state == State::Released {
         return None;
     }
     // With more time left than the TTL allows, the record has another TTL and an unknown age.
-    let millis = millis(ttl(schema, readings, of)?).checked_sub(left)?;
-    let source = match format_ttl(schema, readings, of) {
-        Some(_) => AgeSource::ValueTtl,
-        None => by_ttl,
-    };
-    Some(Age { millis, source, evidence: ttl_evidence(schema, readings, of) })
-}
-
-/// The TTL of the format that the lock or result has, if it has one of its own.
-pub(crate) fn format_ttl(schema: &Schema, readings: &[Reading], of: TtlOf) -> Option<FormatTtl> {
-    let key_index = match of {
-        TtlOf::Lock => schema.lock_key_index(),
-        TtlOf::Result => schema.result_key_index(),
-    };
-    let format = &schema.values[readings[key_index].decoded()?.format];
-    // A lock and a result may share one Redis key.
-    let is_lock = format.state == State::InProgress;
-    if is_lock == (of == TtlOf::Lock) { format.ttl } else { None }
-}
-
-/// The TTL that the service sets on a record's lock or result; `None` if it sets none.
-pub(crate) fn ttl(schema: &Schema, readings: &[Reading], of: TtlOf) -> Option<Duration> {
-    match format_ttl(schema, readings, of) {
-        Some(own) => own.ttl,
-        None => schema.ttl(of),
-    }
-}
-
-/// Whether this deployment states that TTL, or it is the schema's default.
-pub(crate) fn ttl_evidence(schema: &Schema, readings: &[Reading], of: TtlOf) -> Evidence {
-    match format_ttl(schema, readings, of) {
-        Some(own) => own.evidence,
-        None => schema.ttl_evidence(of),
-    }
+    let millis = millis(schema.ttl(of)?).checked_sub(left)?;
+    Some(Age { millis, source: by_ttl, evidence: schema.ttl_evidence(of) })
 }
 
 /// A duration in whole milliseconds, at most `u64::MAX`.

@@ -6,12 +6,11 @@ use std::time::Duration;
 use super::age::{self, Age};
 use super::author::Author;
 use super::decode::{Decoded, Reading, Stored};
-use super::evidence::Evidence;
 use super::field_set::{FieldSet, MAX_SCANNED, ValueField};
 use super::observation::{Content, KeyState, Observation, TimeLeft};
 use super::response::Response;
 use crate::domain::diagnosis::Finding;
-use crate::domain::schema::{Encoding, ExpiresAt, Schema, State, TtlOf};
+use crate::domain::schema::{Encoding, ExpiresAt, Schema, State};
 use crate::domain::step::next_request::{self, predict_reply};
 use crate::domain::step::{Answer, NextRequest, UnknownAnswer};
 
@@ -219,26 +218,6 @@ impl Record {
             State::Released => Some(0),
             _ => lock.or(result),
         }
-    }
-
-    /// The TTL that the service sets on this record's lock or result; `None` if it sets none.
-    pub(crate) fn ttl(&self, of: TtlOf) -> Option<Duration> {
-        age::ttl(&self.schema, &self.readings, of)
-    }
-
-    /// Whether this deployment states that TTL, or it is the schema's default.
-    pub(crate) fn ttl_evidence(&self, of: TtlOf) -> Evidence {
-        age::ttl_evidence(&self.schema, &self.readings, of)
-    }
-
-    /// True if this deployment states that TTL, and the TTL is not `none`.
-    pub(crate) fn states_ttl(&self, of: TtlOf) -> bool {
-        self.ttl_evidence(of) == Evidence::Stated && self.ttl(of).is_some()
-    }
-
-    /// True if the format of the record's lock or result has a TTL of its own.
-    pub(crate) fn has_format_ttl(&self, of: TtlOf) -> bool {
-        age::format_ttl(&self.schema, &self.readings, of).is_some()
     }
 
     /// When the record ends ([`Record::end_of`]), in milliseconds since the epoch by the server's

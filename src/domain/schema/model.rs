@@ -32,8 +32,6 @@ pub struct Schema {
     pub(crate) summary: String,
     /// The schema of the newer release that uses the same Redis keys, if there is one.
     pub(crate) older_release_of: Option<String>,
-    /// True if the schema is read only when `--schema` or a context names it.
-    pub(crate) is_draft: bool,
     /// The Redis keys of a record, the lock's first: one (`record`), or a `lock`, a `result`, or
     /// both, and then any parts. A part is a Redis key beside these, without a state of its own.
     pub keys: Vec<RoleKey>,
@@ -91,22 +89,6 @@ impl Schema {
     /// True if this deployment states this TTL, and the TTL is not `none`.
     pub(crate) fn states_ttl(&self, of: TtlOf) -> bool {
         self.ttl_evidence(of) == Evidence::Stated && self.ttl(of).is_some()
-    }
-
-    /// True if this deployment states the TTL of locks, or of locks of one format.
-    pub(crate) fn states_some_lock_ttl(&self) -> bool {
-        if self.states_ttl(TtlOf::Lock) {
-            return true;
-        }
-        for format in &self.values {
-            if format.state == State::InProgress
-                && let Some(own) = format.ttl
-                && own.evidence == Evidence::Stated
-            {
-                return true;
-            }
-        }
-        false
     }
 
     /// False for a schema that has only results.
@@ -176,39 +158,12 @@ impl Schema {
     /// predicted replies.
     #[must_use]
     pub(crate) fn living_at_most(&self, most: Duration) -> Self {
-        let mut limited = Self {
+        Self {
             lock_ttl: at_most(self.lock_ttl, most),
             result_ttl: at_most(self.result_ttl, most),
             limited_to: Some(most),
             ..self.clone()
-        };
-        for format in &mut limited.values {
-            if let Some(own) = &mut format.ttl {
-                own.ttl = own.ttl.map(|ttl| ttl.min(most));
-            }
         }
-        limited
-    }
-
-    /// The TTL that the complete step sends: that of results, or that of the format of failures if
-    /// it has one of its own; `NO_TTL` if there is none.
-    pub(crate) fn sent_result_ttl(&self, is_failed: bool) -> Duration {
-        // A success always has the TTL of results. Without an `error` nothing distinguishes its
-        // format from that of a failure, whose shorter TTL would let a retry execute too early.
-        if !is_failed {
-            return self.result_ttl;
-        }
-        for format in &self.values {
-            let is_failure = format.state == State::Failed
-                || format.state == State::Completed && format.fields.error.is_some();
-            if is_failure
-                && let Some(own) = format.ttl
-                && let Some(ttl) = own.ttl
-            {
-                return ttl;
-            }
-        }
-        self.result_ttl
     }
 
     /// The TTL that the service sets on its locks or results; `None` if it sets none.
@@ -256,12 +211,6 @@ impl Schema {
             decoding.value.encoding == encoding
                 || inside.any(|(_, decoder)| decoder.encoding == encoding)
         })
-    }
-
-    /// True if some format of this state has a TTL of its own. Then only the value shows which TTL
-    /// a record has.
-    pub(crate) fn has_format_ttl(&self, state: State) -> bool {
-        self.values.iter().any(|format| format.state == state && format.ttl.is_some())
     }
 
     /// True if both schemas keep their records at the same Redis keys.

@@ -207,7 +207,6 @@ fn resolve(
         name: raw.name,
         summary: raw.summary,
         older_release_of: raw.older_release_of,
-        is_draft: raw.draft,
         keys: symbols.keys,
         takes_prefix: prefix.place.refusal().is_none(),
         prefix,

@@ -242,14 +242,6 @@ impl<'a> Expansion<'a> {
                     value.name
                 ));
             }
-            let has_own_ttl = value.state == Some(State::Failed) && value.ttl.is_some();
-            if has_own_ttl && (value.ttl == Some(NO_TTL)) != (self.raw.ttl.result == Some(NO_TTL)) {
-                return Err(format!(
-                    "it sends a TTL with every result or with none, and `{}` differs from \
-                    `result` in [ttl]; describe [complete]",
-                    value.name
-                ));
-            }
         }
         Ok(())
     }

@@ -33,8 +33,6 @@ pub(super) struct RawSchema {
     #[serde(default)]
     pub(crate) summary: String,
     pub(crate) older_release_of: Option<String>,
-    #[serde(default)]
-    pub(crate) draft: bool,
     /// The protocol of the steps that the file does not describe.
     pub(crate) protocol: Option<Protocol>,
     /// What the service's client receives, by the meaning of a reply of the protocol.
@@ -211,11 +209,7 @@ pub(super) struct RawValue {
     #[serde(default)]
     pub(crate) body_is: BodyIs,
     pub(crate) timestamp: Option<Timestamp>,
-    #[serde(default, deserialize_with = "duration")]
-    pub(crate) ttl: Option<Duration>,
     pub(crate) expires_at: Option<ExpiresAt>,
-    #[serde(default)]
-    pub(crate) needs_ttl: bool,
 }
 
 impl RawValue {

@@ -10,9 +10,7 @@ use strum::IntoStaticStr;
 
 use super::closed_fields::ClosedFields;
 use super::decoder::{Decoding, Encoding};
-use super::ttl::NO_TTL;
 use crate::domain::as_str::as_str;
-use crate::domain::record::Evidence;
 
 /// The state of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize, IntoStaticStr)]
@@ -177,31 +175,11 @@ pub struct ValueFormat {
     pub(crate) body_encoding: BodyEncoding,
     pub(crate) body_is: BodyIs,
     pub(crate) timestamp: Timestamp,
-    /// The TTL of values of this format, if it differs from that of other locks or results.
-    pub(crate) ttl: Option<FormatTtl>,
     pub(crate) expires_at: Option<ExpiresAt>,
-    /// True if every request fails while the Redis key of such a value has no TTL.
-    pub(crate) needs_ttl: bool,
     /// The indexes of the later formats of another state at the same Redis key that only the fields
     /// of a whole value distinguish from this one. The first that fits a whole value is its format,
     /// so that the beginning of a value has this format only if none of them can still fit.
     pub(crate) rivals: Vec<usize>,
-}
-
-/// The TTL that the service sets on values of one format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct FormatTtl {
-    /// `None` if the service sets none.
-    pub(crate) ttl: Option<Duration>,
-    /// Whether the deployment states it, or it is the schema's default.
-    pub(crate) evidence: Evidence,
-}
-
-impl FormatTtl {
-    /// This TTL, which may be `NO_TTL`.
-    pub(crate) fn new(ttl: Duration, evidence: Evidence) -> Self {
-        Self { ttl: if ttl == NO_TTL { None } else { Some(ttl) }, evidence }
-    }
 }
 
 impl ValueFormat {

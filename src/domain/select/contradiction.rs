@@ -92,8 +92,7 @@ fn shows_lock_ttl(record: &Record) -> bool {
 fn key_contradicts(record: &Record, of: TtlOf, key: Option<&KeyState>) -> bool {
     let Some(key) = key else { return false };
     let TimeLeft::Millis(left) = key.time_left else { return false };
-    // The note names an option that sets the TTL, and there is none for a single format.
-    !record.has_format_ttl(of) && contradicts(&record.schema, of, left)
+    contradicts(&record.schema, of, left)
 }
 
 /// True if so many milliseconds left are more than a default of the schema allows. A TTL that the

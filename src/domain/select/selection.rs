@@ -4,7 +4,7 @@ use bstr::ByteSlice as _;
 
 use super::glob;
 use super::status_class::StatusClass;
-use super::unproven::{Missing, missing_age, missing_for};
+use super::unproven::{Missing, missing_age};
 use crate::domain::diagnosis::FindingCode;
 use crate::domain::record::{Evidence, FieldSet, Record, TimeLeft, ValueField};
 use crate::domain::schema::State;
@@ -240,7 +240,7 @@ impl Selection {
             }
         }
         match first_unproven {
-            Some(finding) => Selected::Unproven(missing_for(record, finding)),
+            Some(finding) => Selected::Unproven(Missing::Ttl(finding.code.depends_on())),
             None if self.may_be_unreadable(record) => Selected::Unproven(Missing::Format),
             None => Selected::No,
         }

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::domain::diagnosis::Finding;
-use crate::domain::record::{Evidence, Record, RecordName, TimeLeft, ValueField, age};
+use crate::domain::record::{Evidence, Record, RecordName, TimeLeft, ValueField};
 use crate::domain::schema::{State, TtlOf};
 
 /// The evidence that is missing for a record.
@@ -11,8 +10,6 @@ use crate::domain::schema::{State, TtlOf};
 pub enum Missing {
     /// A TTL of this deployment. Only the schema's default is known.
     Ttl(TtlOf),
-    /// The TTL that this deployment sets on values of the record's format.
-    ValueTtl,
     /// The age of the record. It is unknown because the record never expires, has more time left
     /// than the TTL, or got its expiry from an operator.
     Age,
@@ -31,10 +28,9 @@ pub enum Missing {
 
 impl Missing {
     /// Every kind of missing evidence, in the order of the JSON.
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 10] = [
         Self::Ttl(TtlOf::Lock),
         Self::Ttl(TtlOf::Result),
-        Self::ValueTtl,
         Self::Age,
         Self::Field(ValueField::Owner),
         Self::Field(ValueField::Fingerprint),
@@ -52,7 +48,6 @@ impl Missing {
         match self {
             Self::Ttl(TtlOf::Lock) => "lock_ttl",
             Self::Ttl(TtlOf::Result) => "result_ttl",
-            Self::ValueTtl => "value_ttl",
             Self::Age => "age",
             Self::Field(field) => field.as_str(),
             Self::Format => "format",
@@ -68,33 +63,20 @@ pub(crate) fn missing_age(record: &Record) -> Missing {
         return Missing::Field(ValueField::Time);
     }
     // What is left of a released record's time may be that of its lock.
-    if record.state == State::Released
-        && age::format_ttl(&record.schema, &record.readings, TtlOf::Result).is_none()
-    {
+    if record.state == State::Released {
         return Missing::Age;
     }
-    let is_stored = record.state.is_result() || record.state == State::Released;
+    let is_stored = record.state.is_result();
     let of = if is_stored { TtlOf::Result } else { TtlOf::Lock };
     // A TTL of the deployment helps only if the record expires, and only if it is not known yet.
     // If an operator gave a lock its expiry, no TTL shows its age.
     let expires = matches!(record.kept_for(), Some(TimeLeft::Millis(_)));
     let is_by_operator = record.is_extended && !is_stored;
-    if expires && !is_by_operator && record.ttl_evidence(of) == Evidence::Estimated {
-        missing_ttl(record, of)
+    if expires && !is_by_operator && record.schema.ttl_evidence(of) == Evidence::Estimated {
+        Missing::Ttl(of)
     } else {
         Missing::Age
     }
-}
-
-/// The evidence that is missing for an estimated finding of the record.
-pub(crate) fn missing_for(record: &Record, finding: &Finding) -> Missing {
-    missing_ttl(record, finding.code.depends_on())
-}
-
-/// The TTL that the deployment does not state: that of the record's format, or that of all locks or
-/// results.
-pub(crate) fn missing_ttl(record: &Record, of: TtlOf) -> Missing {
-    if record.has_format_ttl(of) { Missing::ValueTtl } else { Missing::Ttl(of) }
 }
 
 /// Records that were left out, counted by schema and missing evidence.

@@ -99,8 +99,8 @@ impl<'a> StepInputs<'a> {
                 Some(ttl) => in_milliseconds(ttl),
                 None => milliseconds(self.schema.lock_ttl),
             },
-            Placeholder::ResultTtl => whole_seconds(self.sent_result_ttl()),
-            Placeholder::ResultTtlMilliseconds => milliseconds(self.sent_result_ttl()),
+            Placeholder::ResultTtl => whole_seconds(self.schema.result_ttl),
+            Placeholder::ResultTtlMilliseconds => milliseconds(self.schema.result_ttl),
             Placeholder::LockValue => self.lock_value(),
             Placeholder::ResultValue => self.result_value(),
             Placeholder::Outcome => {
@@ -478,15 +478,10 @@ impl<'a> StepInputs<'a> {
     fn expires_ms(&self, of: TtlOf) -> u64 {
         let ttl = match of {
             TtlOf::Lock => self.sent_lock_ttl().or(self.schema.ttl(of)).unwrap_or_default(),
-            TtlOf::Result => self.sent_result_ttl(),
+            TtlOf::Result => self.schema.result_ttl,
         };
         // Saturating, because a TTL that is sent may be any number of seconds.
         self.now_ms.saturating_add(age::millis(ttl))
-    }
-
-    /// The TTL of the result that the complete step writes; `NO_TTL` if the schema has none.
-    pub(crate) fn sent_result_ttl(&self) -> Duration {
-        self.schema.sent_result_ttl(self.error.is_some())
     }
 
     /// The lock TTL that is sent instead of the schema's, if it is a number of seconds.

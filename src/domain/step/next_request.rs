@@ -155,14 +155,6 @@ pub fn of(schema: &Schema, readings: &[Reading], seen: &Observation) -> NextRequ
         next.unknown_because = Some(UnknownAnswer::NoServerTime);
         return next;
     }
-    if let Some((_, condition)) = predicted
-        && let Some(key_index) = lacking_ttl(schema, condition, readings, seen)
-    {
-        next.answer = Answer::Fail;
-        next.until = Some(TimeLeft::NoExpiry);
-        next.until_key = Some(key_index);
-        return next;
-    }
     if let Some((reply, _)) = predicted {
         next.client.clone_from(&reply.client);
     }
@@ -303,25 +295,6 @@ fn depends_on_time(
         let predicted = predict_reply(begin, readings, false);
         answer_of(begin, predicted, readings) != answer
     })
-}
-
-/// The Redis key without TTL whose value makes every request fail, if the condition is about it.
-fn lacking_ttl(
-    schema: &Schema,
-    condition: &Condition,
-    readings: &[Reading],
-    seen: &Observation,
-) -> Option<usize> {
-    for (key_index, asked) in &condition.keys {
-        if *asked != KeyIs::Absent
-            && seen.keys[*key_index].time_left == TimeLeft::NoExpiry
-            && let Some(value) = readings[*key_index].decoded()
-            && schema.values[value.format].needs_ttl
-        {
-            return Some(*key_index);
-        }
-    }
-    None
 }
 
 /// True if the stored fingerprint is empty, and the service may reject a request with another one.

@@ -93,9 +93,6 @@ impl SchemaPage<'_> {
         self.page.field("Prefix", &words::prefix(schema));
         self.page.field("Lock TTL", &words::ttl(schema, TtlOf::Lock));
         self.page.field("Result TTL", &words::ttl(schema, TtlOf::Result));
-        if schema.is_draft {
-            self.page.field("Draft", "read only if --schema or a context names it");
-        }
         if let Some(newer) = &schema.older_release_of {
             self.page.field(
                 "Older release",
@@ -117,9 +114,6 @@ impl SchemaPage<'_> {
             let fields = words::holds(case);
             if !fields.is_empty() {
                 description += &format!("; {fields}");
-            }
-            if let Some(own) = case.ttl {
-                description += &format!("; TTL {}", words::format_ttl(own));
             }
             let is_part = schema.is_part(case.key_index);
             let state = if is_part { "part" } else { case.state.as_str() };

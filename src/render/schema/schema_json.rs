@@ -148,12 +148,10 @@ fn value(schema: &Schema, case: &ValueFormat) -> Value {
         "optional": paths(case, |member| !member.is_required && member.level.is_none()),
         "null": paths(case, |member| member.may_be_null),
         "strict": is_strict,
-        "needs_ttl": case.needs_ttl,
         "fields": fields,
         "body_encoding": case.body_encoding.as_str(),
         "body_is": case.body_is.as_str(),
         "timestamp": case.timestamp.as_str(),
-        "ttl_ms": case.ttl.and_then(|own| own.ttl).map(millis),
         "expires_at": expires_at,
     });
     if is_part {

@@ -4,7 +4,7 @@ use crate::domain::duration;
 use crate::domain::record::age::millis;
 use crate::domain::schema::{
     Action, BodyEncoding, ClosedFields, Condition, Decoder, Encoding, ExpiresAt, FieldPointers,
-    First, FormatTtl, KeyIs, Member, OnFailure, OnHangUp, PayloadUse, PrefixPlace, Reply,
+    First, KeyIs, Member, OnFailure, OnHangUp, PayloadUse, PrefixPlace, Reply,
     ReplyPattern, Schema, SchemaOrigin, ServiceBehavior, Template, TtlOf, ValueFormat,
     WithoutRedis,
 };
@@ -65,14 +65,6 @@ pub(super) fn prefix(schema: &Schema) -> String {
 /// The TTL that the service sets, or `none`.
 pub(super) fn ttl(schema: &Schema, of: TtlOf) -> String {
     match schema.ttl(of) {
-        Some(ttl) => duration::short(millis(ttl)),
-        None => "none".to_owned(),
-    }
-}
-
-/// The TTL that the service sets on values of one format, or `none`.
-pub(super) fn format_ttl(own: FormatTtl) -> String {
-    match own.ttl {
         Some(ttl) => duration::short(millis(ttl)),
         None => "none".to_owned(),
     }

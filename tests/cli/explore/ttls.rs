@@ -105,24 +105,13 @@ fn a_ttl_that_is_not_stated_is_found_by_the_call_that_sets_it() {
     }
 }
 
-/// Rule: `none` states nothing, and a format with a TTL of its own has that TTL.
+/// Rule: `none` states nothing.
 #[test]
-fn the_ttl_of_a_format_comes_first_and_none_states_nothing() {
-    let failures = |ttl: &str| {
-        reference().with(
-            "schema.toml",
-            "name = \"failed\"\n",
-            &format!("name = \"failed\"\nttl = \"{ttl}\"\n"),
-        )
-    };
+fn none_states_nothing() {
     let faults = ["--workers", "2", "--faults", "expiry=0,crash=0,lost=0,fail=1"];
-    // complete sends the TTL of failures for a failure.
-    let broken = of_mine(&failures("1m"), &faults);
-    assert!(!broken.contains_key("ttl-as-stated"), "{broken:?}");
-    // A script with a TTL of its own does not.
-    let stubborn = failures("1m").with("complete.lua", RESULT_MS, "'EX', '86400'");
+    let stubborn = reference().with("complete.lua", RESULT_MS, "'EX', '86399'");
     assert!(of_mine(&stubborn, &faults).contains_key("ttl-as-stated"));
-    let unstated = stubborn.with("schema.toml", "ttl = \"1m\"", "ttl = \"none\"");
+    let unstated = stubborn.with("schema.toml", "result = \"24h\"", "result = \"none\"");
     let broken = of_mine(&unstated, &faults);
     assert!(!broken.contains_key("ttl-as-stated"), "{broken:?}");
 }

@@ -119,7 +119,8 @@ impl<'a> Caller<'a> {
         let mut formats = self.protocol.formats.iter().filter(|format| format.at == lock);
         let has_lapsed =
             |format: &&Format| !format.is_completed && format.has_lapsed(&stored.content, now_ms);
-        let stated = formats.find(has_lapsed)?.ttl.unwrap_or(self.protocol.lock_ttl);
+        formats.find(has_lapsed)?;
+        let stated = self.protocol.lock_ttl;
         Some(stated != 0 && stored.ttl != Some(stated))
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value as Json;
 use toml::{Table, Value};
 
-use super::protocol::{seconds, table, text_of, texts};
+use super::protocol::{table, text_of, texts};
 
 /// What a Redis key holds.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -31,7 +31,6 @@ pub struct Format {
     pub owner: Option<String>,
     pub fingerprint: Option<String>,
     pub has_error: bool,
-    pub ttl: Option<i64>,
     /// The pointer to an expiry in the value, and how many milliseconds its unit has.
     expires: Option<(String, i64)>,
 }
@@ -70,7 +69,6 @@ impl Format {
             owner: field("owner"),
             fingerprint: field("fingerprint"),
             has_error: fields.contains_key("error"),
-            ttl: value.get("ttl").map(|ttl| seconds(text_of(ttl))),
             expires: value.get("expires_at").map(|expires| {
                 let unit = table(expires).get("unit").map_or("ms", text_of);
                 let field = text_of(&table(expires)["field"]).to_owned();

@@ -460,14 +460,8 @@ impl Search<'_> {
         }
         for role in 0..protocol.redis_keys.len() {
             let Some(format) = self.format(outcome.after, role) else { continue };
-            let default = if format.is_completed { protocol.result_ttl } else { protocol.lock_ttl };
-            let mut stated = vec![format.ttl.unwrap_or(default)];
-            let is_of_results =
-                |other: &Format| other.at == role && other.is_completed && other.ttl.is_none();
-            if format.is_completed && !protocol.formats.iter().any(is_of_results) {
-                stated.push(default);
-            }
-            if stated[0] == 0 {
+            let stated = if format.is_completed { protocol.result_ttl } else { protocol.lock_ttl };
+            if stated == 0 {
                 continue;
             }
             let had = &self.caller.state(before).keys.stored[role];
@@ -485,7 +479,7 @@ impl Search<'_> {
             }
             // Either the Redis key ends then, or the value says that it does.
             let ends = &self.caller.state(outcome.after).ends[role];
-            if !ends.iter().any(|end| stated.contains(end)) {
+            if !ends.contains(&stated) {
                 return true;
             }
         }

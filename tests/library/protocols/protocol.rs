@@ -49,8 +49,6 @@ pub struct Protocol {
     pub claims: Vec<String>,
     pub lock_ttl: i64,
     pub result_ttl: i64,
-    /// The TTL of a stored failure.
-    pub failure_ttl: i64,
     pub sends_fingerprint: bool,
     /// A call sends the fingerprint by itself, or a reply compares it.
     pub compares_fingerprint: bool,
@@ -116,8 +114,6 @@ impl Protocol {
             formats.push(Format::read(table(value), lock, result));
         }
         let ttl = |name: &str| seconds(text_of(&table(&schema["ttl"])[name]));
-        let failure = formats.iter().find(|format| format.has_error && format.ttl.is_some());
-        let failure_ttl = failure.and_then(|format| format.ttl).unwrap_or_else(|| ttl("result"));
         let calls = |step: &str| calls(&schema, step, folder);
         let compares = |call: &Call| {
             let sends = call.words.iter().any(|word| word == "{fingerprint}");
@@ -142,7 +138,6 @@ impl Protocol {
             claims: claims(&schema),
             lock_ttl: ttl("lock"),
             result_ttl: ttl("result"),
-            failure_ttl,
             compares_fingerprint: calls("begin").iter().any(compares),
             sends_fingerprint: text.contains("{fingerprint}"),
             redis_keys,

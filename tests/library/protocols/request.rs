@@ -105,7 +105,7 @@ impl Request<'_> {
     fn placeholder(&self, name: &str) -> String {
         let protocol = self.protocol;
         let written = |field: &str| self.fill(text_of(&protocol.write[field]));
-        let result_ttl = if self.fails { protocol.failure_ttl } else { protocol.result_ttl };
+        let result_ttl = protocol.result_ttl;
         match name {
             "key" => KEY.to_owned(),
             "record" | "lock" => protocol.redis_keys[protocol.lock].clone(),

@@ -3,14 +3,13 @@
 use serde_json::Value;
 
 use super::symbol_table::SymbolTable;
-use crate::domain::record::Evidence;
 use crate::domain::schema::closed_fields::ClosedFields;
 use crate::domain::schema::decoder::{Decoder, Decoding, Encoding, ValueType};
 use crate::domain::schema::location::{At as _, Checked, wrong};
 use crate::domain::schema::raw::RawValue;
 use crate::domain::schema::redis_keys::Role;
 use crate::domain::schema::steps::KeyIs;
-use crate::domain::schema::value_format::{FormatTtl, State, ValueFormat, Where};
+use crate::domain::schema::value_format::{State, ValueFormat, Where};
 
 /// Resolves a `[[value]]`.
 pub(super) fn resolve(symbols: &SymbolTable, raw: &RawValue) -> Checked<ValueFormat> {
@@ -29,7 +28,6 @@ pub(super) fn resolve(symbols: &SymbolTable, raw: &RawValue) -> Checked<ValueFor
     for (path, value) in &raw.fields_are {
         fields.push((path.clone(), as_stored(&decoding, path, value)));
     }
-    let ttl = raw.ttl.map(|ttl| FormatTtl::new(ttl, Evidence::Estimated));
     let equals = raw.equals.as_ref().map(|text| text.clone().into_bytes());
     let state = state(symbols, raw, key_index)?;
     check_part(raw, state)?;
@@ -45,9 +43,7 @@ pub(super) fn resolve(symbols: &SymbolTable, raw: &RawValue) -> Checked<ValueFor
         body_encoding: raw.body_encoding.unwrap_or_default(),
         body_is: raw.body_is,
         timestamp: raw.timestamp.unwrap_or_default(),
-        ttl,
         expires_at: raw.expires_at.clone(),
-        needs_ttl: raw.needs_ttl,
         rivals: Vec::new(),
     })
 }
@@ -112,15 +108,8 @@ fn check_part(raw: &RawValue, state: State) -> Checked<()> {
     if state != State::Absent {
         return Ok(());
     }
-    let fields = [
-        ("ttl", raw.ttl.is_some()),
-        ("expires_at", raw.expires_at.is_some()),
-        ("needs_ttl", raw.needs_ttl),
-    ];
-    for (name, is_written) in fields {
-        if is_written {
-            return wrong("a part has no TTL of its own in the schema").at(name);
-        }
+    if raw.expires_at.is_some() {
+        return wrong("a part has no TTL of its own in the schema").at("expires_at");
     }
     let fields = [
         ("owner", raw.fields.owner.is_some()),
