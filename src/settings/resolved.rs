@@ -69,9 +69,12 @@ impl Resolved {
         Self(resolved)
     }
 
-    /// True if both hosts lead to the same machine, as IP addresses or as resolved names. `None` if
-    /// one of them could not be resolved.
+    /// True if both hosts, in their comparable form, lead to the same machine. `None` if one of them
+    /// was not resolved.
     pub(super) fn meet(&self, one: &str, other: &str) -> Option<bool> {
+        if one == other {
+            return Some(true);
+        }
         let one = self.places(one)?;
         let other = self.places(other)?;
         Some(!one.is_disjoint(&other))
