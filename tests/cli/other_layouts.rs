@@ -46,7 +46,7 @@ fn a_step_that_writes_beside_the_record_says_so() {
     let server = Server::start();
     server.describe("seats", &[("schema.toml", SEATS)]);
     let checked = server.idemctl(&["schema", "check", "seats"]).exits(0);
-    checked.shows("begin may also write Redis keys beside those of the record: seats-taken");
+    checked.shows("begin writes the Redis key seats-taken, which `[keys]` does not name");
     let begin = ["begin", "a", "--schema", "seats", "--yes"];
     let begun = server.idemctl(&begin).exits(1);
     begun.says("this step may also change seats-taken, of which idemctl keeps no copy");
