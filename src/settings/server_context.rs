@@ -37,7 +37,7 @@ impl ConfigFile {
     /// The contexts of a context's server, as far as the addresses in the file show it.
     fn beside(&self, name: &str) -> Vec<ContextEntry<'_>> {
         let address =
-            |context: &ContextConfig| Some(Target::parse(context.url.as_deref()?).ok()?.address);
+            |context: &ContextConfig| Some(Target::parse(context.url.as_deref()?)?.address);
         let Some(own) = self.contexts().get(name).and_then(address) else { return Vec::new() };
         let mut beside = Vec::new();
         for (other, context) in self.contexts() {
@@ -218,7 +218,7 @@ fn contexts_at<'a>(address: &Address, file: &'a ConfigFile) -> Vec<(ContextEntry
     let mut guards = Vec::new();
     for (name, context) in file.contexts() {
         let Some(url) = context.url.as_deref() else { continue };
-        let Ok(target) = Target::parse(url) else { continue };
+        let Some(target) = Target::parse(url) else { continue };
         let entry = (name.as_str(), context);
         if address::is_one_as_written(&target.address, address) {
             there.push((entry, target.db));
